@@ -1,0 +1,53 @@
+# make demo and make test set up everything they need in .venv; nothing outside this folder changes,
+# except that python3-venv is installed when it is missing and you are root on Debian or Ubuntu.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+DEMO   := fixtures/hosts/2.3-sync-disabled-inherited
+
+.PHONY: help demo test check bench zipapp clean
+
+help:
+	@echo "make demo     audit the pools of this machine, or a recording of a real host when there are none"
+	@echo "make test     all tests"
+	@echo "make check    mypy --strict, ruff"
+	@echo "make bench    speed: figures, not tests"
+	@echo "make zipapp   zaudit.pyz: one file that runs on any host with Python 3.11"
+
+demo: $(VENV)/run
+	@if $(BIN)/zaudit check --timeout 5 --output /dev/null 2>/dev/null; [ $$? -ne 3 ]; then \
+	  echo "zaudit check"; $(BIN)/zaudit check; \
+	else \
+	  echo "No pool is imported here; this is a recording of a real host:"; \
+	  echo "zaudit check --replay $(DEMO)"; echo; $(BIN)/zaudit check --replay $(DEMO); \
+	fi; status=$$?; [ $$status -eq 0 ] || [ $$status -ge 10 ]
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest
+
+check: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/dev
+	$(BIN)/python -m tests.bench
+
+zipapp: $(VENV)/run
+	$(PYTHON) tests/build/zipapp.py $(BIN)/python zaudit.pyz
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info zaudit.pyz .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# $(VENV)/run holds zaudit itself, $(VENV)/dev also what the tests need
+$(VENV)/run: setup.cfg pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "zaudit needs Python 3.11 or newer: make PYTHON=python3.11 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq python3-venv; } || { echo "python3-venv is missing: apt install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/run
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@

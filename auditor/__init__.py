@@ -1,0 +1,18 @@
+"""zaudit: does fsync mean anything on this host? A durability auditor for OpenZFS under databases.
+
+The folder listing is the way the data goes::
+
+    targets ──> collect ──> facts ──> derive ──> judge ──> report
+                (commands,  (known,   (facts     (rules,    (terminal,
+                 files)      unknown)  from       three      JSON)
+                                       facts)     values)
+
+``audit`` is that drawing as a program; ``cli`` turns arguments into it and its report into an exit code.
+
+Who may import whom: ``facts`` imports nothing of ours; ``collect``, ``derive`` and ``judge`` import ``facts`` (and
+``data``, tables without code); ``report`` imports ``judge`` and ``facts``; ``audit`` and ``cli`` join them all. So a
+rule cannot touch the machine, a parser cannot run a command, and a report cannot look anything up. ``tests/test_layers.py``
+holds it.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,127 @@
+"""The program on one screen: look, derive, judge, rank, report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from auditor import __version__, derive, registry
+from auditor.collect import gather, targets
+from auditor.collect.host import Host
+from auditor.facts import HOST, Fact, Facts, Known, Reason, Subject, known
+from auditor.judge import finding, verdict
+from auditor.judge.rule import Rule, Severity
+from auditor.report.model import Report
+
+
+class NothingToAudit(Exception):
+    """No ZFS here, no pool, or no such target; the text says which and what is there instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to look. consistent: read the dataset properties in one transaction group. database: what will run there
+    (its page size decides a rule), or empty."""
+
+    consistent: bool = False
+    database: str = ""
+
+    def words(self) -> dict[str, str]:
+        """For a recording."""
+        return {"consistent": "yes" if self.consistent else "no", "database": self.database}
+
+    @classmethod
+    def from_words(cls, words: Mapping[str, str]) -> Options:
+        """From a recording."""
+        return cls(words.get("consistent") == "yes", words.get("database", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen: the facts, and the datasets that the targets meant."""
+
+    facts: Facts
+    roots: tuple[Subject, ...]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def look(host: Host, names: Sequence[str], options: Options, progress: gather.Progress | None = None) -> Look:
+    """Collect and derive. Raises NothingToAudit."""
+    started = time.process_time()
+    facts, inventory = Facts(host.now), Facts(host.now)
+    facts.put(Fact(HOST, "consistent", known(options.consistent, "--consistent" if options.consistent else "")))
+    facts.put(Fact(HOST, "database", known(options.database, f"--db {options.database}" if options.database else "")))
+    gatherer = gather.Gatherer(host, registry.collectors())
+    if progress:
+        gatherer.progress = progress
+    try:
+        gather.look_at_host(gatherer, facts, inventory)
+        roots = _roots(gatherer, facts, host, names)
+        pools = tuple(dict.fromkeys(gather.pool_of(root) for root in roots))
+        gather.look_at_pools(gatherer, facts, inventory, pools, roots)
+        for root in roots:
+            targets.must_exist(host, root, gatherer.failure("zfs_list", root))
+    except targets.TargetError as error:
+        raise NothingToAudit(str(error)) from None
+    finally:
+        gatherer.close()
+    gathered = time.process_time()
+    derive.run(registry.derivations(), facts)
+    return Look(facts, roots, {"gather": gathered - started, "derive": time.process_time() - gathered})
+
+
+def _roots(gatherer: gather.Gatherer, facts: Facts, host: Host, names: Sequence[str]) -> tuple[Subject, ...]:
+    """The datasets that the names mean; the root dataset of every imported pool when there are none."""
+    gatherer.settle(facts, ["zpool_list", "zfs_version", "zfs_userland"])
+    listed = facts.get(HOST, "imported_pools")
+    pools = [pool.name for pool in facts.linked(HOST, "imported_pools")] if isinstance(listed, Known) else None
+    if not names:
+        if pools is None:
+            raise NothingToAudit("no pool can be listed: " + "; ".join(reason.text for reason in _reasons(facts)))
+        if not pools:
+            raise NothingToAudit("no pool is imported")
+        names = pools
+    roots = [targets.resolve(host, name, pools) for name in names]
+    return tuple(sorted(set(roots)))
+
+
+def _reasons(facts: Facts) -> tuple[Reason, ...]:
+    listed = facts.get(HOST, "imported_pools")
+    return () if isinstance(listed, Known) else listed.reasons
+
+
+def focus(seen: Look, host: Host, names: Sequence[str]) -> Look:
+    """The same look, narrowed to some of its targets. Raises NothingToAudit for what was not looked at."""
+    facts = seen.facts
+    try:
+        pools = [pool.name for pool in facts.linked(HOST, "pools")]
+        roots = tuple(sorted({targets.resolve(host, name, pools) for name in names}))
+    except targets.TargetError as error:
+        raise NothingToAudit(f"in this recording: {error}") from None
+    chosen = {gather.pool_of(root) for root in roots}
+    for root in roots:
+        if not facts.of(root):
+            raise NothingToAudit(f"in this recording: no dataset {root.name}")
+    facts.replace(Fact(HOST, "pools", Known(tuple(sorted(chosen)), ())))
+    for pool in chosen:
+        datasets = facts.get(pool, "datasets")
+        if isinstance(datasets, Known):
+            inside = tuple(each for each in facts.linked(pool, "datasets") if any(gather.covers(root, each) for root in roots))
+            facts.replace(Fact(pool, "datasets", Known(inside, datasets.evidence)))
+    return Look(facts, roots, seen.seconds)
+
+
+def judge(seen: Look, rules: Sequence[Rule], names: Sequence[str], threshold: Severity) -> Report:
+    """Judge what was seen and say what it comes to."""
+    verdicts = verdict.judge(rules, seen.facts)
+    found = finding.findings(verdicts)
+    return Report.make(
+        zaudit=__version__,
+        facts=seen.facts,
+        targets=tuple(names) or tuple(root.name for root in seen.roots),
+        verdicts=verdicts,
+        found=found,
+        covered=finding.coverage(rules, verdicts),
+        threshold=threshold,
+    )

@@ -1,0 +1,209 @@
+"""/sys/class/block, /sys/block, /sys/class/nvme: what the kernel knows of every block device. (Linux
+Documentation/ABI/stable/sysfs-block)
+
+``stat`` counts since boot: field 5 completed writes, 7 sectors of 512 bytes written, 16 flushes (since Linux 5.5; older
+kernels have 11 or 15 fields). ``queue/write_cache`` is what the kernel acts on: "write through" means that it sends no
+flush at all. All of it is readable without root.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from auditor.collect import bus
+from auditor.collect.request import Files, Read
+from auditor.facts import Fact, Facts, Known, Scalar, Subject, flag, known, number, word, words
+
+PER = "host"
+SUBJECT = "disk"
+FACTS = {
+    "transport": word("what the disk hangs on", *bus.TRANSPORTS),
+    "sysfs_path": word("place in the kernel's device tree, from /devices on"),
+    "sysfs_write_cache": word("whether the kernel sends flushes to it", "write back", "write through"),
+    "fua": flag("the kernel sends forced unit access writes to it"),
+    "rotational": flag("the kernel takes it for a spinning disk"),
+    "removable": flag("removable medium"),
+    "logical_block_bytes": number("smallest unit that it can address"),
+    "physical_block_bytes": number("smallest unit that it can write without reading first"),
+    "size_bytes": number("size"),
+    "writes": number("completed writes since boot"),
+    "write_sectors": number("sectors of 512 bytes written since boot"),
+    "flushes": number("completed flushes since boot"),
+    "sysfs_vendor": word("vendor (SCSI)"),
+    "sysfs_model": word("model"),
+    "sysfs_serial": word("serial number"),
+    "sysfs_firmware": word("firmware revision"),
+    "sysfs_subsystem_nqn": word("NVMe subsystem"),
+    "slaves": words("kernel names of the block devices that it is made of"),
+    "partitions": words("kernel names of its partitions"),
+    "loop_backing_file": word("file behind a loop device"),
+    "dm_name": word("name of a device-mapper device"),
+    "dm_uuid": word("UUID of a device-mapper device; its prefix says LVM-, CRYPT-, mpath-"),
+    "md_level": word("RAID level of an md device"),
+    "scsi_cache_type": word("cache type of a SCSI disk, from its caching mode page as the kernel read it"),
+    "virtio_cache_type": word("cache type of a virtio disk, as the hypervisor offers it"),
+}
+
+QUEUE = ("write_cache", "fua", "rotational", "logical_block_size", "physical_block_size")
+DEVICE = ("model", "serial", "firmware_rev", "rev", "vendor", "type", "address", "transport", "subsysnqn")
+NVME = ("transport", "model", "serial", "firmware_rev", "subsysnqn", "address")
+CLASS, BLOCK, CONTROLLERS = "/sys/class/block/", "/sys/block/", "/sys/class/nvme/"
+
+_NODE = re.compile(r"nvme(\d+)n(\d+)")
+_PATH_NODE = re.compile(r"nvme(\d+)c\d+n(\d+)")  # one hidden path of a multipath namespace: has no node under /dev
+_CONTROLLER = re.compile(r"/(nvme\d+)/[^/]+$")
+_BY_TRANSPORT = {"pcie": "nvme", "apple-nvme": "nvme"} | {
+    each: f"nvme-{each}" for each in ("tcp", "rdma", "fc", "loop")
+}
+_FLAGS = {"fua": "queue/fua", "rotational": "queue/rotational", "removable": "removable"}
+_BYTES = {"logical_block_bytes": "queue/logical_block_size", "physical_block_bytes": "queue/physical_block_size"}
+_TEXTS = {
+    "sysfs_vendor": ("device/vendor",),
+    "sysfs_model": ("device/model",),
+    "sysfs_serial": ("device/serial", "serial"),
+    "sysfs_firmware": ("device/firmware_rev", "device/rev"),
+    "sysfs_subsystem_nqn": ("device/subsysnqn",),
+    "loop_backing_file": ("loop/backing_file",),
+    "dm_name": ("dm/name",),
+    "dm_uuid": ("dm/uuid",),
+    "md_level": ("md/level",),
+    "virtio_cache_type": ("cache_type",),
+}
+_STAT = {"writes": 4, "write_sectors": 6, "flushes": 15}
+
+
+def request(host: Subject, facts: Facts) -> Read:
+    return Read(
+        (
+            f"{CLASS}*",
+            f"{CLASS}*/partition",
+            f"{CLASS}*/slaves/*",
+            *(f"{BLOCK}*/queue/{name}" for name in QUEUE),
+            *(f"{BLOCK}*/{name}" for name in ("stat", "size", "removable", "serial", "cache_type")),
+            *(f"{BLOCK}*/device/{name}" for name in DEVICE),
+            *(f"{BLOCK}*/{name}" for name in ("loop/backing_file", "dm/name", "dm/uuid", "md/level")),
+            f"{BLOCK}*/device/scsi_disk/*/cache_type",
+            *(f"{CONTROLLERS}*/{name}" for name in NVME),
+        )
+    )
+
+
+def parse(reply: Files, host: Subject) -> Iterator[Fact]:
+    paths, slaves = _links(reply.links)
+    if not paths:
+        raise ValueError("/sys/class/block names no block device")
+    texts = _texts(reply.text, BLOCK)
+    controllers = _texts(reply.text, CONTROLLERS)
+    parts: dict[str, list[str]] = {}
+    for name, path in paths.items():
+        parent = path.split("/")[-2]
+        if parent in paths:
+            parts.setdefault(parent, []).append(name)
+    inside = {name for names in parts.values() for name in names}
+    inside |= {name for name, files in _texts(reply.text, CLASS).items() if "partition" in files}
+    for name, path in paths.items():
+        if name in inside or _PATH_NODE.fullmatch(name):
+            continue
+        disk, own = Subject("disk", _node(name)), texts.get(name, {})
+        if found := _transport(name, paths, own, controllers):
+            yield Fact(disk, "transport", _known(found, f"{found}: {path}", "readlink /sys/class/block/{subject}"))
+        yield Fact(disk, "sysfs_path", known(path, path, "readlink /sys/class/block/{subject}"))
+        mine = tuple(_node(each) for each in sorted(parts.get(name, ())))
+        yield Fact(disk, "partitions", _known(mine, " ".join(mine) or "no partitions", "ls /sys/block/{subject}"))
+        below = tuple(_node(each) for each in slaves.get(name, ()))
+        if below or found not in ("dm", "md", "bcache"):
+            text = " ".join(below) or "none"
+            yield Fact(disk, "slaves", _known(below, text, "ls /sys/block/{subject}/slaves"))
+        for fact, file, value, text in _values(own):
+            yield Fact(disk, fact, _known(value, text, f"cat /sys/block/{{subject}}/{file}"))
+
+
+def _values(own: Mapping[str, str]) -> Iterator[tuple[str, str, Scalar, str]]:
+    """(fact, file, value, text) of everything that one device's own files say; what is no sane value is left out."""
+    cache = own.get("queue/write_cache", "")
+    if cache in ("write back", "write through"):
+        yield "sysfs_write_cache", "queue/write_cache", cache, cache
+    for fact, file in _FLAGS.items():
+        if (raw := own.get(file)) in ("0", "1"):
+            yield fact, file, raw == "1", f"{fact} {raw}"
+    for fact, file in _BYTES.items():
+        if (size := _number(own.get(file, ""))) and size >= 512:
+            yield fact, file, size, f"{size} bytes"
+    if (sectors := _number(own.get("size", ""))) is not None:
+        yield "size_bytes", "size", sectors * 512, f"{sectors * 512} bytes"
+    counts = own.get("stat", "").split()
+    if len(counts) in (11, 15, 17) or len(counts) > 17:
+        for fact, index in _STAT.items():
+            if index < len(counts) and (count := _number(counts[index])) is not None:
+                yield fact, "stat", count, f"{count} {fact.replace('_', ' ')}"
+    for fact, files in _TEXTS.items():
+        for file in files:
+            if text := own.get(file, "").strip():
+                yield fact, file, text, text
+                break
+    types = {
+        text for file, text in own.items() if file.startswith("device/scsi_disk/") and file.endswith("/cache_type")
+    }
+    if len(types) == 1 and (cache := types.pop()):
+        yield "scsi_cache_type", "device/scsi_disk/*/cache_type", cache, cache
+
+
+def _links(links: Mapping[str, str]) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """(name -> path from /devices on, name -> names of what it is made of)."""
+    paths: dict[str, str] = {}
+    slaves: dict[str, list[str]] = {}
+    for link in sorted(links):
+        name, _, rest = link.removeprefix(CLASS).partition("/")
+        _, devices, path = links[link].partition("/devices/")
+        if not link.startswith(CLASS) or not name:
+            continue
+        if not rest and devices and path.endswith(f"/{name}"):
+            paths[name] = devices + path
+        elif rest.startswith("slaves/"):
+            slaves.setdefault(name, []).append(rest.removeprefix("slaves/"))
+    return paths, slaves
+
+
+def _texts(text: Mapping[str, str], folder: str) -> dict[str, dict[str, str]]:
+    """Device -> file below it -> its first line, bare."""
+    found: dict[str, dict[str, str]] = {}
+    for path, content in text.items():
+        if path.startswith(folder):
+            name, _, rest = path[len(folder) :].partition("/")
+            found.setdefault(name, {})[rest] = content.strip("\n").rstrip(" ")
+    return found
+
+
+def _transport(
+    name: str, paths: Mapping[str, str], own: Mapping[str, str], controllers: Mapping[str, Mapping[str, str]]
+) -> str:
+    """One of bus.TRANSPORTS or empty. NVMe: as its controllers say, when all of a multipath namespace agree."""
+    node = _NODE.fullmatch(name)
+    if not node:
+        return bus.transport(paths[name], name, ata=own.get("device/vendor", "").strip() == "ATA")
+    siblings = [each for each in paths if (hidden := _PATH_NODE.fullmatch(each)) and hidden.groups() == node.groups()]
+    through = {found[1] for each in siblings or [name] if (found := _CONTROLLER.search(paths[each]))}
+    nqn = own.get("device/subsysnqn")
+    if not through and nqn:
+        through = {each for each, files in controllers.items() if files.get("subsysnqn") == nqn}
+    said = {controllers.get(each, {}).get("transport", "") for each in through}
+    if len(said) == 1 and (only := said.pop()):
+        return _BY_TRANSPORT.get(only, "")
+    return bus.transport(paths[name], name)
+
+
+def _node(name: str) -> str:
+    """sysfs spells a slash in a device's name as ``!`` (cciss!c0d0)."""
+    return name.replace("!", "/")
+
+
+def _number(text: str) -> int | None:
+    """A counter or size of the kernel: unsigned 64 bits; one that underflowed is none."""
+    return int(text) if text.isdecimal() and text.isascii() and len(text) <= 19 and int(text) < 1 << 63 else None
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _known(value: Scalar | tuple[str, ...], text: str, command: str) -> Known:
+    return known(value, text, command)

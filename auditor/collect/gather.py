@@ -1,0 +1,267 @@
+"""Walks the subjects and asks: host, then pools and datasets, then the disks behind the leaves, as much at once as the
+answers allow. Every failure becomes Unknown(reason) here and nowhere else."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import cast
+
+from auditor.collect import blocks, zpool_status_paths
+from auditor.collect.host import Capture, Host
+from auditor.collect.request import Files, Output, Read, Reply, Request, Run, Skip
+from auditor.facts import HOST, Evidence, Fact, Facts, Kind, Known, Reason, Subject, Unknown, flag, join, links, unknown, word
+from auditor.text import harmless
+
+PROVIDES = {
+    "host.pools": links("pool", "the pools that are audited"),
+    "host.consistent": flag("the properties of datasets are to be read in one transaction group"),
+    "host.database": word("the database that the user named, or empty"),
+    "pool.datasets": links("dataset", "what is audited of its datasets"),
+}
+WORKERS = 16
+ROOT = "run as root"
+_DENIED = re.compile(r"permission denied|operation not permitted|must be (run as )?root|superuser|EACCES|EPERM", re.I)
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of one question: facts, and (beside or instead of them) why the rest is not known."""
+
+    facts: tuple[Fact, ...] = ()
+    failure: Unknown | None = None
+    applies: bool = True
+
+
+@dataclass(slots=True)
+class Gatherer:
+    """Asks one host. answers: by collector and subject, in no order; :meth:`settle` stores them in a fixed one."""
+
+    host: Host
+    collectors: Mapping[str, ModuleType]
+    progress: Progress = lambda done, total, what: None
+    answers: dict[tuple[str, Subject], Answer] = field(default_factory=dict)
+    _pending: dict[tuple[str, Subject], Future[Answer]] = field(default_factory=dict)
+    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(WORKERS))
+    _asked: int = 0
+    _done: int = 0
+
+    def ask(self, name: str, subjects: Iterable[Subject], facts: Facts) -> None:
+        """Put one collector's question for each subject; does not wait."""
+        for subject in subjects:
+            if (name, subject) not in self._pending and (name, subject) not in self.answers:
+                self._asked += 1
+                module = self.collectors[name]
+                request = module.request(subject, facts)
+                self._pending[name, subject] = self._pool.submit(self._answer, module, name, subject, request)
+
+    def settle(self, facts: Facts, names: Sequence[str] | None = None) -> None:
+        """Wait for the answers of these collectors (all, when None) and store them by collector and subject."""
+        for key in sorted(key for key in self._pending if names is None or key[0] in names):
+            answer = self.answers[key] = self._pending.pop(key).result()
+            for fact in answer.facts:
+                facts.put(fact)
+
+    def close(self) -> None:
+        """Let go of the workers; commands are bounded, so this does not hang."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def failure(self, name: str, subject: Subject) -> Unknown | None:
+        """Why a question failed, if it did."""
+        answer = self.answers.get((name, subject))
+        return answer.failure if answer else None
+
+    def _answer(self, module: ModuleType, name: str, subject: Subject, request: Request) -> Answer:
+        answer = answer_to(module, subject, request, self.host)
+        self._done += 1
+        self.progress(self._done, self._asked, name.replace("_", " "))
+        return answer
+
+
+def answer_to(module: ModuleType, subject: Subject, request: Request, host: Host) -> Answer:
+    """Ask, parse, and turn whatever goes wrong into a reason."""
+    match request:
+        case Skip(reason, remedy, applies):
+            return Answer(failure=unknown(reason, remedy), applies=applies)
+        case Run():
+            capture = host.run(request)
+            text = command_line(request.argv)
+            if fault := _fault(request, capture, text, host.euid):
+                return Answer(failure=Unknown((fault,)))
+            assert capture.exit is not None
+            reply: Reply = Output(_decode(capture.stdout), text, capture.exit, _decode(capture.stderr))
+            missing = unknown(f"{text}: does not report it", _root_if(host, _decode(capture.stderr)))
+        case Read():
+            files = host.read(request)
+            text = request.patterns[0]
+            reply, missing = files, _unread(files, text, host)
+    try:
+        return Answer(tuple(module.parse(reply, subject)), missing)
+    except Exception as error:  # a parser may fail in any way on what it was never shown
+        said = harmless(str(error) or type(error).__name__)[:200]
+        remedy = missing.reasons[0].remedy or _root_if(host, said)
+        return Answer(failure=unknown(f"{text}: {said if remedy else f'output not understood: {said}'}", remedy))
+
+
+def command_line(argv: Sequence[str]) -> str:
+    """A command as a user would type it; a program text inside it is named, not spelt out."""
+    return harmless(" ".join("<program>" if "\n" in word else shlex.quote(word) for word in argv))
+
+
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _root_if(host: Host, stderr: str) -> str:
+    return ROOT if host.euid != 0 and _DENIED.search(stderr) else ""
+
+
+def _fault(request: Run, capture: Capture, text: str, euid: int) -> Reason | None:
+    """Why a command gave no answer, or None when it did."""
+    if capture.fault == "not installed":
+        return Reason(f"{request.argv[0]} is not installed", f"apt install {request.package}" if request.package else "")
+    if capture.fault:
+        return Reason(f"{text}: {capture.fault}", "--timeout" if capture.fault.startswith("no answer") else "")
+    if capture.exit is not None and capture.exit in request.accept:
+        return None
+    said = [line.strip() for line in _decode(capture.stderr + b"\n" + capture.stdout).splitlines()]
+    # nvme-cli 2 puts its error into {"error": ...}: a line of braces alone says nothing
+    why = next((harmless(line)[:200] for line in said if line.strip("{}[],")), f"exit code {capture.exit}")
+    if capture.exit is not None and capture.exit < 0:
+        why = f"killed by signal {-capture.exit} ({why})"
+    needs_root = euid != 0 and (_DENIED.search(_decode(capture.stderr + capture.stdout)) or (capture.exit or 0) < 0)
+    return Reason(f"{text}: {why}", ROOT if needs_root else "")
+
+
+def _unread(files: Files, text: str, host: Host) -> Unknown:
+    """Why a fact is missing after files were read: what could not be read, else that they do not say."""
+    trouble = {path: error for path, error in files.errors.items() if error != "no such file"}
+    absent = {path: error for path, error in files.errors.items() if "*" not in path}
+    reasons = tuple(
+        Reason(f"{harmless(path)}: {error}", ROOT if host.euid != 0 and _DENIED.search(error) else "")
+        for path, error in sorted((trouble or absent).items())[:3]
+    )
+    return Unknown(reasons) if reasons else unknown(f"{text}: does not say")
+
+
+# -- the walk -------------------------------------------------------------------------------------------------------
+
+
+def of(collectors: Mapping[str, ModuleType], per: str) -> list[str]:
+    """Names of the collectors that are asked per this kind of subject."""
+    return [name for name, module in collectors.items() if module.PER == per]
+
+
+def look_at_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
+    """Everything that is asked once: releases, parameters, kstats, imported pools, block devices.
+
+    facts of block devices go to the inventory: a host has more of them than the audit is about.
+    """
+    first = [name for name in of(gatherer.collectors, "host") if _reads_only(gatherer.collectors[name], facts)]
+    for name in first:
+        gatherer.ask(name, [HOST], facts)
+    gatherer.settle(facts, [name for name in first if not _about_disks(gatherer.collectors[name])])
+    gatherer.settle(inventory, first)
+    for name in of(gatherer.collectors, "host"):
+        gatherer.ask(name, [HOST], facts)
+
+
+def _reads_only(module: ModuleType, facts: Facts) -> bool:
+    return isinstance(module.request(HOST, facts), Read)
+
+
+def _about_disks(module: ModuleType) -> bool:
+    return bool(module.SUBJECT == "disk")
+
+
+def look_at_pools(gatherer: Gatherer, facts: Facts, inventory: Facts, pools: Sequence[Subject], roots: Sequence[Subject]) -> None:
+    """Pools, the datasets under the roots, and then the disks behind the leaves, while slower answers still come in."""
+    for pool in pools:
+        facts.add(pool)
+    facts.put(Fact(HOST, "pools", Known(tuple(pools), (Evidence(", ".join(p.name for p in pools), "zpool list"),))))
+    for name in of(gatherer.collectors, "pool"):
+        gatherer.ask(name, pools, facts)
+    for name in of(gatherer.collectors, "target"):
+        gatherer.ask(name, roots, facts)
+    disk_sources = [name for name in of(gatherer.collectors, "host") if _about_disks(gatherer.collectors[name])]
+    gatherer.settle(inventory, disk_sources)
+    gatherer.settle(facts, ["zpool_status", "zpool_status_paths"])
+    for fact in zpool_status_paths.join(facts):
+        facts.put(fact)
+    for fact in blocks.links(facts, inventory):
+        facts.put(fact)
+    disks = sorted({disk for leaf in facts.subjects("leaf") for disk in facts.linked(leaf, "disks")})
+    for disk in disks:
+        facts.add(disk)
+        for name, value in inventory.of(disk).items():
+            facts.put(Fact(disk, name, value))
+    for name in of(gatherer.collectors, "disk"):
+        gatherer.ask(name, disks, facts)
+    gatherer.settle(facts)
+    for fact in datasets_of(gatherer, facts, pools, roots):
+        facts.put(fact)
+    fill(gatherer, facts)
+
+
+def datasets_of(gatherer: Gatherer, facts: Facts, pools: Sequence[Subject], roots: Sequence[Subject]) -> Iterator[Fact]:
+    """pool.datasets: what is audited of each pool; unknown when one of its roots could not be listed."""
+    every = sorted(facts.subjects("dataset"))
+    for pool in pools:
+        mine = [root for root in roots if pool_of(root) == pool]
+        failures = [why for root in mine if not facts.of(root) and (why := gatherer.failure("zfs_get", root))]
+        inside = tuple(each for each in every if any(covers(root, each) for root in mine))
+        seen = Evidence(f"{len(inside)} datasets", f"zfs list -r {' '.join(shlex.quote(root.name) for root in mine)}")
+        yield Fact(pool, "datasets", join(failures) if failures else Known(inside, (seen,)))
+
+
+def pool_of(subject: Subject) -> Subject:
+    """The pool that a dataset, vdev, leaf or pool belongs to."""
+    return Subject("pool", subject.within or subject.name.partition("/")[0])
+
+
+def covers(root: Subject, dataset: Subject) -> bool:
+    """Whether a dataset is the root or below it."""
+    return dataset.name == root.name or dataset.name.startswith(root.name + "/")
+
+
+def fill(gatherer: Gatherer, facts: Facts) -> None:
+    """Every fact that a collector could have given and did not becomes Unknown, with that collector's reason.
+
+    Where several could have given it, the reason of one that applies to the subject is the better one.
+    """
+    roots = [subject for name, subject in gatherer.answers if gatherer.collectors[name].PER == "target"]
+    for applies in (True, False):
+        for name, module in gatherer.collectors.items():
+            by_kind: dict[Kind, list[str]] = {}
+            for fact in module.FACTS:
+                kind, _, bare = fact.rpartition(".")
+                by_kind.setdefault(cast(Kind, kind or module.SUBJECT), []).append(bare)
+            for kind, names in by_kind.items():
+                for subject in [HOST] if kind == "host" else list(facts.subjects(kind)):
+                    present = facts.of(subject)
+                    missing = [each for each in names if each not in present]
+                    answer = gatherer.answers.get((name, _asked(module.PER, subject, roots)))
+                    if missing and (answer.applies if answer else False) is applies:
+                        why = (answer.failure if answer else None) or unknown(f"{name.replace('_', ' ')} was not asked")
+                        for each in missing:
+                            facts.put(Fact(subject, each, why))
+
+
+def _asked(per: str, subject: Subject, roots: list[Subject]) -> Subject:
+    """The subject that a collector was asked about to learn of this one."""
+    match per:
+        case "host":
+            return HOST
+        case "pool":
+            return pool_of(subject)
+        case "target":
+            inside = (root for root in roots if covers(root, subject) or covers(subject, root))
+            return max(inside, key=lambda root: len(root.name), default=subject)
+        case _:
+            return subject

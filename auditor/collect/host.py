@@ -1,0 +1,255 @@
+"""The one seam to the machine: a Host runs commands and reads files, live or from a recording.
+
+Safety (each line is held by a test): never a shell; tools only from a fixed PATH; only commands of :data:`READ_ONLY`;
+LC_ALL=C and TZ=UTC, so that what they print does not depend on who asks; each command in its own process group, killed
+with it at the time-out and then waited for at most two seconds (a suspended pool leaves processes in uninterruptible
+sleep); output bounded; every failure is a value.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import resource
+import selectors
+import signal
+import stat
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, TypeVar
+
+from auditor.collect import lzc, udev_db
+from auditor.collect.request import Files, Read, Run
+
+T = TypeVar("T")
+
+PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")
+ENVIRONMENT = {"PATH": ":".join(PATH), "LC_ALL": "C", "LANG": "C", "TZ": "UTC", "HOME": "/nonexistent"}
+ROOTS = ("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/")
+OUTPUT_LIMIT = 128 << 20
+FILE_LIMIT = 4 << 20
+AFTER_KILL_S = 2.0
+
+# Command, the options that it may have, what else may stand there. Nothing else is ever started; each only reads.
+_NAME, _DEVICE = re.compile(r"[^-].*", re.DOTALL), re.compile(r"/dev/[^-].*|json|6")
+READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] = (
+    (("zfs", "get"), frozenset({"-Hp", "-r", "-t", "-o"}), _NAME),
+    (("zfs", "list"), frozenset({"-H", "-r", "-t", "-o", "-s"}), _NAME),
+    (("zfs", "version"), frozenset(), _NAME),
+    (("zpool", "get"), frozenset({"-Hp", "-o"}), _NAME),
+    (("zpool", "list"), frozenset({"-Hp", "-o"}), _NAME),
+    (("zpool", "status"), frozenset({"-j", "--json-int", "-p", "-s", "-P"}), _NAME),
+    (("zdb", "-C"), frozenset(), _NAME),
+    (("nvme", "list"), frozenset({"-o"}), _DEVICE),
+    (("nvme", "id-ctrl"), frozenset({"-o"}), _DEVICE),
+    (("nvme", "id-ns"), frozenset({"-o"}), _DEVICE),
+    (("nvme", "cmdset-ind-id-ns"), frozenset({"-o"}), _DEVICE),
+    (("nvme", "smart-log"), frozenset({"-o"}), _DEVICE),
+    (("nvme", "get-feature"), frozenset({"-f", "-H"}), _DEVICE),
+    (("smartctl", "-j", "-x"), frozenset(), _DEVICE),
+    (("hdparm", "-W"), frozenset(), re.compile(r"/dev/[^-].*")),
+    (("udevadm", "info", "--export-db"), frozenset(), re.compile(r"(?!)")),
+    (("systemd-detect-virt",), frozenset(), re.compile(r"(?!)")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What a command did. exit: None when it never ended by itself. fault: empty, or why there is no answer
+    ("not installed", "timed out after 30 s", "not in the recording", ...)."""
+
+    exit: int | None
+    stdout: bytes = b""
+    stderr: bytes = b""
+    seconds: float = 0.0
+    fault: str = ""
+
+
+class Host(Protocol):
+    """now: seconds since the epoch; euid: who asks (0 is root)."""
+
+    now: float
+    euid: int
+
+    def run(self, request: Run) -> Capture:
+        """Run a command. Never raises for what the command does."""
+
+    def read(self, request: Read) -> Files:
+        """Read all files that the patterns name. Never raises for what the files do."""
+
+    def realpath(self, path: str) -> str:
+        """The path without symbolic links; raises FileNotFoundError when it does not exist."""
+
+
+def permitted(argv: tuple[str, ...]) -> bool:
+    """Whether a command is one of those that only read. ``hdparm -W0`` or ``nvme set-feature`` are not."""
+    if argv[:3] == ("python3", "-I", "-c"):
+        return argv[3:4] == (lzc.SCRIPT,)
+    for words, options, others in READ_ONLY:
+        if argv[: len(words)] == words:
+            return all(each in options or others.fullmatch(each) for each in argv[len(words) :])
+    return False
+
+
+class LiveHost:
+    """This machine."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self.now = time.time()
+        self.euid = os.geteuid()
+        self._timeout_s = timeout_s
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+    def run(self, request: Run) -> Capture:
+        argv = request.argv
+        if not permitted(argv):
+            raise PermissionError(f"zaudit does not run this: {' '.join(argv)}")
+        if (inside := _in_process(argv)) is not None:
+            done = bounded(partial(_called, inside), self._timeout_s)
+            return done or Capture(None, fault=f"no answer within {self._timeout_s:g} s")
+        tool = next((path for where in PATH if os.access(path := f"{where}/{argv[0]}", os.X_OK)), None)
+        if tool is None:
+            return Capture(None, fault="not installed")
+        return spawn((tool, *argv[1:]), self._timeout_s)
+
+    def read(self, request: Read) -> Files:
+        if not all(pattern.startswith(ROOTS) for pattern in request.patterns):
+            raise PermissionError(f"zaudit does not read this: {request.patterns}")
+        files = bounded(partial(read_files, request.patterns), self._timeout_s)
+        return files or Files({}, errors=dict.fromkeys(request.patterns, f"no answer within {self._timeout_s:g} s"))
+
+    def realpath(self, path: str) -> str:
+        return os.path.realpath(path, strict=True)
+
+
+def _in_process(argv: tuple[str, ...]) -> Callable[[], str] | None:
+    """The two questions that a library on this host answers as well as a command does: udev's database through pyudev,
+    and the channel program through libzfs_core. None where the library is missing: then the command runs."""
+    if argv == udev_db.ARGV and (udev := udev_db.context()):
+        return partial(udev_db.export, udev)
+    if argv[0] == "python3" and lzc.importable():
+        return partial(lzc.read, argv[4], argv[5], list(argv[6:]))
+    return None
+
+
+def _called(call: Callable[[], str]) -> Capture:
+    """The answer of a library as a capture; what it raises is its standard error."""
+    started = time.monotonic()
+    try:
+        answer = call()
+    except Exception as error:  # a library may raise anything; the capture says what
+        return Capture(1, b"", f"{type(error).__name__}: {error}".encode(), time.monotonic() - started)
+    return Capture(0, answer.encode("utf-8", "surrogateescape"), b"", time.monotonic() - started)
+
+
+def bounded(call: Callable[[], T], timeout_s: float) -> T | None:
+    """The result of a call, or None when it takes too long; a thread that hangs in the kernel is left behind."""
+    box: list[T] = []
+    thread = threading.Thread(target=lambda: box.append(call()), daemon=True)
+    thread.start()
+    thread.join(timeout_s)
+    return box[0] if box else None
+
+
+def spawn(argv: tuple[str, ...], timeout_s: float) -> Capture:
+    """Run argv[0] (an absolute path) in its own process group, bounded in time and output."""
+    started = time.monotonic()
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=ENVIRONMENT,
+            cwd="/",
+            start_new_session=True,
+        )
+    except OSError as error:
+        return Capture(None, fault=f"cannot be started: {error.strerror}")
+    assert process.stdout and process.stderr
+    chunks: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
+    out, err = (chunks[stream.fileno()] for stream in (process.stdout, process.stderr))
+    size, fault = 0, ""
+    with selectors.DefaultSelector() as selector, process.stdout, process.stderr:
+        for fd in chunks:
+            selector.register(fd, selectors.EVENT_READ)
+        while selector.get_map() and not fault:
+            left = started + timeout_s - time.monotonic()
+            ready = selector.select(max(left, 0))
+            if not ready and left <= 0:
+                fault = f"no answer within {timeout_s:g} s"
+            for key, _ in ready:
+                data = os.read(key.fd, 1 << 18)
+                if data:
+                    chunks[key.fd].append(data)
+                    size += len(data)
+                else:
+                    selector.unregister(key.fd)
+            if size > OUTPUT_LIMIT:
+                fault = f"more than {OUTPUT_LIMIT >> 20} MiB of output"
+    if not fault:
+        try:
+            process.wait(max(started + timeout_s - time.monotonic(), 0.1))
+        except subprocess.TimeoutExpired:
+            fault = f"no answer within {timeout_s:g} s"
+    if fault:
+        _kill(process)
+    return Capture(
+        None if fault else process.returncode, b"".join(out), b"".join(err), time.monotonic() - started, fault
+    )
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill the whole group; do not wait for what the kernel does not let go."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+    try:
+        process.wait(AFTER_KILL_S)
+    except subprocess.TimeoutExpired:
+        process.returncode = -signal.SIGKILL  # keeps the interpreter from waiting for it later
+
+
+def read_files(patterns: tuple[str, ...]) -> Files:
+    """Expand the patterns and read what they name; symbolic links are noted, and followed only to regular files."""
+    text: dict[str, str] = {}
+    links: dict[str, str] = {}
+    errors: dict[str, str] = {}
+    for pattern in patterns:
+        paths = sorted(glob.glob(pattern)) if "*" in pattern else [pattern]
+        if not paths:
+            errors[pattern] = "no such file"
+        for path in paths:
+            try:
+                mode = os.lstat(path).st_mode
+                if stat.S_ISLNK(mode):
+                    links[path] = os.readlink(path)
+                    if not os.path.isfile(path):
+                        continue
+                elif not stat.S_ISREG(mode):
+                    continue
+                data = _content(path)
+            except OSError as error:
+                errors[path] = (error.strerror or "unreadable").lower()
+                continue
+            if len(data) > FILE_LIMIT:
+                errors[path] = f"more than {FILE_LIMIT >> 20} MiB"
+            else:
+                text[path] = data.decode("utf-8", "surrogateescape")
+    return Files(text, links, errors)
+
+
+def _content(path: str) -> bytes:
+    """A whole file, a byte more than the limit at most; in small pieces, because a sysctl refuses a large buffer."""
+    with open(path, "rb", buffering=0) as file:
+        chunks, size = [], 0
+        while size <= FILE_LIMIT and (chunk := file.read(1 << 16)):
+            chunks.append(chunk)
+            size += len(chunk)
+    return b"".join(chunks)

@@ -1,0 +1,41 @@
+"""Which host, which kernel, which distribution, and whether it has an ``/etc/hostid`` (which multihost=on needs)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from auditor.collect.request import Files, Read, Request
+from auditor.facts import HOST, Fact, Facts, Subject, flag, known, word
+
+PER = "host"
+SUBJECT = "host"
+FACTS = {
+    "hostname": word("its name"),
+    "kernel_release": word("release of the running kernel, as uname -r says"),
+    "os_name": word("PRETTY_NAME of the distribution"),
+    "hostid_file": flag("/etc/hostid exists"),
+}
+LINES = {"/proc/sys/kernel/hostname": "hostname", "/proc/sys/kernel/osrelease": "kernel_release"}
+
+
+def request(host: Subject, facts: Facts) -> Request:
+    """Four small files."""
+    return Read((*LINES, "/etc/os-release", "/etc/hostid"))
+
+
+def parse(reply: Files, host: Subject) -> Iterator[Fact]:
+    """One line each; os-release is a list of shell assignments. (man 5 os-release)"""
+    for path, name in LINES.items():
+        if path in reply.text:
+            line = re.fullmatch(r"(\S+)\n", reply.text[path])
+            if line is None:
+                raise ValueError(f"{path} is not one line")
+            yield Fact(HOST, name, known(line[1], line[1], f"cat {path}"))
+    release = re.search(r'^PRETTY_NAME=(["\']?)(.+)\1\n', reply.text.get("/etc/os-release", ""), re.M)
+    if release is not None:
+        yield Fact(HOST, "os_name", known(release[2], release[2], "cat /etc/os-release"))
+    if "/etc/hostid" in reply.text:
+        yield Fact(HOST, "hostid_file", known(True, "/etc/hostid exists", "ls -l /etc/hostid"))
+    elif reply.errors.get("/etc/hostid", "").startswith("no such file"):
+        yield Fact(HOST, "hostid_file", known(False, "no /etc/hostid", "ls -l /etc/hostid"))

@@ -1,0 +1,58 @@
+"""How the kernel prints a named kstat, which the collectors of ``/proc/spl/kstat/zfs`` share.
+
+A header (kstat number, type 1, flags, number of rows, size, creation time, snapshot time), the titles
+``name type data``, and one row each. (OpenZFS module/os/linux/spl/spl-kstat.c)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from auditor.collect.request import Files
+from auditor.facts import Known, known
+from auditor.text import quoted
+
+ROOT = "/proc/spl/kstat/zfs"
+INT64 = "3"
+IMPOSSIBLE = 1 << 63  # an unsigned counter that was decremented below 0 (seen: 18446744073709537686)
+
+
+def rows(text: str, path: str) -> dict[str, tuple[str, str]]:
+    """name -> (type, value); raises ValueError when the text is no named kstat or not all of it."""
+    if not text.endswith("\n"):
+        raise ValueError(f"{path} is cut off")
+    lines = text.strip("\n").split("\n")
+    header = lines[0].split()
+    titles = lines[1].split() if len(lines) > 1 else []
+    if len(header) != 7 or header[1] != "1" or not header[3].isdigit() or titles != ["name", "type", "data"]:
+        raise ValueError(f"{path} is not a named kstat")
+    found: dict[str, tuple[str, str]] = {}
+    for line in lines[2:]:
+        name, *rest = line.split(None, 2)
+        if len(rest) != 2:
+            raise ValueError(f"{path}: a row without a value")
+        found[name] = rest[0], rest[1]
+    if len(found) < int(header[3]):
+        raise ValueError(f"{path} has {len(found)} of {header[3]} rows")
+    return found
+
+
+def counts(text: str, path: str, names: Mapping[str, str]) -> Iterator[tuple[str, Known]]:
+    """(fact, value) of the rows named; names: row -> fact. A row that this release does not have is left out."""
+    found = rows(text, path)
+    for row, fact in names.items():
+        if row in found and (value := _number(*found[row])) is not None:
+            yield fact, known(value, f"{row} {value}", f"grep -w {row} {quoted(path)}")
+
+
+def only(reply: Files, path: str) -> Iterator[str]:
+    """The text of the one file that was asked for, if it was there."""
+    if path in reply.text:
+        yield reply.text[path]
+
+
+def _number(kind: str, value: str) -> int | None:
+    digits = value.removeprefix("-") if kind == INT64 else value
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    return int(value) if int(digits) < IMPOSSIBLE else None

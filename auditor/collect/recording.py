@@ -1,0 +1,314 @@
+"""Recordings: everything that was asked of a host and everything that it answered, as a folder or one .tar.gz.
+
+``recording.json`` holds schema, time, user, targets, options and the list of captures; output of commands and groups of
+files are members of their own, so that a folder is diffable. Reading one treats its content as hostile: nothing is
+extracted to disk, names may not climb, sizes are bounded, and whatever is wrong is a :class:`RecordingError` in one
+sentence.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import tarfile
+import threading
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from auditor.collect.host import Capture, Host
+from auditor.collect.request import Files, Read, Run
+
+SCHEMA = "zaudit-recording/1"
+MANIFEST = "recording.json"
+TOTAL_LIMIT = 256 << 20
+MEMBER_LIMIT = 128 << 20
+COUNT_LIMIT = 20_000
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
+
+
+class RecordingError(Exception):
+    """A recording that cannot be used, and why, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One look at one host.
+
+    taken: seconds since the epoch. euid: user that asked. targets: as given on the command line. options: what
+    changes the questions (consistent, db). commands, files and paths: the answers by what was asked.
+    """
+
+    taken: float
+    euid: int
+    targets: tuple[str, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+    zaudit: str = ""
+    commands: Mapping[tuple[str, ...], Capture] = field(default_factory=dict)
+    files: Mapping[tuple[str, ...], Files] = field(default_factory=dict)
+    paths: Mapping[str, str] = field(default_factory=dict)
+
+
+class ReplayHost:
+    """A host that answers from a recording; what was not asked then is a fault now."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.now = recording.taken
+        self.euid = recording.euid
+        self._recording = recording
+
+    def run(self, request: Run) -> Capture:
+        return self._recording.commands.get(request.argv) or Capture(None, fault="not in the recording")
+
+    def read(self, request: Read) -> Files:
+        found = self._recording.files.get(request.patterns)
+        return found or Files({}, errors=dict.fromkeys(request.patterns, "not in the recording"))
+
+    def realpath(self, path: str) -> str:
+        real = self._recording.paths.get(path)
+        if not real:
+            raise FileNotFoundError(path)
+        return real
+
+
+class RecordingHost:
+    """Passes every question on and keeps the answer."""
+
+    def __init__(self, host: Host) -> None:
+        self.now = host.now
+        self.euid = host.euid
+        self._host = host
+        self._lock = threading.Lock()
+        self.commands: dict[tuple[str, ...], Capture] = {}
+        self.files: dict[tuple[str, ...], Files] = {}
+        self.paths: dict[str, str] = {}
+
+    def run(self, request: Run) -> Capture:
+        capture = self._host.run(request)
+        with self._lock:
+            self.commands[request.argv] = capture
+        return capture
+
+    def read(self, request: Read) -> Files:
+        files = self._host.read(request)
+        with self._lock:
+            self.files[request.patterns] = files
+        return files
+
+    def realpath(self, path: str) -> str:
+        try:
+            self.paths[path] = self._host.realpath(path)
+        except FileNotFoundError:
+            self.paths[path] = ""
+            raise
+        return self.paths[path]
+
+    def recording(self, targets: tuple[str, ...], options: Mapping[str, str], zaudit: str) -> Recording:
+        """What was seen so far."""
+        return Recording(self.now, self.euid, targets, options, zaudit, self.commands, self.files, self.paths)
+
+
+# -- writing ------------------------------------------------------------------------------------------------------
+
+
+def members(recording: Recording) -> Iterator[tuple[str, bytes]]:
+    """(name, content) of every member, the manifest last. Order and names depend on the content alone."""
+    captures: list[dict[str, Any]] = []
+    number = 0
+    for argv in sorted(recording.commands):
+        number += 1
+        capture = recording.commands[argv]
+        entry: dict[str, Any] = {"run": list(argv), "exit": capture.exit, "seconds": round(capture.seconds, 3)}
+        if capture.fault:
+            entry["fault"] = capture.fault
+        for stream, data in (("stdout", capture.stdout), ("stderr", capture.stderr)):
+            if data:
+                entry[stream] = f"{number:03d}-{_slug(argv)}.{stream[3:]}"
+                yield entry[stream], data
+        captures.append(entry)
+    for patterns in sorted(recording.files):
+        number += 1
+        name = f"{number:03d}-{_slug(patterns[:1])}.json"
+        captures.append({"read": list(patterns), "files": name})
+        yield name, _files_to_json(recording.files[patterns])
+    manifest = {
+        "schema": SCHEMA,
+        "zaudit": recording.zaudit,
+        "taken": recording.taken,
+        "euid": recording.euid,
+        "targets": list(recording.targets),
+        "options": dict(sorted(recording.options.items())),
+        "paths": dict(sorted(recording.paths.items())),
+        "captures": captures,
+    }
+    yield MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode()
+
+
+def _slug(words: tuple[str, ...]) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", " ".join(words[:6]))[:60].strip("_.-") or "capture"
+
+
+def _files_to_json(files: Files) -> bytes:
+    """One line of a file as a string, several as a list: a diff then shows the line that changed."""
+    text = {path: content.split("\n") if "\n" in content[:-1] else content for path, content in sorted(files.text.items())}
+    whole = {"text": text, "links": dict(sorted(files.links.items())), "errors": dict(sorted(files.errors.items()))}
+    return (json.dumps(whole, indent=1) + "\n").encode()
+
+
+def write(recording: Recording, path: Path) -> None:
+    """Write a folder, or one .tar.gz when the name ends so. Refuses to overwrite what is not a recording."""
+    if path.name.endswith((".tar.gz", ".tgz")):
+        with tarfile.open(path, "w:gz", compresslevel=6) as archive:
+            for name, data in members(recording):
+                info = tarfile.TarInfo(name)
+                info.size, info.mtime, info.mode = len(data), int(recording.taken), 0o644
+                archive.addfile(info, io.BytesIO(data))
+        return
+    if path.exists() and (not path.is_dir() or (any(path.iterdir()) and not (path / MANIFEST).is_file())):
+        raise RecordingError(f"{path} exists and is not a recording; zaudit does not overwrite it")
+    path.mkdir(parents=True, exist_ok=True)
+    for old in path.iterdir():
+        if NAME.fullmatch(old.name) and old.is_file():
+            old.unlink()
+    for name, data in members(recording):
+        (path / name).write_bytes(data)
+
+
+# -- reading ------------------------------------------------------------------------------------------------------
+
+
+def load(path: Path) -> Recording:
+    """Read a folder or a .tar.gz; raises RecordingError."""
+    try:
+        content = _folder(path) if path.is_dir() else _archive(path)
+    except RecordingError:
+        raise
+    except FileNotFoundError:
+        raise RecordingError(f"{path}: no such file or folder") from None
+    except (tarfile.TarError, zlib.error, EOFError) as error:
+        raise RecordingError(f"{path}: not a whole .tar.gz ({error})") from None
+    except OSError as error:
+        raise RecordingError(f"{path}: {error.strerror or error}") from None
+    if MANIFEST not in content:
+        raise RecordingError(f"{path}: not a zaudit recording (it has no {MANIFEST})")
+    return _parse(str(path), content)
+
+
+def _folder(path: Path) -> dict[str, bytes]:
+    content: dict[str, bytes] = {}
+    total = 0
+    for entry in sorted(path.iterdir()):
+        if not NAME.fullmatch(entry.name) or entry.is_symlink() or not entry.is_file():
+            continue  # a golden report or a note may lie beside; links are not followed
+        total += entry.stat().st_size
+        _bounded(str(path), entry.name, entry.stat().st_size, total, len(content))
+        content[entry.name] = entry.read_bytes()
+    return content
+
+
+def _archive(path: Path) -> dict[str, bytes]:
+    content: dict[str, bytes] = {}
+    total = 0
+    # a stream, so that nothing after a refused member is even decompressed; and a bounded one, because tarfile itself
+    # reads extended headers of any size into memory
+    with gzip.open(path) as packed, tarfile.open(fileobj=_Bounded(packed, str(path)), mode="r|") as archive:
+        for info in archive:
+            name = info.name.removeprefix("./")
+            if info.isdir() and "/" not in name and not name.startswith("."):
+                continue
+            if not info.isfile():
+                raise RecordingError(f"{path}: member {info.name!r} is not a plain file")
+            if not NAME.fullmatch(name):
+                raise RecordingError(f"{path}: member name {info.name!r} is not allowed in a recording")
+            total += info.size
+            _bounded(str(path), name, info.size, total, len(content))
+            member = archive.extractfile(info)
+            assert member is not None
+            content[name] = member.read()
+    return content
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that refuses to give more than a recording may hold."""
+
+    def __init__(self, stream: gzip.GzipFile, path: str) -> None:
+        self._stream, self._path, self._left = stream, path, TOTAL_LIMIT + COUNT_LIMIT * 1024
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        self._left -= max(size, 0)
+        if self._left < 0:
+            raise RecordingError(f"{self._path}: unpacks to more than {TOTAL_LIMIT >> 20} MiB")
+        return self._stream.read(size)
+
+
+def _bounded(path: str, name: str, size: int, total: int, count: int) -> None:
+    if size > MEMBER_LIMIT or total > TOTAL_LIMIT or count >= COUNT_LIMIT:
+        raise RecordingError(
+            f"{path}: too large at member {name!r} (at most {COUNT_LIMIT} members, {MEMBER_LIMIT >> 20} MiB each, "
+            f"{TOTAL_LIMIT >> 20} MiB together)"
+        )
+
+
+def _parse(path: str, content: Mapping[str, bytes]) -> Recording:
+    try:
+        manifest = json.loads(content[MANIFEST])
+        schema = manifest["schema"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise RecordingError(f"{path}: {MANIFEST} is not a zaudit recording, or it is cut off") from None
+    if schema != SCHEMA:
+        raise RecordingError(f"{path}: recording of schema {schema!r}; this zaudit reads {SCHEMA!r}")
+    try:
+        commands: dict[tuple[str, ...], Capture] = {}
+        files: dict[tuple[str, ...], Files] = {}
+        for entry in manifest["captures"]:
+            if "run" in entry:
+                commands[_strings(entry["run"])] = _capture(entry, content)
+            else:
+                files[_strings(entry["read"])] = _files(content[entry["files"]])
+        return Recording(
+            taken=float(manifest["taken"]),
+            euid=int(manifest["euid"]),
+            targets=_strings(manifest["targets"]),
+            options={str(key): str(value) for key, value in manifest["options"].items()},
+            zaudit=str(manifest["zaudit"]),
+            commands=commands,
+            files=files,
+            paths={str(key): str(value) for key, value in manifest["paths"].items()},
+        )
+    except KeyError as error:
+        raise RecordingError(f"{path}: incomplete, {error.args[0]!r} is missing") from None
+    except (ValueError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        raise RecordingError(f"{path}: {MANIFEST} is malformed ({error})") from None
+
+
+def _strings(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ValueError("expected a list of strings")
+    return tuple(value)
+
+
+def _capture(entry: Mapping[str, Any], content: Mapping[str, bytes]) -> Capture:
+    exit_code = entry["exit"]
+    return Capture(
+        exit=None if exit_code is None else int(exit_code),
+        stdout=content[entry["stdout"]] if "stdout" in entry else b"",
+        stderr=content[entry["stderr"]] if "stderr" in entry else b"",
+        seconds=float(entry.get("seconds", 0)),
+        fault=str(entry.get("fault", "")),
+    )
+
+
+def _files(data: bytes) -> Files:
+    whole = json.loads(data)
+    return Files(
+        text={path: "\n".join(value) if isinstance(value, list) else str(value) for path, value in whole["text"].items()},
+        links={str(path): str(target) for path, target in whole["links"].items()},
+        errors={str(path): str(error) for path, error in whole["errors"].items()},
+    )

@@ -1,0 +1,114 @@
+"""Recordings that may leave the house: serials, GUIDs, WWNs and host names become stable stand-ins.
+
+The same original always becomes the same stand-in of the same length and alphabet, everywhere in the recording, so that
+links between outputs still hold and the findings stay the same. The stand-ins come from a key that is made for each
+recording and thrown away: they cannot be turned back by trying all serials.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import string
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from auditor.collect.host import Capture
+from auditor.collect.recording import Recording
+from auditor.collect.request import Files
+
+# (where an identity is spelt, as the group "id"); each found value is then replaced wherever it stands
+_SPELT = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rb'"(?:serial_number|SerialNumber|serial|sn|subnqn|SubsystemNQN|eui64|nguid|wwn|ieee_oui_identifier)"\s*:\s*"(?P<id>[^"\\]+)"',
+        rb"\bsn\s*:\s*(?P<id>\S+)",
+        rb"\b(?:ID_SERIAL|ID_SERIAL_SHORT|ID_SCSI_SERIAL|SCSI_IDENT_SERIAL|ID_WWN|ID_WWN_WITH_EXTENSION|ID_NVME_NQN|ID_PART_ENTRY_UUID|ID_PART_TABLE_UUID|ID_FS_UUID|ID_FS_UUID_SUB|DM_UUID|MD_UUID)=(?P<id>[^\n]+)",
+        rb"\b(?:pool_guid|guid|hostid)\b['\"]?\s*[:=\t]\s*['\"]?(?P<id>\d{6,20})",
+        rb"\thostname?\t(?P<id>[^\t\n]+)",
+        rb"\bhostname: '(?P<id>[^']+)'",
+        rb"\b(?:wwn-|nvme-eui\.|nvme-uuid\.|scsi-|eui\.|uuid\.|nqn\.)(?P<id>[0-9A-Za-z][0-9A-Za-z.:_-]{7,})",
+    )
+)
+_FILES = (
+    re.compile(r"/sys/block/[^/]+/(?:device/)?(?:serial|wwid|subsysnqn)"),
+    re.compile(r"/sys/class/nvme/[^/]+/(?:serial|subsysnqn)"),
+    re.compile(r"/proc/sys/kernel/hostname|/etc/hostid|/etc/machine-id"),
+)
+# words that are spelt like identities and are none
+_COMMON = frozenset({b"none", b"unknown", b"(none)", b"localhost", b"0", b"disk", b"nvme", b"default"})
+SHORTEST = 4
+
+
+def redact(recording: Recording) -> Recording:
+    """The same recording with every identity replaced. Device models, firmware and dataset names stay: rules need them."""
+    replace_all = _replacer(sorted(set(_identities(recording)), key=lambda each: (-len(each), each)))
+
+    def text(value: str) -> str:
+        return replace_all(value.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+
+    return replace(
+        recording,
+        targets=tuple(map(text, recording.targets)),
+        commands={tuple(map(text, argv)): _capture(each, replace_all) for argv, each in recording.commands.items()},
+        files={
+            patterns: Files(
+                {text(path): text(content) for path, content in files.text.items()},
+                {text(path): text(target) for path, target in files.links.items()},
+                {text(path): error for path, error in files.errors.items()},
+            )
+            for patterns, files in recording.files.items()
+        },
+        paths={text(path): text(real) for path, real in recording.paths.items()},
+    )
+
+
+def _capture(capture: Capture, replace_all: Callable[[bytes], bytes]) -> Capture:
+    return replace(capture, stdout=replace_all(capture.stdout), stderr=replace_all(capture.stderr))
+
+
+def _identities(recording: Recording) -> Iterator[bytes]:
+    """Everything that some command or file spells as a serial, GUID, WWN or host name."""
+    for capture in recording.commands.values():
+        for pattern in _SPELT:
+            for found in pattern.finditer(capture.stdout):
+                yield from _worth(found["id"])
+    for files in recording.files.values():
+        for path, content in files.text.items():
+            if any(pattern.fullmatch(path) for pattern in _FILES):
+                yield from _worth(content.encode("utf-8", "surrogateescape"))
+
+
+def _worth(value: bytes) -> Iterator[bytes]:
+    value = value.strip()
+    if len(value) >= SHORTEST and value.lower() not in _COMMON and not value.isspace():
+        yield value
+
+
+def _replacer(identities: list[bytes]) -> Callable[[bytes], bytes]:
+    """One pass over the text, the longest identity first."""
+    if not identities:
+        return lambda data: data
+    key = secrets.token_bytes(32)
+    stand_ins = {identity: _stand_in(identity, key) for identity in identities}
+    pattern = re.compile(b"|".join(map(re.escape, identities)))
+    return lambda data: pattern.sub(lambda found: stand_ins[found[0]], data)
+
+
+def _stand_in(identity: bytes, key: bytes) -> bytes:
+    """Of the same length: digits stay digits, letters stay letters of their case, everything else stays.
+
+    A decimal number keeps its first digit, so that a 64-bit GUID stays one.
+    """
+    stream = hashlib.shake_256(key + identity).digest(len(identity))
+    made = bytearray(identity)
+    for i, (byte, random) in enumerate(zip(identity, stream, strict=True)):
+        char = chr(byte)
+        if char in string.digits:
+            made[i] = byte if i == 0 and identity.isdigit() else ord(string.digits[random % 10])
+        elif char in string.ascii_lowercase:
+            made[i] = ord("abcdef"[random % 6] if char in "abcdef" else string.ascii_lowercase[random % 26])
+        elif char in string.ascii_uppercase:
+            made[i] = ord("ABCDEF"[random % 6] if char in "ABCDEF" else string.ascii_uppercase[random % 26])
+    return bytes(made)

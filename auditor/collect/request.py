@@ -1,0 +1,84 @@
+"""What a collector may ask of a host, and what it gets back. No I/O here: parsers import this and nothing else.
+
+A collector is one module of this folder for one command or one family of files. It has
+
+``PER``      the kind of subject that one request is made for: "host", "pool", "disk" or "target" (a dataset subtree)
+``SUBJECT``  the kind of subject that its facts are about
+``FACTS``    name -> :class:`auditor.facts.Spec` of every fact that it can yield
+``request(subject, facts)``  the :class:`Run` or :class:`Read` to make, or :class:`Skip` with the reason why not
+``parse(reply, subject)``    yields :class:`auditor.facts.Fact`; pure; raises ValueError on output that it does not
+                             understand; never runs, catches or says "unknown": what it does not yield becomes Unknown
+                             in ``gather`` with a reason that names the command
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A command. argv[0] is a bare name, looked up in a fixed PATH; never a shell.
+
+    package: the Debian package that holds it, for the reason when it is not installed. accept: exit codes with which
+    the output is still an answer (smartctl's is a bit mask).
+    """
+
+    argv: tuple[str, ...]
+    package: str = ""
+    accept: frozenset[int] = frozenset({0})
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Files: glob patterns with ``*`` (no ``**``) for files and symbolic links under /sys, /proc, /etc, /run and /dev."""
+
+    patterns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Not asked, and why: "not an NVMe device". applies: False where the question has no meaning for this subject."""
+
+    reason: str
+    remedy: str = ""
+    applies: bool = True
+
+
+Request = Run | Read | Skip
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a command answered: text (UTF-8, with surrogateescape for what is not) and the command as a user would type it."""
+
+    text: str
+    command: str
+    exit: int = 0
+    stderr: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Files as they were read. text: path -> content. links: path of a symbolic link -> its target (as readlink gives it).
+
+    errors: path -> what went wrong ("permission denied").
+    """
+
+    text: Mapping[str, str]
+    links: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+    def lines(self, path: str) -> list[str]:
+        """The lines of one file; raises KeyError when it was not read."""
+        return self.text[path].splitlines()
+
+    def under(self, prefix: str) -> Iterator[tuple[str, str]]:
+        """(rest of the path, content without trailing newline) of all files below a folder, in order of path."""
+        for path in sorted(self.text):
+            if path.startswith(prefix):
+                yield path[len(prefix) :], self.text[path].rstrip("\n")
+
+
+Reply = Output | Files

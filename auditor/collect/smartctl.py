@@ -1,0 +1,191 @@
+"""``smartctl -j -x``: health, write cache and capacitors of any drive. (man smartctl; smartmontools ataprint.cpp,
+nvmeprint.cpp, scsiprint.cpp, drivedb.h)
+
+The exit code is a bit mask: bit 0 wrong arguments, bit 1 device not opened; the others (4 on many healthy drives) leave
+a whole answer, and the reason stands in the JSON. Attributes count by name, never by number: 175 is Power_Loss_Cap_Test
+on an Intel drive and Program_Fail_Count_Chip where smartctl's database does not know the drive. The write cache of a
+SAS drive is in the text of ``smartctl -x`` ("Writeback Cache is:"), not in its JSON; scsi_cache_type has it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from auditor.collect import bus, capacitor
+from auditor.collect.device_reply import Document, counter, document, whole
+from auditor.collect.request import Output, Run, Skip
+from auditor.facts import Fact, Facts, Known, Scalar, Subject, flag, known, number, word
+
+PER = "disk"
+SUBJECT = "disk"
+FACTS = {
+    "smart_passed": flag("the drive's own overall verdict; a failed power-loss protection alone need not change it"),
+    "smart_device_type": word("how smartctl reached the drive: nvme, sat, scsi, sat+megaraid,N, ..."),
+    "smart_protocol": word("what the drive speaks: ATA, SCSI or NVMe"),
+    "smart_model": word("model"),
+    "smart_serial": word("serial number"),
+    "smart_firmware": word("firmware revision"),
+    "smart_wwn": word("world-wide name, 0x and 16 hexadecimal digits"),
+    "smart_rotation_rpm": number("revolutions per minute; 0 is a solid-state drive"),
+    "smart_write_cache": flag("the drive's volatile write cache is on (ATA)"),
+    "smart_read_lookahead": flag("the drive reads ahead (ATA)"),
+    "capacitor_ok": flag("what the drive reports of its power-loss capacitors is good"),
+    "capacitor_text": word("what the drive reports of its power-loss capacitors"),
+    "smart_reallocated_sectors": number("sectors replaced by spares"),
+    "smart_pending_sectors": number("sectors that could not be read and wait for a rewrite"),
+    "smart_offline_uncorrectable": number("sectors that the drive's own scan could not read"),
+    "smart_crc_errors": number("errors on the cable"),
+    "smart_grown_defects": number("grown defect list (SCSI)"),
+    "smart_uncorrected_errors": number("uncorrected read, write and verify errors (SCSI)"),
+    "smart_nvme_critical_warning": number("critical warning bits (NVMe)"),
+    "smart_nvme_backup_failed": flag("critical warning bit 4: the power-loss protection of the volatile memory failed"),
+    "smart_percent_used": number("rated endurance used, percent (NVMe, SAS)"),
+    "smart_available_spare_percent": number("spare blocks left (NVMe)"),
+    "smart_available_spare_threshold_percent": number("spare blocks at which the drive warns (NVMe)"),
+    "smart_media_errors": number("unrecovered data integrity errors (NVMe)"),
+    "smart_unsafe_shutdowns": number("power losses without a shutdown notification (NVMe)"),
+}
+COMMAND = "smartctl -x /dev/{subject}"
+LOG = "nvme_smart_health_information_log"
+
+# fact -> (where in the JSON, in order of preference)
+TEXTS = {
+    "smart_device_type": ("device.type",),
+    "smart_protocol": ("device.protocol",),
+    "smart_model": ("model_name", "scsi_model_name"),
+    "smart_serial": ("serial_number",),
+    "smart_firmware": ("firmware_version", "scsi_revision", "revision"),
+}
+FLAGS = {
+    "smart_passed": "smart_status.passed",
+    "smart_write_cache": "write_cache.enabled",
+    "smart_read_lookahead": "read_lookahead.enabled",
+}
+NUMBERS = {
+    "smart_rotation_rpm": ("rotation_rate",),
+    "smart_grown_defects": ("scsi_grown_defect_list",),
+    "smart_percent_used": (f"{LOG}.percentage_used", "scsi_percentage_used_endurance_indicator"),
+    "smart_available_spare_percent": (f"{LOG}.available_spare",),
+    "smart_available_spare_threshold_percent": (f"{LOG}.available_spare_threshold",),
+    "smart_media_errors": (f"{LOG}.media_errors",),
+    "smart_unsafe_shutdowns": (f"{LOG}.unsafe_shutdowns",),
+}
+ATTRIBUTES = {
+    "smart_reallocated_sectors": ("Reallocated_Sector_Ct",),
+    "smart_pending_sectors": ("Current_Pending_Sector", "Total_Pending_Sectors"),
+    "smart_offline_uncorrectable": ("Offline_Uncorrectable", "Total_Offl_Uncorrectabl"),
+    "smart_crc_errors": ("UDMA_CRC_Error_Count", "CRC_Error_Count"),
+}
+
+
+def request(disk: Subject, facts: Facts) -> Run | Skip:
+    match facts.get(disk, "transport"):
+        case Known(str() as kind) if kind in bus.NO_DRIVE or kind in ("virtio", "xen", "mmc", "pmem", "dasd"):
+            return Skip(f"{disk.name} is no drive with SMART data ({kind})", applies=False)
+        case _:
+            # every exit code: what went wrong stands in the JSON, and parse() refuses bits 0 and 1
+            return Run(("smartctl", "-j", "-x", f"/dev/{disk.name}"), "smartmontools", frozenset(range(256)))
+
+
+def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
+    root = document(reply.text)
+    if root is None:
+        raise ValueError("no JSON in it")
+    _refuse(root)
+
+    def fact(name: str, value: Scalar, text: str) -> Fact:
+        return Fact(disk, name, known(value, text, COMMAND))
+
+    for name, places in TEXTS.items():
+        for place in places:
+            if isinstance(text := _at(root, place), str) and text.strip():
+                yield fact(name, text.strip(), text.strip())
+                break
+    for name, place in FLAGS.items():
+        if isinstance(value := _at(root, place), bool):
+            yield fact(name, value, f"{place} is {'true' if value else 'false'}")
+    for name, places in NUMBERS.items():
+        for place in places:
+            if (count := counter(_at(root, place))) is not None:
+                yield fact(name, count, f"{place} {count}")
+                break
+    if wwn := _wwn(root):
+        yield fact("smart_wwn", wwn, wwn)
+    if (errors := _uncorrected(root)) is not None:
+        yield fact("smart_uncorrected_errors", errors, f"{errors} uncorrected errors")
+    warning = whole(_at(root, f"{LOG}.critical_warning"))
+    if warning is None:
+        warning = whole(_at(root, "smart_status.nvme.value"))
+    if warning is not None and warning <= 0xFF:
+        yield fact("smart_nvme_critical_warning", warning, f"critical_warning {warning:#x}")
+        yield fact("smart_nvme_backup_failed", bool(warning & 16), f"critical_warning {warning:#x}")
+    table = _attributes(root)
+    for name, titles in ATTRIBUTES.items():
+        counts = [raw for title in titles for each in table.get(title, ()) if (raw := _raw(each)) is not None]
+        if len(counts) == 1:
+            yield fact(name, counts[0], f"{next(title for title in titles if title in table)} {counts[0]}")
+    capacitors = [(name, each) for name in capacitor.JUDGES for each in table.get(name, ())]
+    if capacitors:
+        text = "; ".join(capacitor.describe(name, each) for name, each in capacitors)
+        yield fact("capacitor_text", text, text)
+        verdicts = {capacitor.JUDGES[name](each) for name, each in capacitors}
+        if None not in verdicts or False in verdicts:
+            yield fact("capacitor_ok", False not in verdicts, text)
+
+
+def _refuse(root: Document) -> None:
+    """Raises ValueError with smartctl's own words when it could not ask the drive."""
+    status = whole(_at(root, "smartctl.exit_status"))
+    listed = _at(root, "smartctl.messages")
+    said = [
+        str(each.get("string", "")).strip()
+        for each in (listed if isinstance(listed, list) else ())
+        if isinstance(each, Mapping) and each.get("severity") == "error"
+    ]
+    if status is None:
+        raise ValueError("; ".join(said) or "no smartctl exit_status in it")
+    if status & 3:
+        what = "the drive was not opened" if status & 2 else "wrong arguments"
+        raise ValueError("; ".join(said) or f"exit_status {status}: {what}")
+
+
+def _at(root: Document, place: str) -> object:
+    """What stands at "a.b.c", or None."""
+    found: object = root
+    for key in place.split("."):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
+def _attributes(root: Document) -> dict[str, list[Document]]:
+    """ATA attributes by name. A name can come twice (Unknown_Attribute does)."""
+    listed = _at(root, "ata_smart_attributes.table")
+    found: dict[str, list[Document]] = {}
+    for each in listed if isinstance(listed, list) else ():
+        if isinstance(each, Mapping) and isinstance(name := each.get("name"), str):
+            found.setdefault(name, []).append(each)
+    return found
+
+
+def _raw(attribute: Document) -> int | None:
+    """The number that the raw value begins with ("5 (0 1)" is 5), which leaves out what vendors pack into the rest."""
+    match = re.match(r"\d+\b", str(_at(attribute, "raw.string") or ""))
+    return counter(match[0]) if match else None
+
+
+def _uncorrected(root: Document) -> int | None:
+    """Sum over read, write and verify; None when the drive keeps no such log or a part of it is odd."""
+    log = _at(root, "scsi_error_counter_log")
+    if not isinstance(log, Mapping) or not log:
+        return None
+    counts = [counter(_at(log, f"{operation}.total_uncorrected_errors")) for operation in log]
+    return None if None in counts else sum(count for count in counts if count is not None)
+
+
+def _wwn(root: Document) -> str:
+    naa, oui, unique = (whole(_at(root, f"wwn.{key}")) for key in ("naa", "oui", "id"))
+    if naa is not None and oui is not None and unique is not None and naa < 16 and oui < 1 << 24 and unique < 1 << 36:
+        return f"0x{naa:x}{oui:06x}{unique:09x}"
+    unit = _at(root, "logical_unit_id")
+    return unit if isinstance(unit, str) and re.fullmatch(r"0x[0-9a-f]{16}", unit) else ""

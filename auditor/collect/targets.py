@@ -1,0 +1,77 @@
+"""From what a user names to datasets: a pool, a dataset, a zvol, a mounted path or a /dev/zvol path."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from auditor.collect import mounts
+from auditor.collect.host import Host
+from auditor.collect.request import Read, Run
+from auditor.facts import Subject, Unknown
+from auditor.text import harmless
+
+ZVOL = "/dev/zvol/"
+MOUNTS = Read(("/proc/self/mountinfo",))
+
+
+class TargetError(Exception):
+    """There is nothing to audit by that name; the text says what is there instead."""
+
+
+def resolve(host: Host, target: str, pools: Sequence[str] | None) -> Subject:
+    """The dataset that a target means. pools: those that are imported, or None when nobody could list them.
+
+    Raises TargetError when there is surely no such thing; what merely could not be looked up passes, and its facts
+    will be unknown.
+    """
+    name = _of_path(host, target) if target.startswith("/") else target.rstrip("/")
+    for mark, what in (("@", "snapshot"), ("#", "bookmark")):
+        if mark in name:
+            raise TargetError(f"{harmless(target)} is a {what}; name its dataset {harmless(name.partition(mark)[0])}")
+    pool = name.partition("/")[0]
+    if pools is not None and pool not in pools:
+        raise TargetError(_missing(pool, pools))
+    return Subject("dataset", name)
+
+
+def _of_path(host: Host, path: str) -> str:
+    if path.startswith(ZVOL):
+        # udev's zvol_id spells a space in a dataset's name as "+" (OpenZFS udev/zvol_id.c)
+        return path.removeprefix(ZVOL).rstrip("/").replace("+", " ")
+    try:
+        real = host.realpath(path)
+    except FileNotFoundError:
+        raise TargetError(f"{harmless(path)}: no such file or folder") from None
+    except OSError as error:
+        raise TargetError(f"{harmless(path)}: {error.strerror or error}") from None
+    table = host.read(MOUNTS).text.get("/proc/self/mountinfo")
+    if table is None:
+        raise TargetError(f"{harmless(path)}: /proc/self/mountinfo cannot be read; name the dataset itself")
+    mount = mounts.mount_of(mounts.mounts(table), real)
+    if mount is None:
+        raise TargetError(f"{harmless(path)}: no mount holds it; name the dataset itself")
+    if mount.fstype != "zfs":
+        raise TargetError(
+            f"{harmless(path)} is not on ZFS: it is on {mount.fstype} ({harmless(mount.source)}, mounted at "
+            f"{harmless(mount.mount_point)})"
+        )
+    return mount.source
+
+
+def must_exist(host: Host, root: Subject, failure: Unknown | None) -> None:
+    """Raises TargetError with the near matches when ``zfs list`` said that there is no such dataset."""
+    if failure and any("does not exist" in reason.text for reason in failure.reasons):
+        pool = root.name.partition("/")[0]
+        listed = host.run(Run(("zfs", "list", "-H", "-o", "name", "-t", "filesystem,volume", "-r", pool)))
+        raise TargetError(_missing(root.name, listed.stdout.decode("utf-8", "replace").splitlines()))
+
+
+def _missing(name: str, there: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, there, n=3, cutoff=0.5)
+    what = "pool" if "/" not in name else "dataset"
+    if near:
+        return f"no {what} {harmless(name)}; near it: {', '.join(map(harmless, near))}"
+    if what == "pool" and there:
+        return f"no pool {harmless(name)} is imported; there are: {', '.join(map(harmless, there))}"
+    return f"no {what} {harmless(name)}" + ("" if there else "; no pool is imported" if what == "pool" else "")

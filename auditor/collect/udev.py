@@ -1,0 +1,158 @@
+"""``udevadm info --export-db``: the names, paths and identities of block devices. (man udevadm; systemd udevadm-info.c)
+
+Records are ``P: device path``, ``N: node``, ``L: link priority``, ``S: link`` and ``E: KEY=value`` lines, a blank line
+after each. Several devices may claim the same link (all members of a pool claim ``disk/by-label/POOL``); the one with
+the highest priority has it, and between equals nobody can tell from here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from auditor.collect import bus
+from auditor.collect.request import Output, Run
+from auditor.facts import Fact, Facts, Subject, known, word, words
+
+PER = "host"
+SUBJECT = "disk"
+FACTS = {
+    "udev_transport": word("what the disk hangs on, as udev and its device path say", *bus.TRANSPORTS),
+    "udev_vendor": word("vendor (SCSI and USB)"),
+    "udev_model": word("model"),
+    "udev_serial": word("serial number"),
+    "udev_wwn": word("world-wide name"),
+    "udev_firmware": word("firmware revision"),
+    "udev_path": word("ID_PATH: the persistent path of the slot"),
+    "udev_dm_name": word("name of a device-mapper device"),
+    "udev_dm_uuid": word("UUID of a device-mapper device; its prefix says LVM-, CRYPT-, mpath-"),
+    "udev_partitions": words("kernel names of the partitions"),
+    "devlinks": words("every path under /dev that denotes the whole disk"),
+    "device_names": words("PATH=NODE for every path under /dev that denotes the disk or one of its partitions"),
+}
+COMMAND = "udevadm info /dev/{subject}"
+
+_ESCAPE = re.compile(r"\\x([0-9a-fA-F]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One block device.
+
+    name: its node under /dev, without /dev/ ("nvme0n1p1", "cciss/c0d0"). devtype: "disk" or "partition". disk: the
+    name of the whole block device (its own, unless it is a partition). path: DEVPATH. links: other paths under /dev
+    that it claims, with /dev/. priority: of those claims. properties: all E: lines.
+    """
+
+    name: str
+    devtype: str
+    disk: str
+    path: str
+    links: tuple[str, ...]
+    priority: int
+    properties: Mapping[str, str]
+
+
+def request(host: Subject, facts: Facts) -> Run:
+    return Run(("udevadm", "info", "--export-db"), package="udev")
+
+
+def devices(text: str) -> dict[str, Device]:
+    """All block devices by name, in the order of the database; raises ValueError when it is cut off inside a record."""
+    *records, rest = re.split(r"\n{2,}", text)
+    if rest.strip():
+        raise ValueError("the database is cut off: no blank line after the last record")
+    found = (_device(record) for record in records)
+    return {device.name: device for device in found if device}
+
+
+def _device(record: str) -> Device | None:
+    """One record; None when it is not a block device, or says too little of itself."""
+    node, priority, links, properties = "", 0, [], {}
+    for line in record.split("\n"):
+        match line[:3], line[3:]:
+            case "N: ", name:
+                node = name
+            case "L: ", number if re.fullmatch(r"-?\d{1,9}", number):
+                priority = int(number)
+            case "S: ", link:
+                links.append(f"/dev/{link}")
+            case "E: ", pair if "=" in pair:
+                key, _, value = pair.partition("=")
+                properties[key] = value
+    path, devtype = properties.get("DEVPATH", ""), properties.get("DEVTYPE", "")
+    if properties.get("SUBSYSTEM") != "block" or not path or devtype not in ("disk", "partition"):
+        return None
+    name = node or path.rpartition("/")[2].replace("!", "/")
+    disk = path.split("/")[-2].replace("!", "/") if devtype == "partition" and path.count("/") > 1 else name
+    return Device(name, devtype, disk, path, tuple(dict.fromkeys(links)), priority, properties)
+
+
+def names(found: Mapping[str, Device]) -> dict[str, str]:
+    """Path under /dev -> name of the device that it denotes; paths which several devices claim equally are left out."""
+    best: dict[str, tuple[int, str]] = {}
+    for device in found.values():
+        for link in device.links:
+            priority, name = best.get(link, (device.priority - 1, ""))
+            if device.priority > priority:
+                best[link] = device.priority, device.name
+            elif device.priority == priority and device.name != name:
+                best[link] = priority, ""
+    nodes = {f"/dev/{name}": name for name in found}
+    return {link: name for link, (_, name) in best.items() if name} | nodes
+
+
+def parse(reply: Output, host: Subject) -> Iterator[Fact]:
+    found = devices(reply.text)
+    if not found:
+        raise ValueError("no block device in it")
+    paths: dict[str, list[str]] = {}
+    for path, name in names(found).items():
+        paths.setdefault(found[name].disk, []).append(f"{path}={name}")
+    parts: dict[str, list[str]] = {}
+    for device in found.values():
+        if device.devtype == "partition":
+            parts.setdefault(device.disk, []).append(device.name)
+    for device in found.values():
+        if device.devtype != "disk":
+            continue
+        disk = Subject("disk", device.name)
+        for fact, (key, value) in _identity(device).items():
+            if value:
+                yield Fact(disk, fact, known(value, f"{key}={value}", COMMAND))
+        if found_on := _transport(device):
+            yield Fact(disk, "udev_transport", known(found_on, f"{found_on}: {device.path}", COMMAND))
+        pairs = sorted(paths[device.name])
+        mine = tuple(pair.rpartition("=")[0] for pair in pairs if pair.rpartition("=")[2] == device.name)
+        inside = tuple(sorted(parts.get(device.name, ())))
+        yield Fact(disk, "udev_partitions", known(inside, " ".join(inside) or "no partitions", COMMAND))
+        yield Fact(disk, "devlinks", known(mine, " ".join(mine), COMMAND))
+        yield Fact(disk, "device_names", known(tuple(pairs), f"{len(pairs)} paths", COMMAND))
+
+
+def _identity(device: Device) -> dict[str, tuple[str, str]]:
+    """Fact -> (property that says so, value or empty)."""
+    get = device.properties.get
+
+    def first(*keys: str) -> tuple[str, str]:
+        return next(((key, value) for key in keys if (value := get(key, "").strip())), (keys[0], ""))
+
+    encoded = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), get("ID_MODEL_ENC", "")).strip()
+    serial = ("ID_SCSI_SERIAL", "ID_SERIAL_SHORT") if get("ID_BUS") == "scsi" else ("ID_SERIAL_SHORT", "ID_SERIAL")
+    return {
+        "udev_vendor": first("ID_VENDOR"),
+        "udev_model": ("ID_MODEL_ENC", encoded) if encoded else first("ID_MODEL"),
+        "udev_serial": first(*serial),
+        "udev_wwn": first("ID_WWN_WITH_EXTENSION", "ID_WWN"),
+        "udev_firmware": first("ID_REVISION"),
+        "udev_path": first("ID_PATH"),
+        "udev_dm_name": first("DM_NAME"),
+        "udev_dm_uuid": first("DM_UUID"),
+    }
+
+
+def _transport(device: Device) -> str:
+    ata = device.properties.get("ID_ATA") == "1" or device.properties.get("ID_BUS") == "ata"
+    found = bus.transport(device.path, device.name, ata=ata)
+    return "usb" if not found and device.properties.get("ID_BUS") == "usb" else found

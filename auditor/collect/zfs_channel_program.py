@@ -1,0 +1,32 @@
+"""The properties of a whole subtree as they were at one moment (``--consistent``).
+
+Asked only when the host fact ``consistent`` is true; what it answers reads like ``zfs get``. See :mod:`.lzc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.collect import lzc, zfs_get, zfs_properties
+from auditor.collect.request import Output, Request, Run, Skip
+from auditor.facts import HOST, Fact, Facts, Known, Subject
+
+PER = "target"
+SUBJECT = "dataset"
+FACTS = {name: spec for name, spec in zfs_properties.FACTS.items() if name not in lzc.CANNOT_SAY}
+
+
+def request(target: Subject, facts: Facts) -> Request:
+    """The kernel must know every property, so its release decides what to ask for."""
+    match facts.get(HOST, "consistent"):
+        case Known(True):
+            names = [name for name in zfs_properties.known_to(facts, "zfs_version") if name in FACTS]
+            pool = target.name.partition("/")[0]
+            return Run(("python3", "-I", "-c", lzc.SCRIPT, pool, target.name, *names), package="python3-pyzfs")
+        case _:
+            return Skip("asked only with --consistent", "--consistent", applies=False)
+
+
+def parse(reply: Output, target: Subject) -> Iterator[Fact]:
+    """The same lines as those of ``zfs get``."""
+    return zfs_get.parse(reply, target)

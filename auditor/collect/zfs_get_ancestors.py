@@ -1,0 +1,28 @@
+"""``zfs get``: the properties of the datasets above a target, from which their new children inherit. (man 8 zfs-get)"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.collect import zfs_properties
+from auditor.collect.request import Output, Request, Run, Skip
+from auditor.collect.zfs_get import COLUMNS
+from auditor.facts import Fact, Facts, Subject
+
+PER = "target"
+SUBJECT = "dataset"
+FACTS = zfs_properties.FACTS
+
+
+def request(target: Subject, facts: Facts) -> Request:
+    """Nothing is above the root dataset of a pool."""
+    above = zfs_properties.above(target.name)
+    if not above:
+        return Skip(f"{target.name} is the root dataset of its pool", applies=False)
+    names = ",".join(zfs_properties.known_to(facts, "zfs_userland_version"))
+    return Run(("zfs", "get", "-Hp", "-o", COLUMNS, names, *above), package="zfsutils-linux")
+
+
+def parse(reply: Output, target: Subject) -> Iterator[Fact]:
+    """All facts of the ancestors."""
+    return zfs_properties.parse(reply.text, frozenset(zfs_properties.above(target.name)).__contains__)

@@ -1,0 +1,48 @@
+"""``zpool status -P``: the paths of the leaves, where ``zpool status`` has no JSON (before OpenZFS 2.3).
+
+Text shows either names or paths, and a path alone does not tell whether ``nvme-X-part1`` is called ``nvme-X`` (OpenZFS
+partitioned the whole disk) or ``nvme-X-part1`` (somebody else did). So the names come from ``zpool_status``, the paths
+from here, and :func:`join` puts them together. (man 8 zpool-status)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.collect import _status_text
+from auditor.collect._pool_tree import path_of, speaks, zpool
+from auditor.collect.request import Output, Request, Skip
+from auditor.facts import Fact, Facts, Known, Subject, known, words
+
+PER = "pool"
+SUBJECT = "pool"
+FACTS = {"leaf_paths": words("paths of all leaves, cache devices and spares included, as zpool status has them")}
+
+
+def request(pool: Subject, facts: Facts) -> Request:
+    """Only where zpool status is read as text."""
+    if speaks(facts, 2, 3):
+        return Skip("zpool status -j has the paths of the leaves", applies=False)
+    return zpool("status", "-P", pool.name)
+
+
+def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
+    """One fact. A missing device shows as its GUID here too: it has no path, and is left out."""
+    found = [each for each in _status_text.pools(reply.text) if each.name == pool.name]
+    if len(found) != 1 or not found[0].complete or found[0].root is None:
+        raise ValueError(f"pool {pool.name} is not there from beginning to end")
+    rows = [leaf for _, top in found[0].tops for leaf, _ in top.leaves()] + [*found[0].cache, *found[0].spares]
+    paths = tuple(dict.fromkeys(row.path for row in rows if row.path))
+    yield Fact(pool, "leaf_paths", known(paths, ", ".join(paths), reply.command))
+
+
+def join(facts: Facts) -> Iterator[Fact]:
+    """leaf.path of every leaf that has none yet and whose name fits exactly one of the paths of its pool."""
+    for leaf in list(facts.subjects("leaf")):
+        match facts.get(leaf, "path"), facts.get(Subject("pool", leaf.within), "leaf_paths"):
+            case Known(), _:
+                continue
+            case _, Known(tuple() as paths, evidence):
+                path = path_of(leaf.name, tuple(str(each) for each in paths))
+                if path:
+                    yield Fact(leaf, "path", known(path, path, evidence[0].command))

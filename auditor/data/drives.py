@@ -1,0 +1,87 @@
+"""drives.toml: the power-loss protection of drives by model. The file's own head says what its words mean."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+
+from auditor import data
+
+FILE = "drives.toml"
+CLASSES = ("plp-full", "data-at-rest-only", "none", "ephemeral", "virtual")
+CONFIDENCES = ("A", "B", "C")
+KEYS = frozenset({"pattern", "class", "confidence", "family", "source", "examples"})
+
+
+class DrivesError(ValueError):
+    """drives.toml cannot be used; the text says which entry and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """One entry. plp: one of CLASSES (``class`` in the file). confidence: one of CONFIDENCES. examples: models."""
+
+    pattern: re.Pattern[str]
+    plp: str
+    confidence: str
+    family: str
+    source: str
+    examples: tuple[str, ...]
+
+
+@cache
+def load() -> tuple[Drive, ...]:
+    """All entries, in the order in which they are tried."""
+    return parse(data.text(FILE))
+
+
+def parse(text: str) -> tuple[Drive, ...]:
+    """The entries of a table in this form. Raises DrivesError for anything misspelt, missing or of the wrong type."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise DrivesError(f"{FILE}: {error}") from None
+    entries = document.get("drive")
+    if set(document) != {"drive"} or not isinstance(entries, list) or not entries:
+        raise DrivesError(f"{FILE}: expected [[drive]] entries and nothing else")
+    return tuple(_drive(entry, number) for number, entry in enumerate(entries, 1))
+
+
+def _drive(entry: object, number: int) -> Drive:
+    where = f"{FILE}: entry {number}"
+    if not isinstance(entry, dict):
+        raise DrivesError(f"{where} is not a table")
+    if wrong := KEYS ^ set(entry):
+        raise DrivesError(f"{where}: missing or unknown {', '.join(sorted(wrong))}")
+    where = f"{where} ({entry['family']})"
+    texts = {key: entry[key] for key in sorted(KEYS - {"examples"})}
+    if any(not isinstance(value, str) or not value.strip() for value in texts.values()):
+        raise DrivesError(f"{where}: {', '.join(texts)} are texts, and not empty")
+    examples = entry["examples"]
+    if not isinstance(examples, list) or not examples or any(not isinstance(e, str) or not e for e in examples):
+        raise DrivesError(f"{where}: examples is a list of models, at least one")
+    if texts["class"] not in CLASSES:
+        raise DrivesError(f"{where}: class is one of {', '.join(CLASSES)}")
+    if texts["confidence"] not in CONFIDENCES:
+        raise DrivesError(f"{where}: confidence is one of {', '.join(CONFIDENCES)}")
+    try:
+        pattern = re.compile(texts["pattern"], re.IGNORECASE | re.ASCII)
+    except re.error as error:
+        raise DrivesError(f"{where}: pattern: {error}") from None
+    return Drive(pattern, texts["class"], texts["confidence"], texts["family"], texts["source"], tuple(examples))
+
+
+def normal(model: str) -> str:
+    """A model as the patterns expect it: trimmed, single spaces, without the "ATA " of the kernel's SCSI layer."""
+    bare = " ".join(model.split())
+    return bare[4:] if bare[:4].upper() == "ATA " else bare
+
+
+@cache
+def match(model: str) -> Drive | None:
+    """The first entry for a model, or None. Underscores may stand for spaces, as in udev's ID_MODEL."""
+    bare = normal(model)
+    spaced = normal(bare.replace("_", " "))
+    return next((drive for drive in load() if drive.pattern.search(bare) or drive.pattern.search(spaced)), None)

@@ -1,0 +1,25 @@
+"""Facts from facts, without I/O. One module a question; each says what it NEEDS, and so stands in the right order.
+
+A derivation has SUBJECT, FACTS and NEEDS (the qualified names of the facts that it reads) and
+``derive(subject, facts)``, which yields a Known with the evidence of everything that it rests on, or an Unknown with the
+reasons of what it lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from graphlib import TopologicalSorter
+from types import ModuleType
+
+from auditor.facts import HOST, Facts
+
+
+def run(derivations: Mapping[str, ModuleType], facts: Facts) -> None:
+    """Apply all derivations, those first that others need. Raises graphlib.CycleError when they need each other."""
+    provider = {f"{module.SUBJECT}.{fact}": name for name, module in derivations.items() for fact in module.FACTS}
+    needs = {name: {provider[need] for need in module.NEEDS if need in provider} - {name} for name, module in derivations.items()}
+    for name in TopologicalSorter(dict(sorted(needs.items()))).static_order():
+        module = derivations[name]
+        for subject in [HOST] if module.SUBJECT == "host" else list(facts.subjects(module.SUBJECT)):
+            for fact in module.derive(subject, facts):
+                facts.put(fact)

@@ -1,0 +1,60 @@
+"""How long ago a pool was scrubbed and created, at the moment when the host was looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.facts import Evidence, Fact, Facts, Known, Subject, Unknown, flag, real, unknown
+
+SUBJECT = "pool"
+FACTS = {
+    "scrub_age_days": real("days since the last scrub ended without being canceled"),
+    "ever_scrubbed": flag("a scrub is on record"),
+    "age_days": real("days since the pool was created"),
+}
+NEEDS = ("pool.scan_function", "pool.scan_state", "pool.scan_end_s", "dataset.creation")
+DAY_S = 86400.0
+
+
+def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
+    """zpool status remembers the last scan only: after a resilver nothing is known of the scrub before it."""
+    yield Fact(pool, "ever_scrubbed", _ever(pool, facts))
+    yield Fact(pool, "scrub_age_days", _scrub(pool, facts))
+    yield Fact(pool, "age_days", _since(facts, Subject("dataset", pool.name), "creation", "created"))
+
+
+def _ever(pool: Subject, facts: Facts) -> Known | Unknown:
+    function = facts.get(pool, "scan_function")
+    if isinstance(function, Unknown):
+        return function
+    if function.value == "resilver":
+        return unknown(f"{pool.name}: the last scan was a resilver; zpool status does not remember the scrub before it")
+    return Known(function.value == "scrub", function.evidence)
+
+
+def _scrub(pool: Subject, facts: Facts) -> Known | Unknown:
+    function, state = facts.get(pool, "scan_function"), facts.get(pool, "scan_state")
+    if isinstance(function, Unknown):
+        return function
+    if isinstance(state, Unknown):
+        return state
+    if function.value != "scrub":
+        ever = _ever(pool, facts)
+        return ever if isinstance(ever, Unknown) else unknown(f"{pool.name}: no scrub is on record")
+    if state.value in ("in progress", "paused"):
+        return Known(0.0, function.evidence + state.evidence)
+    if state.value != "finished":
+        return unknown(f"{pool.name}: the last scrub was {state.value}; when one last finished is not on record")
+    return _since(facts, pool, "scan_end_s", "scrub finished")
+
+
+def _since(facts: Facts, subject: Subject, name: str, what: str) -> Known | Unknown:
+    then = facts.get(subject, name)
+    if isinstance(then, Unknown):
+        return then
+    assert isinstance(then.value, int)
+    days = (facts.now - then.value) / DAY_S
+    if days < -1:
+        return unknown(f"{subject.name}: {what} {-days:.0f} days in the future: the clock of this host is wrong")
+    seen = Evidence(f"{what} {max(days, 0.0):.0f} days ago", then.evidence[0].command.replace("{subject}", subject.name))
+    return Known(max(days, 0.0), (seen,))

@@ -1,0 +1,85 @@
+"""Whether a disk acknowledges writes that a power cut can take back until a flush: its volatile write cache, switched on.
+
+The drive's own word decides (NVMe: VWC and Feature 6; SATA: IDENTIFY DEVICE through hdparm and smartctl). The kernel's
+``write_cache`` counts only when it says "write back": "write through" can be written there by anyone, and is what the
+kernel assumes of a SCSI disk without a caching mode page. What a virtual disk denies proves nothing: its host may cache.
+So True needs one witness, False needs the word of a drive that can be seen, and drives that contradict themselves are
+unknown. (Linux Documentation/ABI/stable/sysfs-block; drivers/scsi/sd.c; NVM Express Base Specification, VWC)
+
+Held by a property test: with fewer facts the answer stays, becomes unknown, or turns from False to True; never from True
+to False, and from unknown to False only where the fact that went contradicted another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown
+
+SUBJECT = "disk"
+FACTS = {"volatile_cache": flag("it has a volatile write cache, and the cache is on")}
+NVME = ("nvme_vwc_present", "nvme_ns_vwc_absent", "nvme_write_cache")
+SCSI = ("smart_write_cache", "hdparm_write_cache")
+KERNEL = ("sysfs_write_cache", "scsi_cache_type", "virtio_cache_type")
+NEEDS = tuple(f"disk.{name}" for name in (*NVME, *SCSI, *KERNEL, "transport", "virtual"))
+
+
+def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:
+    yield Fact(disk, "volatile_cache", _seen(disk, facts, _said(disk, facts)))
+
+
+def _seen(disk: Subject, facts: Facts, said: Judged) -> Judged:
+    """What was said, unless it is a denial or silence of something that is not a drive."""
+    if isinstance(said, Known) and said.value is True:
+        return said
+    match facts.get(disk, "virtual"):
+        case Known(True):
+            return unknown(f"{disk} is a virtual disk: whether its writes are cached is decided where it comes from")
+        case Unknown() as why if isinstance(said, Known):
+            return why
+        case _:
+            return said
+
+
+def _said(disk: Subject, facts: Facts) -> Judged:
+    """What the drive and the kernel say."""
+    nvme = disk.name.startswith("nvme") or any(isinstance(facts.get(disk, name), Known) for name in NVME)
+    said = _nvme(disk, facts) if nvme else _scsi(disk, facts)
+    if isinstance(said, Known):
+        return said
+    through = []
+    for name in KERNEL:
+        match facts.get(disk, name):
+            case Known(str(word), evidence) if word.startswith("write back"):
+                return Known(True, evidence)
+            case Known(str(word)):
+                through.append(unknown(f"{disk}: the kernel's {word!r} ({name}) is no word of the drive; anyone can set it"))
+    return join([said, *through])
+
+
+def _nvme(disk: Subject, facts: Facts) -> Judged:
+    """VWC bit 0 clear, or the namespace's own "not present", is no volatile cache; otherwise Feature 6 says on or off."""
+    present, absent, enabled = (facts.get(disk, name) for name in NVME)
+    match present, absent, enabled:
+        case Known(False, evidence), _, _:
+            return Known(False, evidence)
+        case _, Known(True, evidence), _:
+            return Known(False, evidence)
+        case _, _, Known(bool(on), evidence):
+            return Known(on, (*evidence, *(present.evidence if isinstance(present, Known) else ())))
+        case Known(True), _, Unknown() as why:
+            return join([unknown(f"{disk} has a volatile write cache; whether it is on is not known"), why])
+        case _:
+            return join([each for each in (present, enabled) if isinstance(each, Unknown)])
+
+
+def _scsi(disk: Subject, facts: Facts) -> Judged:
+    """The two ways to ask the drive have to agree."""
+    answers = [facts.get(disk, name) for name in SCSI]
+    said = [each for each in answers if isinstance(each, Known)]
+    if not said:
+        return join([each for each in answers if isinstance(each, Unknown)])
+    evidence = tuple(line for each in said for line in each.evidence)
+    if len({each.value for each in said}) > 1:
+        return unknown(f"{disk}: its write cache is on and off at once: " + " but ".join(line.text for line in evidence))
+    return Known(said[0].value, evidence)

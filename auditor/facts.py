@@ -1,0 +1,213 @@
+"""Facts: known with evidence, or unknown with reasons. Every stage of zaudit speaks these words and no others.
+
+A fact belongs to a subject and has a name. Its value is either :class:`Known` or :class:`Unknown`; there is no None,
+no "N/A" and no default 0, so that a hole in what was seen can never look like a good value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Kind = Literal["host", "pool", "vdev", "leaf", "disk", "dataset"]
+KINDS: tuple[Kind, ...] = ("host", "pool", "vdev", "leaf", "disk", "dataset")
+
+
+class Subject(NamedTuple):
+    """What a fact is about.
+
+    kind: host, pool, vdev (a top-level vdev), leaf, disk (the whole physical device behind a leaf) or dataset
+    (file system or zvol). name: as the source spells it (a pool or dataset name, ``mirror-0``, the leaf's name in
+    ``zpool status``, the kernel name of a disk). within: the pool of a vdev or leaf, otherwise empty; two pools may
+    both have a ``mirror-0``.
+    """
+
+    kind: Kind
+    name: str
+    within: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.within} {self.name}" if self.within else self.name
+
+
+HOST = Subject("host", "host")
+
+Scalar = bool | int | float | str
+Value = Scalar | Subject | tuple[Scalar, ...] | tuple[Subject, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How a value is known.
+
+    text: the value as a reader recognises it ("sync=disabled, inherited from tank"). command: what repeats the
+    observation; ``{subject}`` in it stands for the subject's shell-quoted name, so that thousands of datasets can share
+    one Evidence. origin: the dataset at which a property is set, when the source names one.
+    """
+
+    text: str
+    command: str = ""
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something is not known.
+
+    text: one sentence that names the command or path. remedy: the shortest thing that lets zaudit see it
+    ("run as root", "apt install nvme-cli"), or empty when there is none.
+    """
+
+    text: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A value that was seen, or derived from values that were seen, with all the evidence for it."""
+
+    value: Value
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Not known, for these reasons (at least one)."""
+
+    reasons: tuple[Reason, ...]
+
+
+Judged = Known | Unknown
+
+
+class Fact(NamedTuple):
+    """What a parser or a derivation yields: one named value of one subject."""
+
+    subject: Subject
+    name: str
+    value: Judged
+
+
+def known(value: Value, text: str, command: str = "", origin: str = "") -> Known:
+    """A value with one piece of evidence."""
+    return Known(value, (Evidence(text, command, origin),))
+
+
+def unknown(text: str, remedy: str = "") -> Unknown:
+    """An unknown with one reason."""
+    return Unknown((Reason(text, remedy),))
+
+
+def join(unknowns: Iterable[Unknown]) -> Unknown:
+    """All the reasons, each once, in the order in which they came. Needs at least one unknown."""
+    reasons = tuple(dict.fromkeys(reason for each in unknowns for reason in each.reasons))
+    if not reasons:
+        raise ValueError("join() of no unknowns")
+    return Unknown(reasons)
+
+
+# -- what facts exist ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What a fact is: its type, its meaning, and where it is a closed set, its values.
+
+    type: bool, int, float, str, tuple (of scalars) or Subject (a link). kind: of the subjects that a link leads to.
+    many: a link to several subjects. nonempty: a link that leads nowhere is a hole in what was seen, not a fact.
+    """
+
+    type: type
+    text: str
+    values: tuple[str, ...] = ()
+    kind: Kind | None = None
+    many: bool = False
+    nonempty: bool = False
+
+
+def flag(text: str) -> Spec:
+    """A boolean."""
+    return Spec(bool, text)
+
+
+def number(text: str) -> Spec:
+    """An integer: a count, or in the unit that the name or the text says (bytes unless said otherwise)."""
+    return Spec(int, text)
+
+
+def real(text: str) -> Spec:
+    """A floating-point number."""
+    return Spec(float, text)
+
+
+def word(text: str, *values: str) -> Spec:
+    """A string; with values, one of a closed set: a rule that compares it with another word is an error at load."""
+    return Spec(str, text, values)
+
+
+def words(text: str) -> Spec:
+    """A tuple of strings or numbers (versions are tuples of integers)."""
+    return Spec(tuple, text)
+
+
+def link(kind: Kind, text: str) -> Spec:
+    """Leads to one subject."""
+    return Spec(Subject, text, kind=kind)
+
+
+def links(kind: Kind, text: str, *, nonempty: bool = False) -> Spec:
+    """Leads to a tuple of subjects."""
+    return Spec(Subject, text, kind=kind, many=True, nonempty=nonempty)
+
+
+# -- the store ----------------------------------------------------------------------------------------------------
+
+
+class Facts:
+    """All facts of one audit. A fact that nobody stored is Unknown, never absent."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        """now: seconds since the epoch at which the host was looked at (of the recording, when replayed)."""
+        self.now = now
+        self._facts: dict[Subject, dict[str, Judged]] = {}
+
+    def add(self, subject: Subject) -> None:
+        """Make a subject exist, though nothing is known of it yet."""
+        self._facts.setdefault(subject, {})
+
+    def put(self, fact: Fact) -> None:
+        """Store a fact. What is known stays: the first source that knew it is the one that counts."""
+        facts = self._facts.setdefault(fact.subject, {})
+        if not isinstance(facts.get(fact.name), Known):
+            facts[fact.name] = fact.value
+
+    def replace(self, fact: Fact) -> None:
+        """Store a fact in place of what was there."""
+        self._facts.setdefault(fact.subject, {})[fact.name] = fact.value
+
+    def get(self, subject: Subject, name: str) -> Judged:
+        """The fact, or Unknown when nothing was stored."""
+        facts = self._facts.get(subject)
+        if facts is None:
+            return unknown(f"nothing is known of {subject.kind} {subject}")
+        found = facts.get(name)
+        return found if found is not None else unknown(f"{subject.kind} {subject}: {name} was not looked at")
+
+    def of(self, subject: Subject) -> Mapping[str, Judged]:
+        """All facts of one subject by name."""
+        return self._facts.get(subject, {})
+
+    def subjects(self, kind: Kind) -> Iterator[Subject]:
+        """All subjects of a kind, in the order in which they were found."""
+        return (subject for subject in self._facts if subject.kind == kind)
+
+    def linked(self, subject: Subject, name: str) -> tuple[Subject, ...]:
+        """The subjects behind a link; none when the link is unknown (ask :meth:`get` for the reasons)."""
+        match self.get(subject, name):
+            case Known(Subject() as one):
+                return (one,)
+            case Known(tuple() as many):
+                return tuple(each for each in many if isinstance(each, Subject))
+            case _:
+                return ()

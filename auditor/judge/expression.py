@@ -1,0 +1,350 @@
+"""Rule expressions: Python's own grammar, cut down, with Kleene's third truth value.
+
+``False and unknown`` is False, ``True or unknown`` is True; everything else that depends on an unknown is unknown, with
+all the reasons. (S. C. Kleene, Introduction to Metamathematics, section 64: the strong connectives.) What an expression
+comes to is a fact like any other: Known with the evidence that decided it, or Unknown with the reasons.
+
+Types are checked when a rule is loaded: a misspelt fact, or a word that a fact can never be, is an error there and then,
+never an eternal unknown.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.facts import HOST, KINDS, Evidence, Facts, Judged, Kind, Known, Reason, Spec, Subject, Unknown, join
+from auditor.text import quoted
+
+Registry = Mapping[tuple[Kind, str], Spec]  # (kind, fact name) -> what it is
+
+
+class ExpressionError(ValueError):
+    """An expression that is not of the language, or that asks for a fact that nobody provides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """base: bool, number, str, tuple, subject or subjects. values: of a closed set of words. kind: of subjects."""
+
+    base: str
+    values: tuple[str, ...] = ()
+    kind: Kind | None = None
+
+    def __str__(self) -> str:
+        return f"{self.base} of kind {self.kind}" if self.kind else self.base
+
+
+class Scope:
+    """The facts, and which subject each name stands for; root is the subject that is judged."""
+
+    __slots__ = ("facts", "names", "root")
+
+    def __init__(self, facts: Facts, root: Subject) -> None:
+        self.facts = facts
+        self.root = root
+        self.names: dict[str, Subject] = {"host": HOST, root.kind: root}
+
+
+Evaluate = Callable[[Scope], Judged]
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A compiled expression. uses: names of the facts that it reads of the judged subject itself: together with the
+    values of those facts (which lead to all others) they determine the result."""
+
+    source: str
+    type: Type
+    uses: frozenset[str]
+    evaluate: Evaluate
+
+
+BOOL, NUMBER, STR, TUPLE = Type("bool"), Type("number"), Type("str"), Type("tuple")
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
+_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+
+
+def compile_expression(source: str, kind: Kind, registry: Registry) -> Expression:
+    """Parse, type-check and compile; raises ExpressionError with the offending part."""
+    try:
+        tree = ast.parse(source.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ExpressionError(f"{source!r}: {getattr(error, 'msg', None) or error}") from None
+    names: dict[str, Kind] = {"host": "host", kind: kind}
+    builder = _Compiler(registry, kind)
+    type_, evaluate = builder.build(tree.body, names)
+    return Expression(source, type_, frozenset(builder.uses), evaluate)
+
+
+def compile_condition(source: str, kind: Kind, registry: Registry) -> Expression:
+    """The same, for an expression that must be true or false."""
+    compiled = compile_expression(source, kind, registry)
+    if compiled.type != BOOL:
+        raise ExpressionError(f"{source!r} is a {compiled.type}, not true or false")
+    return compiled
+
+
+class _Compiler:
+    def __init__(self, registry: Registry, root: Kind) -> None:
+        self.registry = registry
+        self.root = root
+        self.uses: set[str] = set()
+
+    def build(self, node: ast.expr, names: Mapping[str, Kind]) -> tuple[Type, Evaluate]:
+        match node:
+            case ast.Constant(bool() | int() | float() | str() as value):
+                constant = Known(value, ())
+                return _type_of_constant(value), lambda scope: constant
+            case ast.Tuple(elts=items):
+                return self.literal_tuple(items)
+            case ast.Name(id=name):
+                if name not in names:
+                    raise ExpressionError(f"{name!r} is not a name here; there are {', '.join(sorted(names))}")
+                return Type("subject", kind=names[name]), lambda scope: Known(scope.names[name], ())
+            case ast.Attribute(value=base, attr=attr):
+                return self.attribute(base, attr, names)
+            case ast.BoolOp(op=op, values=values):
+                built = [self.condition(each, names) for each in values]
+                decisive = isinstance(op, ast.Or)
+                return BOOL, lambda scope: connective([each(scope) for each in built], decisive)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                inner = self.condition(operand, names)
+                return BOOL, lambda scope: negation(inner(scope))
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(int() | float() as value)):
+                negative = Known(-value, ())
+                return NUMBER, lambda scope: negative
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+                return self.arithmetic(left, _ARITHMETIC[type(op)], right, names)
+            case ast.Compare():
+                return self.comparison(node, names)
+            case ast.Call(func=ast.Name(id="len"), args=[argument], keywords=[]):
+                return self.length(argument, names)
+            case ast.Call(func=ast.Name(id=("any" | "all") as word), args=[ast.GeneratorExp() as generator], keywords=[]):
+                return self.quantifier(word == "any", generator, names)
+        raise ExpressionError(f"{ast.unparse(node)!r} is not part of the rule language")
+
+    def condition(self, node: ast.expr, names: Mapping[str, Kind]) -> Evaluate:
+        type_, evaluate = self.build(node, names)
+        if type_ != BOOL:
+            raise ExpressionError(f"{ast.unparse(node)!r} is a {type_}, not true or false")
+        return evaluate
+
+    def literal_tuple(self, items: list[ast.expr]) -> tuple[Type, Evaluate]:
+        values = []
+        for item in items:
+            if not isinstance(item, ast.Constant) or not isinstance(item.value, bool | int | float | str):
+                raise ExpressionError(f"{ast.unparse(item)!r}: only plain values may stand in a tuple")
+            values.append(item.value)
+        constant = Known(tuple(values), ())
+        words = tuple(value for value in values if isinstance(value, str))
+        return Type("tuple", words), lambda scope: constant
+
+    def attribute(self, base: ast.expr, name: str, names: Mapping[str, Kind]) -> tuple[Type, Evaluate]:
+        base_type, evaluate_base = self.build(base, names)
+        if base_type.base != "subject" or base_type.kind is None:
+            raise ExpressionError(f"{ast.unparse(base)!r} is a {base_type}; only a subject has facts")
+        spec = self.registry.get((base_type.kind, name))
+        if spec is None:
+            raise ExpressionError(f"{ast.unparse(base)}.{name}: no collector or derivation provides {base_type.kind}.{name}")
+        if isinstance(base, ast.Name) and base.id == self.root:
+            self.uses.add(name)
+
+        def evaluate(scope: Scope) -> Judged:
+            subject = evaluate_base(scope)
+            if isinstance(subject, Unknown):
+                return subject
+            assert isinstance(subject.value, Subject)
+            found = scope.facts.get(subject.value, name)
+            if subject.value == scope.root or isinstance(found, Unknown):
+                return found
+            return bind(found, subject.value)
+
+        return _type_of_fact(spec), evaluate
+
+    def arithmetic(
+        self, left: ast.expr, apply: Callable[[Any, Any], Any], right: ast.expr, names: Mapping[str, Kind]
+    ) -> tuple[Type, Evaluate]:
+        operands = []
+        for side in (left, right):
+            type_, evaluate = self.build(side, names)
+            if type_ != NUMBER:
+                raise ExpressionError(f"{ast.unparse(side)!r} is a {type_}, not a number")
+            operands.append(evaluate)
+        first, second = operands
+
+        def compute(a: Any, b: Any) -> Any:
+            if apply is operator.pow and (abs(b) > 64 or abs(a) > 64):
+                raise OverflowError
+            return apply(a, b)
+
+        return NUMBER, lambda scope: strict(compute, first(scope), second(scope))
+
+    def comparison(self, node: ast.Compare, names: Mapping[str, Kind]) -> tuple[Type, Evaluate]:
+        sides = [self.build(each, names) for each in (node.left, *node.comparators)]
+        steps = []
+        for i, op in enumerate(node.ops):
+            _check_comparison(sides[i][0], op, sides[i + 1][0], ast.unparse(node))
+            steps.append((sides[i][1], _COMPARE[type(op)], sides[i + 1][1]))
+        if len(steps) == 1:
+            first, apply, second = steps[0]
+            return BOOL, lambda scope: strict(apply, first(scope), second(scope))
+        return BOOL, lambda scope: connective([strict(op, a(scope), b(scope)) for a, op, b in steps], False)
+
+    def length(self, node: ast.expr, names: Mapping[str, Kind]) -> tuple[Type, Evaluate]:
+        type_, evaluate = self.build(node, names)
+        if type_.base not in ("subjects", "tuple"):
+            raise ExpressionError(f"len({ast.unparse(node)}): it is a {type_}")
+        return NUMBER, lambda scope: _length(evaluate(scope))
+
+    def quantifier(self, decisive: bool, node: ast.GeneratorExp, names: Mapping[str, Kind]) -> tuple[Type, Evaluate]:
+        match node.generators:
+            case [ast.comprehension(target=ast.Name(id=variable), iter=over, ifs=ifs, is_async=0)]:
+                pass
+            case _:
+                raise ExpressionError(f"{ast.unparse(node)!r}: one 'for NAME in LINKS' only")
+        if variable in names:
+            raise ExpressionError(f"{variable!r} already means something here")
+        type_, links = self.build(over, names)
+        if type_.base != "subjects" or type_.kind is None:
+            raise ExpressionError(f"{ast.unparse(over)!r} is a {type_}; any and all go over linked subjects")
+        inner_names = {**names, variable: type_.kind}
+        filters = [self.condition(each, inner_names) for each in ifs]
+        body = self.condition(node.elt, inner_names)
+
+        def evaluate(scope: Scope) -> Judged:
+            found = links(scope)
+            if isinstance(found, Unknown):
+                return found
+            assert isinstance(found.value, tuple)
+            results: list[Judged] = []
+            outer = scope.names
+            for subject in found.value:
+                assert isinstance(subject, Subject)
+                scope.names = {**outer, variable: subject}
+                # "x for y if f": any asks "f and x", all asks "not f or x"
+                parts = [each(scope) if decisive else negation(each(scope)) for each in filters]
+                results.append(connective([*parts, body(scope)], not decisive) if parts else body(scope))
+            scope.names = outer
+            return connective(results, decisive) if results else Known(not decisive, found.evidence)
+
+        return BOOL, evaluate
+
+
+# -- Kleene ---------------------------------------------------------------------------------------------------------
+
+
+def connective(operands: list[Judged], decisive: bool) -> Judged:
+    """``or`` (decisive True) and ``and`` (decisive False): one decisive operand settles it whatever the others are."""
+    unknowns: list[Unknown] = []
+    evidence: list[Evidence] = []
+    for operand in operands:
+        if isinstance(operand, Unknown):
+            unknowns.append(operand)
+        elif operand.value is decisive:
+            return operand
+        else:
+            evidence.extend(operand.evidence)
+    return join(unknowns) if unknowns else Known(not decisive, tuple(dict.fromkeys(evidence)))
+
+
+def negation(operand: Judged) -> Judged:
+    """``not``: an unknown stays one."""
+    return operand if isinstance(operand, Unknown) else Known(not operand.value, operand.evidence)
+
+
+def strict(apply: Callable[[Any, Any], Any], left: Judged, right: Judged) -> Judged:
+    """An operation that needs both operands."""
+    if isinstance(left, Unknown):
+        return join([left, right]) if isinstance(right, Unknown) else left
+    if isinstance(right, Unknown):
+        return right
+    try:
+        value = apply(left.value, right.value)
+    except (ZeroDivisionError, OverflowError, ValueError):
+        return Unknown((Reason(f"no number comes of {left.value} and {right.value}"),))
+    return Known(value, left.evidence + right.evidence)
+
+
+def _length(links: Judged) -> Judged:
+    if isinstance(links, Unknown):
+        return links
+    assert isinstance(links.value, tuple)
+    return Known(len(links.value), links.evidence)
+
+
+def bind(found: Known, subject: Subject) -> Known:
+    """The same value as seen from another subject: its evidence says whose it is."""
+    return Known(
+        found.value,
+        tuple(
+            Evidence(
+                each.text if subject == HOST else f"{subject}: {each.text}",
+                each.command.replace("{subject}", quoted(subject.name)),
+                each.origin,
+            )
+            for each in found.evidence
+        ),
+    )
+
+
+# -- types ----------------------------------------------------------------------------------------------------------
+
+
+def _type_of_constant(value: bool | int | float | str) -> Type:
+    if isinstance(value, bool):
+        return BOOL
+    return Type("str", (value,)) if isinstance(value, str) else NUMBER
+
+
+def _type_of_fact(spec: Spec) -> Type:
+    if spec.type is Subject:
+        return Type("subjects" if spec.many else "subject", kind=spec.kind)
+    if spec.type is str:
+        return Type("str", ("", *spec.values) if spec.values else ())
+    return {bool: BOOL, int: NUMBER, float: NUMBER, tuple: TUPLE}[spec.type]
+
+
+def _check_comparison(left: Type, op: ast.cmpop, right: Type, source: str) -> None:
+    """Same types only; words against the closed set of the fact; order only for numbers and versions."""
+    if isinstance(op, ast.Is | ast.IsNot):
+        raise ExpressionError(f"{source!r}: 'is' is not part of the rule language")
+    if isinstance(op, ast.In | ast.NotIn):
+        if right.base not in ("tuple", "str") or left.base not in ("str", "number"):
+            raise ExpressionError(f"{source!r}: cannot look for a {left} in a {right}")
+        closed, asked = left, right
+    else:
+        if left.base != right.base or left.base in ("subject", "subjects") and left.kind != right.kind:
+            raise ExpressionError(f"{source!r} compares a {left} with a {right}")
+        if not isinstance(op, ast.Eq | ast.NotEq) and left.base not in ("number", "tuple"):
+            raise ExpressionError(f"{source!r}: a {left} has no order")
+        closed, asked = (left, right) if left.values[:1] == ("",) else (right, left)
+    if closed.values[:1] == ("",) and closed.base == "str":
+        wrong = [value for value in asked.values if value not in closed.values]
+        if wrong:
+            raise ExpressionError(f"{source!r}: {wrong[0]!r} is never the value; it is one of {', '.join(closed.values[1:])}")
+
+
+def kinds() -> tuple[Kind, ...]:
+    """The kinds of subject that a rule may be about."""
+    return KINDS

@@ -1,0 +1,121 @@
+"""Verdicts made into findings: grouped at the place where one action mends them, ranked by consequence, in one order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from auditor.facts import Reason
+from auditor.judge.rule import SEVERITIES, Rule, Severity
+from auditor.judge.verdict import Verdict
+
+RANK = {severity: rank for rank, severity in enumerate(SEVERITIES)}
+EXIT_CODES: dict[Severity, int] = {"low": 11, "medium": 12, "high": 13, "critical": 14}
+EXIT_UNDECIDED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one rule found at one place: failed or could not be decided, for one or more subjects.
+
+    place: where to act (the dataset that a property is inherited from, else the pool, disk or host). id: stable from
+    run to run and host to host, for baselines.
+    """
+
+    rule: Rule
+    failed: bool
+    severity: Severity
+    place: str
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def id(self) -> str:
+        text = "\0".join((self.rule.id, "fail" if self.failed else "unknown", self.place))
+        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Of an undecided finding: every reason once."""
+        return tuple(dict.fromkeys(reason for verdict in self.verdicts for reason in verdict.reasons))
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of what was asked could be answered.
+
+    rules: all that were evaluated; undecided: those with at least one unknown verdict; remedies: what would decide how
+    many of them, most first.
+    """
+
+    rules: int
+    undecided: int
+    passed: int
+    not_applicable: int
+    remedies: tuple[tuple[str, int], ...]
+
+    @property
+    def decided(self) -> int:
+        return self.rules - self.undecided
+
+
+def findings(verdicts: Iterable[Verdict]) -> list[Finding]:
+    """Group and rank. Failures of one rule at one place are one finding; so are unknowns with the same reasons."""
+    groups: dict[tuple[object, ...], list[Verdict]] = {}
+    for verdict in verdicts:
+        if verdict.outcome == "fail":
+            key: tuple[object, ...] = (verdict.rule.id, "fail", verdict.severity, _place(verdict))
+        elif verdict.outcome == "unknown":
+            key = (verdict.rule.id, "unknown", verdict.severity, _place(verdict))
+        else:
+            continue
+        groups.setdefault(key, []).append(verdict)
+    found = [
+        Finding(members[0].rule, members[0].outcome == "fail", members[0].severity, _place(members[0]), tuple(members))
+        for members in groups.values()
+    ]
+    return sorted(found, key=_order)
+
+
+def _place(verdict: Verdict) -> str:
+    if verdict.origin:
+        return verdict.origin
+    subject = verdict.subject
+    if verdict.rule.origin:
+        return subject.name
+    if subject.kind == "dataset":
+        return subject.name.partition("/")[0]
+    return subject.within or subject.name
+
+
+def _order(finding: Finding) -> tuple[object, ...]:
+    return (-RANK[finding.severity], not finding.failed, finding.rule.id, finding.place)
+
+
+def coverage(rules: Sequence[Rule], verdicts: Iterable[Verdict]) -> Coverage:
+    """Count rules, not verdicts: one leaf that could not be seen leaves its rule undecided."""
+    outcomes: dict[str, set[str]] = {rule.id: set() for rule in rules}
+    remedies: dict[str, set[str]] = {rule.id: set() for rule in rules}
+    for verdict in verdicts:
+        outcomes[verdict.rule.id].add(verdict.outcome)
+        if verdict.outcome == "unknown":
+            remedies[verdict.rule.id].update(reason.remedy for reason in verdict.reasons)
+    undecided = [id for id, seen in outcomes.items() if "unknown" in seen]
+    counts = Counter(remedy for id in undecided for remedy in remedies[id] if remedy)
+    return Coverage(
+        rules=len(rules),
+        undecided=len(undecided),
+        passed=sum("pass" in seen and not seen & {"fail", "unknown"} for seen in outcomes.values()),
+        not_applicable=sum(seen <= {"not applicable"} for seen in outcomes.values()),
+        remedies=tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
+    )
+
+
+def exit_code(found: Iterable[Finding], threshold: Severity) -> int:
+    """0, or by the worst failure at or above the threshold (11 to 14), or 10 when only undecided ones are left."""
+    counted = [finding for finding in found if RANK[finding.severity] >= RANK[threshold]]
+    failed = [EXIT_CODES[finding.severity] for finding in counted if finding.failed]
+    if failed:
+        return max(failed)
+    return EXIT_UNDECIDED if counted else 0

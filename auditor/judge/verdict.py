@@ -1,0 +1,179 @@
+"""Rules on facts: one verdict for each rule and each subject of its kind, and a verdict for every hole.
+
+A hole is a link that is not known: when nobody could list the leaves of a pool, no rule about leaves may fall silent, so
+each gives one verdict "unknown" on the pool itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from auditor.facts import HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown
+from auditor.judge.expression import Expression, Scope
+from auditor.judge.rule import Outcome, Place, Rule, Severity, Template
+from auditor.text import quoted
+
+# how subjects of a kind are reached: (kind of the parent, its link)
+ROUTES: dict[Kind, tuple[tuple[Kind, str], ...]] = {
+    "host": (),
+    "pool": (("host", "pools"),),
+    "dataset": (("pool", "datasets"),),
+    "vdev": (("pool", "vdevs"),),
+    "leaf": (("pool", "leaves"),),
+    "disk": (("leaf", "disks"),),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one rule says of one subject.
+
+    origin: the place where it is mended (a dataset's name, or empty: at the subject). evidence: of a pass or fail;
+    reasons: of an unknown. worse: what the severity would be if it were known that ..., with why it is not.
+    """
+
+    rule: Rule
+    subject: Subject
+    outcome: Outcome
+    severity: Severity
+    message: str = ""
+    command: str = ""
+    origin: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+
+
+def judge(rules: Sequence[Rule], facts: Facts) -> list[Verdict]:
+    """All verdicts, by rule and then in the order of the subjects."""
+    reached = {kind: _reach(kind, facts) for kind in ROUTES}
+    return [verdict for rule in rules for verdict in _judge_rule(rule, facts, *reached[rule.subject])]
+
+
+def _reach(kind: Kind, facts: Facts) -> tuple[list[Subject], list[tuple[Subject, Unknown]]]:
+    """The subjects of a kind that the links lead to, and the holes: (parent, why its link is not known)."""
+    if kind == "host":
+        return [HOST], []
+    subjects: dict[Subject, None] = {}
+    holes: dict[Subject, Unknown] = {}
+    for parent_kind, link in ROUTES[kind]:
+        parents, parent_holes = _reach(parent_kind, facts)
+        holes.update(parent_holes)
+        for parent in parents:
+            found = facts.get(parent, link)
+            if isinstance(found, Unknown):
+                holes[parent] = found
+            else:
+                subjects.update(dict.fromkeys(facts.linked(parent, link)))
+    return list(subjects), list(holes.items())
+
+
+def _judge_rule(
+    rule: Rule, facts: Facts, subjects: list[Subject], holes: list[tuple[Subject, Unknown]]
+) -> Iterator[Verdict]:
+    seen: dict[tuple[int, ...], Verdict] = {}
+    uses = sorted(rule.uses | ({rule.origin} if rule.origin else set()))
+    for subject in subjects:
+        # Facts that are the same objects give the same verdict: thousands of datasets share a few signatures. The
+        # store is not written to while rules are judged, so the identities hold.
+        own = facts.of(subject)
+        key = tuple(id(own.get(name)) for name in uses)
+        verdict = seen.get(key)
+        if verdict is None:
+            verdict = seen[key] = judge_one(rule, subject, facts)
+        else:
+            verdict = replace(verdict, subject=subject)
+        if verdict.outcome == "fail":
+            verdict = _worded(verdict, facts)
+        yield verdict
+    for parent, unknown in holes:
+        yield Verdict(rule, parent, "unknown", rule.severity, reasons=unknown.reasons)
+
+
+def judge_one(rule: Rule, subject: Subject, facts: Facts) -> Verdict:
+    """What one rule says of one subject, without the words of a finding."""
+    scope = Scope(facts, subject)
+    if rule.when is not None:
+        applies = rule.when.evaluate(scope)
+        if isinstance(applies, Unknown):
+            # "expect" may hold whatever "when" would be
+            holds = rule.expect.evaluate(scope)
+            if not (isinstance(holds, Known) and holds.value is True):
+                return Verdict(rule, subject, "unknown", rule.severity, reasons=applies.reasons)
+            return Verdict(rule, subject, "pass", rule.severity, evidence=holds.evidence)
+        if applies.value is False:
+            return Verdict(rule, subject, "not applicable", rule.severity, evidence=applies.evidence)
+        context = applies.evidence
+    else:
+        context = ()
+    holds = rule.expect.evaluate(scope)
+    severity = _severity(rule, scope)
+    if isinstance(holds, Unknown):
+        return Verdict(rule, subject, "unknown", severity, reasons=holds.reasons)
+    evidence = tuple(dict.fromkeys(holds.evidence + context))
+    outcome: Outcome = "pass" if holds.value is True else "fail"
+    return Verdict(rule, subject, outcome, severity, evidence=evidence)
+
+
+def _severity(rule: Rule, scope: Scope) -> Severity:
+    for severity, condition in rule.severity_if:
+        result = condition.evaluate(scope)
+        if isinstance(result, Known) and result.value is True:
+            return severity
+    return rule.severity
+
+
+def _worded(verdict: Verdict, facts: Facts) -> Verdict:
+    """A failure with the words for its own subject: message, place and command."""
+    rule, subject = verdict.rule, verdict.subject
+    origin = _origin(rule, subject, facts)
+    message = fill(rule.message, subject, origin, facts, shell=False) if rule.message else ""
+    command = fill(rule.fix.command, subject, origin, facts, shell=True) if rule.fix.command else ""
+    return replace(verdict, origin=origin, message=message, command=command)
+
+
+def _origin(rule: Rule, subject: Subject, facts: Facts) -> str:
+    if rule.origin:
+        match facts.get(subject, rule.origin):
+            case Known(evidence=(Evidence(origin=str(origin)), *_)) if origin:
+                return origin
+    return ""
+
+
+def fill(template: Template, subject: Subject, origin: str, facts: Facts, *, shell: bool) -> str:
+    """The template with its values; what is not known is spelt "(unknown)", in a command "UNKNOWN"."""
+    scope = Scope(facts, subject)
+    words = []
+    for part in template.parts:
+        if isinstance(part, str):
+            words.append(part)
+            continue
+        value = _place(part, subject, origin) if isinstance(part, Place) else _value(part, scope)
+        if value is None:
+            words.append("UNKNOWN" if shell else "(unknown)")
+        else:
+            words.append(quoted(value) if shell else value)
+    return "".join(words)
+
+
+def _place(place: Place, subject: Subject, origin: str) -> str:
+    if place.word == "origin":
+        return origin or subject.name
+    if place.word == "pool":
+        return subject.within or subject.name.partition("/")[0]
+    return subject.name
+
+
+def _value(expression: Expression, scope: Scope) -> str | None:
+    result: Judged = expression.evaluate(scope)
+    if isinstance(result, Unknown):
+        return None
+    match result.value:
+        case Subject() as subject:
+            return subject.name
+        case tuple() as many:
+            return ", ".join(each.name if isinstance(each, Subject) else str(each) for each in many)
+        case float() as number:
+            return f"{number:.1f}".removesuffix(".0")
+        case value:
+            return str(value)

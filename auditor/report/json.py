@@ -1,0 +1,100 @@
+"""The report for a program: a versioned schema (``schema.json`` beside this file), stable ids, everything that was judged."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from auditor.facts import Evidence, Reason
+from auditor.judge.finding import Finding
+from auditor.judge.verdict import Verdict
+from auditor.report.model import Report
+from auditor.text import quoted, whole
+
+NAME = "json"
+SCHEMA = "zaudit-report/1"
+
+
+def render(report: Report, *, verbose: bool = False) -> str:
+    """JSON text that ends with a newline. verbose: with a list of passes and their evidence."""
+    return json.dumps(document(report, verbose), indent=1, ensure_ascii=True) + "\n"
+
+
+def document(report: Report, verbose: bool = False) -> dict[str, Any]:
+    """The report as plain data, after ``schema.json``."""
+    covered = report.coverage
+    whole_document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "zaudit": report.zaudit,
+        "host": whole(report.hostname),
+        "openzfs": whole(report.release),
+        "taken": datetime.fromtimestamp(report.taken, UTC).isoformat(timespec="seconds"),
+        "targets": [whole(target) for target in report.targets],
+        "standing": report.standing,
+        "headline": report.headline,
+        "threshold": report.threshold,
+        "exit_code": report.exit_code,
+        "next": whole(report.next_step),
+        "coverage": {
+            "rules": covered.rules,
+            "decided": covered.decided,
+            "undecided": covered.undecided,
+            "passed": covered.passed,
+            "not_applicable": covered.not_applicable,
+            "remedies": [{"remedy": remedy, "rules": count} for remedy, count in covered.remedies],
+        },
+        "findings": [_finding(finding) for finding in report.findings],
+    }
+    if verbose:
+        passes = [verdict for verdict in report.verdicts if verdict.outcome == "pass"]
+        whole_document["passes"] = [{"rule": verdict.rule.id, **_verdict(verdict)} for verdict in passes]
+    return whole_document
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    rule = finding.rule
+    return {
+        "id": finding.id,
+        "rule": rule.id,
+        "outcome": "fail" if finding.failed else "unknown",
+        "severity": finding.severity,
+        "harm": rule.harm,
+        "title": rule.title,
+        "place": whole(finding.place),
+        "impact": rule.impact,
+        "fix": {
+            "commands": list(dict.fromkeys(whole(each.command) for each in finding.verdicts if each.command)),
+            "text": rule.fix.text,
+            "cost": rule.fix.cost,
+        },
+        "references": list(rule.references),
+        "subjects": [_verdict(verdict) for verdict in finding.verdicts],
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    subject = verdict.subject
+    shown: dict[str, Any] = {"kind": subject.kind, "name": whole(subject.name)}
+    if subject.within:
+        shown["pool"] = whole(subject.within)
+    if verdict.message:
+        shown["message"] = whole(verdict.message)
+    if verdict.evidence:
+        shown["evidence"] = [_evidence(each, verdict) for each in verdict.evidence if each.text]
+    if verdict.reasons:
+        shown["reasons"] = [_reason(each) for each in verdict.reasons]
+    return shown
+
+
+def _evidence(evidence: Evidence, verdict: Verdict) -> dict[str, str]:
+    shown = {"text": whole(evidence.text)}
+    if evidence.command:
+        shown["command"] = whole(evidence.command.replace("{subject}", quoted(verdict.subject.name)))
+    if evidence.origin:
+        shown["origin"] = whole(evidence.origin)
+    return shown
+
+
+def _reason(reason: Reason) -> dict[str, str]:
+    return {"text": whole(reason.text), **({"remedy": reason.remedy} if reason.remedy else {})}

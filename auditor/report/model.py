@@ -1,0 +1,108 @@
+"""What a report says, before anybody decides how it looks. Built from verdicts and facts alone; renderers only render."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from auditor.facts import HOST, Facts, Known
+from auditor.judge.finding import RANK, Coverage, Finding, exit_code
+from auditor.judge.rule import SEVERITIES, Severity
+from auditor.judge.verdict import Verdict
+from auditor.text import quoted
+
+Standing = Literal["lost", "corrupted", "stalled", "one failure away", "cannot tell", "nothing found"]
+HEADLINES: dict[Standing, str] = {
+    "lost": "ACKNOWLEDGED COMMITS CAN BE LOST",
+    "corrupted": "DATA CAN BE CORRUPTED",
+    "stalled": "COMMITS CAN STALL",
+    "one failure away": "DURABILITY IS UNPROVEN OR ONE FAILURE AWAY FROM LOSS",
+    "cannot tell": "CANNOT TELL WHETHER COMMITS ARE SAFE",
+    "nothing found": "NO WAY TO LOSE COMMITS WAS FOUND IN WHAT WAS SEEN",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One audit. taken: seconds since the epoch at which the host was looked at. release: of the kernel module."""
+
+    zaudit: str
+    hostname: str
+    release: str
+    taken: float
+    targets: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    verdicts: tuple[Verdict, ...]
+    coverage: Coverage
+    threshold: Severity
+    standing: Standing
+    next_step: str
+    exit_code: int
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        zaudit: str,
+        facts: Facts,
+        targets: tuple[str, ...],
+        verdicts: Sequence[Verdict],
+        found: Sequence[Finding],
+        covered: Coverage,
+        threshold: Severity,
+    ) -> Report:
+        return cls(
+            zaudit=zaudit,
+            hostname=_text(facts, "hostname"),
+            release=_text(facts, "zfs_version_text"),
+            taken=facts.now,
+            targets=targets,
+            findings=tuple(found),
+            verdicts=tuple(verdicts),
+            coverage=covered,
+            threshold=threshold,
+            standing=_standing(found),
+            next_step=_next_step(targets, found),
+            exit_code=exit_code(found, threshold),
+        )
+
+    @property
+    def headline(self) -> str:
+        """The answer to "can I lose commits?"."""
+        return HEADLINES[self.standing]
+
+    @property
+    def counts(self) -> tuple[tuple[str, int], ...]:
+        """("critical", 1), ..., ("undecided", 7): failures by severity, worst first, and what could not be decided."""
+        failed = Counter(finding.severity for finding in self.findings if finding.failed)
+        counted = [(severity, failed[severity]) for severity in reversed(SEVERITIES) if failed[severity]]
+        undecided = sum(not finding.failed for finding in self.findings)
+        return (*counted, ("undecided", undecided)) if undecided else tuple(counted)
+
+
+def _text(facts: Facts, name: str) -> str:
+    found = facts.get(HOST, name)
+    return str(found.value) if isinstance(found, Known) else "unknown"
+
+
+def _standing(found: Sequence[Finding]) -> Standing:
+    """From the worst finding: what failed speaks by its harm, what is undecided only that nobody can tell."""
+    if not found or RANK[found[0].severity] < RANK["high"]:
+        return "nothing found"
+    worst = found[0]
+    if not worst.failed:
+        return "cannot tell"
+    if worst.severity == "high":
+        return "one failure away"
+    harms = {finding.rule.harm for finding in found if finding.failed and finding.severity == "critical"}
+    return "lost" if "commits" in harms else "corrupted" if "corruption" in harms else "stalled"
+
+
+def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
+    """Latency means nothing while a durability finding stands, so a critical one is mended before it is measured."""
+    words = " ".join(quoted(target) for target in targets)
+    if found and found[0].failed and found[0].severity == "critical":
+        return f"mend the critical findings, then zaudit check {words}, then zaudit verify {words}"
+    return f"zaudit verify {words}"

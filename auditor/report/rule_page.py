@@ -1,0 +1,104 @@
+"""The rules themselves, for ``zaudit rules`` and ``zaudit explain``."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from auditor.judge.finding import RANK
+from auditor.judge.rule import Rule
+
+
+def as_table(rules: Sequence[Rule], width: int) -> str:
+    """One line a rule, worst first: severity, id, subject, title. No rich here: this must start fast."""
+    ordered = sorted(rules, key=lambda rule: (-RANK[rule.severity], rule.id))
+    ids = max(len(rule.id) for rule in ordered)
+    lines = []
+    for rule in ordered:
+        head = f"{rule.severity:<9}{rule.id:<{ids + 2}}{rule.subject:<9}"
+        room = max(width - len(head), 20)
+        title = rule.title if len(rule.title) <= room else rule.title[: room - 3] + "..."
+        lines.append(head + title)
+    lines.append(f"{len(ordered)} rules; zaudit explain ID shows one of them")
+    return "\n".join(lines) + "\n"
+
+
+def as_json(rules: Sequence[Rule]) -> str:
+    """All rules as a JSON list."""
+    return json.dumps([document(rule) for rule in rules], indent=1) + "\n"
+
+
+def document(rule: Rule) -> dict[str, Any]:
+    """One rule as plain data."""
+    return {
+        "id": rule.id,
+        "title": rule.title,
+        "severity": rule.severity,
+        "severity_if": {severity: condition.source for severity, condition in rule.severity_if},
+        "subject": rule.subject,
+        "harm": rule.harm,
+        "when": rule.when.source if rule.when else None,
+        "expect": rule.expect.source,
+        "impact": rule.impact,
+        "why": rule.why,
+        "fix": {
+            "command": rule.fix.command.source if rule.fix.command else None,
+            "text": rule.fix.text,
+            "cost": rule.fix.cost,
+        },
+        "references": list(rule.references),
+        "conflicts": list(rule.conflicts),
+        "examples": [{"name": each.name, "given": each.given, "verdict": each.verdict} for each in rule.examples],
+    }
+
+
+def page(rule: Rule, width: int) -> str:
+    """What one rule is, for a reader."""
+    return "\n".join(_page(rule, min(width, 100))) + "\n"
+
+
+def _page(rule: Rule, width: int) -> Iterator[str]:
+    yield f"{rule.id}: {rule.title}"
+    yield ""
+    yield from _field("Severity", rule.severity, width)
+    for severity, condition in rule.severity_if:
+        yield from _field("", f"{severity} if {condition.source}", width)
+    yield from _field("About", f"{rule.subject}" + (f", when {rule.when.source}" if rule.when else ""), width)
+    yield from _field("Must hold", rule.expect.source, width)
+    yield ""
+    yield from _field("Impact", rule.impact, width)
+    yield ""
+    yield from _field("Why", rule.why, width)
+    yield ""
+    yield from _field("Mend", f"{rule.fix.text} [{rule.fix.cost}]", width)
+    if rule.fix.command:
+        yield f"{'':12}{rule.fix.command.source}"
+    for conflict in rule.conflicts:
+        yield ""
+        yield from _field("Disputed", conflict, width)
+    yield ""
+    for i, reference in enumerate(rule.references):
+        yield from _field("Sources" if i == 0 else "", reference, width)
+    yield ""
+    for i, example in enumerate(rule.examples):
+        given = ", ".join(f"{name} = {_given(value)}" for name, value in example.given.items()) or "nothing known"
+        yield from _field("Examples" if i == 0 else "", f"{example.verdict}: {example.name} ({given})", width)
+
+
+def _field(label: str, text: str, width: int) -> Iterator[str]:
+    """Paragraphs of text after a label of 12 columns; long words and commands are never broken."""
+    first = True
+    for paragraph in text.split("\n\n"):
+        if not first:
+            yield ""
+        for line in textwrap.wrap(" ".join(paragraph.split()), width - 12, break_long_words=False, break_on_hyphens=False):
+            yield f"{label if first else '':<12}{line}"
+            first = False
+
+
+def _given(value: Any) -> str:
+    if isinstance(value, dict) and set(value) == {"unknown"}:
+        return f"unknown ({value['unknown']})"
+    return json.dumps(value)

@@ -1,0 +1,218 @@
+"""The report for a person at 02:13: the answer first, then the worst finding with the command that mends it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from auditor.facts import Evidence
+from auditor.judge.finding import Finding
+from auditor.judge.verdict import Verdict
+from auditor.report.model import Report
+from auditor.text import harmless, quoted
+
+NAME = "terminal"
+STYLES = {"critical": "bold white on red", "high": "bold red", "medium": "bold yellow", "low": "cyan", "undecided": "bold magenta"}
+HEADLINE_STYLES = {"lost": "bold red", "corrupted": "bold red", "stalled": "bold red", "nothing found": "bold"}
+COST_STYLES = {"safe": "green", "needs restart": "yellow", "rebuilds the pool": "red", "destroys data": "bold red"}
+SUBJECTS_SHOWN = 6
+EVIDENCE_SHOWN = 4
+MARGIN = 10
+# what an ASCII terminal gets instead (LC_ALL=C)
+ASCII = str.maketrans({"·": "|", "—": "-", "–": "-", "…": "...", "’": "'", "“": '"', "”": '"', "→": "->", "≥": ">=", "≤": "<=", "×": "x"})
+
+
+def render(report: Report, *, width: int = 100, color: bool = False, ascii_only: bool = False, verbose: bool = False) -> str:
+    """The whole report as text that ends with a newline. width: columns; color: with ANSI styles."""
+    buffer = io.StringIO()
+    console = Console(
+        file=buffer,
+        width=max(width, 40),
+        force_terminal=color,
+        color_system="standard" if color else None,
+        no_color=not color,
+        highlight=False,
+        emoji=False,
+        markup=False,
+        legacy_windows=False,
+    )
+    console.print(Group(*_parts(report, verbose)))
+    text = "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+    return text.translate(ASCII).encode("ascii", "backslashreplace").decode() if ascii_only else text
+
+
+def _parts(report: Report, verbose: bool) -> Iterator[RenderableType]:
+    yield _title(report)
+    yield Text()
+    yield _answer(report)
+    for finding in report.findings:
+        yield Text()
+        yield _failed(finding) if finding.failed else _undecided(finding)
+    if verbose:
+        yield from _passed(report)
+    yield Text()
+    yield from _end(report, verbose)
+
+
+def _title(report: Report) -> Text:
+    covered = report.coverage
+    words = (
+        f"zaudit {report.zaudit}",
+        f"{', '.join(map(harmless, report.targets))} on {harmless(report.hostname)}",
+        f"OpenZFS {harmless(report.release)}",
+        f"{covered.decided} of {covered.rules} rules decided",
+        datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    )
+    return Text(" · ".join(words), "dim")
+
+
+def _answer(report: Report) -> Text:
+    line = Text(report.headline, HEADLINE_STYLES.get(report.standing, "bold yellow"))
+    for i, (word, count) in enumerate(report.counts):
+        line.append("   " if i == 0 else " · ", "default not bold")
+        line.append(f"{count} {word}", STYLES[word] if word != "critical" else "bold red")
+    return line
+
+
+def _failed(finding: Finding) -> RenderableType:
+    rule = finding.rule
+    rows: list[tuple[str, RenderableType]] = [("", Text(_sentence(finding)))]
+    if finding.severity != "low":
+        rows.append(("At stake", Text(rule.impact)))
+    rows += [("Seen" if i == 0 else "", each) for i, each in enumerate(_evidence(finding.verdicts))]
+    rows += [("Mend" if i == 0 else "", each) for i, each in enumerate(_mend(finding))]
+    return Group(_head(finding.severity.upper(), STYLES[finding.severity], rule.id, _where(finding)), _body(rows))
+
+
+def _undecided(finding: Finding) -> RenderableType:
+    where = _where(finding)
+    where.append(f"   would be {finding.severity}", "dim")
+    rows: list[tuple[str, RenderableType]] = [("", Text(f"Could not tell: {_lower(finding.rule.title)}?"))]
+    reasons = finding.reasons
+    for i, reason in enumerate(reasons[:EVIDENCE_SHOWN]):
+        text = Text(harmless(reason.text))
+        if reason.remedy:
+            text.append(f"   {reason.remedy}", "bold")
+        rows.append(("Because" if i == 0 else "", text))
+    if len(reasons) > EVIDENCE_SHOWN:
+        rows.append(("", Text(f"and {len(reasons) - EVIDENCE_SHOWN} more reasons", "dim")))
+    return Group(_head("UNKNOWN", STYLES["undecided"], finding.rule.id, where), _body(rows))
+
+
+def _head(word: str, style: str, rule_id: str, where: Text) -> Table:
+    head = Table.grid(padding=(0, 2, 0, 0))
+    head.add_column(width=MARGIN - 2, no_wrap=True)
+    head.add_column(no_wrap=True)
+    head.add_column(overflow="fold")
+    head.add_row(Text(word, style), Text(rule_id, "bold"), where)
+    return head
+
+
+def _body(rows: Iterable[tuple[str, RenderableType]]) -> Padding:
+    body = Table.grid(padding=(0, 2, 0, 0))
+    body.add_column(width=8, no_wrap=True, style="dim")
+    body.add_column(overflow="fold")
+    for label, content in rows:
+        if label or not isinstance(content, Text):
+            body.add_row(label, content)
+        else:
+            body.add_row("", content)
+    return Padding(body, (0, 0, 0, MARGIN))
+
+
+def _where(finding: Finding) -> Text:
+    names = list(dict.fromkeys(harmless(str(verdict.subject)) for verdict in finding.verdicts))
+    shown = ", ".join(names[:SUBJECTS_SHOWN])
+    more = f" and {len(names) - SUBJECTS_SHOWN} more" if len(names) > SUBJECTS_SHOWN else ""
+    return Text(shown + more)
+
+
+def _sentence(finding: Finding) -> str:
+    """The rule's message when there is one subject, its title when there are several or no message."""
+    messages = list(dict.fromkeys(verdict.message for verdict in finding.verdicts))
+    if len(messages) == 1 and messages[0]:
+        return harmless(messages[0])
+    return finding.rule.title
+
+
+def _evidence(verdicts: Sequence[Verdict]) -> Iterator[RenderableType]:
+    """value, and what repeats the observation; the first few, with how many there are."""
+    lines: dict[tuple[str, str], None] = {}
+    for verdict in verdicts:
+        for each in verdict.evidence:
+            if each.text:
+                lines[(harmless(each.text), _command(each, verdict))] = None
+    for text, command in list(lines)[:EVIDENCE_SHOWN]:
+        line = Text(text)
+        if command:
+            line.append(f"   {command}", "dim")
+        yield line
+    if len(lines) > EVIDENCE_SHOWN:
+        yield Text(f"and {len(lines) - EVIDENCE_SHOWN} more observations (--format json has all)", "dim")
+
+
+def _command(evidence: Evidence, verdict: Verdict) -> str:
+    return harmless(evidence.command.replace("{subject}", quoted(verdict.subject.name)))
+
+
+def _mend(finding: Finding) -> Iterator[RenderableType]:
+    fix = finding.rule.fix
+    commands = list(dict.fromkeys(verdict.command for verdict in finding.verdicts if verdict.command))
+    cost = (f"   [{fix.cost}]", COST_STYLES[fix.cost])
+    for command in commands[:3]:
+        line = Text(harmless(command), "bold")
+        line.append(*cost)
+        yield line
+    if len(commands) > 3:
+        yield Text(f"and {len(commands) - 3} more like it", "dim")
+    text = Text(fix.text)
+    if not commands:
+        text.append(*cost)
+    yield text
+
+
+def _passed(report: Report) -> Iterator[RenderableType]:
+    by_rule: dict[str, list[Verdict]] = {}
+    for verdict in report.verdicts:
+        if verdict.outcome == "pass":
+            by_rule.setdefault(verdict.rule.id, []).append(verdict)
+    for rule_id, verdicts in by_rule.items():
+        yield Text()
+        where = Text(", ".join(harmless(str(verdict.subject)) for verdict in verdicts[:SUBJECTS_SHOWN]))
+        if len(verdicts) > SUBJECTS_SHOWN:
+            where.append(f" and {len(verdicts) - SUBJECTS_SHOWN} more")
+        yield _head("passed", "green", rule_id, where)
+        yield _body([("Seen" if i == 0 else "", each) for i, each in enumerate(_evidence(verdicts))])
+
+
+def _end(report: Report, verbose: bool) -> Iterator[RenderableType]:
+    covered = report.coverage
+    line = f"{covered.decided} of {covered.rules} rules decided"
+    if covered.undecided:
+        line += f"; {covered.undecided} unknown"
+        if covered.remedies:
+            line += ": " + ", ".join(f"{count} need {_need(remedy)}" for remedy, count in covered.remedies)
+    line += f". Passed: {covered.passed}" + ("" if verbose else " (--verbose shows them)")
+    line += f", not applicable here: {covered.not_applicable}."
+    yield Text(line)
+    yield Text("zaudit cannot see a drive, controller or hypervisor that acknowledges a flush without doing it; only a power cut can.", "dim")
+    yield Text(f"Next: {report.next_step}   (exit code {report.exit_code})")
+
+
+def _need(remedy: str) -> str:
+    if remedy == "run as root":
+        return "root"
+    if remedy.startswith("apt install "):
+        return f"{remedy.removeprefix('apt install ')} ({remedy})"
+    return remedy
+
+
+def _lower(title: str) -> str:
+    """A headline inside a sentence, unless it starts with a name (SLOG, OpenZFS, NVMe)."""
+    return title if len(title) > 1 and any(char.isupper() for char in title.split()[0][1:]) else title[0].lower() + title[1:]

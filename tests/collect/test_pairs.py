@@ -1,0 +1,82 @@
+"""Every parser on what commands really printed: ``fixtures/commands/<collector>/<case>``, and what it must make of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auditor.collect.request import Files, Output
+from auditor.facts import KINDS, Known, Subject
+from auditor.registry import collectors, registry, specs
+
+COMMANDS = Path(__file__).parent.parent.parent / "fixtures" / "commands"
+CASES = sorted(path for path in COMMANDS.glob("*/*.json") if not path.name.endswith(".in.json"))
+
+
+def reply_of(case: Path, expected: dict) -> Output | Files:
+    files = case.with_name(case.stem + ".in.json")
+    if files.exists():
+        raw = json.loads(files.read_text())
+        return Files(raw["text"], raw.get("links", {}), raw.get("errors", {}))
+    text = case.with_name(case.stem + ".out").read_bytes().decode("utf-8", "surrogateescape")
+    return Output(text, expected["command"], expected.get("exit", 0), expected.get("stderr", ""))
+
+
+def plain(value):
+    if isinstance(value, Subject):
+        return f"{value.kind} {value}"
+    if isinstance(value, tuple):
+        return [plain(each) for each in value]
+    return value
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{path.parent.name}/{path.stem}" for path in CASES])
+def test_pair(case):
+    module = collectors()[case.parent.name]
+    expected = json.loads(case.read_text())
+    assert expected["source"]
+    kind, name, within = expected["subject"]
+    assert kind in KINDS
+    reply = reply_of(case, expected)
+    subject = Subject(kind, name, within)
+    if "error" in expected:
+        with pytest.raises(ValueError) as error:  # noqa: PT011 (the text is compared below)
+            list(module.parse(reply, subject))
+        assert expected["error"] in str(error.value)
+        return
+    declared = {key for key, _ in specs(module)}
+    found: dict[str, dict] = {}
+    for fact in module.parse(reply, subject):
+        assert isinstance(fact.value, Known), f"a parser never says unknown: {fact}"
+        assert (fact.subject.kind, fact.name) in declared, f"{fact.name} is not in FACTS"
+        assert fact.value.evidence, f"{fact.name} has no evidence"
+        check_type(fact)
+        found.setdefault(f"{fact.subject.kind} {fact.subject}", {})[fact.name] = plain(fact.value.value)
+    assert found == expected["facts"]
+
+
+def check_type(fact):
+    spec = registry()[fact.subject.kind, fact.name]
+    value = fact.value.value
+    if spec.type is Subject:
+        linked = value if spec.many else (value,)
+        assert all(isinstance(each, Subject) and each.kind == spec.kind for each in linked)
+    else:
+        assert type(value) is spec.type, f"{fact.name} = {value!r} is not {spec.type}"
+        assert not spec.values or value in spec.values
+
+
+def test_every_collector_has_a_pair():
+    missing = sorted(name for name in collectors() if not list((COMMANDS / name).glob("*.json")))
+    assert missing == []
+
+
+def test_no_stray_fixture():
+    known = {"_".join(path.name.split(".")[:-1]) for path in CASES}
+    assert known
+    for path in COMMANDS.glob("*/*"):
+        assert path.parent.name in collectors(), path
+        case = path.name.removesuffix(".in.json").removesuffix(".json").removesuffix(".out")
+        assert (path.parent / f"{case}.json").exists(), path

@@ -1,0 +1,216 @@
+"""The rule language: Kleene's laws by exhaustion, types at load, evidence of what decided."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Known,
+    Subject,
+    Unknown,
+    flag,
+    known,
+    link,
+    links,
+    number,
+    unknown,
+    word,
+    words,
+)
+from auditor.judge.expression import ExpressionError, Scope, compile_condition, compile_expression, connective, negation
+
+POOL = Subject("pool", "tank")
+LEAVES = tuple(Subject("leaf", f"l{i}", "tank") for i in range(3))
+REGISTRY = {
+    ("pool", "state"): word("", "ONLINE", "DEGRADED"),
+    ("pool", "full"): number(""),
+    ("pool", "limit"): number(""),
+    ("pool", "version"): words(""),
+    ("pool", "leaves"): links("leaf", ""),
+    ("leaf", "ok"): flag(""),
+    ("leaf", "wanted"): flag(""),
+    ("leaf", "errors"): number(""),
+    ("leaf", "pool"): link("pool", ""),
+    ("host", "fast"): flag(""),
+}
+TRUE, FALSE, NOT_SEEN = Known(True, ()), Known(False, ()), unknown("not seen")
+THREE = (TRUE, FALSE, NOT_SEEN)
+
+
+def evaluate(source, **given_facts):
+    facts = Facts()
+    facts.add(POOL)
+    for name, value in given_facts.items():
+        facts.put(Fact(POOL, name, value if isinstance(value, Known | Unknown) else known(value, f"{name}={value}")))
+    return compile_expression(source, "pool", REGISTRY).evaluate(Scope(facts, POOL))
+
+
+def truth(result):
+    return None if isinstance(result, Unknown) else result.value
+
+
+def test_kleene_truth_tables():
+    """S. C. Kleene, Introduction to Metamathematics, section 64."""
+    for a, b in itertools.product(THREE, repeat=2):
+        x, y = truth(a), truth(b)
+        assert truth(connective([a, b], False)) == (False if x is False or y is False else None if None in (x, y) else True)
+        assert truth(connective([a, b], True)) == (True if x or y else None if None in (x, y) else False)
+    assert [truth(negation(each)) for each in THREE] == [False, True, None]
+
+
+def test_de_morgan_distribution_and_double_negation():
+    for a, b, c in itertools.product(THREE, repeat=3):
+        assert truth(negation(connective([a, b], False))) == truth(connective([negation(a), negation(b)], True))
+        left = connective([a, connective([b, c], True)], False)
+        right = connective([connective([a, b], False), connective([a, c], False)], True)
+        assert truth(left) == truth(right)
+        assert truth(negation(negation(a))) == truth(a)
+
+
+FORMULAS = st.recursive(
+    st.sampled_from(["leaf.ok", "leaf.wanted", "host.fast", "True", "False", "leaf.errors > 2"]),
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
+        inner.map(lambda f: f"(not {f})"),
+    ),
+    max_leaves=12,
+)
+
+
+@given(
+    FORMULAS,
+    st.fixed_dictionaries({"ok": st.booleans(), "wanted": st.booleans(), "fast": st.booleans(), "errors": st.integers(0, 5)}),
+    st.sets(st.sampled_from(["ok", "wanted", "fast", "errors"])),
+)
+def test_more_knowledge_never_overturns_a_verdict(source, values, hidden):
+    """What is decided while facts are hidden is what comes out when they are seen."""
+    leaf = LEAVES[0]
+    partial, complete = Facts(), Facts()
+    for name, value in values.items():
+        subject = HOST if name == "fast" else leaf
+        complete.put(Fact(subject, name, known(value, name)))
+        partial.put(Fact(subject, name, unknown("hidden") if name in hidden else known(value, name)))
+    compiled = compile_condition(source, "leaf", REGISTRY)
+    before, after = (truth(compiled.evaluate(Scope(facts, leaf))) for facts in (partial, complete))
+    assert after is not None
+    assert before is None or before == after
+
+
+def with_leaves(oks):
+    facts = Facts()
+    facts.put(Fact(POOL, "leaves", known(LEAVES[: len(oks)], "leaves")))
+    for leaf, ok in zip(LEAVES, oks, strict=False):
+        facts.put(Fact(leaf, "ok", NOT_SEEN if ok is None else known(ok, f"ok={ok}")))
+    return facts
+
+
+@pytest.mark.parametrize("oks", list(itertools.product((True, False, None), repeat=3)))
+def test_quantifiers_are_connectives_over_links(oks):
+    facts = with_leaves(oks)
+    values = [NOT_SEEN if ok is None else Known(ok, ()) for ok in oks]
+    for word_, decisive in (("any", True), ("all", False)):
+        compiled = compile_condition(f"{word_}(leaf.ok for leaf in pool.leaves)", "pool", REGISTRY)
+        assert truth(compiled.evaluate(Scope(facts, POOL))) == truth(connective(values, decisive))
+
+
+def test_a_quantifier_over_an_unknown_link_is_unknown():
+    assert evaluate("all(leaf.ok for leaf in pool.leaves)", leaves=NOT_SEEN) == NOT_SEEN
+    assert evaluate("len(pool.leaves) == 0", leaves=NOT_SEEN) == NOT_SEEN
+
+
+def test_filters_of_quantifiers():
+    facts = with_leaves((True, False, True))
+    for leaf, wanted in zip(LEAVES, (True, False, True), strict=True):
+        facts.put(Fact(leaf, "wanted", known(wanted, "")))
+    every = compile_condition("all(leaf.ok for leaf in pool.leaves if leaf.wanted)", "pool", REGISTRY)
+    some = compile_condition("any(not leaf.ok for leaf in pool.leaves if leaf.wanted)", "pool", REGISTRY)
+    assert truth(every.evaluate(Scope(facts, POOL))) is True
+    assert truth(some.evaluate(Scope(facts, POOL))) is False
+
+
+def test_evidence_is_of_what_decided():
+    result = evaluate("pool.state == 'ONLINE' and pool.full < 80", state="DEGRADED", full=12)
+    assert result == Known(False, (Evidence("state=DEGRADED"),))
+    result = evaluate("pool.state == 'ONLINE' and pool.full < 80", state="ONLINE", full=12)
+    assert [each.text for each in result.evidence] == ["state=ONLINE", "full=12"]
+
+
+def test_evidence_of_other_subjects_says_whose_it_is():
+    facts = with_leaves((True, False))
+    facts.put(Fact(LEAVES[1], "errors", known(3, "3 errors", "zpool status {subject}")))
+    compiled = compile_condition("all(leaf.errors == 0 for leaf in pool.leaves if not leaf.ok)", "pool", REGISTRY)
+    result = compiled.evaluate(Scope(facts, POOL))
+    assert result.value is False
+    assert Evidence("tank l1: 3 errors", "zpool status l1") in result.evidence
+
+
+def test_reasons_are_joined_once_each():
+    result = evaluate("pool.full < pool.limit and pool.state == 'ONLINE'", full=NOT_SEEN, limit=NOT_SEEN, state=unknown("gone"))
+    assert [reason.text for reason in result.reasons] == ["not seen", "gone"]
+
+
+@pytest.mark.parametrize(
+    ("source", "facts", "expected"),
+    [
+        ("pool.full * 2 + 1 > 9", {"full": 5}, True),
+        ("2 ** pool.full == 8", {"full": 3}, True),
+        ("1 < pool.full < 3", {"full": 2}, True),
+        ("1 < pool.full < 3", {"full": 3}, False),
+        ("pool.state in ('ONLINE', 'DEGRADED')", {"state": "ONLINE"}, True),
+        ("pool.version >= (2, 4)", {"version": (2, 4, 0)}, True),
+        ("pool.version >= (2, 4)", {"version": (2, 3, 9)}, False),
+        ("pool.full / pool.limit > 1", {"full": 5, "limit": 0}, None),
+        ("2 ** pool.full > 0", {"full": 10**9}, None),
+    ],
+)
+def test_operations(source, facts, expected):
+    assert truth(evaluate(source, **facts)) is expected
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("pool.stat == 'ONLINE'", "no collector or derivation provides pool.stat"),
+        ("pool.state == 'ONLIEN'", "is never the value"),
+        ("pool.state in ('ONLINE', 'FINE')", "is never the value"),
+        ("pool.full == 'ONLINE'", "compares"),
+        ("pool.state < 'ONLINE'", "no order"),
+        ("pool.full", "not true or false"),
+        ("not pool.full", "not true or false"),
+        ("leaf.ok", "not a name here"),
+        ("all(x.ok for x in pool.state)", "go over linked subjects"),
+        ("any(pool.ok for pool in pool.leaves)", "already means something"),
+        ("__import__('os').system('true')", "not part of the rule language"),
+        ("pool.leaves[0].ok", "not part of the rule language"),
+        ("(lambda: True)()", "not part of the rule language"),
+        ("[x for x in ()]", "not part of the rule language"),
+        ("f'{pool.state}' == 'x'", "not part of the rule language"),
+        ("pool.__class__ == 'x'", "no collector or derivation provides"),
+        ("pool.state is 'x'", "not part of the rule language"),
+        ("pool.full <", "pool.full <"),
+        ("", "''"),
+    ],
+)
+def test_what_is_not_a_rule_is_an_error_at_load(source, says):
+    with pytest.raises(ExpressionError) as error:
+        compile_condition(source, "pool", REGISTRY)
+    assert says in str(error.value)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_an_expression_or_an_expression_error(source):
+    try:
+        compile_condition(source, "pool", REGISTRY)
+    except ExpressionError:
+        pass
+
+
+def test_uses_names_the_facts_of_the_judged_subject_only():
+    compiled = compile_condition("host.fast and all(leaf.ok for leaf in pool.leaves) or pool.full > 1", "pool", REGISTRY)
+    assert compiled.uses == {"leaves", "full"}
