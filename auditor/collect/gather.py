@@ -110,8 +110,14 @@ def answer_to(module: ModuleType, subject: Subject, request: Request, host: Host
 
 
 def command_line(argv: Sequence[str]) -> str:
-    """A command as a user would type it; a program text inside it is named, not spelt out."""
-    return harmless(" ".join("<program>" if "\n" in word else shlex.quote(word) for word in argv))
+    """A command as a user would type it; a program and a long list of properties inside it are not spelt out."""
+    return harmless(" ".join(_short(word) for word in argv))
+
+
+def _short(word: str) -> str:
+    if "\n" in word:
+        return "<program>"
+    return ",".join(word.split(",")[:2]) + ",..." if word.count(",") > 3 else shlex.quote(word)
 
 
 def _decode(data: bytes) -> str:

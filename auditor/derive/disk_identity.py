@@ -95,10 +95,13 @@ def _model(disk: Subject, facts: Facts) -> Judged:
     for name in order:
         match facts.get(disk, name):
             case Known(str(text), evidence) if text.strip():
-                vendor, text = _vendor(disk, facts, name), text.strip()
-                bare = vendor in ("", "ATA", "NVMe") or vendor.startswith("0x") or text.upper().startswith(vendor.upper())
-                return Known(text if bare else f"{vendor} {text}", evidence)
+                return Known(_with_vendor(_vendor(disk, facts, name), text.strip()), evidence)
     return _first(disk, facts, SOURCES["model"])
+
+
+def _with_vendor(vendor: str, model: str) -> str:
+    bare = vendor in ("", "ATA", "NVMe") or vendor.startswith("0x") or model.lower().startswith(vendor.lower())
+    return model if bare else f"{vendor} {model}"
 
 
 def _vendor(disk: Subject, facts: Facts, source: str) -> str:
@@ -117,11 +120,16 @@ def _table(model: Judged, drive: Drive | None, disk: Subject, facts: Facts) -> J
         sure = f"confidence {drive.confidence}" + (", declared" if drive.confidence == "C" else "")
         text = f"{model.value}: {SAYS[drive.plp]} ({drive.family}; drives.toml, {sure}: {drive.source})"
         return Known(drive.plp, (Evidence(text), *model.evidence))
-    cut = facts.get(disk, "sysfs_model")
-    if _vendor(disk, facts, "sysfs_model") == "ATA" and isinstance(cut, Known) and cut.evidence == model.evidence:
-        if len(str(model.value)) >= 15:  # 16 with the blank that was trimmed
-            return unknown(f"{model.value}: the kernel gives only the first 16 characters of the model", "run as root")
+    if _cut(model, disk, facts):
+        return unknown(f"{model.value}: the kernel gives only the first 16 characters of the model", "run as root")
     return Known(NOT_IN_TABLE, (Evidence(f"{model.value} is not in drives.toml"), *model.evidence))
+
+
+def _cut(model: Known, disk: Subject, facts: Facts) -> bool:
+    """Only the kernel named this SATA drive, and its 16 characters are used up (a blank at the end was trimmed)."""
+    sysfs = facts.get(disk, "sysfs_model")
+    by_kernel = isinstance(sysfs, Known) and sysfs.evidence == model.evidence
+    return by_kernel and _vendor(disk, facts, "sysfs_model") == "ATA" and len(str(model.value)) >= 15
 
 
 def _virtual(table: Judged, drive: Drive | None, disk: Subject, facts: Facts) -> Judged:
@@ -140,19 +148,21 @@ def _virtual(table: Judged, drive: Drive | None, disk: Subject, facts: Facts) ->
     if isinstance(transport, Unknown):
         return transport
     if bus not in DRIVES:
-        return unknown(f"{disk} hangs on {bus} and its model is not in drives.toml: it may be a volume of a RAID controller")
+        return unknown(f"{disk} hangs on {bus}, its model is not in drives.toml: it may be the volume of a controller")
     machine, hint = facts.get(HOST, "virtualization"), facts.get(HOST, "virtual_machine_hint")
     for each in (machine, hint):
         if isinstance(each, Known) and each.value != "none":
-            return unknown(f"this host runs in {each.value}, and the model of {disk} is not in drives.toml: it may be emulated")
+            return unknown(
+                f"this host runs in {each.value}; {disk}, whose model is not in drives.toml, may be emulated"
+            )
     if isinstance(machine, Unknown):
         return machine
     return Known(False, (*machine.evidence, *transport.evidence))
 
 
 def _hdd(table: Judged, drive: Drive | None, virtual: Judged, disk: Subject, facts: Facts) -> Judged:
-    """The drive's rotation rate, the kernel's flag (its default is "rotational": USB bridges say nothing) and the table,
-    which holds no hard disks; when they disagree, nobody knows."""
+    """By the drive's rotation rate, the kernel's flag and the table, which holds no hard disks; nobody knows when they
+    disagree. The kernel says "rotational" of all that says nothing, as USB bridges do: it counts on SATA and SAS."""
     if isinstance(virtual, Known) and virtual.value is True:
         return unknown(f"{disk} is a virtual disk: what kind of drives it lies on is not seen from here")
     votes: list[tuple[bool, Known]] = []
@@ -160,9 +170,8 @@ def _hdd(table: Judged, drive: Drive | None, virtual: Judged, disk: Subject, fac
     transport = facts.get(disk, "transport")
     if isinstance(rate, Known):
         votes.append((bool(rate.value), rate))
-    if isinstance(flagged, Known) and (
-        flagged.value is False or isinstance(transport, Known) and transport.value in ("sata", "sas")
-    ):
+    trusted = isinstance(transport, Known) and transport.value in ("sata", "sas")
+    if isinstance(flagged, Known) and (trusted or flagged.value is False):
         votes.append((flagged.value is True, flagged))
     if drive and isinstance(table, Known):
         votes.append((False, table))
@@ -171,9 +180,8 @@ def _hdd(table: Judged, drive: Drive | None, virtual: Judged, disk: Subject, fac
     if len(answers) > 1:
         return unknown(f"{disk}: solid-state or hard disk? " + " but ".join(vote.evidence[0].text for _, vote in votes))
     if not votes:
-        return join([each for each in (rate, flagged) if isinstance(each, Unknown)] or [
-            unknown(f"{disk}: neither the drive nor the kernel says whether it spins")
-        ])  # fmt: skip
+        silent = [each for each in (rate, flagged) if isinstance(each, Unknown)]
+        return join(silent or [unknown(f"{disk}: neither the drive nor the kernel says whether it spins")])
     if answers == {True} and isinstance(virtual, Unknown):
         return virtual
     return Known(answers.pop(), evidence)

@@ -27,6 +27,7 @@ NEEDS = (
     "disk.sysfs_write_cache",
     "disk.writes",
     "disk.flushes",
+    "disk.sysfs_path",
     "host.zfs_nocacheflush",
     "pool.txg_history_written",
 )
@@ -34,6 +35,7 @@ NEEDS = (
 ENOUGH_WRITES = 1000
 ENOUGH_TXGS = 20
 FEW_FLUSHES = 4
+MULTIPATH_HEADS = "/devices/virtual/nvme-subsystem/"
 
 
 def derive(leaf: Subject, facts: Facts) -> Iterator[Fact]:
@@ -81,6 +83,10 @@ def _disk(leaf: Subject, disk: Subject, facts: Facts) -> Judged:
     cache = facts.get(disk, "volatile_cache")
     if isinstance(cache, Known) and cache.value is False:
         return Known(True, about(disk, cache))
+    match facts.get(disk, "sysfs_path"):
+        case Known(str(path)) if path.startswith(MULTIPATH_HEADS):
+            # nvme_mpath_start_request() counts writes at the head, blk_account_io_flush() flushes at the hidden path
+            return unknown(f"{disk.name}: the kernel counts the flushes of an NVMe multipath disk elsewhere")
     counters = every((facts.get(disk, "writes"), facts.get(disk, "flushes")))
     if isinstance(counters, Unknown):
         return counters

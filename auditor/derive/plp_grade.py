@@ -86,10 +86,10 @@ def _grade(disk: Subject, facts: Facts, failed: Judged) -> Judged:
         return _full(disk, facts, table, absent, healthy)
     if absent and table.value != "none":
         return Known(3, _evidence(table, absent))
-    if contradicting := absent or healthy:
-        said = " but ".join(fact.evidence[0].text for fact in (table, contradicting) if fact.evidence)
-        if table.value != "data-at-rest-only":
-            return unknown(f"{disk}: {said}; what that protects is not known")
+    if absent:
+        return unknown(f"{_text(table)}; but the drive says that it has no volatile write cache ({_text(absent)})")
+    if healthy and table.value != "data-at-rest-only":
+        return unknown(f"{_text(table)}; but the drive reports healthy capacitors ({_text(healthy)}): for what?")
     cache = facts.get(disk, "volatile_cache")
     present = _if(disk, facts, "nvme_vwc_present", True)
     if isinstance(cache, Unknown) and present is None:
@@ -101,13 +101,13 @@ def _grade(disk: Subject, facts: Facts, failed: Judged) -> Judged:
 def _full(disk: Subject, facts: Facts, table: Known, absent: Known | None, healthy: Known | None) -> Known:
     """Class plp-full: 5, 4 or 3. An inferred class (confidence C) is strong only with capacitors that speak."""
     clear = [fact for _, fact in _backup(disk, facts)]
-    inferred = isinstance(facts.get(disk, "drive_confidence"), Unknown) or bool(_if(disk, facts, "drive_confidence", "C"))
+    sure = _if(disk, facts, "drive_confidence", "A") or _if(disk, facts, "drive_confidence", "B")
     if absent and healthy and clear:
         return Known(5, _evidence(table, absent, healthy, *clear))
     if healthy:
         return Known(4, _evidence(table, healthy, *([absent] if absent else [])))
     if absent:
-        return Known(3 if inferred else 4, _evidence(table, absent))
+        return Known(4 if sure else 3, _evidence(table, absent))
     return Known(3, table.evidence)
 
 
@@ -115,6 +115,10 @@ def _if(disk: Subject, facts: Facts, name: str, value: bool | str) -> Known | No
     """The fact, when it is known and has this value."""
     fact = facts.get(disk, name)
     return fact if isinstance(fact, Known) and fact.value == value else None
+
+
+def _text(fact: Known) -> str:
+    return fact.evidence[0].text if fact.evidence else str(fact.value)
 
 
 def _elsewhere(disk: Subject) -> Unknown:

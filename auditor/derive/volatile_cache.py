@@ -1,13 +1,13 @@
-"""Whether a disk acknowledges writes that a power cut can take back until a flush: its volatile write cache, switched on.
+"""Whether a disk has a volatile write cache that is on: what it acknowledged can be lost until it is flushed.
 
 The drive's own word decides (NVMe: VWC and Feature 6; SATA: IDENTIFY DEVICE through hdparm and smartctl). The kernel's
 ``write_cache`` counts only when it says "write back": "write through" can be written there by anyone, and is what the
-kernel assumes of a SCSI disk without a caching mode page. What a virtual disk denies proves nothing: its host may cache.
-So True needs one witness, False needs the word of a drive that can be seen, and drives that contradict themselves are
-unknown. (Linux Documentation/ABI/stable/sysfs-block; drivers/scsi/sd.c; NVM Express Base Specification, VWC)
+kernel assumes of a SCSI disk without a caching mode page. What a virtual disk denies proves nothing: its host may
+cache. So True needs one witness, False needs the word of a drive that can be seen, and a drive that contradicts itself
+is unknown. (Linux Documentation/ABI/stable/sysfs-block; drivers/scsi/sd.c; NVM Express Base Specification, VWC)
 
-Held by a property test: with fewer facts the answer stays, becomes unknown, or turns from False to True; never from True
-to False, and from unknown to False only where the fact that went contradicted another.
+Held by a property test: with fewer facts a known answer stays, becomes unknown, or turns from False to True, never from
+True to False; an unknown becomes False only where the fact that went was half of a contradiction.
 """
 
 from __future__ import annotations
@@ -43,22 +43,23 @@ def _seen(disk: Subject, facts: Facts, said: Judged) -> Judged:
 
 def _said(disk: Subject, facts: Facts) -> Judged:
     """What the drive and the kernel say."""
-    nvme = disk.name.startswith("nvme") or any(isinstance(facts.get(disk, name), Known) for name in NVME)
+    nvme = disk.name.startswith("nvme")  # not by which facts there are: one fact less must not change who is asked
     said = _nvme(disk, facts) if nvme else _scsi(disk, facts)
-    if isinstance(said, Known):
+    if isinstance(said, Known) or (not nvme and all(isinstance(facts.get(disk, name), Known) for name in SCSI)):
         return said
+    present = facts.get(disk, "nvme_vwc_present") if nvme else said
     through = []
     for name in KERNEL:
         match facts.get(disk, name):
             case Known(str(word), evidence) if word.startswith("write back"):
-                return Known(True, evidence)
+                return Known(True, (*evidence, *(present.evidence if isinstance(present, Known) else ())))
             case Known(str(word)):
-                through.append(unknown(f"{disk}: the kernel's {word!r} ({name}) is no word of the drive; anyone can set it"))
+                through.append(unknown(f"{disk}: {word!r} in {name} is the kernel's word, not the drive's"))
     return join([said, *through])
 
 
 def _nvme(disk: Subject, facts: Facts) -> Judged:
-    """VWC bit 0 clear, or the namespace's own "not present", is no volatile cache; otherwise Feature 6 says on or off."""
+    """No cache when VWC bit 0 is clear or the namespace says "not present"; else Feature 6 says on or off."""
     present, absent, enabled = (facts.get(disk, name) for name in NVME)
     match present, absent, enabled:
         case Known(False, evidence), _, _:
@@ -81,5 +82,5 @@ def _scsi(disk: Subject, facts: Facts) -> Judged:
         return join([each for each in answers if isinstance(each, Unknown)])
     evidence = tuple(line for each in said for line in each.evidence)
     if len({each.value for each in said}) > 1:
-        return unknown(f"{disk}: its write cache is on and off at once: " + " but ".join(line.text for line in evidence))
+        return unknown(f"{disk}: on or off? " + " but ".join(f"{line.text} ({line.command})" for line in evidence))
     return Known(said[0].value, evidence)

@@ -82,7 +82,7 @@ def _place(verdict: Verdict) -> str:
     if verdict.origin:
         return verdict.origin
     subject = verdict.subject
-    if verdict.rule.origin:
+    if verdict.rule.origin and verdict.outcome == "fail":
         return subject.name
     if subject.kind == "dataset":
         return subject.name.partition("/")[0]

@@ -51,9 +51,9 @@ def _parts(report: Report, verbose: bool) -> Iterator[RenderableType]:
     yield _title(report)
     yield Text()
     yield _answer(report)
-    for finding in report.findings:
+    for group in _grouped(report.findings):
         yield Text()
-        yield _failed(finding) if finding.failed else _undecided(finding)
+        yield _failed(group[0]) if group[0].failed else _undecided(group)
     if verbose:
         yield from _passed(report)
     yield Text()
@@ -90,19 +90,34 @@ def _failed(finding: Finding) -> RenderableType:
     return Group(_head(finding.severity.upper(), STYLES[finding.severity], rule.id, _where(finding)), _body(rows))
 
 
-def _undecided(finding: Finding) -> RenderableType:
-    where = _where(finding)
-    where.append(f"   would be {finding.severity}", "dim")
-    rows: list[tuple[str, RenderableType]] = [("", Text(f"Could not tell: {_lower(finding.rule.title)}?"))]
-    reasons = finding.reasons
-    for i, reason in enumerate(reasons[:EVIDENCE_SHOWN]):
+def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Each failure alone; what is undecided for the same reasons together, where the worst of it stands."""
+    groups: dict[object, list[Finding]] = {}
+    for finding in findings:
+        key: object = finding.id if finding.failed else finding.reasons
+        groups.setdefault(key, []).append(finding)
+    return list(groups.values())
+
+
+def _undecided(group: Sequence[Finding]) -> RenderableType:
+    worst = group[0]
+    where = _where(*group)
+    where.append(f"   would be {worst.severity}", "dim")
+    rows: list[tuple[str, RenderableType]] = []
+    if len(group) == 1:
+        rows.append(("", Text(f"Could not tell: {_lower(worst.rule.title)}?")))
+        head = worst.rule.id
+    else:
+        head = f"{worst.rule.id} and {len(group) - 1} more"
+        rows.append(("Also", Text(", ".join(dict.fromkeys(finding.rule.id for finding in group[1:])))))
+    for i, reason in enumerate(worst.reasons[:EVIDENCE_SHOWN]):
         text = Text(harmless(reason.text))
         if reason.remedy:
             text.append(f"   {reason.remedy}", "bold")
         rows.append(("Because" if i == 0 else "", text))
-    if len(reasons) > EVIDENCE_SHOWN:
-        rows.append(("", Text(f"and {len(reasons) - EVIDENCE_SHOWN} more reasons", "dim")))
-    return Group(_head("UNKNOWN", STYLES["undecided"], finding.rule.id, where), _body(rows))
+    if len(worst.reasons) > EVIDENCE_SHOWN:
+        rows.append(("", Text(f"and {len(worst.reasons) - EVIDENCE_SHOWN} more reasons", "dim")))
+    return Group(_head("UNKNOWN", STYLES["undecided"], head, where), _body(rows))
 
 
 def _head(word: str, style: str, rule_id: str, where: Text) -> Table:
@@ -126,8 +141,9 @@ def _body(rows: Iterable[tuple[str, RenderableType]]) -> Padding:
     return Padding(body, (0, 0, 0, MARGIN))
 
 
-def _where(finding: Finding) -> Text:
-    names = list(dict.fromkeys(harmless(str(verdict.subject)) for verdict in finding.verdicts))
+def _where(*findings: Finding) -> Text:
+    subjects = dict.fromkeys(verdict.subject for finding in findings for verdict in finding.verdicts)
+    names = [harmless(str(subject)) for subject in subjects]
     shown = ", ".join(names[:SUBJECTS_SHOWN])
     more = f" and {len(names) - SUBJECTS_SHOWN} more" if len(names) > SUBJECTS_SHOWN else ""
     return Text(shown + more)

@@ -1,0 +1,180 @@
+"""Recordings: what is written is read back whole, and what is hostile, cut or foreign is one clear error."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.collect import recording
+from auditor.collect.host import Capture
+from auditor.collect.recording import MANIFEST, Recording, RecordingError, ReplayHost
+from auditor.collect.request import Files, Read, Run
+
+BYTES = st.binary(max_size=60)
+TEXT = st.binary(max_size=60).map(lambda data: data.decode("utf-8", "surrogateescape"))
+PATHS = st.text("abc/._- ", min_size=1, max_size=12).map(lambda name: "/sys/" + name)
+CAPTURES = st.builds(
+    Capture, st.none() | st.integers(-15, 255), BYTES, BYTES, st.integers(0, 99).map(float), st.sampled_from(["", "not installed"])
+)
+FILES = st.builds(
+    Files, st.dictionaries(PATHS, TEXT, max_size=3), st.dictionaries(PATHS, TEXT, max_size=2), st.dictionaries(PATHS, TEXT, max_size=2)
+)
+RECORDINGS = st.builds(
+    Recording,
+    taken=st.integers(0, 2**33).map(float),
+    euid=st.integers(0, 65535),
+    targets=st.tuples(TEXT),
+    options=st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=2),
+    zaudit=st.just("0.1.0"),
+    commands=st.dictionaries(st.lists(TEXT, min_size=1, max_size=3).map(tuple), CAPTURES, max_size=4),
+    files=st.dictionaries(st.lists(PATHS, min_size=1, max_size=2).map(tuple), FILES, max_size=3),
+    paths=st.dictionaries(PATHS, PATHS, max_size=2),
+)
+
+
+@given(RECORDINGS, st.booleans())
+def test_round_trip(tmp_path_factory, original, as_archive):
+    path = tmp_path_factory.mktemp("rec") / ("rec.tar.gz" if as_archive else "rec")
+    recording.write(original, path)
+    assert recording.load(path) == original
+
+
+def test_a_replay_answers_what_was_asked_and_nothing_else():
+    run, read = Run(("zfs", "version")), Read(("/proc/uptime",))
+    host = ReplayHost(Recording(0.0, 0, (), commands={run.argv: Capture(0, b"x")}, files={read.patterns: Files({"/proc/uptime": "1"})}))
+    assert host.run(run).stdout == b"x"
+    assert host.run(Run(("zfs", "list"))).fault == "not in the recording"
+    assert host.read(read).text == {"/proc/uptime": "1"}
+    assert host.read(Read(("/proc/x",))).errors == {"/proc/x": "not in the recording"}
+    with pytest.raises(FileNotFoundError):
+        host.realpath("/x")
+
+
+def archive(path, *members, mode="w:gz"):
+    with tarfile.open(path, mode) as tar:
+        for info, data in members:
+            if isinstance(info, str):
+                info = tarfile.TarInfo(info)
+                info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return path
+
+
+def manifest(**changes):
+    whole = {
+        "schema": recording.SCHEMA, "zaudit": "0.1.0", "taken": 0, "euid": 0, "targets": [], "options": {}, "paths": {}, "captures": [],
+    }  # fmt: skip
+    return json.dumps({**whole, **changes}).encode()
+
+
+def link(name, target):
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = tarfile.SYMTYPE, target
+    return info
+
+
+def huge(name):
+    info = tarfile.TarInfo(name)
+    info.size = 10 << 30
+    return info
+
+
+@pytest.mark.parametrize(
+    ("members", "says"),
+    [
+        ([("../../etc/passwd", b"x")], "not allowed"),
+        ([("/etc/passwd", b"x")], "not allowed"),
+        ([("a/b", b"x")], "not allowed"),
+        ([(".hidden", b"x")], "not allowed"),
+        ([("a\x1b[31m", b"x")], "not allowed"),
+        ([(link("x", "/etc/shadow"), b"")], "not a plain file"),
+        ([("notes.txt", b"x")], "not a zaudit recording"),
+        ([(MANIFEST, b"")], "cut off"),
+        ([(MANIFEST, b"[1]")], "not a zaudit recording"),
+        ([(MANIFEST, b"[" * 100_000)], "not a zaudit recording"),
+        ([(MANIFEST, manifest(schema="zaudit-recording/99"))], "zaudit-recording/99"),
+        ([(MANIFEST, manifest(captures=[{"run": ["zfs"], "exit": 0, "stdout": "001.out"}]))], "'001.out' is missing"),
+        ([(MANIFEST, manifest(captures=[{"run": "zfs", "exit": 0}]))], "malformed"),
+        ([(MANIFEST, manifest(captures=[{"run": ["zfs"], "exit": "no"}]))], "malformed"),
+        ([(MANIFEST, manifest(captures=7))], "malformed"),
+        ([(MANIFEST, manifest(taken="yesterday"))], "malformed"),
+        ([(MANIFEST, manifest(options=[]))], "malformed"),
+    ],
+)
+def test_hostile_and_foreign_archives(tmp_path, members, says):
+    path = archive(tmp_path / "rec.tar.gz", *members)
+    with pytest.raises(RecordingError) as error:
+        recording.load(path)
+    assert says in str(error.value)
+    assert "\x1b" not in str(error.value)
+    assert list(tmp_path.iterdir()) == [path], "nothing may be written"
+
+
+def test_a_member_of_ten_gigabytes_is_refused_before_it_is_unpacked(tmp_path):
+    path = tmp_path / "rec.tar.gz"
+    with gzip.open(path, "wb") as packed:
+        packed.write(huge("big").tobuf())
+        packed.write(bytes(1 << 20))
+    with pytest.raises(RecordingError, match="too large"):
+        recording.load(path)
+
+
+def test_a_header_that_unpacks_to_gigabytes_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(recording, "TOTAL_LIMIT", 1 << 20)
+    monkeypatch.setattr(recording, "COUNT_LIMIT", 10)
+    info = tarfile.TarInfo("pax")
+    info.type, info.size = tarfile.XHDTYPE, 1 << 30
+    path = tmp_path / "rec.tar.gz"
+    with gzip.open(path, "wb") as packed:
+        packed.write(info.tobuf())
+        packed.write(bytes(8 << 20))
+    with pytest.raises(RecordingError):
+        recording.load(path)
+
+
+def test_too_many_members(tmp_path, monkeypatch):
+    monkeypatch.setattr(recording, "COUNT_LIMIT", 3)
+    path = archive(tmp_path / "rec.tar.gz", *((f"m{i}", b"") for i in range(5)))
+    with pytest.raises(RecordingError, match="too large"):
+        recording.load(path)
+
+
+@pytest.mark.parametrize("data", [b"", b"not gzip", b"\x1f\x8b\x08\x00", gzip.compress(b"not tar"), gzip.compress(b"x" * 5000)])
+def test_what_is_no_archive(tmp_path, data):
+    path = tmp_path / "rec.tar.gz"
+    path.write_bytes(data)
+    with pytest.raises(RecordingError):
+        recording.load(path)
+
+
+def test_an_archive_cut_off_anywhere_is_an_error(tmp_path):
+    path = tmp_path / "rec.tar.gz"
+    recording.write(Recording(0.0, 0, ("tank",), commands={("zfs", "get"): Capture(0, bytes(range(256)) * 40)}), path)
+    whole = path.read_bytes()
+    for size in range(0, len(whole) - 8, max(len(whole) // 40, 1)):
+        path.write_bytes(whole[:size])
+        with pytest.raises(RecordingError):
+            recording.load(path)
+
+
+def test_folders_missing_files_and_links(tmp_path):
+    with pytest.raises(RecordingError, match="no such file"):
+        recording.load(tmp_path / "none")
+    with pytest.raises(RecordingError, match="not a zaudit recording"):
+        recording.load(tmp_path)
+    (tmp_path / MANIFEST).symlink_to("/etc/hostname")
+    with pytest.raises(RecordingError, match="not a zaudit recording"):
+        recording.load(tmp_path)
+
+
+def test_a_folder_that_is_no_recording_is_not_overwritten(tmp_path):
+    (tmp_path / "precious").write_text("x")
+    with pytest.raises(RecordingError, match="does not overwrite"):
+        recording.write(Recording(0.0, 0, ()), tmp_path)
+    assert (tmp_path / "precious").read_text() == "x"

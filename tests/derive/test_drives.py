@@ -1,0 +1,165 @@
+"""drives.toml: every entry can be reached, every example finds its own, and the loader refuses what is misspelt."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from auditor.data import drives
+from auditor.data.drives import Drive, DrivesError
+
+ROOT = Path(__file__).parent.parent.parent
+# what the class is worth when it is wrong: a model that is cut off must never gain by it
+WORTH = {"plp-full": 2, "data-at-rest-only": 1, "none": 0, "ephemeral": 0, "virtual": 0}
+EXAMPLES = [(drive, example) for drive in drives.load() for example in drive.examples]
+
+
+def found(model: str) -> Drive:
+    drive = drives.match(model)
+    assert drive is not None, f"{model} matches nothing"
+    return drive
+
+
+@pytest.mark.parametrize(("drive", "example"), EXAMPLES, ids=[example for _, example in EXAMPLES])
+def test_the_first_entry_that_matches_an_example_is_its_own(drive: Drive, example: str) -> None:
+    assert found(example) is drive
+    assert found(f"  ATA   {example.lower()} ") is drive
+    assert found(example.replace(" ", "_")) is drive
+
+
+@pytest.mark.parametrize(("drive", "example"), EXAMPLES, ids=[example for _, example in EXAMPLES])
+def test_a_model_cut_off_after_16_characters_never_gets_a_better_class(drive: Drive, example: str) -> None:
+    cut = drives.match(example[:16])
+    assert cut is None or WORTH[cut.plp] <= WORTH[drive.plp]
+
+
+@pytest.mark.parametrize(
+    ("model", "plp", "confidence"),
+    [
+        ("Samsung SSD 970 EVO Plus 1TB", "none", "A"),
+        ("Samsung SSD 970 EVO 1TB", "none", "B"),
+        ("SAMSUNG MZVLB1T0HBLR-000L7", "none", "B"),  # PM981, client
+        ("SAMSUNG MZ1LB960HAJQ-00007", "plp-full", "B"),  # PM983, its sister with capacitors
+        ("SAMSUNG MZVL21T0HCLR-00BL7", "none", "B"),  # PM9A1
+        ("SAMSUNG MZ7LH512HALU-00000", "none", "B"),  # PM881
+        ("SAMSUNG MZ7LH960HAJR-00005", "plp-full", "B"),  # PM883
+        ("INTEL SSDSC2BB480G7", "plp-full", "A"),
+        ("INTEL SSDSC2BW480A4", "none", "B"),  # 530, not DC
+        ("INTEL SSDSC2CT240A4", "none", "A"),  # 335
+        ("INTEL SSDPED1D280GA", "data-at-rest-only", "B"),  # 900P
+        ("INTEL SSDPED1K375GA", "plp-full", "B"),  # P4800X
+        ("Micron_M510DC_MTFDDAK240MBP", "plp-full", "B"),
+        ("Micron_M500_MTFDDAK960MAV", "data-at-rest-only", "A"),
+        ("MTFDDAK1T0TDL", None, None),  # 1300 without its family name: only 5x00 models are known bare
+        ("CT1000MX500SSD1", "data-at-rest-only", "B"),
+        ("CT1000P5PSSD8", "none", "B"),
+        ("KINGSTON SEDC450R480G", "data-at-rest-only", "C"),
+        ("KINGSTON SNVS1000G", "none", "B"),
+        ("WD Red SN700 1000GB", "none", "A"),
+        ("WDS960G1D0D-01AJB0", "plp-full", "C"),
+        ("WDC PC SN720 SDAQNTW-512G-1001", "none", "B"),
+        ("KXG50ZNV256G TOSHIBA", "none", "B"),
+        ("KXD51RUE960G", "plp-full", "C"),
+        ("TOSHIBA KPM5XMUG400G", "plp-full", "C"),
+        ("HGST HUSMR3280ASS200", "plp-full", "C"),
+        ("nvme_card-pd", "virtual", "B"),
+        ("nvme_card", "ephemeral", "B"),
+        ("Microsoft NVMe Direct Disk v2", "ephemeral", "A"),
+        ("MSFT NVMe Accelerator v1.0", "virtual", "A"),
+        ("QEMU_NVMe_Ctrl", "virtual", "A"),
+        ("QEMU_HARDDISK", "virtual", "A"),
+        ("Intel Raid 1 Volume", "virtual", "B"),
+    ],
+)
+def test_models_that_are_easily_confused(model: str, plp: str | None, confidence: str | None) -> None:
+    drive = drives.match(model)
+    assert ((drive.plp, drive.confidence) if drive else (None, None)) == (plp, confidence)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "", " ", "ATA", "LAB_SATA_DISK", "X SSD 850 PRO 128GB", "800GB NVMe Gen4 U.2 SSD",
+        # hard disks
+        "WD4000FYYX", "WDC WD140EDFZ-11A0VA0", "WD WD4001FYYG-01SL3", "WDC  WUH721816ALE6L4", "WDC WUS721010ALE6L4",
+        "Hitachi HDS721050DLE630", "HGST HUS726060ALA640", "HGST HMS5C4040BLE640", "ST4000VN006",
+        "SEAGATE ST600MP0036", "SEAGATE ST4000NM0043", "TOSHIBA AL15SEB18EQY", "TOSHIBA MG08ACA16TE", "SAMSUNG HD103SJ",
+        # what too broad patterns would take for something else
+        "GRAPE4010", "TAPE8010X", "HK4R", "P6100C", "STEAM DRIVE", "MY CORSAIR", "T0205B", "MR9", "XRMS-200",
+        "ZA500NZ1", "Micron_6", "Micron_M510_MTFDDAK256MAZ", "HFS960G", "KXD", "LSIX",
+    ],
+)  # fmt: skip
+def test_models_that_are_not_in_the_table(model: str) -> None:
+    assert drives.match(model) is None
+
+
+def test_every_family_is_described_once_and_every_pattern_stands_once() -> None:
+    table = drives.load()
+    assert len({drive.pattern.pattern for drive in table}) == len(table)
+    assert len({(drive.family, drive.confidence) for drive in table}) == len(table)
+
+
+def test_a_low_confidence_is_never_called_anything_else() -> None:
+    """What was inferred from a model code says so."""
+    inferred = ("model code", "model name")
+    assert all(drive.confidence == "C" for drive in drives.load() if drive.source.startswith(inferred))
+
+
+GOOD = """
+[[drive]]
+pattern = 'X'
+class = "none"
+confidence = "B"
+family = "X"
+source = "X"
+examples = ["X"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "expected [[drive]] entries"),
+        ("drive = []", "expected [[drive]] entries"),
+        ("drive = [1]", "entry 1 is not a table"),
+        ("[[drive]\n", "drives.toml: "),
+        ("[[drives]]\n" + GOOD, "expected [[drive]] entries"),
+        (GOOD + "extra = 1\n", "unknown extra"),
+        (GOOD.replace("family", "famly"), "family, famly"),
+        (GOOD.replace('"none"', '"non"'), "class is one of"),
+        (GOOD.replace('"none"', "1"), "are texts"),
+        (GOOD.replace('"B"', '"D"'), "confidence is one of"),
+        (GOOD.replace("'X'", "'('"), "entry 1 (X): pattern"),
+        (GOOD.replace("'X'", "''"), "and not empty"),
+        (GOOD.replace('["X"]', "[]"), "at least one"),
+        (GOOD.replace('["X"]', '"X"'), "at least one"),
+        (GOOD.replace('["X"]', '[""]'), "at least one"),
+        (GOOD + GOOD.replace('"B"', '"b"'), "entry 2 (X)"),
+    ],
+)
+def test_the_loader_refuses(text: str, says: str) -> None:
+    with pytest.raises(DrivesError) as error:
+        drives.parse(text)
+    assert says in str(error.value)
+
+
+def test_the_loader_takes_the_smallest_table() -> None:
+    (drive,) = drives.parse(GOOD)
+    assert (drive.plp, drive.confidence, drive.family, drive.examples) == ("none", "B", "X", ("X",))
+
+
+def test_the_table_can_be_read_out_of_a_zip_archive(tmp_path: Path) -> None:
+    archive = tmp_path / "zaudit.pyz"
+    with zipfile.ZipFile(archive, "w") as zipped:
+        for path in (ROOT / "auditor" / "__init__.py", *(ROOT / "auditor" / "data").iterdir()):
+            if path.is_file():
+                zipped.write(path, path.relative_to(ROOT))
+    code = "from auditor.data import drives; print(drives.__file__, len(drives.load()))"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": str(archive)}, capture_output=True, text=True
+    )
+    assert run.stdout.split() == [f"{archive}/auditor/data/drives.py", str(len(drives.load()))], run.stderr

@@ -1,0 +1,114 @@
+"""Every rule file: its examples give their verdicts, and its prose keeps to the house style."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from auditor import rulebook
+from auditor.judge import example
+from auditor.judge.rule import RuleError, load, load_folder
+from auditor.judge.verdict import ROUTES
+from auditor.registry import registry
+
+RULES = rulebook.load()
+EXAMPLES = [(rule, each) for rule in RULES for each in rule.examples]
+THE_FIRST = """sync-disabled sync-ancestor-trap logbias-throughput-log logbias-throughput-compression zfs-nocacheflush
+zil-nocacheflush zil-replay-disabled write-cache-forced-through flush-latched-off slog-unmirrored slog-striped
+slog-legs-same-device slog-shared-with-data slog-no-plp slog-plp-failed slog-virtual slog-unhealthy slog-rotational
+special-acts-as-log special-redundancy-mismatch no-redundancy ashift-too-small ashift-mixed raidz-small-blocks
+pool-degraded pool-data-errors vdev-errors-nonzero scrub-stale pool-nearly-full failmode-continue checksum-off
+primarycache recordsize-vs-page dedup-on-db version-mismatch""".split()
+
+
+@pytest.mark.parametrize(("rule", "case"), EXAMPLES, ids=[f"{rule.id}: {case.name}" for rule, case in EXAMPLES])
+def test_example(rule, case):
+    verdict = example.run(rule, case, registry())
+    assert verdict.outcome == case.verdict, verdict.reasons or verdict.evidence
+    if case.severity:
+        assert verdict.severity == case.severity
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
+def test_prose(rule):
+    for text in (rule.impact, rule.fix.text):
+        assert text[0].isupper() or text[0].isdigit() or text.split()[0] in ("fsync",), text
+        assert text.endswith((".", "?", ")")), text
+    assert re.search(r"[.)]\s*$", rule.why), rule.why
+    assert rule.subject in ROUTES
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
+def test_with_nothing_known_no_rule_passes(rule):
+    """The one law, for each rule by itself."""
+    from auditor.judge.rule import Example
+
+    verdict = example.run(rule, Example("nothing known", {}, "unknown", None), registry())
+    assert verdict.outcome == "unknown"
+
+
+def test_the_first_rules_are_there():
+    assert set(THE_FIRST) <= {rule.id for rule in RULES}
+
+
+MINIMAL = """
+title = "A rule"
+severity = "low"
+subject = "pool"
+harm = "hygiene"
+expect = "pool.capacity_percent < 80"
+impact = "It fills up."
+why = "Because."
+references = ["zpoolprops.7 capacity"]
+fix = { text = "Delete something.", cost = "safe" }
+example = [
+  { name = "a", given = { "pool.capacity_percent" = 1 }, verdict = "pass" },
+  { name = "b", given = { "pool.capacity_percent" = 81 }, verdict = "fail" },
+  { name = "c", given = { }, verdict = "unknown" },
+]
+"""
+
+
+def test_a_minimal_rule_loads():
+    assert load("a-rule", "a-rule.toml", MINIMAL.encode(), registry()).title == "A rule"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("capacity_percent < 80", "capacity_percnt < 80"), "provides pool.capacity_percnt"),
+        (('severity = "low"', 'severity = "info"'), "it is one of low, medium, high, critical"),
+        (('severity = "low"', ""), "a rule needs severity"),
+        (('title = "A rule"', 'title = "A rule."'), "headline"),
+        (('harm = "hygiene"', 'harm = "hygiene"\nseverty_if = 1'), "no key 'severty_if'"),
+        (('references = ["zpoolprops.7 capacity"]', "references = []"), "at least 1"),
+        (('verdict = "unknown"', 'verdict = "pass"'), "no example shows the verdict 'unknown'"),
+        (('cost = "safe"', 'cost = "cheap"'), "it is one of safe"),
+        (('impact = "It fills up."', 'impact = ""'), "impact must be text"),
+        (('expect = "pool.capacity_percent < 80"', "expect = 1"), "expect must be text"),
+        (('subject = "pool"', 'subject = "pond"'), "it is one of host"),
+        (('title = "A rule"', "title = "), "Invalid"),
+    ],
+)
+def test_a_wrong_rule_is_an_error_that_names_the_file(change, says):
+    text = MINIMAL.replace(*change)
+    assert text != MINIMAL
+    with pytest.raises(RuleError) as error:
+        load("a-rule", "folder/a-rule.toml", text.encode(), registry())
+    assert str(error.value).startswith("folder/a-rule.toml: ")
+    assert says in str(error.value)
+
+
+def test_stray_files_empty_folders_and_doubles_are_errors(tmp_path):
+    with pytest.raises(RuleError, match="no rule in it"):
+        load_folder(tmp_path, registry())
+    (tmp_path / "a-rule.toml").write_text(MINIMAL)
+    assert [rule.id for rule in load_folder(tmp_path, registry())] == ["a-rule"]
+    with pytest.raises(RuleError, match="exists already"):
+        rulebook.load([tmp_path, tmp_path])
+    (tmp_path / "notes.txt").write_text("")
+    with pytest.raises(RuleError, match="stray"):
+        load_folder(tmp_path, registry())
+    with pytest.raises(RuleError, match="no such folder"):
+        load_folder(tmp_path / "none", registry())
