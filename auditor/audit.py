@@ -107,7 +107,9 @@ def focus(seen: Look, host: Host, names: Sequence[str]) -> Look:
     for pool in chosen:
         datasets = facts.get(pool, "datasets")
         if isinstance(datasets, Known):
-            inside = tuple(each for each in facts.linked(pool, "datasets") if any(gather.covers(root, each) for root in roots))
+            inside = tuple(
+                each for each in facts.linked(pool, "datasets") if any(gather.covers(root, each) for root in roots)
+            )
             facts.replace(Fact(pool, "datasets", Known(inside, datasets.evidence)))
     return Look(facts, roots, seen.seconds)
 

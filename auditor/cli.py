@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -44,16 +45,36 @@ def _looking(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @main.command(short_help="Audit pools, datasets, zvols or paths.")
 @click.argument("targets", nargs=-1, metavar="[TARGET]...")
-@click.option("--replay", type=click.Path(path_type=Path), metavar="REC", help="Audit a recording (folder or .tar.gz) instead of this host.")
+@click.option(
+    "--replay",
+    type=click.Path(path_type=Path),
+    metavar="REC",
+    help="Audit a recording (folder or .tar.gz) instead of this host.",
+)
 @click.option("--record", type=click.Path(path_type=Path), metavar="REC", help="Also write a recording of this run.")
 @click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the report to a file.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the report to a file.",
+)
 @click.option("--fail-on", type=click.Choice(SEVERITIES), default="low", show_default=True,
               help="Findings and undecided rules below this do not count for the exit code.")  # fmt: skip
 @click.option("--rule", "only", multiple=True, metavar="ID", help="Run only this rule (repeat for more).")
 @click.option("--skip", multiple=True, metavar="ID", help="Do not run this rule (repeat for more).")
-@click.option("--rules", "folders", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="Your own rules, beside ours.")
-@click.option("--db", "database", type=click.Choice(DATABASES), help="The database that runs on the target (decides page sizes).")
+@click.option(
+    "--rules",
+    "folders",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Your own rules, beside ours.",
+)
+@click.option(
+    "--db", "database", type=click.Choice(DATABASES), help="The database that runs on the target (decides page sizes)."
+)
 @click.option("-v", "--verbose", is_flag=True, help="Show what passed, with its evidence.")
 @_looking
 def check(
@@ -106,7 +127,15 @@ def check(
 
 @main.command(short_help="Record a host, to audit it elsewhere.")
 @click.argument("targets", nargs=-1, metavar="[TARGET]...")
-@click.option("-o", "--output", "path", required=True, type=click.Path(path_type=Path), metavar="REC", help="Folder or .tar.gz to write.")
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="REC",
+    help="Folder or .tar.gz to write.",
+)
 @click.option("--redact", is_flag=True, help="Replace serials, GUIDs, WWNs and host names by stable stand-ins.")
 @_looking
 def record(targets: tuple[str, ...], path: Path, redact: bool, timeout: float, consistent: bool) -> None:
@@ -120,24 +149,43 @@ def record(targets: tuple[str, ...], path: Path, redact: bool, timeout: float, c
     audit.look(host, targets, options, _progress())
     taken = host.recording(targets, options.words(), __version__)
     recording.write(redaction.redact(taken) if redact else taken, path)
-    click.echo(f"{path}: {len(taken.commands)} commands, {sum(len(files.text) for files in taken.files.values())} files", err=True)
+    click.echo(
+        f"{path}: {len(taken.commands)} commands, {sum(len(files.text) for files in taken.files.values())} files",
+        err=True,
+    )
 
 
 @main.command(short_help="List the rules.")
 @click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
-@click.option("--rules", "folders", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="Your own rules, beside ours.")
+@click.option(
+    "--rules",
+    "folders",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Your own rules, beside ours.",
+)
 def rules(format_: str, folders: tuple[Path, ...]) -> None:
     """List all rules with severity, subject and title."""
     from auditor import rulebook
     from auditor.report import rule_page
 
     everything = rulebook.select(folders, (), ())
-    click.echo(rule_page.as_json(everything) if format_ == "json" else rule_page.as_table(everything, _width()), nl=False)
+    click.echo(
+        rule_page.as_json(everything) if format_ == "json" else rule_page.as_table(everything, _width()), nl=False
+    )
 
 
 @main.command(short_help="Show one rule: what, why, impact, fix, references, examples.")
 @click.argument("rule_id", metavar="ID")
-@click.option("--rules", "folders", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="Your own rules, beside ours.")
+@click.option(
+    "--rules",
+    "folders",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Your own rules, beside ours.",
+)
 def explain(rule_id: str, folders: tuple[Path, ...]) -> None:
     """Show what rule ID checks, why it matters, how to mend it, where that is written, and its examples."""
     from auditor import rulebook
@@ -201,6 +249,7 @@ def _progress() -> Callable[[int, int, str], None] | None:
 
 def run() -> NoReturn:
     """The command ``zaudit``: every error in one line with its exit code, a traceback only with ZAUDIT_DEBUG."""
+    gc.disable()  # a short run that makes a million small objects and no cycles to speak of
     try:
         main.main(standalone_mode=False)
         sys.exit(0)
@@ -234,6 +283,9 @@ def _failed(error: Exception) -> int:
         case OSError():
             code, text = EXIT_USAGE, f"{error.filename or ''}: {error.strerror or error}".lstrip(": ")
         case _:
-            code, text = EXIT_BROKE, f"internal error, please report it: {type(error).__name__}: {error} (ZAUDIT_DEBUG=1 shows where)"
+            code, text = (
+                EXIT_BROKE,
+                f"internal error, please report it: {type(error).__name__}: {error} (ZAUDIT_DEBUG=1 shows where)",
+            )
     click.echo(f"zaudit: {text}", err=True)
     return code

@@ -17,6 +17,7 @@ from auditor.facts import Kind, Spec
 COLLECTOR = ("PER", "SUBJECT", "FACTS", "request", "parse")
 DERIVATION = ("SUBJECT", "FACTS", "NEEDS", "derive")
 
+
 @cache
 def collectors() -> dict[str, ModuleType]:
     """Name -> module of every collector."""

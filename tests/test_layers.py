@@ -17,7 +17,15 @@ STAGES = {
 }
 # only these touch the machine: the seam, and the two libraries that it calls
 MACHINE = {"subprocess", "os", "socket", "glob", "shutil", "tempfile", "selectors", "signal", "resource", "importlib"}
-SEAM = {"collect/host.py", "collect/udev_db.py", "collect/lzc.py", "cli.py", "registry.py", "rulebook.py", "data/__init__.py"}
+SEAM = {
+    "collect/host.py",
+    "collect/udev_db.py",
+    "collect/lzc.py",
+    "cli.py",
+    "registry.py",
+    "rulebook.py",
+    "data/__init__.py",
+}
 
 
 def modules():

@@ -8,12 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from auditor.facts import Evidence, Fact, Facts, Known, Subject, Unknown, join, links as links_spec, unknown, word, words
+from auditor.facts import (
+    Evidence,
+    Fact,
+    Facts,
+    Known,
+    Subject,
+    Unknown,
+    join,
+    links as links_spec,
+    unknown,
+    word,
+    words,
+)
 
 PROVIDES = {
     "leaf.disks": links_spec("disk", "the physical disks that hold it", nonempty=True),
     "leaf.node": word("kernel name of the block device that OpenZFS opened (nvme0n1p1, dm-0)"),
-    "leaf.layers": words("what lies between OpenZFS and the disks, outermost first: partition, crypt, lvm, multipath, md, loop, ..."),
+    "leaf.layers": words(
+        "what lies between OpenZFS and the disks, outermost first: partition, crypt, lvm, multipath, md, loop, ..."
+    ),
 }
 STACKED = ("dm", "md", "bcache")
 DEPTH = 16  # deeper than any sane stack; ends a loop of loops
@@ -56,7 +70,9 @@ def _nodes(inventory: Facts) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _leaf(leaf: Subject, path: str, facts: Facts, inventory: Facts, nodes: dict[str, tuple[str, str]]) -> Iterator[Fact]:
+def _leaf(
+    leaf: Subject, path: str, facts: Facts, inventory: Facts, nodes: dict[str, tuple[str, str]]
+) -> Iterator[Fact]:
     kind = facts.get(leaf, "type")
     if kind == Known("file", getattr(kind, "evidence", ())):
         why = unknown(f"{path} is a file; the disk below its file system is not followed")
@@ -86,7 +102,10 @@ def _unresolved(path: str, inventory: Facts) -> Unknown:
     ]
     if not any(True for _ in inventory.subjects("disk")):
         return unknown(f"{path}: no block device could be listed (/sys/class/block, udevadm info)")
-    return unknown(f"{path}: no block device has this name now, or several claim it" + (" (udev did not answer)" if reasons else ""))
+    return unknown(
+        f"{path}: no block device has this name now, or several claim it"
+        + (" (udev did not answer)" if reasons else "")
+    )
 
 
 def _down(

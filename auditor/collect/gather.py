@@ -14,7 +14,22 @@ from typing import cast
 from auditor.collect import blocks, zpool_status_paths
 from auditor.collect.host import Capture, Host
 from auditor.collect.request import Files, Output, Read, Reply, Request, Run, Skip
-from auditor.facts import HOST, Evidence, Fact, Facts, Kind, Known, Reason, Subject, Unknown, flag, join, links, unknown, word
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Kind,
+    Known,
+    Reason,
+    Subject,
+    Unknown,
+    flag,
+    join,
+    links,
+    unknown,
+    word,
+)
 from auditor.text import harmless
 
 PROVIDES = {
@@ -131,7 +146,9 @@ def _root_if(host: Host, stderr: str) -> str:
 def _fault(request: Run, capture: Capture, text: str, euid: int) -> Reason | None:
     """Why a command gave no answer, or None when it did."""
     if capture.fault == "not installed":
-        return Reason(f"{request.argv[0]} is not installed", f"apt install {request.package}" if request.package else "")
+        return Reason(
+            f"{request.argv[0]} is not installed", f"apt install {request.package}" if request.package else ""
+        )
     if capture.fault:
         return Reason(f"{text}: {capture.fault}", "--timeout" if capture.fault.startswith("no answer") else "")
     if capture.exit is not None and capture.exit in request.accept:
@@ -186,7 +203,9 @@ def _about_disks(module: ModuleType) -> bool:
     return bool(module.SUBJECT == "disk")
 
 
-def look_at_pools(gatherer: Gatherer, facts: Facts, inventory: Facts, pools: Sequence[Subject], roots: Sequence[Subject]) -> None:
+def look_at_pools(
+    gatherer: Gatherer, facts: Facts, inventory: Facts, pools: Sequence[Subject], roots: Sequence[Subject]
+) -> None:
     """Pools, the datasets under the roots, and then the disks behind the leaves, while slower answers still come in."""
     for pool in pools:
         facts.add(pool)

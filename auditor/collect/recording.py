@@ -154,7 +154,9 @@ def _slug(words: tuple[str, ...]) -> str:
 
 def _files_to_json(files: Files) -> bytes:
     """One line of a file as a string, several as a list: a diff then shows the line that changed."""
-    text = {path: content.split("\n") if "\n" in content[:-1] else content for path, content in sorted(files.text.items())}
+    text = {
+        path: content.split("\n") if "\n" in content[:-1] else content for path, content in sorted(files.text.items())
+    }
     whole = {"text": text, "links": dict(sorted(files.links.items())), "errors": dict(sorted(files.errors.items()))}
     return (json.dumps(whole, indent=1) + "\n").encode()
 
@@ -308,7 +310,9 @@ def _capture(entry: Mapping[str, Any], content: Mapping[str, bytes]) -> Capture:
 def _files(data: bytes) -> Files:
     whole = json.loads(data)
     return Files(
-        text={path: "\n".join(value) if isinstance(value, list) else str(value) for path, value in whole["text"].items()},
+        text={
+            path: "\n".join(value) if isinstance(value, list) else str(value) for path, value in whole["text"].items()
+        },
         links={str(path): str(target) for path, target in whole["links"].items()},
         errors={str(path): str(error) for path, error in whole["errors"].items()},
     )

@@ -17,7 +17,10 @@ from auditor.facts import HOST, Facts
 def run(derivations: Mapping[str, ModuleType], facts: Facts) -> None:
     """Apply all derivations, those first that others need. Raises graphlib.CycleError when they need each other."""
     provider = {f"{module.SUBJECT}.{fact}": name for name, module in derivations.items() for fact in module.FACTS}
-    needs = {name: {provider[need] for need in module.NEEDS if need in provider} - {name} for name, module in derivations.items()}
+    needs = {
+        name: {provider[need] for need in module.NEEDS if need in provider} - {name}
+        for name, module in derivations.items()
+    }
     for name in TopologicalSorter(dict(sorted(needs.items()))).static_order():
         module = derivations[name]
         for subject in [HOST] if module.SUBJECT == "host" else list(facts.subjects(module.SUBJECT)):

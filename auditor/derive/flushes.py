@@ -35,6 +35,8 @@ NEEDS = (
 ENOUGH_WRITES = 1000
 ENOUGH_TXGS = 20
 FEW_FLUSHES = 4
+MANY_FLUSHES = 20
+WRITES_PER_FLUSH = 100
 MULTIPATH_HEADS = "/devices/virtual/nvme-subsystem/"
 
 
@@ -67,7 +69,9 @@ def _intact(disks: tuple[Subject, ...], facts: Facts) -> Judged:
             case _, _:
                 parts += [each for each in (cache, kernel) if isinstance(each, Unknown)]
     found = every(parts)
-    return found if isinstance(found, Unknown) else Known(True, tuple(piece for each in found for piece in each.evidence))
+    return (
+        found if isinstance(found, Unknown) else Known(True, tuple(piece for each in found for piece in each.evidence))
+    )
 
 
 def _counted(leaf: Subject, disks: tuple[Subject, ...], facts: Facts) -> Judged:
@@ -76,7 +80,9 @@ def _counted(leaf: Subject, disks: tuple[Subject, ...], facts: Facts) -> Judged:
         if isinstance(result, Known) and result.value is False:
             return result
     found = every(results)
-    return found if isinstance(found, Unknown) else Known(True, tuple(piece for each in found for piece in each.evidence))
+    return (
+        found if isinstance(found, Unknown) else Known(True, tuple(piece for each in found for piece in each.evidence))
+    )
 
 
 def _disk(leaf: Subject, disk: Subject, facts: Facts) -> Judged:
@@ -99,6 +105,8 @@ def _disk(leaf: Subject, disk: Subject, facts: Facts) -> Judged:
         return synced
     txgs = synced.value if isinstance(synced.value, int) else 0
     evidence = (seen, *synced.evidence, *(about(disk, cache) if isinstance(cache, Known) else ()))
+    if flushes >= MANY_FLUSHES and writes <= flushes * WRITES_PER_FLUSH:
+        return Known(True, evidence)
     if writes < ENOUGH_WRITES or txgs < ENOUGH_TXGS:
         return unknown(f"{text}, {txgs} transaction groups with data: too few to tell whether flushes get through")
     if flushes <= max(FEW_FLUSHES, txgs // 20):
@@ -106,6 +114,7 @@ def _disk(leaf: Subject, disk: Subject, facts: Facts) -> Judged:
             return cache  # no volatile cache, no flushes: that would be in order
         return Known(False, evidence)
     if flushes < txgs // 2:
-        return unknown(f"{text} and {txgs} transaction groups with data: fewer flushes than expected, not few enough to tell")
+        return unknown(
+            f"{text} and {txgs} transaction groups with data: fewer flushes than expected, not few enough to tell"
+        )
     return Known(True, evidence)
-

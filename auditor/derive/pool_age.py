@@ -56,5 +56,7 @@ def _since(facts: Facts, subject: Subject, name: str, what: str) -> Known | Unkn
     days = (facts.now - then.value) / DAY_S
     if days < -1:
         return unknown(f"{subject.name}: {what} {-days:.0f} days in the future: the clock of this host is wrong")
-    seen = Evidence(f"{what} {max(days, 0.0):.0f} days ago", then.evidence[0].command.replace("{subject}", subject.name))
+    seen = Evidence(
+        f"{what} {max(days, 0.0):.0f} days ago", then.evidence[0].command.replace("{subject}", subject.name)
+    )
     return Known(max(days, 0.0), (seen,))

@@ -9,7 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.derive.combine import about, every
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, join, links, number, unknown, word, words
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Known,
+    Subject,
+    Unknown,
+    join,
+    links,
+    number,
+    unknown,
+    word,
+    words,
+)
 
 SUBJECT = "pool"
 FACTS = {
@@ -113,5 +127,7 @@ def _numbers(pool: Subject, vdevs: tuple[Subject, ...], facts: Facts) -> Iterato
             yield Fact(pool, fact, why)
             continue
         numbers = [each.value for each in found if isinstance(each.value, int)]
-        seen = tuple(dict.fromkeys(piece for vdev, each in zip(vdevs, found, strict=True) for piece in about(vdev, each)))
+        seen = tuple(
+            dict.fromkeys(piece for vdev, each in zip(vdevs, found, strict=True) for piece in about(vdev, each))
+        )
         yield Fact(pool, fact, Known(min(numbers) if name != "ashift" else tuple(sorted(set(numbers))), seen))

@@ -46,4 +46,3 @@ def _tolerated(kind: str, vdev: Subject, facts: Facts) -> int | None:
             case Known(int(parity)) if parity > 0:
                 return parity
     return None
-

@@ -14,7 +14,9 @@ from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown
 SUBJECT = "leaf"
 FACTS = {
     "shares_disk_with_leg": flag("another leaf of its top-level vdev is on the same physical device"),
-    "shares_disk_with_data": flag("a leaf that holds data (class normal, special or dedup) is on the same physical device"),
+    "shares_disk_with_data": flag(
+        "a leaf that holds data (class normal, special or dedup) is on the same physical device"
+    ),
     "disk_neighbours": word("the other leaves on the same physical device, or empty"),
 }
 NEEDS = ("leaf.disks", "leaf.vdev", "leaf.allocation_class", "pool.leaves", "disk.serial", "disk.sysfs_subsystem_nqn")
@@ -36,7 +38,9 @@ def derive(leaf: Subject, facts: Facts) -> Iterator[Fact]:
     seen = Evidence(text + ", ".join(map(str, near)) if near else f"alone on {', '.join(sorted(here))}", "lsblk")
     yield Fact(leaf, "disk_neighbours", _judged(", ".join(map(str, near)), near, others, facts, seen))
     for name, group in (("shares_disk_with_leg", legs), ("shares_disk_with_data", data)):
-        yield Fact(leaf, name, _judged(bool(set(near) & set(group)), [e for e in near if e in group], group, facts, seen))
+        yield Fact(
+            leaf, name, _judged(bool(set(near) & set(group)), [e for e in near if e in group], group, facts, seen)
+        )
 
 
 def _judged(value: bool | str, near: list[Subject], group: list[Subject], facts: Facts, seen: Evidence) -> Judged:

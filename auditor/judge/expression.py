@@ -140,7 +140,9 @@ class _Compiler:
                 return self.comparison(node, names)
             case ast.Call(func=ast.Name(id="len"), args=[argument], keywords=[]):
                 return self.length(argument, names)
-            case ast.Call(func=ast.Name(id=("any" | "all") as word), args=[ast.GeneratorExp() as generator], keywords=[]):
+            case ast.Call(
+                func=ast.Name(id=("any" | "all") as word), args=[ast.GeneratorExp() as generator], keywords=[]
+            ):
                 return self.quantifier(word == "any", generator, names)
         raise ExpressionError(f"{ast.unparse(node)!r} is not part of the rule language")
 
@@ -166,7 +168,9 @@ class _Compiler:
             raise ExpressionError(f"{ast.unparse(base)!r} is a {base_type}; only a subject has facts")
         spec = self.registry.get((base_type.kind, name))
         if spec is None:
-            raise ExpressionError(f"{ast.unparse(base)}.{name}: no collector or derivation provides {base_type.kind}.{name}")
+            raise ExpressionError(
+                f"{ast.unparse(base)}.{name}: no collector or derivation provides {base_type.kind}.{name}"
+            )
         if isinstance(base, ast.Name) and base.id == self.root:
             self.uses.add(name)
 
@@ -342,7 +346,9 @@ def _check_comparison(left: Type, op: ast.cmpop, right: Type, source: str) -> No
     if closed.values[:1] == ("",) and closed.base == "str":
         wrong = [value for value in asked.values if value not in closed.values]
         if wrong:
-            raise ExpressionError(f"{source!r}: {wrong[0]!r} is never the value; it is one of {', '.join(closed.values[1:])}")
+            raise ExpressionError(
+                f"{source!r}: {wrong[0]!r} is never the value; it is one of {', '.join(closed.values[1:])}"
+            )
 
 
 def kinds() -> tuple[Kind, ...]:

@@ -20,7 +20,7 @@ EXIT_UNDECIDED = 10
 class Finding:
     """What one rule found at one place: failed or could not be decided, for one or more subjects.
 
-    place: where to act (the dataset that a property is inherited from, else the pool, disk or host). id: stable from
+    place: where to act (the dataset that a property is inherited from, else the pool, the disks or the host). id: stable from
     run to run and host to host, for baselines.
     """
 
@@ -86,7 +86,7 @@ def _place(verdict: Verdict) -> str:
         return subject.name
     if subject.kind == "dataset":
         return subject.name.partition("/")[0]
-    return subject.within or subject.name
+    return subject.within or ("disks" if subject.kind == "disk" else subject.name)
 
 
 def _order(finding: Finding) -> tuple[object, ...]:

@@ -176,7 +176,11 @@ def _text(table: Mapping[str, Any], key: str) -> str:
 
 def _texts(table: Mapping[str, Any], key: str, least: int) -> tuple[str, ...]:
     values = table.get(key, [])
-    if not isinstance(values, list) or len(values) < least or not all(isinstance(each, str) and each for each in values):
+    if (
+        not isinstance(values, list)
+        or len(values) < least
+        or not all(isinstance(each, str) and each for each in values)
+    ):
         raise RuleError(f"{key} must be a list of at least {least} texts")
     return tuple(values)
 
@@ -195,9 +199,7 @@ def _headline(table: Mapping[str, Any]) -> str:
     return title
 
 
-def _severities(
-    table: Mapping[str, Any], kind: Kind, registry: Registry
-) -> Iterable[tuple[Severity, Expression]]:
+def _severities(table: Mapping[str, Any], kind: Kind, registry: Registry) -> Iterable[tuple[Severity, Expression]]:
     if not isinstance(table, dict):
         raise RuleError("severity_if must be a table: severity = condition")
     for severity in table:

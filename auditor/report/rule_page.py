@@ -93,7 +93,9 @@ def _field(label: str, text: str, width: int) -> Iterator[str]:
     for paragraph in text.split("\n\n"):
         if not first:
             yield ""
-        for line in textwrap.wrap(" ".join(paragraph.split()), width - 12, break_long_words=False, break_on_hyphens=False):
+        for line in textwrap.wrap(
+            " ".join(paragraph.split()), width - 12, break_long_words=False, break_on_hyphens=False
+        ):
             yield f"{label if first else '':<12}{line}"
             first = False
 

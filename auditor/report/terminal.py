@@ -18,17 +18,28 @@ from auditor.report.model import Report
 from auditor.text import harmless, quoted
 
 NAME = "terminal"
-STYLES = {"critical": "bold white on red", "high": "bold red", "medium": "bold yellow", "low": "cyan", "undecided": "bold magenta"}
+STYLES = {
+    "critical": "bold white on red",
+    "high": "bold red",
+    "medium": "bold yellow",
+    "low": "cyan",
+    "undecided": "bold magenta",
+}
 HEADLINE_STYLES = {"lost": "bold red", "corrupted": "bold red", "stalled": "bold red", "nothing found": "bold"}
 COST_STYLES = {"safe": "green", "needs restart": "yellow", "rebuilds the pool": "red", "destroys data": "bold red"}
 SUBJECTS_SHOWN = 6
 EVIDENCE_SHOWN = 4
+COMMANDS_SHOWN = 3
 MARGIN = 10
 # what an ASCII terminal gets instead (LC_ALL=C)
-ASCII = str.maketrans({"·": "|", "—": "-", "–": "-", "…": "...", "’": "'", "“": '"', "”": '"', "→": "->", "≥": ">=", "≤": "<=", "×": "x"})
+ASCII = str.maketrans(
+    {"·": "|", "—": "-", "–": "-", "…": "...", "’": "'", "“": '"', "”": '"', "→": "->", "≥": ">=", "≤": "<=", "×": "x"}
+)
 
 
-def render(report: Report, *, width: int = 100, color: bool = False, ascii_only: bool = False, verbose: bool = False) -> str:
+def render(
+    report: Report, *, width: int = 100, color: bool = False, ascii_only: bool = False, verbose: bool = False
+) -> str:
     """The whole report as text that ends with a newline. width: columns; color: with ANSI styles."""
     buffer = io.StringIO()
     console = Console(
@@ -67,7 +78,6 @@ def _title(report: Report) -> Text:
         f"{', '.join(map(harmless, report.targets))} on {harmless(report.hostname)}",
         f"OpenZFS {harmless(report.release)}",
         f"{covered.decided} of {covered.rules} rules decided",
-        datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
     return Text(" · ".join(words), "dim")
 
@@ -82,12 +92,13 @@ def _answer(report: Report) -> Text:
 
 def _failed(finding: Finding) -> RenderableType:
     rule = finding.rule
-    rows: list[tuple[str, RenderableType]] = [("", Text(_sentence(finding)))]
+    rows: list[tuple[str, RenderableType]] = []
     if finding.severity != "low":
         rows.append(("At stake", Text(rule.impact)))
     rows += [("Seen" if i == 0 else "", each) for i, each in enumerate(_evidence(finding.verdicts))]
     rows += [("Mend" if i == 0 else "", each) for i, each in enumerate(_mend(finding))]
-    return Group(_head(finding.severity.upper(), STYLES[finding.severity], rule.id, _where(finding)), _body(rows))
+    head = _head(finding.severity.upper(), STYLES[finding.severity], rule.id, _where(finding))
+    return Group(head, _says(_sentence(finding)), _body(rows))
 
 
 def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
@@ -104,12 +115,9 @@ def _undecided(group: Sequence[Finding]) -> RenderableType:
     where = _where(*group)
     where.append(f"   would be {worst.severity}", "dim")
     rows: list[tuple[str, RenderableType]] = []
-    if len(group) == 1:
-        rows.append(("", Text(f"Could not tell: {_lower(worst.rule.title)}?")))
-        head = worst.rule.id
-    else:
-        head = f"{worst.rule.id} and {len(group) - 1} more"
-        rows.append(("Also", Text(", ".join(dict.fromkeys(finding.rule.id for finding in group[1:])))))
+    others = list(dict.fromkeys(finding.rule.id for finding in group[1:] if finding.rule.id != worst.rule.id))
+    if others:
+        rows.append(("Also", Text(", ".join(others))))
     for i, reason in enumerate(worst.reasons[:EVIDENCE_SHOWN]):
         text = Text(harmless(reason.text))
         if reason.remedy:
@@ -117,7 +125,12 @@ def _undecided(group: Sequence[Finding]) -> RenderableType:
         rows.append(("Because" if i == 0 else "", text))
     if len(worst.reasons) > EVIDENCE_SHOWN:
         rows.append(("", Text(f"and {len(worst.reasons) - EVIDENCE_SHOWN} more reasons", "dim")))
-    return Group(_head("UNKNOWN", STYLES["undecided"], head, where), _body(rows))
+    says = _says(f"Could not tell: {_lower(worst.rule.title)}?")
+    return Group(_head("UNKNOWN", STYLES["undecided"], worst.rule.id, where), says, _body(rows))
+
+
+def _says(sentence: str) -> Padding:
+    return Padding(Text(sentence), (0, 0, 0, MARGIN))
 
 
 def _head(word: str, style: str, rule_id: str, where: Text) -> Table:
@@ -134,10 +147,7 @@ def _body(rows: Iterable[tuple[str, RenderableType]]) -> Padding:
     body.add_column(width=8, no_wrap=True, style="dim")
     body.add_column(overflow="fold")
     for label, content in rows:
-        if label or not isinstance(content, Text):
-            body.add_row(label, content)
-        else:
-            body.add_row("", content)
+        body.add_row(label, content)
     return Padding(body, (0, 0, 0, MARGIN))
 
 
@@ -158,19 +168,18 @@ def _sentence(finding: Finding) -> str:
 
 
 def _evidence(verdicts: Sequence[Verdict]) -> Iterator[RenderableType]:
-    """value, and what repeats the observation; the first few, with how many there are."""
-    lines: dict[tuple[str, str], None] = {}
-    for verdict in verdicts:
-        for each in verdict.evidence:
-            if each.text:
-                lines[(harmless(each.text), _command(each, verdict))] = None
+    """What was seen of the first subject, each with what repeats the observation, and how many others it was seen of."""
+    first, others = verdicts[0], verdicts[1:]
+    lines = dict.fromkeys((harmless(each.text), _command(each, first)) for each in first.evidence if each.text)
     for text, command in list(lines)[:EVIDENCE_SHOWN]:
         line = Text(text)
         if command:
             line.append(f"   {command}", "dim")
         yield line
-    if len(lines) > EVIDENCE_SHOWN:
-        yield Text(f"and {len(lines) - EVIDENCE_SHOWN} more observations (--format json has all)", "dim")
+    more = [f"{len(lines) - EVIDENCE_SHOWN} more observations"] if len(lines) > EVIDENCE_SHOWN else []
+    more += [f"the like of {len(others)} others"] if len(others) > 1 else ["the like of the other"] if others else []
+    if more:
+        yield Text(f"and {' and '.join(more)} (--format json has all)", "dim")
 
 
 def _command(evidence: Evidence, verdict: Verdict) -> str:
@@ -178,19 +187,14 @@ def _command(evidence: Evidence, verdict: Verdict) -> str:
 
 
 def _mend(finding: Finding) -> Iterator[RenderableType]:
+    """The commands, what they cost, and what no command can say."""
     fix = finding.rule.fix
-    commands = list(dict.fromkeys(verdict.command for verdict in finding.verdicts if verdict.command))
-    cost = (f"   [{fix.cost}]", COST_STYLES[fix.cost])
-    for command in commands[:3]:
-        line = Text(harmless(command), "bold")
-        line.append(*cost)
-        yield line
-    if len(commands) > 3:
-        yield Text(f"and {len(commands) - 3} more like it", "dim")
-    text = Text(fix.text)
-    if not commands:
-        text.append(*cost)
-    yield text
+    commands = list(dict.fromkeys(harmless(verdict.command) for verdict in finding.verdicts if verdict.command))
+    for command in commands[:COMMANDS_SHOWN]:
+        yield Text(command, "bold")
+    if len(commands) > COMMANDS_SHOWN:
+        yield Text(f"and {len(commands) - COMMANDS_SHOWN} more like it (--format json has all)", "dim")
+    yield Text.assemble((f"[{fix.cost}] ", COST_STYLES[fix.cost]), fix.text)
 
 
 def _passed(report: Report) -> Iterator[RenderableType]:
@@ -217,8 +221,12 @@ def _end(report: Report, verbose: bool) -> Iterator[RenderableType]:
     line += f". Passed: {covered.passed}" + ("" if verbose else " (--verbose shows them)")
     line += f", not applicable here: {covered.not_applicable}."
     yield Text(line)
-    yield Text("zaudit cannot see a drive, controller or hypervisor that acknowledges a flush without doing it; only a power cut can.", "dim")
-    yield Text(f"Next: {report.next_step}   (exit code {report.exit_code})")
+    yield Text(
+        "zaudit cannot see a drive, controller or hypervisor that acknowledges a flush without doing it; only a power cut can.",
+        "dim",
+    )
+    taken = datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    yield Text(f"Next: {report.next_step}   (seen {taken}, exit code {report.exit_code})")
 
 
 def _need(remedy: str) -> str:
@@ -231,4 +239,8 @@ def _need(remedy: str) -> str:
 
 def _lower(title: str) -> str:
     """A headline inside a sentence, unless it starts with a name (SLOG, OpenZFS, NVMe)."""
-    return title if len(title) > 1 and any(char.isupper() for char in title.split()[0][1:]) else title[0].lower() + title[1:]
+    return (
+        title
+        if len(title) > 1 and any(char.isupper() for char in title.split()[0][1:])
+        else title[0].lower() + title[1:]
+    )

@@ -20,10 +20,18 @@ BYTES = st.binary(max_size=60)
 TEXT = st.binary(max_size=60).map(lambda data: data.decode("utf-8", "surrogateescape"))
 PATHS = st.text("abc/._- ", min_size=1, max_size=12).map(lambda name: "/sys/" + name)
 CAPTURES = st.builds(
-    Capture, st.none() | st.integers(-15, 255), BYTES, BYTES, st.integers(0, 99).map(float), st.sampled_from(["", "not installed"])
+    Capture,
+    st.none() | st.integers(-15, 255),
+    BYTES,
+    BYTES,
+    st.integers(0, 99).map(float),
+    st.sampled_from(["", "not installed"]),
 )
 FILES = st.builds(
-    Files, st.dictionaries(PATHS, TEXT, max_size=3), st.dictionaries(PATHS, TEXT, max_size=2), st.dictionaries(PATHS, TEXT, max_size=2)
+    Files,
+    st.dictionaries(PATHS, TEXT, max_size=3),
+    st.dictionaries(PATHS, TEXT, max_size=2),
+    st.dictionaries(PATHS, TEXT, max_size=2),
 )
 RECORDINGS = st.builds(
     Recording,
@@ -47,7 +55,11 @@ def test_round_trip(tmp_path_factory, original, as_archive):
 
 def test_a_replay_answers_what_was_asked_and_nothing_else():
     run, read = Run(("zfs", "version")), Read(("/proc/uptime",))
-    host = ReplayHost(Recording(0.0, 0, (), commands={run.argv: Capture(0, b"x")}, files={read.patterns: Files({"/proc/uptime": "1"})}))
+    host = ReplayHost(
+        Recording(
+            0.0, 0, (), commands={run.argv: Capture(0, b"x")}, files={read.patterns: Files({"/proc/uptime": "1"})}
+        )
+    )
     assert host.run(run).stdout == b"x"
     assert host.run(Run(("zfs", "list"))).fault == "not in the recording"
     assert host.read(read).text == {"/proc/uptime": "1"}
@@ -145,7 +157,9 @@ def test_too_many_members(tmp_path, monkeypatch):
         recording.load(path)
 
 
-@pytest.mark.parametrize("data", [b"", b"not gzip", b"\x1f\x8b\x08\x00", gzip.compress(b"not tar"), gzip.compress(b"x" * 5000)])
+@pytest.mark.parametrize(
+    "data", [b"", b"not gzip", b"\x1f\x8b\x08\x00", gzip.compress(b"not tar"), gzip.compress(b"x" * 5000)]
+)
 def test_what_is_no_archive(tmp_path, data):
     path = tmp_path / "rec.tar.gz"
     path.write_bytes(data)

@@ -59,7 +59,9 @@ def test_kleene_truth_tables():
     """S. C. Kleene, Introduction to Metamathematics, section 64."""
     for a, b in itertools.product(THREE, repeat=2):
         x, y = truth(a), truth(b)
-        assert truth(connective([a, b], False)) == (False if x is False or y is False else None if None in (x, y) else True)
+        assert truth(connective([a, b], False)) == (
+            False if x is False or y is False else None if None in (x, y) else True
+        )
         assert truth(connective([a, b], True)) == (True if x or y else None if None in (x, y) else False)
     assert [truth(negation(each)) for each in THREE] == [False, True, None]
 
@@ -85,7 +87,9 @@ FORMULAS = st.recursive(
 
 @given(
     FORMULAS,
-    st.fixed_dictionaries({"ok": st.booleans(), "wanted": st.booleans(), "fast": st.booleans(), "errors": st.integers(0, 5)}),
+    st.fixed_dictionaries(
+        {"ok": st.booleans(), "wanted": st.booleans(), "fast": st.booleans(), "errors": st.integers(0, 5)}
+    ),
     st.sets(st.sampled_from(["ok", "wanted", "fast", "errors"])),
 )
 def test_more_knowledge_never_overturns_a_verdict(source, values, hidden):
@@ -151,7 +155,9 @@ def test_evidence_of_other_subjects_says_whose_it_is():
 
 
 def test_reasons_are_joined_once_each():
-    result = evaluate("pool.full < pool.limit and pool.state == 'ONLINE'", full=NOT_SEEN, limit=NOT_SEEN, state=unknown("gone"))
+    result = evaluate(
+        "pool.full < pool.limit and pool.state == 'ONLINE'", full=NOT_SEEN, limit=NOT_SEEN, state=unknown("gone")
+    )
     assert [reason.text for reason in result.reasons] == ["not seen", "gone"]
 
 
@@ -212,5 +218,7 @@ def test_any_text_is_an_expression_or_an_expression_error(source):
 
 
 def test_uses_names_the_facts_of_the_judged_subject_only():
-    compiled = compile_condition("host.fast and all(leaf.ok for leaf in pool.leaves) or pool.full > 1", "pool", REGISTRY)
+    compiled = compile_condition(
+        "host.fast and all(leaf.ok for leaf in pool.leaves) or pool.full > 1", "pool", REGISTRY
+    )
     assert compiled.uses == {"leaves", "full"}
