@@ -10,7 +10,7 @@ The folder listing is the way the data goes::
 ``audit`` is that drawing as a program; ``cli`` turns arguments into it and its report into an exit code.
 
 Who may import whom: ``facts`` imports nothing of ours; ``collect``, ``derive`` and ``judge`` import ``facts`` (and
-``data``, tables without code); ``report`` imports ``judge`` and ``facts``; ``audit`` and ``cli`` join them all. So a
+``data``, tables and their loaders); ``report`` imports ``judge`` and ``facts``; ``audit`` and ``cli`` join them all. So a
 rule cannot touch the machine, a parser cannot run a command, and a report cannot look anything up. ``tests/test_layers.py``
 holds it.
 """

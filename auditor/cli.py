@@ -36,7 +36,7 @@ def _looking(command: Callable[..., Any]) -> Callable[..., Any]:
         (
             click.option("--timeout", type=click.FloatRange(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
                          help="Give up on a command after so long."),
-            click.option("--consistent", is_flag=True, help="Read the dataset properties in one transaction group (libzfs_core, root)."),
+            click.option("--consistent", is_flag=True, help="Read dataset properties in one transaction group (root, pyzfs)."),
         )
     ):  # fmt: skip
         command = option(command)

@@ -2,6 +2,7 @@
 
 import ast
 from pathlib import Path
+from typing import Any
 
 AUDITOR = Path(__file__).parent.parent / "auditor"
 STAGES = {
@@ -28,11 +29,11 @@ SEAM = {
 }
 
 
-def modules():
+def modules() -> Any:
     return sorted(AUDITOR.rglob("*.py"))
 
 
-def imports(path):
+def imports(path: Any) -> Any:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
@@ -42,7 +43,7 @@ def imports(path):
             yield from (alias.name for alias in node.names)
 
 
-def test_every_stage_imports_only_what_comes_before_it():
+def test_every_stage_imports_only_what_comes_before_it() -> None:
     wrong = []
     for path in modules():
         relative = path.relative_to(AUDITOR)
@@ -56,7 +57,7 @@ def test_every_stage_imports_only_what_comes_before_it():
     assert wrong == []
 
 
-def test_only_the_seam_touches_the_machine():
+def test_only_the_seam_touches_the_machine() -> None:
     wrong = [
         f"{path.relative_to(AUDITOR)} imports {name}"
         for path in modules()
@@ -67,7 +68,7 @@ def test_only_the_seam_touches_the_machine():
     assert wrong == []
 
 
-def test_the_test_would_see_a_forbidden_import(tmp_path):
+def test_the_test_would_see_a_forbidden_import(tmp_path: Any) -> None:
     path = tmp_path / "x.py"
     path.write_text("from auditor.collect import host\nimport subprocess\nfrom auditor import audit\n")
     assert set(imports(path)) == {"auditor.collect", "subprocess", "auditor", "auditor.audit"}

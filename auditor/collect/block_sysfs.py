@@ -113,7 +113,8 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
         mine = tuple(_node(each) for each in sorted(parts.get(name, ())))
         yield Fact(disk, "partitions", _known(mine, " ".join(mine) or "no partitions", "ls /sys/block/{subject}"))
         below = tuple(_node(each) for each in slaves.get(name, ()))
-        if below or found not in ("dm", "md", "bcache"):
+        whole = not any(path.startswith(f"{CLASS}{name}/slaves/") for path in reply.errors)
+        if whole and (below or found not in ("dm", "md", "bcache")):
             text = " ".join(below) or "none"
             yield Fact(disk, "slaves", _known(below, text, "ls /sys/block/{subject}/slaves"))
         for fact, file, value, text in _values(own):
@@ -167,11 +168,11 @@ def _links(links: Mapping[str, str]) -> tuple[dict[str, str], dict[str, list[str
 
 
 def _texts(text: Mapping[str, str], folder: str) -> dict[str, dict[str, str]]:
-    """Device -> file below it -> its first line, bare."""
+    """Device -> file below it -> its first line, bare. Without its newline it is cut off; only virtio's serial has none."""
     found: dict[str, dict[str, str]] = {}
     for path, content in text.items():
-        if path.startswith(folder):
-            name, _, rest = path[len(folder) :].partition("/")
+        name, _, rest = path[len(folder) :].partition("/")
+        if path.startswith(folder) and (content.endswith("\n") or rest == "serial"):
             found.setdefault(name, {})[rest] = content.strip("\n").rstrip(" ")
     return found
 

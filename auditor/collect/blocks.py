@@ -8,22 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from auditor.facts import (
-    Evidence,
-    Fact,
-    Facts,
-    Known,
-    Subject,
-    Unknown,
-    join,
-    links as links_spec,
-    unknown,
-    word,
-    words,
-)
+from auditor import facts as words_of
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown, word, words
 
 PROVIDES = {
-    "leaf.disks": links_spec("disk", "the physical disks that hold it", nonempty=True),
+    "leaf.disks": words_of.links("disk", "the physical disks that hold it", nonempty=True),
+    "leaf.device_present": flag("the block device that its path means is there"),
     "leaf.node": word("kernel name of the block device that OpenZFS opened (nvme0n1p1, dm-0)"),
     "leaf.layers": words(
         "what lies between OpenZFS and the disks, outermost first: partition, crypt, lvm, multipath, md, loop, ..."
@@ -43,69 +33,72 @@ class Way:
 
 
 def links(facts: Facts, inventory: Facts) -> Iterator[Fact]:
-    """leaf.disks, leaf.node and leaf.layers of every leaf, from the block devices of the inventory."""
-    nodes = _nodes(inventory)
+    """The facts of PROVIDES for every leaf, from the block devices of the inventory."""
+    nodes = _nodes(facts, inventory)
     for leaf in list(facts.subjects("leaf")):
-        match facts.get(leaf, "path"):
-            case Unknown() as why:
-                yield from (Fact(leaf, name, why) for name in ("disks", "node", "layers"))
-            case Known(str(path)):
-                yield from _leaf(leaf, path, facts, inventory, nodes)
+        match facts.get(leaf, "type"), facts.get(leaf, "path"):
+            case Known("file"), Known(str(path)):
+                why = unknown(f"{path} is a file; the disk below its file system is not followed")
+            case _, Known(str(path)) if path in nodes:
+                yield from _leaf(leaf, path, inventory, nodes)
+                continue
+            case _, Known(str(path)):
+                yield Fact(leaf, "device_present", _absent(path, facts, inventory))
+                why = unknown(f"{path}: no block device has this name now")
+            case _, missing:
+                assert isinstance(missing, Unknown)
+                why = missing
+        yield from (Fact(leaf, name.removeprefix("leaf."), why) for name in PROVIDES)
 
 
-def _nodes(inventory: Facts) -> dict[str, tuple[str, str]]:
-    """Path under /dev, or bare kernel name -> (node, whole block device)."""
+def _nodes(facts: Facts, inventory: Facts) -> dict[str, tuple[str, str]]:
+    """Path under /dev -> (kernel name of the node, of the whole block device). What the link says goes before udev."""
+    disk_of: dict[str, str] = {}
     found: dict[str, tuple[str, str]] = {}
     for disk in inventory.subjects("disk"):
-        found[f"/dev/{disk.name}"] = (disk.name, disk.name)
+        disk_of[disk.name] = disk.name
         for source in ("partitions", "udev_partitions"):
-            match inventory.get(disk, source):
-                case Known(tuple() as parts):
-                    found.update({f"/dev/{part}": (str(part), disk.name) for part in parts})
-        match inventory.get(disk, "device_names"):
-            case Known(tuple() as pairs):
-                for pair in pairs:
-                    path, _, node = str(pair).rpartition("=")
-                    found[path] = (node, disk.name)
-    return found
+            disk_of.update(dict.fromkeys(_words(inventory.get(disk, source)), disk.name))
+        for pair in _words(inventory.get(disk, "device_names")):
+            path, _, node = pair.rpartition("=")
+            found[path] = (node, disk.name)
+    for pair in _words(facts.get(HOST, "dev_links")):
+        path, _, node = pair.rpartition("=")
+        if node in disk_of:
+            found[path] = (node, disk_of[node])
+    return found | {f"/dev/{node}": (node, disk) for node, disk in disk_of.items()}
 
 
-def _leaf(
-    leaf: Subject, path: str, facts: Facts, inventory: Facts, nodes: dict[str, tuple[str, str]]
-) -> Iterator[Fact]:
-    kind = facts.get(leaf, "type")
-    if kind == Known("file", getattr(kind, "evidence", ())):
-        why = unknown(f"{path} is a file; the disk below its file system is not followed")
-        yield from (Fact(leaf, name, why) for name in ("disks", "node", "layers"))
-        return
-    if path not in nodes:
-        why = _unresolved(path, inventory)
-        yield from (Fact(leaf, name, why) for name in ("disks", "node", "layers"))
-        return
+def _words(found: Judged) -> tuple[str, ...]:
+    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()
+
+
+def _absent(path: str, facts: Facts, inventory: Facts) -> Judged:
+    """False only where the folder of the path was seen and the path was not in it."""
+    folder = path.rpartition("/")[0] + "/"
+    if folder == "/dev/":
+        seen = any(True for _ in inventory.subjects("disk"))
+    else:
+        seen = any(pair.startswith(folder) for pair in _words(facts.get(HOST, "dev_links")))
+    if not seen:
+        return unknown(f"{folder} could not be read")
+    return Known(False, (Evidence(f"no {path}", f"ls -l {path}"),))
+
+
+def _leaf(leaf: Subject, path: str, inventory: Facts, nodes: dict[str, tuple[str, str]]) -> Iterator[Fact]:
     node, disk = nodes[path]
-    yield Fact(leaf, "node", Known(node, (Evidence(f"{path} is {node}", f"readlink -f {path}"),)))
+    named = (Evidence(f"{path} is {node}", f"readlink -f {path}"),)
+    yield Fact(leaf, "device_present", Known(True, named))
+    yield Fact(leaf, "node", Known(node, named))
     way = _down(disk, ("partition",) if node != disk else (), inventory, nodes)
     if isinstance(way, Unknown):
-        yield Fact(leaf, "disks", way)
-        yield Fact(leaf, "layers", way)
+        yield from (Fact(leaf, name, way) for name in ("disks", "layers"))
         return
     between = way.layers[1:] if node != disk else way.layers
     text = node if node in way.disks else " on ".join((node, *between, " and ".join(way.disks)))
     seen = (Evidence(text, f"lsblk -s /dev/{node}"),)
     yield Fact(leaf, "disks", Known(tuple(Subject("disk", name) for name in way.disks), seen))
     yield Fact(leaf, "layers", Known(way.layers, seen))
-
-
-def _unresolved(path: str, inventory: Facts) -> Unknown:
-    reasons = [
-        why for disk in inventory.subjects("disk") if isinstance(why := inventory.get(disk, "device_names"), Unknown)
-    ]
-    if not any(True for _ in inventory.subjects("disk")):
-        return unknown(f"{path}: no block device could be listed (/sys/class/block, udevadm info)")
-    return unknown(
-        f"{path}: no block device has this name now, or several claim it"
-        + (" (udev did not answer)" if reasons else "")
-    )
 
 
 def _down(
@@ -125,7 +118,7 @@ def _down(
     layers += (_layer(subject, str(transport.value) if isinstance(transport, Known) else "stacked", inventory),)
     ways = []
     for name in slaves.value:
-        node, below = nodes.get(f"/dev/{name}", (str(name), str(name)))
+        _, below = nodes.get(f"/dev/{name}", (str(name), str(name)))
         ways.append(_down(below, layers, inventory, nodes, depth + 1))
     unknowns = [way for way in ways if isinstance(way, Unknown)]
     if unknowns:

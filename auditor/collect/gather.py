@@ -126,7 +126,10 @@ def answer_to(module: ModuleType, subject: Subject, request: Request, host: Host
 
 def command_line(argv: Sequence[str]) -> str:
     """A command as a user would type it; a program and a long list of properties inside it are not spelt out."""
-    return harmless(" ".join(_short(word) for word in argv))
+    words = [_short(word) for word in argv]
+    if "<program>" in words:
+        words = [*words[: words.index("<program>") + 2], "..."]
+    return harmless(" ".join(words))
 
 
 def _short(word: str) -> str:
@@ -154,8 +157,10 @@ def _fault(request: Run, capture: Capture, text: str, euid: int) -> Reason | Non
     if capture.exit is not None and capture.exit in request.accept:
         return None
     said = [line.strip() for line in _decode(capture.stderr + b"\n" + capture.stdout).splitlines()]
-    # nvme-cli 2 puts its error into {"error": ...}: a line of braces alone says nothing
-    why = next((harmless(line)[:200] for line in said if line.strip("{}[],")), f"exit code {capture.exit}")
+    # nvme-cli 2 puts its error into {"error": ...} and may print its usage before it: the line that says why comes first
+    said = [line for line in said if line.strip("{}[],")]
+    said.sort(key=lambda line: not _DENIED.search(line))
+    why = harmless(said[0])[:200] if said else f"exit code {capture.exit}"
     if capture.exit is not None and capture.exit < 0:
         why = f"killed by signal {-capture.exit} ({why})"
     needs_root = euid != 0 and (_DENIED.search(_decode(capture.stderr + capture.stdout)) or (capture.exit or 0) < 0)
@@ -178,7 +183,7 @@ def _unread(files: Files, text: str, host: Host) -> Unknown:
 
 def of(collectors: Mapping[str, ModuleType], per: str) -> list[str]:
     """Names of the collectors that are asked per this kind of subject."""
-    return [name for name, module in collectors.items() if module.PER == per]
+    return [name for name, module in collectors.items() if per == module.PER]
 
 
 def look_at_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:

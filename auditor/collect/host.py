@@ -8,6 +8,7 @@ sleep); output bounded; every failure is a value.
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import re
@@ -171,7 +172,8 @@ def spawn(argv: tuple[str, ...], timeout_s: float) -> Capture:
         )
     except OSError as error:
         return Capture(None, fault=f"cannot be started: {error.strerror}")
-    assert process.stdout and process.stderr
+    assert process.stdout is not None
+    assert process.stderr is not None
     chunks: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
     out, err = (chunks[stream.fileno()] for stream in (process.stdout, process.stderr))
     size, fault = 0, ""
@@ -206,10 +208,8 @@ def spawn(argv: tuple[str, ...], timeout_s: float) -> Capture:
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """Kill the whole group; do not wait for what the kernel does not let go."""
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
     try:
         process.wait(AFTER_KILL_S)
     except subprocess.TimeoutExpired:

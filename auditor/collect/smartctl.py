@@ -30,6 +30,7 @@ FACTS = {
     "smart_rotation_rpm": number("revolutions per minute; 0 is a solid-state drive"),
     "smart_write_cache": flag("the drive's volatile write cache is on (ATA)"),
     "smart_read_lookahead": flag("the drive reads ahead (ATA)"),
+    "capacitor_attribute": flag("an attribute of its SMART table speaks of power-loss capacitors"),
     "capacitor_ok": flag("what the drive reports of its power-loss capacitors is good"),
     "capacitor_text": word("what the drive reports of its power-loss capacitors"),
     "smart_reallocated_sectors": number("sectors replaced by spares"),
@@ -126,6 +127,9 @@ def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
         if len(counts) == 1:
             yield fact(name, counts[0], f"{next(title for title in titles if title in table)} {counts[0]}")
     capacitors = [(name, each) for name in capacitor.JUDGES for each in table.get(name, ())]
+    if table:
+        said = ", ".join(name for name, _ in capacitors) or f"{len(table)} attributes, none about capacitors"
+        yield fact("capacitor_attribute", bool(capacitors), said)
     if capacitors:
         text = "; ".join(capacitor.describe(name, each) for name, each in capacitors)
         yield fact("capacitor_text", text, text)

@@ -113,7 +113,10 @@ def _vendor(disk: Subject, facts: Facts, source: str) -> str:
 
 
 def _table(model: Judged, drive: Drive | None, disk: Subject, facts: Facts) -> Judged:
-    """drive_class, with what the table says as evidence."""
+    """drive_class, with what the table says as evidence. What is made by software has no model, and is no drive."""
+    match facts.get(disk, "transport"):
+        case Known(str(kind)) as made if kind in SOFTWARE and isinstance(model, Unknown):
+            return Known("virtual", made.evidence)
     if isinstance(model, Unknown):
         return model
     if drive:

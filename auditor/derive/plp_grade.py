@@ -28,7 +28,7 @@ BACKUP_FAILED = 0x10  # critical warning bit 4: volatile memory backup device fa
 WARNINGS = ("nvme_critical_warning", "smart_nvme_critical_warning")
 BACKUPS = ("nvme_backup_failed", "smart_nvme_backup_failed")
 ABSENT = (("nvme_vwc_present", False), ("nvme_ns_vwc_absent", True))
-READS = ("drive_class", "drive_confidence", "virtual", "hdd", "volatile_cache", "capacitor_ok")
+READS = ("drive_class", "drive_confidence", "virtual", "hdd", "volatile_cache", "capacitor_ok", "capacitor_attribute")
 NEEDS = tuple(f"disk.{name}" for name in (*READS, *WARNINGS, *BACKUPS, *(name for name, _ in ABSENT)))
 
 
@@ -52,7 +52,13 @@ def _backup(disk: Subject, facts: Facts) -> list[tuple[bool, Known]]:
 
 
 def _failed(disk: Subject, facts: Facts) -> Judged:
-    """One report of a failure is enough; no report at all is unknown."""
+    """One report of a failure is enough; no report at all is unknown, unless there is nothing that could fail.
+
+    Bit 4 of a drive without such protection is undefined (NVM Express Base Specification, Critical Warning).
+    """
+    for name, value in (("hdd", True), ("drive_class", "none")):
+        if nothing := _if(disk, facts, name, value):
+            return Known(False, _evidence(nothing))
     capacitor = facts.get(disk, "capacitor_ok")
     reports = _backup(disk, facts) + ([(not capacitor.value, capacitor)] if isinstance(capacitor, Known) else [])
     bad = [fact for failed, fact in reports if failed]
@@ -65,6 +71,8 @@ def _failed(disk: Subject, facts: Facts) -> Judged:
             return why
     if reports:
         return Known(False, _evidence(*(fact for _, fact in reports)))
+    if silence := _if(disk, facts, "capacitor_attribute", False):
+        return Known(False, _evidence(silence))
     silent = [fact for name in (WARNINGS[0], "capacitor_ok") if isinstance(fact := facts.get(disk, name), Unknown)]
     return join(silent)
 

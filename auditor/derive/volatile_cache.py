@@ -47,7 +47,7 @@ def _said(disk: Subject, facts: Facts) -> Judged:
     said = _nvme(disk, facts) if nvme else _scsi(disk, facts)
     if isinstance(said, Known) or (not nvme and all(isinstance(facts.get(disk, name), Known) for name in SCSI)):
         return said
-    present = facts.get(disk, "nvme_vwc_present") if nvme else said
+    present = facts.get(disk, "nvme_vwc_present")
     through = []
     for name in KERNEL:
         match facts.get(disk, name):

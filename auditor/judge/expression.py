@@ -338,7 +338,7 @@ def _check_comparison(left: Type, op: ast.cmpop, right: Type, source: str) -> No
             raise ExpressionError(f"{source!r}: cannot look for a {left} in a {right}")
         closed, asked = left, right
     else:
-        if left.base != right.base or left.base in ("subject", "subjects") and left.kind != right.kind:
+        if left.base != right.base or (left.base in ("subject", "subjects") and left.kind != right.kind):
             raise ExpressionError(f"{source!r} compares a {left} with a {right}")
         if not isinstance(op, ast.Eq | ast.NotEq) and left.base not in ("number", "tuple"):
             raise ExpressionError(f"{source!r}: a {left} has no order")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ COMMANDS = Path(__file__).parent.parent.parent / "fixtures" / "commands"
 CASES = sorted(path for path in COMMANDS.glob("*/*.json") if not path.name.endswith(".in.json"))
 
 
-def reply_of(case: Path, expected: dict) -> Output | Files:
+def reply_of(case: Path, expected: dict[str, Any]) -> Output | Files:
     files = case.with_name(case.stem + ".in.json")
     if files.exists():
         raw = json.loads(files.read_text())
@@ -24,7 +25,7 @@ def reply_of(case: Path, expected: dict) -> Output | Files:
     return Output(text, expected["command"], expected.get("exit", 0), expected.get("stderr", ""))
 
 
-def plain(value):
+def plain(value: Any) -> Any:
     if isinstance(value, Subject):
         return f"{value.kind} {value}"
     if isinstance(value, tuple):
@@ -33,7 +34,7 @@ def plain(value):
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{path.parent.name}/{path.stem}" for path in CASES])
-def test_pair(case):
+def test_pair(case: Any) -> None:
     module = collectors()[case.parent.name]
     expected = json.loads(case.read_text())
     assert expected["source"]
@@ -47,7 +48,7 @@ def test_pair(case):
         assert expected["error"] in str(error.value)
         return
     declared = {key for key, _ in specs(module)}
-    found: dict[str, dict] = {}
+    found: dict[str, dict[str, Any]] = {}
     for fact in module.parse(reply, subject):
         assert isinstance(fact.value, Known), f"a parser never says unknown: {fact}"
         assert (fact.subject.kind, fact.name) in declared, f"{fact.name} is not in FACTS"
@@ -57,7 +58,7 @@ def test_pair(case):
     assert found == expected["facts"]
 
 
-def check_type(fact):
+def check_type(fact: Any) -> Any:
     spec = registry()[fact.subject.kind, fact.name]
     value = fact.value.value
     if spec.type is Subject:
@@ -68,12 +69,12 @@ def check_type(fact):
         assert not spec.values or value in spec.values
 
 
-def test_every_collector_has_a_pair():
+def test_every_collector_has_a_pair() -> None:
     missing = sorted(name for name in collectors() if not list((COMMANDS / name).glob("*.json")))
     assert missing == []
 
 
-def test_no_stray_fixture():
+def test_no_stray_fixture() -> None:
     known = {"_".join(path.name.split(".")[:-1]) for path in CASES}
     assert known
     for path in COMMANDS.glob("*/*"):

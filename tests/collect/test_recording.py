@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import tarfile
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -47,13 +48,13 @@ RECORDINGS = st.builds(
 
 
 @given(RECORDINGS, st.booleans())
-def test_round_trip(tmp_path_factory, original, as_archive):
+def test_round_trip(tmp_path_factory: Any, original: Any, as_archive: Any) -> None:
     path = tmp_path_factory.mktemp("rec") / ("rec.tar.gz" if as_archive else "rec")
     recording.write(original, path)
     assert recording.load(path) == original
 
 
-def test_a_replay_answers_what_was_asked_and_nothing_else():
+def test_a_replay_answers_what_was_asked_and_nothing_else() -> None:
     run, read = Run(("zfs", "version")), Read(("/proc/uptime",))
     host = ReplayHost(
         Recording(
@@ -68,7 +69,7 @@ def test_a_replay_answers_what_was_asked_and_nothing_else():
         host.realpath("/x")
 
 
-def archive(path, *members, mode="w:gz"):
+def archive(path: Any, *members: Any, mode: Any = "w:gz") -> Any:
     with tarfile.open(path, mode) as tar:
         for info, data in members:
             if isinstance(info, str):
@@ -78,20 +79,27 @@ def archive(path, *members, mode="w:gz"):
     return path
 
 
-def manifest(**changes):
+def manifest(**changes: Any) -> Any:
     whole = {
-        "schema": recording.SCHEMA, "zaudit": "0.1.0", "taken": 0, "euid": 0, "targets": [], "options": {}, "paths": {}, "captures": [],
-    }  # fmt: skip
+        "schema": recording.SCHEMA,
+        "zaudit": "0.1.0",
+        "taken": 0,
+        "euid": 0,
+        "targets": [],
+        "options": {},
+        "paths": {},
+        "captures": [],
+    }
     return json.dumps({**whole, **changes}).encode()
 
 
-def link(name, target):
+def link(name: Any, target: Any) -> Any:
     info = tarfile.TarInfo(name)
     info.type, info.linkname = tarfile.SYMTYPE, target
     return info
 
 
-def huge(name):
+def huge(name: Any) -> Any:
     info = tarfile.TarInfo(name)
     info.size = 10 << 30
     return info
@@ -119,7 +127,7 @@ def huge(name):
         ([(MANIFEST, manifest(options=[]))], "malformed"),
     ],
 )
-def test_hostile_and_foreign_archives(tmp_path, members, says):
+def test_hostile_and_foreign_archives(tmp_path: Any, members: Any, says: Any) -> None:
     path = archive(tmp_path / "rec.tar.gz", *members)
     with pytest.raises(RecordingError) as error:
         recording.load(path)
@@ -128,7 +136,7 @@ def test_hostile_and_foreign_archives(tmp_path, members, says):
     assert list(tmp_path.iterdir()) == [path], "nothing may be written"
 
 
-def test_a_member_of_ten_gigabytes_is_refused_before_it_is_unpacked(tmp_path):
+def test_a_member_of_ten_gigabytes_is_refused_before_it_is_unpacked(tmp_path: Any) -> None:
     path = tmp_path / "rec.tar.gz"
     with gzip.open(path, "wb") as packed:
         packed.write(huge("big").tobuf())
@@ -137,7 +145,7 @@ def test_a_member_of_ten_gigabytes_is_refused_before_it_is_unpacked(tmp_path):
         recording.load(path)
 
 
-def test_a_header_that_unpacks_to_gigabytes_is_refused(tmp_path, monkeypatch):
+def test_a_header_that_unpacks_to_gigabytes_is_refused(tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(recording, "TOTAL_LIMIT", 1 << 20)
     monkeypatch.setattr(recording, "COUNT_LIMIT", 10)
     info = tarfile.TarInfo("pax")
@@ -150,7 +158,7 @@ def test_a_header_that_unpacks_to_gigabytes_is_refused(tmp_path, monkeypatch):
         recording.load(path)
 
 
-def test_too_many_members(tmp_path, monkeypatch):
+def test_too_many_members(tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(recording, "COUNT_LIMIT", 3)
     path = archive(tmp_path / "rec.tar.gz", *((f"m{i}", b"") for i in range(5)))
     with pytest.raises(RecordingError, match="too large"):
@@ -160,14 +168,14 @@ def test_too_many_members(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "data", [b"", b"not gzip", b"\x1f\x8b\x08\x00", gzip.compress(b"not tar"), gzip.compress(b"x" * 5000)]
 )
-def test_what_is_no_archive(tmp_path, data):
+def test_what_is_no_archive(tmp_path: Any, data: Any) -> None:
     path = tmp_path / "rec.tar.gz"
     path.write_bytes(data)
     with pytest.raises(RecordingError):
         recording.load(path)
 
 
-def test_an_archive_cut_off_anywhere_is_an_error(tmp_path):
+def test_an_archive_cut_off_anywhere_is_an_error(tmp_path: Any) -> None:
     path = tmp_path / "rec.tar.gz"
     recording.write(Recording(0.0, 0, ("tank",), commands={("zfs", "get"): Capture(0, bytes(range(256)) * 40)}), path)
     whole = path.read_bytes()
@@ -177,7 +185,7 @@ def test_an_archive_cut_off_anywhere_is_an_error(tmp_path):
             recording.load(path)
 
 
-def test_folders_missing_files_and_links(tmp_path):
+def test_folders_missing_files_and_links(tmp_path: Any) -> None:
     with pytest.raises(RecordingError, match="no such file"):
         recording.load(tmp_path / "none")
     with pytest.raises(RecordingError, match="not a zaudit recording"):
@@ -187,7 +195,7 @@ def test_folders_missing_files_and_links(tmp_path):
         recording.load(tmp_path)
 
 
-def test_a_folder_that_is_no_recording_is_not_overwritten(tmp_path):
+def test_a_folder_that_is_no_recording_is_not_overwritten(tmp_path: Any) -> None:
     (tmp_path / "precious").write_text("x")
     with pytest.raises(RecordingError, match="does not overwrite"):
         recording.write(Recording(0.0, 0, ()), tmp_path)

@@ -126,6 +126,7 @@ def test_every_rung_of_the_ladder(grade: int, given: dict[str, Value]) -> None:
     ("given", "says"),
     [
         ({}, "model not seen"),
+        ({"host.virtualization": "none", "nvme_model": STRANGER, **NO_CACHE}, "transport not seen"),
         (nvme(), "nvme_model not seen"),
         (nvme("", **NO_CACHE), "nvme_model not seen"),
         (nvme(CLIENT), "nvme_vwc_present not seen"),
@@ -169,6 +170,10 @@ def test_no_grade(given: dict[str, Value], says: str) -> None:
         (False, nvme(FULL, nvme_critical_warning=0x0F)),
         (False, sata(FULL_SATA, **HEALTHY)),
         (None, sata(FULL_SATA)),
+        (False, sata(FULL_SATA, capacitor_attribute=False)),
+        (None, sata(FULL_SATA, capacitor_attribute=True)),
+        (False, nvme(CLIENT, **BROKEN)),
+        (False, sata("ST4000NM", rotational=True, smart_rotation_rpm=7200)),
         (None, nvme(FULL)),
         (None, nvme("QEMU NVMe Ctrl", **CLEAR)),
         (None, CLEAR),
@@ -260,6 +265,7 @@ def test_virtual(virtual: bool | None, given: dict[str, Value]) -> None:
         (None, sata(STRANGER, rotational=True)),  # 0 rpm and rotational
         (None, sata(FULL_SATA, rotational=True) | {"smart_rotation_rpm": 7200}),  # an SSD that spins
         (None, sata("Intel Raid 1 Volume") | {"smart_rotation_rpm": 7200}),
+        (None, nvme("QEMU NVMe Ctrl")),  # rotational=0, but of what
         (None, {"transport": "usb", "rotational": True, "udev_model": "Bridge", "host.virtualization": "none"}),
         (None, {"transport": "sata", "rotational": True, "smart_model": "ST4000VN006"}),  # in a virtual machine?
         (True, {"transport": "sata", "rotational": True, "smart_model": "ST4000VN006", "host.virtualization": "none"}),
@@ -281,6 +287,7 @@ WORDS: dict[str, list[Value]] = {
     "rotational": FLAG,
     "smart_rotation_rpm": [0, 7200],
     "capacitor_ok": FLAG,
+    "capacitor_attribute": FLAG,
     "nvme_critical_warning": [0, 1, 0x10, 0x1F],
     "nvme_backup_failed": FLAG,
     "smart_nvme_critical_warning": [0, 0x10],
@@ -328,7 +335,8 @@ def test_fewer_facts_never_raise_a_grade(given: dict[str, Value], hidden: set[st
 
     before, after = both("plp_grade")
     assert not (isinstance(before, int) and isinstance(after, int) and after > before)
-    for name in ("plp_failed", "virtual", "hdd", "drive_class", "drive_confidence", "model"):
+    assert both("plp_failed") != (True, False)
+    for name in ("virtual", "hdd", "drive_class", "drive_confidence", "model"):
         before, after = both(name)
         assert None in (before, after) or before == after, name
     assert both("volatile_cache") != (True, False)

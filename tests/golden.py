@@ -1,0 +1,90 @@
+"""What zaudit makes of the recorded hosts: ``python -m tests.golden [CASE...]`` writes it down anew.
+
+Look at ``git diff fixtures`` afterwards: a golden file is only as good as the eye that read it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from auditor import audit, rulebook
+from auditor.cli import main as main_command
+from auditor.collect import recording
+from auditor.report import json as json_report
+from auditor.report import terminal
+from auditor.report.model import Report
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+HOSTS = FIXTURES / "hosts"
+REPORTS = FIXTURES / "reports"
+README = FIXTURES.parent / "README.md"
+CANONICAL = "2.3-sync-disabled-inherited"
+
+
+def report_of(case: Path) -> Report:
+    """The report of one recorded host with all rules."""
+    past = recording.load(case)
+    seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options))
+    return audit.judge(seen, rulebook.load(), past.targets, "low")
+
+
+def findings_of(report: Report) -> dict[str, Any]:
+    """The golden part: standing, exit code, and every finding with its subjects."""
+    return {
+        "standing": report.standing,
+        "exit_code": report.exit_code,
+        "findings": [
+            {
+                "rule": finding.rule.id,
+                "outcome": "fail" if finding.failed else "unknown",
+                "severity": finding.severity,
+                "subjects": [f"{verdict.subject.kind} {verdict.subject}" for verdict in finding.verdicts],
+            }
+            for finding in report.findings
+        ],
+    }
+
+
+def cases() -> list[Path]:
+    """All recorded hosts."""
+    return sorted(path for path in HOSTS.iterdir() if path.is_dir())
+
+
+def blocks() -> dict[str, str]:
+    """What stands in the README after each mark: the program's own words."""
+    shown = CliRunner().invoke(main_command, ["check", "--help"], prog_name="zaudit", terminal_width=100)
+    return {
+        "report": terminal.render(report_of(HOSTS / CANONICAL), width=100),
+        "zaudit check --help": shown.output,
+    }
+
+
+def filled(readme: str) -> str:
+    """The README with its blocks as they must be."""
+    for mark, text in blocks().items():
+        pattern = re.compile(rf"(<!-- {re.escape(mark)} -->\n```text\n).*?(```\n)", re.DOTALL)
+        readme, count = pattern.subn(lambda found, text=text: found[1] + text + found[2], readme)  # type: ignore[misc]
+        if count != 1:
+            raise ValueError(f"README.md: {count} blocks after <!-- {mark} -->")
+    return readme
+
+
+def main(names: list[str]) -> None:
+    for case in cases():
+        if not names or case.name in names:
+            golden = json.dumps(findings_of(report_of(case)), indent=1, ensure_ascii=True) + "\n"
+            (case / "expected.json").write_text(golden)
+    report = report_of(HOSTS / CANONICAL)
+    (REPORTS / "terminal.txt").write_text(terminal.render(report, width=100))
+    (REPORTS / "json.json").write_text(json_report.render(report))
+    README.write_text(filled(README.read_text()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,220 @@
+"""The law of zaudit, as a table: whatever goes wrong with whatever question, no verdict gets better by it.
+
+For each recorded host, each collector and each fault: the host is audited as it was, and with that collector's answers
+replaced by the faulty ones. What a fault may do to a verdict is to make it unknown, or to leave it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from auditor import audit, registry, rulebook
+from auditor.collect import blocks, gather, recording
+from auditor.collect.host import Capture, Host
+from auditor.collect.recording import Recording, ReplayHost
+from auditor.collect.request import Files, Read, Request, Run
+from auditor.facts import Facts, Judged, Kind, Known, Subject, Unknown
+from auditor.judge.rule import Rule
+from tests import golden
+from tests.faults import NOT_INSTALLED, NOT_PERMITTED, Fault, FaultyHost, all_faults
+
+NOBODY = 1000
+ABOVE: dict[Kind, tuple[Kind, ...]] = {
+    "host": (), "pool": (), "vdev": ("pool",), "leaf": ("pool",), "disk": ("leaf", "pool"), "dataset": ("pool",),
+}  # fmt: skip
+# where it is an answer that a file or link is not there
+ABSENCE_TELLS = frozenset({"hostid_file", "partitions"})
+
+Outcomes = dict[tuple[str, Subject], str]
+Questions = dict[str, list[tuple[Subject, Request]]]
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    return tuple(rulebook.load())
+
+
+@dataclass(frozen=True)
+class Base:
+    """A recorded host as it was: what was asked, what is known, what is judged."""
+
+    past: Recording
+    asked: Questions
+    facts: Facts
+    outcomes: Outcomes
+
+
+def look(past: Recording, collector: str = "", fault: Fault | None = None, asked: Questions | None = None) -> Facts:
+    """Replay, one collector at fault."""
+    original = gather.answer_to
+
+    def answer_to(module: ModuleType, subject: Subject, request: Request, host: Host) -> gather.Answer:
+        name = module.__name__.rpartition(".")[2]
+        if asked is not None and not isinstance(request, gather.Skip):
+            asked.setdefault(name, []).append((subject, request))
+        return original(module, subject, request, FaultyHost(host, fault) if fault and name == collector else host)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gather, "answer_to", answer_to)
+        patch.setattr(gather, "WORKERS", 1)
+        return audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options)).facts
+
+
+def outcomes(facts: Facts, targets: tuple[str, ...]) -> Outcomes:
+    report = audit.judge(audit.Look(facts, ()), rules(), targets or ("all",), "low")
+    return {(verdict.rule.id, verdict.subject): verdict.outcome for verdict in report.verdicts}
+
+
+@cache
+def base(case: Path) -> Base:
+    past = replace(recording.load(case), euid=NOBODY)
+    asked: Questions = {}
+    facts = look(past, asked=asked)
+    return Base(past, asked, facts, outcomes(facts, past.targets))
+
+
+def replies(known: Base, collector: str) -> list[Capture | Files]:
+    host = ReplayHost(known.past)
+    found: list[Capture | Files] = []
+    for _, request in known.asked[collector]:
+        match request:
+            case Run():
+                found.append(host.run(request))
+            case Read():
+                found.append(host.read(request))
+    return found
+
+
+def signature(known: Base, collector: str, fault: Fault) -> object:
+    """All that the rest of zaudit can notice of the faulty answers: two faults with one signature are one case."""
+    host, module = FaultyHost(ReplayHost(known.past), fault), registry.collectors()[collector]
+    answers = (gather.answer_to(module, subject, request, host) for subject, request in known.asked[collector])
+    return frozenset(
+        (fact.subject, fact.name, fact.value.value if isinstance(fact.value, Known) else None, type(fact.value))
+        for answer in answers
+        for fact in answer.facts
+    )
+
+
+def names_of(known: Base) -> frozenset[str]:
+    """Words that are names on this host: another name is another thing."""
+    names: set[str] = set()
+    for kind in ABOVE:
+        for subject in known.facts.subjects(kind):
+            names |= set(re.findall(r"[\w-]+", subject.name))
+            for name, value in known.facts.of(subject).items():
+                spec = registry.registry().get((kind, name))
+                if isinstance(value, Known) and isinstance(value.value, str) and spec and not spec.values:
+                    names |= set(re.findall(r"[\w-]+", value.value))
+    return frozenset(names)
+
+
+# -- the law ----------------------------------------------------------------------------------------------------------
+
+
+def made_better(before: Outcomes, after: Outcomes, strict: bool) -> Iterator[str]:
+    """What gets decided, or decided otherwise, or falls silent."""
+    for key, outcome in after.items():
+        was = before.get(key)
+        if outcome in ("unknown", was) or (was, outcome) == ("not applicable", "pass"):
+            continue  # it holds, whether it applies or not: that was seen
+        if strict or (was in ("fail", "unknown") and outcome != "fail"):
+            yield f"{key[0]} {key[1].kind} {key[1]}: {was} -> {outcome}"
+    for (rule, subject), was in before.items():
+        if (rule, subject) not in after:
+            of_rule = [(each, outcome) for (id, each), outcome in after.items() if id == rule]
+            hole = any(outcome == "unknown" and each.kind in ABOVE[subject.kind] for each, outcome in of_rule)
+            renamed = [outcome for each, outcome in of_rule if each.kind == subject.kind and (rule, each) not in before]
+            if not hole and (strict or not renamed or set(renamed) - {was, "unknown", "fail"}):
+                yield f"{rule} {subject.kind} {subject}: {was}, and no hole where it was"
+
+
+def made_up(before: Facts, after: Facts) -> Iterator[str]:
+    """What is known otherwise than without the fault."""
+    for kind in ABOVE:
+        for subject in after.subjects(kind):
+            for name, value in after.of(subject).items():
+                was = before.get(subject, name)
+                same = isinstance(value, Known) and isinstance(was, Known) and was.value == value.value
+                if isinstance(value, Known) and not same and name not in ABSENCE_TELLS:
+                    yield f"{kind} {subject}: {name} = {value.value!r}, was {was.value if isinstance(was, Known) else was!r}"
+
+
+def ill_typed(facts: Facts) -> Iterator[str]:
+    """What is known and yet of the wrong type, or a word that the fact can never be."""
+    for kind in ABOVE:
+        for subject in facts.subjects(kind):
+            for name, value in facts.of(subject).items():
+                match value:
+                    case Known(found):
+                        spec = registry.registry()[kind, name]
+                        many = spec.type is tuple or spec.many
+                        fits = isinstance(found, tuple) if many else type(found) is spec.type
+                        if not fits or (spec.values and found not in spec.values):
+                            yield f"{kind} {subject}: {name} = {found!r}"
+                    case Unknown(reasons):
+                        if not reasons or not all(reason.text.strip() for reason in reasons):
+                            yield f"{kind} {subject}: {name} is unknown for no reason"
+
+
+def silent(known: Base, collector: str, fault: Fault, after: Facts) -> Iterator[str]:
+    """Facts that only this collector can give, and that are not unknown with its reason and its remedy."""
+    module = registry.collectors()[collector]
+    runs = [request for _, request in known.asked[collector] if isinstance(request, Run)]
+    remedy = "run as root" if fault is NOT_PERMITTED else f"apt install {runs[0].package}" if runs and fault is NOT_INSTALLED else ""
+    for key, _ in registry.specs(module):
+        if providers()[key] != 1:
+            continue
+        for subject in after.subjects(key[0]):
+            value = after.get(subject, key[1])
+            if isinstance(known.facts.get(subject, key[1]), Unknown) or key[1] in ABSENCE_TELLS:
+                continue
+            if isinstance(value, Known):
+                yield f"{key[0]} {subject}: {key[1]} is still known: {value.value!r}"
+            elif remedy and remedy not in [reason.remedy for reason in value.reasons]:
+                yield f"{key[0]} {subject}: {key[1]}: no {remedy!r} in {value.reasons}"
+
+
+@cache
+def providers() -> Counter[tuple[Kind, str]]:
+    """How many can give a fact."""
+    modules = (*registry.collectors().values(), *registry.derivations().values())
+    walked = (*registry.qualified(blocks.PROVIDES), *registry.qualified(gather.PROVIDES))
+    return Counter([*walked, *(key for module in modules for key, _ in registry.specs(module))])
+
+
+CASES = golden.cases()
+TABLE = [(case, name) for case in CASES for name in sorted(base(case).asked)]
+
+@pytest.mark.parametrize(("case", "collector"), TABLE, ids=[f"{case.name}-{name}" for case, name in TABLE])
+def test_no_fault_makes_a_verdict_better(case: Path, collector: str) -> None:
+    known = base(case)
+    module = registry.collectors()[collector]
+    seen: set[object] = {signature(known, collector, Fault("none", lambda each: each, lambda each: each))}
+    wrong: list[str] = []
+    n = 0
+    for fault in all_faults(module, replies(known, collector), names_of(known)):
+        same = signature(known, collector, fault)
+        if same in seen and not fault.gone:
+            continue
+        seen.add(same)
+        n += 1
+        try:
+            facts = look(known.past, collector, fault)
+        except audit.NothingToAudit:
+            continue
+        trouble = list(made_better(known.outcomes, outcomes(facts, known.past.targets), fault.partial))
+        trouble += made_up(known.facts, facts) if fault.partial else ()
+        trouble += ill_typed(facts)
+        trouble += silent(known, collector, fault, facts) if fault.gone else ()
+        wrong += [f"{fault.name}: {each}" for each in trouble]
+    print(n)
+    assert not wrong, "\n".join(wrong[:40])

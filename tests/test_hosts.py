@@ -1,0 +1,58 @@
+"""Whole hosts, recorded live: the findings are those that were written down, in both formats."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from auditor.report import json as json_report
+from auditor.report import terminal
+from tests.golden import CANONICAL, HOSTS, REPORTS, cases, findings_of, report_of
+
+CASES = cases()
+LINES = ("2.1", "2.3", "2.4")
+# true of every guest of the lab: its disks are QEMU's, so the log lies on no drive that can be seen
+TRUE_IN_A_VIRTUAL_MACHINE = {"slog-virtual"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_golden_findings(case: Path) -> None:
+    assert findings_of(report_of(case)) == json.loads((case / "expected.json").read_text())
+
+
+def test_twelve_states_over_three_lines() -> None:
+    assert len(CASES) >= 12
+    lines = Counter(case.name.split("-")[0] for case in CASES)
+    assert set(lines) == set(LINES)
+    assert min(lines.values()) >= 4
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "-healthy" in case.name], ids=lambda case: str(case.name))
+def test_a_healthy_host_has_no_finding_above_low_that_is_not_true(case: Path) -> None:
+    failed = {finding.rule.id for finding in report_of(case).findings if finding.failed and finding.severity != "low"}
+    assert failed <= TRUE_IN_A_VIRTUAL_MACHINE
+
+
+def test_golden_reports() -> None:
+    report = report_of(HOSTS / CANONICAL)
+    assert terminal.render(report, width=100) == (REPORTS / "terminal.txt").read_text()
+    assert json_report.render(report) == (REPORTS / "json.json").read_text()
+
+
+def test_a_report_is_the_same_in_every_run() -> None:
+    first, second = report_of(HOSTS / CANONICAL), report_of(HOSTS / CANONICAL)
+    assert json_report.render(first, verbose=True) == json_report.render(second, verbose=True)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_first_24_lines_say_what_where_and_how_to_mend_it(width: int) -> None:
+    lines = terminal.render(report_of(HOSTS / CANONICAL), width=width).splitlines()
+    top = "\n".join(lines[:24])
+    assert all(len(line) <= width for line in lines)
+    assert "ACKNOWLEDGED COMMITS CAN BE LOST" in top
+    assert "CRITICAL  sync-disabled" in top
+    assert "sync=disabled" in top
+    assert "zfs set sync=standard tank" in top

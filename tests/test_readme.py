@@ -1,0 +1,44 @@
+"""The README says what the program says, and every command in it exists."""
+
+from __future__ import annotations
+
+import re
+
+from auditor.cli import EXIT_NOTHING, EXIT_USAGE, main
+from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED
+from tests.golden import HOSTS, README, filled
+
+TEXT = README.read_text()
+
+
+def test_the_report_and_the_help_text_are_the_programs() -> None:
+    assert filled(TEXT) == TEXT, "run: python -m tests.golden"
+
+
+def test_every_zaudit_command_and_option_in_it_exists() -> None:
+    shell = "\n".join(re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL))
+    used = re.findall(r"zaudit(?:\.pyz)? (check|record|rules|explain|[a-z]+)\b([^#\n]*)", shell)
+    assert len(used) >= 8
+    for name, rest in used:
+        command = main.commands[name]
+        options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        for option in re.findall(r"(?<!\S)--?[a-z][a-z-]*", rest):
+            assert option in options, f"zaudit {name} {option}"
+
+
+def test_every_make_target_in_it_exists() -> None:
+    makefile = (README.parent / "Makefile").read_text()
+    for target in re.findall(r"\bmake ([a-z]+)\b", TEXT):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_the_exit_codes_are_those_of_the_program() -> None:
+    for code in (EXIT_USAGE, EXIT_NOTHING, EXIT_UNDECIDED):
+        assert f"| {code} |" in TEXT
+    assert f"| {', '.join(str(EXIT_CODES[severity]) for severity in EXIT_CODES)} |" in TEXT
+
+
+def test_every_path_in_it_exists() -> None:
+    for path in re.findall(r"`((?:auditor|fixtures|rules|tests)/[\w./-]+)`", TEXT):
+        assert (README.parent / path).exists(), path
+    assert HOSTS.is_dir()
