@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from auditor import __version__, derive, registry
 from auditor.collect import gather, targets
 from auditor.collect.host import Host
-from auditor.facts import HOST, Fact, Facts, Known, Reason, Subject, known
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
 from auditor.judge import finding, verdict
 from auditor.judge.rule import Rule, Severity
 from auditor.report.model import Report
@@ -68,27 +68,49 @@ def look(host: Host, names: Sequence[str], options: Options, progress: gather.Pr
         gatherer.close()
     gathered = time.process_time()
     derive.run(registry.derivations(), facts)
+    _no_empty_links(facts)
     return Look(facts, roots, {"gather": gathered - started, "derive": time.process_time() - gathered})
 
 
 def _roots(gatherer: gather.Gatherer, facts: Facts, host: Host, names: Sequence[str]) -> tuple[Subject, ...]:
     """The datasets that the names mean; the root dataset of every imported pool when there are none."""
     gatherer.settle(facts, ["zpool_list", "zfs_version", "zfs_userland"])
-    listed = facts.get(HOST, "imported_pools")
-    pools = [pool.name for pool in facts.linked(HOST, "imported_pools")] if isinstance(listed, Known) else None
+    pools = _pools(gatherer, facts)
     if not names:
-        if pools is None:
-            raise NothingToAudit("no pool can be listed: " + "; ".join(reason.text for reason in _reasons(facts)))
         if not pools:
-            raise NothingToAudit("no pool is imported")
+            raise NothingToAudit("no pool is imported" if pools is not None else f"no pool can be listed: {_why(gatherer)}")
         names = pools
-    roots = [targets.resolve(host, name, pools) for name in names]
-    return tuple(sorted(set(roots)))
+    return tuple(sorted({targets.resolve(host, name, pools) for name in names}))
 
 
-def _reasons(facts: Facts) -> tuple[Reason, ...]:
-    listed = facts.get(HOST, "imported_pools")
-    return () if isinstance(listed, Known) else listed.reasons
+def _pools(gatherer: gather.Gatherer, facts: Facts) -> list[str] | None:
+    """The imported pools, or None when nobody could list them. Raises NothingToAudit where OpenZFS is not loaded."""
+    if isinstance(facts.get(HOST, "imported_pools"), Known):
+        return [pool.name for pool in facts.linked(HOST, "imported_pools")]
+    match facts.get(HOST, "kstat_pools"):
+        case Known(tuple() as listed):  # zpool hangs or fails; the kernel still says what is imported
+            return [str(name) for name in listed]
+    module = gatherer.failure("zfs_version", HOST)
+    if module and any("no such file" in reason.text for reason in module.reasons):
+        raise NothingToAudit(f"OpenZFS is not loaded here: {_why(gatherer)}")
+    return None
+
+
+def _why(gatherer: gather.Gatherer) -> str:
+    """Why zpool list and /sys/module/zfs say nothing."""
+    failures = [gatherer.failure(name, HOST) for name in ("zpool_list", "zfs_version")]
+    return "; ".join(reason.text for failure in failures if failure for reason in failure.reasons[:1])
+
+
+def _no_empty_links(facts: Facts) -> None:
+    """A link that must lead somewhere and does not is a hole: all() over nothing would be true."""
+    for (kind, name), spec in registry.registry().items():
+        if spec.nonempty:
+            for subject in list(facts.subjects(kind)):
+                if facts.of(subject).get(name) and not facts.linked(subject, name):
+                    why = facts.get(subject, name)
+                    if isinstance(why, Known):
+                        facts.replace(Fact(subject, name, unknown(f"{subject}: no {name} are known")))
 
 
 def focus(seen: Look, host: Host, names: Sequence[str]) -> Look:

@@ -78,6 +78,7 @@ def _silent(why: str) -> Callable[[Files], Files]:
     return lambda answered: Files({}, {}, dict.fromkeys((*answered.text, *answered.links, *answered.errors), why))
 
 
+NONE = Fault("none", lambda answered: answered, lambda answered: answered)
 NOT_INSTALLED = Fault("not installed", lambda _: Capture(None, fault="not installed"), _silent("no such file"), True)
 NOT_PERMITTED = Fault("not permitted", lambda _: Capture(1, b"", b"permission denied\n"), _silent(DENIED), True)
 TIME_OUT = Fault(
@@ -126,11 +127,6 @@ def _sampled(count: int, most: int) -> list[int]:
 def _cut_in(text: bytes, at: int) -> bytes:
     lines = text.splitlines(True)
     return b"".join(lines[:at]) + (lines[at][: len(lines[at]) // 2] if at < len(lines) else b"")
-
-
-def _without(text: bytes, at: int) -> bytes:
-    lines = text.splitlines(True)
-    return b"".join((*lines[:at], *lines[at + 1 :]))
 
 
 def _spoilt(text: bytes, share: float) -> bytes:

@@ -1,0 +1,29 @@
+"""``/proc/spl/kstat/zfs/*/state``: the imported pools as the kernel lists them, for when ``zpool list`` does not answer.
+
+(OpenZFS module/zfs/spa_stats.c, spa_state_init)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.collect import kstat
+from auditor.collect.request import Files, Read
+from auditor.facts import Fact, Facts, Subject, known, words
+
+PER = "host"
+SUBJECT = "host"
+FACTS = {"kstat_pools": words("names of the imported pools")}
+
+
+def request(host: Subject, facts: Facts) -> Read:
+    """One file a pool."""
+    return Read((f"{kstat.ROOT}/*/state",))
+
+
+def parse(reply: Files, host: Subject) -> Iterator[Fact]:
+    """The folders that hold such a file; raises ValueError when there is none: that may also mean no permission."""
+    names = tuple(sorted(path.removeprefix(f"{kstat.ROOT}/").removesuffix("/state") for path in reply.text))
+    if not names:
+        raise ValueError("no pool has a state here")
+    yield Fact(host, "kstat_pools", known(names, ", ".join(names), f"ls -d {kstat.ROOT}/*/"))
