@@ -35,7 +35,7 @@ bench: $(VENV)/dev
 	$(BIN)/python -m tests.bench
 
 zipapp: $(VENV)/run
-	$(PYTHON) tests/build/zipapp.py $(BIN)/python zaudit.pyz
+	$(PYTHON) tests/make_zipapp.py $(BIN)/python zaudit.pyz
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info zaudit.pyz .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -121,7 +121,9 @@ def _texts(answer: Capture | Files) -> list[bytes]:
 
 def _sampled(count: int, most: int) -> list[int]:
     """All up to a number of them, then ever fewer."""
-    return sorted({*range(min(count, most)), *(int(most * 1.4**i) for i in range(30) if most * 1.4**i < count), max(count - 2, 0)})
+    return sorted(
+        {*range(min(count, most)), *(int(most * 1.4**i) for i in range(30) if most * 1.4**i < count), max(count - 2, 0)}
+    )
 
 
 def _cut_in(text: bytes, at: int) -> bytes:

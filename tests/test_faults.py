@@ -21,7 +21,7 @@ from auditor import audit, registry, rulebook
 from auditor.collect import blocks, gather, recording
 from auditor.collect.host import Capture, Host
 from auditor.collect.recording import Recording, ReplayHost
-from auditor.collect.request import Files, Read, Request, Run
+from auditor.collect.request import Files, Read, Request, Run, Skip
 from auditor.facts import Facts, Judged, Kind, Known, Subject, Unknown
 from auditor.judge.rule import Rule
 from tests import golden
@@ -62,7 +62,7 @@ def look(past: Recording, collector: str = "", fault: Fault | None = None, asked
 
     def answer_to(module: ModuleType, subject: Subject, request: Request, host: Host) -> gather.Answer:
         name = module.__name__.rpartition(".")[2]
-        if asked is not None and not isinstance(request, gather.Skip):
+        if asked is not None and not isinstance(request, Skip):
             asked.setdefault(name, []).append((subject, request))
         return original(module, subject, request, FaultyHost(host, fault) if fault and name == collector else host)
 
@@ -173,7 +173,13 @@ def silent(known: Base, collector: str, fault: Fault, after: Facts) -> Iterator[
     """Facts that only this collector can give, and that are not unknown with its reason and its remedy."""
     module = registry.collectors()[collector]
     runs = [request for _, request in known.asked[collector] if isinstance(request, Run)]
-    remedy = "run as root" if fault is NOT_PERMITTED else f"apt install {runs[0].package}" if runs and fault is NOT_INSTALLED else ""
+    remedy = (
+        "run as root"
+        if fault is NOT_PERMITTED
+        else f"apt install {runs[0].package}"
+        if runs and fault is NOT_INSTALLED
+        else ""
+    )
     for key, _ in registry.specs(module):
         if providers()[key] != 1:
             continue
@@ -246,7 +252,9 @@ def test_no_fault_makes_a_verdict_better(case: Path, collector: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-@pytest.mark.parametrize("fault", [NOT_INSTALLED, NOT_PERMITTED, TIME_OUT, EMPTY, BINARY], ids=lambda fault: str(fault.name))
+@pytest.mark.parametrize(
+    "fault", [NOT_INSTALLED, NOT_PERMITTED, TIME_OUT, EMPTY, BINARY], ids=lambda fault: str(fault.name)
+)
 def test_nothing_passes_when_every_answer_is_at_fault(case: Path, fault: Fault) -> None:
     known = base(case)
     host = FaultyHost(ReplayHost(known.past), fault)

@@ -119,7 +119,7 @@ class LiveHost:
         return spawn((tool, *argv[1:]), self._timeout_s)
 
     def read(self, request: Read) -> Files:
-        if not all(pattern.startswith(ROOTS) for pattern in request.patterns):
+        if not all(pattern.startswith(ROOTS) and ".." not in pattern.split("/") for pattern in request.patterns):
             raise PermissionError(f"zaudit does not read this: {request.patterns}")
         files = bounded(partial(read_files, request.patterns), self._timeout_s)
         return files or Files({}, errors=dict.fromkeys(request.patterns, f"no answer within {self._timeout_s:g} s"))
@@ -224,7 +224,7 @@ def read_files(patterns: tuple[str, ...]) -> Files:
     for pattern in patterns:
         paths = sorted(glob.glob(pattern)) if "*" in pattern else [pattern]
         if not paths:
-            errors[pattern] = "no such file"
+            errors[pattern] = _why_none(pattern)
         for path in paths:
             try:
                 mode = os.lstat(path).st_mode
@@ -243,6 +243,17 @@ def read_files(patterns: tuple[str, ...]) -> Files:
             else:
                 text[path] = data.decode("utf-8", "surrogateescape")
     return Files(text, links, errors)
+
+
+def _why_none(pattern: str) -> str:
+    """Why a pattern matches nothing: glob does not tell a folder that it may not list from an empty one."""
+    try:
+        os.scandir(pattern[: pattern.index("*")].rpartition("/")[0]).close()
+    except (FileNotFoundError, NotADirectoryError):
+        return "no such file"
+    except OSError as error:
+        return (error.strerror or "unreadable").lower()
+    return "no such file"
 
 
 def _content(path: str) -> bytes:

@@ -26,7 +26,6 @@ _SPELT = tuple(
         rb"\bsn\s*:\s*(?P<id>\S+)",
         rb"\b(?:ID_SERIAL|ID_SERIAL_SHORT|ID_SCSI_SERIAL|SCSI_IDENT_SERIAL|ID_WWN|ID_WWN_WITH_EXTENSION|ID_NVME_NQN|ID_PART_ENTRY_UUID|ID_PART_TABLE_UUID|ID_FS_UUID|ID_FS_UUID_SUB|DM_UUID|MD_UUID)=(?P<id>[^\n]+)",
         rb"\b(?:pool_guid|guid|hostid)\b['\"]?\s*[:=\t]\s*['\"]?(?P<id>\d{6,20})",
-        rb"\thostname?\t(?P<id>[^\t\n]+)",
         rb"\bhostname: '(?P<id>[^']+)'",
         rb"\b(?:wwn-|nvme-eui\.|nvme-uuid\.|scsi-|eui\.|uuid\.|nqn\.)(?P<id>[0-9A-Za-z][0-9A-Za-z.:_-]{7,})",
     )
@@ -34,16 +33,33 @@ _SPELT = tuple(
 _FILES = (
     re.compile(r"/sys/block/[^/]+/(?:device/)?(?:serial|wwid|subsysnqn)"),
     re.compile(r"/sys/class/nvme/[^/]+/(?:serial|subsysnqn)"),
-    re.compile(r"/proc/sys/kernel/hostname|/etc/hostid|/etc/machine-id"),
+    re.compile(r"/proc/sys/kernel/hostname|/etc/machine-id"),
 )
-# words that are spelt like identities and are none
-_COMMON = frozenset({b"none", b"unknown", b"(none)", b"localhost", b"0", b"disk", b"nvme", b"default"})
+_BINARY = "/etc/hostid"  # only that it exists says anything
+# words that are spelt like identities, or are the name of a host, and stand elsewhere for something else
+_COMMON = frozenset(
+    b"none unknown (none) localhost default disk disks nvme sata data root pool mirror spare cache special standard "
+    b"local online volume filesystem linux debian ubuntu name zpool host state errors sync device devices block".split()
+)
+_HOST_FILE = "/proc/sys/kernel/hostname"
+_HOST = re.compile(rb"(?<=\bhostname: ')[^'\n]+(?=')")  # replaced here even where it is short or common
+_LISTS = {("zfs", "list"), ("zfs", "get"), ("zpool", "list")}
 SHORTEST = 4
 
 
 def redact(recording: Recording) -> Recording:
     """The same recording with every identity replaced. Device models, firmware and dataset names stay: rules need them."""
-    replace_all = _replacer(sorted(set(_identities(recording)), key=lambda each: (-len(each), each)))
+    key = secrets.token_bytes(32)
+    found = set(_identities(recording)) - _names(recording)
+    replace_words = _replacer(sorted(found, key=lambda each: (-len(each), each)), key)
+
+    def replace_all(data: bytes) -> bytes:
+        return replace_words(_HOST.sub(lambda found: _stand_in(found[0], key), data))
+
+    def file(path: str, content: str) -> str:
+        if path == _BINARY:
+            return ""
+        return text(f"hostname: '{content.strip()}'")[11:-1] + "\n" if path == _HOST_FILE else text(content)
 
     def text(value: str) -> str:
         return replace_all(value.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
@@ -54,7 +70,7 @@ def redact(recording: Recording) -> Recording:
         commands={tuple(map(text, argv)): _capture(each, replace_all) for argv, each in recording.commands.items()},
         files={
             patterns: Files(
-                {text(path): text(content) for path, content in files.text.items()},
+                {text(path): file(path, content) for path, content in files.text.items()},
                 {text(path): text(target) for path, target in files.links.items()},
                 {text(path): error for path, error in files.errors.items()},
             )
@@ -80,20 +96,32 @@ def _identities(recording: Recording) -> Iterator[bytes]:
                 yield from _worth(content.encode("utf-8", "surrogateescape"))
 
 
+def _names(recording: Recording) -> set[bytes]:
+    """The parts of all names of pools and datasets: a host is often called like one of them."""
+    lists = (each.stdout for argv, each in recording.commands.items() if argv[:2] in _LISTS)
+    return {part for text in lists for line in text.split(b"\n") for part in line.partition(b"\t")[0].split(b"/")}
+
+
 def _worth(value: bytes) -> Iterator[bytes]:
     value = value.strip()
     if len(value) >= SHORTEST and value.lower() not in _COMMON and not value.isspace():
         yield value
 
 
-def _replacer(identities: list[bytes]) -> Callable[[bytes], bytes]:
+def _replacer(identities: list[bytes], key: bytes) -> Callable[[bytes], bytes]:
     """One pass over the text, the longest identity first."""
     if not identities:
         return lambda data: data
-    key = secrets.token_bytes(32)
     stand_ins = {identity: _stand_in(identity, key) for identity in identities}
-    pattern = re.compile(b"|".join(map(re.escape, identities)))
+    pattern = re.compile(b"|".join(map(_alone, identities)))
     return lambda data: pattern.sub(lambda found: stand_ins[found[0]], data)
+
+
+def _alone(identity: bytes) -> bytes:
+    """A number is no part of a longer number, and a short word no part of a longer word."""
+    if len(identity) < 8:
+        return rb"(?<![0-9A-Za-z])%s(?![0-9A-Za-z])" % re.escape(identity)
+    return rb"(?<!\d)%s(?!\d)" % identity if identity.isdigit() else re.escape(identity)
 
 
 def _stand_in(identity: bytes, key: bytes) -> bytes:

@@ -1,0 +1,359 @@
+"""The one seam to the machine: what it refuses, what it bounds, and that every failure is a value."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from auditor import audit, registry
+from auditor.collect import host as seam
+from auditor.collect import lzc
+from auditor.collect.host import LiveHost, bounded, permitted, read_files, spawn
+from auditor.collect.request import Read, Run
+from auditor.facts import HOST, Fact, Facts, Kind, Subject, Value, known
+
+REFUSED = """
+hdparm -W0 /dev/sda
+hdparm -W 1 /dev/sda
+hdparm -W=0 /dev/sda
+hdparm --security-erase x /dev/sda
+hdparm -W /dev/sda -f
+nvme set-feature /dev/nvme0n1 -f 6 -v 0
+nvme get-feature /dev/nvme0n1 -f 6 -s 1
+nvme format /dev/nvme0n1
+nvme sanitize /dev/nvme0
+nvme id-ctrl /dev/nvme0n1 -b
+nvme smart-log /dev/../etc/x --raw-binary
+zfs set sync=standard tank
+zfs destroy tank/db
+zfs list -H -o name -r tank -F
+zfs get -Hp -o all all tank --force
+zfs rollback tank@x
+zfs program tank x.lua
+zfs allow tank
+zpool destroy tank
+zpool clear tank
+zpool export tank
+zpool import tank
+zpool scrub tank
+zpool set failmode=wait tank
+zpool status -v -x -i tank
+zpool status -c upgrade tank
+zpool list -v -T d 1
+zpool online tank sda
+smartctl -s off /dev/sda
+smartctl -t long /dev/sda
+smartctl -j -x -s wcache,off /dev/sda
+smartctl -x -j /dev/sda -t short
+zdb -C -e tank
+zdb -R tank 0:0:0
+zdb -X tank
+zdb -C -U /tmp/x tank
+zdb tank
+udevadm trigger
+udevadm info --export-db --cleanup-db
+udevadm info --cleanup-db
+systemd-detect-virt --help
+sh -c true
+bash
+env zfs list
+sudo zfs list
+python3 -c print()
+python3 -I -c print()
+/usr/sbin/zfs get all
+zfs
+zpool
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_refused(line: str) -> None:
+    assert not permitted(tuple(line.split()))
+    with pytest.raises(PermissionError, match="does not run this"):
+        LiveHost(1).run(Run(tuple(line.split())))
+
+
+def test_nothing_is_not_permitted() -> None:
+    assert not permitted(())
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("hdparm", "-W", "/dev/sda"),
+        ("smartctl", "-j", "-x", "/dev/sda"),
+        ("zpool", "status", "-j", "--json-int", "my pool"),
+        ("zdb", "-C", "tank"),
+        ("python3", "-I", "-c", lzc.SCRIPT, "tank", "tank/db", "sync"),
+    ],
+)
+def test_permitted(argv: tuple[str, ...]) -> None:
+    assert permitted(argv)
+
+
+def states() -> Iterator[Facts]:
+    """What may be known of a host when the questions are put: nothing, and each release with each kind of drive."""
+    yield Facts()
+    values: list[tuple[Value, ...]] = [
+        (release, transport, model, consistent)
+        for release in ((2, 1, 11), (2, 2, 0), (2, 3, 9), (2, 4, 4), (3, 0, 0))
+        for transport in ("nvme", "sata", "sas", "usb", "virtio", "dm", "unknown")
+        for model in ("QEMU NVMe Ctrl", "Samsung SSD 980")
+        for consistent in (False, True)
+    ]
+    for release, transport, model, consistent in values:
+        facts = Facts()
+        for name in ("zfs_version", "zfs_userland_version", "spl_version"):
+            facts.put(Fact(HOST, name, known(release, "")))
+        facts.put(Fact(HOST, "consistent", known(consistent, "")))
+        for subject in subjects("disk"):
+            facts.put(Fact(subject, "transport", known(transport, "")))
+            facts.put(Fact(subject, "model", known(model, "")))
+        yield facts
+
+
+def subjects(kind: str) -> list[Subject]:
+    names = {
+        "host": ["host"],
+        "pool": ["tank", "my pool", "a:b.c-d_e"],
+        "disk": ["nvme0n1", "sda", "vda", "cciss/c0d0"],
+        "dataset": ["tank", "my pool/d b/wal"],
+    }
+    kinds: dict[str, Kind] = {"host": "host", "pool": "pool", "disk": "disk", "dataset": "dataset"}
+    return [Subject(kinds[kind], name) for name in names[kind]]
+
+
+@pytest.mark.parametrize("name", sorted(registry.collectors()))
+def test_every_question_of_every_collector_only_reads(name: str) -> None:
+    module = registry.collectors()[name]
+    asked = 0
+    for facts in states():
+        for subject in subjects("dataset" if module.PER == "target" else module.PER):
+            match module.request(subject, facts):
+                case Run(argv, package):
+                    asked += 1
+                    assert permitted(argv), argv
+                    assert package, f"{argv[0]}: of which package?"
+                    assert not argv[0].startswith("/")
+                case Read(patterns):
+                    asked += 1
+                    assert all(pattern.startswith(seam.ROOTS) for pattern in patterns), patterns
+                    assert not any(".." in pattern.split("/") or "**" in pattern for pattern in patterns), patterns
+    assert asked
+
+
+def test_a_name_that_looks_like_an_option_is_not_passed_on() -> None:
+    assert not permitted(("zpool", "status", "-j", "-R/"))
+    assert not permitted(("zdb", "-C", "-e"))
+    assert not permitted(("hdparm", "-W", "/dev/-x"))
+
+
+# -- commands ---------------------------------------------------------------------------------------------------------
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "sleep 60 & echo $!; sleep 60 & echo $!; wait",
+        "trap '' TERM INT HUP; sleep 60 & echo $!; while :; do sleep 1; done",
+        "(sleep 60 & echo $!) & sleep 60",
+        "sleep 60 & echo $!",  # ends at once, and leaves a child that holds its output
+        "sleep 60 >/dev/null 2>&1 & echo $!; exec >/dev/null 2>&1; sleep 60",  # shuts its output and goes on
+    ],
+)
+def test_a_command_that_hangs_is_killed_with_all_its_children(script: str) -> None:
+    started = time.monotonic()
+    capture = spawn(("/bin/sh", "-c", script), 0.5)
+    assert time.monotonic() - started < 0.5 + seam.AFTER_KILL_S
+    assert (capture.exit, capture.fault) == (None, "no answer within 0.5 s")
+    children = [int(pid) for pid in re.findall(rb"\d+", capture.stdout)]
+    assert children
+    deadline = time.monotonic() + 2
+    while any(map(alive, children)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(alive, children))
+
+
+def test_what_was_said_before_the_time_out_is_kept_apart_from_an_answer() -> None:
+    capture = spawn(("/bin/sh", "-c", "echo half; echo why >&2; sleep 60"), 0.3)
+    assert (capture.stdout, capture.stderr, capture.exit) == (b"half\n", b"why\n", None)
+    assert capture.fault
+
+
+@pytest.mark.parametrize("where", ["", " >&2"])
+def test_output_is_bounded(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seam, "OUTPUT_LIMIT", 1 << 20)
+    started = time.monotonic()
+    capture = spawn(("/bin/sh", "-c", f"while :; do echo 0123456789012345678901234567890123456789{where}; done"), 30)
+    assert capture.fault == "more than 1 MiB of output"
+    assert capture.exit is None
+    assert len(capture.stdout) + len(capture.stderr) < (1 << 20) + (1 << 19)
+    assert time.monotonic() - started < 20
+
+
+def test_streams_are_apart_and_the_exit_code_is_kept() -> None:
+    capture = spawn(("/bin/sh", "-c", "echo out; echo err >&2; exit 3"), 10)
+    assert (capture.exit, capture.stdout, capture.stderr, capture.fault) == (3, b"out\n", b"err\n", "")
+    assert spawn(("/bin/sh", "-c", "kill -9 $$"), 10).exit == -9
+
+
+def test_the_environment_and_standard_input_are_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    monkeypatch.setenv("ZFS_COLOR", "1")
+    monkeypatch.setenv("LD_PRELOAD", "")
+    capture = spawn(("/bin/sh", "-c", "cat; env; pwd; ps -o pgid= -p $$ | tr -d ' '; echo $$"), 10)
+    lines = capture.stdout.decode().splitlines()
+    assert {"LC_ALL=C", "TZ=UTC", "LANG=C"} <= set(lines)
+    assert not [line for line in lines if line.startswith(("ZFS_", "LD_"))]
+    assert "/" in lines
+    assert lines[-1] == lines[-2] != str(os.getpgid(0))
+
+
+def test_what_cannot_be_started_is_a_value(tmp_path: Path) -> None:
+    assert spawn((str(tmp_path / "none"),), 1).fault.startswith("cannot be started")
+    (tmp_path / "text").write_text("no program")
+    (tmp_path / "text").chmod(0o755)
+    assert spawn((str(tmp_path / "text"),), 1).fault.startswith("cannot be started")
+
+
+def test_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seam, "PATH", ())
+    capture = LiveHost(1).run(Run(("zpool", "status", "tank"), "zfsutils-linux"))
+    assert (capture.exit, capture.fault) == (None, "not installed")
+
+
+def test_the_path_of_the_user_is_not_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "zpool").write_text("#!/bin/sh\necho wrong\n")
+    (tmp_path / "zpool").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert b"wrong" not in LiveHost(5).run(Run(("zpool", "status", "tank"))).stdout
+
+
+def test_a_call_that_hangs_is_left_behind() -> None:
+    started = time.monotonic()
+    assert bounded(lambda: time.sleep(1.0), 0.1) is None
+    assert time.monotonic() - started < 0.9
+    assert bounded(lambda: 7, 5) == 7
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_files_links_folders_and_devices(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"text \xff\n")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "inner").write_text("1\n")
+    (tmp_path / "to-file").symlink_to("file")
+    (tmp_path / "to-folder").symlink_to("folder")
+    (tmp_path / "to-nothing").symlink_to("nothing")
+    (tmp_path / "to-itself").symlink_to("to-itself")
+    (tmp_path / "to-device").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe")
+    done = bounded(
+        lambda: read_files((f"{tmp_path}/*", f"{tmp_path}/*/inner", f"{tmp_path}/absent", f"{tmp_path}/no/*")), 5
+    )
+    assert done is not None
+    names = {path.removeprefix(f"{tmp_path}/"): text for path, text in done.text.items()}
+    assert names == {
+        "file": "text \udcff\n",
+        "to-file": "text \udcff\n",
+        "folder/inner": "1\n",
+        "to-folder/inner": "1\n",
+    }
+    assert {path.removeprefix(f"{tmp_path}/"): target for path, target in done.links.items()} == {
+        "to-file": "file", "to-folder": "folder", "to-nothing": "nothing", "to-itself": "to-itself", "to-device": "/dev/zero",
+    }  # fmt: skip
+    assert {path.removeprefix(f"{tmp_path}/"): error for path, error in done.errors.items()} == {
+        "absent": "no such file or directory", "no/*": "no such file",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/tty", "/dev/pts", "/proc/self"])
+def test_a_device_or_a_folder_is_not_read(path: str) -> None:
+    done = LiveHost(5).read(Read((path,)))
+    assert not done.text
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_what_may_not_be_read_says_so() -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # pytest's own folders are shut to others
+        top = Path(folder)
+        top.chmod(0o755)
+        (top / "open").mkdir()
+        (top / "shut" / "in").mkdir(parents=True)
+        (top / "secret").write_text("x")
+        (top / "secret").chmod(0)
+        (top / "shut").chmod(0)
+        patterns = (f"{top}/secret", f"{top}/shut/*", f"{top}/shut/*/x", f"{top}/shut/in", f"{top}/open/*")
+        errors = errors_for_nobody(patterns)
+        (top / "shut").chmod(0o755)
+    assert errors == {**dict.fromkeys(patterns[:-1], "permission denied"), patterns[-1]: "no such file"}
+
+
+def errors_for_nobody(patterns: tuple[str, ...]) -> dict[str, str]:
+    """The errors that a user without rights would get."""
+    if os.geteuid() != 0:
+        return dict(read_files(patterns).errors)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgid(65534)
+            os.setuid(65534)
+            os.write(writer, json.dumps(dict(read_files(patterns).errors)).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as stream:
+        found: dict[str, str] = json.load(stream)
+    os.waitpid(child, 0)
+    return found
+
+
+def test_a_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seam, "FILE_LIMIT", 1 << 20)
+    (tmp_path / "large").write_bytes(bytes((1 << 20) + 1))
+    (tmp_path / "fits").write_bytes(bytes(1 << 20))
+    done = read_files((f"{tmp_path}/large", f"{tmp_path}/fits"))
+    assert list(done.text) == [f"{tmp_path}/fits"]
+    assert done.errors == {f"{tmp_path}/large": "more than 1 MiB"}
+
+
+def test_a_sysctl_is_read_whole() -> None:
+    done = LiveHost(5).read(Read(("/proc/sys/kernel/hostname", "/proc/uptime")))
+    assert done.text["/proc/sys/kernel/hostname"].endswith("\n")
+    assert done.text["/proc/uptime"]
+
+
+@pytest.mark.parametrize("pattern", ["/home/x", "/root/.ssh/*", "etc/passwd", "/sys/../root/x", "/etc/..", "", "/"])
+def test_files_elsewhere_are_refused(pattern: str) -> None:
+    with pytest.raises(PermissionError, match="does not read this"):
+        LiveHost(1).read(Read(("/proc/uptime", pattern)))
+
+
+def test_files_that_hang_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seam, "read_files", lambda patterns: time.sleep(1.0))
+    assert LiveHost(0.1).read(Read(("/proc/uptime",))).errors == {"/proc/uptime": "no answer within 0.1 s"}
+
+
+@pytest.mark.skipif(Path("/sys/module/zfs").exists(), reason="OpenZFS is loaded here")
+@pytest.mark.parametrize("names", [(), ("no-such-pool",)])
+def test_live_without_zfs(names: tuple[str, ...]) -> None:
+    with pytest.raises(audit.NothingToAudit) as error:
+        audit.look(LiveHost(5), names, audit.Options())
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) > 10

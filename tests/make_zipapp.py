@@ -1,0 +1,45 @@
+"""Build zaudit.pyz: zaudit, its rules and data and its pure-Python dependencies in one file.
+
+    python tests/make_zipapp.py PYTHON_WITH_PIP zaudit.pyz
+
+The same input gives the same bytes: fixed times, sorted names.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LEFT_OUT = ("__pycache__", ".dist-info/RECORD", ".dist-info/direct_url.json", ".dist-info/REQUESTED", "/bin/", ".so")
+EPOCH = (2020, 1, 1, 0, 0, 0)
+
+
+def main(python: str, target: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--target", folder]
+        subprocess.run([*pip, str(ROOT)], check=True)
+        staged = Path(folder)
+        files = sorted(path for path in staged.rglob("*") if path.is_file())
+        native = [path for path in files if path.suffix in (".so", ".pyd")]
+        if native:
+            sys.exit(f"not pure Python: {native[0].relative_to(staged)}")
+        with target.open("wb") as out:
+            out.write(b"#!/usr/bin/env python3\n")
+            with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+                archive.writestr(zipfile.ZipInfo("__main__.py", EPOCH), "from auditor.cli import run\n\nrun()\n")
+                for path in files:
+                    name = str(path.relative_to(staged))
+                    if not any(part in f"/{name}" for part in LEFT_OUT):
+                        info = zipfile.ZipInfo(name, EPOCH)
+                        info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+                        archive.writestr(info, path.read_bytes())
+    target.chmod(0o755)
+    print(f"{target}: {target.stat().st_size >> 10} KiB")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
