@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from auditor import __version__, derive, registry
 from auditor.collect import gather, targets
 from auditor.collect.host import Host
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
+from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
 from auditor.judge import finding, verdict
 from auditor.judge.rule import Rule, Severity
 from auditor.report.model import Report

@@ -25,8 +25,14 @@ def quoted(word: str) -> str:
     """A word for a POSIX shell, harmless to print and to paste: control characters as ``$'\\x1b'``."""
     if _UNSAFE.search(word):
         escaped = word.replace("\\", "\\\\").replace("'", "\\'")
-        return f"$'{harmless(escaped)}'"
+        return f"$'{_UNSAFE.sub(lambda found: _as_bytes(found[0]), escaped)}'"
     return shlex.quote(word)
+
+
+def _as_bytes(char: str) -> str:
+    """``\\xe2\\x80\\x8b``: the bytes that stand in the name, whatever the locale of the shell is."""
+    how = "surrogateescape" if "\udc80" <= char <= "\udcff" else "surrogatepass"
+    return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", how))
 
 
 def whole(text: str) -> str:

@@ -22,7 +22,7 @@ from auditor.collect import blocks, gather, recording
 from auditor.collect.host import Capture, Host
 from auditor.collect.recording import Recording, ReplayHost
 from auditor.collect.request import Files, Read, Request, Run, Skip
-from auditor.facts import Facts, Judged, Kind, Known, Subject, Unknown
+from auditor.facts import Facts, Kind, Known, Subject, Unknown
 from auditor.judge.rule import Rule
 from tests import golden
 from tests.faults import BINARY, EMPTY, NONE, NOT_INSTALLED, NOT_PERMITTED, TIME_OUT, Fault, FaultyHost, all_faults
@@ -32,7 +32,7 @@ ABOVE: dict[Kind, tuple[Kind, ...]] = {
     "host": (), "pool": (), "vdev": ("pool",), "leaf": ("pool",), "disk": ("leaf", "pool"), "dataset": ("pool",),
 }  # fmt: skip
 # that a file or link is not there is an answer; and a layer that cannot be told apart is "dm", which it is
-ABSENCE_TELLS = frozenset({"hostid_file", "partitions"})
+ABSENCE_TELLS = frozenset({"hostid_file", "partitions", "dev_links"})
 LESS_PRECISE = frozenset({"layers"})
 # the list of imported pools has no end mark: pools that are cut off it are not missed, where no target was named
 NO_END_MARK = "zpool_list"

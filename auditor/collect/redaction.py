@@ -27,7 +27,9 @@ _SPELT = tuple(
         rb"\b(?:ID_SERIAL|ID_SERIAL_SHORT|ID_SCSI_SERIAL|SCSI_IDENT_SERIAL|ID_WWN|ID_WWN_WITH_EXTENSION|ID_NVME_NQN|ID_PART_ENTRY_UUID|ID_PART_TABLE_UUID|ID_FS_UUID|ID_FS_UUID_SUB|DM_UUID|MD_UUID)=(?P<id>[^\n]+)",
         rb"\b(?:pool_guid|guid|hostid)\b['\"]?\s*[:=\t]\s*['\"]?(?P<id>\d{6,20})",
         rb"\bhostname: '(?P<id>[^']+)'",
-        rb"\b(?:wwn-|nvme-eui\.|nvme-uuid\.|scsi-|eui\.|uuid\.|nqn\.)(?P<id>[0-9A-Za-z][0-9A-Za-z.:_-]{7,})",
+        rb"\b(?:wwn-|nvme-eui\.|nvme-uuid\.|nvme-nvme\.|scsi-|eui\.|uuid\.|nqn\.)(?P<id>[0-9A-Za-z][0-9A-Za-z.:_-]{7,}?)(?=-part\d|[^0-9A-Za-z.:_-]|\Z)",
+        # /dev/disk/by-id/nvme-MODEL_SERIAL[_NAMESPACE][-partN]
+        rb"\b(?:ata|nvme|usb|mmc)-[^\s\"'/=]+?_(?P<id>[0-9A-Za-z]{4,}?)(?:_\d{1,2})?(?:-\d:\d)?(?:-part\d+)?(?=[\s\"'=]|\Z)",
     )
 )
 _FILES = (

@@ -48,7 +48,10 @@ def _of_path(host: Host, path: str) -> str:
     table = host.read(MOUNTS).text.get("/proc/self/mountinfo")
     if table is None:
         raise TargetError(f"{harmless(path)}: /proc/self/mountinfo cannot be read; name the dataset itself")
-    mount = mounts.mount_of(mounts.mounts(table), real)
+    try:
+        mount = mounts.mount_of(mounts.mounts(table), real)
+    except ValueError as error:
+        raise TargetError(f"{harmless(path)}: /proc/self/mountinfo: {error}; name the dataset itself") from None
     if mount is None:
         raise TargetError(f"{harmless(path)}: no mount holds it; name the dataset itself")
     if mount.fstype != "zfs":

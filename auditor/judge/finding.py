@@ -33,7 +33,7 @@ class Finding:
     @property
     def id(self) -> str:
         text = "\0".join((self.rule.id, "fail" if self.failed else "unknown", self.place))
-        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @property
     def reasons(self) -> tuple[Reason, ...]:

@@ -133,10 +133,14 @@ def _worded(verdict: Verdict, facts: Facts) -> Verdict:
 
 
 def _origin(rule: Rule, subject: Subject, facts: Facts) -> str:
+    """The dataset at which the deciding property is set, or empty: at the subject itself.
+
+    What nobody has set is mended for all at the root dataset of the pool.
+    """
     if rule.origin:
         match facts.get(subject, rule.origin):
-            case Known(evidence=(Evidence(origin=str(origin)), *_)) if origin:
-                return origin
+            case Known(evidence=(Evidence(text, _, origin), *_)):
+                return origin or (subject.name.partition("/")[0] if text.endswith("(default)") else "")
     return ""
 
 

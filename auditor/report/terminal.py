@@ -154,9 +154,18 @@ def _body(rows: Iterable[tuple[str, RenderableType]]) -> Padding:
 def _where(*findings: Finding) -> Text:
     subjects = dict.fromkeys(verdict.subject for finding in findings for verdict in finding.verdicts)
     names = [harmless(str(subject)) for subject in subjects]
+    if findings[0].failed and findings[0].rule.origin and names != [place := harmless(findings[0].place)]:
+        heirs = [name for name in names if name != place]
+        word = "inherited by" if place in names else "where it is inherited by"
+        return Text(f"{place}, {word} {_listed(heirs)}")
+    return Text(_listed(names))
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first few, and how many more there are."""
     shown = ", ".join(names[:SUBJECTS_SHOWN])
     more = f" and {len(names) - SUBJECTS_SHOWN} more" if len(names) > SUBJECTS_SHOWN else ""
-    return Text(shown + more)
+    return shown + more
 
 
 def _sentence(finding: Finding) -> str:
