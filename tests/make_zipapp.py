@@ -20,7 +20,17 @@ EPOCH = (2020, 1, 1, 0, 0, 0)
 
 def main(python: str, target: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--target", folder]
+        pip = [
+            python,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-compile",
+            "--target",
+            folder,
+        ]
         subprocess.run([*pip, str(ROOT)], check=True)
         staged = Path(folder)
         files = sorted(path for path in staged.rglob("*") if path.is_file())

@@ -77,7 +77,9 @@ def _output(argv: tuple[str, ...], text: str, copies: range) -> str:
     match argv[:2]:
         case ("nvme", "list"):
             listed = json.loads(text)
-            listed["Devices"] += [_about(listed["Devices"][one], one, new) for copy in copies for one, new in _drives(copy)]
+            listed["Devices"] += [
+                _about(listed["Devices"][one], one, new) for copy in copies for one, new in _drives(copy)
+            ]
             return json.dumps(listed, indent=2)
         case ("udevadm", "info"):
             records = text.split("\n\n")
@@ -103,7 +105,9 @@ def _about(device: Any, one: int, new: int) -> Any:
 
 
 def _zdb(text: str, copies: range) -> str:
-    start, end, tail = (text.index(mark) for mark in (" " * 12 + "children[0]", " " * 12 + "children[1]", "        features_"))
+    start, end, tail = (
+        text.index(mark) for mark in (" " * 12 + "children[0]", " " * 12 + "children[1]", "        features_")
+    )
     first = text[start:end]
     more = [
         _mirror(first, copy).replace("children[0]:", f"children[{copy + 2}]:", 1).replace("id: 0", f"id: {copy + 2}", 1)
@@ -143,9 +147,12 @@ def with_datasets(small: Recording, datasets: int) -> Recording:
             case ("zfs", "get"):
                 plain = "".join(line for line in text.splitlines(keepends=True) if line.startswith(f"{PLAIN}\t"))
                 commands[argv] = replace(
-                    capture, stdout=(text + "".join(_properties(plain, n, name) for n, name in enumerate(names))).encode()
+                    capture,
+                    stdout=(text + "".join(_properties(plain, n, name) for n, name in enumerate(names))).encode(),
                 )
-    files = {patterns: _kstats(each, names) if "objset-" in patterns[0] else each for patterns, each in small.files.items()}
+    files = {
+        patterns: _kstats(each, names) if "objset-" in patterns[0] else each for patterns, each in small.files.items()
+    }
     return replace(small, commands=commands, files=files)
 
 
@@ -179,4 +186,3 @@ def _kstats(files: Files, names: list[str]) -> Files:
         return own.replace(f" {PLAIN}\n", f" {name}\n")
 
     return Files({**files.text, **{f"{folder}/objset-0x{4096 + n:x}": of(n, name) for n, name in enumerate(names)}})
-

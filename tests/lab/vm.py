@@ -255,9 +255,7 @@ class VM:
         return str(path)
 
 
-def run(
-    script: str, files: Mapping[str, str | bytes] | None = None, timeout: float = 600, **options: Any
-) -> Result:
+def run(script: str, files: Mapping[str, str | bytes] | None = None, timeout: float = 600, **options: Any) -> Result:
     """Boot, run, clean up; the options are those of VM."""
     with VM(**options) as vm:
         return vm.start(script, files).wait(timeout)

@@ -1,0 +1,95 @@
+"""Measure child processes: ``python -m tests.bench.measure host FOLDER NOW`` is the child that audits a :class:`ToolHost`."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+REPEATS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One process: seconds on the clock, seconds of its own processor time, MiB of memory at most; what it printed."""
+
+    wall_s: float
+    cpu_s: float
+    memory_mib: float
+    exit: int
+    stderr: str = ""
+
+
+def run(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> Cost:
+    """One run, without its standard output."""
+    started = time.monotonic()
+    process = subprocess.Popen(
+        argv,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        env={**os.environ, **(environment or {})},
+        text=True,
+    )
+    assert process.stderr is not None
+    stderr = process.stderr.read()
+    _, status, used = os.wait4(process.pid, 0)
+    wall = time.monotonic() - started
+    process.returncode = os.waitstatus_to_exitcode(status)
+    process.stderr.close()
+    return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, process.returncode, stderr)
+
+
+def best(argv: Sequence[str], repeats: int = REPEATS) -> Cost:
+    """The quickest of several runs: what disturbs a measurement only ever makes it slower."""
+    return min((run(argv) for _ in range(repeats)), key=lambda cost: cost.wall_s)
+
+
+def best_host(folder: Path, now: float, repeats: int = REPEATS) -> dict[str, float]:
+    """cpu_s, start_s (of it, the interpreter and all imports), wall_s of ``zaudit check`` on a host of scripts."""
+    runs = [run((sys.executable, "-m", "tests.bench.measure", str(folder), str(now))) for _ in range(repeats)]
+    said: list[dict[str, float]] = []
+    for cost in runs:
+        if cost.exit < 10:
+            raise RuntimeError(f"exit code {cost.exit}: {cost.stderr}")
+        said.append(json.loads(cost.stderr.splitlines()[-1]) | {"wall_s": cost.wall_s})
+    return {key: min(each[key] for each in said) for key in said[0]}
+
+
+def _used() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _child(folder: Path, now: float) -> None:
+    """``zaudit check`` as a user runs it, on the host of scripts; its own processor time as JSON on standard error."""
+    from auditor import audit, cli, registry, rulebook
+    from auditor.collect import host
+    from auditor.report import terminal
+    from tests.bench.tools import ToolHost
+
+    registry.registry()
+    started: dict[str, Any] = {"start_s": _used()}
+
+    def live(timeout_s: float) -> ToolHost:
+        return ToolHost(folder, now, timeout_s)
+
+    host.LiveHost = live  # type: ignore[misc, assignment]
+    sys.argv = ["zaudit", "check", "--timeout", "60"]
+    try:
+        cli.run()
+    finally:
+        print(json.dumps(started | {"cpu_s": _used()}), file=sys.stderr)
+    del audit, rulebook, terminal
+
+
+if __name__ == "__main__":
+    _child(Path(sys.argv[1]), float(sys.argv[2]))

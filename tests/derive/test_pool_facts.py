@@ -1,0 +1,358 @@
+"""Facts of pools, vdevs and leaves from facts: redundancy, classes, sharing, flushes, block sizes, ages, the database."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+
+import pytest
+
+from auditor import derive, registry
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, Value, known, unknown
+
+POOL = Subject("pool", "tank")
+DAY = 86400
+
+
+def vdev(name: str) -> Subject:
+    return Subject("vdev", name, "tank")
+
+
+def leaf(name: str) -> Subject:
+    return Subject("leaf", name, "tank")
+
+
+class World:
+    """A pool built from (name, type, class, leaves); disks are called like their leaves unless given."""
+
+    def __init__(self, *tops: tuple[str, str, str, tuple[str, ...]], now: float = 0.0) -> None:
+        self.facts = Facts(now)
+        self.facts.add(HOST)
+        names = [name for *_, leaves in tops for name in leaves]
+        self.put(HOST, database="", zfs_version=(2, 3, 9), zfs_nocacheflush=0)
+        self.put(HOST, pools=(POOL,))
+        self.put(POOL, vdevs=tuple(vdev(name) for name, *_ in tops), leaves=tuple(leaf(name) for name in names))
+        for name, kind, allocation_class, leaves in tops:
+            self.put(vdev(name), type=kind, allocation_class=allocation_class, state="ONLINE", ashift=12, parity=0)
+            self.put(vdev(name), leaves=tuple(leaf(each) for each in leaves), pool=POOL)
+            for each in leaves:
+                disk = Subject("disk", each)
+                self.put(leaf(each), type="disk", allocation_class=allocation_class, being_replaced=False)
+                self.put(leaf(each), vdev=vdev(name), pool=POOL, disks=(disk,))
+                self.put(disk, physical_block_bytes=512, sysfs_path=f"/devices/{each}")
+
+    def put(self, subject: Subject, **facts: Value | Judged) -> None:
+        for name, value in facts.items():
+            judged = value if isinstance(value, Known | Unknown) else known(value, f"{name}={value}")
+            self.facts.replace(Fact(subject, name, judged))
+
+    def derived(self, subject: Subject, name: str) -> Judged:
+        """What all derivations make of it, in a copy: a fact that is known would stay."""
+        facts = copy.deepcopy(self.facts)
+        derive.run(registry.derivations(), facts)
+        return facts.get(subject, name)
+
+    def get(self, subject: Subject, name: str) -> Value | None:
+        """The derived value, None when unknown."""
+        found = self.derived(subject, name)
+        return found.value if isinstance(found, Known) else None
+
+    def why(self, subject: Subject, name: str) -> str:
+        found = self.derived(subject, name)
+        assert isinstance(found, Unknown), found
+        return "; ".join(reason.text for reason in found.reasons)
+
+
+MIRROR = ("mirror-0", "mirror", "normal", ("a", "b"))
+SLOG = ("mirror-1", "mirror", "log", ("l0", "l1"))
+SPECIAL = ("mirror-2", "mirror", "special", ("s0", "s1"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "parity", "leaves", "expected"),
+    [
+        ("mirror", 0, "ab", 1),
+        ("mirror", 0, "abc", 2),
+        ("mirror", 0, "a", 0),
+        ("raidz1", 1, "abc", 1),
+        ("raidz2", 2, "abcd", 2),
+        ("raidz3", 3, "abcde", 3),
+        ("draid", 2, "abcdef", 2),
+        ("disk", 0, "a", 0),
+        ("file", 0, "a", 0),
+        ("indirect", 0, "", None),
+        ("draid", unknown("not said"), "abc", None),
+    ],
+)
+def test_failures_tolerated(kind: str, parity: int | Unknown, leaves: str, expected: int | None) -> None:
+    world = World(("top", kind, "normal", tuple(leaves)))
+    world.put(vdev("top"), parity=parity)
+    assert world.get(vdev("top"), "failures_tolerated") == expected
+
+
+def test_a_replacement_is_not_a_third_leg() -> None:
+    world = World(("mirror-0", "mirror", "normal", ("a", "old", "new")))
+    world.put(leaf("old"), being_replaced=True)
+    world.put(leaf("new"), being_replaced=True)
+    assert world.get(vdev("mirror-0"), "failures_tolerated") == 1
+
+
+def names(found: Value | None) -> list[str]:
+    assert isinstance(found, tuple)
+    return [each.name for each in found if isinstance(each, Subject)]
+
+
+@pytest.mark.parametrize(
+    ("version", "tops", "expected"),
+    [
+        ((2, 1, 11), (MIRROR, SLOG, SPECIAL), ["l0", "l1"]),
+        ((2, 4, 4), (MIRROR, SLOG, SPECIAL), ["l0", "l1"]),
+        ((2, 1, 11), (MIRROR, SPECIAL), ["a", "b"]),
+        ((2, 3, 9), (MIRROR, SPECIAL), ["a", "b"]),
+        ((2, 4, 0), (MIRROR, SPECIAL), ["s0", "s1"]),
+        ((2, 4, 4), (MIRROR,), ["a", "b"]),
+        ((2, 9, 0), (MIRROR, SLOG), ["l0", "l1"]),
+    ],
+)
+def test_where_zil_blocks_can_land(
+    version: tuple[int, ...], tops: tuple[tuple[str, str, str, tuple[str, ...]], ...], expected: list[str]
+) -> None:
+    world = World(*tops)
+    world.put(HOST, zfs_version=version)
+    assert names(world.get(POOL, "zil_leaves")) == expected
+
+
+def test_where_zil_blocks_land_in_a_release_that_nobody_read_is_unknown() -> None:
+    world = World(MIRROR, SPECIAL)
+    world.put(HOST, zfs_version=(2, 9, 0))
+    assert "OpenZFS 2.9" in world.why(POOL, "zil_leaves")
+    world.put(HOST, zfs_version=unknown("no such file"))
+    assert "no such file" in world.why(POOL, "zil_class")
+
+
+def test_a_slog_that_cannot_be_written_to_is_passed_over() -> None:
+    world = World(MIRROR, SLOG)
+    world.put(vdev("mirror-1"), state="UNAVAIL")
+    assert names(world.get(POOL, "zil_leaves")) == ["a", "b"]
+    world.put(vdev("mirror-1"), state=unknown("draid rows lack it"))
+    assert "draid" in world.why(POOL, "zil_leaves")
+
+
+def test_classes_are_unknown_when_the_vdevs_are() -> None:
+    world = World(MIRROR)
+    world.put(POOL, vdevs=unknown("zpool status: timed out"))
+    for name in ("log_leaves", "data_leaves", "zil_leaves", "data_failures_tolerated", "data_ashifts"):
+        assert "timed out" in world.why(POOL, name)
+
+
+def test_numbers_of_the_data_vdevs() -> None:
+    world = World(MIRROR, ("raidz2-1", "raidz2", "normal", ("c", "d", "e", "f")), ("x", "disk", "log", ("x",)))
+    world.put(vdev("raidz2-1"), ashift=9, parity=2)
+    assert world.get(POOL, "data_failures_tolerated") == 1
+    assert world.get(POOL, "data_ashifts") == (9, 12)
+
+
+# -- sharing --------------------------------------------------------------------------------------------------------
+
+
+def on(world: World, **disks: str) -> None:
+    for name, disk in disks.items():
+        world.put(leaf(name), disks=(Subject("disk", disk),))
+
+
+def test_legs_on_one_disk() -> None:
+    world = World(MIRROR, SLOG)
+    assert world.get(leaf("l0"), "shares_disk_with_leg") is False
+    on(world, l0="nvme9n1", l1="nvme9n1")
+    assert world.get(leaf("l0"), "shares_disk_with_leg") is True
+    assert world.get(leaf("l0"), "shares_disk_with_data") is False
+    assert world.get(leaf("a"), "shares_disk_with_leg") is False
+
+
+def test_legs_on_two_namespaces_of_one_drive() -> None:
+    world = World(MIRROR, SLOG)
+    on(world, l0="nvme9n1", l1="nvme9n2")
+    for name in ("nvme9n1", "nvme9n2"):
+        world.put(Subject("disk", name), sysfs_subsystem_nqn="nqn.x")
+    assert world.get(leaf("l1"), "shares_disk_with_leg") is True
+
+
+def test_a_log_on_the_disk_of_the_data() -> None:
+    world = World(MIRROR, SLOG)
+    on(world, l0="a")
+    assert world.get(leaf("l0"), "shares_disk_with_data") is True
+    assert world.get(leaf("l1"), "shares_disk_with_data") is False
+
+
+def test_a_leaf_whose_disk_is_unknown_may_be_anywhere() -> None:
+    world = World(MIRROR, SLOG)
+    world.put(leaf("b"), disks=unknown("no such device"))
+    assert "no such device" in world.why(leaf("l0"), "shares_disk_with_data")
+    assert world.get(leaf("l0"), "shares_disk_with_leg") is False
+    on(world, l0="a")
+    assert world.get(leaf("l0"), "shares_disk_with_data") is True
+
+
+# -- flushes --------------------------------------------------------------------------------------------------------
+
+
+def counters(world: World, name: str, writes: int, flushes: int, cache: bool | Unknown = True) -> None:
+    world.put(Subject("disk", name), writes=writes, flushes=flushes, sysfs_write_cache="write back")
+    world.facts.replace(
+        Fact(Subject("disk", name), "volatile_cache", cache if isinstance(cache, Unknown) else known(cache, ""))
+    )
+
+
+def flushes_of(world: World, name: str) -> Judged:
+    """The derivation alone: volatile_cache is a derived fact itself."""
+    from auditor.derive import flushes
+
+    return next(fact.value for fact in flushes.derive(leaf(name), world.facts) if fact.name == "flushes_reach_disk")
+
+
+@pytest.mark.parametrize(
+    ("writes", "flushes", "txgs", "expected"),
+    [
+        (2227, 6, 32, False),  # measured: zfs_nocacheflush=1
+        (100_000, 0, 100, False),
+        (5806, 84, 31, True),  # measured: healthy
+        (160, 72, 7, True),  # measured: a log leaf
+        (900, 0, 100, None),  # too few writes
+        (100_000, 0, 19, None),  # too few transaction groups
+        (100_000, 60, 100, None),  # neither
+        (100_000, 200, 100, True),
+    ],
+)
+def test_flushes_reach_disk(writes: int, flushes: int, txgs: int, expected: bool | None) -> None:
+    world = World(MIRROR)
+    world.put(POOL, txg_history_written=txgs, data_vdevs=(vdev("mirror-0"),))
+    counters(world, "a", writes, flushes)
+    found = flushes_of(world, "a")
+    assert (found.value if isinstance(found, Known) else None) is expected
+
+
+def test_a_wide_pool_does_not_touch_every_leaf_in_every_group() -> None:
+    world = World(MIRROR)
+    world.put(POOL, txg_history_written=100, data_vdevs=tuple(vdev(f"mirror-{i}") for i in range(40)))
+    counters(world, "a", 2000, 12)
+    assert isinstance(flushes_of(world, "a"), Unknown)
+
+
+def test_no_volatile_cache_no_flushes() -> None:
+    world = World(MIRROR)
+    world.put(POOL, txg_history_written=100, data_vdevs=(vdev("mirror-0"),))
+    counters(world, "a", 100_000, 0, cache=False)
+    assert flushes_of(world, "a") == Known(True, flushes_of(world, "a").evidence)  # type: ignore[union-attr]
+    counters(world, "a", 100_000, 0, cache=unknown("nvme is not installed"))
+    assert isinstance(flushes_of(world, "a"), Unknown)
+
+
+def test_the_counters_of_a_multipath_disk_are_not_its_own() -> None:
+    world = World(MIRROR)
+    world.put(POOL, txg_history_written=100, data_vdevs=(vdev("mirror-0"),))
+    counters(world, "a", 100_000, 0)
+    world.put(Subject("disk", "a"), sysfs_path="/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1")
+    assert isinstance(flushes_of(world, "a"), Unknown)
+
+
+def intact(world: World, name: str) -> Judged:
+    from auditor.derive import flushes
+
+    return next(fact.value for fact in flushes.derive(leaf(name), world.facts) if fact.name == "flush_path_intact")
+
+
+def truth(found: Judged) -> bool | None:
+    return bool(found.value) if isinstance(found, Known) else None
+
+
+@pytest.mark.parametrize(
+    ("cache", "kernel", "nocacheflush", "expected"),
+    [
+        (True, "write back", 0, True),
+        (True, "write through", 0, False),
+        (False, "write through", 0, True),
+        (True, "write back", 1, False),
+        (None, "write through", 0, None),
+        (None, "write back", 0, True),
+        (True, "write back", None, None),
+        (None, "write through", 1, False),
+        (True, "write through", None, False),
+    ],
+)
+def test_flush_path(cache: bool | None, kernel: str, nocacheflush: int | None, expected: bool | None) -> None:
+    world = World(MIRROR)
+    world.put(HOST, zfs_nocacheflush=unknown("not read") if nocacheflush is None else nocacheflush)
+    world.put(Subject("disk", "a"), sysfs_write_cache=kernel)
+    world.put(Subject("disk", "a"), volatile_cache=unknown("not asked") if cache is None else cache)
+    assert truth(intact(world, "a")) is expected
+
+
+# -- block size, ages, database ---------------------------------------------------------------------------------------
+
+
+def test_native_ashift_is_the_largest_of_the_leaves() -> None:
+    world = World(MIRROR)
+    world.put(Subject("disk", "b"), physical_block_bytes=4096)
+    world.put(HOST, virtualization="none", virtual_machine_hint="none")
+    for name in "ab":
+        world.put(Subject("disk", name), transport="sata", smart_model="ST4000NM0035", rotational=True)
+    assert world.get(vdev("mirror-0"), "native_ashift") == 12
+    world.put(leaf("a"), physical_ashift=13)
+    assert world.get(vdev("mirror-0"), "native_ashift") == 13
+    world.put(leaf("b"), disks=unknown("gone"))
+    assert "gone" in world.why(vdev("mirror-0"), "native_ashift")
+
+
+def scan(world: World, function: str, state: str, end: int | None = None) -> None:
+    world.put(POOL, scan_function=function, scan_state=state, scan_end_s=unknown("no end") if end is None else end)
+
+
+@pytest.mark.parametrize(
+    ("function", "state", "end", "age", "ever"),
+    [
+        ("scrub", "finished", 90 * DAY, 10.0, True),
+        ("scrub", "in progress", None, 0.0, True),
+        ("scrub", "paused", None, 0.0, True),
+        ("scrub", "canceled", 90 * DAY, None, True),
+        ("resilver", "finished", 90 * DAY, None, None),
+        ("none", "none", None, None, False),
+        ("scrub", "finished", 140 * DAY, None, True),  # in the future
+    ],
+)
+def test_scrub_age(function: str, state: str, end: int | None, age: float | None, ever: bool | None) -> None:
+    world = World(MIRROR, now=100 * DAY)
+    scan(world, function, state, end)
+    assert world.get(POOL, "scrub_age_days") == age
+    assert world.get(POOL, "ever_scrubbed") == ever
+
+
+def test_pool_age() -> None:
+    world = World(MIRROR, now=100 * DAY)
+    world.put(Subject("dataset", "tank"), creation=60 * DAY)
+    assert world.get(POOL, "age_days") == 40.0
+
+
+@pytest.mark.parametrize(("name", "page"), [("postgres", 8192), ("mysql", 16384), ("sqlite", 4096), ("etcd", 4096)])
+def test_database(name: str, page: int) -> None:
+    world = World(MIRROR)
+    dataset = Subject("dataset", "tank/db")
+    world.facts.add(dataset)
+    assert world.get(dataset, "db_named") is False
+    assert world.get(dataset, "db_page_bytes") is None
+    other = World(MIRROR)
+    other.facts.add(dataset)
+    other.put(HOST, database=name)
+    assert other.get(dataset, "db_page_bytes") == page
+
+
+def test_every_derivation_says_what_it_needs_and_gives_what_it_promises() -> None:
+    """For each subject of its kind, each fact of FACTS, known or unknown, and nothing else."""
+    world = World(MIRROR, SLOG, SPECIAL)
+    world.facts.add(Subject("dataset", "tank"))
+    known_facts = {f"{kind}.{name}" for kind, name in registry.registry()}
+    for name, module in registry.derivations().items():
+        assert set(module.NEEDS) <= known_facts, name
+        subjects: Iterable[Subject] = [HOST] if module.SUBJECT == "host" else list(world.facts.subjects(module.SUBJECT))
+        for subject in subjects:
+            given = [fact.name for fact in module.derive(subject, world.facts)]
+            assert sorted(given) == sorted(module.FACTS), (name, subject)

@@ -1,0 +1,75 @@
+"""Hosts that answer from dictionaries, and zaudit's command line on them."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pytest
+
+from auditor import cli
+from auditor.collect import host as seam
+from auditor.collect.host import Capture
+from auditor.collect.request import Files, Read, Run
+
+NOT_INSTALLED = Capture(None, fault="not installed")
+
+
+@dataclass
+class FakeHost:
+    """commands: argv, or its beginning -> what it does; files: path -> content. Everything else is not there."""
+
+    commands: Mapping[tuple[str, ...], Capture] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    paths: Mapping[str, str] = field(default_factory=dict)
+    now: float = 1.7e9
+    euid: int = 0
+
+    def run(self, request: Run) -> Capture:
+        for length in range(len(request.argv), 0, -1):
+            if request.argv[:length] in self.commands:
+                return self.commands[request.argv[:length]]
+        return NOT_INSTALLED
+
+    def read(self, request: Read) -> Files:
+        here = {path: self.files[path] for path in request.patterns if path in self.files}
+        return Files(here, {}, {path: "no such file" for path in request.patterns if path not in here})
+
+    def realpath(self, path: str) -> str:
+        if path not in self.paths:
+            raise FileNotFoundError(path)
+        return self.paths[path]
+
+
+class Result(NamedTuple):
+    """What a command line came to."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass
+class CommandLine:
+    """zaudit in this process; a live check sees the host, if there is one."""
+
+    patch: pytest.MonkeyPatch
+    capture: pytest.CaptureFixture[str]
+    host: FakeHost | None = None
+
+    def __call__(self, *words: object) -> Result:
+        self.patch.setattr(sys, "argv", ["zaudit", *map(str, words)])
+        if self.host is not None:
+            self.patch.setattr(seam, "LiveHost", lambda timeout_s: self.host)
+        self.capture.readouterr()
+        try:
+            with pytest.raises(SystemExit) as ended:
+                cli.run()
+        finally:
+            gc.enable()
+        out, err = self.capture.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Result(ended.value.code, out, err)

@@ -1,0 +1,516 @@
+"""The command line from end to end: exit codes, options, targets, formats, and errors in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from auditor import __version__, audit
+from auditor.collect import recording
+from auditor.collect.host import Capture
+from tests.fake import CommandLine, FakeHost
+from tests.golden import CANONICAL, HOSTS, cases
+
+REC = HOSTS / CANONICAL
+SEVERITIES = {"low": 11, "medium": 12, "high": 13, "critical": 14}
+ZAUDIT = (sys.executable, "-m", "auditor")
+RULE = """
+title = "A rule of the user"
+severity = "{severity}"
+subject = "host"
+harm = "hygiene"
+expect = "{expect}"
+impact = "Something."
+why = "Because."
+references = ["site policy"]
+[fix]
+text = "Mend it."
+cost = "safe"
+[[example]]
+name = "pass"
+given = {{ "host.memory_bytes" = {good} }}
+verdict = "pass"
+[[example]]
+name = "fail"
+given = {{ "host.memory_bytes" = {bad} }}
+verdict = "fail"
+[[example]]
+name = "unknown"
+given = {{}}
+verdict = "unknown"
+"""
+
+
+@pytest.fixture
+def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "ZAUDIT_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    return CommandLine(monkeypatch, capsys)
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """A folder of rules that fail with each severity, one that passes and one that nobody can decide."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for severity in SEVERITIES:
+        text = RULE.format(severity=severity, expect="host.memory_bytes < 1", good=0, bad=1)
+        (folder / f"my-{severity}.toml").write_text(text)
+    (folder / "my-pass.toml").write_text(RULE.format(severity="low", expect="host.memory_bytes > 1", good=2, bad=1))
+    unknown = RULE.format(
+        severity="high", expect="host.memory_bytes % (host.memory_bytes - host.memory_bytes) > 1", good=2, bad=1
+    )
+    (folder / "my-unknown.toml").write_text(unknown)
+    return folder
+
+
+def shell(*words: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LC_ALL")
+    }
+    return subprocess.run(
+        [*ZAUDIT, *map(str, words)],
+        capture_output=True,
+        env={**clean, **environment},
+        cwd=HOSTS.parent.parent,
+        check=False,
+    )
+
+
+# -- exit codes -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: str(case.name))
+def test_the_exit_code_is_that_of_the_report(case: Path, zaudit: CommandLine) -> None:
+    done = zaudit("check", "--replay", case)
+    assert done.code == json.loads((case / "expected.json").read_text())["exit_code"]
+    assert done.err == ""
+    assert f"exit code {done.code}" in done.out
+
+
+@pytest.mark.parametrize(
+    ("rules", "threshold", "code"),
+    [
+        (["my-pass"], "low", 0),
+        (["my-low"], "low", 11),
+        (["my-medium"], "low", 12),
+        (["my-high"], "low", 13),
+        (["my-critical"], "low", 14),
+        (["my-unknown"], "low", 10),
+        (["my-unknown", "my-pass"], "low", 10),
+        (["my-unknown", "my-low"], "low", 11),
+        (["my-low", "my-critical", "my-unknown"], "low", 14),
+        (["my-low"], "medium", 0),
+        (["my-medium"], "high", 0),
+        (["my-high"], "high", 13),
+        (["my-high"], "critical", 0),
+        (["my-unknown"], "high", 10),
+        (["my-unknown"], "critical", 0),
+        (["my-low", "my-unknown"], "medium", 10),
+        (["my-critical"], "critical", 14),
+    ],
+)
+def test_exit_codes(rules: list[str], threshold: str, code: int, mine: Path, zaudit: CommandLine) -> None:
+    chosen = [word for rule in rules for word in ("--rule", rule)]
+    for format_ in ("terminal", "json"):
+        done = zaudit("check", "--replay", REC, "--rules", mine, *chosen, "--fail-on", threshold, "--format", format_)
+        assert (done.code, done.err) == (code, "")
+    document = json.loads(done.out)
+    assert document["exit_code"] == code
+    assert {each["rule"] for each in document["findings"]} == set(rules) - {"my-pass"}
+
+
+def test_skip(mine: Path, zaudit: CommandLine) -> None:
+    words = (
+        "check",
+        "--replay",
+        REC,
+        "--rules",
+        mine,
+        "--format",
+        "json",
+        "--skip",
+        "my-critical",
+        "--skip",
+        "sync-disabled",
+    )
+    rules = {each["rule"] for each in json.loads(zaudit(*words).out)["findings"]}
+    assert "my-high" in rules
+    assert not rules & {"my-critical", "sync-disabled"}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--rule", "no-such"], "no rule 'no-such'"),
+        (["--skip", "no-such"], "no rule 'no-such'"),
+        (["--rule", "sync-disabled", "--skip", "sync-disabled"], "no rule is left to run"),
+        (["--rules", "/nonexistent"], "no such folder of rules"),
+        (["--record", "x"], "--record goes with a live check"),
+        (["--frobnicate"], "No such option"),
+        (["--format", "yaml"], "Invalid value"),
+        (["--fail-on", "bad"], "Invalid value"),
+        (["--timeout", "0"], "Invalid value"),
+        (["--db", "oracle"], "Invalid value"),
+        (["--output", "/nonexistent/x"], "No such file"),
+        (["--output", "/"], "directory"),
+    ],
+)
+def test_usage(words: list[str], says: str, zaudit: CommandLine) -> None:
+    done = zaudit("check", "--replay", REC, *words)
+    assert done.code == 2
+    assert says in done.err
+    assert done.out == ""
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    "words", [["frobnicate"], ["--frobnicate"], ["explain"], ["explain", "a", "b"], ["record"], ["rules", "x"]]
+)
+def test_usage_of_other_commands(words: list[str], zaudit: CommandLine) -> None:
+    done = zaudit(*words)
+    assert (done.code, done.out) == (2, "")
+    assert done.err
+
+
+def test_a_broken_rule_of_the_user(tmp_path: Path, zaudit: CommandLine) -> None:
+    folder = tmp_path / "rules"
+    folder.mkdir()
+    for text, says in (
+        (RULE.format(severity="low", expect="host.memory_byte > 1", good=2, bad=1), "host.memory_byte"),
+        ("title = \x1b[31m", "my.toml"),
+        ("", "needs"),
+    ):
+        (folder / "my.toml").write_text(text)
+        done = zaudit("check", "--replay", REC, "--rules", folder)
+        assert (done.code, done.out) == (2, "")
+        assert says in done.err
+        assert done.err.count("\n") == 1
+        assert "\x1b" not in done.err
+    (folder / "my.toml").rename(folder / "sync-disabled.toml")
+    (folder / "sync-disabled.toml").write_text(
+        RULE.format(severity="low", expect="host.memory_bytes > 1", good=2, bad=1)
+    )
+    assert "sync-disabled exists already" in zaudit("rules", "--rules", folder).err
+
+
+def test_what_is_no_recording(tmp_path: Path, zaudit: CommandLine) -> None:
+    (tmp_path / "x.tar.gz").write_bytes(b"x")
+    for path, says in (
+        (tmp_path, "not a zaudit recording"),
+        (tmp_path / "none", "no such file"),
+        (tmp_path / "x.tar.gz", "x.tar.gz"),
+    ):
+        done = zaudit("check", "--replay", path)
+        assert (done.code, done.out) == (2, "")
+        assert says in done.err
+        assert done.err.count("\n") == 1
+
+
+# -- output -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format_", ["terminal", "json"])
+def test_output_is_what_would_have_been_printed(format_: str, tmp_path: Path, zaudit: CommandLine) -> None:
+    printed = zaudit("check", "--replay", REC, "--format", format_)
+    written = zaudit("check", "--replay", REC, "--format", format_, "-o", tmp_path / "out")
+    assert written.out == ""
+    assert written.code == printed.code
+    assert "exit code" in written.err
+    assert (tmp_path / "out").read_text(encoding="utf-8") == printed.out
+
+
+def test_verbose(zaudit: CommandLine) -> None:
+    few, many = (zaudit("check", "--replay", REC, *words).out for words in ((), ("-v",)))
+    assert "passed " in many
+    assert "passed " not in few
+    assert len(many) > len(few)
+    assert "passes" in json.loads(zaudit("check", "--replay", REC, "-v", "--format", "json").out)
+
+
+def test_a_focus_on_a_part_of_a_recording(zaudit: CommandLine) -> None:
+    whole = json.loads(zaudit("check", "--replay", REC, "--format", "json").out)
+    names = {each["name"] for finding in whole["findings"] for each in finding["subjects"] if each["kind"] == "dataset"}
+    part = json.loads(zaudit("check", "tank/db", "--replay", REC, "--format", "json").out)
+    inside = {each["name"] for finding in part["findings"] for each in finding["subjects"] if each["kind"] == "dataset"}
+    assert part["targets"] == ["tank/db"]
+    assert inside
+    assert all(name == "tank/db" or name.startswith("tank/db/") for name in inside)
+    assert inside == {name for name in names if name == "tank/db" or name.startswith("tank/db/")}
+    assert part["coverage"]["rules"] == whole["coverage"]["rules"]
+    for target, says in (
+        ("tank/none", "tank/none"),
+        ("other", "other"),
+        ("/nowhere", "/nowhere"),
+        ("tank@x", "snapshot"),
+    ):
+        done = zaudit("check", target, "--replay", REC)
+        assert (done.code, done.out) == (3, "")
+        assert "in this recording" in done.err
+        assert says in done.err
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: str(case.name))
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_line_is_too_long(case: Path, width: int, zaudit: CommandLine) -> None:
+    zaudit.patch.setenv("COLUMNS", str(width))
+    out = zaudit("check", "--replay", case, "-v").out
+    assert [line for line in out.splitlines() if len(line) > width] == []
+    assert max(map(len, out.splitlines())) > width * 0.8
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_rules_and_pages_fit(width: int, zaudit: CommandLine) -> None:
+    zaudit.patch.setenv("COLUMNS", str(width))
+    table = zaudit("rules").out.splitlines()
+    assert [line for line in table if len(line) > width] == []
+    for id in (rule["id"] for rule in json.loads(zaudit("rules", "--format", "json").out)):
+        for line in zaudit("explain", id).out.splitlines():
+            # only what cannot be broken, a path or a command to paste, may stick out
+            assert len(line) <= width or len(line.split()) == 1 or line.startswith(" " * 12), line
+
+
+def test_color(zaudit: CommandLine) -> None:
+    plain = zaudit("check", "--replay", REC).out
+    assert "\x1b" not in plain
+    zaudit.patch.setenv("FORCE_COLOR", "1")
+    colored = zaudit("check", "--replay", REC).out
+    assert "\x1b[" in colored
+    assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == plain
+    assert "\x1b" not in zaudit("check", "--replay", REC, "--format", "json").out
+    zaudit.patch.setenv("NO_COLOR", "1")
+    assert zaudit("check", "--replay", REC).out == plain
+
+
+@pytest.mark.parametrize(
+    "environment", [{"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "latin-1"}]
+)
+@pytest.mark.parametrize("words", [("check", "--replay", REC, "-v"), ("rules",), ("explain", "sync-disabled")])
+def test_ascii(words: tuple[str, ...], environment: dict[str, str]) -> None:
+    done = shell(*words, **environment)
+    assert done.returncode in (0, *SEVERITIES.values())
+    assert done.stderr == b""
+    assert done.stdout.isascii()
+    assert len(done.stdout) > 500
+
+
+def test_utf8() -> None:
+    assert "·" in shell("check", "--replay", REC, PYTHONIOENCODING="utf-8").stdout.decode()
+
+
+@pytest.mark.parametrize(
+    "words", [("check", "--replay", REC, "-v"), ("rules", "--format", "json"), ("explain", "sync-disabled")]
+)
+def test_a_reader_that_goes_away(words: tuple[str, ...]) -> None:
+    with subprocess.Popen(
+        [*ZAUDIT, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=HOSTS.parent.parent
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(20) == 1
+
+
+# -- targets ----------------------------------------------------------------------------------------------------------
+
+MOUNTS = """25 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
+40 25 0:35 / /tank/db rw shared:20 - zfs tank/db rw,xattr,posixacl
+41 25 0:36 / /tmp rw shared:21 - tmpfs tmpfs rw
+"""
+LIST = b"tank\t1000\t100\t900\t10\t0\tONLINE\t123456789012\nbackup\t1000\t100\t900\t10\t0\tONLINE\t223456789012\n"
+FILES = {"/sys/module/zfs/version": "2.3.9-1\n", "/proc/self/mountinfo": MOUNTS}
+
+
+def with_pools(**more: Capture) -> FakeHost:
+    commands = {
+        ("zpool", "list"): Capture(0, LIST),
+        ("zfs", "list"): Capture(0, b"tank\ntank/db\ntank/db/wal\n"),
+        ("zfs", "get"): Capture(0, b"tank/db\tsync\tstandard\tdefault\n"),
+        **{(name,): capture for name, capture in more.items()},
+    }
+    paths = {path: path for path in ("/tank/db", "/tank/db/pgdata", "/tmp/x", "/usr")}
+    return FakeHost(commands, FILES, {**paths, "/data": "/tank/db/pgdata"})
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("tonk", "no pool tonk; near it: tank"),
+        ("zzz", "no pool zzz is imported; there are: tank, backup"),
+        ("zzz/db", "no pool zzz is imported"),
+        ("tank/db@monday", "is a snapshot; name its dataset tank/db"),
+        ("tank/db#mark", "is a bookmark; name its dataset tank/db"),
+        ("/usr", "/usr is not on ZFS: it is on ext4 (/dev/vda1, mounted at /)"),
+        ("/tmp/x", "it is on tmpfs"),
+        ("/none", "/none: no such file or folder"),
+        ("/dev/zvol/tonk/vol", "no pool tonk; near it: tank"),
+        ("t\x1b[31m", r"no pool t\x1b[31m"),
+    ],
+)
+def test_no_such_target(target: str, says: str, zaudit: CommandLine) -> None:
+    zaudit.host = with_pools()
+    done = zaudit("check", target)
+    assert (done.code, done.out) == (3, "")
+    assert says in done.err
+    assert done.err.startswith("zaudit: ")
+    assert done.err.count("\n") == 1
+    assert "\x1b" not in done.err
+
+
+def test_no_such_dataset_names_those_near_it(zaudit: CommandLine) -> None:
+    zaudit.host = with_pools()
+    missing = Capture(1, b"", b"cannot open 'tank/dv': dataset does not exist\n")
+    commands = {**zaudit.host.commands, ("zfs", "list", "-H", "-r"): missing, ("zfs", "get"): missing}
+    zaudit.host = FakeHost(commands, FILES)
+    done = zaudit("check", "tank/dv")
+    assert (done.code, done.out) == (3, "")
+    assert "no dataset tank/dv; near it: tank/db" in done.err
+
+
+@pytest.mark.parametrize("target", ["tank/db", "tank/db/", "/tank/db", "/tank/db/pgdata", "/data", "/dev/zvol/tank/db"])
+def test_ways_to_name_a_dataset(target: str, zaudit: CommandLine) -> None:
+    zaudit.host = with_pools()
+    done = zaudit("check", target, "--format", "json", "--rule", "sync-disabled", "-v")
+    assert done.err == ""
+    document = json.loads(done.out)
+    assert document["targets"] == [target]
+    assert [each["name"] for each in document["passes"]] == ["tank/db"]
+
+
+def test_all_pools_when_none_is_named(zaudit: CommandLine) -> None:
+    zaudit.host = with_pools()
+    done = json.loads(zaudit("check", "--format", "json").out)
+    assert set(done["targets"]) == {"tank", "backup"}
+
+
+def test_nothing_to_audit(zaudit: CommandLine) -> None:
+    zaudit.host = FakeHost()
+    done = zaudit("check")
+    assert (done.code, done.out) == (3, "")
+    assert "zpool is not installed" in done.err
+    done = zaudit("check", "/usr")
+    assert (done.code, done.out) == (3, "")
+    zaudit.host = FakeHost({("zpool", "list"): Capture(0, b"", b"no pools available\n")}, FILES)
+    done = zaudit("check")
+    assert (done.code, done.out) == (3, "")
+    assert "no pool is imported" in done.err
+    done = zaudit("check", "tank")
+    assert (done.code, done.out) == (3, "")
+    assert "no pool tank" in done.err
+
+
+def test_a_pool_that_nobody_could_look_for_is_unknown_not_fine(zaudit: CommandLine) -> None:
+    denied = Capture(1, b"", b"Permission denied the ZFS utilities must be run as root.\n")
+    zaudit.host = FakeHost({("zpool",): denied, ("zfs",): denied, ("zdb",): denied}, FILES, euid=1000)
+    done = zaudit("check", "tank", "--format", "json", "-v")
+    document = json.loads(done.out)
+    assert done.code == 10
+    assert document["standing"] == "cannot tell"
+    assert "run as root" in [each["remedy"] for each in document["coverage"]["remedies"]]
+
+
+def test_record_and_replay(tmp_path: Path, zaudit: CommandLine) -> None:
+    zaudit.host = with_pools()
+    live = zaudit("check", "tank/db", "--record", tmp_path / "rec", "--format", "json")
+    assert zaudit("check", "--replay", tmp_path / "rec", "--format", "json").out == live.out
+    done = zaudit("record", "tank/db", "-o", tmp_path / "rec.tar.gz")
+    assert (done.code, done.out) == (0, "")
+    assert "commands" in done.err
+    assert zaudit("check", "--replay", tmp_path / "rec.tar.gz", "--format", "json").out == live.out
+    assert recording.load(tmp_path / "rec").targets == ("tank/db",)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "precious").write_text("x")
+    done = zaudit("check", "tank/db", "--record", tmp_path / "mine")
+    assert done.code == 2
+    assert "does not overwrite" in done.err
+
+
+def test_record_of_nothing_writes_nothing(tmp_path: Path, zaudit: CommandLine) -> None:
+    zaudit.host = FakeHost()
+    assert zaudit("record", "-o", tmp_path / "rec").code == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_redacted_record(tmp_path: Path, zaudit: CommandLine) -> None:
+    zaudit.host = with_pools()
+    zaudit.host = FakeHost(zaudit.host.commands, {**FILES, "/proc/sys/kernel/hostname": "secrethost\n"})
+    assert zaudit("record", "tank/db", "--redact", "-o", tmp_path / "rec").code == 0
+    assert not any(b"secrethost" in path.read_bytes() for path in (tmp_path / "rec").iterdir())
+
+
+# -- the rest ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["boom", "two\nlines \x1b[31m"])
+def test_an_internal_error_is_one_line(text: str, zaudit: CommandLine) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError(text)
+
+    zaudit.patch.setattr(audit, "judge", broken)
+    done = zaudit("check", "--replay", REC)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("zaudit: internal error, please report it: RuntimeError: ")
+    assert done.err.count("\n") == 1
+    assert "\x1b" not in done.err
+    zaudit.patch.setenv("ZAUDIT_DEBUG", "1")
+    with pytest.raises(RuntimeError, match=text.split("\n")[0]):
+        zaudit("check", "--replay", REC)
+
+
+def test_version_and_what_it_does_not_import() -> None:
+    done = shell("--version")
+    assert done.stdout.decode() == f"zaudit {__version__}\n"
+    script = (
+        "import sys\nfrom auditor import cli\nsys.argv = ['zaudit', {words}]\n"
+        "try: cli.run()\nexcept SystemExit: pass\n"
+        "print(sorted(name for name in sys.modules if name in ('rich', 'pyudev', 'tomllib', 'auditor.audit', 'auditor.report.terminal')))"
+    )
+    heavy = {"--version": "[]", "rules": "['tomllib']"}
+    for words, modules in heavy.items():
+        code = script.format(words=repr(words))
+        shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert shown.stdout.splitlines()[-1] == modules, words
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["-h"], ["check", "--help"], ["record", "-h"], ["rules", "-h"], ["explain", "-h"]]
+)
+def test_help(words: list[str], zaudit: CommandLine) -> None:
+    done = zaudit(*words)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("Usage: ")
+    assert max(map(len, done.out.splitlines())) <= 100
+
+
+def test_rules(mine: Path, zaudit: CommandLine) -> None:
+    listed = json.loads(zaudit("rules", "--format", "json", "--rules", mine).out)
+    table = zaudit("rules", "--rules", mine)
+    assert (table.code, table.err) == (0, "")
+    ids = [rule["id"] for rule in listed]
+    assert {"sync-disabled", "my-critical"} <= set(ids)
+    assert len(ids) == len(set(ids)) >= 40
+    for rule in listed:
+        assert rule["title"]
+        assert rule["severity"] in SEVERITIES
+        assert len(rule["examples"]) >= 3
+        assert re.search(rf"^{rule['severity']} +{rule['id']} ", table.out, re.M)
+
+
+def test_explain(mine: Path, zaudit: CommandLine) -> None:
+    done = zaudit("explain", "sync-disabled")
+    assert (done.code, done.err) == (0, "")
+    for words in ("sync-disabled: ", "Severity", "Why", "Mend", "zfs set sync=standard", "Sources", "Examples"):
+        assert words in done.out
+    assert "site policy" in zaudit("explain", "my-low", "--rules", mine).out
+    done = zaudit("explain", "no-such")
+    assert (done.code, done.out) == (2, "")
+    assert "no rule 'no-such'" in done.err
