@@ -132,6 +132,7 @@ def path_of(name: str, paths: tuple[str, ...]) -> str:
     """The path of the leaf that is called name, among the paths of its pool; empty when none or several could be it."""
     found = {path for path in paths if path == name or name == display_name(path, False)}
     found = found or {path for path in paths if name == display_name(path, True)}
+    found = found or {path for path in paths if name == path.rpartition("/")[2]}  # zfs_strip_path() of 2.1
     return found.pop() if len(found) == 1 else ""
 
 

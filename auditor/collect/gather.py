@@ -234,6 +234,8 @@ def look_at_pools(
     for name in of(gatherer.collectors, "disk"):
         gatherer.ask(name, disks, facts)
     gatherer.settle(facts)
+    for fact in list(zpool_status_paths.adopt(facts)):
+        facts.put(fact)
     for fact in datasets_of(gatherer, facts, pools, roots):
         facts.put(fact)
     fill(gatherer, facts)

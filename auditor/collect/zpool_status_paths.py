@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from auditor.collect import _status_text
 from auditor.collect._pool_tree import path_of, speaks, zpool
 from auditor.collect.request import Output, Request, Skip
-from auditor.facts import Fact, Facts, Known, Subject, known, words
+from auditor.facts import Fact, Facts, Kind, Known, Subject, known, words
 
 PER = "pool"
 SUBJECT = "pool"
@@ -46,3 +46,18 @@ def join(facts: Facts) -> Iterator[Fact]:
                 path = path_of(leaf.name, tuple(str(each) for each in paths))
                 if path:
                     yield Fact(leaf, "path", known(path, path, evidence[0].command))
+
+
+def adopt(facts: Facts) -> Iterator[Fact]:
+    """What zdb says of a vdev or leaf that zpool status calls otherwise, for the one that it can only be.
+
+    ``zpool status`` of 2.1 shortens ``/dev/vg0/lv0`` to ``lv0``, later releases and zdb's paths to ``vg0/lv0``.
+    """
+    named_by: dict[Kind, tuple[str, ...]] = {"vdev": ("vdevs",), "leaf": ("leaves", "cache_leaves", "spare_leaves")}
+    for kind, links in named_by.items():
+        for stray in list(facts.subjects(kind)):
+            pool = Subject("pool", stray.within)
+            named = {each for link in links for each in facts.linked(pool, link)}
+            meant = [each for each in named if each.name == stray.name.rpartition("/")[2]]
+            if stray not in named and len(meant) == 1:
+                yield from (Fact(meant[0], name, value) for name, value in facts.of(stray).items())
