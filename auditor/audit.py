@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from auditor import __version__, derive, registry
 from auditor.collect import gather, targets
 from auditor.collect.host import Host
-from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
 from auditor.judge import finding, verdict
 from auditor.judge.rule import Rule, Severity
 from auditor.report.model import Report
@@ -85,13 +85,16 @@ def _roots(gatherer: gather.Gatherer, facts: Facts, host: Host, names: Sequence[
 
 def _pools(gatherer: gather.Gatherer, facts: Facts) -> list[str] | None:
     """The imported pools, or None when nobody could list them. Raises NothingToAudit where OpenZFS is not loaded."""
-    if isinstance(facts.get(HOST, "imported_pools"), Known):
-        return [pool.name for pool in facts.linked(HOST, "imported_pools")]
+    listed = facts.get(HOST, "imported_pools")
+    pools = [pool.name for pool in facts.linked(HOST, "imported_pools")]
     match facts.get(HOST, "kstat_pools"):
-        case Known(tuple() as listed):  # zpool hangs or fails; the kernel still says what is imported
-            return [str(name) for name in listed]
+        case Known(tuple() as names):  # zpool hangs, fails or leaves one out; the kernel still says what is imported
+            return [*pools, *(str(name) for name in names if name not in pools)]
+    if isinstance(listed, Known):
+        return pools
     module = gatherer.failure("zfs_version", HOST)
-    if module and any("no such file" in reason.text for reason in module.reasons):
+    release = facts.get(HOST, "zfs_version")
+    if isinstance(release, Unknown) and module and any("no such file" in reason.text for reason in module.reasons):
         raise NothingToAudit(f"OpenZFS is not loaded here: {_why(gatherer)}")
     return None
 

@@ -206,8 +206,7 @@ def _emit(report: Any, format_: str, output: Path | None, verbose: bool) -> None
     elif output:
         text = terminal.render(report, verbose=verbose)
     else:
-        ascii_only = (stream.encoding or "ascii").lower().replace("-", "") not in ("utf8", "utf8sig")
-        text = terminal.render(report, width=_width(), color=_color(), ascii_only=ascii_only, verbose=verbose)
+        text = terminal.render(report, width=_width(), color=_color(), ascii_only=_ascii_only(), verbose=verbose)
     if output:
         output.write_text(text, encoding="utf-8")
         click.echo(f"{output}: {report.headline} (exit code {report.exit_code})", err=True)
@@ -223,6 +222,13 @@ def _width() -> int:
     if not sys.stdout.isatty():
         return 100
     return min(max(os.get_terminal_size(sys.stdout.fileno()).columns, 60), 140)
+
+
+def _ascii_only() -> bool:
+    """Python writes UTF-8 even where LC_ALL=C asks for less (PEP 540), unless PYTHONIOENCODING says otherwise."""
+    if os.environ.get("LC_ALL") in ("C", "POSIX") and not os.environ.get("PYTHONIOENCODING"):
+        return True
+    return (sys.stdout.encoding or "ascii").lower().replace("-", "") not in ("utf8", "utf8sig")
 
 
 def _color() -> bool:
@@ -274,6 +280,7 @@ def _failed(error: Exception) -> int:
     from auditor.collect.recording import RecordingError
     from auditor.judge.policy import PolicyError
     from auditor.judge.rule import RuleError
+    from auditor.text import harmless
 
     match error:
         case NothingToAudit():
@@ -287,5 +294,5 @@ def _failed(error: Exception) -> int:
                 EXIT_BROKE,
                 f"internal error, please report it: {type(error).__name__}: {error} (ZAUDIT_DEBUG=1 shows where)",
             )
-    click.echo(f"zaudit: {text}", err=True)
+    click.echo(f"zaudit: {harmless(text)}", err=True)
     return code

@@ -172,15 +172,32 @@ class Facts:
         self.now = now
         self._facts: dict[Subject, dict[str, Judged]] = {}
 
+    def __iter__(self) -> Iterator[Fact]:
+        return (Fact(subject, name, value) for subject, own in self._facts.items() for name, value in own.items())
+
     def add(self, subject: Subject) -> None:
         """Make a subject exist, though nothing is known of it yet."""
         self._facts.setdefault(subject, {})
 
     def put(self, fact: Fact) -> None:
         """Store a fact. What is known stays: the first source that knew it is the one that counts."""
-        facts = self._facts.setdefault(fact.subject, {})
-        if not isinstance(facts.get(fact.name), Known):
-            facts[fact.name] = fact.value
+        self.put_all((fact,))
+
+    def put_all(self, facts: Iterable[Fact]) -> None:
+        """Store many facts, in the order in which they come."""
+        last: Subject | None = None
+        for subject, name, value in facts:
+            if subject is not last:  # they come subject by subject, 600,000 of a host with 10,000 datasets
+                last, own = subject, self._facts.setdefault(subject, {})
+            if not isinstance(own.get(name), Known):
+                own[name] = value
+
+    def merge(self, others: Facts) -> None:
+        """Store all facts of another store, which is not to be used any more."""
+        for subject, facts in others._facts.items():
+            own = self._facts.setdefault(subject, facts)
+            if own is not facts:
+                own |= {name: value for name, value in facts.items() if not isinstance(own.get(name), Known)}
 
     def replace(self, fact: Fact) -> None:
         """Store a fact in place of what was there."""

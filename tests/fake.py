@@ -6,6 +6,7 @@ import gc
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase as fnmatch
 from typing import NamedTuple
 
 import pytest
@@ -35,8 +36,14 @@ class FakeHost:
         return NOT_INSTALLED
 
     def read(self, request: Read) -> Files:
-        here = {path: self.files[path] for path in request.patterns if path in self.files}
-        return Files(here, {}, {path: "no such file" for path in request.patterns if path not in here})
+        here: dict[str, str] = {}
+        errors: dict[str, str] = {}
+        for pattern in request.patterns:
+            found = {path: text for path, text in self.files.items() if fnmatch(path, pattern)}
+            here |= found
+            if not found:
+                errors[pattern] = "no such file"
+        return Files(here, {}, errors)
 
     def realpath(self, path: str) -> str:
         if path not in self.paths:

@@ -102,7 +102,7 @@ def all_faults(module: ModuleType, answers: Sequence[Capture | Files], names: fr
     for share in (0.1, 0.5, 0.9):
         yield _text(f"not UTF-8 at {share:.0%}", lambda text, at=share: _spoilt(text, at), partial=False)  # type: ignore[misc]
     paths = {path for answer in answers if isinstance(answer, Files) for path in (*answer.text, *answer.links)}
-    for path in sorted(paths)[:: max(len(paths) // 60, 1)]:
+    for path in sorted(paths)[:: max(len(paths) // 25, 1)]:
         yield _lost(path)
     yield _text("a later release: more keys", _more_keys)
     for word in sorted(_words(module, texts) - names):

@@ -22,7 +22,7 @@ from auditor.collect import blocks, gather, recording
 from auditor.collect.host import Capture, Host
 from auditor.collect.recording import Recording, ReplayHost
 from auditor.collect.request import Files, Read, Request, Run, Skip
-from auditor.facts import Facts, Kind, Known, Subject, Unknown
+from auditor.facts import HOST, Facts, Kind, Known, Subject, Unknown
 from auditor.judge.rule import Rule
 from tests import golden
 from tests.faults import BINARY, EMPTY, NONE, NOT_INSTALLED, NOT_PERMITTED, TIME_OUT, Fault, FaultyHost, all_faults
@@ -31,11 +31,11 @@ NOBODY = 1000
 ABOVE: dict[Kind, tuple[Kind, ...]] = {
     "host": (), "pool": (), "vdev": ("pool",), "leaf": ("pool",), "disk": ("leaf", "pool"), "dataset": ("pool",),
 }  # fmt: skip
-# that a file or link is not there is an answer; and a layer that cannot be told apart is "dm", which it is
+# that a file or link is not there is an answer
 ABSENCE_TELLS = frozenset({"hostid_file", "partitions", "dev_links"})
-LESS_PRECISE = frozenset({"layers"})
-# the list of imported pools has no end mark: pools that are cut off it are not missed, where no target was named
-NO_END_MARK = "zpool_list"
+# a layer that cannot be told apart is "dm", which it is; udev's database has no end mark, and a name that two devices
+# claim is left out of it: only dev_links decides which of them has it
+LESS_PRECISE = frozenset({"layers", "device_names"})
 
 Outcomes = dict[tuple[str, Subject], str]
 Questions = dict[str, list[tuple[Subject, Request]]]
@@ -56,15 +56,23 @@ class Base:
     outcomes: Outcomes
 
 
-def look(past: Recording, collector: str = "", fault: Fault | None = None, asked: Questions | None = None) -> Facts:
-    """Replay, one collector at fault."""
+def look(
+    past: Recording,
+    collector: str = "",
+    fault: Fault | None = None,
+    asked: Questions | None = None,
+    only: Subject | None = None,
+) -> Facts:
+    """Replay, one collector at fault, of all subjects or of one."""
     original = gather.answer_to
 
     def answer_to(module: ModuleType, subject: Subject, request: Request, host: Host) -> gather.Answer:
         name = module.__name__.rpartition(".")[2]
         if asked is not None and not isinstance(request, Skip):
             asked.setdefault(name, []).append((subject, request))
-        return original(module, subject, request, FaultyHost(host, fault) if fault and name == collector else host)
+        if fault and name == collector and only in (None, subject):
+            host = FaultyHost(host, fault)
+        return original(module, subject, request, host)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gather, "answer_to", answer_to)
@@ -202,16 +210,29 @@ def providers() -> Counter[tuple[Kind, str]]:
 
 
 def chosen() -> list[Path]:
-    """The worst host of each line of OpenZFS, and a healthy one."""
+    """Of each line of OpenZFS the host with the most critical failures; a healthy one, where a fault has the most to spoil;
+    and one with several pools."""
 
-    def findings(case: Path) -> int:
-        return len(json.loads((case / "expected.json").read_text())["findings"])
+    def failures(case: Path) -> tuple[int, int]:
+        failed = [
+            each for each in json.loads((case / "expected.json").read_text())["findings"] if each["outcome"] == "fail"
+        ]
+        return sum(each["severity"] == "critical" for each in failed), len(failed)
 
     lines: dict[str, list[Path]] = {}
     for case in golden.cases():
         lines.setdefault(case.name.partition("-")[0], []).append(case)
     healthy = [case for case in golden.cases() if "-healthy" in case.name]
-    return sorted({*(max(cases, key=findings) for cases in lines.values()), *healthy[-1:]})
+    several = [case for case in golden.cases() if "-stacked" in case.name]
+    return sorted({*(max(cases, key=failures) for cases in lines.values()), *healthy[:1], *several[:1]})
+
+
+def cut_list(known: Base, collector: str, fault: Fault) -> bool:
+    """zpool list has no end mark. Pools that are cut off it are missed only where the kernel's own list was not read,
+    as in recordings that are older than that question (tests/test_cli.py has the case with it)."""
+    if collector != "zpool_list" or known.past.targets or isinstance(known.facts.get(HOST, "kstat_pools"), Known):
+        return False
+    return fault.name.startswith("cut")
 
 
 CASES = chosen()
@@ -233,9 +254,7 @@ def test_no_fault_makes_a_verdict_better(case: Path, collector: str) -> None:
     wrong: list[str] = []
     for fault in all_faults(module, replies(known, collector), names_of(known)):
         same = signature(known, collector, fault)
-        if (same in seen and not fault.gone) or (
-            collector == NO_END_MARK and not known.past.targets and fault.name.startswith("cut")
-        ):
+        if cut_list(known, collector, fault) or (same in seen and not fault.gone):
             continue
         seen.add(same)
         try:
@@ -248,6 +267,21 @@ def test_no_fault_makes_a_verdict_better(case: Path, collector: str) -> None:
         if fault.gone:
             trouble += silent(known, collector, fault, facts)
         wrong += [f"{fault.name}: {each}" for each in trouble]
+    assert not wrong, "\n".join(wrong[:40])
+
+
+@pytest.mark.parametrize(("case", "collector"), TABLE, ids=[f"{case.name}-{name}" for case, name in TABLE])
+def test_nor_does_a_fault_of_one_pool_or_disk(case: Path, collector: str) -> None:
+    known = base(case)
+    wrong: list[str] = []
+    subjects = [subject for subject, _ in known.asked[collector]]
+    for subject in subjects if len(subjects) > 1 else ():
+        facts = look(known.past, collector, NOT_PERMITTED, only=subject)
+        trouble = [
+            *made_better(known.outcomes, outcomes(facts, known.past.targets), True),
+            *made_up(known.facts, facts),
+        ]
+        wrong += [f"{subject}: {each}" for each in trouble]
     assert not wrong, "\n".join(wrong[:40])
 
 

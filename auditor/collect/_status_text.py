@@ -15,6 +15,8 @@ from dataclasses import replace
 from auditor.collect._pool_tree import DEPTH, ROW_STATES, PoolStatus, Row, Scan, count, leaf_type, size, top_type
 
 _HEADER = re.compile(r" {0,3}([a-z]+):(?: +(.*)|)")
+_HEADERS = {"pool", "id", "state", "status", "action", "see", "scan", "scrub", "remove", "checkpoint", "expand", "trim"}
+_HEADERS |= {"config", "errors", "dedup", "comment"}
 _TABLE = re.compile(r"\s*NAME\s+STATE(?:\s+READ\s+WRITE\s+CKSUM((?:\s+[A-Z]+)*))?")
 _STATE = "|".join(ROW_STATES)
 _COUNT = r"\d+(?:\.\d+)?[KMGTPE]?"
@@ -74,6 +76,8 @@ def _pool(lines: list[str]) -> PoolStatus:
                 listed.append(line.strip())
         elif key in headers:
             headers[key] += "\n" + line.strip()
+    if unknown := sorted(headers.keys() - _HEADERS):
+        raise ValueError(f"zpool status: {unknown[0]}: is not a header that is known")
     scans += _scan(headers.get("scan", ""))
     errors = headers.get("errors", "")
     counted = re.fullmatch(r"(\d+) data errors?, use '-v' for a list", errors)

@@ -7,7 +7,8 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from types import ModuleType
 from typing import cast
 
@@ -49,7 +50,7 @@ Progress = Callable[[int, int, str], None]
 class Answer:
     """What came of one question: facts, and (beside or instead of them) why the rest is not known."""
 
-    facts: tuple[Fact, ...] = ()
+    facts: Facts = field(default_factory=Facts)
     failure: Unknown | None = None
     applies: bool = True
 
@@ -79,9 +80,9 @@ class Gatherer:
     def settle(self, facts: Facts, names: Sequence[str] | None = None) -> None:
         """Wait for the answers of these collectors (all, when None) and store them by collector and subject."""
         for key in sorted(key for key in self._pending if names is None or key[0] in names):
-            answer = self.answers[key] = self._pending.pop(key).result()
-            for fact in answer.facts:
-                facts.put(fact)
+            answer = self._pending.pop(key).result()
+            facts.merge(answer.facts)
+            self.answers[key] = replace(answer, facts=Facts())
 
     def close(self) -> None:
         """Let go of the workers; commands are bounded, so this does not hang."""
@@ -117,7 +118,9 @@ def answer_to(module: ModuleType, subject: Subject, request: Request, host: Host
             text = request.patterns[0]
             reply, missing = files, _unread(files, text, host)
     try:
-        return Answer(tuple(module.parse(reply, subject)), missing)
+        found = Facts()
+        found.put_all(module.parse(reply, subject))
+        return Answer(found, missing)
     except Exception as error:  # a parser may fail in any way on what it was never shown
         said = harmless(str(error) or type(error).__name__)[:200]
         remedy = missing.reasons[0].remedy or _root_if(host, said)
@@ -268,21 +271,27 @@ def fill(gatherer: Gatherer, facts: Facts) -> None:
     Where several could have given it, the reason of one that applies to the subject is the better one.
     """
     roots = [subject for name, subject in gatherer.answers if gatherer.collectors[name].PER == "target"]
-    for applies in (True, False):
-        for name, module in gatherer.collectors.items():
-            by_kind: dict[Kind, list[str]] = {}
-            for fact in module.FACTS:
-                kind, _, bare = fact.rpartition(".")
-                by_kind.setdefault(cast(Kind, kind or module.SUBJECT), []).append(bare)
-            for kind, names in by_kind.items():
-                for subject in [HOST] if kind == "host" else list(facts.subjects(kind)):
-                    present = facts.of(subject)
-                    missing = [each for each in names if each not in present]
-                    answer = gatherer.answers.get((name, _asked(module.PER, subject, roots)))
-                    if missing and (answer.applies if answer else False) is applies:
-                        why = (answer.failure if answer else None) or unknown(f"{name.replace('_', ' ')} was not asked")
-                        for each in missing:
-                            facts.put(Fact(subject, each, why))
+    asked = cache(partial(_asked, roots=roots))
+    sources: dict[Kind, dict[str, set[str]]] = {}
+    for name, module in gatherer.collectors.items():
+        for fact in module.FACTS:
+            kind, _, bare = fact.rpartition(".")
+            sources.setdefault(cast(Kind, kind or module.SUBJECT), {}).setdefault(name, set()).add(bare)
+    for of_kind, names_of in sources.items():
+        for subject in [HOST] if of_kind == "host" else list(facts.subjects(of_kind)):
+            present = facts.of(subject)
+            answers = [
+                (gatherer.answers.get((name, asked(gatherer.collectors[name].PER, subject))) or _not_asked(name), names)
+                for name, names in names_of.items()
+            ]
+            for answer, names in sorted(answers, key=lambda each: not each[0].applies):
+                if answer.failure and (missing := names - present.keys()):
+                    facts.put_all(Fact(subject, each, answer.failure) for each in missing)
+
+
+@cache
+def _not_asked(name: str) -> Answer:
+    return Answer(failure=unknown(f"{name.replace('_', ' ')} was not asked"), applies=False)
 
 
 def _asked(per: str, subject: Subject, roots: list[Subject]) -> Subject:

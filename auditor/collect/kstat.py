@@ -28,10 +28,10 @@ def rows(text: str, path: str) -> dict[str, tuple[str, str]]:
         raise ValueError(f"{path} is not a named kstat")
     found: dict[str, tuple[str, str]] = {}
     for line in lines[2:]:
-        name, *rest = line.split(None, 2)
-        if len(rest) != 2:
+        fields = line.split(None, 2)
+        if len(fields) != 3:
             raise ValueError(f"{path}: a row without a value")
-        found[name] = rest[0], rest[1]
+        found[fields[0]] = fields[1], fields[2]
     if len(found) < int(header[3]):
         raise ValueError(f"{path} has {len(found)} of {header[3]} rows")
     return found
@@ -41,7 +41,7 @@ def counts(text: str, path: str, names: Mapping[str, str]) -> Iterator[tuple[str
     """(fact, value) of the rows named; names: row -> fact. A row that this release does not have is left out."""
     found = rows(text, path)
     for row, fact in names.items():
-        if row in found and (value := _number(*found[row])) is not None:
+        if row in found and (value := number(*found[row])) is not None:
             yield fact, known(value, f"{row} {value}", f"grep -w {row} {quoted(path)}")
 
 
@@ -51,7 +51,8 @@ def only(reply: Files, path: str) -> Iterator[str]:
         yield reply.text[path]
 
 
-def _number(kind: str, value: str) -> int | None:
+def number(kind: str, value: str) -> int | None:
+    """The value of a row; None when it is no sane count."""
     digits = value.removeprefix("-") if kind == INT64 else value
     if not (digits.isascii() and digits.isdigit()):
         return None

@@ -28,6 +28,8 @@ _SPELT = tuple(
         rb"\b(?:pool_guid|guid|hostid)\b['\"]?\s*[:=\t]\s*['\"]?(?P<id>\d{6,20})",
         rb"\bhostname: '(?P<id>[^']+)'",
         rb"\b(?:wwn-|nvme-eui\.|nvme-uuid\.|nvme-nvme\.|scsi-|eui\.|uuid\.|nqn\.)(?P<id>[0-9A-Za-z][0-9A-Za-z.:_-]{7,}?)(?=-part\d|[^0-9A-Za-z.:_-]|\Z)",
+        rb"/dev/disk/by-(?:uuid|partuuid)/(?P<id>[^/\s\"'=]+)",
+        rb"\bzfs-(?P<id>[0-9a-f]{16})\b",
         # /dev/disk/by-id/nvme-MODEL_SERIAL[_NAMESPACE][-partN]
         rb"\b(?:ata|nvme|usb|mmc)-[^\s\"'/=]+?_(?P<id>[0-9A-Za-z]{4,}?)(?:_\d{1,2})?(?:-\d:\d)?(?:-part\d+)?(?=[\s\"'=]|\Z)",
     )
@@ -88,9 +90,10 @@ def _capture(capture: Capture, replace_all: Callable[[bytes], bytes]) -> Capture
 
 def _identities(recording: Recording) -> Iterator[bytes]:
     """Everything that some command or file spells as a serial, GUID, WWN or host name."""
-    for capture in recording.commands.values():
+    links = "\n".join(path for files in recording.files.values() for path in files.links)
+    for text in (*(each.stdout for each in recording.commands.values()), links.encode("utf-8", "surrogateescape")):
         for pattern in _SPELT:
-            for found in pattern.finditer(capture.stdout):
+            for found in pattern.finditer(text):
                 yield from _worth(found["id"])
     for files in recording.files.values():
         for path, content in files.text.items():

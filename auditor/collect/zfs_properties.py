@@ -57,6 +57,7 @@ FACTS: dict[str, Spec] = {
 SINCE = {"direct": (2, 3)}  # all others are in every release from 2.1 on
 FREE_TEXT = frozenset({"keylocation", "mountpoint", "sharenfs", "sharesmb"})  # a value may hold TABs and newlines
 NONE_IS_ZERO = frozenset({"quota", "refquota", "reservation", "refreservation"})
+CHUNK = 1 << 18  # characters
 IMPOSSIBLE = 1 << 63  # an unsigned counter that went below 0, or "no limit"
 
 
@@ -92,7 +93,7 @@ def parse(text: str, ours: Callable[[str], bool]) -> Iterator[Fact]:
     had: set[str] = set()
     held: list[str] = []
     dataset, subject = "", Subject("dataset", "")
-    for line in text.split("\n")[:-1]:
+    for line in _lines(text):
         name, _, record = line.partition("\t")
         entry = seen.get(record) if name == dataset else None
         if entry is None:
@@ -134,6 +135,14 @@ def parse(text: str, ours: Callable[[str], bool]) -> Iterator[Fact]:
             yield Fact(subject, fact, value)
     if not datasets:
         raise ValueError("no dataset in it")
+
+
+def _lines(text: str) -> Iterator[str]:
+    """All lines that are whole, some thousand at once: those of 10,000 datasets would take more memory than the text."""
+    start = 0
+    while end := text.rfind("\n", start, start + CHUNK) + 1 or text.find("\n", start) + 1:
+        yield from text[start : end - 1].split("\n")
+        start = end
 
 
 def _read(record: str) -> tuple[str, Known | None]:

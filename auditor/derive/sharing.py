@@ -6,9 +6,9 @@ that give the same serial number (paths of one LUN).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from auditor.derive.combine import every
+from auditor.derive.combine import every, is_true
 from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, word
 
 SUBJECT = "leaf"
@@ -31,22 +31,37 @@ def derive(leaf: Subject, facts: Facts) -> Iterator[Fact]:
         return
     here = _devices(facts.linked(leaf, "disks"), facts)
     others = [other for pool in facts.subjects("pool") for other in facts.linked(pool, "leaves") if other != leaf]
+    holes = [why for pool in facts.subjects("pool") if isinstance(why := facts.get(pool, "leaves"), Unknown)]
     near = [other for other in others if here & _devices(facts.linked(other, "disks"), facts)]
-    legs = [other for other in others if _same(leaf, other, facts)]
-    data = [other for other in others if _class(other, facts) in DATA]
     text = f"shares {', '.join(sorted(here))} with " if near else ""
     seen = Evidence(text + ", ".join(map(str, near)) if near else f"alone on {', '.join(sorted(here))}", "lsblk")
-    yield Fact(leaf, "disk_neighbours", _judged(", ".join(map(str, near)), near, others, facts, seen))
+    everywhere: dict[Subject, Judged] = {other: Known(True, ()) for other in others}
+    legs = {other: _is_leg(leaf, other, facts) for other in others}
+    data = {other: _is_data(other, facts) for other in others}
+    yield Fact(leaf, "disk_neighbours", _judged(", ".join(map(str, near)), near, everywhere, holes, facts, seen))
     for name, group in (("shares_disk_with_leg", legs), ("shares_disk_with_data", data)):
-        yield Fact(
-            leaf, name, _judged(bool(set(near) & set(group)), [e for e in near if e in group], group, facts, seen)
-        )
+        members = [other for other in near if is_true(group[other])]
+        yield Fact(leaf, name, _judged(bool(members), members, group, holes, facts, seen))
 
 
-def _judged(value: bool | str, near: list[Subject], group: list[Subject], facts: Facts, seen: Evidence) -> Judged:
+def _judged(
+    value: bool | str,
+    near: list[Subject],
+    group: Mapping[Subject, Judged],
+    holes: list[Unknown],
+    facts: Facts,
+    seen: Evidence,
+) -> Judged:
+    """One neighbour that is surely of the group decides; none is known to be none only when nothing is left open."""
     if near:
         return Known(value, (seen,))
-    followed = every(facts.get(other, "disks") for other in group)
+    asked: list[Judged] = [*holes]
+    for other, member in group.items():
+        if isinstance(member, Unknown):
+            asked.append(member)
+        elif member.value is True:
+            asked.append(facts.get(other, "disks"))
+    followed = every(asked)
     return followed if isinstance(followed, Unknown) else Known(value, (seen,))
 
 
@@ -62,10 +77,14 @@ def _devices(disks: tuple[Subject, ...], facts: Facts) -> set[str]:
     return found
 
 
-def _same(leaf: Subject, other: Subject, facts: Facts) -> bool:
-    return bool(facts.linked(leaf, "vdev")) and facts.linked(leaf, "vdev") == facts.linked(other, "vdev")
+def _is_leg(leaf: Subject, other: Subject, facts: Facts) -> Judged:
+    """Whether both are in one top-level vdev."""
+    if leaf.within != other.within:
+        return Known(False, ())
+    both = every(facts.get(each, "vdev") for each in (leaf, other))
+    return both if isinstance(both, Unknown) else Known(both[0].value == both[1].value, ())
 
 
-def _class(leaf: Subject, facts: Facts) -> str:
+def _is_data(leaf: Subject, facts: Facts) -> Judged:
     found = facts.get(leaf, "allocation_class")
-    return str(found.value) if isinstance(found, Known) else ""
+    return found if isinstance(found, Unknown) else Known(found.value in DATA, ())

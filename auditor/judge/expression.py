@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,14 +39,19 @@ class Type:
 
 
 class Scope:
-    """The facts, and which subject each name stands for; root is the subject that is judged."""
+    """The facts, and which subject each name stands for; root is the subject that is judged.
 
-    __slots__ = ("facts", "names", "root")
+    read: what was read of the root so far: names of its facts, and "" when it was asked who it is. Together with the
+    values of those facts (which lead to all others) they determine what was evaluated.
+    """
+
+    __slots__ = ("facts", "names", "read", "root")
 
     def __init__(self, facts: Facts, root: Subject) -> None:
         self.facts = facts
         self.root = root
         self.names: dict[str, Subject] = {"host": HOST, root.kind: root}
+        self.read: dict[str, None] = {}
 
 
 Evaluate = Callable[[Scope], Judged]
@@ -54,12 +59,10 @@ Evaluate = Callable[[Scope], Judged]
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A compiled expression. uses: names of the facts that it reads of the judged subject itself: together with the
-    values of those facts (which lead to all others) they determine the result."""
+    """A compiled expression."""
 
     source: str
     type: Type
-    uses: frozenset[str]
     evaluate: Evaluate
 
 
@@ -92,9 +95,8 @@ def compile_expression(source: str, kind: Kind, registry: Registry) -> Expressio
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ExpressionError(f"{source!r}: {getattr(error, 'msg', None) or error}") from None
     names: dict[str, Kind] = {"host": "host", kind: kind}
-    builder = _Compiler(registry, kind)
-    type_, evaluate = builder.build(tree.body, names)
-    return Expression(source, type_, frozenset(builder.uses), evaluate)
+    type_, evaluate = _Compiler(registry).build(tree.body, names)
+    return Expression(source, type_, evaluate)
 
 
 def compile_condition(source: str, kind: Kind, registry: Registry) -> Expression:
@@ -106,10 +108,8 @@ def compile_condition(source: str, kind: Kind, registry: Registry) -> Expression
 
 
 class _Compiler:
-    def __init__(self, registry: Registry, root: Kind) -> None:
+    def __init__(self, registry: Registry) -> None:
         self.registry = registry
-        self.root = root
-        self.uses: set[str] = set()
 
     def build(self, node: ast.expr, names: Mapping[str, Kind]) -> tuple[Type, Evaluate]:
         match node:
@@ -121,13 +121,13 @@ class _Compiler:
             case ast.Name(id=name):
                 if name not in names:
                     raise ExpressionError(f"{name!r} is not a name here; there are {', '.join(sorted(names))}")
-                return Type("subject", kind=names[name]), lambda scope: Known(scope.names[name], ())
+                return Type("subject", kind=names[name]), lambda scope: _subject(scope, name)
             case ast.Attribute(value=base, attr=attr):
                 return self.attribute(base, attr, names)
             case ast.BoolOp(op=op, values=values):
                 built = [self.condition(each, names) for each in values]
                 decisive = isinstance(op, ast.Or)
-                return BOOL, lambda scope: connective([each(scope) for each in built], decisive)
+                return BOOL, lambda scope: connective((each(scope) for each in built), decisive)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 inner = self.condition(operand, names)
                 return BOOL, lambda scope: negation(inner(scope))
@@ -171,18 +171,16 @@ class _Compiler:
             raise ExpressionError(
                 f"{ast.unparse(base)}.{name}: no collector or derivation provides {base_type.kind}.{name}"
             )
-        if isinstance(base, ast.Name) and base.id == self.root:
-            self.uses.add(name)
+        if isinstance(base, ast.Name):
+            of = base.id
+            return _type_of_fact(spec), lambda scope: _fact(scope.names[of], name, scope)
 
         def evaluate(scope: Scope) -> Judged:
             subject = evaluate_base(scope)
             if isinstance(subject, Unknown):
                 return subject
             assert isinstance(subject.value, Subject)
-            found = scope.facts.get(subject.value, name)
-            if subject.value == scope.root or isinstance(found, Unknown):
-                return found
-            return bind(found, subject.value)
+            return _fact(subject.value, name, scope)
 
         return _type_of_fact(spec), evaluate
 
@@ -208,12 +206,12 @@ class _Compiler:
         sides = [self.build(each, names) for each in (node.left, *node.comparators)]
         steps = []
         for i, op in enumerate(node.ops):
-            _check_comparison(sides[i][0], op, sides[i + 1][0], ast.unparse(node))
+            _check_comparison(sides[i][0], op, sides[i + 1][0], node)
             steps.append((sides[i][1], _COMPARE[type(op)], sides[i + 1][1]))
         if len(steps) == 1:
             first, apply, second = steps[0]
             return BOOL, lambda scope: strict(apply, first(scope), second(scope))
-        return BOOL, lambda scope: connective([strict(op, a(scope), b(scope)) for a, op, b in steps], False)
+        return BOOL, lambda scope: connective((strict(op, a(scope), b(scope)) for a, op, b in steps), False)
 
     def length(self, node: ast.expr, names: Mapping[str, Kind]) -> tuple[Type, Evaluate]:
         type_, evaluate = self.build(node, names)
@@ -236,21 +234,19 @@ class _Compiler:
         filters = [self.condition(each, inner_names) for each in ifs]
         body = self.condition(node.elt, inner_names)
 
+        def of_each(scope: Scope, subjects: tuple[Any, ...]) -> Iterator[Judged]:
+            for subject in subjects:
+                scope.names[variable] = subject
+                # "x for y if f": any asks "f and x", all asks "not f or x"
+                parts = [each(scope) if decisive else negation(each(scope)) for each in filters]
+                yield connective([*parts, body(scope)], not decisive) if parts else body(scope)
+
         def evaluate(scope: Scope) -> Judged:
             found = links(scope)
             if isinstance(found, Unknown):
                 return found
             assert isinstance(found.value, tuple)
-            results: list[Judged] = []
-            outer = scope.names
-            for subject in found.value:
-                assert isinstance(subject, Subject)
-                scope.names = {**outer, variable: subject}
-                # "x for y if f": any asks "f and x", all asks "not f or x"
-                parts = [each(scope) if decisive else negation(each(scope)) for each in filters]
-                results.append(connective([*parts, body(scope)], not decisive) if parts else body(scope))
-            scope.names = outer
-            return connective(results, decisive) if results else Known(not decisive, found.evidence)
+            return connective(of_each(scope, found.value), decisive) if found.value else Known(not decisive, found.evidence)
 
         return BOOL, evaluate
 
@@ -258,8 +254,9 @@ class _Compiler:
 # -- Kleene ---------------------------------------------------------------------------------------------------------
 
 
-def connective(operands: list[Judged], decisive: bool) -> Judged:
-    """``or`` (decisive True) and ``and`` (decisive False): one decisive operand settles it whatever the others are."""
+def connective(operands: Iterable[Judged], decisive: bool) -> Judged:
+    """``or`` (decisive True) and ``and`` (decisive False): one decisive operand settles it whatever the others are, so
+    those after it are not asked for."""
     unknowns: list[Unknown] = []
     evidence: list[Evidence] = []
     for operand in operands:
@@ -297,6 +294,23 @@ def _length(links: Judged) -> Judged:
     return Known(len(links.value), links.evidence)
 
 
+def _fact(subject: Subject, name: str, scope: Scope) -> Judged:
+    """A fact of a subject, as seen from the one that is judged."""
+    found = scope.facts.get(subject, name)
+    if subject == scope.root:
+        scope.read[name] = None
+        return found
+    return found if isinstance(found, Unknown) else bind(found, subject)
+
+
+def _subject(scope: Scope, name: str) -> Known:
+    """The subject that a name stands for."""
+    subject = scope.names[name]
+    if subject == scope.root:
+        scope.read[""] = None
+    return Known(subject, ())
+
+
 def bind(found: Known, subject: Subject) -> Known:
     """The same value as seen from another subject: its evidence says whose it is."""
     return Known(
@@ -329,25 +343,25 @@ def _type_of_fact(spec: Spec) -> Type:
     return {bool: BOOL, int: NUMBER, float: NUMBER, tuple: TUPLE}[spec.type]
 
 
-def _check_comparison(left: Type, op: ast.cmpop, right: Type, source: str) -> None:
+def _check_comparison(left: Type, op: ast.cmpop, right: Type, node: ast.Compare) -> None:
     """Same types only; words against the closed set of the fact; order only for numbers and versions."""
     if isinstance(op, ast.Is | ast.IsNot):
-        raise ExpressionError(f"{source!r}: 'is' is not part of the rule language")
+        raise ExpressionError(f"{ast.unparse(node)!r}: 'is' is not part of the rule language")
     if isinstance(op, ast.In | ast.NotIn):
         if right.base not in ("tuple", "str") or left.base not in ("str", "number"):
-            raise ExpressionError(f"{source!r}: cannot look for a {left} in a {right}")
+            raise ExpressionError(f"{ast.unparse(node)!r}: cannot look for a {left} in a {right}")
         closed, asked = left, right
     else:
         if left.base != right.base or (left.base in ("subject", "subjects") and left.kind != right.kind):
-            raise ExpressionError(f"{source!r} compares a {left} with a {right}")
+            raise ExpressionError(f"{ast.unparse(node)!r} compares a {left} with a {right}")
         if not isinstance(op, ast.Eq | ast.NotEq) and left.base not in ("number", "tuple"):
-            raise ExpressionError(f"{source!r}: a {left} has no order")
+            raise ExpressionError(f"{ast.unparse(node)!r}: a {left} has no order")
         closed, asked = (left, right) if left.values[:1] == ("",) else (right, left)
     if closed.values[:1] == ("",) and closed.base == "str":
         wrong = [value for value in asked.values if value not in closed.values]
         if wrong:
             raise ExpressionError(
-                f"{source!r}: {wrong[0]!r} is never the value; it is one of {', '.join(closed.values[1:])}"
+                f"{ast.unparse(node)!r}: {wrong[0]!r} is never the value; it is one of {', '.join(closed.values[1:])}"
             )
 
 

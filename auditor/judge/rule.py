@@ -89,12 +89,6 @@ class Rule:
     examples: tuple[Example, ...]
     path: str
 
-    @property
-    def uses(self) -> frozenset[str]:
-        """Names of the facts of the judged subject that decide verdict and severity."""
-        parts = [self.expect, *(condition for _, condition in self.severity_if), *([self.when] if self.when else [])]
-        return frozenset().union(*(part.uses for part in parts))
-
 
 def load_folder(folder: Traversable, registry: Registry) -> list[Rule]:
     """Every rule of a folder, by id. A file that is not a rule is an error, and so is an empty folder."""

@@ -12,15 +12,19 @@ from auditor.judge.rule import Rule
 
 
 def as_table(rules: Sequence[Rule], width: int) -> str:
-    """One line a rule, worst first: severity, id, subject, title. No rich here: this must start fast."""
+    """One line a rule, worst first: severity, id, subject, title; two lines where that leaves little room for the title.
+
+    No rich here: this must start fast.
+    """
     ordered = sorted(rules, key=lambda rule: (-RANK[rule.severity], rule.id))
     ids = max(len(rule.id) for rule in ordered)
     lines = []
     for rule in ordered:
         head = f"{rule.severity:<9}{rule.id:<{ids + 2}}{rule.subject:<9}"
-        room = max(width - len(head), 20)
+        narrow = width - len(head) < 30
+        room = width - (9 if narrow else len(head))
         title = rule.title if len(rule.title) <= room else rule.title[: room - 3] + "..."
-        lines.append(head + title)
+        lines += [head.rstrip(), f"{'':9}{title}"] if narrow else [head + title]
     lines.append(f"{len(ordered)} rules; zaudit explain ID shows one of them")
     return "\n".join(lines) + "\n"
 
@@ -60,7 +64,7 @@ def page(rule: Rule, width: int) -> str:
 
 
 def _page(rule: Rule, width: int) -> Iterator[str]:
-    yield f"{rule.id}: {rule.title}"
+    yield from textwrap.wrap(f"{rule.id}: {rule.title}", width, subsequent_indent="  ", break_on_hyphens=False)
     yield ""
     yield from _field("Severity", rule.severity, width)
     for severity, condition in rule.severity_if:

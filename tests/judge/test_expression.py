@@ -221,8 +221,22 @@ def test_any_text_is_an_expression_or_an_expression_error(source: Any) -> None:
         compile_condition(source, "pool", REGISTRY)
 
 
-def test_uses_names_the_facts_of_the_judged_subject_only() -> None:
-    compiled = compile_condition(
-        "host.fast and all(leaf.ok for leaf in pool.leaves) or pool.full > 1", "pool", REGISTRY
-    )
-    assert compiled.uses == {"leaves", "full"}
+@pytest.mark.parametrize(
+    ("source", "read"),
+    [
+        ("host.fast and all(leaf.ok for leaf in pool.leaves) or pool.full > 1", {"leaves", "full"}),
+        ("host.fast or pool.full > 1", set()),  # settled by its first half
+        ("any(leaf.pool == pool for leaf in pool.leaves)", {"leaves", ""}),
+    ],
+)
+def test_the_scope_notes_what_was_read_of_the_judged_subject(source: str, read: set[str]) -> None:
+    facts = Facts()
+    facts.put(Fact(HOST, "fast", TRUE))
+    facts.put(Fact(POOL, "full", known(1, "full=1")))
+    facts.put(Fact(POOL, "leaves", Known(LEAVES, ())))
+    for leaf in LEAVES:
+        facts.put(Fact(leaf, "ok", FALSE))
+        facts.put(Fact(leaf, "pool", Known(POOL, ())))
+    scope = Scope(facts, POOL)
+    compile_condition(source, "pool", REGISTRY).evaluate(scope)
+    assert set(scope.read) == read
