@@ -1,5 +1,22 @@
-"""``python -m auditor``, and the entry of ``zaudit.pyz``."""
+"""The entry of ``zaudit``, ``python -m auditor`` and ``zaudit.pyz``.
 
-from auditor.cli import run
+``--version`` alone is answered before anything else is imported: out of a zip archive the imports are most of the time.
+"""
 
-run()
+import sys
+
+from auditor import __version__
+
+
+def main() -> None:
+    """Answer ``--version``, or hand over to the command line."""
+    if sys.argv[1:] == ["--version"]:
+        print(f"zaudit {__version__}")
+        return
+    from auditor.cli import run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

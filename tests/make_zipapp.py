@@ -40,7 +40,7 @@ def main(python: str, target: Path) -> None:
         with target.open("wb") as out:
             out.write(b"#!/usr/bin/env python3\n")
             with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-                archive.writestr(zipfile.ZipInfo("__main__.py", EPOCH), "from auditor.cli import run\n\nrun()\n")
+                archive.writestr(zipfile.ZipInfo("__main__.py", EPOCH), "from auditor.__main__ import main\n\nmain()\n")
                 for path in files:
                     name = str(path.relative_to(staged))
                     if not any(part in f"/{name}" for part in LEFT_OUT):

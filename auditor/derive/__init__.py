@@ -1,7 +1,7 @@
 """Facts from facts, without I/O. One module a question; each says what it NEEDS, and so stands in the right order.
 
-A derivation has SUBJECT, FACTS and NEEDS (the qualified names of the facts that it reads) and
-``derive(subject, facts)``, which yields a Known with the evidence of everything that it rests on, or an Unknown with the
+A derivation has SUBJECT, FACTS (qualified, "leaf.path", where they are not about that kind of subject) and NEEDS (the
+qualified names of the facts that it reads) and ``derive(subject, facts)``, which yields a Known with the evidence of everything that it rests on, or an Unknown with the
 reasons of what it lacks.
 """
 
@@ -16,7 +16,11 @@ from auditor.facts import HOST, Facts
 
 def run(derivations: Mapping[str, ModuleType], facts: Facts) -> None:
     """Apply all derivations, those first that others need. Raises graphlib.CycleError when they need each other."""
-    provider = {f"{module.SUBJECT}.{fact}": name for name, module in derivations.items() for fact in module.FACTS}
+    provider = {
+        fact if "." in fact else f"{module.SUBJECT}.{fact}": name
+        for name, module in derivations.items()
+        for fact in module.FACTS
+    }
     needs = {
         name: {provider[need] for need in module.NEEDS if need in provider} - {name}
         for name, module in derivations.items()

@@ -6,39 +6,62 @@ that give the same serial number (paths of one LUN).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from auditor.derive.combine import every, is_true
 from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, word
 
-SUBJECT = "leaf"
+SUBJECT = "host"  # each leaf is set beside all others
 FACTS = {
-    "shares_disk_with_leg": flag("another leaf of its top-level vdev is on the same physical device"),
-    "shares_disk_with_data": flag(
+    "leaf.shares_disk_with_leg": flag("another leaf of its top-level vdev is on the same physical device"),
+    "leaf.shares_disk_with_data": flag(
         "a leaf that holds data (class normal, special or dedup) is on the same physical device"
     ),
-    "disk_neighbours": word("the other leaves on the same physical device, or empty"),
+    "leaf.disk_neighbours": word("the other leaves on the same physical device, or empty"),
 }
 NEEDS = ("leaf.disks", "leaf.vdev", "leaf.allocation_class", "pool.leaves", "disk.serial", "disk.sysfs_subsystem_nqn")
 DATA = ("normal", "special", "dedup")
 
 
-def derive(leaf: Subject, facts: Facts) -> Iterator[Fact]:
-    """All facts. One neighbour that is seen decides; without one, every other leaf must have been followed to its disk."""
-    mine = facts.get(leaf, "disks")
-    if isinstance(mine, Unknown):
-        yield from (Fact(leaf, name, mine) for name in FACTS)
-        return
-    here = _devices(facts.linked(leaf, "disks"), facts)
-    others = [other for pool in facts.subjects("pool") for other in facts.linked(pool, "leaves") if other != leaf]
-    holes = [why for pool in facts.subjects("pool") if isinstance(why := facts.get(pool, "leaves"), Unknown)]
-    near = [other for other in others if here & _devices(facts.linked(other, "disks"), facts)]
-    text = f"shares {', '.join(sorted(here))} with " if near else ""
-    seen = Evidence(text + ", ".join(map(str, near)) if near else f"alone on {', '.join(sorted(here))}", "lsblk")
-    everywhere: dict[Subject, Judged] = {other: Known(True, ()) for other in others}
-    legs = {other: _is_leg(leaf, other, facts) for other in others}
-    data = {other: _is_data(other, facts) for other in others}
-    yield Fact(leaf, "disk_neighbours", _judged(", ".join(map(str, near)), near, everywhere, holes, facts, seen))
+def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
+    """All facts of all leaves."""
+    leaves, pools = list(facts.subjects("leaf")), list(facts.subjects("pool"))
+    holes = [why for pool in pools if isinstance(why := facts.get(pool, "leaves"), Unknown)]
+    everywhere = dict.fromkeys(other for pool in pools for other in facts.linked(pool, "leaves"))
+    devices = {leaf: _devices(facts.linked(leaf, "disks"), facts) for leaf in (*leaves, *everywhere)}
+    on: dict[str, set[Subject]] = defaultdict(set)
+    for other in everywhere:
+        for device in devices[other]:
+            on[device].add(other)
+    blurred = dict.fromkeys(leaf for leaf in devices if isinstance(_whole(leaf, facts), Unknown))
+    for leaf in leaves:
+        mine = facts.get(leaf, "disks")
+        if isinstance(mine, Unknown):
+            yield from (Fact(leaf, name.removeprefix("leaf."), mine) for name in FACTS)
+            continue
+        around = {other for device in devices[leaf] for other in on[device] if other != leaf}
+        # only what is not wholly known of a leaf can leave something open; most are
+        unsure = [other for other in everywhere if other != leaf and (other in blurred or leaf in blurred)]
+        near = [other for other in everywhere if other in around]
+        yield from _leaf(leaf, sorted(devices[leaf]), near, unsure, holes, facts)
+
+
+def _whole(leaf: Subject, facts: Facts) -> list[Known] | Unknown:
+    return every(facts.get(leaf, name) for name in ("disks", "vdev", "allocation_class"))
+
+
+def _leaf(
+    leaf: Subject, here: list[str], near: list[Subject], unsure: list[Subject], holes: list[Unknown], facts: Facts
+) -> Iterator[Fact]:
+    """One neighbour that is seen decides; without one, every other leaf must have been followed to its disk."""
+    names = ", ".join(map(str, near))
+    seen = Evidence(f"shares {', '.join(here)} with {names}" if near else f"alone on {', '.join(here)}", "lsblk")
+    asked = dict.fromkeys((*near, *unsure))
+    everywhere: dict[Subject, Judged] = {other: Known(True, ()) for other in asked}
+    legs = {other: _is_leg(leaf, other, facts) for other in asked}
+    data = {other: _is_data(other, facts) for other in asked}
+    yield Fact(leaf, "disk_neighbours", _judged(names, near, everywhere, holes, facts, seen))
     for name, group in (("shares_disk_with_leg", legs), ("shares_disk_with_data", data)):
         members = [other for other in near if is_true(group[other])]
         yield Fact(leaf, name, _judged(bool(members), members, group, holes, facts, seen))

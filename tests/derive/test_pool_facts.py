@@ -354,5 +354,7 @@ def test_every_derivation_says_what_it_needs_and_gives_what_it_promises() -> Non
         assert set(module.NEEDS) <= known_facts, name
         subjects: Iterable[Subject] = [HOST] if module.SUBJECT == "host" else list(world.facts.subjects(module.SUBJECT))
         for subject in subjects:
-            given = [fact.name for fact in module.derive(subject, world.facts)]
-            assert sorted(given) == sorted(module.FACTS), (name, subject)
+            given = list(module.derive(subject, world.facts))
+            assert len({(fact.subject, fact.name) for fact in given}) == len(given), (name, subject)
+            promised = {f"{kind}.{fact}" for (kind, fact), _ in registry.specs(module)}
+            assert {f"{fact.subject.kind}.{fact.name}" for fact in given} == promised, (name, subject)
