@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled-inherited
 
-.PHONY: help demo test check bench zipapp clean
+.PHONY: help demo test check bench zipapp lab lab-test lab-record powercut powercut-report clean
 
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a real host when there are none"
@@ -14,6 +14,13 @@ help:
 	@echo "make check    mypy --strict, ruff"
 	@echo "make bench    speed: figures, not tests"
 	@echo "make zipapp   zaudit.pyz: one file that runs on any host with Python 3.11"
+	@echo
+	@echo "The lab (tests/lab/README.md): zaudit against real OpenZFS in virtual machines; LINE=2.3 for one OpenZFS line"
+	@echo "make lab              build the guests (Debian, root)"
+	@echo "make lab-test         run the scenarios; ONLY='name name' for some of them"
+	@echo "make lab-record       the same, and keep what came out right as fixtures/hosts/"
+	@echo "make powercut         cut the power of guests that commit, count what is lost"
+	@echo "make powercut-report  what zaudit said of them, against what was lost"
 
 demo: $(VENV)/run
 	@if $(BIN)/zaudit check --timeout 5 --output /dev/null 2>/dev/null; [ $$? -ne 3 ]; then \
@@ -36,6 +43,24 @@ bench: $(VENV)/dev
 
 zipapp: $(VENV)/run
 	$(PYTHON) tests/make_zipapp.py $(BIN)/python zaudit.pyz
+
+# LINE and ONLY are empty or words: LINE=2.3, ONLY="healthy-raidz1 slog-striped"
+LAB_ARGS = $(foreach line,$(LINE),--line $(line)) $(ONLY)
+
+lab:
+	tests/lab/build.sh $(LINE)
+
+lab-test: $(VENV)/dev zipapp
+	$(BIN)/python -u -m tests.lab.run $(LAB_ARGS)
+
+lab-record: $(VENV)/dev zipapp
+	$(BIN)/python -u -m tests.lab.run --record $(LAB_ARGS)
+
+powercut: $(VENV)/dev zipapp
+	$(BIN)/python -u -m tests.lab.power.cut $(LAB_ARGS)
+
+powercut-report: $(VENV)/dev
+	$(BIN)/python -m tests.lab.power.report $(LAB_ARGS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info zaudit.pyz .mypy_cache .ruff_cache .pytest_cache .hypothesis

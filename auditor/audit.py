@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from auditor import __version__, derive, registry
 from auditor.collect import gather, targets
 from auditor.collect.host import Host
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
+from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
 from auditor.judge import finding, verdict
 from auditor.judge.rule import Rule, Severity
 from auditor.report.model import Report
@@ -56,7 +56,9 @@ def look(host: Host, names: Sequence[str], options: Options, progress: gather.Pr
     if progress:
         gatherer.progress = progress
     try:
-        gather.look_at_host(gatherer, facts, inventory)
+        gather.read_host(gatherer, facts, inventory)
+        _must_be_loaded(gatherer, facts)
+        gather.ask_host(gatherer, facts)
         roots = _roots(gatherer, facts, host, names)
         pools = tuple(dict.fromkeys(gather.pool_of(root) for root in roots))
         gather.look_at_pools(gatherer, facts, inventory, pools, roots)
@@ -75,34 +77,43 @@ def look(host: Host, names: Sequence[str], options: Options, progress: gather.Pr
 def _roots(gatherer: gather.Gatherer, facts: Facts, host: Host, names: Sequence[str]) -> tuple[Subject, ...]:
     """The datasets that the names mean; the root dataset of every imported pool when there are none."""
     gatherer.settle(facts, ["zpool_list", "zfs_version", "zfs_userland"])
-    pools = _pools(gatherer, facts)
+    pools = _pools(facts)
     if not names:
         if not pools:
-            raise NothingToAudit("no pool is imported" if pools is not None else f"no pool can be listed: {_why(gatherer)}")
+            raise NothingToAudit(
+                "no pool is imported" if pools is not None else f"no pool can be listed: {_why(gatherer)}"
+            )
         names = pools
     return tuple(sorted({targets.resolve(host, name, pools) for name in names}))
 
 
-def _pools(gatherer: gather.Gatherer, facts: Facts) -> list[str] | None:
-    """The imported pools, or None when nobody could list them. Raises NothingToAudit where OpenZFS is not loaded."""
+def _pools(facts: Facts) -> list[str] | None:
+    """The imported pools, or None when nobody could list them."""
     listed = facts.get(HOST, "imported_pools")
     pools = [pool.name for pool in facts.linked(HOST, "imported_pools")]
     match facts.get(HOST, "kstat_pools"):
         case Known(tuple() as names):  # zpool hangs, fails or leaves one out; the kernel still says what is imported
             return [*pools, *(str(name) for name in names if name not in pools)]
-    if isinstance(listed, Known):
-        return pools
-    module = gatherer.failure("zfs_version", HOST)
-    release = facts.get(HOST, "zfs_version")
-    if isinstance(release, Unknown) and module and any("no such file" in reason.text for reason in module.reasons):
-        raise NothingToAudit(f"OpenZFS is not loaded here: {_why(gatherer)}")
-    return None
+    return pools if isinstance(listed, Known) else None
 
 
 def _why(gatherer: gather.Gatherer) -> str:
-    """Why zpool list and /sys/module/zfs say nothing."""
-    failures = [gatherer.failure(name, HOST) for name in ("zpool_list", "zfs_version")]
-    return "; ".join(reason.text for failure in failures if failure for reason in failure.reasons[:1])
+    """Why zpool list says nothing."""
+    failure = gatherer.failure("zpool_list", HOST)
+    return "; ".join(reason.text for reason in failure.reasons) if failure else "zpool list names none"
+
+
+def _must_be_loaded(gatherer: gather.Gatherer, facts: Facts) -> None:
+    """Raises NothingToAudit where the OpenZFS module is not loaded, before any command of it runs.
+
+    As root ``zpool list`` would load the module (libzfs_core_init() of lib/libzfs_core), and zaudit changes nothing.
+    """
+    if any(isinstance(facts.get(HOST, name), Known) for name in ("zfs_version", "zfs_txg_timeout", "kstat_pools")):
+        return
+    module = gatherer.failure("zfs_version", HOST)
+    if module and any("no such file" in reason.text for reason in module.reasons):
+        why = "; ".join(reason.text for reason in module.reasons if "/zfs/" in reason.text)
+        raise NothingToAudit(f"OpenZFS is not loaded here ({why})")
 
 
 def _no_empty_links(facts: Facts) -> None:

@@ -170,7 +170,7 @@ def rules(format_: str, folders: tuple[Path, ...]) -> None:
     from auditor import rulebook
     from auditor.report import rule_page
 
-    everything = rulebook.select(folders, (), ())
+    everything = rulebook.load(folders, examples=format_ == "json")
     click.echo(
         rule_page.as_json(everything) if format_ == "json" else rule_page.as_table(everything, _width()), nl=False
     )

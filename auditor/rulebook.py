@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from auditor.judge import policy, rule
 from auditor.judge.rule import Rule
 from auditor.registry import registry
 
+if TYPE_CHECKING:  # slow to import, and needed in a zip archive only
+    from importlib.resources.abc import Traversable
+
 
 def ours() -> Traversable:
     """The folder of our rules: package data when installed or in the zipapp, ``rules/`` of a checkout otherwise."""
-    installed = resources.files("auditor") / "rules"
-    return installed if installed.is_dir() else Path(__file__).resolve().parent.parent / "rules"
+    package = Path(__file__).resolve().parent
+    for folder in (package / "rules", package.parent / "rules"):
+        if folder.is_dir():
+            return folder
+    from importlib import resources
+
+    return resources.files("auditor") / "rules"
 
 
-def load(folders: Sequence[Path] = ()) -> list[Rule]:
-    """Our rules and those of the folders, by id. Raises RuleError."""
-    everywhere: list[Traversable] = [ours(), *folders]
-    return rule.merge(rule.load_folder(folder, registry()) for folder in everywhere)
+def load(folders: Sequence[Path] = (), *, examples: bool = True) -> list[Rule]:
+    """Our rules and those of the folders, by id. Raises RuleError.
+
+    examples: False leaves out those of our rules, which the tests run; those of other rules are looked at always.
+    """
+    mine = rule.load_folder(ours(), registry(), examples=examples)
+    return rule.merge([mine, *(rule.load_folder(folder, registry()) for folder in folders)])
 
 
 def select(folders: Sequence[Path], only: Sequence[str], skip: Sequence[str]) -> list[Rule]:
-    """The rules of one run. Raises RuleError or PolicyError."""
-    return policy.select(load(folders), only, skip)
+    """The rules of one run, which needs no examples. Raises RuleError or PolicyError."""
+    return policy.select(load(folders, examples=False), only, skip)
 
 
 def find(folders: Sequence[Path], id: str) -> Rule:

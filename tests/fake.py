@@ -28,8 +28,10 @@ class FakeHost:
     paths: Mapping[str, str] = field(default_factory=dict)
     now: float = 1.7e9
     euid: int = 0
+    ran: list[tuple[str, ...]] = field(default_factory=list)
 
     def run(self, request: Run) -> Capture:
+        self.ran.append(request.argv)
         for length in range(len(request.argv), 0, -1):
             if request.argv[:length] in self.commands:
                 return self.commands[request.argv[:length]]

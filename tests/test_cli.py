@@ -414,7 +414,8 @@ def test_nothing_to_audit(zaudit: CommandLine) -> None:
     zaudit.host = FakeHost()
     done = zaudit("check")
     assert (done.code, done.out) == (3, "")
-    assert "zpool is not installed" in done.err
+    assert "OpenZFS is not loaded here (/sys/module/zfs/version: no such file)" in done.err
+    assert zaudit.host.ran == [], "zpool list would load the module"
     done = zaudit("check", "/usr")
     assert (done.code, done.out) == (3, "")
     zaudit.host = FakeHost({("zpool", "list"): Capture(0, b"", b"no pools available\n")}, FILES)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from auditor.judge.verdict import ROUTES
 from auditor.registry import registry
 
 RULES = rulebook.load()
+PLAIN = ("id", "title", "severity", "subject", "harm", "origin", "impact", "why", "references", "conflicts")
 EXAMPLES = [(rule, each) for rule in RULES for each in rule.examples]
 THE_FIRST = frozenset(
     """
@@ -52,6 +55,18 @@ def test_with_nothing_known_no_rule_passes(rule: Any) -> None:
 
     verdict = example.run(rule, Example("nothing known", {}, "unknown", None), registry())
     assert verdict.outcome == "unknown"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
+def test_examples_stand_last(rule: Any) -> None:
+    """A check reads a file up to its first example."""
+    head, mark, examples = Path(rule.path).read_text().partition("\n[[example]]")
+    assert set(tomllib.loads(mark + examples)) == {"example"}
+    short = load(rule.id, rule.path, head.encode(), registry(), examples=False)
+    assert [getattr(short, field) for field in PLAIN] == [getattr(rule, field) for field in PLAIN]
+    assert [(severity, each.source) for severity, each in short.severity_if] == [
+        (severity, each.source) for severity, each in rule.severity_if
+    ]
 
 
 def test_the_first_rules_are_there() -> None:

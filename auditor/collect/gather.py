@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from types import ModuleType
@@ -15,6 +14,7 @@ from typing import cast
 from auditor.collect import blocks, zpool_status_paths
 from auditor.collect.host import Capture, Host
 from auditor.collect.request import Files, Output, Read, Reply, Request, Run, Skip
+from auditor.collect.workers import Workers
 from auditor.facts import (
     HOST,
     Evidence,
@@ -39,7 +39,7 @@ PROVIDES = {
     "host.database": word("the database that the user named, or empty"),
     "pool.datasets": links("dataset", "what is audited of its datasets"),
 }
-WORKERS = 16
+WORKERS = 32  # that wait for commands; a host with 24 drives has 150 to ask
 ROOT = "run as root"
 _DENIED = re.compile(r"permission denied|operation not permitted|must be (run as )?root|superuser|EACCES|EPERM", re.I)
 
@@ -63,8 +63,8 @@ class Gatherer:
     collectors: Mapping[str, ModuleType]
     progress: Progress = lambda done, total, what: None
     answers: dict[tuple[str, Subject], Answer] = field(default_factory=dict)
-    _pending: dict[tuple[str, Subject], Future[Answer]] = field(default_factory=dict)
-    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(WORKERS))
+    _pending: set[tuple[str, Subject]] = field(default_factory=set)
+    _workers: Workers[tuple[str, Subject], Answer] = field(default_factory=lambda: Workers(WORKERS))
     _asked: int = 0
     _done: int = 0
 
@@ -75,18 +75,20 @@ class Gatherer:
                 self._asked += 1
                 module = self.collectors[name]
                 request = module.request(subject, facts)
-                self._pending[name, subject] = self._pool.submit(self._answer, module, name, subject, request)
+                self._pending.add((name, subject))
+                self._workers.submit((name, subject), partial(self._answer, module, name, subject, request))
 
     def settle(self, facts: Facts, names: Sequence[str] | None = None) -> None:
         """Wait for the answers of these collectors (all, when None) and store them by collector and subject."""
         for key in sorted(key for key in self._pending if names is None or key[0] in names):
-            answer = self._pending.pop(key).result()
+            answer = self._workers.result(key)
+            self._pending.remove(key)
             facts.merge(answer.facts)
             self.answers[key] = replace(answer, facts=Facts())
 
     def close(self) -> None:
-        """Let go of the workers; commands are bounded, so this does not hang."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Let go of the workers."""
+        self._workers.close()
 
     def failure(self, name: str, subject: Subject) -> Unknown | None:
         """Why a question failed, if it did."""
@@ -189,8 +191,8 @@ def of(collectors: Mapping[str, ModuleType], per: str) -> list[str]:
     return [name for name, module in collectors.items() if per == module.PER]
 
 
-def look_at_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
-    """Everything that is asked once: releases, parameters, kstats, imported pools, block devices.
+def read_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
+    """All files that are read once: releases, parameters, kstats, block devices. Starts no command.
 
     facts of block devices go to the inventory: a host has more of them than the audit is about.
     """
@@ -199,6 +201,10 @@ def look_at_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
         gatherer.ask(name, [HOST], facts)
     gatherer.settle(facts, [name for name in first if not _about_disks(gatherer.collectors[name])])
     gatherer.settle(inventory, first)
+
+
+def ask_host(gatherer: Gatherer, facts: Facts) -> None:
+    """All commands that are run once; does not wait."""
     for name in of(gatherer.collectors, "host"):
         gatherer.ask(name, [HOST], facts)
 

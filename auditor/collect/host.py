@@ -9,11 +9,10 @@ sleep); output bounded; every failure is a value.
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
 import re
 import resource
-import selectors
+import select
 import signal
 import stat
 import subprocess
@@ -21,7 +20,8 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from fnmatch import fnmatchcase
+from functools import cache, partial
 from typing import Protocol, TypeVar
 
 from auditor.collect import lzc, udev_db
@@ -90,7 +90,7 @@ class Host(Protocol):
 def permitted(argv: tuple[str, ...]) -> bool:
     """Whether a command is one of those that only read. ``hdparm -W0`` or ``nvme set-feature`` are not."""
     if argv[:3] == ("python3", "-I", "-c"):
-        return argv[3:4] == (lzc.SCRIPT,)
+        return argv[3:4] == (lzc.script(),)
     for words, options, others in READ_ONLY:
         if argv[: len(words)] == words:
             return all(each in options or others.fullmatch(each) for each in argv[len(words) :])
@@ -177,21 +177,23 @@ def spawn(argv: tuple[str, ...], timeout_s: float) -> Capture:
     chunks: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
     out, err = (chunks[stream.fileno()] for stream in (process.stdout, process.stderr))
     size, fault = 0, ""
-    with selectors.DefaultSelector() as selector, process.stdout, process.stderr:
+    with process.stdout, process.stderr:
+        streams, speaking = select.poll(), set(chunks)
         for fd in chunks:
-            selector.register(fd, selectors.EVENT_READ)
-        while selector.get_map() and not fault:
+            streams.register(fd, select.POLLIN)
+        while speaking and not fault:
             left = started + timeout_s - time.monotonic()
-            ready = selector.select(max(left, 0))
+            ready = streams.poll(max(left, 0) * 1000)
             if not ready and left <= 0:
                 fault = f"no answer within {timeout_s:g} s"
-            for key, _ in ready:
-                data = os.read(key.fd, 1 << 18)
+            for fd, _ in ready:
+                data = os.read(fd, 1 << 18)
                 if data:
-                    chunks[key.fd].append(data)
+                    chunks[fd].append(data)
                     size += len(data)
                 else:
-                    selector.unregister(key.fd)
+                    streams.unregister(fd)
+                    speaking.remove(fd)
             if size > OUTPUT_LIMIT:
                 fault = f"more than {OUTPUT_LIMIT >> 20} MiB of output"
     if not fault:
@@ -221,8 +223,9 @@ def read_files(patterns: tuple[str, ...]) -> Files:
     text: dict[str, str] = {}
     links: dict[str, str] = {}
     errors: dict[str, str] = {}
+    names = cache(_names)  # many patterns go through the same folders
     for pattern in patterns:
-        paths = sorted(glob.glob(pattern)) if "*" in pattern else [pattern]
+        paths = _expand(pattern, names) if "*" in pattern else [pattern]
         if not paths:
             errors[pattern] = _why_none(pattern)
         for path in paths:
@@ -245,6 +248,29 @@ def read_files(patterns: tuple[str, ...]) -> Files:
     return Files(text, links, errors)
 
 
+def _expand(pattern: str, names: Callable[[str], list[str]]) -> list[str]:
+    """The paths that match, sorted; as glob.glob does it, but with each folder listed once for all patterns."""
+    *folders, last = pattern.split("/")
+    paths = [""]
+    for part in folders[1:]:
+        paths = _within(paths, part, names)
+    return sorted(path for path in _within(paths, last, names) if "*" in last or os.path.lexists(path))
+
+
+def _within(folders: list[str], part: str, names: Callable[[str], list[str]]) -> list[str]:
+    if "*" not in part:
+        return [f"{folder}/{part}" for folder in folders]
+    return [f"{folder}/{name}" for folder in folders for name in names(folder) if fnmatchcase(name, part)]
+
+
+def _names(folder: str) -> list[str]:
+    """What is in a folder, without what is hidden; nothing where it cannot be listed."""
+    try:
+        return [name for name in os.listdir(folder) if not name.startswith(".")]
+    except OSError:
+        return []
+
+
 def _why_none(pattern: str) -> str:
     """Why a pattern matches nothing: glob does not tell a folder that it may not list from an empty one."""
     try:
@@ -258,9 +284,12 @@ def _why_none(pattern: str) -> str:
 
 def _content(path: str) -> bytes:
     """A whole file, a byte more than the limit at most; in small pieces, because a sysctl refuses a large buffer."""
-    with open(path, "rb", buffering=0) as file:
+    file = os.open(path, os.O_RDONLY)
+    try:
         chunks, size = [], 0
-        while size <= FILE_LIMIT and (chunk := file.read(1 << 16)):
+        while size <= FILE_LIMIT and (chunk := os.read(file, 1 << 16)):
             chunks.append(chunk)
             size += len(chunk)
+    finally:
+        os.close(file)
     return b"".join(chunks)

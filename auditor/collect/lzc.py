@@ -2,7 +2,7 @@
 
 ``zfs get -r`` reads one dataset after the other: a ``zfs set`` or a rename in between shows half. A channel program
 runs while nothing can change. It needs root and pyzfs (Debian: python3-pyzfs), which belongs to the system's Python:
-so the same function runs in this process when it can be imported here, and else as :data:`SCRIPT` by
+so the same function runs in this process when it can be imported here, and else as :func:`script` by
 ``python3 -I -c``.
 
 What it cannot say: ``mounted`` (refused by prop_valid_for_ds) and ``encryption`` (get_special_prop has no case for it,
@@ -13,7 +13,7 @@ so it would be looked up among the settings, where it is not kept, and come out 
 from __future__ import annotations
 
 import importlib.util
-import inspect
+from functools import cache
 
 CANNOT_SAY = frozenset({"mounted", "encryption"})
 
@@ -77,8 +77,12 @@ def importable() -> bool:
     return importlib.util.find_spec("libzfs_core") is not None
 
 
-# python3 -I -c SCRIPT POOL ROOT PROPERTY...
-SCRIPT = f"""from __future__ import annotations
+@cache
+def script() -> str:
+    """For ``python3 -I -c SCRIPT POOL ROOT PROPERTY...``."""
+    import inspect
+
+    return f"""from __future__ import annotations
 import sys
 PROGRAM = {PROGRAM!r}
 {inspect.getsource(read)}

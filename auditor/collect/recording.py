@@ -8,20 +8,21 @@ sentence.
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import re
-import tarfile
 import threading
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auditor.collect.host import Capture, Host
 from auditor.collect.request import Files, Read, Run
+
+if TYPE_CHECKING:  # slow to import, and needed for archives only
+    import gzip
+    import tarfile
 
 SCHEMA = "zaudit-recording/1"
 MANIFEST = "recording.json"
@@ -164,6 +165,8 @@ def _files_to_json(files: Files) -> bytes:
 def write(recording: Recording, path: Path) -> None:
     """Write a folder, or one .tar.gz when the name ends so. Refuses to overwrite what is not a recording."""
     if path.name.endswith((".tar.gz", ".tgz")):
+        import tarfile
+
         with tarfile.open(path, "w:gz", compresslevel=6) as archive:
             for name, data in members(recording):
                 info = tarfile.TarInfo(name)
@@ -191,8 +194,6 @@ def load(path: Path) -> Recording:
         raise
     except FileNotFoundError:
         raise RecordingError(f"{path}: no such file or folder") from None
-    except (tarfile.TarError, zlib.error, EOFError) as error:
-        raise RecordingError(f"{path}: not a whole .tar.gz ({error})") from None
     except OSError as error:
         raise RecordingError(f"{path}: {error.strerror or error}") from None
     if MANIFEST not in content:
@@ -213,24 +214,35 @@ def _folder(path: Path) -> dict[str, bytes]:
 
 
 def _archive(path: Path) -> dict[str, bytes]:
+    import gzip
+    import tarfile
+    import zlib
+
+    try:
+        # a stream, so that nothing after a refused member is even decompressed; and a bounded one, because tarfile itself
+        # reads extended headers of any size into memory
+        with gzip.open(path) as packed, tarfile.open(fileobj=_Bounded(packed, str(path)), mode="r|") as archive:
+            return _members(archive, path)
+    except (tarfile.TarError, zlib.error, EOFError) as error:
+        raise RecordingError(f"{path}: not a whole .tar.gz ({error})") from None
+
+
+def _members(archive: tarfile.TarFile, path: Path) -> dict[str, bytes]:
     content: dict[str, bytes] = {}
     total = 0
-    # a stream, so that nothing after a refused member is even decompressed; and a bounded one, because tarfile itself
-    # reads extended headers of any size into memory
-    with gzip.open(path) as packed, tarfile.open(fileobj=_Bounded(packed, str(path)), mode="r|") as archive:
-        for info in archive:
-            name = info.name.removeprefix("./")
-            if info.isdir() and "/" not in name and not name.startswith("."):
-                continue
-            if not info.isfile():
-                raise RecordingError(f"{path}: member {info.name!r} is not a plain file")
-            if not NAME.fullmatch(name):
-                raise RecordingError(f"{path}: member name {info.name!r} is not allowed in a recording")
-            total += info.size
-            _bounded(str(path), name, info.size, total, len(content))
-            member = archive.extractfile(info)
-            assert member is not None
-            content[name] = member.read()
+    for info in archive:
+        name = info.name.removeprefix("./")
+        if info.isdir() and "/" not in name and not name.startswith("."):
+            continue
+        if not info.isfile():
+            raise RecordingError(f"{path}: member {info.name!r} is not a plain file")
+        if not NAME.fullmatch(name):
+            raise RecordingError(f"{path}: member name {info.name!r} is not allowed in a recording")
+        total += info.size
+        _bounded(str(path), name, info.size, total, len(content))
+        member = archive.extractfile(info)
+        assert member is not None
+        content[name] = member.read()
     return content
 
 

@@ -7,9 +7,7 @@ recording and thrown away: they cannot be turned back by trying all serials.
 
 from __future__ import annotations
 
-import hashlib
 import re
-import secrets
 import string
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -53,6 +51,8 @@ SHORTEST = 4
 
 def redact(recording: Recording) -> Recording:
     """The same recording with every identity replaced. Device models, firmware and dataset names stay: rules need them."""
+    import secrets
+
     key = secrets.token_bytes(32)
     found = set(_identities(recording)) - _names(recording)
     replace_words = _replacer(sorted(found, key=lambda each: (-len(each), each)), key)
@@ -134,6 +134,8 @@ def _stand_in(identity: bytes, key: bytes) -> bytes:
 
     A decimal number keeps its first digit, so that a 64-bit GUID stays one.
     """
+    import hashlib
+
     stream = hashlib.shake_256(key + identity).digest(len(identity))
     made = bytearray(identity)
     for i, (byte, random) in enumerate(zip(identity, stream, strict=True)):

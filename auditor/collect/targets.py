@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from auditor.collect import mounts
@@ -71,6 +70,8 @@ def must_exist(host: Host, root: Subject, failure: Unknown | None) -> None:
 
 
 def _missing(name: str, there: Sequence[str]) -> str:
+    import difflib
+
     near = difflib.get_close_matches(name, there, n=3, cutoff=0.5)
     what = "pool" if "/" not in name else "dataset"
     if near:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import resources
+import pkgutil
 
 
 def text(name: str) -> str:
     """One file of this folder; also out of a zip archive (zaudit.pyz)."""
-    return resources.files(__name__).joinpath(name).read_text("utf-8")
+    content = pkgutil.get_data(__name__, name)
+    assert content is not None
+    return content.decode()

@@ -1,8 +1,8 @@
 """Facts from facts, without I/O. One module a question; each says what it NEEDS, and so stands in the right order.
 
-A derivation has SUBJECT, FACTS (qualified, "leaf.path", where they are not about that kind of subject) and NEEDS (the
-qualified names of the facts that it reads) and ``derive(subject, facts)``, which yields a Known with the evidence of everything that it rests on, or an Unknown with the
-reasons of what it lacks.
+A derivation has SUBJECT, FACTS (qualified, "leaf.path", where they are not about that kind of subject), NEEDS (the
+qualified names of the facts that it reads) and ``derive(subject, facts)``, which yields a Known with the evidence of
+everything that it rests on, or an Unknown with the reasons of what it lacks.
 """
 
 from __future__ import annotations

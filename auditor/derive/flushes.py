@@ -3,9 +3,10 @@
 Configured: ``zfs_nocacheflush`` stops all flushes, and the kernel drops them where ``queue/write_cache`` says "write
 through" (kernel: Documentation/block/writeback_cache_control.rst). Counted: OpenZFS sends at least one flush to every
 leaf that it wrote to in a transaction group (vdev_config_sync() in module/zfs/vdev_label.c). A leaf with thousands of
-writes and next to no flushes has lost them on the way, whatever the settings say now: OpenZFS 2.3 and later remembers
-at vdev open that the kernel said "write through" (``vdev_nowritecache`` in module/os/linux/zfs/vdev_disk.c) and never
-flushes again.
+writes and next to no flushes has lost them on the way, whatever the settings say now. OpenZFS 2.3 and later can remember
+that a device needs no flush (``vdev_nowritecache`` in module/os/linux/zfs/vdev_disk.c): after a flush that was refused as
+unsupported, and on kernels before 6.11 also when the queue said "write through" at vdev open. On 6.12 setting the queue
+back was measured to bring the flushes back; what was written meanwhile had not been flushed.
 """
 
 from __future__ import annotations

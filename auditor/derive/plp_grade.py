@@ -52,18 +52,15 @@ def _backup(disk: Subject, facts: Facts) -> list[tuple[bool, Known]]:
 
 
 def _failed(disk: Subject, facts: Facts) -> Judged:
-    """One report of a failure is enough; no report at all is unknown, unless there is nothing that could fail.
-
-    Bit 4 of a drive without such protection is undefined (NVM Express Base Specification, Critical Warning).
-    """
-    for name, value in (("hdd", True), ("drive_class", "none")):
-        if nothing := _if(disk, facts, name, value):
-            return Known(False, _evidence(nothing))
+    """One report of a failure is enough; no report at all is unknown, unless there is nothing that could fail."""
     capacitor = facts.get(disk, "capacitor_ok")
     reports = _backup(disk, facts) + ([(not capacitor.value, capacitor)] if isinstance(capacitor, Known) else [])
     bad = [fact for failed, fact in reports if failed]
     if bad:
         return Known(True, _evidence(*bad))
+    for name, value in (("hdd", True), ("drive_class", "none")):
+        if nothing := _if(disk, facts, name, value):
+            return Known(False, _evidence(nothing))
     match facts.get(disk, "virtual"):
         case Known(True):
             return _elsewhere(disk)

@@ -246,7 +246,11 @@ class _Compiler:
             if isinstance(found, Unknown):
                 return found
             assert isinstance(found.value, tuple)
-            return connective(of_each(scope, found.value), decisive) if found.value else Known(not decisive, found.evidence)
+            return (
+                connective(of_each(scope, found.value), decisive)
+                if found.value
+                else Known(not decisive, found.evidence)
+            )
 
         return BOOL, evaluate
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -32,6 +31,8 @@ class Finding:
 
     @property
     def id(self) -> str:
+        import hashlib
+
         text = "\0".join((self.rule.id, "fail" if self.failed else "unknown", self.place))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 

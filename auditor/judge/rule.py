@@ -7,11 +7,13 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.resources.abc import Traversable
-from typing import Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from auditor.facts import KINDS, Kind
 from auditor.judge.expression import Expression, ExpressionError, Registry, compile_condition, compile_expression
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 Severity = Literal["low", "medium", "high", "critical"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
@@ -90,14 +92,16 @@ class Rule:
     path: str
 
 
-def load_folder(folder: Traversable, registry: Registry) -> list[Rule]:
+def load_folder(folder: Traversable, registry: Registry, *, examples: bool = True) -> list[Rule]:
     """Every rule of a folder, by id. A file that is not a rule is an error, and so is an empty folder."""
     if not folder.is_dir():
         raise RuleError(f"{folder}: no such folder of rules")
     rules = []
     for path in sorted(folder.iterdir(), key=lambda each: each.name):
         if path.name.endswith(".toml"):
-            rules.append(load(path.name.removesuffix(".toml"), str(path), path.read_bytes(), registry))
+            rules.append(
+                load(path.name.removesuffix(".toml"), str(path), path.read_bytes(), registry, examples=examples)
+            )
         elif path.name not in ("README.md", "__pycache__", "__init__.py"):
             raise RuleError(f"{path}: a stray file in a folder of rules (rules end in .toml)")
     if not rules:
@@ -115,13 +119,15 @@ def merge(folders: Iterable[list[Rule]]) -> list[Rule]:
     return [merged[id] for id in sorted(merged)]
 
 
-def load(id: str, path: str, data: bytes, registry: Registry) -> Rule:
-    """One rule from the bytes of its file; raises RuleError."""
+def load(id: str, path: str, data: bytes, registry: Registry, *, examples: bool = True) -> Rule:
+    """One rule from the bytes of its file; raises RuleError. examples: False leaves them out, which stand last in a file
+    and are half of it."""
     try:
         if not ID.fullmatch(id):
             raise RuleError("the file name is the rule's id: lower-case words joined by hyphens")
-        table = tomllib.loads(data.decode("utf-8"))
-        return _rule(id, path, table, registry)
+        text = data.decode("utf-8")
+        table = tomllib.loads(text if examples else text.partition("\n[[example]]")[0])
+        return _rule(id, path, table if examples else {**table, "example": None}, registry)
     except (RuleError, ExpressionError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RuleError(f"{path}: {error}") from None
 
@@ -149,7 +155,7 @@ def _rule(id: str, path: str, table: dict[str, Any], registry: Registry) -> Rule
         fix=_fix(table["fix"], kind, registry),
         references=_texts(table, "references", least=1),
         conflicts=_texts(table, "conflicts", least=0),
-        examples=_examples(table["example"], with_when=when is not None),
+        examples=_examples(table["example"], with_when=when is not None) if table["example"] is not None else (),
         path=path,
     )
 

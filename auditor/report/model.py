@@ -14,6 +14,7 @@ from auditor.judge.verdict import Verdict
 from auditor.text import quoted
 
 Standing = Literal["lost", "corrupted", "stalled", "one failure away", "cannot tell", "nothing found"]
+GRAVE: dict[str, Severity] = {"commits": "medium", "corruption": "medium"}  # from where on a harm is in the headline
 HEADLINES: dict[Standing, str] = {
     "lost": "ACKNOWLEDGED COMMITS CAN BE LOST",
     "corrupted": "DATA CAN BE CORRUPTED",
@@ -88,13 +89,18 @@ def _text(facts: Facts, name: str) -> str:
 
 
 def _standing(found: Sequence[Finding]) -> Standing:
-    """From the worst finding: what failed speaks by its harm, what is undecided only that nobody can tell."""
-    if not found or RANK[found[0].severity] < RANK["high"]:
+    """From the worst finding: what failed speaks by its harm, what is undecided only that nobody can tell.
+
+    Commits that rest on a promise of the drive are no reason to say that no way to lose them was found: power cuts on
+    drives that break it lost acknowledged commits where the worst finding was medium.
+    """
+    grave = [finding for finding in found if RANK[finding.severity] >= RANK[GRAVE.get(finding.rule.harm, "high")]]
+    if not grave:
         return "nothing found"
-    worst = found[0]
+    worst = grave[0]
     if not worst.failed:
         return "cannot tell"
-    if worst.severity == "high":
+    if worst.severity != "critical":
         return "one failure away"
     harms = {finding.rule.harm for finding in found if finding.failed and finding.severity == "critical"}
     return "lost" if "commits" in harms else "corrupted" if "corruption" in harms else "stalled"
@@ -104,5 +110,7 @@ def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
     """Latency means nothing while a durability finding stands, so a critical one is mended before it is measured."""
     words = " ".join(quoted(target) for target in targets)
     if found and found[0].failed and found[0].severity == "critical":
-        return f"mend the critical findings, then zaudit check {words}, then zaudit verify {words} (comes with zaudit 0.2)"
+        return (
+            f"mend the critical findings, then zaudit check {words}, then zaudit verify {words} (comes with zaudit 0.2)"
+        )
     return f"zaudit verify {words} (comes with zaudit 0.2)"

@@ -105,7 +105,7 @@ def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
     """Each failure alone; what is undecided for the same reasons together, where the worst of it stands."""
     groups: dict[object, list[Finding]] = {}
     for finding in findings:
-        key: object = finding.id if finding.failed else finding.reasons
+        key: object = id(finding) if finding.failed else finding.reasons
         groups.setdefault(key, []).append(finding)
     return list(groups.values())
 

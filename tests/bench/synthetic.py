@@ -2,22 +2,26 @@
 
 Everything that names a drive or a dataset is copied with the name of the new one: what the commands print, /sys, udev's
 database, the kstats. So the copy is as consistent as the original, and every collector sees what it would see there.
-Made for recordings of OpenZFS 2.4 whose mirror-0 is nvme0n1 and nvme1n1 (fixtures/hosts/2.4-healthy-mirrored-slog).
+Made for recordings of the lab with OpenZFS 2.4 and two mirrors of NVMe drives (2.4-healthy-mirrored-slog).
+
+    python -m tests.bench.synthetic RECORDING DRIVES DATASETS LARGE_RECORDING
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from auditor.collect import recording
 from auditor.collect.host import Capture
 from auditor.collect.recording import Recording
 from auditor.collect.request import Files
 
-PAIR = (0, 1)  # the drives of mirror-0, which are copied
 FIRST = 10  # number of the first copy: nvme10n1
 CHILDREN = 100  # datasets in each folder of a synthetic pool
 PLAIN = "tank/db"  # the dataset that is copied
@@ -35,98 +39,127 @@ def large(small: Recording, disks: int, datasets: int) -> Recording:
 # -- drives ---------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """node: 0 of nvme0n1. serial: its number in the serial number. slot: PCI address."""
+
+    node: int
+    serial: int
+    slot: str
+
+    def renamed(self, text: str, number: int) -> str:
+        """A text about this drive as a text about another: node, serial number (plain and in hexadecimal), PCI slot."""
+        text = re.sub(rf"\b(nvme|ng){self.node}(?!\d)", rf"\g<1>{number}", text)
+        text = re.sub(rf"{_SERIAL}{self.serial}(?!\d)", f"{_SERIAL}{number}", text)
+        text = text.replace(f"{_SERIAL}{self.serial}".encode().hex(), f"{_SERIAL}{number}".encode().hex())
+        slot = f"0000:{number >> 8:02x}:{number & 0xFF:02x}.7"
+        text = text.replace(self.slot, slot)
+        return text.replace(re.sub("[:.]", "_", self.slot), re.sub("[:.]", "_", slot))
+
+
+Copies = list[list[tuple[Drive, int]]]  # of each copy of mirror-0: (drive of the original, number of the copy)
+
+
 def with_disks(small: Recording, disks: int) -> Recording:
     """mirror-0 again and again, until the pool has so many drives."""
     there = sum(argv[:2] == ("nvme", "id-ctrl") for argv in small.commands)
-    copies = range((disks - there) // 2)
+    pair = _mirrored(small)
+    copies = [
+        [(drive, FIRST + 2 * copy + leg) for leg, drive in enumerate(pair)] for copy in range((disks - there) // 2)
+    ]
     commands: dict[tuple[str, ...], Capture] = {}
     for argv, capture in small.commands.items():
-        commands[argv] = replace(capture, stdout=_output(argv, capture.stdout.decode(), copies).encode())
-        for copy in copies if any(word.startswith("/dev/nvme") for word in argv) else ():
-            for one, new in _drives(copy):
-                if f"/dev/nvme{one}n1" in argv:
-                    renamed = tuple(_renamed(word, one, new) for word in argv)
-                    stdout = _renamed(capture.stdout.decode(), one, new).encode()
-                    commands[renamed] = replace(capture, stdout=stdout)
+        text = capture.stdout.decode()
+        commands[argv] = replace(capture, stdout=_output(argv, text, copies).encode())
+        for drive, number in (leg for legs in copies for leg in legs):
+            if f"/dev/nvme{drive.node}n1" in argv:
+                other = tuple(drive.renamed(word, number) for word in argv)
+                commands[other] = replace(capture, stdout=drive.renamed(text, number).encode())
     files = {patterns: _files(each, copies) for patterns, each in small.files.items()}
     return replace(small, commands=commands, files=files)
 
 
-def _drives(copy: int) -> Iterator[tuple[int, int]]:
-    """(original, new number) of both drives of one copy."""
-    return ((one, FIRST + 2 * copy + one) for one in PAIR)
+def _mirrored(small: Recording) -> list[Drive]:
+    """The drives of mirror-0."""
+    listed = next(each.stdout for argv, each in small.commands.items() if argv[:2] == ("nvme", "list"))
+    status = next(each.stdout for argv, each in small.commands.items() if argv[:2] == ("zpool", "status"))
+    slots = {path: text.strip() for files in small.files.values() for path, text in files.text.items()}
+    drives = []
+    for device in json.loads(listed)["Devices"]:
+        node = device["DevicePath"].removeprefix("/dev/")
+        serial = int(device["SerialNumber"].removeprefix(_SERIAL))
+        drives.append(
+            Drive(int(re.sub(r"nvme(\d+)n1", r"\1", node)), serial, slots[f"/sys/block/{node}/device/address"])
+        )
+    leaves = _tree(json.loads(status))["vdevs"]["mirror-0"]["vdevs"]
+    return [drive for drive in drives if any(leaf.endswith(f"{_SERIAL}{drive.serial}") for leaf in leaves)]
 
 
-def _renamed(text: str, one: int, new: int) -> str:
-    """A text about one drive as a text about another: node, serial number (plain and in hexadecimal) and PCI slot."""
-    text = re.sub(rf"\b((?:nvme|ng|\w*{_SERIAL})){one}(?!\d)", rf"\g<1>{new}", text)
-    text = text.replace(f"{_SERIAL}{one}".encode().hex(), f"{_SERIAL}{new}".encode().hex())
-    return re.sub(rf"0000([:_])00([:_]){5 + one:02x}([._])0", rf"0000\g<1>{new:02x}\g<2>00\g<3>0", text)
+def _tree(status: Any) -> Any:
+    (tree,) = (tree for pool in status["pools"].values() for tree in pool["vdevs"].values())
+    return tree
 
 
-def _mirror(text: str, copy: int) -> str:
+def _mirror(text: str, copies: Copies, copy: int) -> str:
     """A text about mirror-0 and its drives as a text about another mirror."""
-    for one, new in _drives(copy):
-        text = _renamed(text, one, new)
+    for drive, number in copies[copy]:
+        text = drive.renamed(text, number)
     text = _GUID.sub(lambda guid: str(int(guid[0]) // 1000 * 1000 + copy), text)
     return text.replace("mirror-0", f"mirror-{copy + 2}")
 
 
-def _output(argv: tuple[str, ...], text: str, copies: range) -> str:
+def _output(argv: tuple[str, ...], text: str, copies: Copies) -> str:
     """The output of a command about the whole host or pool, with the copies in it."""
+    legs = [leg for each in copies for leg in each]
     match argv[:2]:
         case ("nvme", "list"):
             listed = json.loads(text)
+            by_path = {device["DevicePath"]: json.dumps(device) for device in listed["Devices"]}
             listed["Devices"] += [
-                _about(listed["Devices"][one], one, new) for copy in copies for one, new in _drives(copy)
+                json.loads(drive.renamed(by_path[f"/dev/nvme{drive.node}n1"], number)) for drive, number in legs
             ]
             return json.dumps(listed, indent=2)
         case ("udevadm", "info"):
-            records = text.split("\n\n")
-            more = [_renamed(record, one, new) for one in PAIR for record in records if re.search(rf"^N: nvme{one}n", record, re.M)
-                    for new in (FIRST + 2 * copy + one for copy in copies)]  # fmt: skip
-            return "\n\n".join([*records[:-1], *more, records[-1]])
+            *records, end = text.split("\n\n")
+            for drive, number in legs:
+                records += [drive.renamed(each, number) for each in records if f"\nN: nvme{drive.node}n" in each]
+            return "\n\n".join([*records, end])
         case ("zpool", "status"):
             status = json.loads(text)
-            (tree,) = (tree for pool in status["pools"].values() for tree in pool["vdevs"].values())
-            mirror = json.dumps(tree["vdevs"]["mirror-0"])
-            tree["vdevs"] |= {f"mirror-{copy + 2}": json.loads(_mirror(mirror, copy)) for copy in copies}
+            mirrors = _tree(status)["vdevs"]
+            first = json.dumps(mirrors["mirror-0"])
+            mirrors |= {f"mirror-{i + 2}": json.loads(_mirror(first, copies, i)) for i in range(len(copies))}
             return json.dumps(status)
         case ("zdb", "-C"):
             return _zdb(text, copies)
         case ("zpool", "get") if "all-vdevs" in argv:
             rows = text[text.index("mirror-0\t") : text.index("mirror-1\t")]
-            return text + "".join(_mirror(rows, copy) for copy in copies)
+            return text + "".join(_mirror(rows, copies, i) for i in range(len(copies)))
     return text
 
 
-def _about(device: Any, one: int, new: int) -> Any:
-    return json.loads(_renamed(json.dumps(device), one, new))
-
-
-def _zdb(text: str, copies: range) -> str:
-    start, end, tail = (
-        text.index(mark) for mark in (" " * 12 + "children[0]", " " * 12 + "children[1]", "        features_")
-    )
-    first = text[start:end]
+def _zdb(text: str, copies: Copies) -> str:
+    start, end, tail = (text.index(mark) for mark in (f"{'':12}children[0]", f"{'':12}children[1]", f"{'':8}features_"))
     more = [
-        _mirror(first, copy).replace("children[0]:", f"children[{copy + 2}]:", 1).replace("id: 0", f"id: {copy + 2}", 1)
-        for copy in copies
+        _mirror(text[start:end], copies, i)
+        .replace("children[0]:", f"children[{i + 2}]:", 1)
+        .replace("id: 0", f"id: {i + 2}", 1)
+        for i in range(len(copies))
     ]
     head = text[:tail].replace("vdev_children: 2", f"vdev_children: {2 + len(copies)}")
     return head + "".join(more) + text[tail:]
 
 
-def _files(files: Files, copies: range) -> Files:
+def _files(files: Files, copies: Copies) -> Files:
     """/sys with the new drives in it."""
 
     def copied(table: Mapping[str, str]) -> dict[str, str]:
         more = {}
-        for path, content in table.items():
-            for one in PAIR:
-                if re.search(rf"/nvme{one}(n|/)", path):
-                    for new in (FIRST + 2 * copy + one for copy in copies):
-                        more[_renamed(path, one, new)] = _renamed(content, one, new)
+        for drive, number in (leg for legs in copies for leg in legs):
+            mine = re.compile(rf"/nvme{drive.node}(n|/)")
+            for path, content in table.items():
+                if mine.search(path):
+                    more[drive.renamed(path, number)] = drive.renamed(content, number)
         return {**table, **more}
 
     return Files(copied(files.text), copied(files.links), copied(files.errors))
@@ -186,3 +219,8 @@ def _kstats(files: Files, names: list[str]) -> Files:
         return own.replace(f" {PLAIN}\n", f" {name}\n")
 
     return Files({**files.text, **{f"{folder}/objset-0x{4096 + n:x}": of(n, name) for n, name in enumerate(names)}})
+
+
+if __name__ == "__main__":
+    given, wanted_drives, wanted_datasets, target = sys.argv[1:]
+    recording.write(large(recording.load(Path(given)), int(wanted_drives), int(wanted_datasets)), Path(target))

@@ -175,7 +175,13 @@ class VM:
         self.kill()
         log, console, errors = (self._text(name) for name in ("guest.log", "console.log", "qemu.log"))
         out: dict[str, bytes] = {}
-        with contextlib.suppress(tarfile.TarError, OSError), tarfile.open(self.dir / "out.tar") as archive:
+        with (
+            contextlib.suppress(tarfile.TarError, OSError),
+            tarfile.open(
+                self.dir / "out.tar",
+                ignore_zeros=True,  # a guest may send several archives
+            ) as archive,
+        ):
             for member in archive:
                 if member.isfile() and (content := archive.extractfile(member)):
                     out[os.path.normpath(member.name)] = content.read()

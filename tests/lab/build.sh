@@ -1,0 +1,167 @@
+#!/bin/bash
+# build.sh [LINE...]: build the guests of the lab (OpenZFS lines 2.1, 2.3, 2.4; all by default) from Debian's packages.
+#
+# A step whose result exists is skipped; a result appears under its final name only when it is complete. Below the cache,
+# ${ZAUDIT_LAB:-~/.cache/zaudit-lab}:
+#   qemu/                QEMU of Debian 13, unpacked, not installed (only where this host has no QEMU >= 9)
+#   root-LINE/           the system of a guest: kernel, OpenZFS, the tools that zaudit calls, databases
+#   src/zfs-VERSION/     the source of the kernel modules, from the package zfs-dkms of that same root
+#   builder-KERNEL/      compiler, dkms and the kernel headers
+#   modules/ZFS-KERNEL/  the kernel modules, built by dkms
+#   img/LINE/            what is booted: vmlinuz, initrd.cpio, root.img, versions
+# Needs root (chroots, device nodes). ZAUDIT_LAB_MIRROR=URL replaces the Debian mirror of the machine's apt configuration.
+set -euo pipefail
+umask 022
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+LAB=${ZAUDIT_LAB:-$HOME/.cache/zaudit-lab}
+TOOLS=zfsutils-linux,zfs-zed,python3,python3-pyzfs,python3-pyudev,nvme-cli,smartmontools,hdparm,sg3-utils,fio,sysstat,strace,mdadm
+TOOLS+=,cryptsetup-bin,lvm2,systemd-sysv,udev,kmod,procps,fdisk,gdisk,e2fsprogs,dmsetup,xz-utils,zstd,busybox-static,sqlite3
+DATABASES="postgresql"  # sqlite3 comes with Python
+# zfs-zed depends on zfs-dkms: the source of the modules arrives with the commands, in the same version
+PIN='Package: zfs* libzfs* libzpool* libnvpair* libuutil* python3-pyzfs\nPin: release n=*-backports\nPin-Priority: 900\n'
+
+die() { echo "build.sh: $*" >&2; exit 1; }
+
+check_host() {
+    local missing=() tool
+    for tool in mmdebstrap mke2fs xz unshare chroot python3 apt-get; do command -v "$tool" >/dev/null || missing+=("$tool"); done
+    [ ${#missing[@]} -eq 0 ] || die "missing on this host: ${missing[*]}; apt install mmdebstrap e2fsprogs xz-utils util-linux python3"
+    [ "$(id -u)" -eq 0 ] || die "needs root, to make device nodes and chroots: sudo make lab"
+    [ "$(uname -m)" = x86_64 ] || die "only on x86_64 hosts"
+    [ -n "${ZAUDIT_LAB_MIRROR:-}" ] || grep -qx 'ID=debian' /etc/os-release ||
+        die "this host is not Debian: set ZAUDIT_LAB_MIRROR to the URL of a Debian archive"
+}
+
+# The Debian archive that this machine itself uses; the suites of the guests hang off the same site.
+find_mirror() {
+    apt-get indextargets --format '$(SITE) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' |
+        awk 'NF > 1 && $NF == "main" && $0 !~ /-security/ && !seen++ { print $1 }'
+}
+
+# step LABEL FUNCTION ARGS...: run with a log, print the seconds, stop with the end of the log when it fails
+step() {
+    local label=$1 start=$SECONDS status log; shift
+    log=$LAB/log/$label.log
+    set +e; (set -e; "$@") >"$log" 2>&1; status=$?; set -e
+    [ $status -eq 0 ] || { tail -n 30 "$log" >&2; die "$label failed (exit $status), log: $log"; }
+    printf '%-48s %4d s\n' "$label" $((SECONDS - start))
+}
+
+# debian DIR SUITE VARIANT PACKAGES [mmdebstrap option...]
+debian() {
+    local dir=$1 suite=$2 variant=$3 packages=$4 sources; shift 4
+    sources=("deb $MIRROR $suite main contrib")
+    if [ -n "${BACKPORTS:-}" ]; then sources+=("deb $MIRROR $suite-backports main contrib"); fi
+    rm -rf --one-file-system "$dir.part"
+    # a mount namespace of its own: nothing stays mounted after an interruption. INITRD=No: update-initramfs does nothing
+    INITRD=No unshare --mount mmdebstrap --mode=root --variant="$variant" --format=directory --include="$packages" \
+        --skip=check/empty --aptopt='Acquire::Languages "none"' --aptopt='APT::Sandbox::User "root"' \
+        --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+        --dpkgopt='path-exclude=/usr/share/info/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+        "$@" "$suite" "$dir.part" "${sources[@]}"
+}
+
+build_qemu() {
+    debian "$LAB/qemu" trixie extract qemu-system-x86
+    mv "$LAB/qemu.part" "$LAB/qemu"
+}
+
+build_root() {
+    local line=$1 suite=$2 root=$LAB/root-$1.part source
+    debian "$LAB/root-$line" "$suite" minbase "linux-image-cloud-amd64,$TOOLS" \
+        --setup-hook="mkdir -p \"\$1/etc/apt/preferences.d\"; printf '$PIN' >\"\$1/etc/apt/preferences.d/lab\""
+    source=$(basename "$root"/usr/src/zfs-*)
+    [[ $source == zfs-$line.* ]] || die "Debian now has $source where line $line was"
+    rm -rf "$LAB/src/$source"; mkdir -p "$LAB/src"; mv "$root/usr/src/$source" "$LAB/src/"
+    rm -rf "$root"/var/lib/dkms/zfs "$root"/var/lib/apt/lists/* "$root"/var/cache/apt/*.bin
+    echo "${source#zfs-}" >"$root/lab-zfs-version"
+    mv "$root" "$LAB/root-$line"
+}
+
+# add_databases LINE: a step of its own, so that another database does not build everything anew
+add_databases() {
+    # policy-rc.d: no service starts in a chroot
+    unshare --mount sh -euc '
+        mount -t proc proc "$1/proc"; mount --rbind /dev "$1/dev"
+        cp /etc/resolv.conf "$1/etc/resolv.conf"
+        printf "#!/bin/sh\nexit 101\n" >"$1/usr/sbin/policy-rc.d"; chmod 755 "$1/usr/sbin/policy-rc.d"
+        export DEBIAN_FRONTEND=noninteractive INITRD=No
+        chroot "$1" apt-get -o APT::Sandbox::User=root -qq update
+        chroot "$1" apt-get -o APT::Sandbox::User=root install -qy --no-install-recommends $2
+        rm -rf "$1/usr/sbin/policy-rc.d" "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/archives/*.deb' - "$LAB/root-$1" "$DATABASES"
+    echo "$DATABASES" >"$LAB/root-$1/lab-databases"
+}
+
+build_builder() {
+    local kernel=$1 suite=$2
+    debian "$LAB/builder-$kernel" "$suite" apt "linux-headers-$kernel,dkms,gcc,make,libc6-dev,file,python3-minimal,kmod,xz-utils,zstd,bc"
+    mv "$LAB/builder-$kernel.part" "$LAB/builder-$kernel"
+}
+
+# build_modules ZFS KERNEL
+build_modules() {
+    local zfs=$1 kernel=$2 builder=$LAB/builder-$2 out=$LAB/modules/$1-$2
+    rm -rf "$out.part" "$builder/usr/src/zfs-$zfs" "$builder/var/lib/dkms/zfs/$zfs"; mkdir -p "$out.part"
+    cp -a "$LAB/src/zfs-$zfs" "$builder/usr/src/"
+    unshare --mount sh -c 'mount -t proc proc "$1/proc" && exec chroot "$1" dkms build -m zfs -v "$2" -k "$3" -a x86_64' - \
+        "$builder" "$zfs" "$kernel" || { tail -n 30 "$builder/var/lib/dkms/zfs/$zfs/build/make.log"; return 1; }
+    find "$builder/var/lib/dkms/zfs/$zfs/$kernel/x86_64/module" -name '*.ko*' -exec cp {} "$out.part/" \;
+    xz -dq "$out.part"/*.xz 2>/dev/null || true
+    ls "$out.part"/zfs.ko
+    rm -rf "$builder/var/lib/dkms/zfs/$zfs" "$builder/usr/src/zfs-$zfs"
+    mv "$out.part" "$out"
+}
+
+build_image() {
+    local line=$1 zfs=$2 kernel=$3 root=$LAB/root-$1 out=$LAB/img/$1 folder work file name
+    rm -rf "$out.part"; mkdir -p "$out.part"
+    folder=$root/lib/modules/$kernel/updates/dkms; rm -rf "$folder"; mkdir -p "$folder"
+    cp "$LAB/modules/$zfs-$kernel"/*.ko "$folder/"
+    chroot "$root" depmod "$kernel"
+    printf '\x07\xba\xb0\x0a' >"$root/etc/hostid"; echo zlab >"$root/etc/hostname"
+    # the initrd: busybox, and the modules without which the kernel does not see its root disk
+    work=$(mktemp -d); mkdir -p "$work"/{bin,dev,root,proc}
+    cp "$root/bin/busybox" "$work/bin/"; install -m755 "$HERE/guest/initrd-init" "$work/init"
+    : >"$work/modlist"
+    for file in $(for name in virtio_pci virtio_blk virtio_console; do chroot "$root" modprobe -S "$kernel" --show-depends "$name"; done |
+        awk '/^insmod/ && !seen[$2]++ { print $2 }'); do
+        name=$(basename "${file%%.ko*}").ko
+        case $file in *.xz) xz -dc "$root$file" >"$work/$name" ;; *) cp "$root$file" "$work/$name" ;; esac
+        echo "$name" >>"$work/modlist"
+    done
+    python3 "$HERE/cpio.py" "$work" "$out.part/initrd.cpio"; rm -rf "$work"
+    cp "$root/boot/vmlinuz-$kernel" "$out.part/vmlinuz"
+    truncate -s 2G "$out.part/root.img"
+    mke2fs -q -F -t ext4 -O ^has_journal -E lazy_itable_init=1 -d "$root" "$out.part/root.img"
+    printf 'zfs %s\nkernel %s\n' "$zfs" "$kernel" >"$out.part/versions"
+    chmod -R a+rX "$out.part"; rm -rf "$out"; mv "$out.part" "$out"
+}
+
+[ $# -gt 0 ] || set -- 2.1 2.3 2.4
+for line in "$@"; do [[ $line =~ ^2\.(1|3|4)$ ]] || die "unknown line $line (2.1, 2.3, 2.4)"; done
+check_host
+MIRROR=${ZAUDIT_LAB_MIRROR:-$(find_mirror)}
+[ -n "$MIRROR" ] || die "no Debian mirror in this machine's apt configuration; set ZAUDIT_LAB_MIRROR=URL"
+mkdir -p "$LAB/log" "$LAB/img" "$LAB/modules" "$LAB/run"
+exec 9>"$LAB/build.lock"
+flock -n 9 || die "another build is at work in $LAB"
+if [ ! -d "$LAB/qemu" ] && ! (cd "$HERE/../.." && python3 -m tests.lab.machine >/dev/null); then step qemu build_qemu; fi
+for line in "$@"; do
+    start=$SECONDS BACKPORTS=
+    case $line in 2.1) suite=bookworm ;; 2.3) suite=trixie ;; 2.4) suite=trixie BACKPORTS=yes ;; esac
+    [ -d "$LAB/root-$line" ] || step "root-$line" build_root "$line" "$suite"
+    BACKPORTS=
+    zfs=$(cat "$LAB/root-$line/lab-zfs-version")
+    kernel=$(basename "$LAB/root-$line"/boot/vmlinuz-*); kernel=${kernel#vmlinuz-}
+    if [ ! -d "$LAB/modules/$zfs-$kernel" ]; then
+        [ -d "$LAB/builder-$kernel" ] || step "builder-$kernel" build_builder "$kernel" "$suite"
+        step "modules-$zfs-$kernel" build_modules "$zfs" "$kernel"
+    fi
+    if [ "$(cat "$LAB/root-$line/lab-databases" 2>/dev/null)" != "$DATABASES" ]; then
+        rm -f "$LAB/img/$line/versions"
+        step "databases-$line" add_databases "$line"
+    fi
+    image=$LAB/img/$line/versions
+    if [ ! -e "$image" ] || [ "$HERE/guest/initrd-init" -nt "$image" ]; then step "img-$line" build_image "$line" "$zfs" "$kernel"; fi
+    printf '%-48s %4d s\n' "$line: OpenZFS $zfs, kernel $kernel" $((SECONDS - start))
+done

@@ -1,0 +1,1 @@
+"""Power cuts as the ground truth: does zaudit's verdict predict what is left? See matrix.toml, cut.py and report.py."""

@@ -1,0 +1,249 @@
+"""Cuts the power of guests that commit, and writes down what is gone.
+
+    python -m tests.lab.power.cut [--line 2.3] [--cuts 5] [--minutes N] [--seed 1] [--list] [NAME...]
+
+A trial: pools on drives of disks.py; zaudit looks at the live guest; the workloads report each commit to the host before
+they begin the next. At moments that follow from the seed the power is cut. For the last cut the disk server and the
+machine are killed. For the others the host stops all drives at one moment and copies their media without their caches,
+which is what is left when both die at that moment; only commits that were reported before it count. A second guest gets
+the media of one cut after the other, imports the pools and says what is there. One row a setting and cut is added to
+powercut.json; settings that have their cuts are not run again.
+"""
+
+import argparse
+import json
+import random
+import re
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..machine import LINES
+from ..vm import VM, Result, clean_up_on_signals
+from . import matrix
+from .disks import ROOT, Server, copy
+from .guest import ZAUDIT, device, guest_files, guest_plan, one_partition, predict, release
+from .matrix import Setting
+from .results import RESULTS, lost, read, write
+
+DRIVE_MIB = 512
+RUN_S = (1.0, 8.0)
+SETUP_TIMEOUT, VERIFY_TIMEOUT, FIRST_COMMIT_S = 420, 300, 20
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (repeat for more; default: all)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="settings of matrix.toml (default: all)")
+    parser.add_argument("--cuts", type=int, default=matrix.CUTS)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=1e9, help="start no trial after so many minutes")
+    parser.add_argument(
+        "--again", action="store_true", help="more cuts, and ask zaudit again: after a rule has changed"
+    )
+    parser.add_argument("--list", action="store_true", help="show the guests, run nothing")
+    arguments = parser.parse_args()
+    clean_up_on_signals()
+    if unknown := set(arguments.names) - {each.name for each in matrix.everything()}:
+        parser.error(f"no setting {', '.join(sorted(unknown))}")
+    settings = [each for each in matrix.everything() if not arguments.names or each.name in arguments.names]
+    end, complete = time.monotonic() + 60 * arguments.minutes, True
+    for line in arguments.line or LINES:
+        wanted = [
+            each
+            for each in settings
+            if line in each.lines and (arguments.again or have(line, each.name) < arguments.cuts)
+        ]
+        for group in matrix.guests(wanted):
+            names = ", ".join(each.name for each in group)
+            if arguments.list:
+                print(f"{line}: {names}")
+            elif not matrix.offers(line, group[0].needs):
+                print(f"{line}: not run, {group[0].needs} is not in this image: {names}")
+            elif time.monotonic() > end:
+                complete = False
+                print(f"{line}: not run, no time left: {names}")
+            else:
+                known = 0 if arguments.again else min(have(line, each.name) for each in group)
+                complete &= trial(line, group, arguments.seed, arguments.cuts - known, arguments.again)
+    return 0 if complete else 1
+
+
+def have(line: str, name: str) -> int:
+    """Cuts of a setting that are among the results."""
+    return sum((row["line"], row["setting"]) == (line, name) for row in read())
+
+
+def asked(line: str, name: str) -> bool:
+    """Is zaudit's verdict on a setting among the results? It does not depend on the cut, and costs a minute."""
+    return any((row["line"], row["setting"]) == (line, name) and row["zaudit"] for row in read())
+
+
+def trial(line: str, settings: Sequence[Setting], seed: int, cuts: int, again: bool = False) -> bool:
+    """All cuts of these settings; False when they came to nothing."""
+    started, first = time.monotonic(), max(have(line, each.name) for each in settings)
+    names = " ".join(each.name for each in settings)
+    chance = random.Random(f"{seed}/{line}/{first}/{names}")
+    with VM(zfs=line, mem="3G", cpus=2, cache="none") as vm:
+        drives = [(setting, model) for setting in settings for model in setting.drives]
+        files = [vm.dir / f"d{index}" for index in range(len(drives))]
+        for path in files:
+            with path.open("wb") as file:
+                file.write(one_partition(DRIVE_MIB << 20))
+                file.truncate(DRIVE_MIB << 20)
+        server = Server(
+            vm.dir, [(path, model) for path, (_, model) in zip(files, drives, strict=True)], f"{seed}/{first}"
+        )
+        try:
+            vm.disks = [
+                device(line, f"nbd={path}", model) for path, (_, model) in zip(server.sockets, drives, strict=True)
+            ]
+            plan = {
+                **guest_plan(line, settings),
+                "cuts": cuts,
+                "look": again or not all(asked(line, each.name) for each in settings),
+            }
+            vm.start("python3 -m power.stage run", guest_files(plan))
+            done = cut(vm, server, len(settings), [chance.uniform(*RUN_S) for _ in range(cuts)])
+        finally:
+            server.kill()
+        before = vm.result()
+        if not done:
+            print(f"{line}: no commit from {names}\n{before.log[-1500:]}{before.console[-800:]}")
+            return False
+        left, after = verify(line, settings, plan, files)
+        predictions = predict(before, settings, vm.dir) if plan["look"] else {}
+    for number, (state, now) in enumerate(zip(left, done, strict=False), first):
+        rows = []
+        for slot, setting in enumerate(settings):
+            rows.append(
+                {
+                    "line": line,
+                    **release(line),
+                    "setting": setting.name,
+                    "drives": " ".join(setting.drives),
+                    "workload": setting.workload,
+                    "seed": seed,
+                    "cut": number,
+                    "seconds": round(now.seconds, 2),
+                    "acknowledged": now.commits[slot],
+                    "lost": lost(now.commits[slot], state[setting.name]["have"]),
+                    "import": state[setting.name]["import"],
+                    "corruption": state[setting.name]["damage"],
+                    "disks": [each for each, (owner, _) in zip(now.disks, drives, strict=True) if owner is setting],
+                    "zaudit": predictions.get(setting.name),
+                    "words": state[setting.name]["words"],
+                }
+            )
+            counts = f"{rows[-1]['acknowledged']} acknowledged, {rows[-1]['lost']} lost"
+            print(f"{line} {setting.name}: {counts}, import {rows[-1]['import']}, {rows[-1]['corruption']}")
+        write(rows)
+    steps = " ".join(re.findall(r"^\w+ after \d+ s", before.log + after.log, re.MULTILINE))
+    print(f"{line}: {len(left)} of {cuts} cuts in {time.monotonic() - started:.0f} s ({steps})", flush=True)
+    if len(left) < cuts:
+        print(f"{after.log[-1500:]}{after.console[-800:]}")
+    return len(left) == cuts
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One moment: seconds since all programs had committed, commits by then, counters of the drives."""
+
+    seconds: float
+    commits: list[int]
+    disks: list[dict[str, int]]
+
+
+def cut(vm: VM, server: Server, slots: int, pauses: Sequence[float]) -> list[Cut]:
+    """Read what the guest commits and cut the power after each pause; empty when the guest never came so far."""
+    data = bytearray()
+    cuts: list[Cut] = []
+    with vm.connect("ack") as port:
+
+        def listen(seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
+            end = time.monotonic() + seconds
+            while (left := end - time.monotonic()) > 0 and not until():
+                port.settimeout(min(left, 0.5))
+                try:
+                    part = port.recv(1 << 16)
+                except TimeoutError:
+                    part = b""
+                except OSError:
+                    return False
+                data.extend(part)
+                if not part and (vm.proc is None or vm.proc.poll() is not None):
+                    return False
+            return True
+
+        if not listen(SETUP_TIMEOUT, lambda: b"GO\n" in data) or b"GO\n" not in data:
+            return []
+        listen(FIRST_COMMIT_S, lambda: len(_counts(data, slots)) == slots)
+        begin = time.monotonic()
+        for number, pause in enumerate(pauses):
+            listen(pause)
+            seconds, stats = time.monotonic() - begin, server.stats()
+            if number < len(pauses) - 1:
+                counts = _counts(data, slots)  # only what came before the media are copied
+                server.snapshot(f"cut{number}")
+            else:
+                server.kill()  # the caches of the drives first
+                vm.kill()
+                listen(0.3)  # what the guest had said before
+                counts = _counts(data, slots)
+            cuts.append(Cut(seconds, [counts.get(slot, 0) for slot in range(slots)], stats))
+    return cuts
+
+
+def _counts(data: bytearray, slots: int) -> dict[int, int]:
+    """Commits by slot, from the last complete line of each."""
+    found = {}
+    for slot in range(slots):
+        at = data.rfind(b"\n%d " % slot)
+        while at >= 0 and (line := re.match(rb"\n\d+ (\d+)\n", data[at : at + 40])) is None:
+            at = data.rfind(b"\n%d " % slot, 0, at)
+        if at >= 0 and line:
+            found[slot] = int(line[1]) + 1
+    return found
+
+
+def verify(
+    line: str, settings: Sequence[Setting], plan: dict[str, Any], files: Sequence[Path]
+) -> tuple[list[dict[str, Any]], Result]:
+    """What the second guest finds after each cut. It gets blank drives for those that a setting loses."""
+    gone = [index in setting.lose for setting in settings for index in range(len(setting.drives))]
+    models = [model for setting in settings for model in setting.drives]
+    left: list[dict[str, Any]] = []
+    with VM(zfs=line, mem="3G", cpus=2, cache="unsafe") as vm:
+        media = [vm.dir / f"m{index}" for index in range(len(files))]
+        for source, medium in zip(files, media, strict=True):
+            copy(source, medium)  # of the right size, before the guest sees it
+        vm.disks = [
+            device(line, "64M" if lose else f"@{medium}", model)
+            for medium, model, lose in zip(media, models, gone, strict=True)
+        ]
+        vm.start("python3 -m power.stage verify", guest_files(plan))
+        with vm.connect("ack") as port, port.makefile("rb") as answers:
+            port.settimeout(VERIFY_TIMEOUT)
+            try:
+                for number in range(plan["cuts"]):
+                    if answers.readline() != b"NEXT\n":
+                        break
+                    for source, medium in zip(files, media, strict=True):
+                        last = number == plan["cuts"] - 1
+                        copy(source if last else source.with_suffix(f".cut{number}"), medium)
+                    port.sendall(b"GO\n")
+                    left.append(json.loads(answers.readline()))
+            except (OSError, ValueError) as error:
+                print(f"{line}: cut {number}: {error!r}")
+        return left, vm.wait(60)
+
+
+if __name__ == "__main__":
+    if not ZAUDIT.exists():
+        sys.exit(f"{ZAUDIT.name} is missing: run make zipapp")
+    print(f"results: {RESULTS.relative_to(ROOT)}")
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""The settings of matrix.toml, and which of them share a guest."""
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..machine import CACHE, LINES
+from .disks import MODELS
+
+FILE = Path(__file__).with_name("matrix.toml")
+WORKLOADS = ("fsync", "dsync", "buffered", "mmap", "sqlite-full", "sqlite-normal", "pair", "postgres")
+DISKS_PER_GUEST = 12
+CUTS = 5
+
+
+class MatrixError(ValueError):
+    """A matrix.toml that cannot be right."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row: see the head of matrix.toml."""
+
+    name: str
+    vdevs: str
+    workload: str
+    data: str = ""
+    log: str | None = None
+    pool_options: str = ""
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    before_import: str = ""
+    after_import: str = ""
+    running: str = ""
+    lose: tuple[int, ...] = ()
+    application: bool = False
+    disputed: str = ""
+    lines: tuple[str, ...] = ("2.3",)
+
+    @property
+    def drives(self) -> tuple[str, ...]:
+        """The models of its drives, in order."""
+        return tuple(word for word in self.vdevs.split() if word in MODELS)
+
+    @property
+    def needs(self) -> str:
+        """A program that an image may lack."""
+        return "postgres" if self.workload == "postgres" else ""
+
+    def plan(self, pool: str, serials: Sequence[str]) -> dict[str, Any]:
+        """What stage.py needs to know."""
+        left = iter(serials)
+        words = " ".join(next(left) if word in MODELS else word for word in self.vdevs.split())
+        plan: dict[str, Any] = {"name": self.name, "pool": pool, "vdevs": words, "serials": list(serials)}
+        for key in ("workload", "data", "pool_options", "before_import", "after_import", "running"):
+            plan[key] = getattr(self, key)
+        return plan | ({} if self.log is None else {"log": self.log})
+
+
+def load(text: str) -> list[Setting]:
+    """All settings; raises MatrixError."""
+    settings = []
+    for table in tomllib.loads(text)["setting"]:
+        try:
+            words: dict[str, Any] = {
+                key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
+            }
+            setting = Setting(**words)
+        except TypeError as error:
+            raise MatrixError(f"{table.get('name')}: {error}") from None
+        if setting.workload not in WORKLOADS or not setting.drives or set(setting.lines) - set(LINES):
+            raise MatrixError(f"{setting.name}: workload, drives or lines")
+        if any(number >= len(setting.drives) for number in setting.lose):
+            raise MatrixError(f"{setting.name}: lose names a drive that it has not")
+        settings.append(setting)
+    if len({setting.name for setting in settings}) != len(settings):
+        raise MatrixError("a name is there twice")
+    return settings
+
+
+def everything() -> list[Setting]:
+    """All settings of the checked-in matrix."""
+    return load(FILE.read_text(encoding="utf-8"))
+
+
+def guests(settings: Sequence[Setting]) -> list[list[Setting]]:
+    """Settings that can share a guest: the same module parameters, not too many drives; disputed ones first."""
+    groups: dict[str, list[list[Setting]]] = {}
+    for setting in sorted(settings, key=lambda each: not each.disputed):
+        # a parameter is judged by all drives of the host, so that protected ones get a host of their own
+        protected = bool(setting.parameters) and set(setting.drives) == {"plp"}
+        same = groups.setdefault(json.dumps([dict(setting.parameters), setting.needs, protected], sort_keys=True), [[]])
+        if sum(len(each.drives) for each in same[-1]) + len(setting.drives) > DISKS_PER_GUEST:
+            same.append([])
+        same[-1].append(setting)
+    found = [group for same in groups.values() for group in same]
+    return sorted(found, key=lambda group: -sum(bool(each.disputed) for each in group))
+
+
+def offers(line: str, program: str) -> bool:
+    """Does the guest's image hold what a setting needs? Seen in the folder that the image was made from."""
+    return program != "postgres" or any((CACHE / f"root-{line}" / "usr/lib/postgresql").glob("*/bin/postgres"))

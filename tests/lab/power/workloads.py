@@ -1,0 +1,201 @@
+"""In the guest: programs that commit, report each commit to the host before the next, and later say what is left."""
+
+import mmap
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from .commit import RECORD, Ack, Left, Workload, number_of, record
+from .postgres import Postgres
+
+
+class Append:
+    """Appends of 8 KiB records; commit: fsync after each, or O_DSYNC, or nothing at all (for sync=always)."""
+
+    def __init__(self, data: Path, log: Path, commit: str = "fsync") -> None:
+        self.file, self.commit = data / "records", commit
+
+    def prepare(self) -> None:
+        self.file.touch()
+
+    def run(self, ack: Ack) -> NoReturn:
+        fd = os.open(self.file, os.O_RDWR | (os.O_DSYNC if self.commit == "dsync" else 0))
+        number = 0
+        while True:
+            os.pwrite(fd, record(number), number * RECORD)
+            if self.commit == "fsync":
+                os.fsync(fd)
+            ack(number)
+            number += 1
+
+    def check(self) -> Left:
+        left = Left()
+        with self.file.open("rb") as file:
+            for number in range(os.fstat(file.fileno()).st_size // RECORD):
+                try:
+                    data = os.pread(file.fileno(), RECORD, number * RECORD)
+                except OSError as error:
+                    left.damage.append(f"record {number}: {error.strerror}")
+                    continue
+                found = number_of(data)
+                if found == number:
+                    left.have.add(number)
+                elif data.strip(b"\0"):
+                    left.damage.append(f"record {number} is torn or wrong ({found})")
+        return left
+
+
+class Mapped:
+    """Records of 4 KiB into a mapping, msync after each; a ring of 4096 records."""
+
+    RING, SIZE = 4096, 4096
+
+    def __init__(self, data: Path, log: Path) -> None:
+        self.file = data / "mapped"
+
+    def prepare(self) -> None:
+        self.file.write_bytes(bytes(self.RING * self.SIZE))
+
+    def run(self, ack: Ack) -> NoReturn:
+        with self.file.open("r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
+            number = 0
+            while True:
+                place = number % self.RING * self.SIZE
+                memory[place : place + self.SIZE] = record(number, self.SIZE)
+                memory.flush(place, self.SIZE)
+                ack(number)
+                number += 1
+
+    def check(self) -> Left:
+        left, data = Left(), self.file.read_bytes()
+        for place in range(self.RING):
+            block = data[place * self.SIZE : (place + 1) * self.SIZE]
+            found = number_of(block, self.SIZE)
+            if found >= 0 and found % self.RING == place:
+                left.have.update(range(place, found + 1, self.RING))  # what it overwrote was there before
+            elif block.strip(b"\0"):
+                left.damage.append(f"block {place} is torn or wrong")
+        return left
+
+
+class Sqlite:
+    """One INSERT a transaction, WAL journal."""
+
+    def __init__(self, data: Path, log: Path, synchronous: str) -> None:
+        self.file, self.synchronous = data / "sqlite.db", synchronous
+
+    def connect(self) -> sqlite3.Connection:
+        base = sqlite3.connect(self.file, isolation_level=None)
+        base.execute("PRAGMA journal_mode=WAL")
+        base.execute(f"PRAGMA synchronous={self.synchronous}")
+        base.execute("PRAGMA wal_autocheckpoint=200")
+        return base
+
+    def prepare(self) -> None:
+        base = self.connect()
+        base.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, body BLOB)")
+        base.close()
+
+    def run(self, ack: Ack) -> NoReturn:
+        base, number = self.connect(), 0
+        while True:
+            base.execute("INSERT INTO t VALUES (?, ?)", (number, os.urandom(500)))
+            ack(number)
+            number += 1
+
+    def check(self) -> Left:
+        left = Left()
+        base = None
+        try:
+            base = self.connect()
+            left.have = {row[0] for row in base.execute("SELECT n FROM t")}
+            words = [row[0] for row in base.execute("PRAGMA integrity_check")]
+            left.damage = [] if words == ["ok"] else words
+        except sqlite3.Error as error:
+            left.damage.append(f"sqlite: {error}")
+        finally:
+            if base:
+                base.close()
+        return left
+
+
+class Pair:
+    """The shape of every database, small: a log with fsync in one place, data pages and checkpoints in another.
+
+    Commit n goes to the log. After 25 commits a checkpoint writes their pages (page n % 64), fsyncs them, starts a new log
+    that says so in its head, and removes the old one.
+    """
+
+    PAGES, EVERY = 64, 25
+
+    def __init__(self, data: Path, log: Path) -> None:
+        self.pages, self.log = data / "pages", log
+
+    def prepare(self) -> None:
+        self.pages.write_bytes(bytes(self.PAGES * RECORD))
+        self.start_log(0)
+
+    def start_log(self, number: int) -> int:
+        fd = os.open(self.log / f"log-{number:08d}", os.O_RDWR | os.O_CREAT)
+        os.write(fd, record(number))
+        os.fsync(fd)
+        folder = os.open(self.log, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
+        return fd
+
+    def run(self, ack: Ack) -> NoReturn:
+        pages, log = os.open(self.pages, os.O_RDWR), self.start_log(0)
+        number = since = 0
+        while True:
+            os.write(log, record(number))
+            os.fsync(log)
+            ack(number)
+            number += 1
+            if number - since == self.EVERY:
+                for each in range(since, number):
+                    os.pwrite(pages, record(each), each % self.PAGES * RECORD)
+                os.fsync(pages)
+                new = self.start_log(number)
+                os.unlink(self.log / f"log-{since:08d}")
+                os.close(log)
+                since, log = number, new
+
+    def check(self) -> Left:
+        left, newest = Left(), -1
+        data = self.pages.read_bytes()
+        for place in range(self.PAGES):
+            found = number_of(data[place * RECORD : (place + 1) * RECORD])
+            newest = max(newest, found)
+            left.have.update(range(place, found + 1, self.PAGES))
+        begins, ends = 0, -1
+        for path in sorted(self.log.glob("log-*")):
+            records = path.read_bytes()
+            numbers = [number_of(records[at : at + RECORD]) for at in range(0, len(records), RECORD)]
+            if numbers and numbers[0] >= 0:
+                begins, ends = numbers[0], max(ends, numbers[0] - 1, *numbers)
+                left.have.update(each for each in numbers[1:] if each >= 0)
+        if newest > ends:
+            left.damage.append(f"the data is of commit {newest}, the log ends with {ends}")
+        if missing := [number for number in range(begins) if number not in left.have]:
+            left.damage.append(
+                f"the log starts after commit {begins - 1}, the data lacks {len(missing)} of those before"
+            )
+        return left
+
+
+def workload(name: str, data: Path, log: Path) -> Workload:
+    """By its name in matrix.toml."""
+    kinds: dict[str, Callable[[], Workload]] = {
+        "fsync": lambda: Append(data, log, "fsync"),
+        "dsync": lambda: Append(data, log, "dsync"),
+        "buffered": lambda: Append(data, log, "nothing"),
+        "mmap": lambda: Mapped(data, log),
+        "sqlite-full": lambda: Sqlite(data, log, "FULL"),
+        "sqlite-normal": lambda: Sqlite(data, log, "NORMAL"),
+        "pair": lambda: Pair(data, log),
+        "postgres": lambda: Postgres(data, log),
+    }
+    return kinds[name]()

@@ -1,0 +1,148 @@
+"""Runs scenarios in guests and says whether zaudit was right.
+
+    python -m tests.lab.run [--line 2.3] [--record] [--list] [NAME...]
+
+Exit code: 0 when every scenario that ran came out as its file says, 1 when one did not.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from . import scenario as scenarios
+from . import verdict
+from .machine import CACHE, LINES, image
+from .scenario import Scenario
+from .verdict import Outcome
+from .vm import VM, Result, clean_up_on_signals, scratch
+
+ROOT = Path(__file__).resolve().parents[2]
+ZAUDIT = ROOT / "zaudit.pyz"
+HOSTS = ROOT / "fixtures" / "hosts"
+BOOT_S, SCENARIO_S, WIDTH = 120, 420, 44
+KEEP = CACHE / "results"
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="default: all scenarios")
+    parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (repeat for more; default: all)")
+    parser.add_argument("--record", action="store_true", help="also write fixtures/hosts/LINE-NAME/")
+    parser.add_argument("--list", action="store_true", help="name the scenarios, run nothing")
+    arguments = parser.parse_args()
+    known = scenarios.everything()
+    if unknown := set(arguments.names) - {each.name for each in known}:
+        parser.error(f"no scenario {', '.join(sorted(unknown))}")
+    chosen = [each for each in known if not arguments.names or each.name in arguments.names]
+    if arguments.list:
+        for each in chosen:
+            print(f"{each.name:{WIDTH}} {' '.join(each.lines):12} {each.title}")
+        return 0
+    clean_up_on_signals()
+    if not ZAUDIT.exists():
+        parser.error("zaudit.pyz is missing: run make zipapp")
+    total = {"ok": 0, "wrong": 0, "not run": 0}
+    work = scratch("run")
+    try:
+        # the guests and the replays here get the same bytes, whatever is built meanwhile
+        zaudit = Path(shutil.copy(ZAUDIT, work))
+        for line in arguments.line or LINES:
+            run_line(line, chosen, total, zaudit, record=arguments.record)
+    finally:
+        shutil.rmtree(work)
+    print(", ".join(f"{count} {what}" for what, count in total.items()))
+    return 1 if total["wrong"] else 0
+
+
+def run_line(line: str, chosen: list[Scenario], total: dict[str, int], zaudit: Path, *, record: bool) -> None:
+    """All chosen scenarios on one OpenZFS line; adds to the counts."""
+    print(f"OpenZFS {(image(line) / 'versions').read_text().split()[1]}", flush=True)
+    for each in chosen:
+        if reason := each.not_on.get(line):
+            total["not run"] += 1
+            print(f"{line}  {each.name:{WIDTH}}            not run: {reason}", flush=True)
+    waiting = scenarios.guests([each for each in chosen if line in each.lines])
+    while waiting:
+        group = waiting.pop(0)
+        started = time.monotonic()
+        result = boot(line, group, zaudit)
+        done = 0
+        for each in group:
+            outcome = outcome_of(each, result)
+            if outcome is None:
+                break
+            done += 1
+            judge(each, line, outcome, total, zaudit, record=record)
+        if done == 0:
+            total["wrong"] += 1
+            tail = (result.log or result.console)[-600:].strip()
+            print(f"{line}  {group[0].name:{WIDTH}} {result.seconds:7.1f} s  GUEST DIED: {tail}", flush=True)
+        if left := group[max(done, 1) :]:
+            waiting.insert(0, left)
+        print(
+            f"{line}  {'(a guest with ' + str(max(done, 1)) + ')':{WIDTH}} {time.monotonic() - started:7.1f} s",
+            flush=True,
+        )
+
+
+def boot(line: str, group: list[Scenario], zaudit: Path) -> Result:
+    """One guest that goes through a group."""
+    files: dict[str, str | bytes] = {
+        "zaudit.pyz": zaudit.read_bytes(),
+        "plan.json": json.dumps([each.plan() for each in group]),
+    }
+    script = "exec python3 /lab/stage.py"
+    if group[0].module_of:
+        for module in modules(group[0].module_of, line):
+            files[module.name] = module.read_bytes()
+        script = f"modprobe -r zfs && insmod spl.ko && insmod zfs.ko || exit 1\n{script}"
+    with VM(zfs=line, disks=group[0].disks, mem="3G") as vm:
+        return vm.start(script, files).wait(BOOT_S + SCENARIO_S * len(group))
+
+
+def modules(other: str, line: str) -> list[Path]:
+    """The kernel modules of another line for the kernel of this one."""
+    kernel = (image(line) / "versions").read_text().split()[3]
+    version = (image(other) / "versions").read_text().split()[1]
+    return sorted((CACHE / "modules" / f"{version}-{kernel}").glob("*.ko"))
+
+
+def outcome_of(each: Scenario, result: Result) -> Outcome | None:
+    """What came back of one scenario, None when the guest did not get to its end."""
+    prefix = f"{each.name}/"
+    files = {name.removeprefix(prefix): data for name, data in result.out.items() if name.startswith(prefix)}
+    return Outcome(json.loads(files["outcome.json"]), files) if "outcome.json" in files else None
+
+
+def judge(each: Scenario, line: str, outcome: Outcome, total: dict[str, int], zaudit: Path, *, record: bool) -> None:
+    """Print the line of one scenario; keep what came back in the cache, and as a fixture when asked."""
+    wrong = list(verdict.problems(each, line, outcome, zaudit))
+    total["wrong" if wrong else "ok"] += 1
+    kept = KEEP / f"{line}-{each.name}"
+    shutil.rmtree(kept, ignore_errors=True)
+    verdict.write(outcome.files, "", kept)
+    print(
+        f"{line}  {each.name:{WIDTH}} {outcome.facts['seconds']:7.1f} s  {'ok' if not wrong else 'WRONG'}", flush=True
+    )
+    for sentence in wrong:
+        print(f"       {sentence}", flush=True)
+    if record and not wrong and each.exit_code != 3:
+        keep_as_fixture(outcome, HOSTS / f"{line}-{each.name}")
+
+
+def keep_as_fixture(outcome: Outcome, case: Path) -> None:
+    """The recording of root's run, with its golden findings."""
+    from tests import golden
+
+    shutil.rmtree(case, ignore_errors=True)
+    verdict.write(outcome.files, "root/recording/", case)
+    findings = golden.findings_of(golden.report_of(case))
+    (case / "expected.json").write_text(json.dumps(findings, indent=1, ensure_ascii=True) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""What a scenario file says. See README.md for the format."""
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .machine import LINES
+
+FOLDER = Path(__file__).parent / "scenarios"
+KEYS = {
+    "title", "lines", "not_on", "disks", "alone", "module_of", "targets", "options", "setup", "exit_code", "says",
+    "must", "may", "must_not", "undecided", "any_undecided", "power_cut",
+}  # fmt: skip
+GUEST_HOLDS = 10
+"""Scenarios to a guest: results come back, and are safe, when it is off."""
+DRIVES = ("honest", "protected", "lying")
+
+
+class ScenarioError(ValueError):
+    """A scenario file that cannot be right."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A finding that must come out. An empty subject means any."""
+
+    rule: str
+    subject: str = ""
+    outcome: str = "fail"
+    severity: str = ""
+    lines: tuple[str, ...] = LINES
+
+
+@dataclass(frozen=True)
+class PowerCut:
+    """Ground truth: may a commit that was acknowledged be gone after a power cut, on drives of this kind?"""
+
+    drives: str
+    may_lose: bool
+    because: str
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One file of scenarios/."""
+
+    name: str
+    title: str
+    setup: str
+    power_cut: PowerCut
+    lines: tuple[str, ...] = LINES
+    not_on: dict[str, str] = field(default_factory=dict)
+    disks: tuple[str, ...] = ("nvme:2G",) * 4
+    alone: bool = False
+    module_of: str = ""
+    targets: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    exit_code: int | None = None
+    says: str = ""
+    must: tuple[Expected, ...] = ()
+    may: tuple[str, ...] = ()
+    must_not: tuple[str, ...] = ()
+    undecided: tuple[str, ...] = ()
+    any_undecided: bool = False
+
+    def plan(self) -> dict[str, Any]:
+        """What the guest needs to know."""
+        return {
+            "name": self.name,
+            "setup": self.setup,
+            "targets": self.targets,
+            "options": self.options,
+            "alone": self.alone,
+        }
+
+
+def load(path: Path) -> Scenario:
+    """One file; raises ScenarioError."""
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    if wrong := set(table) - KEYS:
+        raise ScenarioError(f"{path.name}: unknown {', '.join(sorted(wrong))}")
+    try:
+        must = tuple(Expected(**_tuples(each)) for each in table.pop("must", ()))
+        cut = PowerCut(**table.pop("power_cut"))
+        scenario = Scenario(name=path.stem, must=must, power_cut=cut, **_tuples(table))
+    except (TypeError, KeyError) as error:
+        raise ScenarioError(f"{path.name}: {error}") from None
+    missing = set(LINES) - set(scenario.lines) - set(scenario.not_on)
+    if missing or set(scenario.lines) & set(scenario.not_on):
+        raise ScenarioError(f"{path.name}: every line is either in lines or in not_on with the reason, {missing}")
+    if cut.drives not in DRIVES:
+        raise ScenarioError(f"{path.name}: drives {cut.drives!r} is none of {DRIVES}")
+    return scenario
+
+
+def everything() -> list[Scenario]:
+    """All scenarios, by name."""
+    return [load(path) for path in sorted(FOLDER.glob("*.toml"))]
+
+
+def guests(scenarios: list[Scenario]) -> list[list[Scenario]]:
+    """Which scenarios share a guest: the disks of each begin the disk list of the first one; ``alone`` ones do not."""
+    shared: list[list[Scenario]] = []
+    for scenario in sorted(scenarios, key=lambda each: (-len(each.disks), each.name)):
+        own = scenario.alone or scenario.module_of
+        for group in shared:
+            first = group[0]
+            if (
+                not own
+                and not first.alone
+                and not first.module_of
+                and first.disks[: len(scenario.disks)] == scenario.disks
+            ):
+                group.append(scenario)
+                break
+        else:
+            shared.append([scenario])
+    return shared
+
+
+def _tuples(table: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}

@@ -1,0 +1,143 @@
+"""The pure parts of the lab: scenario files, archives, the comparison. The lab itself is not run here: make lab-test."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import rulebook
+from tests.lab import cpio, scenario, verdict
+from tests.lab.machine import LINES
+from tests.lab.scenario import Expected, PowerCut, Scenario
+from tests.lab.verdict import Outcome
+
+SCENARIOS = scenario.everything()
+RULES = {rule.id: rule for rule in rulebook.load()}
+REQUIRED = set(
+    """
+    healthy-mirrored-slog healthy-single-slog healthy-no-slog healthy-raidz1 healthy-draid special-as-log
+    sync-disabled-local sync-disabled-inherited sync-disabled-received sync-ancestor-trap sync-apart-log-disabled
+    sync-apart-data-disabled logbias-throughput-slog logbias-throughput-no-slog zfs-nocacheflush
+    zfs-nocacheflush-modprobe zil-nocacheflush zil-nocacheflush-modprobe zil-replay-disabled
+    zil-replay-disabled-modprobe write-through-before-import write-through-after-import sata-cache-on sata-cache-off
+    slog-striped slog-legs-on-one-disk slog-shared-with-data slog-on-partition slog-on-luks slog-on-loop-file
+    slog-on-ram-disk slog-removed degraded-mirror checksum-errors permanent-errors slog-missing-at-import
+    suspended-wait suspended-continue ashift-9-on-512e ashift-mixed full-80 full-81 full-92 quota-tight
+    refreservation-tight zvol-with-file-system encrypted-key-away unmounted odd-names datasets-500 no-pools
+    module-not-loaded userland-older
+    """.split()  # noqa: SIM905
+)
+
+
+def test_at_least_forty_and_every_state_that_was_asked_for() -> None:
+    names = {each.name for each in SCENARIOS}
+    assert len(names) >= 40
+    assert names >= REQUIRED
+
+
+@pytest.mark.parametrize("each", SCENARIOS, ids=lambda each: str(each.name))
+def test_scenario_is_sound(each: Scenario) -> None:
+    assert each.title[0].isupper() or each.title[0] in "'" or re.match(r"[a-z0-9_/=]", each.title)
+    assert not each.title.endswith(".")
+    assert subprocess.run(["bash", "-n"], input=each.setup.encode(), check=False).returncode == 0
+    for rule in {*(one.rule for one in each.must), *each.may, *each.must_not, *each.undecided}:
+        assert rule in RULES, rule
+    for one in each.must:
+        assert set(one.lines) <= set(LINES)
+        kind = one.subject.split(" ")[0]
+        assert kind in ("", RULES[one.rule].subject), one
+        assert one.outcome in ("fail", "unknown")
+    assert not {one.rule for one in each.must} & set(each.must_not)
+    assert each.power_cut.because
+    assert all(re.fullmatch(r"(nvme|sata):\d+G(:[a-z_]+=\d+)?", disk) for disk in each.disks)
+
+
+@pytest.mark.parametrize(
+    "each", [each for each in SCENARIOS if each.power_cut.may_lose], ids=lambda each: str(each.name)
+)
+def test_what_may_lose_commits_is_a_finding_about_commits(each: Scenario) -> None:
+    if each.name.endswith("-modprobe"):
+        pytest.skip("zaudit looks at the running system and has no rule about the next boot")
+    assert any(one.outcome == "fail" and RULES[one.rule].harm == "commits" for one in each.must)
+
+
+def test_a_file_that_cannot_be_right_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "one.toml"
+    cut = '[power_cut]\ndrives = "honest"\nmay_lose = false\nbecause = "x"\n'
+    for text, complaint in (
+        ('title = "x"\nsetup = "true"\nwhat = 1\n' + cut, "unknown what"),
+        ('title = "x"\nsetup = "true"\nlines = ["2.3"]\n' + cut, "either in lines or in not_on"),
+        ('title = "x"\nsetup = "true"\n' + cut.replace("honest", "kind"), "drives 'kind'"),
+        ('title = "x"\nsetup = "true"\n', "power_cut"),
+    ):
+        path.write_text(text)
+        with pytest.raises(scenario.ScenarioError, match=re.escape(complaint)):
+            scenario.load(path)
+
+
+def test_scenarios_share_guests_but_not_those_that_spoil_them() -> None:
+    groups = scenario.guests(SCENARIOS)
+    assert sorted(each.name for group in groups for each in group) == sorted(each.name for each in SCENARIOS)
+    assert len(groups) < len(SCENARIOS) / 2
+    for group in groups:
+        assert all(group[0].disks[: len(each.disks)] == each.disks for each in group)
+        assert len(group) == 1 or not any(each.alone or each.module_of for each in group)
+
+
+def test_archive_is_one_that_the_kernel_reads() -> None:
+    archive = cpio.pack(cpio.files("in", {"a/b/file": b"content", "a/other": b""}))
+    assert len(archive) % 512 == 0
+    names: list[str] = []
+    at = 0
+    while not names or names[-1] != "TRAILER!!!":
+        assert archive[at : at + 6] == b"070701"
+        size, name = (int(archive[at + start : at + start + 8], 16) for start in (54, 94))
+        names.append(archive[at + 110 : at + 110 + name - 1].decode())
+        at += -(-(110 + name) // 4) * 4
+        at += -(-size // 4) * 4
+    assert names == ["in", "in/a", "in/a/b", "in/a/b/file", "in/a/other", "TRAILER!!!"]
+
+
+def finding(rule: str, subject: str, outcome: str = "fail", severity: str = "high") -> dict[str, Any]:
+    kind, name = subject.split(" ", 1)
+    return {"rule": rule, "outcome": outcome, "severity": severity, "subjects": [{"kind": kind, "name": name}]}
+
+
+def judged(root: list[dict[str, Any]], nobody: list[dict[str, Any]], **changes: Any) -> list[str]:
+    cut = PowerCut("honest", may_lose=changes.pop("may_lose", True), because="x")
+    standing = changes.pop("standing", "lost")
+    must = (Expected("sync-disabled", "dataset tank/db"),)
+    one = Scenario("name", "title", "true", cut, **{"must": must, **changes})
+    reports = {"root": root, "nobody": nobody}
+    files = {
+        f"{user}/report.json": json.dumps({"standing": standing, "findings": each}).encode()
+        for user, each in reports.items()
+    }
+    outcome = Outcome({"error": "", "checked": {"root": 14, "nobody": 14}, "disks": {"N0": "nvme7n1"}}, files)
+    # no recording travels with these: every replay differs
+    return [each for each in verdict.problems(one, "2.3", outcome, Path("/dev/null")) if "REPLAY" not in each]
+
+
+def test_the_comparison() -> None:
+    right = finding("sync-disabled", "dataset tank/db", severity="critical")
+    assert judged([right], [right]) == []
+    assert judged([right], [{**right, "outcome": "unknown"}]) == []
+    assert judged([right], []) == ["NOBODY PASSED sync-disabled dataset tank/db"]
+    assert judged([], [])[0].startswith("MISSING fail sync-disabled dataset tank/db")
+    other = finding("slog-striped", "pool tank")
+    assert judged([right, other], [right, other]) == ["UNEXPECTED slog-striped pool tank high"]
+    assert judged([right, other], [right, other], may=("slog-striped",)) == []
+    assert judged([right, {**other, "severity": "low"}], [right, other]) == []
+    assert judged([right, {**other, "severity": "low"}], [right, other], must_not=("slog-striped",)) != []
+    unsure = finding("usb-attached-vdev", "leaf x", "unknown")
+    assert judged([right, unsure], [right]) == ["UNEXPECTED undecided usb-attached-vdev leaf x high"]
+    disk = finding("write-cache-forced-through", "disk nvme7n1")
+    assert judged([disk], [disk], must=(Expected("write-cache-forced-through", "disk {N0}"),)) == []
+    assert judged([right], [right], standing="nothing found")[0].startswith("MISS: ")
+    assert judged([right], [right], standing="cannot tell") == []
+    assert judged([right], [right], may_lose=False)[0].startswith("FALSE ALARM: ")

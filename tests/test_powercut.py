@@ -1,0 +1,140 @@
+"""The power-cut lab without guests: the matrix, the arithmetic of the report, and the bar over the checked-in results."""
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.rulebook import load
+from tests.lab.machine import LINES
+from tests.lab.power import matrix, report
+from tests.lab.power.cut import _counts
+from tests.lab.power.guest import one_partition
+from tests.lab.power.matrix import Setting
+from tests.lab.power.results import lost, read, write
+
+
+def test_acknowledgements_are_counted_from_complete_lines() -> None:
+    data = bytearray(b"GO\n0 0\n1 0\n0 1\n1 1\n1 2\n0 1")
+    assert _counts(data, 3) == {0: 2, 1: 3}
+
+
+def test_the_partition_table() -> None:
+    table = one_partition(512 << 20)
+    assert len(table) == 512
+    assert table[510:] == b"\x55\xaa"
+    assert struct.unpack("<II", table[454:462]) == (2048, (1 << 20) - 2048)
+
+
+def test_lost_counts_what_is_in_no_range() -> None:
+    assert lost(10, [(0, 4), (7, 30)]) == 2
+    assert lost(10, []) == 10
+    assert lost(0, [(0, 9)]) == 0
+    assert lost(5, [(0, 9)]) == 0
+
+
+def test_results_are_added_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    write([{"cut": 0}], path)
+    write([{"cut": 1}, {"cut": 2}], path)
+    assert read(path) == [{"cut": 0}, {"cut": 1}, {"cut": 2}]
+    assert len(path.read_text().splitlines()) == 5
+
+
+def row(loses: int = 0, findings: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+    zaudit = {"version": "1", "standing": "lost", "findings": list(findings)}
+    base = {"line": "2.3", "setting": "s", "acknowledged": 100, "lost": loses, "import": "plain", "corruption": []}
+    return {**base, "zaudit": zaudit, **more}
+
+
+CRITICAL, HIGH = "sync-disabled fail critical commits", "slog-no-plp unknown high commits"
+LATE, AWAY = "sync-always fail medium latency", "no-redundancy fail critical availability"
+
+
+@pytest.mark.parametrize(
+    ("rows", "more", "outcome"),
+    [
+        ([row(0, (CRITICAL,)), row(5, (CRITICAL,))], {}, "hit"),
+        ([row(0, (CRITICAL,)), row(0, (CRITICAL,))], {}, "false alarm"),
+        ([row(0, (LATE, AWAY))], {}, "hit"),
+        ([row(1, (LATE, AWAY))], {}, "miss"),
+        ([row(0, (), corruption=["torn"])], {}, "miss"),
+        ([row(0, (), **{"import": "-F"})], {}, "miss"),
+        ([row(7, (HIGH,))], {}, "undecided"),
+        ([row(0, (HIGH,))], {}, "undecided"),
+        ([row(7, (HIGH,))], {"lose": (0,)}, "hit"),
+        ([row(7, ())], {"lose": (0,)}, "miss"),
+        ([row(7, ())], {"application": True}, "application"),
+        ([row(7, (), corruption=["torn"])], {"application": True}, "miss"),
+        ([row(7, (CRITICAL,)), row(7, (HIGH,))], {}, "undecided"),
+        ([row(7, (), zaudit=None)], {}, "not asked"),
+        ([row(7, (), zaudit=None), row(0, (CRITICAL,))], {}, "hit"),
+    ],
+)
+def test_the_outcome_of_a_setting(rows: list[dict[str, Any]], more: dict[str, Any], outcome: str) -> None:
+    setting = Setting("s", "plp", "fsync", **more)
+    table = report.lines(rows, [setting])
+    assert [each.outcome for each in table] == [outcome]
+    assert report.broken(table) == ([f"2.3 s: {outcome}"] if outcome in ("miss", "false alarm") else [])
+    assert outcome in report.show(table)
+    assert report.missing(rows, [setting]) == [f"2.3 s: {len(rows)} of 5 cuts"]
+
+
+def test_the_matrix() -> None:
+    settings = matrix.everything()
+    by_line = {line: [each for each in settings if line in each.lines] for line in LINES}
+    assert len(by_line["2.3"]) >= 24
+    assert len(by_line["2.1"]) >= 8
+    assert len(by_line["2.4"]) >= 8
+    assert {each.workload for each in settings} == set(matrix.WORKLOADS)
+    assert {model for each in settings for model in each.drives} == {"honest", "lying", "plp"}
+    assert sum(bool(each.disputed) for each in settings) >= 12
+
+
+def test_settings_share_a_guest_only_with_the_same_parameters() -> None:
+    settings = matrix.everything()
+    groups = matrix.guests(settings)
+    assert sorted(each.name for group in groups for each in group) == sorted(each.name for each in settings)
+    for group in groups:
+        assert all(each.parameters == group[0].parameters and each.needs == group[0].needs for each in group)
+        assert sum(len(each.drives) for each in group) <= matrix.DISKS_PER_GUEST
+        if group[0].parameters:
+            assert len({set(each.drives) == {"plp"} for each in group}) == 1, "a host parameter is judged by all drives"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vdevs='plp'\nworkload='dance'",
+        "vdevs='mirror'\nworkload='fsync'",
+        "vdevs='plp'\nworkload='fsync'\nlose=[1]",
+        "vdevs='plp'\nworkload='fsync'\nlines=['1.0']",
+        "vdevs='plp'\nworkload='fsync'\nwhatever=1",
+    ],
+)
+def test_a_matrix_that_cannot_be_right(text: str) -> None:
+    with pytest.raises(matrix.MatrixError):
+        matrix.load(f"[[setting]]\nname='s'\n{text}\n")
+
+
+def test_the_bar_holds_for_the_results() -> None:
+    """No loss that zaudit called fine, no critical finding where nothing can be lost, no lying drive called fine."""
+    rows = read()
+    assert rows
+    table = report.lines(rows, matrix.everything())
+    assert report.broken(table) == []
+    assert [each.setting.name for each in table if "lying" in each.setting.drives and each.level == "fine"] == []
+    assert sum(each.acknowledged for each in table) > 1000
+
+
+def test_the_results_are_of_this_matrix_and_these_rules() -> None:
+    settings, rules = {each.name: each for each in matrix.everything()}, {rule.id for rule in load()}
+    for each in read():
+        setting = settings[each["setting"]]
+        assert each["line"] in setting.lines
+        assert each["drives"].split() == list(setting.drives)
+        assert 0 <= each["lost"] <= each["acknowledged"]
+        assert json.dumps(each["seed"]).isdigit()
+        assert {text.split()[0] for text in (each["zaudit"] or {"findings": []})["findings"]} <= rules

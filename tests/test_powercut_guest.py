@@ -1,0 +1,224 @@
+"""The two ends of a power cut without guests: the drive models over a socket, the workloads on a folder."""
+
+import os
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.lab.power.commit import Ack, Left, number_of, record
+from tests.lab.power.disks import BLOCK, FLUSH, READ, WRITE, Disk, Server, copy, serve
+from tests.lab.power.workloads import Append, Mapped, Pair, Sqlite, workload
+
+ONE, TWO = b"1" * BLOCK, b"2" * BLOCK
+
+
+def drive(folder: Path, model: str) -> tuple[Disk, Path]:
+    path = folder / "drive"
+    path.write_bytes(bytes(64 * BLOCK))
+    return Disk(path, model), path
+
+
+class Client:
+    """Speaks NBD as QEMU does."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        assert self.take(18)[:16] == b"NBDMAGICIHAVEOPT"
+        connection.sendall(struct.pack(">I", 3) + struct.pack(">8sII", b"IHAVEOPT", 7, 6) + bytes(6))
+        self.size = 0
+        while True:
+            _, _, kind, length = struct.unpack(">QIII", self.take(20))
+            payload = self.take(length)
+            if kind == 1:
+                return
+            if payload[:2] == b"\0\0":
+                self.size = struct.unpack(">Q", payload[2:10])[0]
+
+    def take(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            part = self.connection.recv(size - len(data))
+            assert part, "the server hung up"
+            data += part
+        return data
+
+    def ask(self, command: int, offset: int = 0, data: bytes = b"", length: int = 0, fua: bool = False) -> bytes:
+        size = len(data) or length
+        self.connection.sendall(struct.pack(">IHHQQI", 0x25609513, fua, command, 7, offset, size) + data)
+        magic, error, handle = struct.unpack(">IIQ", self.take(16))
+        assert (magic, error, handle) == (0x67446698, 0, 7)
+        return self.take(length) if command == READ else b""
+
+
+@contextmanager
+def client(disk: Disk) -> Iterator[Client]:
+    ours, theirs = socket.socketpair()
+    thread = threading.Thread(target=serve, args=(theirs, disk))
+    thread.start()
+    with ours:
+        yield Client(ours)
+    theirs.shutdown(socket.SHUT_RDWR)
+    thread.join()
+    theirs.close()
+    os.close(disk.fd)
+
+
+@pytest.mark.parametrize(
+    ("model", "after_write", "after_flush"), [("honest", False, True), ("lying", False, False), ("plp", True, True)]
+)
+def test_what_is_on_the_medium(tmp_path: Path, model: str, after_write: bool, after_flush: bool) -> None:
+    """The medium is all that is left when the process dies; the machine itself reads through the cache."""
+    disk, path = drive(tmp_path, model)
+    with client(disk) as nbd:
+        assert nbd.size == 64 * BLOCK
+        nbd.ask(WRITE, BLOCK, ONE + TWO)
+        assert nbd.ask(READ, BLOCK, length=2 * BLOCK) == ONE + TWO
+        assert (path.read_bytes()[BLOCK : 3 * BLOCK] == ONE + TWO) is after_write
+        nbd.ask(FLUSH)
+        assert (path.read_bytes()[BLOCK : 3 * BLOCK] == ONE + TWO) is after_flush
+        nbd.ask(WRITE, 0, TWO, fua=True)
+        assert (path.read_bytes()[:BLOCK] == TWO) is after_flush
+        assert disk.stats() == {"write": 2, "flush": 1, "read": 1, "cached": 3 if model == "lying" else 0}
+
+
+@pytest.mark.parametrize("model", ["honest", "lying"])
+def test_a_cache_is_written_back_in_any_order(tmp_path: Path, model: str) -> None:
+    disk, path = drive(tmp_path, model)
+    for number in range(64):
+        disk.write(number * BLOCK, ONE)
+    disk.write_back(disk.half_life)
+    written = [path.read_bytes()[number * BLOCK : (number + 1) * BLOCK] == ONE for number in range(64)]
+    assert 10 < sum(written) < 54
+    assert disk.stats()["cached"] == 64 - sum(written)
+    assert written != sorted(written)
+    assert written != sorted(written, reverse=True)
+    os.close(disk.fd)
+
+
+def test_the_server_dies_with_its_caches(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("a", "b")]
+    for path in paths:
+        path.write_bytes(bytes(8 * BLOCK))
+    server = Server(tmp_path, [(paths[0], "lying"), (paths[1], "plp")])
+    try:
+        for path in server.sockets:
+            connection = socket.socket(socket.AF_UNIX)
+            connection.connect(str(path))
+            with connection:
+                Client(connection).ask(WRITE, 0, ONE)
+        end = time.monotonic() + 5
+        while [each["write"] for each in server.stats()] != [1, 1] and time.monotonic() < end:
+            time.sleep(0.05)
+        assert [each["write"] for each in server.stats()] == [1, 1]
+        server.snapshot("cut0")
+        time.sleep(1.5)
+    finally:
+        server.kill()
+    assert server.proc.poll() is not None
+    with pytest.raises((BrokenPipeError, RuntimeError, ValueError)):
+        server.snapshot("cut1")
+    assert paths[0].read_bytes()[:BLOCK] == ONE, "a lying drive writes back too, later"
+    assert paths[1].read_bytes()[:BLOCK] == ONE
+    assert paths[1].with_suffix(".cut0").read_bytes() == ONE + bytes(7 * BLOCK)
+    assert len(paths[0].with_suffix(".cut0").read_bytes()) == 8 * BLOCK
+
+
+def test_a_snapshot_is_without_the_caches(tmp_path: Path) -> None:
+    paths = [tmp_path / "lying", tmp_path / "plp"]
+    for path in paths:
+        path.write_bytes(bytes(8 * BLOCK))
+    disks = [Disk(path, path.name) for path in paths]
+    for disk in disks:
+        disk.write(BLOCK, ONE)
+        disk.flush()
+        copy(disk.path, tmp_path / f"{disk.model}.copy")
+        os.close(disk.fd)
+    assert (tmp_path / "lying.copy").read_bytes() == bytes(8 * BLOCK)
+    assert (tmp_path / "plp.copy").read_bytes() == bytes(BLOCK) + ONE + bytes(6 * BLOCK)
+
+
+def test_a_copy_replaces_all_of_a_file_and_keeps_its_inode(tmp_path: Path) -> None:
+    source, target = tmp_path / "a", tmp_path / "b"
+    with source.open("wb") as file:
+        file.truncate(64 * BLOCK)
+        file.seek(9 * BLOCK)
+        file.write(TWO)
+    target.write_bytes(ONE * 3)
+    inode = target.stat().st_ino
+    copy(source, target)
+    assert target.read_bytes() == source.read_bytes()
+    assert target.stat().st_ino == inode
+
+
+class Enough(Exception):
+    pass
+
+
+def commits(count: int) -> Ack:
+    def ack(number: int) -> None:
+        if number == count - 1:
+            raise Enough
+
+    return ack
+
+
+@pytest.mark.parametrize("name", ["fsync", "dsync", "buffered", "mmap", "sqlite-full", "sqlite-normal", "pair"])
+def test_a_workload_finds_its_own_commits(tmp_path: Path, name: str) -> None:
+    job = workload(name, tmp_path, tmp_path)
+    job.prepare()
+    with pytest.raises(Enough):
+        job.run(commits(70))
+    left = job.check()
+    assert set(range(70)) <= left.have
+    assert left.damage == []
+
+
+def left_after(job: Append | Mapped | Pair | Sqlite, count: int) -> None:
+    job.prepare()
+    with pytest.raises(Enough):
+        job.run(commits(count))
+
+
+def test_a_hole_is_a_loss_and_garbage_is_damage(tmp_path: Path) -> None:
+    job = Append(tmp_path, tmp_path)
+    left_after(job, 10)
+    data = bytearray(job.file.read_bytes())
+    data[3 * 8192 : 4 * 8192] = bytes(8192)
+    data[5 * 8192 + 100] ^= 1
+    job.file.write_bytes(data)
+    assert job.check() == Left(set(range(10)) - {3, 5}, ["record 5 is torn or wrong (-1)"])
+
+
+def test_a_database_whose_data_is_older_than_its_checkpoint_is_damaged(tmp_path: Path) -> None:
+    """What sync=disabled on the data alone leaves: the log has been cut, the pages are of before."""
+    job = Pair(tmp_path, tmp_path)
+    left_after(job, 20)
+    old = job.pages.read_bytes()
+    with pytest.raises(Enough):
+        Pair(tmp_path, tmp_path).run(commits(30))
+    job.pages.write_bytes(old)
+    left = job.check()
+    assert set(range(25)).isdisjoint(left.have)
+    assert "the log starts after commit 24, the data lacks 25" in left.damage[0]
+
+
+def test_a_database_whose_log_is_older_than_its_data_is_damaged(tmp_path: Path) -> None:
+    """What sync=disabled on the log alone can leave."""
+    job = Pair(tmp_path, tmp_path)
+    left_after(job, 60)
+    for path in tmp_path.glob("log-*"):
+        path.unlink()
+    (tmp_path / "log-00000000").write_bytes(record(0) + b"".join(record(number) for number in range(10)))
+    assert job.check().damage == ["the data is of commit 49, the log ends with 9"]
+
+
+def test_a_record_is_what_it_says() -> None:
+    assert number_of(record(77)) == 77
+    assert number_of(record(77)[:-1] + b"x") == -1
+    assert number_of(b"") == -1
