@@ -25,7 +25,7 @@ def main() -> None:
     except SystemExit as done:
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(done.code if isinstance(done.code, int) else 1)
+        os._exit(done.code if isinstance(done.code, int) else int(done.code is not None))
 
 
 if __name__ == "__main__":

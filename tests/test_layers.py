@@ -19,6 +19,7 @@ STAGES = {
 # only these touch the machine: the seam, and the two libraries that it calls
 MACHINE = {"subprocess", "os", "socket", "glob", "shutil", "tempfile", "selectors", "signal", "resource", "importlib"}
 SEAM = {
+    "__main__.py",
     "collect/host.py",
     "collect/udev_db.py",
     "collect/lzc.py",
