@@ -3,17 +3,17 @@ answers allow. Every failure becomes Unknown(reason) here and nowhere else."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from types import ModuleType
 from typing import cast
 
 from auditor.collect import blocks, zpool_status_paths
-from auditor.collect.host import Capture, Host
-from auditor.collect.request import Files, Output, Read, Reply, Request, Run, Skip
+from auditor.collect.host import Host
+from auditor.collect.reasons import command_line, decoded, fault_of, root_if, unread
+from auditor.collect.request import Output, Read, Reply, Request, Run, Skip
 from auditor.collect.workers import Workers
 from auditor.facts import (
     HOST,
@@ -22,7 +22,6 @@ from auditor.facts import (
     Facts,
     Kind,
     Known,
-    Reason,
     Subject,
     Unknown,
     flag,
@@ -40,8 +39,6 @@ PROVIDES = {
     "pool.datasets": links("dataset", "what is audited of its datasets"),
 }
 WORKERS = 32  # that wait for commands; a host with 24 drives has 150 to ask
-ROOT = "run as root"
-_DENIED = re.compile(r"permission denied|operation not permitted|must be (run as )?root|superuser|EACCES|EPERM", re.I)
 
 Progress = Callable[[int, int, str], None]
 
@@ -110,77 +107,23 @@ def answer_to(module: ModuleType, subject: Subject, request: Request, host: Host
         case Run():
             capture = host.run(request)
             text = command_line(request.argv)
-            if fault := _fault(request, capture, text, host.euid):
+            if fault := fault_of(request, capture, text, host.euid):
                 return Answer(failure=Unknown((fault,)))
             assert capture.exit is not None
-            reply: Reply = Output(_decode(capture.stdout), text, capture.exit, _decode(capture.stderr))
-            missing = unknown(f"{text}: does not report it", _root_if(host, _decode(capture.stderr)))
+            reply: Reply = Output(decoded(capture.stdout), text, capture.exit, decoded(capture.stderr))
+            missing = unknown(f"{text}: does not report it", root_if(host, decoded(capture.stderr)))
         case Read():
             files = host.read(request)
             text = request.patterns[0]
-            reply, missing = files, _unread(files, text, host)
+            reply, missing = files, unread(files, text, host)
     try:
         found = Facts()
         found.put_all(module.parse(reply, subject))
         return Answer(found, missing)
     except Exception as error:  # a parser may fail in any way on what it was never shown
         said = harmless(str(error) or type(error).__name__)[:200]
-        remedy = missing.reasons[0].remedy or _root_if(host, said)
+        remedy = missing.reasons[0].remedy or root_if(host, said)
         return Answer(failure=unknown(f"{text}: {said if remedy else f'output not understood: {said}'}", remedy))
-
-
-def command_line(argv: Sequence[str]) -> str:
-    """A command as a user would type it; a program and a long list of properties inside it are not spelt out."""
-    words = [_short(word) for word in argv]
-    if "<program>" in words:
-        words = [*words[: words.index("<program>") + 2], "..."]
-    return harmless(" ".join(words))
-
-
-def _short(word: str) -> str:
-    if "\n" in word:
-        return "<program>"
-    return ",".join(word.split(",")[:2]) + ",..." if word.count(",") > 3 else shlex.quote(word)
-
-
-def _decode(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
-
-
-def _root_if(host: Host, stderr: str) -> str:
-    return ROOT if host.euid != 0 and _DENIED.search(stderr) else ""
-
-
-def _fault(request: Run, capture: Capture, text: str, euid: int) -> Reason | None:
-    """Why a command gave no answer, or None when it did."""
-    if capture.fault == "not installed":
-        return Reason(
-            f"{request.argv[0]} is not installed", f"apt install {request.package}" if request.package else ""
-        )
-    if capture.fault:
-        return Reason(f"{text}: {capture.fault}", "--timeout" if capture.fault.startswith("no answer") else "")
-    if capture.exit is not None and capture.exit in request.accept:
-        return None
-    said = [line.strip() for line in _decode(capture.stderr + b"\n" + capture.stdout).splitlines()]
-    # nvme-cli 2 puts its error into {"error": ...} and may print its usage before it: the line that says why comes first
-    said = [line for line in said if line.strip("{}[],")]
-    said.sort(key=lambda line: not _DENIED.search(line))
-    why = harmless(said[0])[:200] if said else f"exit code {capture.exit}"
-    if capture.exit is not None and capture.exit < 0:
-        why = f"killed by signal {-capture.exit} ({why})"
-    needs_root = euid != 0 and (_DENIED.search(_decode(capture.stderr + capture.stdout)) or (capture.exit or 0) < 0)
-    return Reason(f"{text}: {why}", ROOT if needs_root else "")
-
-
-def _unread(files: Files, text: str, host: Host) -> Unknown:
-    """Why a fact is missing after files were read: what could not be read, else that they do not say."""
-    trouble = {path: error for path, error in files.errors.items() if error != "no such file"}
-    absent = {path: error for path, error in files.errors.items() if "*" not in path}
-    reasons = tuple(
-        Reason(f"{harmless(path)}: {error}", ROOT if host.euid != 0 and _DENIED.search(error) else "")
-        for path, error in sorted((trouble or absent).items())[:3]
-    )
-    return Unknown(reasons) if reasons else unknown(f"{text}: does not say")
 
 
 # -- the walk -------------------------------------------------------------------------------------------------------
@@ -277,27 +220,34 @@ def fill(gatherer: Gatherer, facts: Facts) -> None:
     Where several could have given it, the reason of one that applies to the subject is the better one.
     """
     roots = [subject for name, subject in gatherer.answers if gatherer.collectors[name].PER == "target"]
-    asked = cache(partial(_asked, roots=roots))
-    sources: dict[Kind, dict[str, set[str]]] = {}
+    sources: dict[Kind, dict[str, list[str]]] = {}  # kind -> collector -> facts
     for name, module in gatherer.collectors.items():
         for fact in module.FACTS:
             kind, _, bare = fact.rpartition(".")
-            sources.setdefault(cast(Kind, kind or module.SUBJECT), {}).setdefault(name, set()).add(bare)
+            sources.setdefault(cast(Kind, kind or module.SUBJECT), {}).setdefault(name, []).append(bare)
     for of_kind, names_of in sources.items():
+        pers = dict.fromkeys(gatherer.collectors[name].PER for name in names_of)
+        known: dict[tuple[Subject, ...], list[tuple[Unknown, list[str]]]] = {}  # of all datasets below one root alike
         for subject in [HOST] if of_kind == "host" else list(facts.subjects(of_kind)):
+            asked = {per: _asked(per, subject, roots) for per in pers}
+            if (reasons := known.get(key := tuple(asked.values()))) is None:
+                reasons = known[key] = _reasons(gatherer, names_of, asked)
             present = facts.of(subject)
-            answers = [
-                (gatherer.answers.get((name, asked(gatherer.collectors[name].PER, subject))) or _not_asked(name), names)
-                for name, names in names_of.items()
-            ]
-            for answer, names in sorted(answers, key=lambda each: not each[0].applies):
-                if answer.failure and (missing := names - present.keys()):
-                    facts.put_all(Fact(subject, each, answer.failure) for each in missing)
+            for reason, names in reasons:
+                if missing := [each for each in names if each not in present]:
+                    facts.put_all(Fact(subject, each, reason) for each in missing)
 
 
-@cache
-def _not_asked(name: str) -> Answer:
-    return Answer(failure=unknown(f"{name.replace('_', ' ')} was not asked"), applies=False)
+def _reasons(
+    gatherer: Gatherer, names_of: Mapping[str, list[str]], asked: Mapping[str, Subject]
+) -> list[tuple[Unknown, list[str]]]:
+    """(why its facts are not known, their names) of each collector, those that apply first. asked: by PER."""
+    found = []
+    for name, names in names_of.items():
+        answer = gatherer.answers.get((name, asked[gatherer.collectors[name].PER]))
+        why = (answer.failure if answer else None) or unknown(f"{name.replace('_', ' ')} was not asked")
+        found.append((not (answer and answer.applies), why, names))
+    return [(why, names) for _, why, names in sorted(found, key=lambda each: each[0])]
 
 
 def _asked(per: str, subject: Subject, roots: list[Subject]) -> Subject:

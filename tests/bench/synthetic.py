@@ -210,13 +210,14 @@ def _properties(plain: str, n: int, name: str) -> str:
 
 
 def _kstats(files: Files, names: list[str]) -> Files:
-    """Each dataset's own file, with counts of its own."""
+    """Each dataset's own file. Every fourth dataset is busy, with counts of its own."""
     path, text = next((path, text) for path, text in files.text.items() if f" {PLAIN}\n" in text)
-    folder, counted = path.rpartition("/")[0], re.compile(r"(\s4\s+)([1-9]\d*)\n")
+    folder, counted = path.rpartition("/")[0], re.compile(r"^(\w+\s+4\s+)([1-9]\d*)$", re.M)
+    idle = counted.sub(r"\g<1>0", text)
 
     def of(n: int, name: str) -> str:
-        own = counted.sub(lambda found: f"{found[1]}{int(found[2]) + n}\n", text)
-        return own.replace(f" {PLAIN}\n", f" {name}\n")
+        busy = counted.sub(lambda found: f"{found[1]}{int(found[2]) + n}", text) if n % 4 == 0 else idle
+        return busy.replace(f" {PLAIN}\n", f" {name}\n")
 
     return Files({**files.text, **{f"{folder}/objset-0x{4096 + n:x}": of(n, name) for n, name in enumerate(names)}})
 

@@ -1,0 +1,71 @@
+"""Why there is no answer, in one sentence that names the command or the file, with the shortest remedy."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from auditor.collect.host import Capture, Host
+from auditor.collect.request import Files, Run
+from auditor.facts import Reason, Unknown, unknown
+from auditor.text import harmless
+
+ROOT = "run as root"
+_DENIED = re.compile(r"permission denied|operation not permitted|must be (run as )?root|superuser|EACCES|EPERM", re.I)
+
+
+def command_line(argv: Sequence[str]) -> str:
+    """A command as a user would type it; a program and a long list of properties inside it are not spelt out."""
+    words = [_short(word) for word in argv]
+    if "<program>" in words:
+        words = [*words[: words.index("<program>") + 2], "..."]
+    return harmless(" ".join(words))
+
+
+def _short(word: str) -> str:
+    if "\n" in word:
+        return "<program>"
+    return ",".join(word.split(",")[:2]) + ",..." if word.count(",") > 3 else shlex.quote(word)
+
+
+def decoded(data: bytes) -> str:
+    """What a command printed."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def root_if(host: Host, stderr: str) -> str:
+    """The remedy of an error message that asks for more rights."""
+    return ROOT if host.euid != 0 and _DENIED.search(stderr) else ""
+
+
+def fault_of(request: Run, capture: Capture, text: str, euid: int) -> Reason | None:
+    """Why a command gave no answer, or None when it did."""
+    if capture.fault == "not installed":
+        return Reason(
+            f"{request.argv[0]} is not installed", f"apt install {request.package}" if request.package else ""
+        )
+    if capture.fault:
+        return Reason(f"{text}: {capture.fault}", "--timeout" if capture.fault.startswith("no answer") else "")
+    if capture.exit is not None and capture.exit in request.accept:
+        return None
+    said = [line.strip() for line in decoded(capture.stderr + b"\n" + capture.stdout).splitlines()]
+    # nvme-cli 2 puts its error into {"error": ...} and may print its usage before it: the line that says why comes first
+    said = [line for line in said if line.strip("{}[],")]
+    said.sort(key=lambda line: not _DENIED.search(line))
+    why = harmless(said[0])[:200] if said else f"exit code {capture.exit}"
+    if capture.exit is not None and capture.exit < 0:
+        why = f"killed by signal {-capture.exit} ({why})"
+    needs_root = euid != 0 and (_DENIED.search(decoded(capture.stderr + capture.stdout)) or (capture.exit or 0) < 0)
+    return Reason(f"{text}: {why}", ROOT if needs_root else "")
+
+
+def unread(files: Files, text: str, host: Host) -> Unknown:
+    """Why a fact is missing after files were read: what could not be read, else that they do not say."""
+    trouble = {path: error for path, error in files.errors.items() if error != "no such file"}
+    absent = {path: error for path, error in files.errors.items() if "*" not in path}
+    reasons = tuple(
+        Reason(f"{harmless(path)}: {error}", ROOT if host.euid != 0 and _DENIED.search(error) else "")
+        for path, error in sorted((trouble or absent).items())[:3]
+    )
+    return Unknown(reasons) if reasons else unknown(f"{text}: does not say")
