@@ -3,6 +3,7 @@
 ``--version`` alone is answered before anything else is imported: out of a zip archive the imports are most of the time.
 """
 
+import gc
 import os
 import sys
 
@@ -18,6 +19,7 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(f"zaudit {__version__}")
         return
+    gc.disable()  # a short run that makes a million small objects and no cycles to speak of
     from auditor.cli import run
 
     try:

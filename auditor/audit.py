@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from auditor import __version__, derive, registry
 from auditor.collect import gather, targets
@@ -19,8 +20,7 @@ class NothingToAudit(Exception):
     """No ZFS here, no pool, or no such target; the text says which and what is there instead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """How to look. consistent: read the dataset properties in one transaction group. database: what will run there
     (its page size decides a rule), or empty."""
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Callable
@@ -255,7 +254,6 @@ def _progress() -> Callable[[int, int, str], None] | None:
 
 def run() -> NoReturn:
     """The command ``zaudit``: every error in one line with its exit code, a traceback only with ZAUDIT_DEBUG."""
-    gc.disable()  # a short run that makes a million small objects and no cycles to speak of
     try:
         main.main(standalone_mode=False)
         sys.exit(0)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from auditor.collect.request import Run
 from auditor.facts import HOST, Facts, Known, number, word
@@ -57,8 +58,7 @@ class Row:
             yield from child.leaves(replacing or self.type == "replacing")
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(NamedTuple):
     """One scan. function: scrub, resilver, errorscrub. state: finished, in progress, canceled, paused.
 
     end_s: seconds since the epoch, or -1 where not said; repaired (bytes) and errors likewise. text: as printed.

@@ -6,7 +6,7 @@ A stack that cannot be followed to its end is unknown: a disk that was not found
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from auditor import facts as words_of
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown, word, words
@@ -24,8 +24,7 @@ DEPTH = 16  # deeper than any sane stack; ends a loop of loops
 _DM = {"CRYPT": "crypt", "LVM": "lvm", "mpath": "multipath", "part1": "partition", "DMRAID": "dmraid"}
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(NamedTuple):
     """disks: kernel names at the bottom. layers: what was passed. command: what shows it."""
 
     disks: tuple[str, ...]

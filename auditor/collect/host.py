@@ -34,6 +34,7 @@ ENVIRONMENT = {"PATH": ":".join(PATH), "LC_ALL": "C", "LANG": "C", "TZ": "UTC", 
 ROOTS = ("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/")
 OUTPUT_LIMIT = 128 << 20
 FILE_LIMIT = 4 << 20
+PIPE = 1 << 16  # what a pipe holds
 AFTER_KILL_S = 2.0
 
 # Command, the options that it may have, what else may stand there. Nothing else is ever started; each only reads.
@@ -163,6 +164,7 @@ def spawn(argv: tuple[str, ...], timeout_s: float) -> Capture:
     try:
         process = subprocess.Popen(
             argv,
+            bufsize=0,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -186,8 +188,8 @@ def spawn(argv: tuple[str, ...], timeout_s: float) -> Capture:
             ready = streams.poll(max(left, 0) * 1000)
             if not ready and left <= 0:
                 fault = f"no answer within {timeout_s:g} s"
-            for fd, _ in ready:
-                data = os.read(fd, 1 << 18)
+            for fd, event in ready:
+                data = os.read(fd, PIPE) if event & select.POLLIN else b""
                 if data:
                     chunks[fd].append(data)
                     size += len(data)

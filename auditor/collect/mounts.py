@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(NamedTuple):
     """One line. source: the dataset, when fstype is zfs. options: of the mount and of the file system together.
 
     number and parent: which mount this one covers a folder of.

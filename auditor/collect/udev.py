@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from auditor.collect import bus
 from auditor.collect.request import Output, Run
@@ -36,8 +36,7 @@ COMMAND = "udevadm info /dev/{subject}"
 _ESCAPE = re.compile(r"\\x([0-9a-fA-F]{2})")
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(NamedTuple):
     """One block device.
 
     name: its node under /dev, without /dev/ ("nvme0n1p1", "cciss/c0d0"). devtype: "disk" or "partition". disk: the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from _thread import start_new_thread
 from collections.abc import Callable, Hashable
 from queue import SimpleQueue
 from typing import Generic, TypeVar
@@ -28,7 +28,7 @@ class Workers(Generic[K, T]):
         self._calls.put((key, call))
         if self._threads < min(self._most, self._open):
             self._threads += 1
-            threading.Thread(target=self._work, daemon=True).start()
+            start_new_thread(self._work, ())  # threading would wait for it to run
 
     def result(self, key: K) -> T:
         """Wait for what a call returns; raises what it raised."""

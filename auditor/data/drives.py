@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from auditor import data
 
@@ -19,8 +19,7 @@ class DrivesError(ValueError):
     """drives.toml cannot be used; the text says which entry and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drive:
+class Drive(NamedTuple):
     """One entry. plp: one of CLASSES (``class`` in the file). confidence: one of CONFIDENCES. examples: models."""
 
     pattern: re.Pattern[str]

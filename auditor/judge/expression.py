@@ -13,8 +13,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from auditor.facts import HOST, KINDS, Evidence, Facts, Judged, Kind, Known, Reason, Spec, Subject, Unknown, join
 from auditor.text import quoted
@@ -26,8 +25,7 @@ class ExpressionError(ValueError):
     """An expression that is not of the language, or that asks for a fact that nobody provides."""
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(NamedTuple):
     """base: bool, number, str, tuple, subject or subjects. values: of a closed set of words. kind: of subjects."""
 
     base: str
@@ -57,8 +55,7 @@ class Scope:
 Evaluate = Callable[[Scope], Judged]
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(NamedTuple):
     """A compiled expression."""
 
     source: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from auditor.facts import Reason
 from auditor.judge.rule import SEVERITIES, Rule, Severity
@@ -15,8 +15,7 @@ EXIT_CODES: dict[Severity, int] = {"low": 11, "medium": 12, "high": 13, "critica
 EXIT_UNDECIDED = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """What one rule found at one place: failed or could not be decided, for one or more subjects.
 
     place: where to act (the dataset that a property is inherited from, else the pool, the disks or the host). id: stable from
@@ -42,8 +41,7 @@ class Finding:
         return tuple(dict.fromkeys(reason for verdict in self.verdicts for reason in verdict.reasons))
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(NamedTuple):
     """How much of what was asked could be answered.
 
     rules: all that were evaluated; undecided: those with at least one unknown verdict; remedies: what would decide how

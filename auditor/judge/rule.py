@@ -6,8 +6,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 from auditor.facts import KINDS, Kind
 from auditor.judge.expression import Expression, ExpressionError, Registry, compile_condition, compile_expression
@@ -32,8 +31,7 @@ class RuleError(ValueError):
     """A rule file that cannot be used; the text names the file and what is wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """origin: where the finding is mended; subject: what was judged; pool: the pool of it. Names, not facts."""
 
     word: str
@@ -42,16 +40,14 @@ class Place:
 PLACES = ("origin", "subject", "pool")
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(NamedTuple):
     """Text with ``{expression}`` in it."""
 
     source: str
     parts: tuple[str | Place | Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(NamedTuple):
     """How to mend it. command: one line to paste, or empty; cost: one of COSTS."""
 
     command: Template | None
@@ -59,8 +55,7 @@ class Fix:
     cost: str
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(NamedTuple):
     """given: fact -> value, {"unknown": reason}, or table(s) of facts of linked subjects."""
 
     name: str
@@ -69,8 +64,7 @@ class Example:
     severity: Severity | None
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One rule. expect must hold where when holds; severity_if: the first that is true replaces severity."""
 
     id: str

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from auditor.facts import HOST, Facts, Known
 from auditor.judge.finding import RANK, Coverage, Finding, exit_code
@@ -25,8 +24,7 @@ HEADLINES: dict[Standing, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """One audit. taken: seconds since the epoch at which the host was looked at. release: of the kernel module."""
 
     zaudit: str

@@ -70,10 +70,8 @@ def _child(folder: Path, now: float) -> None:
     import gc
     from importlib import import_module
 
-    from auditor import cli
-
-    gc.disable()  # as cli.run() does before it imports anything else
-    from auditor import registry
+    gc.disable()  # as auditor/__main__.py does before it imports anything else
+    from auditor import cli, registry
     from auditor.collect import host
     from tests.bench.tools import ToolHost
 

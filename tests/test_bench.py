@@ -1,0 +1,60 @@
+"""The large hosts of the benchmark are hosts: what is measured is what a user would wait for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from auditor import audit, rulebook
+from auditor.collect import recording
+from auditor.collect.host import Capture, Host
+from auditor.collect.recording import Recording, ReplayHost
+from tests.bench import synthetic, tools
+from tests.bench.__main__ import RECORDING
+from tests.golden import findings_of
+
+
+@pytest.fixture(scope="module")
+def small() -> Recording:
+    return recording.load(RECORDING)
+
+
+def findings(host: Host) -> object:
+    seen = audit.look(host, (), audit.Options())
+    return findings_of(audit.judge(seen, rulebook.load(), (), "low"))
+
+
+@pytest.mark.parametrize(("drives", "datasets"), [(4, 0), (24, 130), (60, 3)])
+def test_a_large_host_is_whole(small: Recording, drives: int, datasets: int) -> None:
+    facts = audit.look(ReplayHost(synthetic.large(small, drives, datasets)), (), audit.Options()).facts
+    leaves = list(facts.subjects("leaf"))
+    assert len(leaves) == drives
+    assert len({disk for leaf in leaves for disk in facts.linked(leaf, "disks")}) == drives
+    assert len(list(facts.subjects("vdev"))) == drives // 2
+    assert len(list(facts.subjects("dataset"))) == 4 + datasets
+    unknown = [
+        (leaf, name) for leaf in leaves for name in ("state", "path") if not hasattr(facts.get(leaf, name), "value")
+    ]
+    assert unknown == []
+
+
+def test_a_host_of_scripts_answers_as_its_recording_does(small: Recording, tmp_path: Path) -> None:
+    large = synthetic.large(small, 8, 5)
+    tools.lay_out(large, tmp_path / "host", scale=0.0)
+    assert findings(tools.ToolHost(tmp_path / "host", large.taken)) == findings(ReplayHost(large))
+
+
+def test_the_longest_chain(small: Recording) -> None:
+    def chain(**seconds: float) -> float:
+        took = {
+            argv: Capture(0, seconds=next((s for word, s in seconds.items() if word in " ".join(argv)), 0.0))
+            for argv in small.commands
+        }
+        return tools.longest_chain(replace(small, commands=took))
+
+    assert chain(zdb=5.0, smartctl=1.0) == 5.0
+    assert chain(zdb=5.0, list=1.0) == 6.0
+    assert chain(status=2.0, smartctl=4.0, list=1.0) == 7.0
+    assert chain(udevadm=9.0, smartctl=1.0) == 10.0
