@@ -1,6 +1,6 @@
 """Runs scenarios in guests and says whether zaudit was right.
 
-    python -m tests.lab.run [--line 2.3] [--record] [--list] [NAME...]
+    python -m tests.lab.run [--line 2.3] [--record] [--minutes N] [--list] [NAME...]
 
 Exit code: 0 when every scenario that ran came out as its file says, 1 when one did not.
 """
@@ -32,6 +32,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all scenarios")
     parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (repeat for more; default: all)")
     parser.add_argument("--record", action="store_true", help="also write fixtures/hosts/LINE-NAME/")
+    parser.add_argument("--minutes", type=float, default=1e9, help="start no guest after so many minutes")
     parser.add_argument("--list", action="store_true", help="name the scenarios, run nothing")
     arguments = parser.parse_args()
     known = scenarios.everything()
@@ -46,20 +47,23 @@ def main() -> int:
     if not ZAUDIT.exists():
         parser.error("zaudit.pyz is missing: run make zipapp")
     total = {"ok": 0, "wrong": 0, "not run": 0}
+    end = time.monotonic() + 60 * arguments.minutes
     work = scratch("run")
     try:
         # the guests and the replays here get the same bytes, whatever is built meanwhile
         zaudit = Path(shutil.copy(ZAUDIT, work))
         for line in arguments.line or LINES:
-            run_line(line, chosen, total, zaudit, record=arguments.record)
+            run_line(line, chosen, total, zaudit, record=arguments.record, end=end)
     finally:
         shutil.rmtree(work)
     print(", ".join(f"{count} {what}" for what, count in total.items()))
     return 1 if total["wrong"] else 0
 
 
-def run_line(line: str, chosen: list[Scenario], total: dict[str, int], zaudit: Path, *, record: bool) -> None:
-    """All chosen scenarios on one OpenZFS line; adds to the counts."""
+def run_line(
+    line: str, chosen: list[Scenario], total: dict[str, int], zaudit: Path, *, record: bool, end: float
+) -> None:
+    """All chosen scenarios on one OpenZFS line; adds to the counts. No guest begins after ``end`` (time.monotonic)."""
     print(f"OpenZFS {(image(line) / 'versions').read_text().split()[1]}", flush=True)
     for each in chosen:
         if reason := each.not_on.get(line):
@@ -68,6 +72,10 @@ def run_line(line: str, chosen: list[Scenario], total: dict[str, int], zaudit: P
     waiting = scenarios.guests([each for each in chosen if line in each.lines])
     while waiting:
         group = waiting.pop(0)
+        if time.monotonic() > end:
+            total["not run"] += len(group)
+            print(f"{line}  not run, no time left: {' '.join(each.name for each in group)}", flush=True)
+            continue
         started = time.monotonic()
         result = boot(line, group, zaudit)
         done = 0

@@ -12,8 +12,8 @@ KEYS = {
     "title", "lines", "not_on", "disks", "alone", "module_of", "targets", "options", "setup", "exit_code", "says",
     "must", "may", "must_not", "undecided", "any_undecided", "power_cut",
 }  # fmt: skip
-GUEST_HOLDS = 10
-"""Scenarios to a guest: results come back, and are safe, when it is off."""
+GUEST_HOLDS = 16
+"""Scenarios to a guest at most: no guest begins later than the --minutes of a run."""
 DRIVES = ("honest", "protected", "lying")
 
 
@@ -110,6 +110,7 @@ def guests(scenarios: list[Scenario]) -> list[list[Scenario]]:
                 not own
                 and not first.alone
                 and not first.module_of
+                and len(group) < GUEST_HOLDS
                 and first.disks[: len(scenario.disks)] == scenario.disks
             ):
                 group.append(scenario)
