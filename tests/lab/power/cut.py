@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..machine import LINES
+from ..machine import LINES, release
 from ..vm import VM, Result, clean_up_on_signals
 from . import matrix
 from .disks import Server, copy
-from .guest import ZAUDIT, device, guest_files, guest_plan, one_partition, predict, release
+from .guest import ZAUDIT, device, guest_files, guest_plan, one_partition, predict
 from .matrix import Setting
 from .results import RESULTS, lost, read, write
 
