@@ -7,11 +7,8 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-from . import scenario as scenarios
-from .machine import LINES
 from .scenario import Scenario
 from .verdict import Outcome
 
@@ -47,48 +44,3 @@ def add(rows: Sequence[Row], path: Path) -> None:
     part = path.with_suffix(f".{os.getpid()}")
     part.write_text("[\n" + ",\n".join(json.dumps(found[key]) for key in sorted(found)) + "\n]\n", encoding="utf-8")
     part.replace(path)
-
-
-def by_line(rows: Sequence[Row]) -> str:
-    """A table: what came out on each line."""
-    table = [
-        "| line | OpenZFS, kernel | scenarios | as expected | not on this line | median s | longest s |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    known = scenarios.everything()
-    for line in LINES:
-        mine = [each for each in rows if each["line"] == line]
-        if mine:
-            seconds, right = [each["seconds"] for each in mine], sum(each["outcome"] == "ok" for each in mine)
-            away = sum(line in each.not_on for each in known)
-            where = f"{mine[-1]['zfs']}, {mine[-1]['kernel']}"
-            table.append(
-                f"| {line} | {where} | {len(mine)} | {right} | {away} | {median(seconds):.1f} | {max(seconds):.1f} |"
-            )
-    return "\n".join(table)
-
-
-def by_scenario(rows: Sequence[Row]) -> str:
-    """A table: each scenario with its seconds on each line, what a power cut may do, and what zaudit says."""
-    found = {(each["line"], each["scenario"]): each for each in rows}
-    table = [
-        f"| scenario | a power cut may take commits | zaudit says | {' s | '.join(LINES)} s |",
-        "|---" * (3 + len(LINES)) + "|",
-    ]
-    for each in scenarios.everything():
-        mine = [found.get((line, each.name)) for line in LINES]
-        standings = ", ".join(dict.fromkeys(one["standing"] for one in mine if one))
-        cells = [
-            f"{one['seconds']:.1f}{'' if one['outcome'] == 'ok' else ' WRONG'}"
-            if one
-            else ("not there" if line in each.not_on else "not run")
-            for line, one in zip(LINES, mine, strict=True)
-        ]
-        table.append(
-            f"| {each.name} | {'yes' if each.power_cut.may_lose else 'no'} | {standings} | {' | '.join(cells)} |"
-        )
-    return "\n".join(table)
-
-
-if __name__ == "__main__":
-    print(f"{by_line(read())}\n\n{by_scenario(read())}")

@@ -57,9 +57,9 @@ def finish(child: "subprocess.Popen[bytes]", seconds: float) -> int:
 def disks() -> dict[str, str]:
     """N0 -> nvme3n1, S0 -> sda"""
     found = {}
-    for letter, prefix in (("N", "nvme-QEMU_NVMe_Ctrl_LABNVME"), ("S", "ata-LAB_SATA_DISK_LABSATA")):
+    for letter, pattern in (("N", "nvme-*_LABNVME"), ("S", "ata-*_LABSATA")):
         for number in range(8):
-            if (path := BY_ID / f"{prefix}{number}").exists():
+            for path in BY_ID.glob(f"{pattern}{number}"):
                 found[f"{letter}{number}"] = path.resolve().name
     return found
 

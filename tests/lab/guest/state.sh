@@ -2,7 +2,7 @@
 # NVMe kernel names come up in any order, so that disks are addressed by serial number.
 BY_ID=/dev/disk/by-id
 for i in 0 1 2 3 4 5; do
-    declare "N$i=$BY_ID/nvme-QEMU_NVMe_Ctrl_LABNVME$i" "S$i=$BY_ID/ata-LAB_SATA_DISK_LABSATA$i"
+    declare "N$i=$BY_ID/nvme-QEMU_NVMe_Ctrl_LABNVME$i" "S$i=$(echo $BY_ID/ata-*_LABSATA$i)"
 done
 
 # kname DISK: its kernel name (nvme3n1)
