@@ -32,7 +32,7 @@ rm -rf /etc/modprobe.d/lab-*.conf /lab/scratch; mkdir -p /lab/scratch
 """
 
 BLANK = """
-blkdiscard -qf DISK 2>/dev/null || { wipefs -qaf DISK; dd if=/dev/zero of=DISK bs=1M oflag=direct status=none; }
+blkdiscard -f DISK >/dev/null 2>&1 || { wipefs -qaf DISK; dd if=/dev/zero of=DISK bs=1M oflag=direct status=none; }
 for i in 1 2 3; do udevadm settle -t 10; ! blockdev --rereadpt DISK || break; sleep 1; done
 """
 
