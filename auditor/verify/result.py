@@ -55,7 +55,7 @@ class Zil(NamedTuple):
 
 
 class Device(NamedTuple):
-    """One physical disk during a run. leaves: names of the leaves on it. top: its top-level vdev. zil: ZIL blocks can land there.
+    """One physical disk during a run. leaves: those on it. top: its top-level vdev. zil: ZIL blocks can land there.
 
     flush_ms, write_ms: time that flushes and writes took together. volatile: whether it has a volatile cache that is on;
     None: nobody could tell (why says it). virtual: a hypervisor stands behind it.
