@@ -5,9 +5,11 @@ A counter that was not there is None, never 0.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from auditor.verify.histogram import Histogram
+
+Purpose = Literal["log", "binlog", "group", "fresh", "recycled", "data", "together", "calls", "warm", "ab", "sweep"]
 
 
 class Slice(NamedTuple):
@@ -100,9 +102,10 @@ class Syscalls(NamedTuple):
 class Run(NamedTuple):
     """One run of fio and what every witness saw during it.
 
-    purpose: log (judged), group, fresh, recycled, data, together, calls (under strace), ab, sweep. began: seconds since
-    the epoch. jobs: the job that stands for the log is the first. others: ZIL commits of other datasets of the pool, by
-    name; None where they cannot be told apart. before: the same over an idle time just before, with its seconds.
+    purpose: log (judged), calls (the same under strace), warm (makes the files), and what the profile has besides. began:
+    seconds since the epoch. jobs: the job that stands for the log is the first. others: ZIL commits of other datasets of the
+    pool, by name; None where they cannot be told apart. idle_s, idle_commits, idle_writes (by disk): the same over an
+    idle time just before.
     counters: what grew of dmu_tx, by row. faults: sentences about what could not be read.
     """
 
