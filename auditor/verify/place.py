@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from auditor.errors import Stop
 from auditor.verify import codec
 
 ID = re.compile(r"[0-9a-f]{16}")
@@ -26,7 +27,7 @@ PROPERTY = "zaudit:scratch"  # of a scratch zvol: its value is the id in the led
 Command = Callable[[tuple[str, ...]], tuple[int, str]]  # argv -> exit code, what it printed
 
 
-class PlaceError(Exception):
+class PlaceError(Stop):
     """The place could not be made or removed; the text says why."""
 
 

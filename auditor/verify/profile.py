@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from auditor.verify.model import Slo
-from auditor.verify.result import Purpose
 from auditor.verify.units import ProfileError, nanoseconds, share, size_bytes
+from auditor.verify.words import Purpose
 
 OURS = Path(__file__).parent / "profiles"
 PURPOSES: tuple[str, ...] = get_args(Purpose)

@@ -5,11 +5,9 @@ A counter that was not there is None, never 0.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from auditor.verify.histogram import Histogram
-
-Purpose = Literal["log", "binlog", "group", "fresh", "recycled", "data", "together", "calls", "warm", "ab", "sweep"]
 
 
 class Slice(NamedTuple):
@@ -105,8 +103,8 @@ class Run(NamedTuple):
     purpose: log (judged), calls (the same under strace), warm (makes the files), and what the profile has besides. began:
     seconds since the epoch. jobs: the job that stands for the log is the first. others: ZIL commits of other datasets of the
     pool, by name; None where they cannot be told apart. idle_s, idle_commits, idle_writes (by disk): the same over an
-    idle time just before.
-    counters: what grew of dmu_tx, by row. faults: sentences about what could not be read.
+    idle time just before. counters: what grew of dmu_tx, by row. heat: by disk, how much its counters of thermal
+    throttling grew. faults: sentences about what could not be read.
     """
 
     name: str
@@ -124,6 +122,7 @@ class Run(NamedTuple):
     devices: tuple[Device, ...]
     txgs: tuple[Txg, ...]
     counters: dict[str, int]
+    heat: dict[str, int]
     syscalls: Syscalls | None
     faults: tuple[str, ...]
 

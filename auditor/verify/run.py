@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from auditor.collect.host import ENVIRONMENT, PATH, Host
-from auditor.collect.request import Read
+from auditor.collect.request import Read, Run
+from auditor.errors import EXIT_INTERRUPTED, Stop
+from auditor.verify import witnesses
 from auditor.verify.place import Place
 from auditor.verify.plan import IDLE_S, Plan, Step, command, environment
 from auditor.verify.trial import Moment, Ran
@@ -27,11 +29,13 @@ PRELOAD_FILE = "/etc/ld.so.preload"
 Progress = Callable[[str, float, float], None]  # what runs, seconds done, seconds in all
 
 
-class Interrupted(Exception):
-    """SIGINT, SIGTERM or SIGHUP came. signal: its number."""
+class Interrupted(Stop):
+    """SIGINT, SIGTERM or SIGHUP came; what was made is removed. number: of the signal."""
+
+    exit_code = EXIT_INTERRUPTED
 
     def __init__(self, number: int) -> None:
-        super().__init__(signal.Signals(number).name)
+        super().__init__(f"interrupted by {signal.Signals(number).name}; what was made is removed")
         self.number = number
 
 
@@ -46,11 +50,11 @@ class Tools(NamedTuple):
 
 def tools() -> Tools:
     """What is installed, in the fixed PATH of zaudit."""
-    found = {
-        name: next((f"{where}/{name}" for where in PATH if os.access(f"{where}/{name}", os.X_OK)), "")
-        for name in Tools._fields
-    }
-    return Tools(**found)
+    return Tools(*map(_tool, Tools._fields))
+
+
+def _tool(name: str) -> str:
+    return next((path for where in PATH if os.access(path := f"{where}/{name}", os.X_OK)), "")
 
 
 def preloaded() -> str:
@@ -80,7 +84,7 @@ def interruptible() -> Iterator[None]:
 
 def zfs(argv: tuple[str, ...]) -> tuple[int, str]:
     """Run a zfs command that makes or destroys a scratch zvol: (exit code, what it printed)."""
-    path = next((f"{where}/{argv[0]}" for where in PATH if os.access(f"{where}/{argv[0]}", os.X_OK)), "")
+    path = _tool(argv[0])
     if not path:
         return 127, f"{argv[0]} is not installed"
     try:
@@ -92,9 +96,14 @@ def zfs(argv: tuple[str, ...]) -> tuple[int, str]:
 
 def moment(host: Host, patterns: Sequence[str]) -> Moment:
     """The witnesses now."""
-    at, up = time.time(), time.clock_gettime(time.CLOCK_MONOTONIC)
-    files = host.read(Read(tuple(patterns)))
-    return Moment(at, up, files.text, files.errors)
+    at, up = time.time(), time.clock_gettime(time.CLOCK_MONOTONIC_RAW)  # as gethrtime() of the SPL
+    files = host.read(Read(tuple(pattern for pattern in patterns if pattern.startswith("/"))))
+    smart = {}
+    for key in patterns:
+        if key.startswith(witnesses.SMART):
+            asked = Run(("nvme", "smart-log", f"/dev/{key.removeprefix(witnesses.SMART)}", "-o", "json"))
+            smart[key] = host.run(asked).stdout.decode("utf-8", "replace")
+    return Moment(at, up, {**files.text, **smart}, files.errors)
 
 
 def step(host: Host, plan: Plan, what: Step, place: Place, patterns: Sequence[str], progress: Progress | None) -> Ran:

@@ -6,13 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from auditor.errors import Stop
 from auditor.verify import codec
 
 SCHEMA = "zaudit-trial/1"
-MEMBER = "trial.json"
+MEMBER = "trial.json"  # of a recording
 
 
-class TrialError(ValueError):
+class TrialError(Stop, ValueError):
     """A trial that cannot be read, and why."""
 
 
@@ -53,12 +54,14 @@ class Ran(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """One verification. landed: the dataset on which the files came to lie, empty where nobody could tell. preload: what
-    the environment preloads into every program. job_file: text of the profile. scan: a scrub or resilver ran during it.
+    """One verification. target: the dataset that was asked for; dataset: that was written to, which is another one for a
+    zvol (a scratch zvol beside it); landed: the file system on which the files came to lie, empty where nobody could tell.
+    preload: what is preloaded into every program. job_file: text of the profile. scan: a scrub or resilver ran meanwhile.
 
     objectives: "p99=5ms,p99.9=25ms"; size: bytes that ${ZAUDIT_SIZE} stood for.
     """
 
+    target: str
     dataset: str
     landed: str
     place: str

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from auditor.errors import Stop
+
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)")
 POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
@@ -11,7 +13,7 @@ TIMES = (("ns", 1.0), ("us", 1e3), ("ms", 1e6))
 NANOSECONDS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
-class ProfileError(ValueError):
+class ProfileError(Stop, ValueError):
     """A job file, size or objective that cannot be used, and why."""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from auditor.collect import kstat
+from auditor.collect.device_reply import counter, document
 from auditor.facts import Facts, Known, Subject, Unknown
 from auditor.verify.result import Device, Txg, Zil
 from auditor.verify.trial import Moment
@@ -155,6 +156,23 @@ def disks(pool: Subject, facts: Facts) -> list[str]:
     """Kernel names of all disks of the pool."""
     leaves = (leaf for vdev in facts.linked(pool, "vdevs") for leaf in facts.linked(vdev, "leaves"))
     return sorted({disk.name for leaf in leaves for disk in facts.linked(leaf, "disks")})
+
+
+SMART = "nvme smart-log "
+HEAT = ("thm_temp1_trans_count", "thm_temp2_trans_count", "warning_temp_time", "critical_comp_time")
+
+
+def heat(before: Moment, after: Moment) -> dict[str, int]:
+    """Disk -> how much its counters of thermal throttling grew; disks without both SMART logs are left out."""
+    found = {}
+    for key, text in after.text.items():
+        if key.startswith(SMART) and key in before.text:
+            earlier, later = document(before.text[key]), document(text)
+            if earlier is not None and later is not None and all(name in earlier and name in later for name in HEAT):
+                found[key.removeprefix(SMART)] = sum(
+                    (counter(later[n]) or 0) - (counter(earlier[n]) or 0) for n in HEAT
+                )
+    return found
 
 
 # -- transaction groups -------------------------------------------------------------------------------------------
