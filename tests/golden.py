@@ -19,12 +19,14 @@ from auditor.collect import recording
 from auditor.report import json as json_report
 from auditor.report import terminal
 from auditor.report.model import Report
+from tests.verify import schema as verify_schema
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 HOSTS = FIXTURES / "hosts"
 REPORTS = FIXTURES / "reports"
 README = FIXTURES.parent / "README.md"
 CANONICAL = "2.3-sync-disabled-inherited"
+VERIFY_SCHEMA = Path(json_report.__file__).parent / "verify_schema.json"
 
 
 def report_of(case: Path) -> Report:
@@ -83,6 +85,7 @@ def main(names: list[str]) -> None:
     report = report_of(HOSTS / CANONICAL)
     (REPORTS / "terminal.txt").write_text(terminal.render(report, width=100))
     (REPORTS / "json.json").write_text(json_report.render(report))
+    VERIFY_SCHEMA.write_text(json.dumps(verify_schema.schema(), indent=1) + "\n")
     README.write_text(filled(README.read_text()))
 
 
