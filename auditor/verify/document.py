@@ -77,6 +77,9 @@ def load(text: str) -> Verification:
     if "verification" not in data:
         raise Malformed('"verification" is missing')
     read: Verification = record(Verification, data["verification"], "verification")
+    for i, run in enumerate(read.runs):
+        if not run.jobs:  # the first stands for the log
+            raise Malformed(f"verification.runs[{i}].jobs has no items")
     return read
 
 

@@ -27,6 +27,7 @@ def schema() -> dict[str, Any]:
     """JSON Schema of a whole document."""
     defs: dict[str, Any] = {}
     verification = describe(Verification, defs)
+    defs["Run"]["properties"]["jobs"]["minItems"] = 1  # the first stands for the log
     beside: dict[str, dict[str, Any]] = {name: {"type": "object", "description": text} for name, text in BESIDE.items()}
     beside["report"] |= {"required": ["schema"], "properties": {"schema": {"const": "zaudit-report/1"}}}
     return {

@@ -172,5 +172,12 @@ def test_a_whole_number_may_stand_for_a_float() -> None:
         record(int, 3.0, "x")
 
 
+def test_a_run_has_a_job() -> None:
+    broken = put(SMALL, ("verification", "runs", 0, "jobs"), [])
+    assert not VALIDATOR.is_valid(broken)
+    with pytest.raises(Malformed, match=r"runs\[0\]\.jobs has no items"):
+        load(json.dumps(broken))
+
+
 def test_buckets_are_put_in_order() -> None:
     assert record(Histogram, {"30": 1, "20": 2}, "x") == Histogram(((20, 2), (30, 1)))
