@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from auditor.verify.histogram import LEAST_BEYOND, Histogram
+from auditor.verify.knee import INTERVALS, Step, Sweep
 from auditor.verify.model import Chain, Latency, Link, Percentile, Slo, Verification
 from auditor.verify.result import Device, Job, Run, Slice, Syscalls, Txg, Zil
 
@@ -256,3 +257,16 @@ def with_calls(verification: Verification) -> Verification:
         syscalls=Syscalls(512, 0, 512, (("O_RDWR",), ("O_RDWR", "O_DSYNC")))
     )
     return verification._replace(runs=(*verification.runs, under))
+
+
+def sweep(
+    *, amount: int = 2**30, write_s: float = 2.0, sync_ms: float = 1.0, scatter: float = 0.04, trials: int = 5
+) -> Sweep:
+    """What --sweep measures where writing takes write_s and each sync sync_ms more; trials differ by up to scatter."""
+    steps = [Step(None, tuple(write_s * 0.6 * (1 + scatter * i / trials) for i in range(trials)))]
+    for every in (0, *INTERVALS):
+        total = write_s + (amount / every if every else 1) * sync_ms / 1e3
+        steps.append(
+            Step(every, tuple(round(total * (1 + scatter * (i * 2 % trials) / trials), 6) for i in range(trials)))
+        )
+    return Sweep(amount, tuple(steps))
