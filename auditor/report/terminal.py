@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from auditor.facts import Evidence
 from auditor.judge.finding import Finding
 from auditor.judge.verdict import Verdict
+from auditor.report.console import body, head, printed, says
 from auditor.report.model import Report
 from auditor.text import harmless, quoted
 
@@ -30,45 +28,31 @@ COST_STYLES = {"safe": "green", "needs restart": "yellow", "rebuilds the pool": 
 SUBJECTS_SHOWN = 6
 EVIDENCE_SHOWN = 4
 COMMANDS_SHOWN = 3
-MARGIN = 10
-# what an ASCII terminal gets instead (LC_ALL=C)
-ASCII = str.maketrans(
-    {"·": "|", "—": "-", "–": "-", "…": "...", "’": "'", "“": '"', "”": '"', "→": "->", "≥": ">=", "≤": "<=", "×": "x"}
-)
 
 
 def render(
     report: Report, *, width: int = 100, color: bool = False, ascii_only: bool = False, verbose: bool = False
 ) -> str:
     """The whole report as text that ends with a newline. width: columns; color: with ANSI styles."""
-    buffer = io.StringIO()
-    console = Console(
-        file=buffer,
-        width=max(width, 40),
-        force_terminal=color,
-        color_system="standard" if color else None,
-        no_color=not color,
-        highlight=False,
-        emoji=False,
-        markup=False,
-        legacy_windows=False,
-    )
-    console.print(Group(*_parts(report, verbose)))
-    text = "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
-    return text.translate(ASCII).encode("ascii", "backslashreplace").decode() if ascii_only else text
+    return printed(_parts(report, verbose), width=width, color=color, ascii_only=ascii_only)
 
 
 def _parts(report: Report, verbose: bool) -> Iterator[RenderableType]:
     yield _title(report)
     yield Text()
     yield _answer(report)
-    for group in _grouped(report.findings):
-        yield Text()
-        yield _failed(group[0]) if group[0].failed else _undecided(group)
+    yield from found(report)
     if verbose:
         yield from _passed(report)
     yield Text()
     yield from _end(report, verbose)
+
+
+def found(report: Report) -> Iterator[RenderableType]:
+    """The findings, worst first, each after an empty line."""
+    for group in _grouped(report.findings):
+        yield Text()
+        yield _failed(group[0]) if group[0].failed else _undecided(group)
 
 
 def _title(report: Report) -> Text:
@@ -97,8 +81,8 @@ def _failed(finding: Finding) -> RenderableType:
         rows.append(("At stake", Text(rule.impact)))
     rows += [("Seen" if i == 0 else "", each) for i, each in enumerate(_evidence(finding.verdicts))]
     rows += [("Mend" if i == 0 else "", each) for i, each in enumerate(_mend(finding))]
-    head = _head(finding.severity.upper(), STYLES[finding.severity], rule.id, _where(finding))
-    return Group(head, _says(_sentence(finding)), _body(rows))
+    first = head(finding.severity.upper(), STYLES[finding.severity], rule.id, _where(finding))
+    return Group(first, says(_sentence(finding)), body(rows))
 
 
 def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
@@ -125,30 +109,8 @@ def _undecided(group: Sequence[Finding]) -> RenderableType:
         rows.append(("Because" if i == 0 else "", text))
     if len(worst.reasons) > EVIDENCE_SHOWN:
         rows.append(("", Text(f"and {len(worst.reasons) - EVIDENCE_SHOWN} more reasons", "dim")))
-    says = _says(f"Could not tell: {_lower(worst.rule.title)}?")
-    return Group(_head("UNKNOWN", STYLES["undecided"], worst.rule.id, where), says, _body(rows))
-
-
-def _says(sentence: str) -> Padding:
-    return Padding(Text(sentence), (0, 0, 0, MARGIN))
-
-
-def _head(word: str, style: str, rule_id: str, where: Text) -> Table:
-    head = Table.grid(padding=(0, 2, 0, 0))
-    head.add_column(width=MARGIN - 2, no_wrap=True)
-    head.add_column(no_wrap=True)
-    head.add_column(overflow="fold")
-    head.add_row(Text(word, style), Text(rule_id, "bold"), where)
-    return head
-
-
-def _body(rows: Iterable[tuple[str, RenderableType]]) -> Padding:
-    body = Table.grid(padding=(0, 2, 0, 0))
-    body.add_column(width=8, no_wrap=True, style="dim")
-    body.add_column(overflow="fold")
-    for label, content in rows:
-        body.add_row(label, content)
-    return Padding(body, (0, 0, 0, MARGIN))
+    sentence = says(f"Could not tell: {_lower(worst.rule.title)}?")
+    return Group(head("UNKNOWN", STYLES["undecided"], worst.rule.id, where), sentence, body(rows))
 
 
 def _where(*findings: Finding) -> Text:
@@ -216,8 +178,8 @@ def _passed(report: Report) -> Iterator[RenderableType]:
         where = Text(", ".join(harmless(str(verdict.subject)) for verdict in verdicts[:SUBJECTS_SHOWN]))
         if len(verdicts) > SUBJECTS_SHOWN:
             where.append(f" and {len(verdicts) - SUBJECTS_SHOWN} more")
-        yield _head("passed", "green", rule_id, where)
-        yield _body([("Seen" if i == 0 else "", each) for i, each in enumerate(_evidence(verdicts))])
+        yield head("passed", "green", rule_id, where)
+        yield body([("Seen" if i == 0 else "", each) for i, each in enumerate(_evidence(verdicts))])
 
 
 def _end(report: Report, verbose: bool) -> Iterator[RenderableType]:

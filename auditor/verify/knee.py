@@ -17,6 +17,8 @@ from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
+from auditor.units import size
+
 LEAST_TRIALS = 3
 TIMES = 2.0  # of "at the end", where the syncs take as long as the writing
 SCATTER = 1.5  # slowest over fastest "at the end", beyond which nothing is founded on it
@@ -192,13 +194,3 @@ def _worth(
 def named(every: int | None) -> str:
     """never, at the end, every 64 KiB."""
     return "never" if every is None else f"every {size(every)}" if every else "at the end"
-
-
-def size(count: int) -> str:
-    """Bytes in a unit that suits them, at most three figures: 64 KiB, 1.5 MiB."""
-    number, unit = float(count), "bytes"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if number < 1024:
-            break
-        number, unit = number / 1024, larger
-    return f"{number:.3g} {unit}" if number < 1000 else f"{number:.0f} {unit}"
