@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from auditor import audit, rulebook
 from auditor.cli import main as main_command
 from auditor.collect import recording
 from auditor.report import json as json_report
-from auditor.report import terminal
+from auditor.report import terminal, verify_terminal
 from auditor.report.model import Report
+from tests.verify import samples
 from tests.verify import schema as verify_schema
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
@@ -26,6 +28,7 @@ HOSTS = FIXTURES / "hosts"
 REPORTS = FIXTURES / "reports"
 README = FIXTURES.parent / "README.md"
 CANONICAL = "2.3-sync-disabled-inherited"
+VERIFY_REPORTS = REPORTS / "verify"
 VERIFY_SCHEMA = Path(json_report.__file__).parent / "verify_schema.json"
 
 
@@ -58,6 +61,18 @@ def cases() -> list[Path]:
     return sorted(path for path in HOSTS.iterdir() if path.is_dir())
 
 
+@cache
+def verify_reports() -> dict[str, str]:
+    """File name -> what is said of made-up verifications."""
+    traced = samples.traced()
+    return {
+        "traced-80.txt": verify_terminal.render(traced, width=80),
+        "traced-120-ascii.txt": verify_terminal.render(traced, width=120, ascii_only=True),
+        "contradicted-100.txt": verify_terminal.render(samples.contradicted(), report_of(HOSTS / CANONICAL), width=100),
+        "inconclusive-80.txt": verify_terminal.render(samples.inconclusive(), width=80),
+    }
+
+
 def blocks() -> dict[str, str]:
     """What stands in the README after each mark: the program's own words."""
     shown = CliRunner().invoke(main_command, ["check", "--help"], prog_name="zaudit", terminal_width=100)
@@ -85,6 +100,9 @@ def main(names: list[str]) -> None:
     report = report_of(HOSTS / CANONICAL)
     (REPORTS / "terminal.txt").write_text(terminal.render(report, width=100))
     (REPORTS / "json.json").write_text(json_report.render(report))
+    VERIFY_REPORTS.mkdir(exist_ok=True)
+    for name, text in verify_reports().items():
+        (VERIFY_REPORTS / name).write_text(text)
     VERIFY_SCHEMA.write_text(json.dumps(verify_schema.schema(), indent=1) + "\n")
     README.write_text(filled(README.read_text()))
 

@@ -40,7 +40,7 @@ def render(
 def _parts(report: Report, verbose: bool) -> Iterator[RenderableType]:
     yield _title(report)
     yield Text()
-    yield _answer(report)
+    yield answer(report)
     yield from found(report)
     if verbose:
         yield from _passed(report)
@@ -66,7 +66,8 @@ def _title(report: Report) -> Text:
     return Text(" · ".join(words), "dim")
 
 
-def _answer(report: Report) -> Text:
+def answer(report: Report) -> Text:
+    """The headline, and how many findings of which severity."""
     line = Text(report.headline, HEADLINE_STYLES.get(report.standing, "bold yellow"))
     for i, (word, count) in enumerate(report.counts):
         line.append("   " if i == 0 else " · ", "default not bold")
