@@ -66,10 +66,10 @@ def verify_reports() -> dict[str, str]:
     """File name -> what is said of made-up verifications."""
     traced = samples.traced()
     return {
-        "traced-80.txt": verify_terminal.render(traced, width=80),
-        "traced-120-ascii.txt": verify_terminal.render(traced, width=120, ascii_only=True),
+        "traced-80.txt": verify_terminal.render(traced, zaudit="0.0", width=80),
+        "traced-120-ascii.txt": verify_terminal.render(traced, zaudit="0.0", width=120, ascii_only=True),
         "contradicted-100.txt": verify_terminal.render(samples.contradicted(), report_of(HOSTS / CANONICAL), width=100),
-        "inconclusive-80.txt": verify_terminal.render(samples.inconclusive(), width=80),
+        "inconclusive-80.txt": verify_terminal.render(samples.inconclusive(), zaudit="0.0", width=80),
     }
 
 

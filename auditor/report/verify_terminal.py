@@ -9,7 +9,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from auditor import __version__
 from auditor.report import pictures, terminal
 from auditor.report import verify_words as words
 from auditor.report.console import MARGIN, body, printed
@@ -30,6 +29,7 @@ def render(
     *,
     more: Iterable[RenderableType] = (),
     next_step: str = "",
+    zaudit: str = "",
     width: int = 100,
     color: bool = False,
     ascii_only: bool = False,
@@ -38,11 +38,11 @@ def render(
     """The whole report as text that ends with a newline.
 
     report: the audit whose findings stand in it. more: parts of other reports (a sweep, a comparison) before the end.
-    next_step: instead of the audit's own. verbose: pictures of every run, and the commands of fio.
+    next_step: instead of the audit's own. zaudit: the version, where there is no audit. verbose: pictures of every run, and the commands of fio.
     """
     width = max(width, 40)
     parts = [
-        *_start(verification, report),
+        *_start(verification, report, zaudit),
         *_chain(verification.chain),
         *_latency(verification),
         *(terminal.found(report) if report else ()),
@@ -54,10 +54,10 @@ def render(
     return printed(parts, width=width, color=color, ascii_only=ascii_only)
 
 
-def _start(verification: Verification, report: Report | None) -> Iterator[RenderableType]:
+def _start(verification: Verification, report: Report | None, zaudit: str) -> Iterator[RenderableType]:
     host = f" on {harmless(report.hostname)}" if report else ""
     title = (
-        f"zaudit {report.zaudit if report else __version__}",
+        f"zaudit {report.zaudit if report else zaudit}".rstrip(),
         f"{harmless(verification.dataset)}{host}",
         *([f"OpenZFS {harmless(report.release)}"] if report else []),
         f"verify {harmless(verification.profile)} {harmless(verification.length)}",

@@ -215,7 +215,8 @@ def contradicted() -> Verification:
         ),
     )
     return traced((silent,))._replace(
-        chain=Chain("CONTRADICTED", broken), latencies=(latency(silent, why_not=why)._replace(commits_per_s=None),)
+        chain=Chain("CONTRADICTED", broken),
+        latencies=(latency(silent, why_not=why)._replace(commits_per_s=None, tail="", bottleneck=""),),
     )
 
 
