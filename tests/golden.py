@@ -18,8 +18,9 @@ from auditor import audit, rulebook
 from auditor.cli import main as main_command
 from auditor.collect import recording
 from auditor.report import json as json_report
-from auditor.report import terminal, verify_terminal
+from auditor.report import terminal, verify_html, verify_terminal
 from auditor.report.model import Report
+from auditor.verify.compare import compare
 from tests.verify import samples
 from tests.verify import schema as verify_schema
 
@@ -69,6 +70,14 @@ def verify_reports() -> dict[str, str]:
         "traced-80.txt": verify_terminal.render(traced, zaudit="0.0", width=80),
         "traced-120-ascii.txt": verify_terminal.render(traced, zaudit="0.0", width=120, ascii_only=True),
         "contradicted-100.txt": verify_terminal.render(samples.contradicted(), report_of(HOSTS / CANONICAL), width=100),
+        "contradicted.html": verify_html.render(samples.contradicted(), report_of(HOSTS / CANONICAL)),
+        "compared-and-swept-80.txt": verify_terminal.render(
+            samples.inconclusive(),
+            comparison=compare(samples.traced((samples.run(spike_ms=40.0),)), traced),
+            sweep=samples.sweep(scatter=0.2),
+            zaudit="0.0",
+            width=80,
+        ),
         "inconclusive-80.txt": verify_terminal.render(samples.inconclusive(), zaudit="0.0", width=80),
     }
 

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from auditor.facts import Evidence
 from auditor.judge.finding import Finding
 from auditor.judge.verdict import Verdict
+from auditor.report import finding_words
 from auditor.report.console import body, head, printed, says
 from auditor.report.model import Report
-from auditor.text import harmless, quoted
+from auditor.text import harmless
 
 NAME = "terminal"
 STYLES = {
@@ -25,7 +25,6 @@ STYLES = {
 }
 HEADLINE_STYLES = {"lost": "bold red", "corrupted": "bold red", "stalled": "bold red", "nothing found": "bold"}
 COST_STYLES = {"safe": "green", "needs restart": "yellow", "rebuilds the pool": "red", "destroys data": "bold red"}
-SUBJECTS_SHOWN = 6
 EVIDENCE_SHOWN = 4
 COMMANDS_SHOWN = 3
 
@@ -82,8 +81,8 @@ def _failed(finding: Finding) -> RenderableType:
         rows.append(("At stake", Text(rule.impact)))
     rows += [("Seen" if i == 0 else "", each) for i, each in enumerate(_evidence(finding.verdicts))]
     rows += [("Mend" if i == 0 else "", each) for i, each in enumerate(_mend(finding))]
-    first = head(finding.severity.upper(), STYLES[finding.severity], rule.id, _where(finding))
-    return Group(first, says(_sentence(finding)), body(rows))
+    first = head(finding.severity.upper(), STYLES[finding.severity], rule.id, Text(finding_words.where(finding)))
+    return Group(first, says(finding_words.sentence(finding)), body(rows))
 
 
 def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
@@ -97,7 +96,7 @@ def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
 
 def _undecided(group: Sequence[Finding]) -> RenderableType:
     worst = group[0]
-    where = _where(*group)
+    where = Text(finding_words.where(*group))
     where.append(f"   would be {worst.severity}", "dim")
     rows: list[tuple[str, RenderableType]] = []
     others = list(dict.fromkeys(finding.rule.id for finding in group[1:] if finding.rule.id != worst.rule.id))
@@ -110,40 +109,15 @@ def _undecided(group: Sequence[Finding]) -> RenderableType:
         rows.append(("Because" if i == 0 else "", text))
     if len(worst.reasons) > EVIDENCE_SHOWN:
         rows.append(("", Text(f"and {len(worst.reasons) - EVIDENCE_SHOWN} more reasons", "dim")))
-    sentence = says(f"Could not tell: {_lower(worst.rule.title)}?")
+    sentence = says(finding_words.question(worst))
     return Group(head("UNKNOWN", STYLES["undecided"], worst.rule.id, where), sentence, body(rows))
-
-
-def _where(*findings: Finding) -> Text:
-    subjects = dict.fromkeys(verdict.subject for finding in findings for verdict in finding.verdicts)
-    names = [harmless(str(subject)) for subject in subjects]
-    if findings[0].failed and findings[0].rule.origin and names != [place := harmless(findings[0].place)]:
-        heirs = [name for name in names if name != place]
-        word = "inherited by" if place in names else "where it is inherited by"
-        return Text(f"{place}, {word} {_listed(heirs)}")
-    return Text(_listed(names))
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The first few, and how many more there are."""
-    shown = ", ".join(names[:SUBJECTS_SHOWN])
-    more = f" and {len(names) - SUBJECTS_SHOWN} more" if len(names) > SUBJECTS_SHOWN else ""
-    return shown + more
-
-
-def _sentence(finding: Finding) -> str:
-    """The rule's message when there is one subject, its title when there are several or no message."""
-    messages = list(dict.fromkeys(verdict.message for verdict in finding.verdicts))
-    if len(messages) == 1 and messages[0]:
-        return harmless(messages[0])
-    return finding.rule.title
 
 
 def _evidence(verdicts: Sequence[Verdict]) -> Iterator[RenderableType]:
     """What was seen of the first subject, each with what repeats the observation, and how many others it was seen of."""
     first, others = verdicts[0], verdicts[1:]
-    lines = dict.fromkeys((harmless(each.text), _command(each, first)) for each in first.evidence if each.text)
-    for text, command in list(lines)[:EVIDENCE_SHOWN]:
+    lines = finding_words.evidence(first)
+    for text, command in lines[:EVIDENCE_SHOWN]:
         line = Text(text)
         if command:
             line.append(f"   {command}", "dim")
@@ -154,14 +128,10 @@ def _evidence(verdicts: Sequence[Verdict]) -> Iterator[RenderableType]:
         yield Text(f"and {' and '.join(more)} (--format json has all)", "dim")
 
 
-def _command(evidence: Evidence, verdict: Verdict) -> str:
-    return harmless(evidence.command.replace("{subject}", quoted(verdict.subject.name)))
-
-
 def _mend(finding: Finding) -> Iterator[RenderableType]:
     """The commands, what they cost, and what no command can say."""
     fix = finding.rule.fix
-    commands = list(dict.fromkeys(harmless(verdict.command) for verdict in finding.verdicts if verdict.command))
+    commands = finding_words.commands(finding)
     for command in commands[:COMMANDS_SHOWN]:
         yield Text(command, "bold")
     if len(commands) > COMMANDS_SHOWN:
@@ -176,9 +146,7 @@ def _passed(report: Report) -> Iterator[RenderableType]:
             by_rule.setdefault(verdict.rule.id, []).append(verdict)
     for rule_id, verdicts in by_rule.items():
         yield Text()
-        where = Text(", ".join(harmless(str(verdict.subject)) for verdict in verdicts[:SUBJECTS_SHOWN]))
-        if len(verdicts) > SUBJECTS_SHOWN:
-            where.append(f" and {len(verdicts) - SUBJECTS_SHOWN} more")
+        where = Text(finding_words.listed([harmless(str(verdict.subject)) for verdict in verdicts]))
         yield head("passed", "green", rule_id, where)
         yield body([("Seen" if i == 0 else "", each) for i, each in enumerate(_evidence(verdicts))])
 
@@ -207,12 +175,3 @@ def _need(remedy: str) -> str:
     if remedy.startswith("apt install "):
         return f"{remedy.removeprefix('apt install ')} ({remedy})"
     return remedy
-
-
-def _lower(title: str) -> str:
-    """A headline inside a sentence, unless it starts with a name (SLOG, OpenZFS, NVMe)."""
-    return (
-        title
-        if len(title) > 1 and any(char.isupper() for char in title.split()[0][1:])
-        else title[0].lower() + title[1:]
-    )

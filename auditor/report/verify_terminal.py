@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from auditor.report import comparison as comparison_part
 from auditor.report import pictures, terminal
+from auditor.report import sweep as sweep_part
 from auditor.report import verify_words as words
 from auditor.report.console import MARGIN, body, printed
 from auditor.report.model import Report
 from auditor.report.pictures import Picture
 from auditor.text import harmless
 from auditor.units import duration
+from auditor.verify.compare import Comparison
+from auditor.verify.knee import Sweep
 from auditor.verify.model import CANNOT_EXCLUDE, Chain, Latency, Percentile, Verification
 
 OUTCOMES = {"TRACED": "bold green", "CONTRADICTED": "bold red", "INCONCLUSIVE": "bold magenta"}
@@ -27,7 +31,8 @@ def render(
     verification: Verification,
     report: Report | None = None,
     *,
-    more: Iterable[RenderableType] = (),
+    comparison: Comparison | None = None,
+    sweep: Sweep | None = None,
     next_step: str = "",
     zaudit: str = "",
     width: int = 100,
@@ -37,8 +42,9 @@ def render(
 ) -> str:
     """The whole report as text that ends with a newline.
 
-    report: the audit whose findings stand in it. more: parts of other reports (a sweep, a comparison) before the end.
-    next_step: instead of the audit's own. zaudit: the version, where there is no audit. verbose: pictures of every run, and the commands of fio.
+    report: the audit whose findings stand in it. comparison, sweep: shown after the pictures. next_step: instead of the
+    audit's own. zaudit: the version, where there is no audit.
+    verbose: pictures of every run, and the commands of fio.
     """
     width = max(width, 40)
     parts = [
@@ -47,7 +53,8 @@ def render(
         *_latency(verification),
         *(terminal.found(report) if report else ()),
         *_pictures(verification, width, verbose),
-        *more,
+        *(comparison_part.terminal(comparison) if comparison else ()),
+        *(sweep_part.terminal(sweep, width) if sweep else ()),
         *(_commands(verification) if verbose else ()),
         *_end(verification, report, next_step),
     ]

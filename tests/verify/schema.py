@@ -5,8 +5,10 @@ from __future__ import annotations
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
+from auditor.verify.compare import Comparison
 from auditor.verify.document import MOST, SCHEMA, hints_of
 from auditor.verify.histogram import Histogram
+from auditor.verify.knee import Knee, Sweep
 from auditor.verify.model import Verification
 
 NUMBERS: dict[Any, dict[str, Any]] = {
@@ -16,11 +18,6 @@ NUMBERS: dict[Any, dict[str, Any]] = {
     bool: {"type": "boolean"},
     NoneType: {"type": "null"},
 }
-BESIDE = {
-    "report": "the audit report of the same look, when there is one",
-    "sweep": "what --sweep measured, and the knee in it",
-    "comparison": "with an earlier result",
-}
 
 
 def schema() -> dict[str, Any]:
@@ -28,8 +25,19 @@ def schema() -> dict[str, Any]:
     defs: dict[str, Any] = {}
     verification = describe(Verification, defs)
     defs["Run"]["properties"]["jobs"]["minItems"] = 1  # the first stands for the log
-    beside: dict[str, dict[str, Any]] = {name: {"type": "object", "description": text} for name, text in BESIDE.items()}
-    beside["report"] |= {"required": ["schema"], "properties": {"schema": {"const": "zaudit-report/1"}}}
+    audit = {"type": "object", "required": ["schema"], "properties": {"schema": {"const": "zaudit-report/1"}}}
+    swept = {
+        "description": "what --sweep measured, and the knee in it",
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["sweep", "knee"],
+        "properties": {"sweep": describe(Sweep, defs), "knee": describe(Knee, defs)},
+    }
+    beside: dict[str, Any] = {
+        "report": {"description": "the audit report of the same look, after schema.json", **audit},
+        "sweep": swept,
+        "comparison": {"description": "with the result that --compare names", **describe(Comparison, defs)},
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"zaudit verification, schema {SCHEMA}",
