@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 import click
 
 from auditor import __version__
+from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, Stop
 
-EXIT_BROKE, EXIT_USAGE, EXIT_NOTHING = 1, 2, 3
 SEVERITIES = ("low", "medium", "high", "critical")
 DATABASES = ("postgres", "mysql", "mariadb", "sqlite", "mongodb", "etcd")
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -193,25 +193,105 @@ def explain(rule_id: str, folders: tuple[Path, ...]) -> None:
     click.echo(rule_page.page(rulebook.find(folders, rule_id), _width()), nl=False)
 
 
+@main.command(short_help="Follow every fsync down to the flush on the device, with a short honest fio run.")
+@click.argument("target", required=False)
+@click.option("--profile", default="postgres", show_default=True, metavar="NAME|FILE.fio",
+              help="postgres, mysql-innodb, sqlite, mongodb, etcd, or an fio job file.")  # fmt: skip
+@click.option("--quick", "length", flag_value="quick", default=True, help="The log path alone, 36 s (the default).")
+@click.option("--standard", "length", flag_value="standard", help="Every part of the profile, 2 min each.")
+@click.option("--long", "length", flag_value="long", help="Every part of the profile, 10 min each: enough for p99.9.")
+@click.option("--slo", default="", metavar="p99=5ms,...", help="What a commit may take; default: that of the profile.")
+@click.option("--size", default="", metavar="SIZE", help="Size of each data file; default: twice zfs_dirty_data_max.")
+@click.option("--limit", default="", metavar="SIZE", help="Write at most so much.  [default: 10g]")
+@click.option("--despite", multiple=True, type=click.Choice(["degraded", "scrub", "full", "space"]),
+              help="Run although the pool is in this state (repeat for more).")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Print what would be run and written, and do nothing.")
+@click.option("--keep", is_flag=True, help="Leave the files there; zaudit clean removes them.")
+@click.option("--yes", is_flag=True, help="Do not ask before more than 10 GiB are written.")
+@click.option("--replay", type=click.Path(path_type=Path), metavar="REC", help="Judge a recorded verification again.")
+@click.option("--record", type=click.Path(path_type=Path), metavar="REC", help="Also write a recording of this run.")
+@click.option(
+    "--format", "format_", type=click.Choice(["terminal", "json", "html"]), default="terminal", show_default=True
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Write the report to a file.")  # fmt: skip
+@click.option("--fail-on", type=click.Choice(SEVERITIES), default="low", show_default=True,
+              help="Findings and undecided rules below this do not count for the exit code.")  # fmt: skip
+@click.option("--timeout", type=click.FloatRange(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
+              help="Give up on a command (not on fio) after so long.")  # fmt: skip
+def verify(
+    target: str | None, replay: Path | None, format_: str, output: Path | None, fail_on: Any, **given: Any
+) -> NoReturn:
+    """Write as a database does to TARGET (a dataset, zvol or mounted path), and follow each sync through system calls,
+    fio, the ZIL and the devices.
+
+    TRACED: every sync was followed to a flush that the device acknowledged. CONTRADICTED: a named link lost some.
+    INCONCLUSIVE: could not be seen, and why. Writes only into a new directory of its own, which it removes.
+    """
+    from auditor.commands import verify as command
+
+    if bool(target) == bool(replay):
+        raise click.UsageError("name a TARGET, or --replay a recording")
+    if replay:
+        found = command.replayed(replay, fail_on)
+    else:
+        wanted = command.Wanted(target=str(target), fail_on=fail_on, **given)
+        done = command.live(wanted, _progress(), _steps())
+        if done is None:
+            sys.exit(0)
+        found = done
+    _write(command.rendered(*found, format_, _terminal(output)), output, command.summary(*found))
+    sys.exit(found[1].exit_code)
+
+
+@main.command(short_help="Remove what interrupted verifications left.")
+def clean() -> NoReturn:
+    """Remove the directories and scratch zvols of verifications that were killed; nothing else."""
+    from auditor.commands import verify as command
+
+    sys.exit(EXIT_BROKE if command.clean() else 0)
+
+
 # -- the terminal ---------------------------------------------------------------------------------------------------
 
 
 def _emit(report: Any, format_: str, output: Path | None, verbose: bool) -> None:
     from auditor.report import json, terminal
 
-    stream = sys.stdout
     if format_ == "json":
         text = json.render(report, verbose=verbose)
-    elif output:
-        text = terminal.render(report, verbose=verbose)
     else:
-        text = terminal.render(report, width=_width(), color=_color(), ascii_only=_ascii_only(), verbose=verbose)
+        text = terminal.render(report, verbose=verbose, **_terminal(output))
+    _write(text, output, f"{report.headline} (exit code {report.exit_code})")
+
+
+def _terminal(output: Path | None) -> dict[str, Any]:
+    """How a terminal report is to look: width, color, ascii_only. A file is none."""
+    if output:
+        return {}
+    return {"width": _width(), "color": _color(), "ascii_only": _ascii_only()}
+
+
+def _write(text: str, output: Path | None, summary: str) -> None:
     if output:
         output.write_text(text, encoding="utf-8")
-        click.echo(f"{output}: {report.headline} (exit code {report.exit_code})", err=True)
+        click.echo(f"{output}: {summary}", err=True)
     else:
-        stream.write(text)
-        stream.flush()
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def _steps() -> Callable[[str, float, float], None] | None:
+    """Progress of a verification, with the time that is left of the run that is under way; on a terminal only."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        return None
+
+    def show(what: str, done: float, seconds: float) -> None:
+        left = max(seconds - done, 0)
+        sys.stderr.write(f"\r\x1b[K{what}: {left:.0f} s left\r")
+        sys.stderr.flush()
+
+    return show
 
 
 def _width() -> int:
@@ -263,7 +343,7 @@ def run() -> NoReturn:
         error.show()
         sys.exit(EXIT_USAGE)
     except click.Abort:
-        sys.exit(130)
+        sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader went away; the interpreter must not complain at exit
         sys.exit(EXIT_BROKE)
@@ -274,17 +354,11 @@ def run() -> NoReturn:
 
 
 def _failed(error: Exception) -> int:
-    from auditor.audit import NothingToAudit
-    from auditor.collect.recording import RecordingError
-    from auditor.judge.policy import PolicyError
-    from auditor.judge.rule import RuleError
     from auditor.text import harmless
 
     match error:
-        case NothingToAudit():
-            code, text = EXIT_NOTHING, str(error)
-        case RecordingError() | RuleError() | PolicyError():
-            code, text = EXIT_USAGE, str(error)
+        case Stop():
+            code, text = error.exit_code, str(error)
         case OSError():
             code, text = EXIT_USAGE, f"{error.filename or ''}: {error.strerror or error}".lstrip(": ")
         case _:

@@ -34,9 +34,14 @@ def load(folders: Sequence[Path] = (), *, examples: bool = True) -> list[Rule]:
     return rule.merge([mine, *(rule.load_folder(folder, registry()) for folder in folders)])
 
 
-def select(folders: Sequence[Path], only: Sequence[str], skip: Sequence[str]) -> list[Rule]:
-    """The rules of one run, which needs no examples. Raises RuleError or PolicyError."""
-    return policy.select(load(folders, examples=False), only, skip)
+def select(folders: Sequence[Path], only: Sequence[str], skip: Sequence[str], *, runs: bool = False) -> list[Rule]:
+    """The rules of one audit, which needs no examples. Raises RuleError or PolicyError.
+
+    runs: also those that judge runs of fio, which there are in a verification only.
+    """
+    everything = load(folders, examples=False)
+    chosen = policy.select(everything, only, skip)
+    return chosen if runs else [each for each in chosen if each.subject != "run"]
 
 
 def find(folders: Sequence[Path], id: str) -> Rule:

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
+from auditor.errors import Stop
 from auditor.facts import KINDS, Kind
 from auditor.judge.expression import Expression, ExpressionError, Registry, compile_condition, compile_expression
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 Severity = Literal["low", "medium", "high", "critical"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-Harm = Literal["commits", "corruption", "availability", "latency", "hygiene"]
+Harm = Literal["commits", "corruption", "availability", "latency", "measurement", "hygiene"]
 HARMS: tuple[Harm, ...] = get_args(Harm)
 Outcome = Literal["pass", "fail", "unknown", "not applicable"]
 COSTS = ("safe", "needs restart", "rebuilds the pool", "destroys data")
@@ -27,7 +28,7 @@ REQUIRED = {"title", "severity", "subject", "harm", "expect", "impact", "why", "
 OPTIONAL = {"when", "origin", "message", "conflicts", "severity_if"}
 
 
-class RuleError(ValueError):
+class RuleError(Stop, ValueError):
     """A rule file that cannot be used; the text names the file and what is wrong."""
 
 

@@ -78,12 +78,12 @@ class Latency(NamedTuple):
 
 
 class Verification(NamedTuple):
-    """One verification of one dataset or zvol. dataset: that was written to; place: the directory or scratch zvol.
-
-    profile: name of the profile or path of the job file. chain: of the log run. latencies: one a run that syncs.
-    says: what the profile proves, and what not. taken: seconds since the epoch.
+    """One verification of one dataset or zvol. target: what was asked for; dataset: that was written to; place: the directory
+    or the folder of the scratch zvol. profile: name of the profile or path of the job file. chain: of the log run.
+    latencies: one a run that syncs. proves, does_not: what the profile says of itself. taken: seconds since the epoch.
     """
 
+    target: str
     dataset: str
     place: str
     profile: str

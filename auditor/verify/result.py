@@ -100,10 +100,11 @@ class Syscalls(NamedTuple):
 class Run(NamedTuple):
     """One run of fio and what every witness saw during it.
 
-    purpose: log (judged), group, fresh, recycled, data, together, calls (under strace), ab, sweep. began: seconds since
-    the epoch. jobs: the job that stands for the log is the first. others: ZIL commits of other datasets of the pool, by
-    name; None where they cannot be told apart. before: the same over an idle time just before, with its seconds.
-    counters: what grew of dmu_tx, by row. faults: sentences about what could not be read.
+    purpose: log (judged), calls (the same under strace), warm (makes the files), and what the profile has besides. began:
+    seconds since the epoch. jobs: the job that stands for the log is the first. others: ZIL commits of other datasets of the
+    pool, by name; None where they cannot be told apart. idle_s, idle_commits, idle_writes (by disk): the same over an
+    idle time just before. counters: what grew of dmu_tx, by row. heat: by disk, how much its counters of thermal
+    throttling grew. faults: sentences about what could not be read.
     """
 
     name: str
@@ -121,6 +122,7 @@ class Run(NamedTuple):
     devices: tuple[Device, ...]
     txgs: tuple[Txg, ...]
     counters: dict[str, int]
+    heat: dict[str, int]
     syscalls: Syscalls | None
     faults: tuple[str, ...]
 

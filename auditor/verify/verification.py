@@ -1,0 +1,71 @@
+"""A verification on one screen: what a trial saw, made into numbers, a chain, findings and latencies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from auditor import audit
+from auditor.facts import Fact, Subject, unknown
+from auditor.judge.finding import RANK, Finding
+from auditor.judge.rule import Rule, Severity
+from auditor.report.model import Report
+from auditor.verify import chain, latency, profile, reading, run_facts
+from auditor.verify.model import Chain, Verification
+from auditor.verify.trial import Trial
+
+
+def judge(
+    seen: audit.Look, trial: Trial, rules: Sequence[Rule], names: Sequence[str], threshold: Severity
+) -> tuple[Verification, Report]:
+    """Everything that follows from a trial. Adds the facts of the runs to what was seen. Raises ProfileError."""
+    asked = profile.parse(trial.job_file, Path(trial.profile), ours=trial.profile in profile.names())
+    if trial.objectives:
+        asked = asked._replace(slo=profile.objectives(trial.objectives))
+    runs = tuple(reading.runs(trial, asked, seen.facts))
+    log = asked.of("log")
+    assert log is not None  # parse() sees to that
+    followed = chain.follow(trial, runs, log, seen.facts)
+    seen.facts.put_all(run_facts.facts_of(trial, runs, asked, followed, seen.facts))
+    for run in runs:
+        if run.purpose != "calls":
+            subject = Subject("run", run.name)
+            seen.facts.replace(Fact(subject, "objectives_met", unknown(f"run {run.name}: its latency is not judged")))
+    first = audit.judge(seen, rules, names, threshold)
+    latencies = tuple(
+        latency.judge(run, asked.slo, _why_not(run.name, followed, first.findings))
+        for run in runs
+        if run.purpose != "calls" and run.jobs and run.log.sync != "none"
+    )
+    for each in latencies:
+        seen.facts.replace(run_facts.met(each))
+    verification = Verification(
+        target=trial.target,
+        dataset=trial.dataset,
+        place=trial.place,
+        profile=trial.profile,
+        length=trial.length,
+        taken=seen.facts.now,
+        chain=followed,
+        runs=runs,
+        latencies=latencies,
+        proves=asked.proves,
+        does_not=asked.does_not,
+        fio=trial.fio,
+    )
+    return verification, audit.judge(seen, rules, names, threshold)
+
+
+def _why_not(run: str, followed: Chain, findings: Sequence[Finding]) -> str:
+    """Why the latency of a run is not judged, in one sentence; empty when it is."""
+    if followed.outcome == "CONTRADICTED":
+        return "a sync means nothing here: its time does not matter"
+    if followed.outcome == "INCONCLUSIVE":
+        return "it could not be seen whether a sync means anything"
+    for finding in findings:
+        harm, failed = finding.rule.harm, finding.failed
+        if harm in ("commits", "corruption") and failed and RANK[finding.severity] >= RANK["high"]:
+            return f"{finding.rule.id} stands: durability first"
+        if harm == "measurement" and failed and any(verdict.subject.name == run for verdict in finding.verdicts):
+            return f"{finding.rule.id}: this run says nothing of latency"
+    return ""
