@@ -6,20 +6,22 @@ from typing import Any
 
 AUDITOR = Path(__file__).parent.parent / "auditor"
 VERIFIED = {
-    f"verify.{name}" for name in ("histogram", "result", "model", "compare", "knee", "document")
+    f"verify.{name}"
+    for name in ("histogram", "result", "model", "compare", "knee", "codec", "document", "specs", "words")
 }  # types and arithmetic
 STAGES: dict[str, set[str]] = {
+    "errors": set(),
     "facts": set(),
     "text": set(),
     "units": set(),
     "data": set(),
-    "collect": {"facts", "text"},
+    "collect": {"facts", "text", "errors"},
     "derive": {"facts", "text", "data"},
-    "judge": {"facts", "text"},
+    "judge": {"facts", "text", "errors"},
     "report": {"facts", "text", "units", "judge", *VERIFIED},
-    "registry": {"facts", "collect", "derive"},
+    "registry": {"facts", "collect", "derive", "verify.specs"},
     "rulebook": {"judge", "registry"},
-    **{name: {"text", "units", *VERIFIED} for name in VERIFIED},
+    **{name: {"errors", "facts", "text", "units", *VERIFIED} for name in VERIFIED},
 }
 # only these touch the machine: the seam, and the two libraries that it calls
 MACHINE = {"subprocess", "os", "socket", "glob", "shutil", "tempfile", "selectors", "signal", "resource", "importlib"}
@@ -32,6 +34,9 @@ SEAM = {
     "registry.py",
     "rulebook.py",
     "data/__init__.py",
+    "verify/run.py",  # the one that writes, in the place that the next two make
+    "verify/place.py",
+    "verify/conduct.py",
 }
 
 
@@ -80,10 +85,7 @@ def test_a_report_knows_what_was_verified_and_not_how() -> None:
         "auditor.report.svg",
     ]
     assert forbidden(Path("report/verify_html.py"), names) == names[1:4]
-    assert forbidden(Path("verify/knee.py"), ["auditor.verify.place", "auditor.facts"]) == [
-        "auditor.verify.place",
-        "auditor.facts",
-    ]
+    assert forbidden(Path("verify/knee.py"), ["auditor.verify.place", "auditor.facts"]) == ["auditor.verify.place"]
     assert forbidden(Path("verify/run.py"), names) == []
 
 

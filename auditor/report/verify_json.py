@@ -7,8 +7,9 @@ import json
 from auditor.report import json as audit_json
 from auditor.report import sweep as sweep_part
 from auditor.report.model import Report
+from auditor.verify.codec import plain
 from auditor.verify.compare import Comparison
-from auditor.verify.document import document, plain
+from auditor.verify.document import document
 from auditor.verify.knee import Sweep
 from auditor.verify.model import Verification
 

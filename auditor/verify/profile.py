@@ -130,9 +130,9 @@ def names() -> list[str]:
 
 def _ours() -> Traversable:
     """The folder of our profiles, also in a zip archive."""
-    from importlib import resources
+    from importlib.resources import files
 
-    return resources.files("auditor.verify") / OURS
+    return files("auditor.verify") / OURS
 
 
 def load(name: str) -> Profile:

@@ -128,4 +128,5 @@ class Run(NamedTuple):
 
     @property
     def log(self) -> Job:
-        return self.jobs[0]
+        """The job that stands for the log; one that did nothing where fio printed no result."""
+        return self.jobs[0] if self.jobs else Job("", "none", 0, 0, 0, 0, 0, 0.0, 0, Histogram(), 0.0)

@@ -122,6 +122,7 @@ def run(
         devices=(device("nvme2n1", syncs), device("nvme3n1", syncs)),
         txgs=txgs(seconds),
         counters={"dmu_tx_assigned": 5 * syncs, "dmu_tx_dirty_delay": 0},
+        heat={"nvme2n1": 0, "nvme3n1": 0},
         syscalls=None,
         faults=(),
     )
@@ -181,6 +182,7 @@ def traced(runs: Sequence[Run] | None = None, *, slo: Sequence[Slo] = SLO) -> Ve
     if runs is None:
         runs = (run(), run("together", "together", seed=2, median_ms=1.4, spike_ms=22.0))
     return Verification(
+        target="tank/db/wal",
         dataset="tank/db/wal",
         place=PLACE,
         profile="postgres",

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from hypothesis import strategies as st
 
-from auditor.verify.document import hints_of
+from auditor.verify.codec import hints_of
 from auditor.verify.histogram import Histogram
 from auditor.verify.result import Job, Run
 
