@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +18,10 @@ from auditor.errors import Stop
 from auditor.facts import Known, Subject
 from auditor.report.model import Report
 from auditor.text import harmless
-from auditor.verify import codec, conduct, place, plan, preflight, profile, run, trial, verification
+from auditor.units import size
+from auditor.verify import conduct, place, plan, preflight, profile, run, trial, verification
 from auditor.verify.model import Verification
-from auditor.verify.units import shown_size, size_bytes
+from auditor.verify.units import size_bytes
 
 ASK_FROM = 10 << 30
 
@@ -99,7 +99,7 @@ def rules() -> list[Any]:
 
 
 def _ask(planned: plan.Plan) -> None:
-    text = f"up to {shown_size(planned.most_bytes)} will be written to {harmless(planned.dataset)}"
+    text = f"up to {size(planned.most_bytes)} will be written to {harmless(planned.dataset)}"
     if not sys.stdin.isatty():
         raise Refused(f"not run: {text}; --yes says that this is meant")
     click.confirm(f"zaudit: {text}. Go on?", abort=True, err=True)
@@ -117,8 +117,8 @@ def described(
         f"{harmless(planned.dataset)}: {planned.profile.name}, {planned.length}, {takes}",
         f"Proves: {planned.profile.proves}",
         f"Does not: {planned.profile.does_not}",
-        f"Writes into {where}, removed afterwards; {shown_size(planned.bytes_on_disk)} of files, "
-        f"at most {shown_size(planned.most_bytes)} written.",
+        f"Writes into {where}, removed afterwards; {size(planned.bytes_on_disk)} of files, "
+        f"at most {size(planned.most_bytes)} written.",
         *_wear(planned, seen),
         "",
     ]
@@ -142,24 +142,18 @@ def _wear(planned: plan.Plan, seen: audit.Look) -> list[str]:
     )
     shares = []
     for disk in disks:
-        size = seen.facts.get(disk, "size_bytes")
-        if isinstance(size, Known) and isinstance(size.value, int) and size.value:
-            shares.append(f"{harmless(disk.name)} {planned.most_bytes / size.value:.1%}")
+        known = seen.facts.get(disk, "size_bytes")
+        if isinstance(known, Known) and isinstance(known.value, int) and known.value:
+            shares.append(f"{harmless(disk.name)} {planned.most_bytes / known.value:.1%}")
     return [f"Wear: at most this share of one full write of the drive: {', '.join(shares)}"] if shares else []
-
-
-def as_json(found: Verification, report: Report) -> str:
-    """Verification and findings in one document."""
-    from auditor.report import json as report_json
-
-    document = {"schema": "zaudit-verify/1", "verification": codec.plain(found), "report": report_json.document(report)}
-    return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 
 def rendered(found: Verification, report: Report, format_: str, terminal: Mapping[str, Any]) -> str:
     """The report in a format."""
     if format_ == "json":
-        return as_json(found, report)
+        from auditor.report import verify_json
+
+        return verify_json.render(found, report)
     if format_ == "html":
         from auditor.report import verify_html
 

@@ -14,7 +14,7 @@ from auditor.report import pictures, svg
 from auditor.report.page import escaped, paragraph, section
 from auditor.report.pictures import Bar
 from auditor.units import size
-from auditor.verify.document import plain
+from auditor.verify.codec import plain
 from auditor.verify.knee import TIMES, Step, Sweep, find, named
 
 TITLE = "What a sync costs"

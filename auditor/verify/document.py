@@ -1,195 +1,50 @@
-"""Records as plain JSON data and back, by the type hints of the records themselves: what a type gains, a file gains.
-
-A record is an object with a member for each field, a tuple is a list, None is null. A histogram is an object of bucket to
-samples, as fio writes its own ("bins" of json+). Reading is strict, since a file may come from anywhere: a missing or
-unknown member, another type, or a number that is not finite or beyond 64 bits is one :class:`Malformed` that says where.
-"""
+"""The result of a verification as one JSON document, which ``--compare`` reads again."""
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable
-from functools import cache
-from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
-from auditor.text import harmless, whole
-from auditor.verify.histogram import Histogram
+from auditor.text import whole
+from auditor.verify import codec
+from auditor.verify.codec import CodecError, short
 from auditor.verify.model import Verification
 
 SCHEMA = "zaudit-verify/1"
 LARGEST = 64 * 2**20  # characters of a document that is read; a run of an hour has a tenth of them
-MOST = 2**63 - 1
-
-
-class Malformed(ValueError):
-    """Not a document of ours: one sentence, harmless to print, with the place in it."""
-
-
-# -- writing ------------------------------------------------------------------------------------------------------
-
-
-def plain(value: Any) -> Any:
-    """A record, or anything in one, as JSON data. Bytes of names that were not UTF-8 are spelt out."""
-    match value:
-        case Histogram():
-            return {str(ns): count for ns, count in value.counts}
-        case tuple() if hasattr(value, "_fields"):
-            return {name: plain(each) for name, each in zip(value._fields, value, strict=True)}
-        case tuple():
-            return [plain(each) for each in value]
-        case dict():
-            return {whole(key): plain(each) for key, each in value.items()}
-        case str():
-            return whole(value)
-        case _:
-            return value
 
 
 def document(verification: Verification) -> dict[str, Any]:
-    """The verification as JSON data, after ``report/verify_schema.json``."""
-    return {"schema": SCHEMA, "verification": plain(verification)}
-
-
-# -- reading ------------------------------------------------------------------------------------------------------
+    """The verification as JSON data, after ``report/verify_schema.json``. Bytes that were not UTF-8 are spelt out."""
+    return {"schema": SCHEMA, "verification": codec.plain(verification, whole)}
 
 
 def load(text: str) -> Verification:
     """The verification in a document; what else stands there (the audit report, a comparison) is not read.
 
-    Raises Malformed.
+    Raises CodecError.
     """
     if len(text) > LARGEST:
-        raise Malformed(f"longer than {LARGEST >> 20} MiB: not a result of zaudit verify")
+        raise CodecError(f"longer than {LARGEST >> 20} MiB: not a result of zaudit verify")
     try:
         data = json.loads(text, object_pairs_hook=_members)
     except RecursionError:
-        raise Malformed("nested too deeply: not a result of zaudit verify") from None
-    except Malformed:
+        raise CodecError("nested too deeply: not a result of zaudit verify") from None
+    except CodecError:
         raise
     except ValueError as error:
-        raise Malformed(f"not JSON: {_short(str(error))}") from None
+        raise CodecError(f"not JSON: {short(str(error))}") from None
     if not isinstance(data, dict) or "schema" not in data:
-        raise Malformed('no "schema" in it: not a result of zaudit verify')
+        raise CodecError('no "schema" in it: not a result of zaudit verify')
     if data["schema"] != SCHEMA:
-        raise Malformed(f"schema {_short(repr(data['schema']))}: this zaudit reads {SCHEMA}")
+        raise CodecError(f"schema {short(repr(data['schema']))}: this zaudit reads {SCHEMA}")
     if "verification" not in data:
-        raise Malformed('"verification" is missing')
-    read: Verification = record(Verification, data["verification"], "verification")
-    for i, run in enumerate(read.runs):
-        if not run.jobs:  # the first stands for the log
-            raise Malformed(f"verification.runs[{i}].jobs has no items")
-    return read
-
-
-def record(type_: Any, data: Any, where: str) -> Any:
-    """What plain() made, read back as a type: a record, a tuple, a dict, a literal, an optional, a scalar.
-
-    where: names the place in an error. Raises Malformed.
-    """
-    if type_ is Histogram:
-        return _histogram(data, where)
-    if hasattr(type_, "_fields"):
-        return _record(type_, data, where)
-    match get_origin(type_):
-        case origin if origin is tuple:
-            return _tuple(get_args(type_), data, where)
-        case origin if origin is dict:
-            return {
-                key: record(get_args(type_)[1], each, f"{where}.{_short(key)}") for key, each in _object(data, where)
-            }
-        case origin if origin is Literal:
-            if data in get_args(type_) and isinstance(data, str):
-                return data
-            raise Malformed(f"{where} is {_shown(data)}, not one of {', '.join(get_args(type_))}")
-        case origin if origin in (Union, UnionType):
-            if data is None:
-                return None
-            (other,) = (each for each in get_args(type_) if each is not NoneType)
-            return record(other, data, where)
-    return _scalar(type_, data, where)
-
-
-def _record(type_: Any, data: Any, where: str) -> Any:
-    hints = hints_of(type_)
-    members = dict(_object(data, where))
-    if missing := [name for name in hints if name not in members]:
-        raise Malformed(f"{where}: {missing[0]} is missing")
-    if strange := [name for name in members if name not in hints]:
-        raise Malformed(f"{where}: {_short(strange[0])} is not known")
-    return type_(**{name: record(hint, members[name], f"{where}.{name}") for name, hint in hints.items()})
-
-
-@cache
-def hints_of(type_: Any) -> dict[str, Any]:
-    """The fields of a record and their types."""
-    return {name: get_type_hints(type_)[name] for name in type_._fields}
-
-
-def _tuple(items: tuple[Any, ...], data: Any, where: str) -> tuple[Any, ...]:
-    if not isinstance(data, list):
-        raise Malformed(f"{where} is {_shown(data)}, not a list")
-    if items[-1] is Ellipsis:
-        items = (items[0],) * len(data)
-    if len(items) != len(data):
-        raise Malformed(f"{where} has {len(data)} items, not {len(items)}")
-    return tuple(record(item, each, f"{where}[{i}]") for i, (item, each) in enumerate(zip(items, data, strict=True)))
-
-
-def _object(data: Any, where: str) -> Iterable[tuple[str, Any]]:
-    if not isinstance(data, dict):
-        raise Malformed(f"{where} is {_shown(data)}, not an object")
-    return data.items()
-
-
-def _histogram(data: Any, where: str) -> Histogram:
-    bins: dict[int, int] = {}
-    for key, each in _object(data, where):
-        count = _scalar(int, each, f"{where}.{_short(key)}")
-        if not (key.isascii() and key.isdigit() and len(key) < 19 and str(int(key)) == key):
-            raise Malformed(f"{where}: {_short(key)} is not a bucket in nanoseconds")
-        if count < 1:
-            raise Malformed(f"{where}.{key} is {count}: no samples in a bucket")
-        bins[int(key)] = count
-    return Histogram.of(bins)
-
-
-def _scalar(type_: Any, data: Any, where: str) -> Any:
-    if type_ is float and type(data) in (int, float) and -MOST <= data <= MOST:
-        return float(data)
-    if type_ is not float and type(data) is type_ and (type_ is not int or -MOST <= data <= MOST):
-        return data
-    kind = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}[type_]
-    raise Malformed(f"{where} is {_shown(data)}, not {kind}")
+        raise CodecError('"verification" is missing')
+    return codec.load(Verification, data["verification"], "verification")
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise Malformed("an object names the same member twice")
+        raise CodecError("an object names the same member twice")
     return members
-
-
-def _shown(data: Any) -> str:
-    """What stands there instead, in few words."""
-    match data:
-        case None:
-            return "null"
-        case bool():
-            return "true" if data else "false"
-        case dict():
-            return "an object"
-        case list():
-            return "a list"
-        case float() if not math.isfinite(data):
-            return "not a finite number"
-        case int() | float():
-            return _short(f"{data:.6g}" if isinstance(data, float) or abs(data) < 2**63 else "beyond 64 bits")
-        case _:
-            return _short(json.dumps(data))
-
-
-def _short(text: str) -> str:
-    shown = harmless(text)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."

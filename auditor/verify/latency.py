@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from auditor.units import duration
 from auditor.verify.histogram import LEAST_BEYOND, Histogram, together
 from auditor.verify.model import Judgement, Latency, Percentile, Slo
 from auditor.verify.result import Device, Run
-from auditor.verify.units import shown_time
 
 SHOWN = (0.5, 0.95, 0.99, 0.999)
 WITH_OBJECTIVE = ("log", "binlog", "together")  # where a session waits for a commit
@@ -73,7 +73,7 @@ def _tail(run: Run, median: int) -> str:
     if share < 0.8:
         return ""
     return (
-        f"{share:.0%} of the syncs slower than {shown_time(SLOW * median)} fell into the {time_during:.0%} of the time "
+        f"{share:.0%} of the syncs slower than {duration(SLOW * median)} fell into the {time_during:.0%} of the time "
         "in which a transaction group was written: the tail is theirs"
     )
 
@@ -101,9 +101,9 @@ def _bottleneck(run: Run) -> str:
     each = _busy_ms(slowest) * 1e6 / job.syncs
     flush = (slowest.flush_ms or 0) * 1e6 / job.syncs
     what = "log device" if slowest.allocation_class == "log" else f"{slowest.allocation_class} vdevs"
-    takes = f"{slowest.disk} takes {shown_time(each)} of the {shown_time(mean)} of a sync"
+    takes = f"{slowest.disk} takes {duration(each)} of the {duration(mean)} of a sync"
     if each >= MOST_OF_IT * mean:
-        return f"the {what}: {takes}, {shown_time(flush)} of it to flush"
+        return f"the {what}: {takes}, {duration(flush)} of it to flush"
     return f"not the {what}: {takes}; the rest is spent in the kernel"
 
 

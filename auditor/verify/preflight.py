@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from auditor.facts import Facts, Judged, Known, Subject, Unknown
 from auditor.text import harmless
+from auditor.units import size
 from auditor.verify.plan import Plan
-from auditor.verify.units import shown_size
 
 OVERRIDES = ("degraded", "scrub", "full", "space")
 FULL_PERCENT, TIMES_THE_SIZE = 90, 2
@@ -38,10 +38,8 @@ def refusals(plan: Plan, facts: Facts) -> Iterator[Refusal]:
         yield Refusal(f"pool {name} is {'of unknown fullness' if capacity is None else f'{capacity} % full'}", "full")
     space, needed = _number(facts.get(dataset, "available")), TIMES_THE_SIZE * plan.bytes_on_disk
     if space is None or space < needed:
-        have = "an unknown amount" if space is None else shown_size(space)
-        yield Refusal(
-            f"{harmless(plan.dataset)} has {have} left, {shown_size(needed)} are wanted (twice the files)", "space"
-        )
+        have = "an unknown amount" if space is None else size(space)
+        yield Refusal(f"{harmless(plan.dataset)} has {have} left, {size(needed)} are wanted (twice the files)", "space")
 
 
 def _never(plan: Plan, dataset: Subject, pool: Subject, facts: Facts) -> Iterator[Refusal]:

@@ -129,3 +129,8 @@ class Run(NamedTuple):
     @property
     def log(self) -> Job:
         return self.jobs[0]
+
+    @property
+    def latency(self) -> Histogram:
+        """Of the syncs of the job that stands for the log; empty when fio said nothing."""
+        return self.jobs[0].latency if self.jobs else Histogram()

@@ -1,4 +1,4 @@
-"""Sizes, times and percentiles as people write them."""
+"""Sizes, times and percentiles as people write them on a command line and in a job file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from auditor.errors import Stop
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)")
 POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-TIMES = (("ns", 1.0), ("us", 1e3), ("ms", 1e6))
 NANOSECONDS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
@@ -42,19 +41,3 @@ def share(percentile: str) -> float:
     if not 0 < q < 1:
         raise ProfileError(f"{percentile!r} is not a percentile such as p99 or p99.9")
     return round(q, 9)
-
-
-def shown_size(size: float) -> str:
-    """512 B, 8 KiB, 1.5 GiB."""
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if size < 1024 or unit == "TiB":
-            break
-        size /= 1024
-    return f"{size:.1f}".removesuffix(".0") + f" {unit}"
-
-
-def shown_time(ns: float) -> str:
-    """850 ns, 12.3 us, 4.1 ms, 2.0 s: three digits."""
-    unit, least = next(((unit, least) for unit, least in TIMES if ns < least * 999.5), ("s", 1e9))
-    value = ns / least
-    return f"{value:.{0 if value >= 99.95 or unit == 'ns' else 1 if value >= 9.995 else 2}f} {unit}"

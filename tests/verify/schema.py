@@ -5,8 +5,9 @@ from __future__ import annotations
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
+from auditor.verify.codec import MOST, hints_of
 from auditor.verify.compare import Comparison
-from auditor.verify.document import MOST, SCHEMA, hints_of
+from auditor.verify.document import SCHEMA
 from auditor.verify.histogram import Histogram
 from auditor.verify.knee import Knee, Sweep
 from auditor.verify.model import Verification
@@ -24,7 +25,6 @@ def schema() -> dict[str, Any]:
     """JSON Schema of a whole document."""
     defs: dict[str, Any] = {}
     verification = describe(Verification, defs)
-    defs["Run"]["properties"]["jobs"]["minItems"] = 1  # the first stands for the log
     audit = {"type": "object", "required": ["schema"], "properties": {"schema": {"const": "zaudit-report/1"}}}
     swept = {
         "description": "what --sweep measured, and the knee in it",
