@@ -75,23 +75,22 @@ def sentences(latency: Latency) -> Iterator[str]:
     if latency.commits_per_s is not None:
         kept = f"; {latency.at_slo:,.0f} syncs/s in the seconds that kept the objective" if latency.at_slo else ""
         yield f"One session reaches {latency.commits_per_s:,.0f} commits/s (1/p50){kept}."
-    if latency.tail:
-        yield f"Tail: {harmless(latency.tail)}"
-    if latency.bottleneck:
-        yield f"Bottleneck: {harmless(latency.bottleneck)}"
+    for what, said in (("Tail", latency.tail), ("Bottleneck", latency.bottleneck)):
+        if said:
+            yield f"{what}: {harmless(said).removesuffix('.')}."
 
 
 def pictured(verification: Verification, every: bool = False) -> list[tuple[Run, Sequence[Percentile]]]:
     """The runs to be drawn, with their percentiles: that of the log, or every one with a latency."""
     latencies = {each.run: each.percentiles for each in verification.latencies}
-    runs = [run for run in verification.runs if run.log.latency.samples and run.name in latencies]
+    runs = [run for run in verification.runs if run.latency.samples and run.name in latencies]
     first = [run for run in runs if run.purpose == "log"][:1] or runs[:1]
     return [(run, latencies[run.name]) for run in (runs if every else first)]
 
 
 def samples(verification: Verification, name: str) -> int | None:
     """How many syncs a run has; None when there is no such run."""
-    return next((run.log.latency.samples for run in verification.runs if run.name == name), None)
+    return next((run.latency.samples for run in verification.runs if run.name == name), None)
 
 
 def commands(verification: Verification) -> list[tuple[str, str]]:

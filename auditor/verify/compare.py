@@ -32,7 +32,7 @@ from auditor.verify.result import Run
 
 Change = Literal["slower", "faster", "within noise", "cannot tell"]
 COMPARED = (0.5, 0.95, 0.99, 0.999)
-LEAST_BLOCKS = 8
+LEAST_BLOCKS = 6  # a quick run has seven
 MOST_BLOCKS = 12
 BLOCK_S = 5.0  # at least: zfs_txg_timeout, the rhythm that makes neighbours alike
 LEAST_RATIO = 1.05
@@ -75,8 +75,7 @@ def compare(before: Verification, after: Verification) -> Comparison:
     names = (_called(before), _called(after))
     if differs:
         return Comparison(*names, differs, (), ())
-    pairs = [(run, _named(after, run.name)) for run in before.runs if run.log.latency.samples]
-    both = [(old, new) for old, new in pairs if new is not None and new.log.latency.samples]
+    both = [(old, new) for old, new in _pairs(before, after) if _judged(before, old) and _judged(after, new)]
     # the level is shared by what can be judged, so that a run which cannot be costs the others nothing
     level = 1 - ERROR / max(len(both) * len(COMPARED), 1)
     rows = tuple(
@@ -94,10 +93,13 @@ def _differs(before: Verification, after: Verification) -> Iterator[str]:
     for what, one, other in (
         ("profile", before.profile, after.profile),
         ("length", before.length, after.length),
+        ("size of the files", str(before.size), str(after.size)),
     ):
         if one != other:
             yield f"the {what}: {one} before, {other} after"
-    pairs = [(old, new) for old in before.runs if (new := _named(after, old.name)) is not None]
+    if before.job_file != after.job_file:
+        yield f"the text of the profile {before.profile}"
+    pairs = _pairs(before, after)
     for old_run, new_run in pairs:
         old_words, new_words = _options(old_run), _options(new_run)
         for word in sorted(old_words.keys() | new_words.keys()):
@@ -166,30 +168,37 @@ def _notes(before: Verification, after: Verification, both: Sequence[tuple[Run, 
     for when, verification in (("before", before), ("after", after)):
         alone = [run.name for run in verification.runs if run.name not in compared]
         if alone:
-            yield f"Not compared, with syncs only {when} or in neither: {', '.join(alone)}."
+            yield f"Not compared, {when} alone or without a latency: {', '.join(alone)}."
     yield (
         "One run each cannot show what differs from run to run on a pool that nobody changed; a difference that matters "
         "is worth a second pair."
     )
 
 
+def _pairs(before: Verification, after: Verification) -> list[tuple[Run, Run]]:
+    """The runs that are in both, by name."""
+    later = {run.name: run for run in reversed(after.runs)}
+    return [(run, later[run.name]) for run in before.runs if run.name in later]
+
+
+def _judged(verification: Verification, run: Run) -> bool:
+    """Whether a run says anything of latency: not one under strace."""
+    return bool(run.latency.samples) and any(each.run == run.name for each in verification.latencies)
+
+
 def _called(verification: Verification) -> str:
     return f"{verification.dataset}, {verification.profile} {verification.length}"
-
-
-def _named(verification: Verification, name: str) -> Run | None:
-    return next((run for run in verification.runs if run.name == name), None)
 
 
 # -- one percentile ----------------------------------------------------------------------------------------------------
 
 
 def _row(before: Run, after: Run, q: float, level: float, unfit: str) -> Row:
-    old, new = before.log.latency.judged(q), after.log.latency.judged(q)
+    old, new = before.latency.judged(q), after.latency.judged(q)
     if unfit:
         return Row(before.name, q, old, new, None, None, None, "cannot tell", unfit)
     if old is None or new is None:
-        fewest = min(before.log.latency.beyond(q), after.log.latency.beyond(q))
+        fewest = min(before.latency.beyond(q), after.latency.beyond(q))
         why = f"{fewest} samples lie beyond it, {LEAST_BEYOND} are needed"
         return Row(before.name, q, old, new, None, None, None, "cannot tell", why)
     ratio = new / max(old, 1)

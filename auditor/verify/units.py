@@ -1,4 +1,4 @@
-"""Sizes, times and percentiles as people write them."""
+"""Sizes, times and percentiles as people write them on a command line and in a job file."""
 
 from __future__ import annotations
 

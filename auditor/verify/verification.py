@@ -51,6 +51,8 @@ def judge(
         proves=asked.proves,
         does_not=asked.does_not,
         fio=trial.fio,
+        job_file=trial.job_file,
+        size=trial.size,
     )
     return verification, audit.judge(seen, rules, names, threshold)
 

@@ -14,6 +14,19 @@ from auditor.verify.result import Device, Job, Run, Slice, Syscalls, Txg, Zil
 BEGAN = 1_795_262_400.0  # 2026-11-21 12:00 UTC
 PLACE = "/tank/db/wal/.zaudit-3f2c9a10"
 SLO = (Slo(0.99, 5_000_000), Slo(0.999, 25_000_000))
+JOB_FILE = """; proves: ...
+[global]
+directory=${ZAUDIT_DIRECTORY}
+ioengine=psync
+time_based
+runtime=${ZAUDIT_RUNTIME}
+
+[log]
+rw=write
+bs=8k
+size=256m
+fdatasync=1
+"""
 JUDGED = (0.5, 0.95, 0.99, 0.999)
 
 
@@ -122,7 +135,7 @@ def run(
         devices=(device("nvme2n1", syncs), device("nvme3n1", syncs)),
         txgs=txgs(seconds),
         counters={"dmu_tx_assigned": 5 * syncs, "dmu_tx_dirty_delay": 0},
-        heat={"nvme2n1": 0, "nvme3n1": 0},
+        heat={},
         syscalls=None,
         faults=(),
     )
@@ -194,6 +207,8 @@ def traced(runs: Sequence[Run] | None = None, *, slo: Sequence[Slo] = SLO) -> Ve
         proves="Each commit of a single session waits for one fdatasync of the write-ahead log on this dataset.",
         does_not="Recovery after a crash, a standby, or what a drive does with a flush that it has acknowledged.",
         fio="fio-3.39",
+        job_file=JOB_FILE,
+        size=1 << 30,
     )
 
 
