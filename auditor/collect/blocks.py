@@ -46,8 +46,17 @@ def links(facts: Facts, inventory: Facts) -> Iterator[Fact]:
                 why = unknown(f"{path}: no block device has this name now")
             case _, missing:
                 assert isinstance(missing, Unknown)
-                why = missing
+                why = _gone(leaf, facts) or missing
         yield from (Fact(leaf, name.removeprefix("leaf."), why) for name in PROVIDES)
+
+
+def _gone(leaf: Subject, facts: Facts) -> Unknown | None:
+    """A missing device stands under its GUID, with the path that it had: "was /dev/disk/by-id/...-part1"."""
+    match facts.get(leaf, "note"):
+        case Known(str(note), (seen, *_)) if note.startswith("was "):
+            was = note.split("  ")[0]
+            return unknown(f"{seen.command}: {leaf.name} has no device; it {was}, where another one may be now")
+    return None
 
 
 def _nodes(facts: Facts, inventory: Facts) -> dict[str, tuple[str, str]]:

@@ -88,7 +88,7 @@ def _expected(scenario: Scenario, line: str, report: dict[str, Any], disks: dict
             result == "fail" and LINE_OF[severity] > 0 and rule not in failing
         ):
             yield f"UNEXPECTED {rule} {subject} {severity}"
-        elif result == "unknown" and LINE_OF[severity] > 0 and rule not in unsure and not scenario.any_undecided:
+        elif result == "unknown" and LINE_OF[severity] > 0 and rule not in unsure:
             yield f"UNEXPECTED undecided {rule} {subject} {severity}"
 
 
