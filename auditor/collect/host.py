@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")
 ENVIRONMENT = {"PATH": ":".join(PATH), "LC_ALL": "C", "LANG": "C", "TZ": "UTC", "HOME": "/nonexistent"}
-ROOTS = ("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/")
+ROOTS = ("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/", "/var/lib/nfs/")
 OUTPUT_LIMIT = 128 << 20
 FILE_LIMIT = 4 << 20
 PIPE = 1 << 16  # what a pipe holds
@@ -55,6 +55,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("nvme", "get-feature"), frozenset({"-f", "-H"}), _DEVICE),
     (("smartctl", "-j", "-x"), frozenset(), _DEVICE),
     (("hdparm", "-W"), frozenset(), re.compile(r"/dev/[^-].*")),
+    (("dmsetup", "table", "--concise"), frozenset(), re.compile(r"(?!)")),
     (("udevadm", "info", "--export-db"), frozenset(), re.compile(r"(?!)")),
     (("systemd-detect-virt",), frozenset(), re.compile(r"(?!)")),
 )

@@ -45,4 +45,6 @@ def _affected(lines: tuple[tuple[Release, Release], ...], fix: str, facts: Facts
     affected = any(first <= version < fixed for first, fixed in lines)
     if _UPSTREAM.fullmatch(str(text.value)) or not (affected or "-rc" in str(text.value)):
         return Known(affected, text.evidence)
-    return unknown(f"OpenZFS {text.value}: whether this build has the fix of openzfs/zfs {fix} is in its changelog only")
+    return unknown(
+        f"OpenZFS {text.value}: whether this build has the fix of openzfs/zfs {fix} is in its changelog only"
+    )
