@@ -29,7 +29,8 @@ from auditor.collect.request import Files, Read, Run
 
 T = TypeVar("T")
 
-PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")
+VENDORS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli", "/opt/smartstorageadmin/ssacli/bin")
+PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin", *VENDORS)
 ENVIRONMENT = {"PATH": ":".join(PATH), "LC_ALL": "C", "LANG": "C", "TZ": "UTC", "HOME": "/nonexistent"}
 ROOTS = ("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/", "/var/lib/nfs/")
 OUTPUT_LIMIT = 128 << 20
@@ -56,6 +57,8 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("nvme", "get-feature"), frozenset({"-f", "-H"}), _DEVICE),
     (("smartctl", "-j", "-x"), frozenset(), _DEVICE),
     (("hdparm", "-W"), frozenset(), re.compile(r"/dev/[^-].*")),
+    (("storcli64",), frozenset(), re.compile(r"/call(/vall)?|show|all|J|nolog")),
+    (("ssacli", "ctrl", "all", "show", "config", "detail"), frozenset(), re.compile(r"(?!)")),
     (("dmsetup", "table", "--concise"), frozenset(), re.compile(r"(?!)")),
     (("udevadm", "info", "--export-db"), frozenset(), re.compile(r"(?!)")),
     (("systemd-detect-virt",), frozenset(), re.compile(r"(?!)")),
