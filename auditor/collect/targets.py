@@ -73,7 +73,9 @@ def _instead(mount: mounts.Mount) -> str:
         return ": run zaudit on the host that holds its files"
     if mount.fstype == "overlay":
         upper = next((each.removeprefix("upperdir=") for each in mount.options if each.startswith("upperdir=")), "")
-        return f": a layer of a container, whose files lie in {harmless(upper)}" if upper else ": a layer of a container"
+        return (
+            f": a layer of a container, whose files lie in {harmless(upper)}" if upper else ": a layer of a container"
+        )
     if mount.fstype in ("tmpfs", "ramfs"):
         return ": memory, which every restart empties"
     return ""
