@@ -237,7 +237,7 @@ def test_the_battery_of_the_controller(batteries: tuple[str, ...] | Unknown, goo
     world = World(MIRROR)
     world.put(DISK, storcli_controller="0")
     world.put(HOST, storcli_batteries=batteries)
-    assert world.get(DISK, "raid_battery_ok") is good
+    assert world.get(DISK, "raid_cache_protected") is good
 
 
 # -- releases and the past --------------------------------------------------------------------------------------------
