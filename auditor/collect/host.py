@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")
 ENVIRONMENT = {"PATH": ":".join(PATH), "LC_ALL": "C", "LANG": "C", "TZ": "UTC", "HOME": "/nonexistent"}
-ROOTS = ("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/")
+ROOTS = ("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/", "/usr/local/lib/modprobe.d/", "/lib/modprobe.d/")
 OUTPUT_LIMIT = 128 << 20
 FILE_LIMIT = 4 << 20
 PIPE = 1 << 16  # what a pipe holds
