@@ -14,7 +14,7 @@ STAGES = {
     "judge": {"facts", "text"},
     "report": {"facts", "text", "judge"},
     "registry": {"facts", "collect", "derive"},
-    "rulebook": {"judge", "registry"},
+    "rulebook": {"judge", "registry", "data"},
 }
 # only these touch the machine: the seam, and the two libraries that it calls
 MACHINE = {"subprocess", "os", "socket", "glob", "shutil", "tempfile", "selectors", "signal", "resource", "importlib"}
