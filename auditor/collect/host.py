@@ -46,6 +46,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("zpool", "get"), frozenset({"-Hp", "-o"}), _NAME),
     (("zpool", "list"), frozenset({"-Hp", "-o"}), _NAME),
     (("zpool", "status"), frozenset({"-j", "--json-int", "-p", "-s", "-P"}), _NAME),
+    (("zpool", "events"), frozenset({"-H"}), _NAME),
     (("zdb", "-C"), frozenset(), _NAME),
     (("nvme", "list"), frozenset({"-o"}), _DEVICE),
     (("nvme", "id-ctrl"), frozenset({"-o"}), _DEVICE),
@@ -57,6 +58,13 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("hdparm", "-W"), frozenset(), re.compile(r"/dev/[^-].*")),
     (("udevadm", "info", "--export-db"), frozenset(), re.compile(r"(?!)")),
     (("systemd-detect-virt",), frozenset(), re.compile(r"(?!)")),
+    (
+        ("systemctl", "show"),
+        frozenset({"--property=LoadState,ActiveState,UnitFileState"}),
+        re.compile(r"[a-z-]+\.service"),
+    ),
+    (("systemctl", "list-units"), frozenset({"--type=timer", "--plain", "--no-legend"}), re.compile(r"\*scrub\*")),
+    (("dmidecode", "-t", "memory"), frozenset(), re.compile(r"(?!)")),
 )
 
 
