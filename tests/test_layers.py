@@ -24,6 +24,7 @@ SEAM = {
     "collect/udev_db.py",
     "collect/lzc.py",
     "cli.py",
+    "commands/_terminal.py",
     "registry.py",
     "rulebook.py",
     "data/__init__.py",

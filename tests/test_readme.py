@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import click
+
 from auditor.cli import EXIT_NOTHING, EXIT_USAGE, main
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED
 from tests.golden import HOSTS, README, filled
@@ -20,7 +22,8 @@ def test_every_zaudit_command_and_option_in_it_exists() -> None:
     used = re.findall(r"zaudit(?:\.pyz)? (check|record|rules|explain|[a-z]+)\b([^#\n]*)", shell)
     assert len(used) >= 8
     for name, rest in used:
-        command = main.commands[name]
+        command = main.get_command(click.Context(main), name)
+        assert command is not None, name
         options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         for option in re.findall(r"(?<!\S)--?[a-z][a-z-]*", rest):
             assert option in options, f"zaudit {name} {option}"

@@ -90,9 +90,11 @@ def _expected(scenario: Scenario, line: str, report: dict[str, Any], disks: dict
             result == "fail" and LINE_OF[severity] > 0 and rule not in failing
         ):
             yield f"UNEXPECTED {rule} {subject} {severity}"
-        elif result == "unknown" and LINE_OF[severity] > 0 and rule not in unsure and not scenario.any_undecided:
-            if rule.startswith(DISTRIBUTION):
-                continue
+        elif (
+            result == "unknown"
+            and LINE_OF[severity] > 0
+            and not (rule in unsure or scenario.any_undecided or rule.startswith(DISTRIBUTION))
+        ):
             yield f"UNEXPECTED undecided {rule} {subject} {severity}"
 
 
