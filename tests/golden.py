@@ -17,13 +17,14 @@ from auditor import audit, rulebook
 from auditor.cli import main as main_command
 from auditor.collect import recording
 from auditor.report import json as json_report
-from auditor.report import terminal
+from auditor.report import rule_index, terminal
 from auditor.report.model import Report
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 HOSTS = FIXTURES / "hosts"
 REPORTS = FIXTURES / "reports"
 README = FIXTURES.parent / "README.md"
+RULES = FIXTURES.parent / "rules" / "README.md"
 CANONICAL = "2.3-sync-disabled-inherited"
 
 
@@ -84,6 +85,7 @@ def main(names: list[str]) -> None:
     (REPORTS / "terminal.txt").write_text(terminal.render(report, width=100))
     (REPORTS / "json.json").write_text(json_report.render(report))
     README.write_text(filled(README.read_text()))
+    RULES.write_text(rule_index.markdown(rulebook.load()))
 
 
 if __name__ == "__main__":
