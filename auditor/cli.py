@@ -14,7 +14,8 @@ from auditor import __version__
 
 EXIT_BROKE, EXIT_USAGE, EXIT_NOTHING = 1, 2, 3
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-COMMANDS = ("check", "record", "rules", "explain")  # modules of auditor.commands, in the order of the help text
+# modules of auditor.commands, in the order of the help text
+COMMANDS = ("check", "record", "rules", "explain", "drives", "diff")
 
 
 class Commands(click.Group):
