@@ -15,7 +15,7 @@ from auditor import __version__
 EXIT_BROKE, EXIT_USAGE, EXIT_NOTHING = 1, 2, 3
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 # modules of auditor.commands, in the order of the help text
-COMMANDS = ("check", "record", "rules", "explain", "drives", "diff")
+COMMANDS = ("check", "record", "rules", "explain", "drives", "diff", "selftest")
 
 
 class Commands(click.Group):
