@@ -32,7 +32,10 @@ T = TypeVar("T")
 VENDORS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli", "/opt/smartstorageadmin/ssacli/bin")
 PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin", *VENDORS)
 ENVIRONMENT = {"PATH": ":".join(PATH), "LC_ALL": "C", "LANG": "C", "TZ": "UTC", "HOME": "/nonexistent"}
-ROOTS = ("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/", "/var/lib/nfs/")
+ROOTS = (
+    *("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/", "/var/lib/nfs/"),
+    *("/usr/local/lib/modprobe.d/", "/lib/modprobe.d/"),
+)
 OUTPUT_LIMIT = 128 << 20
 FILE_LIMIT = 4 << 20
 PIPE = 1 << 16  # what a pipe holds
@@ -48,6 +51,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("zpool", "history"), frozenset(), _NAME),
     (("zpool", "list"), frozenset({"-Hp", "-o"}), _NAME),
     (("zpool", "status"), frozenset({"-j", "--json-int", "-p", "-s", "-P"}), _NAME),
+    (("zpool", "events"), frozenset({"-H"}), _NAME),
     (("zdb", "-C"), frozenset(), _NAME),
     (("nvme", "list"), frozenset({"-o"}), _DEVICE),
     (("nvme", "id-ctrl"), frozenset({"-o"}), _DEVICE),
@@ -62,6 +66,13 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("dmsetup", "table", "--concise"), frozenset(), re.compile(r"(?!)")),
     (("udevadm", "info", "--export-db"), frozenset(), re.compile(r"(?!)")),
     (("systemd-detect-virt",), frozenset(), re.compile(r"(?!)")),
+    (
+        ("systemctl", "show"),
+        frozenset({"--property=LoadState,ActiveState,UnitFileState"}),
+        re.compile(r"[a-z-]+\.service"),
+    ),
+    (("systemctl", "list-units"), frozenset({"--type=timer", "--plain", "--no-legend"}), re.compile(r"\*scrub\*")),
+    (("dmidecode", "-t", "memory"), frozenset(), re.compile(r"(?!)")),
 )
 
 
