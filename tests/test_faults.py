@@ -35,7 +35,7 @@ ABOVE: dict[Kind, tuple[Kind, ...]] = {
 ABSENCE_TELLS = frozenset({"hostid_file", "partitions", "dev_links"})
 # a layer that cannot be told apart is "dm", which it is; udev's database has no end mark, and a name that two devices
 # claim is left out of it: only dev_links decides which of them has it
-LESS_PRECISE = frozenset({"layers", "device_names"})
+LESS_PRECISE = frozenset({"layers", "stack", "device_names"})
 
 Outcomes = dict[tuple[str, Subject], str]
 Questions = dict[str, list[tuple[Subject, Request]]]
