@@ -357,7 +357,10 @@ def with_pools() -> FakeHost:
         ("/tmp/x", "it is on tmpfs (tmpfs, mounted at /tmp): memory, which every restart empties"),
         ("/nfs/pg", "it is on nfs4 (filer:/db, mounted at /nfs): run zaudit on the server"),
         ("/nfs/pg", "mounted soft, so a server that is slow to answer costs writes"),
-        ("/layer", "it is on overlay (overlay, mounted at /layer): a layer of a container, whose files lie in /tank/docker"),
+        (
+            "/layer",
+            "it is on overlay (overlay, mounted at /layer): a layer of a container, whose files lie in /tank/docker",
+        ),
         ("/none", "/none: no such file or folder"),
         ("/dev/zvol/tonk/vol", "no pool tonk; near it: tank"),
         ("t\x1b[31m", r"no pool t\x1b[31m"),

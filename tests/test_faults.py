@@ -185,7 +185,7 @@ def silent(known: Base, collector: str, fault: Fault, after: Facts) -> Iterator[
         "run as root"
         if fault is NOT_PERMITTED
         else f"apt install {runs[0].package}"
-        if runs and fault is NOT_INSTALLED
+        if runs and runs[0].package and fault is NOT_INSTALLED
         else ""
     )
     for key, _ in registry.specs(module):
