@@ -46,7 +46,7 @@ def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
     lines = reply.text.split("\n")
     if lines[0] != f"History for '{pool.name}':" or lines[-2:] != ["", ""] or has_surrogates(reply.text):
         raise ValueError("not a whole history")
-    if not all(_STAMP.match(line) and re.search(KEEP, line) for line in lines[1:-2]):
+    if not all(not line or (_STAMP.match(line) and re.search(KEEP, line)) for line in lines[1:-2]):
         raise ValueError("a line that is no command of the past, or none that was asked for")
     found = [match for line in lines[1:] if (match := _LINE.fullmatch(line))]
     for name, (when, commands, options) in _KINDS.items():
