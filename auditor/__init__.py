@@ -11,9 +11,9 @@ The folder listing is the way the data goes::
 ``selftest`` runs it on answers that are at fault.
 
 Who may import whom: ``facts`` imports nothing of ours; ``collect``, ``derive`` and ``judge`` import ``facts`` (and
-``data``, tables and their loaders); ``report`` imports ``judge`` and ``facts``; ``audit``, ``commands`` and ``selftest`` join them all. So a
-rule cannot touch the machine, a parser cannot run a command, and a report cannot look anything up. ``tests/test_layers.py``
-holds it.
+``data``, tables and their loaders); ``report`` imports ``judge`` and ``facts``; ``audit``, ``commands`` and ``selftest``
+join them all. So a rule cannot touch the machine, a parser cannot run a command, and a report cannot look anything up.
+``tests/test_layers.py`` holds it.
 """
 
 __version__ = "0.1.0"
