@@ -38,6 +38,8 @@ _FILES = (
     re.compile(r"/proc/sys/kernel/hostname|/etc/machine-id"),
 )
 _BINARY = "/etc/hostid"  # only that it exists says anything
+_CMDLINE, _ZFS_OPTION = "/proc/cmdline", re.compile(r'(?<!\S)"?(?:zfs|spl)\.[^\s"]+"?')
+_ZFS_WORD = re.compile(r"\b(?:zfs|spl)\b")
 # words that are spelt like identities, or are the name of a host, and stand elsewhere for something else
 _COMMON = frozenset(
     b"none unknown (none) localhost default disk disks nvme sata data root pool mirror spare cache special standard "
@@ -63,6 +65,10 @@ def redact(recording: Recording) -> Recording:
     def file(path: str, content: str) -> str:
         if path == _BINARY:
             return ""
+        if path == _CMDLINE:  # it may name anything: disks, addresses, passwords
+            return " ".join(_ZFS_OPTION.findall(content)) + "\n"
+        if "/modprobe.d/" in path:
+            return "".join(line for line in content.splitlines(keepends=True) if _ZFS_WORD.search(line))
         return text(f"hostname: '{content.strip()}'")[11:-1] + "\n" if path == _HOST_FILE else text(content)
 
     def text(value: str) -> str:

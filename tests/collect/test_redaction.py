@@ -192,3 +192,18 @@ def test_a_short_serial_is_not_cut_out_of_other_numbers() -> None:
     left = redaction.redact(taken)
     assert b"0001" not in left.commands["smartctl",].stdout
     assert left.commands["zfs", "get"].stdout == b"tank\tused\t900010000\t-\n"
+
+
+def test_options_of_the_kernel_and_of_other_modules_go() -> None:
+    """A command line and modprobe.d may name anything; what rules read is the zfs module's."""
+    cmdline, conf = "/proc/cmdline", "/etc/modprobe.d/local.conf"
+    files = Files(
+        {
+            cmdline: 'BOOT_IMAGE=/vmlinuz root=UUID=1b4e ip=::1 zfs.zfs_arc_max=1 "zfs.zil_replay_disable=1" quiet\n',
+            conf: "# secret host\noptions wifi password=hunter2\noptions zfs zfs_txg_timeout=7\n",
+        }
+    )
+    past = Recording(taken=0.0, euid=0, targets=(), files={(cmdline, conf): files})
+    (found,) = redaction.redact(past).files.values()
+    assert found.text[cmdline] == 'zfs.zfs_arc_max=1 "zfs.zil_replay_disable=1"\n'
+    assert found.text[conf] == "options zfs zfs_txg_timeout=7\n"
