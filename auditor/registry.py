@@ -13,7 +13,8 @@ import auditor.collect
 import auditor.derive
 from auditor.collect import blocks, gather
 from auditor.facts import Kind, Spec
-from auditor.verify import specs as specs_of_runs
+from auditor.verify.specs import FACTS as RUN_FACTS
+from auditor.verify.specs import HOST_FACTS
 
 COLLECTOR = ("PER", "SUBJECT", "FACTS", "request", "parse")
 DERIVATION = ("SUBJECT", "FACTS", "NEEDS", "derive")
@@ -64,8 +65,8 @@ def registry() -> dict[tuple[Kind, str], Spec]:
     walked: dict[tuple[Kind, str], Spec] = {
         **qualified(blocks.PROVIDES),
         **qualified(gather.PROVIDES),
-        **qualified(specs_of_runs.FACTS, "run"),
-        **qualified(specs_of_runs.HOST_FACTS, "host"),
+        **qualified(RUN_FACTS, "run"),
+        **qualified(HOST_FACTS, "host"),
     }
     modules = (*collectors().values(), *derivations().values())
     for key, spec in (*walked.items(), *(each for module in modules for each in specs(module))):

@@ -37,7 +37,7 @@ def report_of(case: Path) -> Report:
     """The report of one recorded host with all rules."""
     past = recording.load(case)
     seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options))
-    return audit.judge(seen, rulebook.load(), past.targets, "low")
+    return audit.judge(seen, rulebook.select((), (), ()), past.targets, "low")
 
 
 def findings_of(report: Report) -> dict[str, Any]:

@@ -43,7 +43,7 @@ Questions = dict[str, list[tuple[Subject, Request]]]
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    return tuple(rulebook.load())
+    return tuple(rulebook.select((), (), ()))
 
 
 @dataclass(frozen=True)

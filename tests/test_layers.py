@@ -6,7 +6,8 @@ from typing import Any
 
 AUDITOR = Path(__file__).parent.parent / "auditor"
 VERIFIED = {
-    f"verify.{name}" for name in ("histogram", "result", "model", "compare", "knee", "codec", "document")
+    f"verify.{name}"
+    for name in ("histogram", "result", "model", "compare", "knee", "codec", "document", "specs", "words")
 }  # types and arithmetic
 STAGES: dict[str, set[str]] = {
     "errors": set(),
@@ -14,13 +15,13 @@ STAGES: dict[str, set[str]] = {
     "text": set(),
     "units": set(),
     "data": set(),
-    "collect": {"errors", "facts", "text"},
+    "collect": {"facts", "text", "errors"},
     "derive": {"facts", "text", "data"},
-    "judge": {"errors", "facts", "text"},
+    "judge": {"facts", "text", "errors"},
     "report": {"facts", "text", "units", "judge", *VERIFIED},
     "registry": {"facts", "collect", "derive", "verify.specs"},
     "rulebook": {"judge", "registry"},
-    **{name: {"text", "units", *VERIFIED} for name in VERIFIED},
+    **{name: {"errors", "facts", "text", "units", *VERIFIED} for name in VERIFIED},
 }
 # only these touch the machine: the seam, and the two libraries that it calls
 MACHINE = {"subprocess", "os", "socket", "glob", "shutil", "tempfile", "selectors", "signal", "resource", "importlib"}
@@ -33,9 +34,9 @@ SEAM = {
     "registry.py",
     "rulebook.py",
     "data/__init__.py",
-    "verify/conduct.py",
+    "verify/run.py",  # the one that writes, in the place that the next two make
     "verify/place.py",
-    "verify/run.py",
+    "verify/conduct.py",
 }
 
 
@@ -46,8 +47,9 @@ def modules() -> Any:
 def imports(path: Any) -> Any:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
-            package = AUDITOR.parent.joinpath(*node.module.split(".")).is_dir()
-            yield from (f"{node.module}.{alias.name}" for alias in node.names) if package else (node.module,)
+            yield node.module
+            if node.module == "auditor":
+                yield from (f"auditor.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
 
@@ -83,10 +85,7 @@ def test_a_report_knows_what_was_verified_and_not_how() -> None:
         "auditor.report.svg",
     ]
     assert forbidden(Path("report/verify_html.py"), names) == names[1:4]
-    assert forbidden(Path("verify/knee.py"), ["auditor.verify.place", "auditor.facts"]) == [
-        "auditor.verify.place",
-        "auditor.facts",
-    ]
+    assert forbidden(Path("verify/knee.py"), ["auditor.verify.place", "auditor.facts"]) == ["auditor.verify.place"]
     assert forbidden(Path("verify/run.py"), names) == []
 
 
@@ -104,4 +103,4 @@ def test_only_the_seam_touches_the_machine() -> None:
 def test_the_test_would_see_a_forbidden_import(tmp_path: Any) -> None:
     path = tmp_path / "x.py"
     path.write_text("from auditor.collect import host\nimport subprocess\nfrom auditor import audit\n")
-    assert set(imports(path)) == {"auditor.collect.host", "subprocess", "auditor.audit"}
+    assert set(imports(path)) == {"auditor.collect", "subprocess", "auditor", "auditor.audit"}

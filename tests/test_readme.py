@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from auditor.cli import EXIT_NOTHING, EXIT_USAGE, main
+from auditor.cli import main
+from auditor.errors import EXIT_NOTHING, EXIT_USAGE
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED
 from tests.golden import HOSTS, README, filled
 

@@ -142,9 +142,9 @@ def _wear(planned: plan.Plan, seen: audit.Look) -> list[str]:
     )
     shares = []
     for disk in disks:
-        known = seen.facts.get(disk, "size_bytes")
-        if isinstance(known, Known) and isinstance(known.value, int) and known.value:
-            shares.append(f"{harmless(disk.name)} {planned.most_bytes / known.value:.1%}")
+        whole = seen.facts.get(disk, "size_bytes")
+        if isinstance(whole, Known) and isinstance(whole.value, int) and whole.value:
+            shares.append(f"{harmless(disk.name)} {planned.most_bytes / whole.value:.1%}")
     return [f"Wear: at most this share of one full write of the drive: {', '.join(shares)}"] if shares else []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from pathlib import Path
 
 from auditor.collect import mounts
 from auditor.collect.host import Host
@@ -13,7 +14,7 @@ from auditor.facts import Facts, Known, Subject
 from auditor.text import harmless
 from auditor.verify import fio_output, place, run, witnesses
 from auditor.verify.place import Place, PlaceError
-from auditor.verify.plan import Plan
+from auditor.verify.plan import JOB_FILE, Plan
 from auditor.verify.profile import Profile
 from auditor.verify.trial import Trial
 
@@ -55,6 +56,7 @@ def trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: run.P
         try:
             landed = made.dataset if made.kind == "zvol" else _landed(host, made.path)
             if landed == made.dataset:
+                (Path(made.path) / JOB_FILE).write_text(plan.profile.text, encoding="utf-8")
                 for what in plan.steps:
                     if what.purpose == "calls" and not found.strace:
                         continue
@@ -72,7 +74,7 @@ def trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: run.P
         landed=landed,
         place=made.path,
         profile=plan.profile.name,
-        job_file=plan.profile.path.read_text(encoding="utf-8"),
+        job_file=plan.profile.text,
         length=plan.length,
         objectives=objectives,
         size=plan.size,

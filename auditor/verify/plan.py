@@ -17,6 +17,7 @@ QUICK = ("log",)
 EVERYTHING = ("log", "binlog", "group", "fresh", "recycled", "data")
 DIRTY_DEFAULT = 4 << 30  # zfs_dirty_data_max_max where nobody could read it (zfs.4)
 SIZE_LEAST, SIZE_MOST = 256 << 20, 8 << 30
+JOB_FILE = "zaudit.job.fio"  # the profile, in the place: one that changes meanwhile changes nothing
 LIMIT = 10 << 30  # bytes that a verification may write unless it is told otherwise
 
 
@@ -110,5 +111,5 @@ def command(plan: Plan, step: Step, trace: str = "TRACE") -> tuple[str, ...]:
         *("fio", "--thread", "--output-format=json+", "--eta=never"),
         *(() if step.purpose in ("warm", "calls") else ("--status-interval=1",)),
         *(f"--section={name}" for name in step.sections),
-        str(plan.profile.path.resolve()),
+        JOB_FILE,
     )

@@ -12,13 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from auditor.verify.model import Slo
 from auditor.verify.units import ProfileError, nanoseconds, share, size_bytes
 from auditor.verify.words import Purpose
 
-OURS = Path(__file__).parent / "profiles"
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+OURS = "profiles"
 PURPOSES: tuple[str, ...] = get_args(Purpose)
 HEAD = ("proves", "does not", "source", "slo")
 SYNC_OPTIONS = ("fsync", "fdatasync", "sync")
@@ -108,7 +111,7 @@ class Profile(NamedTuple):
     """One job file. slo: empty where its latency is not judged unless the user says by what."""
 
     name: str
-    path: Path
+    text: str
     proves: str
     does_not: str
     source: str
@@ -122,12 +125,20 @@ class Profile(NamedTuple):
 
 def names() -> list[str]:
     """Of our profiles."""
-    return sorted(path.stem for path in OURS.glob("*.fio"))
+    return sorted(path.name.removesuffix(".fio") for path in _ours().iterdir() if path.name.endswith(".fio"))
+
+
+def _ours() -> Traversable:
+    """The folder of our profiles, also in a zip archive."""
+    from importlib.resources import files
+
+    return files("auditor.verify") / OURS
 
 
 def load(name: str) -> Profile:
     """One of ours by name, or a job file by path. Raises ProfileError."""
-    path = Path(name) if name.endswith(".fio") or "/" in name else OURS / f"{name}.fio"
+    own = not (name.endswith(".fio") or "/" in name)
+    path = _ours() / f"{name}.fio" if own else Path(name)
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -135,19 +146,19 @@ def load(name: str) -> Profile:
     except (OSError, UnicodeDecodeError) as error:
         raise ProfileError(f"{path}: {error}") from None
     try:
-        return parse(text, path, ours=path.parent == OURS)
+        return parse(text, name, ours=own)
     except ProfileError as error:
-        raise ProfileError(f"{path}: {error}") from None
+        raise ProfileError(f"{name}: {error}") from None
 
 
-def parse(text: str, path: Path, *, ours: bool = False) -> Profile:
+def parse(text: str, name: str, *, ours: bool = False) -> Profile:
     """A job file. One that is not ours need say nothing of itself; its first section with syncs stands for the log."""
     head, bodies = _read(text)
     common, parsed = bodies.pop("global", ({}, {}))[0], []
-    for name, (options, said) in bodies.items():
+    for section, (options, said) in bodies.items():
         merged = {**common, **options}
-        _check(name, merged)
-        parsed.append(Section(name, said.get("purpose", ""), said.get("text", ""), merged))
+        _check(section, merged)
+        parsed.append(Section(section, said.get("purpose", ""), said.get("text", ""), merged))
     if not parsed:
         raise ProfileError("there is no job in it")
     for each in parsed:
@@ -161,8 +172,8 @@ def parse(text: str, path: Path, *, ours: bool = False) -> Profile:
     if ours and (missing := [word for word in HEAD[:3] if not head.get(word)]):
         raise ProfileError(f"its head does not say: {', '.join(missing)}")
     return Profile(
-        name=path.stem if ours else str(path),
-        path=path,
+        name=name,
+        text=text,
         proves=head.get("proves", "what the author of this job file had in mind"),
         does_not=head.get("does not", "anything about another pattern of writes"),
         source=head.get("source", ""),

@@ -11,7 +11,7 @@ from auditor.verify.profile import Profile
 from auditor.verify.result import Job, Run, Slice, Syscalls
 from auditor.verify.trial import Ran, Trial
 
-FILES = "zaudit."
+FILES = ("zaudit.", "/dev/zd")  # also a zvol, which strace names by its node
 
 
 def runs(trial: Trial, profile: Profile, facts: Facts) -> Iterator[Run]:
@@ -80,7 +80,7 @@ def _syscalls(ran: Ran, faults: list[str]) -> Syscalls | None:
     if ran.strace is None:
         return None
     try:
-        return strace_output.parse(ran.strace, (FILES,))
+        return strace_output.parse(ran.strace, FILES)
     except ValueError as error:
         faults.append(str(error))
         return None

@@ -103,7 +103,7 @@ def moment(host: Host, patterns: Sequence[str]) -> Moment:
         if key.startswith(witnesses.SMART):
             asked = Run(("nvme", "smart-log", f"/dev/{key.removeprefix(witnesses.SMART)}", "-o", "json"))
             smart[key] = host.run(asked).stdout.decode("utf-8", "replace")
-    return Moment(at, up, {**files.text, **smart}, files.errors)
+    return Moment(at, up, {**files.text, **smart}, dict(files.errors))
 
 
 def step(host: Host, plan: Plan, what: Step, place: Place, patterns: Sequence[str], progress: Progress | None) -> Ran:

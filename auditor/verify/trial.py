@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import NamedTuple
 
-from auditor.errors import Stop
 from auditor.verify import codec
 
 SCHEMA = "zaudit-trial/1"
 MEMBER = "trial.json"  # of a recording
-
-
-class TrialError(Stop, ValueError):
-    """A trial that cannot be read, and why."""
 
 
 class Moment(NamedTuple):
@@ -23,8 +17,8 @@ class Moment(NamedTuple):
 
     at: float
     up: float
-    text: Mapping[str, str]
-    errors: Mapping[str, str]
+    text: dict[str, str]
+    errors: dict[str, str]
 
 
 class Ran(NamedTuple):
@@ -83,14 +77,9 @@ def to_text(trial: Trial) -> str:
 
 
 def from_text(text: str) -> Trial:
-    """Raises TrialError for anything that is not a trial of this schema."""
-    try:
-        document = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise TrialError(f"{MEMBER} is not JSON: {error}") from None
-    if not isinstance(document, dict) or document.pop("schema", None) != SCHEMA:
-        raise TrialError(f"{MEMBER} is not of schema {SCHEMA}")
-    try:
-        return codec.load(Trial, document)
-    except codec.CodecError as error:
-        raise TrialError(f"{MEMBER}: {error}") from None
+    """Raises Malformed for anything that is not a trial of this schema."""
+    data = codec.parsed(text)
+    if not isinstance(data, dict) or data.pop("schema", None) != SCHEMA:
+        raise codec.Malformed(f"{MEMBER} is not of schema {SCHEMA}")
+    read: Trial = codec.record(Trial, data, MEMBER)
+    return read

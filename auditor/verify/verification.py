@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from auditor import audit
 from auditor.facts import Fact, Subject, unknown
@@ -19,7 +18,7 @@ def judge(
     seen: audit.Look, trial: Trial, rules: Sequence[Rule], names: Sequence[str], threshold: Severity
 ) -> tuple[Verification, Report]:
     """Everything that follows from a trial. Adds the facts of the runs to what was seen. Raises ProfileError."""
-    asked = profile.parse(trial.job_file, Path(trial.profile), ours=trial.profile in profile.names())
+    asked = profile.parse(trial.job_file, trial.profile, ours=trial.profile in profile.names())
     if trial.objectives:
         asked = asked._replace(slo=profile.objectives(trial.objectives))
     runs = tuple(reading.runs(trial, asked, seen.facts))

@@ -102,7 +102,7 @@ def test_the_findings_are_the_same(case: Path) -> None:
 
 def summary(taken: Recording) -> tuple[int, list[tuple[str, bool, str, int]]]:
     seen = audit.look(ReplayHost(taken), taken.targets, audit.Options.from_words(taken.options))
-    report = audit.judge(seen, rulebook.load(), taken.targets, "low")
+    report = audit.judge(seen, rulebook.select((), (), ()), taken.targets, "low")
     found = [(each.rule.id, each.failed, each.severity, len(each.verdicts)) for each in report.findings]
     return report.exit_code, sorted(found)
 
