@@ -18,7 +18,7 @@ from auditor import audit, rulebook
 from auditor.cli import main as main_command
 from auditor.collect import recording
 from auditor.report import json as json_report
-from auditor.report import terminal, verify_html, verify_terminal
+from auditor.report import rule_index, terminal, verify_html, verify_terminal
 from auditor.report.model import Report
 from auditor.verify.compare import compare
 from tests.verify import samples
@@ -28,6 +28,7 @@ FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 HOSTS = FIXTURES / "hosts"
 REPORTS = FIXTURES / "reports"
 README = FIXTURES.parent / "README.md"
+RULES = FIXTURES.parent / "rules" / "README.md"
 CANONICAL = "2.3-sync-disabled-inherited"
 VERIFY_REPORTS = REPORTS / "verify"
 VERIFY_SCHEMA = Path(json_report.__file__).parent / "verify_schema.json"
@@ -114,6 +115,7 @@ def main(names: list[str]) -> None:
         (VERIFY_REPORTS / name).write_text(text)
     VERIFY_SCHEMA.write_text(json.dumps(verify_schema.schema(), indent=1) + "\n")
     README.write_text(filled(README.read_text()))
+    RULES.write_text(rule_index.markdown(rulebook.load()))
 
 
 if __name__ == "__main__":

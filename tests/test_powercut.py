@@ -129,6 +129,13 @@ def test_the_bar_holds_for_the_results() -> None:
     assert sum(each.acknowledged for each in table) > 1000
 
 
+@pytest.mark.parametrize(("line", "settings"), [("2.1", 8), ("2.3", 24), ("2.4", 8)])
+def test_the_results_are_complete(line: str, settings: int) -> None:
+    rows = [each for each in read() if each["line"] == line]
+    assert report.missing(rows, matrix.everything(), [line]) == []
+    assert len({each["setting"] for each in rows}) >= settings
+
+
 def test_the_results_are_of_this_matrix_and_these_rules() -> None:
     settings, rules = {each.name: each for each in matrix.everything()}, {rule.id for rule in load()}
     for each in read():

@@ -203,7 +203,7 @@ def load(path: Path) -> Recording:
         raise RecordingError(f"{path}: {error.strerror or error}") from None
     if MANIFEST not in content:
         raise RecordingError(f"{path}: not a zaudit recording (it has no {MANIFEST})")
-    return _parse(str(path), content)
+    return parse(str(path), content)
 
 
 def _folder(path: Path) -> dict[str, bytes]:
@@ -275,7 +275,8 @@ def _bounded(path: str, name: str, size: int, total: int, count: int) -> None:
         )
 
 
-def _parse(path: str, content: Mapping[str, bytes]) -> Recording:
+def parse(path: str, content: Mapping[str, bytes]) -> Recording:
+    """A recording from its members by name; raises RecordingError. path: what to call it in an error."""
     try:
         manifest = json.loads(content[MANIFEST])
         schema = manifest["schema"]

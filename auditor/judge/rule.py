@@ -122,12 +122,13 @@ def load(id: str, path: str, data: bytes, registry: Registry, *, examples: bool 
             raise RuleError("the file name is the rule's id: lower-case words joined by hyphens")
         text = data.decode("utf-8")
         table = tomllib.loads(text if examples else text.partition("\n[[example]]")[0])
-        return _rule(id, path, table if examples else {**table, "example": None}, registry)
+        return from_table(id, path, table if examples else {**table, "example": None}, registry)
     except (RuleError, ExpressionError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RuleError(f"{path}: {error}") from None
 
 
-def _rule(id: str, path: str, table: dict[str, Any], registry: Registry) -> Rule:
+def from_table(id: str, path: str, table: Mapping[str, Any], registry: Registry) -> Rule:
+    """One rule from the content of its file; raises RuleError or ExpressionError. ``example``: None leaves them out."""
     _keys(table, REQUIRED, OPTIONAL, "a rule")
     kind = cast(Kind, _one_of(table, "subject", KINDS))
     origin = _text(table, "origin") if "origin" in table else ""

@@ -94,7 +94,7 @@ def _limits(frame: Frame, objectives: Sequence[Percentile]) -> Iterable[str]:
 
 def percentile_curves(runs: Sequence[tuple[Run, Sequence[Percentile]]]) -> str:
     """Latency of each run over 1/(1-q), both logarithmic; dashed where too few samples lie beyond. Empty without samples."""
-    curves = [(run, points) for run, _ in runs if (points := curve(run.log.latency, 240))]
+    curves = [(run, points) for run, _ in runs if (points := curve(run.latency, 240))]
     if not curves:
         return ""
     limits = list(

@@ -7,6 +7,7 @@ import json
 from auditor.report import json as audit_json
 from auditor.report import sweep as sweep_part
 from auditor.report.model import Report
+from auditor.text import whole
 from auditor.verify.codec import plain
 from auditor.verify.compare import Comparison
 from auditor.verify.document import document
@@ -23,14 +24,14 @@ def render(
     zaudit: str = "",
     verbose: bool = False,
 ) -> str:
-    """JSON text that ends with a newline. verbose: the audit with its passes."""
-    whole = document(verification)
-    whole["zaudit"] = report.zaudit if report else zaudit
+    """JSON text that ends with a newline. The rest as for a terminal. verbose: the audit with its passes."""
+    found = document(verification)
+    found["zaudit"] = report.zaudit if report else zaudit
     if report is not None:
-        whole["report"] = audit_json.document(report, verbose)
+        found["report"] = audit_json.document(report, verbose)
     if sweep is not None:
-        whole["sweep"] = sweep_part.data(sweep)
+        found["sweep"] = sweep_part.data(sweep)
     if comparison is not None:
-        whole["comparison"] = plain(comparison)
+        found["comparison"] = plain(comparison, whole)
     # one line: with one a bucket, two minutes of latencies would have ten thousand
-    return json.dumps(whole, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(found, ensure_ascii=True, allow_nan=False) + "\n"

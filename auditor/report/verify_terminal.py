@@ -148,7 +148,7 @@ def _told(name: str, sentence: str) -> RenderableType:
 def _pictures(verification: Verification, width: int, verbose: bool) -> Iterator[RenderableType]:
     for run, percentiles in words.pictured(verification, verbose):
         yield from drawn(f"When syncs were slow ({harmless(run.name)})", pictures.heat_map(run, width))
-        curve = pictures.percentile_curve(run.log.latency, percentiles, width)
+        curve = pictures.percentile_curve(run.latency, percentiles, width)
         yield from drawn(f"How many were slow ({harmless(run.name)})", curve)
 
 

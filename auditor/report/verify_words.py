@@ -83,14 +83,14 @@ def sentences(latency: Latency) -> Iterator[str]:
 def pictured(verification: Verification, every: bool = False) -> list[tuple[Run, Sequence[Percentile]]]:
     """The runs to be drawn, with their percentiles: that of the log, or every one with a latency."""
     latencies = {each.run: each.percentiles for each in verification.latencies}
-    runs = [run for run in verification.runs if run.log.latency.samples and run.name in latencies]
+    runs = [run for run in verification.runs if run.latency.samples and run.name in latencies]
     first = [run for run in runs if run.purpose == "log"][:1] or runs[:1]
     return [(run, latencies[run.name]) for run in (runs if every else first)]
 
 
 def samples(verification: Verification, name: str) -> int | None:
     """How many syncs a run has; None when there is no such run."""
-    return next((run.log.latency.samples for run in verification.runs if run.name == name), None)
+    return next((run.latency.samples for run in verification.runs if run.name == name), None)
 
 
 def commands(verification: Verification) -> list[tuple[str, str]]:

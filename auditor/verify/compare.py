@@ -183,7 +183,7 @@ def _pairs(before: Verification, after: Verification) -> list[tuple[Run, Run]]:
 
 def _judged(verification: Verification, run: Run) -> bool:
     """Whether a run says anything of latency: not one under strace."""
-    return bool(run.log.latency.samples) and any(each.run == run.name for each in verification.latencies)
+    return bool(run.latency.samples) and any(each.run == run.name for each in verification.latencies)
 
 
 def _called(verification: Verification) -> str:
@@ -194,11 +194,11 @@ def _called(verification: Verification) -> str:
 
 
 def _row(before: Run, after: Run, q: float, level: float, unfit: str) -> Row:
-    old, new = before.log.latency.judged(q), after.log.latency.judged(q)
+    old, new = before.latency.judged(q), after.latency.judged(q)
     if unfit:
         return Row(before.name, q, old, new, None, None, None, "cannot tell", unfit)
     if old is None or new is None:
-        fewest = min(before.log.latency.beyond(q), after.log.latency.beyond(q))
+        fewest = min(before.latency.beyond(q), after.latency.beyond(q))
         why = f"{fewest} samples lie beyond it, {LEAST_BEYOND} are needed"
         return Row(before.name, q, old, new, None, None, None, "cannot tell", why)
     ratio = new / max(old, 1)

@@ -158,9 +158,10 @@ def places() -> Iterator[Place]:
     with contextlib.suppress(OSError):
         for path in sorted(ledger().glob("place-*.json")):
             try:
-                yield codec.record(Place, codec.parsed(path.read_text(encoding="utf-8")), path.name)
-            except ValueError:
-                path.unlink()
+                yield codec.load(Place, json.loads(path.read_text(encoding="utf-8")))
+            except (ValueError, OSError):
+                with contextlib.suppress(OSError):
+                    path.unlink()
 
 
 def in_use(place: Place) -> bool:

@@ -128,5 +128,9 @@ class Run(NamedTuple):
 
     @property
     def log(self) -> Job:
-        """The job that stands for the log; one that did nothing where fio printed no result."""
-        return self.jobs[0] if self.jobs else Job("", "none", 0, 0, 0, 0, 0, 0.0, 0, Histogram(), 0.0)
+        return self.jobs[0]
+
+    @property
+    def latency(self) -> Histogram:
+        """Of the syncs of the job that stands for the log; empty when fio said nothing."""
+        return self.jobs[0].latency if self.jobs else Histogram()

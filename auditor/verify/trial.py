@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from auditor.verify import codec
@@ -17,8 +18,8 @@ class Moment(NamedTuple):
 
     at: float
     up: float
-    text: dict[str, str]
-    errors: dict[str, str]
+    text: Mapping[str, str]
+    errors: Mapping[str, str]
 
 
 class Ran(NamedTuple):
@@ -77,9 +78,14 @@ def to_text(trial: Trial) -> str:
 
 
 def from_text(text: str) -> Trial:
-    """Raises Malformed for anything that is not a trial of this schema."""
-    data = codec.parsed(text)
-    if not isinstance(data, dict) or data.pop("schema", None) != SCHEMA:
-        raise codec.Malformed(f"{MEMBER} is not of schema {SCHEMA}")
-    read: Trial = codec.record(Trial, data, MEMBER)
-    return read
+    """Raises codec.CodecError for anything that is not a trial of this schema."""
+    try:
+        document = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise codec.CodecError(f"{MEMBER} is not JSON: {error}") from None
+    if not isinstance(document, dict) or document.pop("schema", None) != SCHEMA:
+        raise codec.CodecError(f"{MEMBER} is not of schema {SCHEMA}")
+    try:
+        return codec.load(Trial, document)
+    except codec.CodecError as error:
+        raise codec.CodecError(f"{MEMBER}: {error}") from None

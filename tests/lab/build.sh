@@ -1,5 +1,6 @@
 #!/bin/bash
 # build.sh [LINE...]: build the guests of the lab (OpenZFS lines 2.1, 2.3, 2.4; all by default) from Debian's packages.
+# build.sh --check: build nothing; exit code 1 and one sentence where this host cannot build them.
 #
 # A step whose result exists is skipped; a result appears under its final name only when it is complete. Below the cache,
 # ${ZAUDIT_LAB:-~/.cache/zaudit-lab}:
@@ -30,6 +31,7 @@ check_host() {
     [ "$(uname -m)" = x86_64 ] || die "only on x86_64 hosts"
     [ -n "${ZAUDIT_LAB_MIRROR:-}" ] || grep -qx 'ID=debian' /etc/os-release ||
         die "this host is not Debian: set ZAUDIT_LAB_MIRROR to the URL of a Debian archive"
+    unshare --mount true 2>/dev/null || die "this machine does not permit mount namespaces (a container without CAP_SYS_ADMIN?)"
 }
 
 # The Debian archive that this machine itself uses; the suites of the guests hang off the same site.
@@ -137,11 +139,24 @@ build_image() {
     chmod -R a+rX "$out.part"; rm -rf "$out"; mv "$out.part" "$out"
 }
 
+# check_mirror: with apt's own helper, which knows the machine's proxies
+check_mirror() {
+    local scratch status=0
+    scratch=$(mktemp -d)
+    /usr/lib/apt/apt-helper -o APT::Sandbox::User=root -o Acquire::Retries=2 download-file \
+        "$MIRROR/dists/trixie/InRelease" "$scratch/InRelease" >/dev/null 2>&1 || status=1
+    rm -rf "$scratch"
+    [ $status -eq 0 ] || die "the Debian mirror $MIRROR does not answer"
+}
+
+check=
+if [ "${1:-}" = --check ]; then check=yes; shift; fi
 [ $# -gt 0 ] || set -- 2.1 2.3 2.4
 for line in "$@"; do [[ $line =~ ^2\.(1|3|4)$ ]] || die "unknown line $line (2.1, 2.3, 2.4)"; done
 check_host
 MIRROR=${ZAUDIT_LAB_MIRROR:-$(find_mirror)}
 [ -n "$MIRROR" ] || die "no Debian mirror in this machine's apt configuration; set ZAUDIT_LAB_MIRROR=URL"
+if [ -n "$check" ]; then check_mirror; exit 0; fi
 mkdir -p "$LAB/log" "$LAB/img" "$LAB/modules" "$LAB/run"
 exec 9>"$LAB/build.lock"
 flock -n 9 || die "another build is at work in $LAB"

@@ -31,6 +31,11 @@ def image(line: str) -> Path:
     return folder
 
 
+def release(line: str) -> dict[str, str]:
+    """{"zfs": "2.3.9", "kernel": "6.12..."} of the guest."""
+    return dict(pair.split(maxsplit=1) for pair in (image(line) / "versions").read_text().splitlines())
+
+
 def host_qemu() -> str | None:
     """The host's own qemu-system-x86_64, when it is recent enough."""
     if path := shutil.which("qemu-system-x86_64"):

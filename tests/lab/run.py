@@ -1,6 +1,6 @@
 """Runs scenarios in guests and says whether zaudit was right.
 
-    python -m tests.lab.run [--line 2.3] [--record] [--list] [NAME...]
+    python -m tests.lab.run [--line 2.3] [--record] [--kept] [--results FILE] [--minutes N] [--list] [NAME...]
 
 Exit code: 0 when every scenario that ran came out as its file says, 1 when one did not.
 """
@@ -10,11 +10,12 @@ import json
 import shutil
 import sys
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from . import outcomes, verdict
 from . import scenario as scenarios
-from . import verdict
-from .machine import CACHE, LINES, image
+from .machine import CACHE, LINES, image, release
 from .scenario import Scenario
 from .verdict import Outcome
 from .vm import VM, Result, clean_up_on_signals, scratch
@@ -32,6 +33,13 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all scenarios")
     parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (repeat for more; default: all)")
     parser.add_argument("--record", action="store_true", help="also write fixtures/hosts/LINE-NAME/")
+    parser.add_argument(
+        "--kept",
+        action="store_true",
+        help="boot nothing, judge what earlier runs brought back: after an edit of a file",
+    )
+    parser.add_argument("--results", type=Path, metavar="FILE", help="also add the outcomes to a file (outcomes.py)")
+    parser.add_argument("--minutes", type=float, default=1e9, help="start no guest after so many minutes")
     parser.add_argument("--list", action="store_true", help="name the scenarios, run nothing")
     arguments = parser.parse_args()
     known = scenarios.everything()
@@ -45,40 +53,61 @@ def main() -> int:
     clean_up_on_signals()
     if not ZAUDIT.exists():
         parser.error("zaudit.pyz is missing: run make zipapp")
-    total = {"ok": 0, "wrong": 0, "not run": 0}
+    end = time.monotonic() + 60 * arguments.minutes
     work = scratch("run")
     try:
         # the guests and the replays here get the same bytes, whatever is built meanwhile
-        zaudit = Path(shutil.copy(ZAUDIT, work))
+        run = Run(Path(shutil.copy(ZAUDIT, work)), record=arguments.record)
         for line in arguments.line or LINES:
-            run_line(line, chosen, total, zaudit, record=arguments.record)
+            (kept_line if arguments.kept else run_line)(line, chosen, run, end)
     finally:
         shutil.rmtree(work)
-    print(", ".join(f"{count} {what}" for what, count in total.items()))
-    return 1 if total["wrong"] else 0
+    if arguments.results:
+        outcomes.add(run.rows, arguments.results)
+    print(", ".join(f"{count} {what}" for what, count in run.total.items()))
+    return 1 if run.total["wrong"] else 0
 
 
-def run_line(line: str, chosen: list[Scenario], total: dict[str, int], zaudit: Path, *, record: bool) -> None:
-    """All chosen scenarios on one OpenZFS line; adds to the counts."""
-    print(f"OpenZFS {(image(line) / 'versions').read_text().split()[1]}", flush=True)
+@dataclass
+class Run:
+    """What all scenarios of one command share: the program, and what came out so far."""
+
+    zaudit: Path
+    record: bool = False
+    total: dict[str, int] = field(default_factory=lambda: {"ok": 0, "wrong": 0, "not run": 0})
+    rows: list[outcomes.Row] = field(default_factory=list)
+
+
+def on_line(line: str, chosen: list[Scenario], run: Run) -> list[Scenario]:
+    """The scenarios that this line can have; says why the others are not run."""
+    print(f"OpenZFS {release(line)['zfs']}", flush=True)
     for each in chosen:
         if reason := each.not_on.get(line):
-            total["not run"] += 1
+            run.total["not run"] += 1
             print(f"{line}  {each.name:{WIDTH}}            not run: {reason}", flush=True)
-    waiting = scenarios.guests([each for each in chosen if line in each.lines])
+    return [each for each in chosen if line in each.lines]
+
+
+def run_line(line: str, chosen: list[Scenario], run: Run, end: float) -> None:
+    """All chosen scenarios on one OpenZFS line. No guest begins after ``end`` (time.monotonic)."""
+    waiting = scenarios.guests(on_line(line, chosen, run))
     while waiting:
         group = waiting.pop(0)
+        if time.monotonic() > end:
+            run.total["not run"] += len(group)
+            print(f"{line}  not run, no time left: {' '.join(each.name for each in group)}", flush=True)
+            continue
         started = time.monotonic()
-        result = boot(line, group, zaudit)
+        result = boot(line, group, run.zaudit)
         done = 0
         for each in group:
             outcome = outcome_of(each, result)
             if outcome is None:
                 break
             done += 1
-            judge(each, line, outcome, total, zaudit, record=record)
+            judge(each, line, outcome, run)
         if done == 0:
-            total["wrong"] += 1
+            run.total["wrong"] += 1
             tail = (result.log or result.console)[-600:].strip()
             print(f"{line}  {group[0].name:{WIDTH}} {result.seconds:7.1f} s  GUEST DIED: {tail}", flush=True)
         if left := group[max(done, 1) :]:
@@ -87,6 +116,18 @@ def run_line(line: str, chosen: list[Scenario], total: dict[str, int], zaudit: P
             f"{line}  {'(a guest with ' + str(max(done, 1)) + ')':{WIDTH}} {time.monotonic() - started:7.1f} s",
             flush=True,
         )
+
+
+def kept_line(line: str, chosen: list[Scenario], run: Run, _end: float) -> None:
+    """All chosen scenarios as earlier runs left them in the cache. What another zaudit said does not replay."""
+    for each in on_line(line, chosen, run):
+        folder = KEEP / f"{line}-{each.name}"
+        files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        if files:
+            judge(each, line, Outcome(json.loads(files["outcome.json"]), files), run)
+        else:
+            run.total["not run"] += 1
+            print(f"{line}  {each.name:{WIDTH}}            not run: nothing was kept", flush=True)
 
 
 def boot(line: str, group: list[Scenario], zaudit: Path) -> Result:
@@ -118,10 +159,11 @@ def outcome_of(each: Scenario, result: Result) -> Outcome | None:
     return Outcome(json.loads(files["outcome.json"]), files) if "outcome.json" in files else None
 
 
-def judge(each: Scenario, line: str, outcome: Outcome, total: dict[str, int], zaudit: Path, *, record: bool) -> None:
+def judge(each: Scenario, line: str, outcome: Outcome, run: Run) -> None:
     """Print the line of one scenario; keep what came back in the cache, and as a fixture when asked."""
-    wrong = list(verdict.problems(each, line, outcome, zaudit))
-    total["wrong" if wrong else "ok"] += 1
+    wrong = list(verdict.problems(each, line, outcome, run.zaudit))
+    run.total["wrong" if wrong else "ok"] += 1
+    run.rows.append(outcomes.row(each, line, release(line), outcome, wrong))
     kept = KEEP / f"{line}-{each.name}"
     shutil.rmtree(kept, ignore_errors=True)
     verdict.write(outcome.files, "", kept)
@@ -130,7 +172,7 @@ def judge(each: Scenario, line: str, outcome: Outcome, total: dict[str, int], za
     )
     for sentence in wrong:
         print(f"       {sentence}", flush=True)
-    if record and not wrong and each.exit_code != 3:
+    if run.record and not wrong and each.exit_code != 3:
         keep_as_fixture(outcome, HOSTS / f"{line}-{each.name}")
 
 

@@ -135,7 +135,7 @@ def run(
         devices=(device("nvme2n1", syncs), device("nvme3n1", syncs)),
         txgs=txgs(seconds),
         counters={"dmu_tx_assigned": 5 * syncs, "dmu_tx_dirty_delay": 0},
-        heat={"nvme2n1": 0, "nvme3n1": 0},
+        heat={},
         syscalls=None,
         faults=(),
     )

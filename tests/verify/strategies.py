@@ -30,7 +30,7 @@ SCALARS: dict[Any, st.SearchStrategy[Any]] = {
 
 @cache
 def of(type_: Any) -> st.SearchStrategy[Any]:
-    """Any value of a type that codec.record() can read."""
+    """Any value of a type that codec.load() can read."""
     if type_ is Histogram:
         return st.dictionaries(st.integers(0, 10**12), st.integers(1, 10**6), max_size=6).map(Histogram.of)
     if hasattr(type_, "_fields"):

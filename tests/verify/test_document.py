@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from auditor.text import harmless
-from auditor.verify.codec import LARGEST, Malformed, plain, record
-from auditor.verify.document import document, load
+from auditor.verify import codec
+from auditor.verify.codec import CodecError
+from auditor.verify.document import LARGEST, document, load
 from auditor.verify.histogram import Histogram
 from auditor.verify.model import Verification
 from tests.golden import VERIFY_SCHEMA
@@ -58,7 +59,7 @@ def test_any_verification_goes_there_and_back(verification: Verification) -> Non
 
 def test_a_histogram_is_small() -> None:
     run = samples.run()
-    assert len(json.dumps(plain(run), separators=(",", ":"))) < 200_000  # two minutes, a slice a second
+    assert len(json.dumps(codec.plain(run), separators=(",", ":"))) < 200_000  # two minutes, a slice a second
 
 
 def test_names_that_are_not_utf8_are_spelt_out() -> None:
@@ -111,7 +112,7 @@ def test_what_the_schema_refuses_is_refused_with_one_clear_error(place: tuple[An
     broken = put(SMALL, place, value)
     try:
         load(json.dumps(broken))
-    except Malformed as error:
+    except CodecError as error:
         assert not VALIDATOR.is_valid(broken), "the schema accepts what the loader refuses"
         message = str(error)
         assert message == harmless(message)
@@ -127,10 +128,10 @@ def test_a_missing_member_is_named(place: tuple[Any, ...]) -> None:
     inner = broken
     for key in place[:-1]:
         inner = inner[key]
-    if any(part in ("latency", "syncs", "counters", "others", "idle_writes", "heat") for part in place[:-1]):
+    if any(part in ("latency", "syncs", "counters", "others", "idle_writes") for part in place[:-1]):
         return  # members of a table, not of a record
     del inner[place[-1]]
-    with pytest.raises(Malformed, match=f"{place[-1]}.* is missing"):
+    with pytest.raises(CodecError, match=f"{place[-1]}.* is missing"):
         load(json.dumps(broken))
 
 
@@ -148,12 +149,12 @@ def test_a_missing_member_is_named(place: tuple[Any, ...]) -> None:
         ('{"schema": "zaudit-verify/1", "verification": ' + "9" * 5000 + "}", "not JSON"),
         ('{"schema": "\\u001b[2J", "verification": 1}', "schema '.*x1b"),
         ('{"schema": "zaudit-verify/1", "verification": NaN}', "not a finite number, not an object"),
-        (" " * (LARGEST + 1), "longer than 256 MiB"),
+        (" " * (LARGEST + 1), "longer than 64 MiB"),
     ],
     ids=range(12),
 )
 def test_what_is_no_document(text: str, says: str) -> None:
-    with pytest.raises(Malformed, match=says) as raised:
+    with pytest.raises(CodecError, match=says) as raised:
         load(text)
     assert str(raised.value) == harmless(str(raised.value))
 
@@ -162,22 +163,16 @@ def test_what_is_no_document(text: str, says: str) -> None:
 def test_a_number_is_a_number(number: str) -> None:
     text = json.dumps(SMALL).replace(f'"taken": {SMALL["verification"]["taken"]}', f'"taken": {number}')
     assert number in text
-    with pytest.raises(Malformed, match=r"verification\.taken is .*, not a number"):
+    with pytest.raises(CodecError, match=r"verification\.taken is .*, not a number"):
         load(text)
 
 
 def test_a_whole_number_may_stand_for_a_float() -> None:
-    assert record(float, 3, "x") == 3.0
-    assert isinstance(record(float, 3, "x"), float)
-    with pytest.raises(Malformed):
-        record(int, 3.0, "x")
-
-
-def test_a_run_of_which_fio_printed_nothing() -> None:
-    without = put(SMALL, ("verification", "runs", 0, "jobs"), [])
-    VALIDATOR.validate(without)
-    assert load(json.dumps(without)).runs[0].log.syncs == 0
+    assert codec.load(float, 3, "x") == 3.0
+    assert isinstance(codec.load(float, 3, "x"), float)
+    with pytest.raises(CodecError):
+        codec.load(int, 3.0, "x")
 
 
 def test_buckets_are_put_in_order() -> None:
-    assert record(Histogram, {"30": 1, "20": 2}, "x") == Histogram(((20, 2), (30, 1)))
+    assert codec.load(Histogram, {"30": 1, "20": 2}, "x") == Histogram(((20, 2), (30, 1)))

@@ -32,7 +32,7 @@ rm -rf /etc/modprobe.d/lab-*.conf /lab/scratch; mkdir -p /lab/scratch
 """
 
 BLANK = """
-blkdiscard -qf DISK 2>/dev/null || { wipefs -qaf DISK; dd if=/dev/zero of=DISK bs=1M oflag=direct status=none; }
+blkdiscard -f DISK >/dev/null 2>&1 || { wipefs -qaf DISK; dd if=/dev/zero of=DISK bs=1M oflag=direct status=none; }
 for i in 1 2 3; do udevadm settle -t 10; ! blockdev --rereadpt DISK || break; sleep 1; done
 """
 
@@ -57,9 +57,9 @@ def finish(child: "subprocess.Popen[bytes]", seconds: float) -> int:
 def disks() -> dict[str, str]:
     """N0 -> nvme3n1, S0 -> sda"""
     found = {}
-    for letter, prefix in (("N", "nvme-QEMU_NVMe_Ctrl_LABNVME"), ("S", "ata-LAB_SATA_DISK_LABSATA")):
+    for letter, pattern in (("N", "nvme-*_LABNVME"), ("S", "ata-*_LABSATA")):
         for number in range(8):
-            if (path := BY_ID / f"{prefix}{number}").exists():
+            for path in BY_ID.glob(f"{pattern}{number}"):
                 found[f"{letter}{number}"] = path.resolve().name
     return found
 

@@ -2,7 +2,7 @@
 # NVMe kernel names come up in any order, so that disks are addressed by serial number.
 BY_ID=/dev/disk/by-id
 for i in 0 1 2 3 4 5; do
-    declare "N$i=$BY_ID/nvme-QEMU_NVMe_Ctrl_LABNVME$i" "S$i=$BY_ID/ata-LAB_SATA_DISK_LABSATA$i"
+    declare "N$i=$BY_ID/nvme-QEMU_NVMe_Ctrl_LABNVME$i" "S$i=$(echo $BY_ID/ata-*_LABSATA$i)"
 done
 
 # kname DISK: its kernel name (nvme3n1)
@@ -23,10 +23,13 @@ split() {
     while [ ! -e "$disk-part$n" ]; do sleep 0.2; done
 }
 
-# load FOLDER [MIB]: some data, and 40 synchronous writes as a database log makes them
+# load FOLDER [MIB]: some data, 40 synchronous writes as a database log makes them, and transaction groups: without
+# them the counters of a disk are too young for zaudit to say whether flushes arrive
 load() {
+    local i
     dd if=/dev/urandom of="$1/bulk" bs=1M count="${2:-16}" status=none
     dd if=/dev/urandom of="$1/log" bs=8k count=40 oflag=dsync status=none
+    for i in 1 2 3 4 5; do dd if=/dev/urandom of="$1/group" bs=64k count=8 status=none; zpool sync; done
 }
 
 # groups POOL N: N transaction groups with data

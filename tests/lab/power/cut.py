@@ -1,6 +1,6 @@
 """Cuts the power of guests that commit, and writes down what is gone.
 
-    python -m tests.lab.power.cut [--line 2.3] [--cuts 5] [--minutes N] [--seed 1] [--list] [NAME...]
+    python -m tests.lab.power.cut [--line 2.3] [--cuts 5] [--minutes N] [--seed 1] [--results FILE] [--list] [NAME...]
 
 A trial: pools on drives of disks.py; zaudit looks at the live guest; the workloads report each commit to the host before
 they begin the next. At moments that follow from the seed the power is cut. For the last cut the disk server and the
@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..machine import LINES
+from ..machine import LINES, release
 from ..vm import VM, Result, clean_up_on_signals
 from . import matrix
-from .disks import ROOT, Server, copy
-from .guest import ZAUDIT, device, guest_files, guest_plan, one_partition, predict, release
+from .disks import Server, copy
+from .guest import ZAUDIT, device, guest_files, guest_plan, one_partition, predict
 from .matrix import Setting
 from .results import RESULTS, lost, read, write
 
@@ -45,18 +45,22 @@ def main() -> int:
     parser.add_argument(
         "--again", action="store_true", help="more cuts, and ask zaudit again: after a rule has changed"
     )
+    parser.add_argument(
+        "--results", type=Path, default=RESULTS, metavar="FILE", help="default: tests/lab/powercut.json"
+    )
     parser.add_argument("--list", action="store_true", help="show the guests, run nothing")
     arguments = parser.parse_args()
     clean_up_on_signals()
     if unknown := set(arguments.names) - {each.name for each in matrix.everything()}:
         parser.error(f"no setting {', '.join(sorted(unknown))}")
     settings = [each for each in matrix.everything() if not arguments.names or each.name in arguments.names]
+    print(f"results: {arguments.results}")
     end, complete = time.monotonic() + 60 * arguments.minutes, True
     for line in arguments.line or LINES:
         wanted = [
             each
             for each in settings
-            if line in each.lines and (arguments.again or have(line, each.name) < arguments.cuts)
+            if line in each.lines and (arguments.again or have(arguments.results, line, each.name) < arguments.cuts)
         ]
         for group in matrix.guests(wanted):
             names = ", ".join(each.name for each in group)
@@ -68,24 +72,27 @@ def main() -> int:
                 complete = False
                 print(f"{line}: not run, no time left: {names}")
             else:
-                known = 0 if arguments.again else min(have(line, each.name) for each in group)
-                complete &= trial(line, group, arguments.seed, arguments.cuts - known, arguments.again)
+                known = 0 if arguments.again else min(have(arguments.results, line, each.name) for each in group)
+                cuts = arguments.cuts - known
+                complete &= trial(line, group, arguments.seed, cuts, arguments.results, again=arguments.again)
     return 0 if complete else 1
 
 
-def have(line: str, name: str) -> int:
+def have(results: Path, line: str, name: str) -> int:
     """Cuts of a setting that are among the results."""
-    return sum((row["line"], row["setting"]) == (line, name) for row in read())
+    return sum((row["line"], row["setting"]) == (line, name) for row in read(results))
 
 
-def asked(line: str, name: str) -> bool:
+def asked(results: Path, line: str, name: str) -> bool:
     """Is zaudit's verdict on a setting among the results? It does not depend on the cut, and costs a minute."""
-    return any((row["line"], row["setting"]) == (line, name) and row["zaudit"] for row in read())
+    return any((row["line"], row["setting"]) == (line, name) and row["zaudit"] for row in read(results))
 
 
-def trial(line: str, settings: Sequence[Setting], seed: int, cuts: int, again: bool = False) -> bool:
-    """All cuts of these settings; False when they came to nothing."""
-    started, first = time.monotonic(), max(have(line, each.name) for each in settings)
+def trial(
+    line: str, settings: Sequence[Setting], seed: int, cuts: int, results: Path = RESULTS, *, again: bool = False
+) -> bool:
+    """All cuts of these settings, added to the results; False when they came to nothing."""
+    started, first = time.monotonic(), max(have(results, line, each.name) for each in settings)
     names = " ".join(each.name for each in settings)
     chance = random.Random(f"{seed}/{line}/{first}/{names}")
     with VM(zfs=line, mem="3G", cpus=2, cache="none") as vm:
@@ -105,7 +112,7 @@ def trial(line: str, settings: Sequence[Setting], seed: int, cuts: int, again: b
             plan = {
                 **guest_plan(line, settings),
                 "cuts": cuts,
-                "look": again or not all(asked(line, each.name) for each in settings),
+                "look": again or not all(asked(results, line, each.name) for each in settings),
             }
             vm.start("python3 -m power.stage run", guest_files(plan))
             done = cut(vm, server, len(settings), [chance.uniform(*RUN_S) for _ in range(cuts)])
@@ -141,7 +148,7 @@ def trial(line: str, settings: Sequence[Setting], seed: int, cuts: int, again: b
             )
             counts = f"{rows[-1]['acknowledged']} acknowledged, {rows[-1]['lost']} lost"
             print(f"{line} {setting.name}: {counts}, import {rows[-1]['import']}, {rows[-1]['corruption']}")
-        write(rows)
+        write(rows, results)
     steps = " ".join(re.findall(r"^\w+ after \d+ s", before.log + after.log, re.MULTILINE))
     print(f"{line}: {len(left)} of {cuts} cuts in {time.monotonic() - started:.0f} s ({steps})", flush=True)
     if len(left) < cuts:
@@ -245,5 +252,4 @@ def verify(
 if __name__ == "__main__":
     if not ZAUDIT.exists():
         sys.exit(f"{ZAUDIT.name} is missing: run make zipapp")
-    print(f"results: {RESULTS.relative_to(ROOT)}")
     sys.exit(main())

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..machine import image
 from ..vm import Result
 from .disks import ROOT
 from .matrix import Setting
@@ -72,8 +71,3 @@ def predict(guest: Result, settings: Sequence[Setting], folder: Path) -> dict[st
         lines = [f"{each['rule']} {each['outcome']} {each['severity']} {each['harm']}" for each in report["findings"]]
         found[setting.name] = {"version": report["zaudit"], "standing": report["standing"], "findings": lines}
     return found
-
-
-def release(line: str) -> dict[str, str]:
-    """{"zfs": "2.3.9", "kernel": "6.12..."} of the guest."""
-    return dict(pair.split(maxsplit=1) for pair in (image(line) / "versions").read_text().splitlines())

@@ -91,7 +91,9 @@ def make(setting: Plan) -> None:
     pool = setting["pool"]
     words = " ".join(f"{disk(word)}-part1" if word in setting["serials"] else word for word in setting["vdevs"].split())
     shell(f"zpool create -f -o ashift=12 {setting.get('pool_options', '')} -O atime=off {pool} {words}")
-    shell(f"zfs create -o recordsize=16K -o compression=lz4 {setting.get('data', '')} {pool}/db")
+    options = setting.get("data", "")
+    records = "" if "recordsize=" in options else "-o recordsize=16K"  # zfs takes no property twice
+    shell(f"zfs create {records} -o compression=lz4 {options} {pool}/db")
     if "log" in setting:
         shell(f"zfs create {setting['log']} {pool}/log")
     if setting.get("before_import") or setting.get("after_import"):

@@ -1,0 +1,159 @@
+"""The tables of the two READMEs, from outcomes.json and powercut.json: ``python -m tests.lab.tables`` writes them."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from . import outcomes
+from . import scenario as scenarios
+from .machine import LINES
+from .power import matrix, report, results
+
+HERE = Path(__file__).parent
+READMES = (HERE / "README.md", HERE / "power" / "README.md")
+Row = dict[str, Any]
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A table of Markdown."""
+    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in (head, ["---"] * len(head), *rows))
+
+
+def releases(rows: Sequence[Row], line: str) -> str:
+    """2.3.9 on Linux 6.12.107: those that the rows of a line are of."""
+    seen = {
+        (row["zfs"], row["kernel"].split("+")[0].removesuffix("-cloud-amd64")) for row in rows if row["line"] == line
+    }
+    return ", ".join(f"{zfs} on Linux {kernel}" for zfs, kernel in sorted(seen))
+
+
+def lines(rows: Sequence[Row]) -> str:
+    """What came out on each OpenZFS line."""
+    known, found = scenarios.everything(), []
+    for line in LINES:
+        mine = [row for row in rows if row["line"] == line]
+        if mine:
+            seconds = [row["seconds"] for row in mine]
+            right = sum(row["outcome"] == "ok" for row in mine)
+            away = sum(line in each.not_on for each in known)
+            left = len(known) - away - len(mine)
+            found.append(
+                (
+                    line,
+                    releases(rows, line),
+                    len(mine),
+                    right,
+                    away,
+                    left,
+                    f"{median(seconds):.1f}",
+                    f"{max(seconds):.1f}",
+                )
+            )
+    head = ("line", "OpenZFS", "scenarios run", "as expected", "not on this line", "not run", "median s", "longest s")
+    return table(head, found)
+
+
+def scenario_table(rows: Sequence[Row]) -> str:
+    """Each scenario with its seconds on each line, what a power cut may do, and the report as a whole."""
+    ran, found = {(row["line"], row["scenario"]): row for row in rows}, []
+    for each in scenarios.everything():
+        mine = [ran[line, each.name] for line in LINES if (line, each.name) in ran]
+        standings = ", ".join(dict.fromkeys(row["standing"] for row in mine))
+        cells = [_cell(ran.get((line, each.name)), line in each.not_on) for line in LINES]
+        found.append((each.name, "may be lost" if each.power_cut.may_lose else "none lost", standings, *cells))
+    return table(("scenario", "commits at a power cut", "zaudit says", *(f"{line}, s" for line in LINES)), found)
+
+
+def _cell(row: Row | None, away: bool) -> str:
+    if row is None:
+        return "not there" if away else "not run"
+    return f"{row['seconds']:.1f}" if row["outcome"] == "ok" else f"{row['seconds']:.1f} WRONG"
+
+
+def power(rows: Sequence[Row]) -> str:
+    """Verdict against truth, a line for each setting and line of OpenZFS."""
+    found = [
+        (
+            each.line,
+            each.setting.name,
+            " ".join(each.setting.drives),
+            each.setting.workload,
+            len(each.rows),
+            f"{each.acknowledged:,}",
+            f"{each.lost:,}",
+            each.losing,
+            each.damaged,
+            each.imports,
+            each.level,
+            each.outcome,
+        )
+        for each in report.lines(rows, matrix.everything())
+    ]
+    head = (
+        "line",
+        "setting",
+        "drives",
+        "workload",
+        "cuts",
+        "acknowledged",
+        "lost",
+        "cuts that lost",
+        "damaged",
+        "import",
+    )
+    return table((*head, "zaudit", "outcome"), found)
+
+
+def power_lines(rows: Sequence[Row]) -> str:
+    """The sums for each line of OpenZFS."""
+    judged, found = report.lines(rows, matrix.everything()), []
+    for line in LINES:
+        mine = [each for each in judged if each.line == line]
+        counts = [
+            sum(each.outcome == name for each in mine)
+            for name in ("hit", "undecided", "application", "miss", "false alarm")
+        ]
+        cuts, commits = sum(len(each.rows) for each in mine), sum(each.acknowledged for each in mine)
+        found.append(
+            (
+                line,
+                releases(rows, line),
+                len(mine),
+                cuts,
+                f"{commits:,}",
+                f"{sum(each.lost for each in mine):,}",
+                *counts,
+            )
+        )
+    head = ("line", "OpenZFS", "settings", "cuts", "commits acknowledged", "lost")
+    return table((*head, "hit", "undecided", "application", "miss", "false alarm"), found)
+
+
+def blocks() -> dict[str, str]:
+    """What stands after each mark."""
+    ran, cuts = outcomes.read(), results.read()
+    return {
+        "lines": lines(ran),
+        "scenarios": scenario_table(ran),
+        "power lines": power_lines(cuts),
+        "power": power(cuts),
+    }
+
+
+def filled(text: str) -> str:
+    """A README with its tables as they must be; raises ValueError for a mark that there is no table for."""
+    found = blocks()
+
+    def fill(mark: re.Match[str]) -> str:
+        if mark[1] not in found:
+            raise ValueError(f"no table {mark[1]!r}")
+        return f"<!-- table: {mark[1]} -->\n{found[mark[1]]}\n<!-- end -->"
+
+    return re.sub(r"<!-- table: (.*?) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    for readme in READMES:
+        readme.write_text(filled(readme.read_text(encoding="utf-8")), encoding="utf-8")
