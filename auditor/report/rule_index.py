@@ -13,6 +13,7 @@ HARM_TITLES = {
     "corruption": "Data is corrupted",
     "availability": "The pool or the database is not available",
     "latency": "Commits are slow",
+    "measurement": "A verification that says nothing of latency",
     "hygiene": "Headroom and hygiene",
 }
 INTRODUCTION = """\
