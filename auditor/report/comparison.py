@@ -35,7 +35,8 @@ def summary(comparison: Comparison) -> str:
     noise = sum(row.change == "within noise" for row in comparison.rows)
     if noise:
         said.append(f"{noise} of {len(comparison.rows)} within noise")
-    return "; ".join(said) + "."
+    whole = "; ".join(said)
+    return f"{whole[:1].upper()}{whole[1:]}."
 
 
 def cells(row: Row) -> tuple[str, ...]:

@@ -9,21 +9,21 @@ from auditor.text import harmless
 
 # what a browser may do with the page, should a name ever slip through the escaping: nothing but show it
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-STYLE = """
-:root { color-scheme: light dark;
+LIGHT = """
   --back: #fff; --card: #f6f8fa; --line: #d6dbe1; --text: #1c2128; --dim: #59636e; --good: #1a7f37; --bad: #c5221f;
   --open: #7a3fc0; --mark: #b45309; --h0: #b3d0ec; --h1: #8db8e0; --h2: #659dd1; --h3: #3f7fbd; --h4: #20609f; --h5: #0b3a6e;
-  --c0: #1f6feb; --c1: #c2410c; --c2: #15803d; --c3: #8a3ffc; --c4: #a16207; --c5: #be185d; }
-@media (prefers-color-scheme: dark) { :root {
+  --c0: #1f6feb; --c1: #c2410c; --c2: #15803d; --c3: #8a3ffc; --c4: #a16207; --c5: #be185d;"""
+DARK = """
   --back: #12161b; --card: #1b2027; --line: #333b45; --text: #e4e8ec; --dim: #9aa5b1; --good: #4cc36b; --bad: #ff7b72;
   --open: #c69bff; --mark: #f0a04b; --h0: #27517d; --h1: #2f669c; --h2: #3b7dbc; --h3: #5798d8; --h4: #86bff0; --h5: #d2e9ff;
-  --c0: #6cb0ff; --c1: #ff9a5c; --c2: #56d07a; --c3: #c69bff; --c4: #e3b341; --c5: #ff8ac0; } }
-@media print { :root { color-scheme: light;
-  --back: #fff; --card: #fff; --line: #c4c9cf; --text: #000; --dim: #444; --good: #1a7f37; --bad: #c5221f; --open: #7a3fc0;
-  --mark: #b45309; --h0: #b3d0ec; --h1: #8db8e0; --h2: #659dd1; --h3: #3f7fbd; --h4: #20609f; --h5: #0b3a6e;
-  --c0: #1f6feb; --c1: #c2410c; --c2: #15803d; --c3: #8a3ffc; --c4: #a16207; --c5: #be185d; }
-  main { max-width: none; padding: 0; } section, .verdict, .link, .finding, svg { break-inside: avoid; }
-  section.long { break-inside: auto; } h2 { break-after: avoid; } }
+  --c0: #6cb0ff; --c1: #ff9a5c; --c2: #56d07a; --c3: #c69bff; --c4: #e3b341; --c5: #ff8ac0;"""
+STYLE = f"""
+:root {{ color-scheme: light dark; {LIGHT} }}
+@media (prefers-color-scheme: dark) {{ :root {{ {DARK} }} }}
+@media print {{ :root {{ color-scheme: light; {LIGHT} --card: #fff; --text: #000; }} }}
+"""
+STYLE += """@media print { main { max-width: none; padding: 0; } h2 { break-after: avoid; }
+  section, .verdict, .link, .finding, svg { break-inside: avoid; } section.long { break-inside: auto; } }
 * { box-sizing: border-box; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 body { margin: 0; background: var(--back); color: var(--text); font: 15px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
 main { max-width: 1040px; margin: 0 auto; padding: 28px 24px 48px; }

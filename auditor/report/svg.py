@@ -166,7 +166,8 @@ def _latency_axis(frame: Frame) -> Iterable[str]:
         if frame.ys[0] <= ns <= frame.ys[1]:
             y = frame.y(ns)
             yield f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>'
-            yield _text(LEFT - 8, y + 4, duration(ns), "end")
+            if y < TOP + frame.height - 10:  # below is the strip of the transaction groups
+                yield _text(LEFT - 8, y + 4, duration(ns), "end")
 
 
 def _text(x: float, y: float, text: str, anchor: str, name: str = "") -> str:

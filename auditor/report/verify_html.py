@@ -204,9 +204,16 @@ def _rows(finding: Finding) -> Iterator[tuple[str, str]]:
 
 def _commands(verification: Verification) -> Iterator[str]:
     yield paragraph(f"Written to {verification.place}", "dim small")
+    if verification.job_file:
+        yield f"<h3>job file of {escaped(verification.profile)}</h3><pre>{_lines(verification.job_file)}</pre>"
     for run in verification.runs:
         command = " \\\n    ".join(map(quoted, run.argv))  # an option a line, and still to be pasted
         yield f"<h3>{escaped(run.name)}</h3><pre>{html.escape(command)}</pre>"
+
+
+def _lines(text: str) -> str:
+    """Escaped, with the ends of its lines."""
+    return "\n".join(escaped(line) for line in text.splitlines())
 
 
 def _end(verification: Verification, report: Report | None, next_step: str, zaudit: str) -> Iterator[str]:

@@ -127,7 +127,8 @@ def test_figures_of_the_table() -> None:
 def test_the_commands_can_be_pasted() -> None:
     run = samples.run(seconds=3)
     odd = run._replace(argv=(*run.argv, "--description=it's <b>odd</b> & \\ old", "--name=$(reboot)"))
-    (shown,) = re.findall("<pre>(.*?)</pre>", verify_html.render(samples.traced((odd,))), re.DOTALL)
+    job_file, shown = re.findall("<pre>(.*?)</pre>", verify_html.render(samples.traced((odd,))), re.DOTALL)
+    assert "".join(Reader(f"<pre>{job_file}</pre>").words) == samples.JOB_FILE.rstrip()
     reader = Reader(f"<pre>{shown}</pre>")
     script = "fio() { printf '%s\\0' fio \"$@\"; }; " + "".join(reader.words)
     pasted = subprocess.run(["bash", "-c", script], capture_output=True, check=True, text=True).stdout

@@ -143,6 +143,8 @@ def renamed(name: str) -> Verification:
         proves=name,
         does_not=name,
         fio=name,
+        job_file=name,
+        target=name,
     )
 
 
