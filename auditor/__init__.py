@@ -7,12 +7,15 @@ The folder listing is the way the data goes::
                  files)      unknown)  from       three      JSON)
                                        facts)     values)
 
-``audit`` is that drawing as a program; ``cli`` turns arguments into it and its report into an exit code.
+``audit`` is that drawing as a program; ``cli`` and ``commands`` turn arguments into it and its report into an exit code;
+``selftest`` runs it on answers that are at fault.
+
+``verify`` is a second pipeline over the same parts: it writes as a database does, and follows what it wrote.
 
 Who may import whom: ``facts`` imports nothing of ours; ``collect``, ``derive`` and ``judge`` import ``facts`` (and
-``data``, tables and their loaders); ``report`` imports ``judge`` and ``facts``; ``audit`` and ``cli`` join them all. So a
-rule cannot touch the machine, a parser cannot run a command, and a report cannot look anything up. ``tests/test_layers.py``
-holds it.
+``data``, tables and their loaders); ``report`` imports ``judge`` and ``facts``, and the words of ``verify``; ``audit``,
+``commands``, ``verify`` and ``selftest`` join them all. So a rule cannot touch the machine, a parser cannot run a command,
+and a report cannot look anything up. ``tests/test_layers.py`` holds it.
 """
 
 __version__ = "0.1.0"

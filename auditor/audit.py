@@ -10,14 +10,17 @@ from typing import NamedTuple
 from auditor import __version__, derive, registry
 from auditor.collect import gather, targets
 from auditor.collect.host import Host
+from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
 from auditor.judge import finding, verdict
 from auditor.judge.rule import Rule, Severity
 from auditor.report.model import Report
 
 
-class NothingToAudit(Exception):
+class NothingToAudit(Stop):
     """No ZFS here, no pool, or no such target; the text says which and what is there instead."""
+
+    exit_code = EXIT_NOTHING
 
 
 class Options(NamedTuple):

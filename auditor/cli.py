@@ -1,25 +1,38 @@
-"""Arguments and exit codes, nothing else. Heavy modules are imported by the command that needs them, so that
-``zaudit --version`` answers at once."""
+"""The command line: which command is meant, and what its errors come to. The commands are in ``auditor/commands``, and only
+the one that is asked for is imported, so that each starts at once."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NoReturn
+from importlib import import_module
+from typing import NoReturn, cast
 
 import click
 
 from auditor import __version__
+from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, Stop
 
-EXIT_BROKE, EXIT_USAGE, EXIT_NOTHING = 1, 2, 3
-SEVERITIES = ("low", "medium", "high", "critical")
-DATABASES = ("postgres", "mysql", "mariadb", "sqlite", "mongodb", "etcd")
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+# modules of auditor.commands, in the order of the help text
+COMMANDS = ("check", "verify", "clean", "record", "rules", "explain", "drives", "diff", "selftest")
 
 
-@click.group(context_settings=CONTEXT, no_args_is_help=True)
+class Commands(click.Group):
+    """Imports a command when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All, as the help text lists them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, or None when there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        return cast(click.Command, import_module(f"auditor.commands.{cmd_name}").COMMAND)
+
+
+@click.group(cls=Commands, context_settings=CONTEXT, no_args_is_help=True)
 @click.version_option(__version__, prog_name="zaudit", message="%(prog)s %(version)s")
 def main() -> None:
     """Does fsync keep its promise on this host? Audits OpenZFS under databases; changes nothing.
@@ -27,229 +40,6 @@ def main() -> None:
     Exit codes: 0 nothing at or above --fail-on, 1 zaudit broke, 2 usage, 3 nothing to audit, 10 undecided only,
     11 low, 12 medium, 13 high, 14 critical.
     """
-
-
-def _looking(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of every command that looks at a host."""
-    for option in reversed(
-        (
-            click.option("--timeout", type=click.FloatRange(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
-                         help="Give up on a command after so long."),
-            click.option("--consistent", is_flag=True, help="Read dataset properties in one transaction group (root, pyzfs)."),
-        )
-    ):  # fmt: skip
-        command = option(command)
-    return command
-
-
-@main.command(short_help="Audit pools, datasets, zvols or paths.")
-@click.argument("targets", nargs=-1, metavar="[TARGET]...")
-@click.option(
-    "--replay",
-    type=click.Path(path_type=Path),
-    metavar="REC",
-    help="Audit a recording (folder or .tar.gz) instead of this host.",
-)
-@click.option("--record", type=click.Path(path_type=Path), metavar="REC", help="Also write a recording of this run.")
-@click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write the report to a file.",
-)
-@click.option("--fail-on", type=click.Choice(SEVERITIES), default="low", show_default=True,
-              help="Findings and undecided rules below this do not count for the exit code.")  # fmt: skip
-@click.option("--rule", "only", multiple=True, metavar="ID", help="Run only this rule (repeat for more).")
-@click.option("--skip", multiple=True, metavar="ID", help="Do not run this rule (repeat for more).")
-@click.option(
-    "--rules",
-    "folders",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Your own rules, beside ours.",
-)
-@click.option(
-    "--db", "database", type=click.Choice(DATABASES), help="The database that runs on the target (decides page sizes)."
-)
-@click.option("-v", "--verbose", is_flag=True, help="Show what passed, with its evidence.")
-@_looking
-def check(
-    targets: tuple[str, ...],
-    replay: Path | None,
-    record: Path | None,
-    format_: str,
-    output: Path | None,
-    fail_on: Any,
-    only: tuple[str, ...],
-    skip: tuple[str, ...],
-    folders: tuple[Path, ...],
-    database: str | None,
-    verbose: bool,
-    timeout: float,
-    consistent: bool,
-) -> NoReturn:
-    """Audit TARGETs: pools, datasets, zvols, mounted paths or /dev/zvol/... paths; all imported pools when none is named.
-
-    It audits the target and its children, the pool, every leaf, the physical disks behind them and the host.
-    """
-    from auditor import audit, rulebook
-    from auditor.collect import recording
-    from auditor.collect.host import Host, LiveHost
-
-    rules = rulebook.select(folders, only, skip)
-    host: Host
-    if replay:
-        if record:
-            raise click.UsageError("--record goes with a live check; a recording exists already")
-        past = recording.load(replay)
-        host = recording.ReplayHost(past)
-        asked, options = past.targets, audit.Options.from_words(past.options)
-        if database:
-            options = audit.Options(options.consistent, database)
-    else:
-        past = None
-        host = LiveHost(timeout)
-        asked, options = targets, audit.Options(consistent, database or "")
-        if record:
-            host = recording.RecordingHost(host)
-    seen = audit.look(host, asked, options, None if replay else _progress())
-    if record and isinstance(host, recording.RecordingHost):
-        recording.write(host.recording(targets, options.words(), __version__), record)
-    focus = targets if past and targets and targets != asked else ()
-    report = audit.judge(audit.focus(seen, host, focus) if focus else seen, rules, focus or asked, fail_on)
-    _emit(report, format_, output, verbose)
-    sys.exit(report.exit_code)
-
-
-@main.command(short_help="Record a host, to audit it elsewhere.")
-@click.argument("targets", nargs=-1, metavar="[TARGET]...")
-@click.option(
-    "-o",
-    "--output",
-    "path",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="REC",
-    help="Folder or .tar.gz to write.",
-)
-@click.option("--redact", is_flag=True, help="Replace serials, GUIDs, WWNs and host names by stable stand-ins.")
-@_looking
-def record(targets: tuple[str, ...], path: Path, redact: bool, timeout: float, consistent: bool) -> None:
-    """Ask everything that `zaudit check` asks and write the answers to REC; `zaudit check --replay REC` audits them."""
-    from auditor import audit
-    from auditor.collect import recording, redaction
-    from auditor.collect.host import LiveHost
-
-    host = recording.RecordingHost(LiveHost(timeout))
-    options = audit.Options(consistent)
-    audit.look(host, targets, options, _progress())
-    taken = host.recording(targets, options.words(), __version__)
-    recording.write(redaction.redact(taken) if redact else taken, path)
-    click.echo(
-        f"{path}: {len(taken.commands)} commands, {sum(len(files.text) for files in taken.files.values())} files",
-        err=True,
-    )
-
-
-@main.command(short_help="List the rules.")
-@click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
-@click.option(
-    "--rules",
-    "folders",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Your own rules, beside ours.",
-)
-def rules(format_: str, folders: tuple[Path, ...]) -> None:
-    """List all rules with severity, subject and title."""
-    from auditor import rulebook
-    from auditor.report import rule_page
-
-    everything = rulebook.load(folders, examples=format_ == "json")
-    click.echo(
-        rule_page.as_json(everything) if format_ == "json" else rule_page.as_table(everything, _width()), nl=False
-    )
-
-
-@main.command(short_help="Show one rule: what, why, impact, fix, references, examples.")
-@click.argument("rule_id", metavar="ID")
-@click.option(
-    "--rules",
-    "folders",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Your own rules, beside ours.",
-)
-def explain(rule_id: str, folders: tuple[Path, ...]) -> None:
-    """Show what rule ID checks, why it matters, how to mend it, where that is written, and its examples."""
-    from auditor import rulebook
-    from auditor.report import rule_page
-
-    click.echo(rule_page.page(rulebook.find(folders, rule_id), _width()), nl=False)
-
-
-# -- the terminal ---------------------------------------------------------------------------------------------------
-
-
-def _emit(report: Any, format_: str, output: Path | None, verbose: bool) -> None:
-    from auditor.report import json, terminal
-
-    stream = sys.stdout
-    if format_ == "json":
-        text = json.render(report, verbose=verbose)
-    elif output:
-        text = terminal.render(report, verbose=verbose)
-    else:
-        text = terminal.render(report, width=_width(), color=_color(), ascii_only=_ascii_only(), verbose=verbose)
-    if output:
-        output.write_text(text, encoding="utf-8")
-        click.echo(f"{output}: {report.headline} (exit code {report.exit_code})", err=True)
-    else:
-        stream.write(text)
-        stream.flush()
-
-
-def _width() -> int:
-    """Columns of the terminal; 100 in a pipe or file. COLUMNS decides when it is set."""
-    if os.environ.get("COLUMNS", "").isdigit():
-        return min(max(int(os.environ["COLUMNS"]), 60), 140)
-    if not sys.stdout.isatty():
-        return 100
-    return min(max(os.get_terminal_size(sys.stdout.fileno()).columns, 60), 140)
-
-
-def _ascii_only() -> bool:
-    """Python writes UTF-8 even where LC_ALL=C asks for less (PEP 540), unless PYTHONIOENCODING says otherwise."""
-    if os.environ.get("LC_ALL") in ("C", "POSIX") and not os.environ.get("PYTHONIOENCODING"):
-        return True
-    return (sys.stdout.encoding or "ascii").lower().replace("-", "") not in ("utf8", "utf8sig")
-
-
-def _color() -> bool:
-    """NO_COLOR and FORCE_COLOR (no-color.org, force-color.org) before the question whether this is a terminal."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR"):
-        return True
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def _progress() -> Callable[[int, int, str], None] | None:
-    """One line on standard error while commands run; on a terminal only."""
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        return None
-
-    def show(done: int, asked: int, what: str) -> None:
-        end = "\r\x1b[K" if done >= asked else ""
-        sys.stderr.write(f"\r\x1b[K{done}/{asked} {what[:50]}{end}")
-        sys.stderr.flush()
-
-    return show
 
 
 def run() -> NoReturn:
@@ -263,7 +53,7 @@ def run() -> NoReturn:
         error.show()
         sys.exit(EXIT_USAGE)
     except click.Abort:
-        sys.exit(130)
+        sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader went away; the interpreter must not complain at exit
         sys.exit(EXIT_BROKE)
@@ -274,17 +64,11 @@ def run() -> NoReturn:
 
 
 def _failed(error: Exception) -> int:
-    from auditor.audit import NothingToAudit
-    from auditor.collect.recording import RecordingError
-    from auditor.judge.policy import PolicyError
-    from auditor.judge.rule import RuleError
     from auditor.text import harmless
 
     match error:
-        case NothingToAudit():
-            code, text = EXIT_NOTHING, str(error)
-        case RecordingError() | RuleError() | PolicyError():
-            code, text = EXIT_USAGE, str(error)
+        case Stop():
+            code, text = error.exit_code, str(error)
         case OSError():
             code, text = EXIT_USAGE, f"{error.filename or ''}: {error.strerror or error}".lstrip(": ")
         case _:

@@ -13,6 +13,8 @@ import auditor.collect
 import auditor.derive
 from auditor.collect import blocks, gather
 from auditor.facts import Kind, Spec
+from auditor.verify.specs import FACTS as RUN_FACTS
+from auditor.verify.specs import HOST_FACTS
 
 COLLECTOR = ("PER", "SUBJECT", "FACTS", "request", "parse")
 DERIVATION = ("SUBJECT", "FACTS", "NEEDS", "derive")
@@ -60,7 +62,12 @@ def qualified(facts: Mapping[str, Spec], subject: str = "") -> dict[tuple[Kind, 
 def registry() -> dict[tuple[Kind, str], Spec]:
     """(kind, fact) -> spec of every fact that anything can provide."""
     found: dict[tuple[Kind, str], Spec] = {}
-    walked: dict[tuple[Kind, str], Spec] = {**qualified(blocks.PROVIDES), **qualified(gather.PROVIDES)}
+    walked: dict[tuple[Kind, str], Spec] = {
+        **qualified(blocks.PROVIDES),
+        **qualified(gather.PROVIDES),
+        **qualified(RUN_FACTS, "run"),
+        **qualified(HOST_FACTS, "host"),
+    }
     modules = (*collectors().values(), *derivations().values())
     for key, spec in (*walked.items(), *(each for module in modules for each in specs(module))):
         if key in found and found[key] != spec:

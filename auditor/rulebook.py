@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from auditor.judge import policy, rule
+from auditor import data
+from auditor.judge import advisory, policy, rule
 from auditor.judge.rule import Rule
 from auditor.registry import registry
 
 if TYPE_CHECKING:  # slow to import, and needed in a zip archive only
     from importlib.resources.abc import Traversable
+
+ADVISORIES = "advisories.toml"
 
 
 def ours() -> Traversable:
@@ -31,12 +34,24 @@ def load(folders: Sequence[Path] = (), *, examples: bool = True) -> list[Rule]:
     examples: False leaves out those of our rules, which the tests run; those of other rules are looked at always.
     """
     mine = rule.load_folder(ours(), registry(), examples=examples)
-    return rule.merge([mine, *(rule.load_folder(folder, registry()) for folder in folders)])
+    return rule.merge(
+        [mine, advisories(examples=examples), *(rule.load_folder(folder, registry()) for folder in folders)]
+    )
 
 
-def select(folders: Sequence[Path], only: Sequence[str], skip: Sequence[str]) -> list[Rule]:
-    """The rules of one run, which needs no examples. Raises RuleError or PolicyError."""
-    return policy.select(load(folders, examples=False), only, skip)
+def advisories(*, examples: bool = True) -> list[Rule]:
+    """The rules that the table of known bugs makes. Raises RuleError."""
+    return advisory.load(f"auditor/data/{ADVISORIES}", data.text(ADVISORIES), registry(), examples=examples)
+
+
+def select(folders: Sequence[Path], only: Sequence[str], skip: Sequence[str], *, runs: bool = False) -> list[Rule]:
+    """The rules of one audit, which needs no examples. Raises RuleError or PolicyError.
+
+    runs: also those that judge runs of fio, which there are in a verification only.
+    """
+    everything = load(folders, examples=False)
+    chosen = policy.select(everything, only, skip)
+    return chosen if runs else [each for each in chosen if each.subject != "run"]
 
 
 def find(folders: Sequence[Path], id: str) -> Rule:

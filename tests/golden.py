@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,27 @@ from auditor import audit, rulebook
 from auditor.cli import main as main_command
 from auditor.collect import recording
 from auditor.report import json as json_report
-from auditor.report import terminal
+from auditor.report import rule_index, terminal, verify_html, verify_terminal
 from auditor.report.model import Report
+from auditor.verify.compare import compare
+from tests.verify import samples
+from tests.verify import schema as verify_schema
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 HOSTS = FIXTURES / "hosts"
 REPORTS = FIXTURES / "reports"
 README = FIXTURES.parent / "README.md"
+RULES = FIXTURES.parent / "rules" / "README.md"
 CANONICAL = "2.3-sync-disabled-inherited"
+VERIFY_REPORTS = REPORTS / "verify"
+VERIFY_SCHEMA = Path(json_report.__file__).parent / "verify_schema.json"
 
 
 def report_of(case: Path) -> Report:
     """The report of one recorded host with all rules."""
     past = recording.load(case)
     seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options))
-    return audit.judge(seen, rulebook.load(), past.targets, "low")
+    return audit.judge(seen, rulebook.select((), (), ()), past.targets, "low")
 
 
 def findings_of(report: Report) -> dict[str, Any]:
@@ -54,6 +61,26 @@ def findings_of(report: Report) -> dict[str, Any]:
 def cases() -> list[Path]:
     """All recorded hosts."""
     return sorted(path for path in HOSTS.iterdir() if path.is_dir())
+
+
+@cache
+def verify_reports() -> dict[str, str]:
+    """File name -> what is said of made-up verifications."""
+    traced = samples.traced()
+    return {
+        "traced-80.txt": verify_terminal.render(traced, zaudit="0.0", width=80),
+        "traced-120-ascii.txt": verify_terminal.render(traced, zaudit="0.0", width=120, ascii_only=True),
+        "contradicted-100.txt": verify_terminal.render(samples.contradicted(), report_of(HOSTS / CANONICAL), width=100),
+        "contradicted.html": verify_html.render(samples.contradicted(), report_of(HOSTS / CANONICAL)),
+        "compared-and-swept-80.txt": verify_terminal.render(
+            samples.inconclusive(),
+            comparison=compare(samples.traced((samples.run(spike_ms=40.0),)), traced),
+            sweep=samples.sweep(scatter=0.2),
+            zaudit="0.0",
+            width=80,
+        ),
+        "inconclusive-80.txt": verify_terminal.render(samples.inconclusive(), zaudit="0.0", width=80),
+    }
 
 
 def blocks() -> dict[str, str]:
@@ -83,7 +110,12 @@ def main(names: list[str]) -> None:
     report = report_of(HOSTS / CANONICAL)
     (REPORTS / "terminal.txt").write_text(terminal.render(report, width=100))
     (REPORTS / "json.json").write_text(json_report.render(report))
+    VERIFY_REPORTS.mkdir(exist_ok=True)
+    for name, text in verify_reports().items():
+        (VERIFY_REPORTS / name).write_text(text)
+    VERIFY_SCHEMA.write_text(json.dumps(verify_schema.schema(), indent=1) + "\n")
     README.write_text(filled(README.read_text()))
+    RULES.write_text(rule_index.markdown(rulebook.load()))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from auditor.judge.verdict import ROUTES
 from auditor.registry import registry
 
 RULES = rulebook.load()
+FILES = [rule for rule in RULES if rule.path.endswith(f"/{rule.id}.toml")]
 PLAIN = ("id", "title", "severity", "subject", "harm", "origin", "impact", "why", "references", "conflicts")
 EXAMPLES = [(rule, each) for rule in RULES for each in rule.examples]
 THE_FIRST = frozenset(
@@ -57,7 +58,7 @@ def test_with_nothing_known_no_rule_passes(rule: Any) -> None:
     assert verdict.outcome == "unknown"
 
 
-@pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
+@pytest.mark.parametrize("rule", FILES, ids=[rule.id for rule in FILES])
 def test_examples_stand_last(rule: Any) -> None:
     """A check reads a file up to its first example."""
     head, mark, examples = Path(rule.path).read_text().partition("\n[[example]]")

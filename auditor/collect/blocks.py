@@ -18,6 +18,7 @@ PROVIDES = {
     "leaf.layers": words(
         "what lies between OpenZFS and the disks, outermost first: partition, crypt, lvm, multipath, md, loop, ..."
     ),
+    "leaf.dm_targets": words("what the device-mapper devices among these are made of: linear, crypt, cache, thin, ..."),
 }
 STACKED = ("dm", "md", "bcache")
 DEPTH = 16  # deeper than any sane stack; ends a loop of loops
@@ -25,10 +26,11 @@ _DM = {"CRYPT": "crypt", "LVM": "lvm", "mpath": "multipath", "part1": "partition
 
 
 class Way(NamedTuple):
-    """disks: kernel names at the bottom. layers: what was passed. command: what shows it."""
+    """disks: kernel names at the bottom. layers: what was passed. targets: dm_targets of each device-mapper device."""
 
     disks: tuple[str, ...]
     layers: tuple[str, ...]
+    targets: tuple[Judged, ...] = ()
 
 
 def links(facts: Facts, inventory: Facts) -> Iterator[Fact]:
@@ -100,13 +102,23 @@ def _leaf(leaf: Subject, path: str, inventory: Facts, nodes: dict[str, tuple[str
     yield Fact(leaf, "node", Known(node, named))
     way = _down(disk, ("partition",) if node != disk else (), inventory, nodes)
     if isinstance(way, Unknown):
-        yield from (Fact(leaf, name, way) for name in ("disks", "layers"))
+        yield from (Fact(leaf, name, way) for name in ("disks", "layers", "dm_targets"))
         return
     between = way.layers[1:] if node != disk else way.layers
     text = node if node in way.disks else " on ".join((node, *between, " and ".join(way.disks)))
     seen = (Evidence(text, f"lsblk -s /dev/{node}"),)
     yield Fact(leaf, "disks", Known(tuple(Subject("disk", name) for name in way.disks), seen))
     yield Fact(leaf, "layers", Known(way.layers, seen))
+    yield Fact(leaf, "dm_targets", _targets(way, seen))
+
+
+def _targets(way: Way, seen: tuple[Evidence, ...]) -> Judged:
+    """Those of all devices together."""
+    if unknowns := [each for each in way.targets if isinstance(each, Unknown)]:
+        return join(unknowns)
+    found = [each for each in way.targets if isinstance(each, Known)]
+    names = tuple(dict.fromkeys(name for each in found for name in _words(each)))
+    return Known(names, tuple(piece for each in found for piece in each.evidence) or seen)
 
 
 def _down(
@@ -132,9 +144,11 @@ def _down(
     if unknowns:
         return join(unknowns)
     found = [way for way in ways if isinstance(way, Way)]
+    own = (inventory.get(subject, "dm_targets"),) if disk.startswith("dm-") else ()
     return Way(
         tuple(sorted({name for way in found for name in way.disks})),
         tuple(dict.fromkeys(layer for way in found for layer in way.layers)),
+        (*own, *(each for way in found for each in way.targets)),
     )
 
 

@@ -173,6 +173,8 @@ def look_at_pools(
         gatherer.ask(name, roots, facts)
     disk_sources = [name for name in of(gatherer.collectors, "host") if _about_disks(gatherer.collectors[name])]
     gatherer.settle(inventory, disk_sources)
+    if why := gatherer.failure("dmsetup_table", HOST):  # what is stacked is not among the disks that fill() looks after
+        inventory.put_all(Fact(disk, "dm_targets", why) for disk in list(inventory.subjects("disk")))
     gatherer.settle(facts, ["zpool_status", "zpool_status_paths"])
     for fact in zpool_status_paths.join(facts):
         facts.put(fact)

@@ -19,7 +19,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from typing import Protocol, TypeVar
@@ -29,9 +29,13 @@ from auditor.collect.request import Files, Read, Run
 
 T = TypeVar("T")
 
-PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")
+VENDORS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli", "/opt/smartstorageadmin/ssacli/bin")
+PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin", *VENDORS)
 ENVIRONMENT = {"PATH": ":".join(PATH), "LC_ALL": "C", "LANG": "C", "TZ": "UTC", "HOME": "/nonexistent"}
-ROOTS = ("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/")
+ROOTS = (
+    *("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/", "/var/lib/nfs/"),
+    *("/usr/local/lib/modprobe.d/", "/lib/modprobe.d/"),
+)
 OUTPUT_LIMIT = 128 << 20
 FILE_LIMIT = 4 << 20
 PIPE = 1 << 16  # what a pipe holds
@@ -44,8 +48,10 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("zfs", "list"), frozenset({"-H", "-r", "-t", "-o", "-s"}), _NAME),
     (("zfs", "version"), frozenset(), _NAME),
     (("zpool", "get"), frozenset({"-Hp", "-o"}), _NAME),
+    (("zpool", "history"), frozenset(), _NAME),
     (("zpool", "list"), frozenset({"-Hp", "-o"}), _NAME),
     (("zpool", "status"), frozenset({"-j", "--json-int", "-p", "-s", "-P"}), _NAME),
+    (("zpool", "events"), frozenset({"-H"}), _NAME),
     (("zdb", "-C"), frozenset(), _NAME),
     (("nvme", "list"), frozenset({"-o"}), _DEVICE),
     (("nvme", "id-ctrl"), frozenset({"-o"}), _DEVICE),
@@ -55,8 +61,18 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("nvme", "get-feature"), frozenset({"-f", "-H"}), _DEVICE),
     (("smartctl", "-j", "-x"), frozenset(), _DEVICE),
     (("hdparm", "-W"), frozenset(), re.compile(r"/dev/[^-].*")),
+    (("storcli64",), frozenset(), re.compile(r"/call(/vall)?|show|all|J|nolog")),
+    (("ssacli", "ctrl", "all", "show", "config", "detail"), frozenset(), re.compile(r"(?!)")),
+    (("dmsetup", "table", "--concise"), frozenset(), re.compile(r"(?!)")),
     (("udevadm", "info", "--export-db"), frozenset(), re.compile(r"(?!)")),
     (("systemd-detect-virt",), frozenset(), re.compile(r"(?!)")),
+    (
+        ("systemctl", "show"),
+        frozenset({"--property=LoadState,ActiveState,UnitFileState"}),
+        re.compile(r"[a-z-]+\.service"),
+    ),
+    (("systemctl", "list-units"), frozenset({"--type=timer", "--plain", "--no-legend"}), re.compile(r"\*scrub\*")),
+    (("dmidecode", "-t", "memory"), frozenset(), re.compile(r"(?!)")),
 )
 
 
@@ -114,10 +130,12 @@ class LiveHost:
         if (inside := _in_process(argv)) is not None:
             done = bounded(partial(_called, inside), self._timeout_s)
             return done or Capture(None, fault=f"no answer within {self._timeout_s:g} s")
-        tool = next((path for where in PATH if os.access(path := f"{where}/{argv[0]}", os.X_OK)), None)
+        places = (f"{where}/{name}" for name in (argv[0], *request.also) for where in PATH)
+        tool = next((path for path in places if os.access(path, os.X_OK)), None)
         if tool is None:
             return Capture(None, fault="not installed")
-        return spawn((tool, *argv[1:]), self._timeout_s)
+        capture = spawn((tool, *argv[1:]), self._timeout_s)
+        return replace(capture, stdout=_kept(capture.stdout, request.keep)) if request.keep else capture
 
     def read(self, request: Read) -> Files:
         if not all(pattern.startswith(ROOTS) and ".." not in pattern.split("/") for pattern in request.patterns):
@@ -127,6 +145,12 @@ class LiveHost:
 
     def realpath(self, path: str) -> str:
         return os.path.realpath(path, strict=True)
+
+
+def _kept(output: bytes, pattern: str) -> bytes:
+    """The lines in which the pattern is found."""
+    lines = re.finditer(rb"^.*(?:%s).*(?:\n|\Z)" % pattern.encode(), output, re.MULTILINE)
+    return b"".join(line[0] for line in lines)
 
 
 def _in_process(argv: tuple[str, ...]) -> Callable[[], str] | None:

@@ -9,7 +9,7 @@ here with its cache on.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from auditor.collect.device_reply import document, only_nvme, pairs, whole
 from auditor.collect.request import Output, Run, Skip
@@ -21,6 +21,9 @@ FACTS = {
     "nvme_lba_bytes": number("logical block size in use"),
     "nvme_lba_metadata_bytes": number("metadata per logical block in use"),
     "nvme_lba_sizes": words("logical block sizes without metadata that it can be formatted with, in bytes, ascending"),
+    "nvme_lba_rank": number("relative performance of the format in use: 0 is the best, 3 degraded"),
+    "nvme_lba_best_rank": number("relative performance of the best format without metadata"),
+    "nvme_lba_best_bytes": number("logical block size of that format; the smallest of several"),
     "nvme_nawupf": number("as AWUPF, for this namespace; only where it differs from the controller's"),
 }
 COMMAND = "nvme id-ns /dev/{subject}"
@@ -61,9 +64,26 @@ def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
     if len(formats) > count:  # nlbaf counts from 0: all of them were seen
         sizes = tuple(sorted({each[0] for each in formats.values() if each and not each[1]}))
         yield fact("nvme_lba_sizes", sizes, "LBA formats without metadata: " + ", ".join(map(str, sizes)))
+        yield from _ranks(fields.get("lbafs"), used, fact)
     features, nawupf = whole(fields.get("nsfeat")), whole(fields.get("nawupf"))
     if features is not None and features & 2 and nawupf is not None and nawupf <= 0xFFFF:
         yield fact("nvme_nawupf", nawupf, f"nawupf : {nawupf}")
+
+
+def _ranks(listed: object, used: Format | None, fact: Callable[[str, Value, str], Fact]) -> Iterator[Fact]:
+    """Relative performance (RP) of the format in use and of the best one without metadata, where JSON gives it."""
+    ranked: dict[Format, int] = {}
+    for each in listed if isinstance(listed, list) else ():
+        if isinstance(each, Mapping):
+            shift, metadata, rank = (whole(each.get(key)) for key in ("ds", "ms", "rp"))
+            if shift is not None and metadata is not None and rank in (0, 1, 2, 3) and _format(shift, metadata):
+                ranked[1 << shift, metadata] = rank
+    plain = {size: rank for (size, metadata), rank in ranked.items() if not metadata}
+    if used in ranked and plain:
+        best = min(plain, key=lambda size: (plain[size], size))
+        yield fact("nvme_lba_rank", ranked[used], f"LBA format in use: rp {ranked[used]}")
+        yield fact("nvme_lba_best_rank", plain[best], f"best LBA format: {best} bytes, rp {plain[best]}")
+        yield fact("nvme_lba_best_bytes", best, f"best LBA format: {best} bytes, rp {plain[best]}")
 
 
 def _format(data_shift: int, metadata: int) -> Format | None:

@@ -29,6 +29,7 @@ FACTS = {
     "nvme_unsafe_shutdowns": number("power losses without a shutdown notification"),
     "nvme_error_log_entries": number("entries in the error log over the life of the drive"),
     "nvme_power_on_hours": number("hours powered on"),
+    "nvme_power_cycles": number("times powered on"),
 }
 BITS = {"nvme_spare_low": 0, "nvme_reliability_degraded": 2, "nvme_media_read_only": 3, "nvme_backup_failed": 4}
 NAMES = ("available_spare", "temp_threshold", "reliability_degraded", "ro", "vmbu_failed", "pmr_ro")
@@ -41,6 +42,7 @@ NUMBERS = {
     "nvme_unsafe_shutdowns": ("unsafe_shutdowns", "unsafe_shutdowns", 1 << 63),
     "nvme_error_log_entries": ("num_err_log_entries", "num_err_log_entries", 1 << 63),
     "nvme_power_on_hours": ("power_on_hours", "power_on_hours", 1 << 63),
+    "nvme_power_cycles": ("power_cycles", "power_cycles", 1 << 63),
 }
 COMMAND = "nvme smart-log /dev/{subject}"
 

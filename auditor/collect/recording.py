@@ -19,20 +19,21 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.collect.host import Capture, Host
 from auditor.collect.request import Files, Read, Run
+from auditor.errors import Stop
 
 if TYPE_CHECKING:  # slow to import, and needed for archives only
     import gzip
     import tarfile
 
 SCHEMA = "zaudit-recording/1"
-MANIFEST = "recording.json"
+MANIFEST, TRIAL = "recording.json", "trial.json"
 TOTAL_LIMIT = 256 << 20
 MEMBER_LIMIT = 128 << 20
 COUNT_LIMIT = 20_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 
 
-class RecordingError(Exception):
+class RecordingError(Stop):
     """A recording that cannot be used, and why, in one sentence."""
 
 
@@ -41,7 +42,8 @@ class Recording:
     """One look at one host.
 
     taken: seconds since the epoch. euid: user that asked. targets: as given on the command line. options: what
-    changes the questions (consistent, db). commands, files and paths: the answers by what was asked.
+    changes the questions (consistent, db). commands, files and paths: the answers by what was asked. trial: what a
+    verification saw (auditor/verify/trial.py), empty without one.
     """
 
     taken: float
@@ -52,6 +54,7 @@ class Recording:
     commands: Mapping[tuple[str, ...], Capture] = field(default_factory=dict)
     files: Mapping[tuple[str, ...], Files] = field(default_factory=dict)
     paths: Mapping[str, str] = field(default_factory=dict)
+    trial: bytes = b""
 
 
 class ReplayHost:
@@ -136,6 +139,8 @@ def members(recording: Recording) -> Iterator[tuple[str, bytes]]:
         name = f"{number:03d}-{_slug(patterns[:1])}.json"
         captures.append({"read": list(patterns), "files": name})
         yield name, _files_to_json(recording.files[patterns])
+    if recording.trial:
+        yield TRIAL, recording.trial
     manifest = {
         "schema": SCHEMA,
         "zaudit": recording.zaudit,
@@ -198,7 +203,7 @@ def load(path: Path) -> Recording:
         raise RecordingError(f"{path}: {error.strerror or error}") from None
     if MANIFEST not in content:
         raise RecordingError(f"{path}: not a zaudit recording (it has no {MANIFEST})")
-    return _parse(str(path), content)
+    return parse(str(path), content)
 
 
 def _folder(path: Path) -> dict[str, bytes]:
@@ -270,7 +275,8 @@ def _bounded(path: str, name: str, size: int, total: int, count: int) -> None:
         )
 
 
-def _parse(path: str, content: Mapping[str, bytes]) -> Recording:
+def parse(path: str, content: Mapping[str, bytes]) -> Recording:
+    """A recording from its members by name; raises RecordingError. path: what to call it in an error."""
     try:
         manifest = json.loads(content[MANIFEST])
         schema = manifest["schema"]
@@ -295,6 +301,7 @@ def _parse(path: str, content: Mapping[str, bytes]) -> Recording:
             commands=commands,
             files=files,
             paths={str(key): str(value) for key, value in manifest["paths"].items()},
+            trial=content.get(TRIAL, b""),
         )
     except KeyError as error:
         raise RecordingError(f"{path}: incomplete, {error.args[0]!r} is missing") from None

@@ -22,7 +22,12 @@ _SPELT = tuple(
     for pattern in (
         rb'"(?:serial_number|SerialNumber|serial|sn|subnqn|SubsystemNQN|eui64|nguid|wwn|ieee_oui_identifier)"\s*:\s*"(?P<id>[^"\\]+)"',
         rb"\bsn\s*:\s*(?P<id>\S+)",
-        rb"\b(?:ID_SERIAL|ID_SERIAL_SHORT|ID_SCSI_SERIAL|SCSI_IDENT_SERIAL|ID_WWN|ID_WWN_WITH_EXTENSION|ID_NVME_NQN|ID_PART_ENTRY_UUID|ID_PART_TABLE_UUID|ID_FS_UUID|ID_FS_UUID_SUB|DM_UUID|MD_UUID)=(?P<id>[^\n]+)",
+        # storcli, ssacli
+        rb'"(?:Serial Number|SAS Address|SCSI NAA Id|SN|WWN)"\s*:\s*"\s*(?P<id>[^"\\]+?)\s*"',
+        rb"\b(?:(?:Cache |Host )?Serial Number|Unique Identifier|Logical Drive Label|WWID):\s+(?P<id>\S[^\n]*?)\s*(?=\n)",
+        rb"\b(?:ID_SERIAL|ID_SERIAL_SHORT|ID_SCSI_SERIAL|SCSI_IDENT_SERIAL|ID_WWN|ID_WWN_WITH_EXTENSION|ID_NVME_NQN|ID_PART_ENTRY_UUID|ID_PART_TABLE_UUID|ID_FS_UUID|ID_FS_UUID_SUB|MD_UUID)=(?P<id>[^\n]+)",
+        # the prefix says what kind of device it is
+        rb"\bDM_UUID=(?:(?:part\d+-)?(?:LVM|CRYPT(?:-[A-Z]+\d*)?|mpath|DMRAID)-)?(?P<id>[^\n]+)",
         rb"\b(?:pool_guid|guid|hostid)\b['\"]?\s*[:=\t]\s*['\"]?(?P<id>\d{6,20})",
         rb"\bhostname: '(?P<id>[^']+)'",
         rb"\b(?:wwn-|nvme-eui\.|nvme-uuid\.|nvme-nvme\.|scsi-|eui\.|uuid\.|nqn\.)(?P<id>[0-9A-Za-z][0-9A-Za-z.:_-]{7,}?)(?=-part\d|[^0-9A-Za-z.:_-]|\Z)",
@@ -37,7 +42,14 @@ _FILES = (
     re.compile(r"/sys/class/nvme/[^/]+/(?:serial|subsysnqn)"),
     re.compile(r"/proc/sys/kernel/hostname|/etc/machine-id"),
 )
+# of these nothing but what a rule reads stays: clients, users and comments are names of people and hosts
+_EXPORTS = re.compile(r"/etc/exports(?:\.d/.*)?|/var/lib/nfs/etab")
+_CLIENT = re.compile(r'(?<=\s)[^\s#()\\/"-][^\s()]*')
+_SMB_CONF = "/etc/samba/smb.conf"
+_SMB_LINE = re.compile(r"\s*(?:\[|(?i:path|strict\s*sync|include|config|copy|registry)\b)")
 _BINARY = "/etc/hostid"  # only that it exists says anything
+_CMDLINE, _ZFS_OPTION = "/proc/cmdline", re.compile(r'(?<!\S)"?(?:zfs|spl)\.[^\s"]+"?')
+_ZFS_WORD = re.compile(r"\b(?:zfs|spl)\b")
 # words that are spelt like identities, or are the name of a host, and stand elsewhere for something else
 _COMMON = frozenset(
     b"none unknown (none) localhost default disk disks nvme sata data root pool mirror spare cache special standard "
@@ -63,6 +75,14 @@ def redact(recording: Recording) -> Recording:
     def file(path: str, content: str) -> str:
         if path == _BINARY:
             return ""
+        if path == _SMB_CONF:
+            content = "".join(line for line in content.splitlines(keepends=True) if _SMB_LINE.match(line))
+        if _EXPORTS.fullmatch(path):
+            content = _CLIENT.sub("client", re.sub(r"#.*", "", content))
+        if path == _CMDLINE:  # it may name anything: disks, addresses, passwords
+            return " ".join(_ZFS_OPTION.findall(content)) + "\n"
+        if "/modprobe.d/" in path:
+            return "".join(line for line in content.splitlines(keepends=True) if _ZFS_WORD.search(line))
         return text(f"hostname: '{content.strip()}'")[11:-1] + "\n" if path == _HOST_FILE else text(content)
 
     def text(value: str) -> str:

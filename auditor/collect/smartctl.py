@@ -41,7 +41,7 @@ FACTS = {
     "smart_uncorrected_errors": number("uncorrected read, write and verify errors (SCSI)"),
     "smart_nvme_critical_warning": number("critical warning bits (NVMe)"),
     "smart_nvme_backup_failed": flag("critical warning bit 4: the power-loss protection of the volatile memory failed"),
-    "smart_percent_used": number("rated endurance used, percent (NVMe, SAS)"),
+    "smart_percent_used": number("rated endurance used, percent; may exceed 100"),
     "smart_available_spare_percent": number("spare blocks left (NVMe)"),
     "smart_available_spare_threshold_percent": number("spare blocks at which the drive warns (NVMe)"),
     "smart_media_errors": number("unrecovered data integrity errors (NVMe)"),
@@ -49,6 +49,7 @@ FACTS = {
 }
 COMMAND = "smartctl -x /dev/{subject}"
 LOG = "nvme_smart_health_information_log"
+ENDURANCE = "Percentage Used Endurance Indicator"
 
 # fact -> (where in the JSON, in order of preference)
 TEXTS = {
@@ -66,7 +67,12 @@ FLAGS = {
 NUMBERS = {
     "smart_rotation_rpm": ("rotation_rate",),
     "smart_grown_defects": ("scsi_grown_defect_list",),
-    "smart_percent_used": (f"{LOG}.percentage_used", "scsi_percentage_used_endurance_indicator"),
+    # endurance_used: what newer releases of smartctl make of all three protocols
+    "smart_percent_used": (
+        f"{LOG}.percentage_used",
+        "scsi_percentage_used_endurance_indicator",
+        "endurance_used.current_percent",
+    ),
     "smart_available_spare_percent": (f"{LOG}.available_spare",),
     "smart_available_spare_threshold_percent": (f"{LOG}.available_spare_threshold",),
     "smart_media_errors": (f"{LOG}.media_errors",),
@@ -111,6 +117,8 @@ def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
             if (count := counter(_at(root, place))) is not None:
                 yield fact(name, count, f"{place} {count}")
                 break
+    if _at(root, "endurance_used.current_percent") is None and (worn := _endurance(root)) is not None:
+        yield fact("smart_percent_used", worn, f"{ENDURANCE} {worn}")
     if wwn := _wwn(root):
         yield fact("smart_wwn", wwn, wwn)
     if (errors := _uncorrected(root)) is not None:
@@ -176,6 +184,17 @@ def _raw(attribute: Document) -> int | None:
     """The number that the raw value begins with ("5 (0 1)" is 5), which leaves out what vendors pack into the rest."""
     match = re.match(r"\d+\b", str(_at(attribute, "raw.string") or ""))
     return counter(match[0]) if match else None
+
+
+def _endurance(root: Document) -> int | None:
+    """The wear of a SATA SSD from its Device Statistics log, where the drive says that the value is valid."""
+    listed = _at(root, "ata_device_statistics.pages")
+    for page in listed if isinstance(listed, list) else ():
+        table = page.get("table") if isinstance(page, Mapping) else None
+        for each in table if isinstance(table, list) else ():
+            if isinstance(each, Mapping) and each.get("name") == ENDURANCE and _at(each, "flags.valid") is True:
+                return counter(each.get("value"))
+    return None
 
 
 def _uncorrected(root: Document) -> int | None:

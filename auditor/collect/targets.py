@@ -56,9 +56,29 @@ def _of_path(host: Host, path: str) -> str:
     if mount.fstype != "zfs":
         raise TargetError(
             f"{harmless(path)} is not on ZFS: it is on {mount.fstype} ({harmless(mount.source)}, mounted at "
-            f"{harmless(mount.mount_point)})"
+            f"{harmless(mount.mount_point)}){_instead(mount)}"
         )
     return mount.source
+
+
+def _instead(mount: mounts.Mount) -> str:
+    """Where the question what fsync means there is decided; empty where nothing more can be said.
+
+    (man 5 nfs, soft; man 8 mount, overlay; Linux Documentation/filesystems/overlayfs.rst)
+    """
+    if mount.fstype in ("nfs", "nfs4"):
+        soft = "; mounted soft, so a server that is slow to answer costs writes" if "soft" in mount.options else ""
+        return f": run zaudit on the server, where its commits become durable or not{soft}"
+    if mount.fstype in ("cifs", "smb3", "9p", "virtiofs", "ceph", "glusterfs", "fuse.glusterfs"):
+        return ": run zaudit on the host that holds its files"
+    if mount.fstype == "overlay":
+        upper = next((each.removeprefix("upperdir=") for each in mount.options if each.startswith("upperdir=")), "")
+        return (
+            f": a layer of a container, whose files lie in {harmless(upper)}" if upper else ": a layer of a container"
+        )
+    if mount.fstype in ("tmpfs", "ramfs"):
+        return ": memory, which every restart empties"
+    return ""
 
 
 def must_exist(host: Host, root: Subject, failure: Unknown | None) -> None:

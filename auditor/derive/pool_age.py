@@ -20,7 +20,7 @@ def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """zpool status remembers the last scan only: after a resilver nothing is known of the scrub before it."""
     yield Fact(pool, "ever_scrubbed", _ever(pool, facts))
     yield Fact(pool, "scrub_age_days", _scrub(pool, facts))
-    yield Fact(pool, "age_days", _since(facts, Subject("dataset", pool.name), "creation", "created"))
+    yield Fact(pool, "age_days", since(facts, Subject("dataset", pool.name), "creation", "created"))
 
 
 def _ever(pool: Subject, facts: Facts) -> Known | Unknown:
@@ -45,10 +45,11 @@ def _scrub(pool: Subject, facts: Facts) -> Known | Unknown:
         return Known(0.0, function.evidence + state.evidence)
     if state.value != "finished":
         return unknown(f"{pool.name}: the last scrub was {state.value}; when one last finished is not on record")
-    return _since(facts, pool, "scan_end_s", "scrub finished")
+    return since(facts, pool, "scan_end_s", "scrub finished")
 
 
-def _since(facts: Facts, subject: Subject, name: str, what: str) -> Known | Unknown:
+def since(facts: Facts, subject: Subject, name: str, what: str) -> Known | Unknown:
+    """Days between a moment (a fact in seconds since the epoch) and the audit; what: words for the evidence."""
     then = facts.get(subject, name)
     if isinstance(then, Unknown):
         return then

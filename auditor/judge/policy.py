@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from auditor.errors import Stop
 from auditor.judge.rule import Rule
 
 
-class PolicyError(ValueError):
+class PolicyError(Stop, ValueError):
     """A choice that cannot be followed, and why."""
 
 

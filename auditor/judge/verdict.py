@@ -22,6 +22,7 @@ ROUTES: dict[Kind, tuple[tuple[Kind, str], ...]] = {
     "vdev": (("pool", "vdevs"),),
     "leaf": (("pool", "leaves"),),
     "disk": (("leaf", "disks"),),
+    "run": (("host", "runs"),),
 }
 
 

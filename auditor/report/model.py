@@ -108,7 +108,5 @@ def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
     """Latency means nothing while a durability finding stands, so a critical one is mended before it is measured."""
     words = " ".join(quoted(target) for target in targets)
     if found and found[0].failed and found[0].severity == "critical":
-        return (
-            f"mend the critical findings, then zaudit check {words}, then zaudit verify {words} (comes with zaudit 0.2)"
-        )
-    return f"zaudit verify {words} (comes with zaudit 0.2)"
+        return f"mend the critical findings, then zaudit check {words}, then zaudit verify {words}"
+    return f"zaudit verify {words}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from auditor.judge.finding import RANK
-from auditor.judge.rule import Rule
+from auditor.judge.rule import SEVERITIES, Rule
 
 
 def as_table(rules: Sequence[Rule], width: int) -> str:
@@ -58,6 +58,37 @@ def document(rule: Rule) -> dict[str, Any]:
     }
 
 
+class Field(NamedTuple):
+    """One thing that a page says. label: empty for more of the same; code: an expression or a command."""
+
+    label: str
+    text: str
+    code: bool = False
+
+
+def fields(rule: Rule) -> Iterator[Field]:
+    """Everything that a page says of a rule, below its title; the same for the terminal and for rules/README.md."""
+    yield Field("Severity", rule.severity)
+    for severity, condition in rule.severity_if:
+        yield Field("", f"{severity} if {condition.source}", code=True)
+    yield Field("About", rule.subject)
+    if rule.when:
+        yield Field("When", rule.when.source, code=True)
+    yield Field("Must hold", rule.expect.source, code=True)
+    yield Field("Impact", rule.impact)
+    yield Field("Why", rule.why)
+    yield Field("Mend", f"{rule.fix.text} [{rule.fix.cost}]")
+    if rule.fix.command:
+        yield Field("", rule.fix.command.source, code=True)
+    for i, conflict in enumerate(rule.conflicts):
+        yield Field("" if i else "Disputed", conflict)
+    for i, reference in enumerate(rule.references):
+        yield Field("" if i else "Sources", reference)
+    for i, example in enumerate(rule.examples):
+        given = ", ".join(f"{name} = {_given(value)}" for name, value in example.given.items()) or "nothing known"
+        yield Field("" if i else "Examples", f"{example.verdict}: {example.name} ({given})")
+
+
 def page(rule: Rule, width: int) -> str:
     """What one rule is, for a reader."""
     return "\n".join(_page(rule, min(width, 100))) + "\n"
@@ -65,30 +96,13 @@ def page(rule: Rule, width: int) -> str:
 
 def _page(rule: Rule, width: int) -> Iterator[str]:
     yield from textwrap.wrap(f"{rule.id}: {rule.title}", width, subsequent_indent="  ", break_on_hyphens=False)
-    yield ""
-    yield from _field("Severity", rule.severity, width)
-    for severity, condition in rule.severity_if:
-        yield from _field("", f"{severity} if {condition.source}", width)
-    yield from _field("About", f"{rule.subject}" + (f", when {rule.when.source}" if rule.when else ""), width)
-    yield from _field("Must hold", rule.expect.source, width)
-    yield ""
-    yield from _field("Impact", rule.impact, width)
-    yield ""
-    yield from _field("Why", rule.why, width)
-    yield ""
-    yield from _field("Mend", f"{rule.fix.text} [{rule.fix.cost}]", width)
-    if rule.fix.command:
-        yield f"{'':12}{rule.fix.command.source}"
-    for conflict in rule.conflicts:
-        yield ""
-        yield from _field("Disputed", conflict, width)
-    yield ""
-    for i, reference in enumerate(rule.references):
-        yield from _field("Sources" if i == 0 else "", reference, width)
-    yield ""
-    for i, example in enumerate(rule.examples):
-        given = ", ".join(f"{name} = {_given(value)}" for name, value in example.given.items()) or "nothing known"
-        yield from _field("Examples" if i == 0 else "", f"{example.verdict}: {example.name} ({given})", width)
+    for label, text, code in fields(rule):
+        if label not in ("", "About", "When", "Must hold"):
+            yield ""
+        if code and not label and not text.startswith(SEVERITIES):
+            yield f"{'':12}{text}"  # a command is for pasting
+        else:
+            yield from _field(label, text, width)
 
 
 def _field(label: str, text: str, width: int) -> Iterator[str]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
+from rich.console import Group, RenderableType
 from rich.text import Text
 
-from auditor.facts import Evidence
 from auditor.judge.finding import Finding
 from auditor.judge.verdict import Verdict
+from auditor.report import finding_words
+from auditor.report.console import body, head, printed, says
 from auditor.report.model import Report
-from auditor.text import harmless, quoted
+from auditor.text import harmless
 
 NAME = "terminal"
 STYLES = {
@@ -27,48 +25,33 @@ STYLES = {
 }
 HEADLINE_STYLES = {"lost": "bold red", "corrupted": "bold red", "stalled": "bold red", "nothing found": "bold"}
 COST_STYLES = {"safe": "green", "needs restart": "yellow", "rebuilds the pool": "red", "destroys data": "bold red"}
-SUBJECTS_SHOWN = 6
 EVIDENCE_SHOWN = 4
 COMMANDS_SHOWN = 3
-MARGIN = 10
-# what an ASCII terminal gets instead (LC_ALL=C)
-ASCII = str.maketrans(
-    {"·": "|", "—": "-", "–": "-", "…": "...", "’": "'", "“": '"', "”": '"', "→": "->", "≥": ">=", "≤": "<=", "×": "x"}
-)
 
 
 def render(
     report: Report, *, width: int = 100, color: bool = False, ascii_only: bool = False, verbose: bool = False
 ) -> str:
     """The whole report as text that ends with a newline. width: columns; color: with ANSI styles."""
-    buffer = io.StringIO()
-    console = Console(
-        file=buffer,
-        width=max(width, 40),
-        force_terminal=color,
-        color_system="standard" if color else None,
-        no_color=not color,
-        highlight=False,
-        emoji=False,
-        markup=False,
-        legacy_windows=False,
-    )
-    console.print(Group(*_parts(report, verbose)))
-    text = "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
-    return text.translate(ASCII).encode("ascii", "backslashreplace").decode() if ascii_only else text
+    return printed(_parts(report, verbose), width=width, color=color, ascii_only=ascii_only)
 
 
 def _parts(report: Report, verbose: bool) -> Iterator[RenderableType]:
     yield _title(report)
     yield Text()
-    yield _answer(report)
-    for group in _grouped(report.findings):
-        yield Text()
-        yield _failed(group[0]) if group[0].failed else _undecided(group)
+    yield answer(report)
+    yield from found(report)
     if verbose:
         yield from _passed(report)
     yield Text()
     yield from _end(report, verbose)
+
+
+def found(report: Report) -> Iterator[RenderableType]:
+    """The findings, worst first, each after an empty line."""
+    for group in _grouped(report.findings):
+        yield Text()
+        yield _failed(group[0]) if group[0].failed else _undecided(group)
 
 
 def _title(report: Report) -> Text:
@@ -82,7 +65,8 @@ def _title(report: Report) -> Text:
     return Text(" · ".join(words), "dim")
 
 
-def _answer(report: Report) -> Text:
+def answer(report: Report) -> Text:
+    """The headline, and how many findings of which severity."""
     line = Text(report.headline, HEADLINE_STYLES.get(report.standing, "bold yellow"))
     for i, (word, count) in enumerate(report.counts):
         line.append("   " if i == 0 else " · ", "default not bold")
@@ -97,8 +81,8 @@ def _failed(finding: Finding) -> RenderableType:
         rows.append(("At stake", Text(rule.impact)))
     rows += [("Seen" if i == 0 else "", each) for i, each in enumerate(_evidence(finding.verdicts))]
     rows += [("Mend" if i == 0 else "", each) for i, each in enumerate(_mend(finding))]
-    head = _head(finding.severity.upper(), STYLES[finding.severity], rule.id, _where(finding))
-    return Group(head, _says(_sentence(finding)), _body(rows))
+    first = head(finding.severity.upper(), STYLES[finding.severity], rule.id, Text(finding_words.where(finding)))
+    return Group(first, says(finding_words.sentence(finding)), body(rows))
 
 
 def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
@@ -112,7 +96,7 @@ def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
 
 def _undecided(group: Sequence[Finding]) -> RenderableType:
     worst = group[0]
-    where = _where(*group)
+    where = Text(finding_words.where(*group))
     where.append(f"   would be {worst.severity}", "dim")
     rows: list[tuple[str, RenderableType]] = []
     others = list(dict.fromkeys(finding.rule.id for finding in group[1:] if finding.rule.id != worst.rule.id))
@@ -125,62 +109,15 @@ def _undecided(group: Sequence[Finding]) -> RenderableType:
         rows.append(("Because" if i == 0 else "", text))
     if len(worst.reasons) > EVIDENCE_SHOWN:
         rows.append(("", Text(f"and {len(worst.reasons) - EVIDENCE_SHOWN} more reasons", "dim")))
-    says = _says(f"Could not tell: {_lower(worst.rule.title)}?")
-    return Group(_head("UNKNOWN", STYLES["undecided"], worst.rule.id, where), says, _body(rows))
-
-
-def _says(sentence: str) -> Padding:
-    return Padding(Text(sentence), (0, 0, 0, MARGIN))
-
-
-def _head(word: str, style: str, rule_id: str, where: Text) -> Table:
-    head = Table.grid(padding=(0, 2, 0, 0))
-    head.add_column(width=MARGIN - 2, no_wrap=True)
-    head.add_column(no_wrap=True)
-    head.add_column(overflow="fold")
-    head.add_row(Text(word, style), Text(rule_id, "bold"), where)
-    return head
-
-
-def _body(rows: Iterable[tuple[str, RenderableType]]) -> Padding:
-    body = Table.grid(padding=(0, 2, 0, 0))
-    body.add_column(width=8, no_wrap=True, style="dim")
-    body.add_column(overflow="fold")
-    for label, content in rows:
-        body.add_row(label, content)
-    return Padding(body, (0, 0, 0, MARGIN))
-
-
-def _where(*findings: Finding) -> Text:
-    subjects = dict.fromkeys(verdict.subject for finding in findings for verdict in finding.verdicts)
-    names = [harmless(str(subject)) for subject in subjects]
-    if findings[0].failed and findings[0].rule.origin and names != [place := harmless(findings[0].place)]:
-        heirs = [name for name in names if name != place]
-        word = "inherited by" if place in names else "where it is inherited by"
-        return Text(f"{place}, {word} {_listed(heirs)}")
-    return Text(_listed(names))
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The first few, and how many more there are."""
-    shown = ", ".join(names[:SUBJECTS_SHOWN])
-    more = f" and {len(names) - SUBJECTS_SHOWN} more" if len(names) > SUBJECTS_SHOWN else ""
-    return shown + more
-
-
-def _sentence(finding: Finding) -> str:
-    """The rule's message when there is one subject, its title when there are several or no message."""
-    messages = list(dict.fromkeys(verdict.message for verdict in finding.verdicts))
-    if len(messages) == 1 and messages[0]:
-        return harmless(messages[0])
-    return finding.rule.title
+    sentence = says(finding_words.question(worst))
+    return Group(head("UNKNOWN", STYLES["undecided"], worst.rule.id, where), sentence, body(rows))
 
 
 def _evidence(verdicts: Sequence[Verdict]) -> Iterator[RenderableType]:
     """What was seen of the first subject, each with what repeats the observation, and how many others it was seen of."""
     first, others = verdicts[0], verdicts[1:]
-    lines = dict.fromkeys((harmless(each.text), _command(each, first)) for each in first.evidence if each.text)
-    for text, command in list(lines)[:EVIDENCE_SHOWN]:
+    lines = finding_words.evidence(first)
+    for text, command in lines[:EVIDENCE_SHOWN]:
         line = Text(text)
         if command:
             line.append(f"   {command}", "dim")
@@ -191,14 +128,10 @@ def _evidence(verdicts: Sequence[Verdict]) -> Iterator[RenderableType]:
         yield Text(f"and {' and '.join(more)} (--format json has all)", "dim")
 
 
-def _command(evidence: Evidence, verdict: Verdict) -> str:
-    return harmless(evidence.command.replace("{subject}", quoted(verdict.subject.name)))
-
-
 def _mend(finding: Finding) -> Iterator[RenderableType]:
     """The commands, what they cost, and what no command can say."""
     fix = finding.rule.fix
-    commands = list(dict.fromkeys(harmless(verdict.command) for verdict in finding.verdicts if verdict.command))
+    commands = finding_words.commands(finding)
     for command in commands[:COMMANDS_SHOWN]:
         yield Text(command, "bold")
     if len(commands) > COMMANDS_SHOWN:
@@ -213,11 +146,9 @@ def _passed(report: Report) -> Iterator[RenderableType]:
             by_rule.setdefault(verdict.rule.id, []).append(verdict)
     for rule_id, verdicts in by_rule.items():
         yield Text()
-        where = Text(", ".join(harmless(str(verdict.subject)) for verdict in verdicts[:SUBJECTS_SHOWN]))
-        if len(verdicts) > SUBJECTS_SHOWN:
-            where.append(f" and {len(verdicts) - SUBJECTS_SHOWN} more")
-        yield _head("passed", "green", rule_id, where)
-        yield _body([("Seen" if i == 0 else "", each) for i, each in enumerate(_evidence(verdicts))])
+        where = Text(finding_words.listed([harmless(str(verdict.subject)) for verdict in verdicts]))
+        yield head("passed", "green", rule_id, where)
+        yield body([("Seen" if i == 0 else "", each) for i, each in enumerate(_evidence(verdicts))])
 
 
 def _end(report: Report, verbose: bool) -> Iterator[RenderableType]:
@@ -244,12 +175,3 @@ def _need(remedy: str) -> str:
     if remedy.startswith("apt install "):
         return f"{remedy.removeprefix('apt install ')} ({remedy})"
     return remedy
-
-
-def _lower(title: str) -> str:
-    """A headline inside a sentence, unless it starts with a name (SLOG, OpenZFS, NVMe)."""
-    return (
-        title
-        if len(title) > 1 and any(char.isupper() for char in title.split()[0][1:])
-        else title[0].lower() + title[1:]
-    )

@@ -1,0 +1,73 @@
+"""What the NFS server of the kernel exports: /etc/exports, /etc/exports.d and /var/lib/nfs/etab. (man 5 exports, man 8
+exportfs)
+
+etab is the table in force, with every option spelt out; the other files are what it is made of at the next start.
+OpenZFS writes the shares of its sharenfs property to /etc/exports.d/zfs.exports. That none of these files is there means
+that nothing is exported only where files could be read at all: /proc/filesystems is the witness.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from auditor.collect.request import Files, Read
+from auditor.facts import HOST, Fact, Facts, Subject, known, words
+from auditor.text import has_surrogates
+
+PER = "host"
+SUBJECT = "host"
+FACTS = {"nfs_exports": words("PATH CLIENT(OPTIONS) of every export; the path escaped as in /etc/exports")}
+TABLES = ("/etc/exports", "/etc/exports.d/*.exports", "/var/lib/nfs/etab")
+WITNESS = "/proc/filesystems"
+ABSENT = "no such file"
+
+_TOKEN = re.compile(r'"[^"]*"|[^\s"]+')
+
+
+def request(host: Subject, facts: Facts) -> Read:
+    """A few small files."""
+    return Read((*TABLES, WITNESS))
+
+
+def parse(reply: Files, host: Subject) -> Iterator[Fact]:
+    """One fact; nothing when any of the tables could not be read."""
+    if WITNESS not in reply.text or not reply.text[WITNESS].endswith("\n"):
+        raise ValueError(f"{WITNESS} was not read")
+    if any(not why.startswith(ABSENT) for path, why in reply.errors.items() if path != WITNESS):
+        return
+    found: dict[str, None] = {}
+    for path, text in sorted(reply.text.items()):
+        if path != WITNESS:
+            found.update(dict.fromkeys(exports(text)))
+    exported = tuple(found)
+    text = f"{len(exported)} exports" if exported else "no NFS export"
+    yield Fact(HOST, "nfs_exports", known(exported, text, "exportfs -v; cat /etc/exports /etc/exports.d/*.exports"))
+
+
+def exports(text: str) -> Iterator[str]:
+    """The exports of one file, a client each."""
+    if (text and not text.endswith("\n")) or has_surrogates(text):
+        raise ValueError("a table of exports is cut off, or no text")
+    for line in re.sub(r"\\\n", " ", text).split("\n"):
+        tokens = _TOKEN.findall(line.partition("#")[0])
+        if not tokens:
+            continue
+        if not tokens[0].strip('"').startswith("/"):
+            raise ValueError(f"not a path: {tokens[0][:40]}")
+        path, defaults = re.sub(r"\s", _octal, tokens[0].strip('"')), ""
+        clients = 0
+        for token in tokens[1:]:
+            if token.startswith("-"):
+                defaults = token[1:]
+                continue
+            client, _, options = token.partition("(")
+            given = ",".join(each for each in (defaults, options.rstrip(")")) if each)
+            clients += 1
+            yield f"{path} {client or '*'}({given})"
+        if not clients:
+            yield f"{path} *({defaults})"
+
+
+def _octal(found: re.Match[str]) -> str:
+    return f"\\{ord(found[0]):03o}"

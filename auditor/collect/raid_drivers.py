@@ -1,0 +1,40 @@
+"""/sys/bus/pci/drivers: which RAID controllers have a driver bound to them, so that only their own tool is asked.
+
+That none is there counts only where files could be read at all: /proc/filesystems is the witness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.collect.request import Files, Read, Skip
+from auditor.facts import HOST, Fact, Facts, Known, Subject, known, words
+
+PER = "host"
+SUBJECT = "host"
+FACTS = {"raid_drivers": words("drivers of RAID controllers that have a controller")}
+DRIVERS = ("megaraid_sas", "smartpqi", "hpsa", "aacraid")
+WITNESS = "/proc/filesystems"
+
+
+def request(host: Subject, facts: Facts) -> Read:
+    """The links to the PCI devices; their names are addresses."""
+    return Read((*(f"/sys/bus/pci/drivers/{name}/*:*" for name in DRIVERS), WITNESS))
+
+
+def parse(reply: Files, host: Subject) -> Iterator[Fact]:
+    if not reply.text.get(WITNESS, "").endswith("\n"):
+        raise ValueError(f"{WITNESS} was not read")
+    if any(not why.startswith("no such file") for path, why in reply.errors.items() if path != WITNESS):
+        return
+    found = tuple(name for name in DRIVERS if any(f"/drivers/{name}/" in link for link in reply.links))
+    text = ", ".join(found) or "no RAID controller has a driver"
+    yield Fact(HOST, "raid_drivers", known(found, text, "ls /sys/bus/pci/drivers/{megaraid_sas,smartpqi,hpsa,aacraid}"))
+
+
+def unless(facts: Facts, *drivers: str) -> Skip | None:
+    """For the collectors of the controllers' tools: nothing to ask where none of these drivers has a controller."""
+    match facts.get(HOST, "raid_drivers"):
+        case Known(tuple() as there) if not set(drivers) & set(map(str, there)):
+            return Skip(f"there is no controller of {' or '.join(drivers)}", applies=False)
+    return None

@@ -1,0 +1,32 @@
+"""Files of cron with "zfs" or "scrub" in their name: Debian and Ubuntu scrub all pools from /etc/cron.d/zfsutils-linux.
+
+Only files so named are read: other people's crontabs are none of our business, and nobody's password should end up in a
+recording. A job that stands elsewhere is not seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from auditor.collect.request import Files, Read, Request
+from auditor.facts import HOST, Fact, Facts, Subject, known, words
+
+PER = "host"
+SUBJECT = "host"
+FACTS = {"scrub_cron": words("files of cron, with zfs or scrub in their name, that start a scrub")}
+FOLDERS = ("/etc/cron.d", "/etc/cron.daily", "/etc/cron.weekly", "/etc/cron.monthly")
+_SCRUB = re.compile(r"^(?!\s*#).*(?:\bzpool\s+scrub\b|/zfs-linux/scrub\b)", re.M)
+
+
+def request(host: Subject, facts: Facts) -> Request:
+    """A few small files that everyone may read."""
+    return Read(tuple(f"{folder}/*{word}*" for folder in FOLDERS for word in ("scrub", "zfs")))
+
+
+def parse(reply: Files, host: Subject) -> Iterator[Fact]:
+    """Only when every file could be read, or one that was read starts a scrub."""
+    found = tuple(sorted(path for path, text in reply.text.items() if _SCRUB.search(text)))
+    if found or all(error == "no such file" for error in reply.errors.values()):
+        text = f"scrub in {', '.join(found)}" if found else "no file of cron with zfs or scrub in its name starts one"
+        yield Fact(HOST, "scrub_cron", known(found, text, "grep -rE 'zpool scrub|zfs-linux/scrub' /etc/cron*"))

@@ -1,0 +1,88 @@
+"""``ssacli ctrl all show config detail``: write cache and battery of HPE Smart Array controllers and their volumes.
+
+Sections by heading: ``... in Slot N ...``, ``Logical Drive: N``, ``physicaldrive ...``; below them ``Key: value``. Older
+releases print ``Disk Name: /dev/sda          Mount Points: ...`` in one line. ``No-Battery Write Cache: Enabled`` keeps
+write back on without a good battery. (HPE, Smart Storage Administrator CLI User Guide)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from auditor.collect.raid_drivers import unless
+from auditor.collect.request import Output, Run, Skip
+from auditor.collect.storcli_volumes import POLICY, WRITE_POLICIES
+from auditor.facts import Fact, Facts, Subject, flag, known
+
+PER = "host"
+SUBJECT = "disk"
+FACTS = {
+    "raid_write_policy": POLICY,
+    "raid_battery_ok": flag("the battery, capacitor or flash behind the cache of its RAID controller is good"),
+}
+COMMAND = "ssacli ctrl all show config detail"
+_CONTROLLER = re.compile(r"(?!\s)\S.* in Slot \S+.*")
+_HEADING = re.compile(
+    r"\s+(Logical Drive: \S+|physicaldrive .*|unassigned|Array:? .*|array .*|Enclosure.*|SEP .*|Expander.*)"
+)
+_PAIR = re.compile(r"\s+([A-Za-z][^:]*): +(.*?)\s*")
+Section = dict[str, str]
+
+
+def request(host: Subject, facts: Facts) -> Run | Skip:
+    return unless(facts, "smartpqi", "hpsa") or Run(tuple(COMMAND.split()), also=("hpssacli",))
+
+
+def parse(reply: Output, host: Subject) -> Iterator[Fact]:
+    """Volumes that say their name and their caching, with what their controller says of its battery."""
+    controllers = list(_controllers(reply.text))
+    if not controllers:
+        raise ValueError("no controller in it")
+    for controller, volumes in controllers:
+        for volume in volumes:
+            node = re.match(r"/dev/([a-z0-9]+)\b", volume.get("Disk Name", ""))
+            if not node:
+                continue
+            disk = Subject("disk", node[1])
+            if policy := _policy(controller, volume):
+                text = f"{node[0]}: Caching {volume['Caching']}"
+                yield Fact(disk, "raid_write_policy", known(policy, text, COMMAND))
+            if battery := controller.get("Battery/Capacitor Status"):
+                text = f"Battery/Capacitor Status: {battery}"
+                yield Fact(disk, "raid_battery_ok", known(battery == "OK", text, COMMAND))
+            elif controller.get("Battery/Capacitor Count") == "0":
+                yield Fact(disk, "raid_battery_ok", known(False, "Battery/Capacitor Count: 0", COMMAND))
+
+
+def _policy(controller: Section, volume: Section) -> str:
+    """Write through when neither the volume nor the controller caches; empty where they do not say."""
+    match volume.get("Caching", ""), controller.get("No-Battery Write Cache", ""):
+        case ("Disabled", _):
+            return WRITE_POLICIES[0]
+        case ("Enabled", "Enabled"):
+            return WRITE_POLICIES[2]
+        case ("Enabled", "Disabled"):
+            return WRITE_POLICIES[1]
+        case _:
+            return ""
+
+
+def _controllers(text: str) -> Iterator[tuple[Section, list[Section]]]:
+    """(pairs of the controller, pairs of each of its logical drives)."""
+    here: tuple[Section, list[Section]] | None = None
+    section: Section = {}
+    for line in text.split("\n"):
+        if _CONTROLLER.fullmatch(line):
+            if here:
+                yield here
+            section = {}
+            here = section, []
+        elif here and (heading := _HEADING.fullmatch(line)):
+            section = {}
+            if heading[1].startswith("Logical Drive"):
+                here[1].append(section)
+        elif here and (pair := _PAIR.fullmatch(line)):
+            section.setdefault(pair[1], pair[2])
+    if here:
+        yield here

@@ -1,0 +1,54 @@
+"""``zpool events -H POOL``: what the kernel reported of a pool, as far as it still remembers. Needs root.
+
+One line an event, time TAB class (zpool_do_events_short() in cmd/zpool/zpool_main.c). The kernel keeps the newest
+zfs_zevent_len_max of all pools (512) since boot or since somebody cleared them, so that none is there proves nothing of
+the time before the oldest that is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from auditor.collect.request import Output, Request, Run
+from auditor.facts import Fact, Facts, Subject, known, number
+
+PER = "pool"
+SUBJECT = "pool"
+CLASSES = {  # include/sys/fm/fs/zfs.h
+    "events_deadman": "ereport.fs.zfs.deadman",
+    "events_io_failure": "ereport.fs.zfs.io_failure",
+    "events_delay": "ereport.fs.zfs.delay",
+    "events_checksum": "ereport.fs.zfs.checksum",
+}
+FACTS = {
+    "events_kept": number("events of the pool that the kernel still remembers"),
+    "events_deadman": number("of them: an I/O hung"),
+    "events_io_failure": number("of them: the pool was suspended because I/O failed"),
+    "events_delay": number("of them: an I/O was slow"),
+    "events_checksum": number("of them: a checksum did not match"),
+}
+_LINE = re.compile(r"([A-Z][a-z]{2} [ \d]\d \d{4} +[\d:]+\.\d+)[^\t]*\t([a-z][\w.]*)")
+
+
+def request(pool: Subject, facts: Facts) -> Request:
+    """Never -c, which clears them."""
+    return Run(("zpool", "events", "-H", pool.name), package="zfsutils-linux")
+
+
+def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
+    """Counts; raises ValueError when there is no event at all: the import of the pool is one, so they were cleared."""
+    seen: list[tuple[str, str]] = []
+    for line in reply.text.splitlines():
+        if found := _LINE.fullmatch(line):
+            seen.append((" ".join(found[1].partition(".")[0].split()), found[2]))
+        elif not re.fullmatch(r"dropped \d+ events", line):
+            raise ValueError(f"not an event: {line[:80]}")
+    if not seen:
+        raise ValueError("no event at all: they were cleared")
+    since = f"of {len(seen)} events since {seen[0][0]}"
+    yield Fact(pool, "events_kept", known(len(seen), f"{len(seen)} events since {seen[0][0]}", reply.command))
+    for name, class_ in CLASSES.items():
+        times = [time for time, each in seen if each == class_]
+        text = f"{len(times)} {class_} {since}" + (f", the last {times[-1]}" if times else "")
+        yield Fact(pool, name, known(len(times), text, reply.command))

@@ -1,0 +1,61 @@
+"""``zpool history``: commands of the past that decide what a pool is worth: imports that gave up a log or went back in
+time, and TRIM. (man 8 zpool-history; OpenZFS cmd/zpool/zpool_main.c print_history_records)
+
+The history of an old pool has 100,000 lines and more; only lines of these commands are kept, and recorded. Times are in
+UTC, because commands are run with TZ=UTC. Older lines are overwritten when the ring is full. Needs root.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import timegm
+from collections.abc import Iterator
+from time import strptime
+
+from auditor.collect.request import Output, Run
+from auditor.facts import Fact, Facts, Subject, known, number
+from auditor.text import has_surrogates
+
+PER = "pool"
+SUBJECT = "pool"
+FACTS = {
+    "imports_without_log": number("imports with -m on record: told to go on without a log device"),
+    "import_without_log_s": number("the last of these, seconds since the epoch"),
+    "rewinds": number("imports and clears on record that could discard the last transactions (-F, -X, -T, checkpoint)"),
+    "rewind_s": number("the last of these, seconds since the epoch"),
+    "trims": number("zpool trim on record"),
+    "trim_s": number("the last of these, seconds since the epoch"),
+}
+# the heading and the empty line at the end show that all of it was seen
+KEEP = r"^History for |^$|zpool (import|clear|trim|create) "
+_STAMP = re.compile(r"\d{4}-\d\d-\d\d\.\d\d:\d\d:\d\d ")
+_LINE = re.compile(r"(\d{4}-\d\d-\d\d\.\d\d:\d\d:\d\d)(?: \(\d+ms\))? zpool (\w+) (.*)")
+_KINDS = {
+    "imports_without_log": ("import_without_log_s", "import", re.compile(r"(?:^|\s)-[A-Za-z]*m[A-Za-z]*(?=\s)")),
+    "rewinds": ("rewind_s", "import|clear", re.compile(r"(?:^|\s)(?:-[A-Za-z]*[FXT]|--rewind-to-checkpoint)")),
+    "trims": ("trim_s", "trim", re.compile(r"")),
+}
+
+
+def request(pool: Subject, facts: Facts) -> Run:
+    return Run(("zpool", "history", pool.name), package="zfsutils-linux", keep=KEEP)
+
+
+def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
+    """How often, and when last; raises ValueError when the beginning or the end of the history is missing."""
+    lines = reply.text.split("\n")
+    if lines[0] != f"History for '{pool.name}':" or lines[-2:] != ["", ""] or has_surrogates(reply.text):
+        raise ValueError("not a whole history")
+    if not all(not line or (_STAMP.match(line) and re.search(KEEP, line)) for line in lines[1:-2]):
+        raise ValueError("a line that is no command of the past, or none that was asked for")
+    found = [match for line in lines[1:] if (match := _LINE.fullmatch(line))]
+    for name, (when, commands, options) in _KINDS.items():
+        hits = [each for each in found if re.fullmatch(commands, each[2]) and options.search(each[3])]
+        hits = [each for each in hits if not (each[2] == "trim" and re.search(r"(?:^|\s)-[a-z]*[cs]", each[3]))]
+        last = hits[-1] if hits else None
+        text = f"{last[1]} zpool {last[2]} {last[3]}" if last else f"no such command in {len(found)} lines"
+        yield Fact(pool, name, known(len(hits), text, "zpool history {subject}"))
+        if last:
+            yield Fact(
+                pool, when, known(timegm(strptime(last[1], "%Y-%m-%d.%H:%M:%S")), text, "zpool history {subject}")
+            )

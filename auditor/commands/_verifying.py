@@ -1,0 +1,243 @@
+"""``zaudit verify`` and ``zaudit clean``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from auditor import __version__, audit, rulebook
+from auditor.collect import recording
+from auditor.collect.host import Host, LiveHost
+from auditor.errors import Stop
+from auditor.facts import Known, Subject
+from auditor.judge.rule import Rule
+from auditor.text import harmless, quoted
+from auditor.units import size
+from auditor.verify import conduct, document, place, plan, preflight, profile, run, sweeping, trial, verification
+from auditor.verify.compare import compare
+from auditor.verify.model import Verification
+from auditor.verify.profile import Profile
+from auditor.verify.units import size_bytes
+from auditor.verify.verification import Found
+
+ASK_FROM = 10 << 30
+
+
+class Wanted(NamedTuple):
+    """The arguments of ``zaudit verify``, as they were given."""
+
+    target: str
+    profile: str
+    length: plan.Length
+    slo: str
+    size: str
+    limit: str
+    despite: tuple[str, ...]
+    dry_run: bool
+    keep: bool
+    yes: bool
+    record: Path | None
+    timeout: float
+    fail_on: Any
+    sweep: bool = False
+    ab: str | None = None
+    compare: Path | None = None
+    rules: Sequence[Rule] = ()
+
+
+class Refused(Stop):
+    """A run that would harm or say nothing."""
+
+
+def live(wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progress | None) -> Found | None:
+    """Verify on this host; None after a dry run. Raises what the parts raise."""
+    asked = profile.load(wanted.profile)
+    if wanted.slo:
+        profile.objectives(wanted.slo)
+    before = earlier(wanted.compare) if wanted.compare else None
+    for left, wrong in place.clean(run.zfs):
+        click.echo(f"zaudit: {harmless(left.path)}, left by an earlier run, {wrong or 'was removed'}", err=True)
+    machine = LiveHost(wanted.timeout)
+    host: Host = recording.RecordingHost(machine) if wanted.record else machine
+    seen = audit.look(host, (wanted.target,), audit.Options(), progress)
+    planned = _planned(wanted, asked, seen)
+    refused = list(preflight.refusals(planned, seen.facts))
+    if wanted.dry_run:
+        click.echo(described(planned, seen, refused, wanted.despite), nl=False)
+        return None
+    if standing := [each for each in refused if each.override not in wanted.despite or not each.override]:
+        raise Refused("not run: " + "; ".join(map(_refused, standing)))
+    conduct.ready(asked)
+    if planned.most_bytes > ASK_FROM and not wanted.yes:
+        _ask(planned)
+    done = _trial(wanted, machine, planned, seen, steps)
+    if isinstance(host, recording.RecordingHost) and wanted.record:
+        taken = host.recording((wanted.target,), audit.Options().words(), __version__)
+        recording.write(replace(taken, trial=trial.to_text(done).encode("utf-8", "surrogateescape")), wanted.record)
+    found = verification.judge(seen, done, wanted.rules or rules(), (wanted.target,), wanted.fail_on)
+    return found if before is None else found._replace(comparison=compare(before, found.verification))
+
+
+def _planned(wanted: Wanted, asked: Profile, seen: audit.Look) -> plan.Plan:
+    if len(seen.roots) != 1:
+        raise Refused("one target at a time: each is written to")
+    limit = size_bytes(wanted.limit) if wanted.limit else plan.LIMIT
+    planned = plan.make(seen.roots[0], seen.facts, asked, wanted.length, wanted.size, limit)
+    if wanted.sweep:
+        if planned.kind != "directory":
+            raise Refused("--sweep writes files: it needs a file system")
+        planned = planned._replace(steps=(*planned.steps, *sweeping.steps(limit)))
+    if wanted.ab:
+        if planned.kind != "directory" or not has_slog(seen):
+            raise Refused("--ab slog needs a file system on a pool with a SLOG")
+        planned = planned._replace(kind="dataset", properties=(("logbias", "latency"),))
+    return planned
+
+
+def has_slog(seen: audit.Look) -> bool:
+    """Whether commits of the target go to log vdevs."""
+    class_ = seen.facts.get(Subject("pool", seen.roots[0].name.partition("/")[0]), "zil_class")
+    return isinstance(class_, Known) and class_.value == "log"
+
+
+def _trial(
+    wanted: Wanted, machine: Host, planned: plan.Plan, seen: audit.Look, steps: run.Progress | None
+) -> trial.Trial:
+    """With --ab slog the same twice: OpenZFS has no property that keeps a dataset off the SLOG (zio_alloc_zil() asks the log
+    class first, always); logbias=throughput is what comes nearest, it leaves pointers there and puts the data elsewhere."""
+    done = conduct.trial(machine, planned, seen.facts, wanted.slo, steps, keep=wanted.keep)
+    if wanted.ab:
+        other = planned._replace(properties=(("logbias", "throughput"),))
+        done = done._replace(without=conduct.trial(machine, other, seen.facts, wanted.slo, steps, keep=wanted.keep))
+    return done
+
+
+def replayed(path: Path, fail_on: Any, compared: Path | None) -> Found:
+    """A recorded verification, judged anew."""
+    past = recording.load(path)
+    if not past.trial:
+        raise recording.RecordingError(f"{path}: no verification is recorded there (zaudit check --replay audits it)")
+    done = trial.from_text(past.trial.decode("utf-8", "surrogateescape"))
+    seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options))
+    found = verification.judge(seen, done, rules(), past.targets, fail_on)
+    return found._replace(comparison=compare(earlier(compared), found.verification)) if compared else found
+
+
+def earlier(path: Path) -> Verification:
+    """The result that a new one is compared with: a JSON report, or a recording of a verification."""
+    if path.is_file() and not path.name.endswith((".tar.gz", ".tgz")):
+        return document.load(path.read_text(encoding="utf-8", errors="surrogateescape"))
+    return replayed(path, "low", None).verification
+
+
+def _refused(each: preflight.Refusal) -> str:
+    return each.text + (f" (--despite {each.override} overrides it)" if each.override else "")
+
+
+def rules() -> list[Any]:
+    """All rules, those about runs of fio among them."""
+    return rulebook.select((), (), (), runs=True)
+
+
+def _ask(planned: plan.Plan) -> None:
+    text = f"up to {size(planned.most_bytes)} will be written to {harmless(planned.dataset)}"
+    if not sys.stdin.isatty():
+        raise Refused(f"not run: {text}; --yes says that this is meant")
+    click.confirm(f"zaudit: {text}. Go on?", abort=True, err=True)
+
+
+def described(
+    planned: plan.Plan, seen: audit.Look, refused: Sequence[preflight.Refusal], despite: Sequence[str]
+) -> str:
+    """What would be done, exactly; for ``--dry-run``."""
+    where = (
+        "a new directory .zaudit-ID at its mount point" if planned.kind == "directory" else "a scratch zvol beside it"
+    )
+    takes = f"about {planned.seconds // 60} min {planned.seconds % 60} s"
+    lines = [
+        f"{harmless(planned.dataset)}: {planned.profile.name}, {planned.length}, {takes}",
+        f"Proves: {planned.profile.proves}",
+        f"Does not: {planned.profile.does_not}",
+        f"Writes into {where}, removed afterwards; {size(planned.bytes_on_disk)} of files, "
+        f"at most {size(planned.most_bytes)} written.",
+        *_wear(planned, seen),
+        "",
+    ]
+    for step in planned.steps:
+        variables = " ".join(f"{name}={value}" for name, value in plan.environment(planned, step).items())
+        lines += [
+            f"# {step.name}: {step.seconds} s",
+            f"cd PLACE && env {variables} {shlex.join(plan.command(planned, step))}",
+        ]
+    for each in refused:
+        overridden = each.override in despite and each.override
+        lines.append(f"{'Despite' if overridden else 'Would be refused'}: {each.text}")
+    return "\n".join(lines) + "\n"
+
+
+def _wear(planned: plan.Plan, seen: audit.Look) -> list[str]:
+    """The share of one full write of each drive that the run can take: endurance is rated in drive writes a day."""
+    pool = Subject("pool", planned.dataset.partition("/")[0])
+    disks = dict.fromkeys(
+        disk for leaf in seen.facts.linked(pool, "leaves") for disk in seen.facts.linked(leaf, "disks")
+    )
+    shares = []
+    for disk in disks:
+        known = seen.facts.get(disk, "size_bytes")
+        if isinstance(known, Known) and isinstance(known.value, int) and known.value:
+            shares.append(f"{harmless(disk.name)} {planned.most_bytes / known.value:.1%}")
+    return [f"Wear: at most this share of one full write of the drive: {', '.join(shares)}"] if shares else []
+
+
+def rendered(found: Found, format_: str, terminal: Mapping[str, Any]) -> str:
+    """The report in a format."""
+    parts: dict[str, Any] = {"comparison": found.comparison, "sweep": found.sweep, "zaudit": __version__}
+    if format_ == "json":
+        from auditor.report import verify_json
+
+        return verify_json.render(found.verification, found.report, **parts)
+    parts["next_step"] = next_step(found)
+    if format_ == "html":
+        from auditor.report import verify_html
+
+        return verify_html.render(found.verification, found.report, **parts)
+    from auditor.report import verify_terminal
+
+    return verify_terminal.render(found.verification, found.report, **parts, **terminal)
+
+
+def next_step(found: Found) -> str:
+    """What to do after it."""
+    target = quoted(found.verification.target)
+    if found.verification.chain.outcome == "CONTRADICTED":
+        return f"mend the link that is named, then zaudit check {target}, then zaudit verify {target}"
+    if found.verification.chain.outcome == "INCONCLUSIVE":
+        return f"mend what kept it from being seen, then zaudit verify {target}"
+    if any(each.failed and each.severity in ("critical", "high") for each in found.report.findings):
+        return f"mend what stands, then zaudit check {target}"
+    if found.verification.length == "quick":
+        return f"zaudit verify {target} --standard before it goes live"
+    return f"zaudit check {target} every night"
+
+
+def summary(found: Found) -> str:
+    """One line for whoever wrote the report to a file."""
+    return f"{found.verification.chain.outcome} (exit code {found.report.exit_code})"
+
+
+def clean() -> int:
+    """Remove what dead runs left; the number of places that could not be removed."""
+    failed = 0
+    for left, wrong in place.clean(run.zfs):
+        click.echo(f"{harmless(left.path)}: {wrong or 'removed'}")
+        failed += bool(wrong)
+    for each in place.places():
+        if place.in_use(each):
+            click.echo(f"{harmless(each.path)}: in use by process {each.pid}, left alone")
+    return failed

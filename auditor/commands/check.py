@@ -1,0 +1,148 @@
+"""``zaudit check``: audit a host, or a recording of one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from auditor import __version__
+from auditor.commands._options import DATABASES, fail_on, folders, formats, looking
+from auditor.commands._terminal import look, progress, steps, write
+
+if TYPE_CHECKING:
+    from auditor.judge.rule import Rule
+
+
+@click.command(short_help="Audit pools, datasets, zvols or paths.")
+@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@click.option(
+    "--replay",
+    type=click.Path(path_type=Path),
+    metavar="REC",
+    help="Audit a recording (folder or .tar.gz) instead of this host.",
+)
+@click.option("--record", type=click.Path(path_type=Path), metavar="REC", help="Also write a recording of this run.")
+@formats
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the report to a file.",
+)
+@fail_on
+@click.option("--rule", "only", multiple=True, metavar="ID", help="Run only this rule (repeat for more).")
+@click.option("--skip", multiple=True, metavar="ID", help="Do not run this rule (repeat for more).")
+@folders
+@click.option(
+    "--db", "database", type=click.Choice(DATABASES), help="The database that runs on the target (decides page sizes)."
+)
+@click.option("--verify", "verifying", is_flag=True, help="Also zaudit verify --quick (it writes), as one report.")
+@click.option("-v", "--verbose", is_flag=True, help="Show what passed, with its evidence.")
+@looking
+def check(
+    targets: tuple[str, ...],
+    replay: Path | None,
+    record: Path | None,
+    format_: str,
+    output: Path | None,
+    fail_on: Any,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    folders: tuple[Path, ...],
+    database: str | None,
+    verifying: bool,
+    verbose: bool,
+    timeout: float,
+    consistent: bool,
+) -> NoReturn:
+    """Audit TARGETs: pools, datasets, zvols, mounted paths or /dev/zvol/... paths; all imported pools when none is named.
+
+    It audits the target and its children, the pool, every leaf, the physical disks behind them and the host.
+    """
+    from auditor import audit, rulebook
+    from auditor.collect import recording
+    from auditor.collect.host import Host, LiveHost
+
+    rules = rulebook.select(folders, only, skip, runs=verifying)
+    if verifying:
+        if replay or len(targets) != 1:
+            raise click.UsageError(
+                "--verify goes with one TARGET of this host (zaudit verify --replay judges a recorded one)"
+            )
+        _verified(targets[0], rules, database, record, format_, output, fail_on, timeout)
+    host: Host
+    if replay:
+        if record:
+            raise click.UsageError("--record goes with a live check; a recording exists already")
+        past = recording.load(replay)
+        host = recording.ReplayHost(past)
+        asked, options = past.targets, audit.Options.from_words(past.options)
+        if database:
+            options = audit.Options(options.consistent, database)
+    else:
+        past = None
+        host = LiveHost(timeout)
+        asked, options = targets, audit.Options(consistent, database or "")
+        if record:
+            host = recording.RecordingHost(host)
+    seen = audit.look(host, asked, options, None if replay else progress())
+    if record and isinstance(host, recording.RecordingHost):
+        recording.write(host.recording(targets, options.words(), __version__), record)
+    focus = targets if past and targets and targets != asked else ()
+    report = audit.judge(audit.focus(seen, host, focus) if focus else seen, rules, focus or asked, fail_on)
+    _emit(report, format_, output, verbose)
+    sys.exit(report.exit_code)
+
+
+def _verified(
+    target: str,
+    rules: Sequence[Rule],
+    database: str | None,
+    record: Path | None,
+    format_: str,
+    output: Path | None,
+    fail_on: Any,
+    timeout: float,
+) -> NoReturn:
+    """The audit and a quick verification as one report; the profile is that of the database, if it was told."""
+    from auditor.commands import _verifying
+
+    profile = {"mysql": "mysql-innodb", "mariadb": "mysql-innodb"}.get(database or "", database or "postgres")
+    wanted = _verifying.Wanted(
+        target=target,
+        profile=profile,
+        length="quick",
+        slo="",
+        size="",
+        limit="",
+        despite=(),
+        dry_run=False,
+        keep=False,
+        yes=False,
+        record=record,
+        timeout=timeout,
+        fail_on=fail_on,
+        rules=rules,
+    )
+    found = _verifying.live(wanted, progress(), steps())
+    assert found is not None  # only a dry run finds nothing
+    write(_verifying.rendered(found, format_, look(output)), output, _verifying.summary(found))
+    sys.exit(found.report.exit_code)
+
+
+def _emit(report: Any, format_: str, output: Path | None, verbose: bool) -> None:
+    from auditor.report import json, terminal
+
+    if format_ == "json":
+        text = json.render(report, verbose=verbose)
+    else:
+        text = terminal.render(report, verbose=verbose, **look(output))
+    write(text, output, f"{report.headline} (exit code {report.exit_code})")
+
+
+COMMAND = check

@@ -1,0 +1,21 @@
+"""``zaudit clean``: remove what killed verifications left."""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+import click
+
+from auditor.errors import EXIT_BROKE
+
+
+@click.command(short_help="Remove what interrupted verifications left.")
+def clean() -> NoReturn:
+    """Remove the directories and scratch zvols of verifications that were killed; nothing else."""
+    from auditor.commands import _verifying
+
+    sys.exit(EXIT_BROKE if _verifying.clean() else 0)
+
+
+COMMAND = clean

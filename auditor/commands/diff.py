@@ -1,0 +1,156 @@
+"""``zaudit diff``: what changed between two recordings or reports; an exit code for a ratchet."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from auditor.commands._options import fail_on, folders, formats
+from auditor.commands._terminal import width
+
+if TYPE_CHECKING:
+    from auditor.report.compare import Comparison, Difference
+
+LIMIT = 256 << 20
+EVIDENCE_SHOWN = 3
+KIND = click.Path(path_type=Path)
+
+
+@click.command(short_help="Compare two recordings or JSON reports.")
+@click.argument("old", type=KIND, metavar="OLD")
+@click.argument("new", type=KIND, metavar="NEW")
+@formats
+@fail_on
+@folders
+def diff(old: Path, new: Path, format_: str, fail_on: Any, folders: tuple[Path, ...]) -> NoReturn:
+    """What is new, worse, changed, better and gone from OLD to NEW: recordings (folder or .tar.gz), which are judged by the
+    rules of now, or reports of zaudit check --format json; one of each will do.
+
+    Exit code: 0 when nothing at or above --fail-on is new or worse; 10 when only undecided rules are; else 11 to 14 by the
+    worst new failure.
+    """
+    from auditor.report import compare
+
+    before, after = (_document(path, folders) for path in (old, new))
+    try:
+        found = compare.compare(before, after)
+    except compare.CompareError as error:
+        raise click.UsageError(f"not a report of zaudit: {error}") from None
+    code = found.exit_code(fail_on)
+    if format_ == "json":
+        click.echo(json.dumps(_as_json(found, before, after, code), indent=1))
+    else:
+        click.echo("\n".join(_page(found, before, after, code, min(width(), 120))))
+    sys.exit(code)
+
+
+def _document(path: Path, folders: tuple[Path, ...]) -> dict[str, Any]:
+    """The report of a recording, or one that was written to a file."""
+    if path.is_file() and not path.name.endswith((".tar.gz", ".tgz")):
+        if path.stat().st_size > LIMIT:
+            raise click.UsageError(f"{path}: more than {LIMIT >> 20} MiB")
+        try:
+            document = json.loads(path.read_bytes())
+        except (ValueError, RecursionError):
+            raise click.UsageError(f"{path}: neither a recording nor a JSON report") from None
+        if not isinstance(document, dict):
+            raise click.UsageError(f"{path}: not a report of zaudit")
+        return document
+    from auditor import audit, rulebook
+    from auditor.collect import recording
+    from auditor.report import json as report
+
+    past = recording.load(path)
+    seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options))
+    return report.document(audit.judge(seen, rulebook.load(folders, examples=False), past.targets, "low"))
+
+
+def _as_json(found: Comparison, before: dict[str, Any], after: dict[str, Any], code: int) -> dict[str, Any]:
+    heads = [
+        {key: each.get(key) for key in ("host", "openzfs", "taken", "targets", "zaudit")} for each in (before, after)
+    ]
+    changes = [
+        {
+            "change": each.change,
+            "rule": each.shown.rule,
+            "subject": each.shown.subject,
+            "title": each.shown.title,
+            **{
+                when: {"outcome": seen.outcome, "severity": seen.severity, "evidence": list(seen.evidence)}
+                for when, seen in (("before", each.before), ("after", each.after))
+                if seen
+            },
+        }
+        for each in found.differences
+    ]
+    return {
+        "schema": "zaudit-diff/1",
+        "before": heads[0],
+        "after": heads[1],
+        "notes": list(found.notes),
+        "changes": changes,
+        "same": found.same,
+        "exit_code": code,
+    }
+
+
+def _page(found: Comparison, before: dict[str, Any], after: dict[str, Any], code: int, columns: int) -> Iterator[str]:
+    from auditor.text import harmless
+
+    yield harmless(" to ".join(f"{each.get('host')} {each.get('taken')}" for each in (before, after)))
+    for note in found.notes:
+        yield from textwrap.wrap(harmless(f"Mind: {note}"), columns, subsequent_indent="      ")
+    for (head, lines), alike in groupby(found.differences, _words):
+        where = ", ".join(each.shown.subject for each in alike)
+        yield ""
+        for text, margin in ((head.replace("{}", where, 1), 0), *((line, 10) for line in lines)):
+            yield from textwrap.wrap(
+                harmless(text),
+                columns,
+                initial_indent=" " * margin,
+                subsequent_indent=" " * max(margin + 2, 10 - margin),
+                break_on_hyphens=False,
+            )
+    yield ""
+    worse = sum(each.change in ("new", "worse") for each in found.differences)
+    yield f"{worse} new or worse, {len(found.differences) - worse} other changes, {found.same} as before   (exit code {code})"
+
+
+def _words(each: Difference) -> tuple[str, tuple[str, ...]]:
+    """What a change says but for its subject ("{}"): subjects for which it is the same are shown together."""
+    return f"{each.change.upper():<10}{each.shown.rule}  {{}}   {_states(each)}", tuple(_lines(each))
+
+
+def _states(each: Difference) -> str:
+    """ "high, failed" or "undecided, would be high", before and after."""
+    words = [
+        f"{seen.severity}, failed" if seen.outcome == "fail" else f"undecided, would be {seen.severity}"
+        for seen in (each.before, each.after)
+        if seen
+    ]
+    return " -> ".join(dict.fromkeys(words))
+
+
+def _lines(each: Difference) -> Iterator[str]:
+    """The title, and the evidence that came, went or changed."""
+    yield each.shown.title
+    if each.change == "not seen":
+        yield "It was not seen this time: that does not mean that it is mended."
+    if each.after and each.after.outcome == "unknown":
+        yield from (f"because {text}" for text in each.after.reasons[:EVIDENCE_SHOWN])
+    old = each.before.evidence if each.before else ()
+    new = each.after.evidence if each.after else ()
+    changed = [(f"was {text}") for text in old if text not in new] + [f"now {text}" for text in new if text not in old]
+    yield from changed[:EVIDENCE_SHOWN]
+    if len(changed) > EVIDENCE_SHOWN:
+        yield f"and {len(changed) - EVIDENCE_SHOWN} more (--format json has all)"
+
+
+COMMAND = diff

@@ -1,0 +1,152 @@
+"""``zaudit drives``: what is known of the power-loss protection of a model, and what zaudit makes of it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from auditor.commands._options import formats
+from auditor.commands._terminal import width
+
+if TYPE_CHECKING:
+    from auditor.data.drives import Drive
+    from auditor.facts import Judged
+
+CONFIDENCE = {
+    "A": "named in a primary source",
+    "B": "the position of the family is common knowledge; no data sheet was opened",
+    "C": "the way from the model to the family is inferred: it counts for little without capacitors that speak",
+}
+GRADES = {5: "proven", 4: "strong", 3: "declared", 2: "flushed data only", 1: "no protection"}
+UNLISTED = (
+    "This model is not in the table. That says nothing for or against the drive: zaudit counts it as unprotected, unless the "
+    "drive itself says that it has no volatile write cache, and then as protected by its own word alone. A hard disk needs no "
+    "protection but a flush that is honoured."
+)
+CASES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("it has a volatile write cache that is on", {"volatile_cache": True, "nvme_vwc_present": True}),
+    (
+        "it has one and reports its capacitors as healthy",
+        {"volatile_cache": True, "nvme_vwc_present": True, "capacitor_ok": True},
+    ),
+    ("it says that it has none (NVMe, VWC 0)", {"volatile_cache": False, "nvme_vwc_present": False}),
+)
+
+
+@click.command(short_help="What is known of the power-loss protection of a drive model.")
+@click.argument("words", nargs=-1, metavar="[MODEL]")
+@formats
+def drives(words: tuple[str, ...], format_: str) -> None:
+    """What is known of MODEL (as nvme list, lsblk or smartctl print it) and why, and the grade of the evidence that its
+    protection comes to, by what the drive says of itself. Without MODEL: all that is in the table."""
+    from auditor.data import drives as table
+
+    model = " ".join(" ".join(words).split())
+    if not model:
+        _all(table.load(), format_)
+        return
+    found = table.match(model)
+    if format_ == "json":
+        import json
+
+        click.echo(json.dumps(_document(model, found), indent=1))
+    else:
+        click.echo("\n".join(_page(model, found, min(width(), 100))))
+
+
+def _grades(found: Drive | None) -> Iterator[tuple[str, Judged]]:
+    """(what the drive says, grade): the derivation itself is asked."""
+    from auditor.derive import plp_grade
+    from auditor.derive.disk_identity import NOT_IN_TABLE
+    from auditor.facts import Fact, Facts, Subject, known
+
+    disk = Subject("disk", "nvme0n1")
+    given = {"drive_class": found.plp if found else NOT_IN_TABLE, "virtual": False, "hdd": False}
+    if found:
+        given["drive_confidence"] = found.confidence
+    for says, facts_of in CASES:
+        facts = Facts()
+        for name, value in {**given, "nvme_critical_warning": 0, **facts_of}.items():
+            facts.put(Fact(disk, name, known(value, f"{name}={value}")))
+        (grade,) = (fact.value for fact in plp_grade.derive(disk, facts) if fact.name == "plp_grade")
+        yield says, grade
+
+
+def _said(grade: Judged) -> str:
+    from auditor.facts import Known
+
+    if isinstance(grade, Known) and isinstance(grade.value, int):
+        return f"grade {grade.value}, {GRADES[grade.value]}"
+    return "no grade (what the table and the drive say does not go together)"
+
+
+def _virtual(found: Drive | None) -> bool:
+    return found is not None and found.plp in ("virtual", "ephemeral")
+
+
+def _page(model: str, found: Drive | None, columns: int) -> Iterator[str]:
+    from auditor.derive.disk_identity import SAYS
+    from auditor.text import harmless
+
+    def field(label: str, text: str) -> list[str]:
+        return textwrap.wrap(f"{label:<12}{text}", columns, subsequent_indent=" " * 12, break_on_hyphens=False)
+
+    yield harmless(model)
+    yield ""
+    if found is None:
+        yield from field("Class", UNLISTED)
+    else:
+        yield from field("Class", f"{found.plp}: {SAYS[found.plp]}")
+        yield from field("Family", found.family)
+        yield from field("Confidence", f"{found.confidence}: {CONFIDENCE[found.confidence]}")
+        yield from field("Source", found.source)
+        yield from field("Pattern", found.pattern)
+    yield ""
+    if _virtual(found):
+        yield from field(
+            "Means", "No drive that can be seen from here: protection is decided where the volume comes from."
+        )
+        return
+    for i, (says, grade) in enumerate(_grades(found)):
+        yield from field("" if i else "Means", f"{_said(grade)}, when {says}")
+    yield ""
+    yield from field("", "5 is proven, 4 strong, 3 declared, 2 flushed data only, 1 none. zaudit check asks the drive.")
+
+
+def _document(model: str, found: Drive | None) -> dict[str, Any]:
+    known_of = None
+    if found:
+        names = ("family", "confidence", "source")
+        known_of = {
+            "class": found.plp,
+            **{name: getattr(found, name) for name in names},
+            "pattern": found.pattern,
+        }
+    grades = [] if _virtual(found) else [{"when": says, "grade": _number(grade)} for says, grade in _grades(found)]
+    return {"model": model, "in_table": found is not None, "drive": known_of, "grades": grades}
+
+
+def _number(grade: Judged) -> int | None:
+    from auditor.facts import Known
+
+    return grade.value if isinstance(grade, Known) and isinstance(grade.value, int) else None
+
+
+def _all(entries: tuple[Drive, ...], format_: str) -> None:
+    """The table, in the order in which it is tried."""
+    rows = [(each.plp, each.confidence, each.family, each.examples[0]) for each in entries]
+    if format_ == "json":
+        import json
+
+        names = ("class", "confidence", "family", "example")
+        click.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1))
+        return
+    for plp, confidence, family, example in rows:
+        click.echo(f"{plp:<19}{confidence}  {family} ({example})"[: width()])
+    click.echo(f"{len(rows)} families; zaudit drives MODEL says what is known of one model")
+
+
+COMMAND = drives

@@ -1,0 +1,44 @@
+"""``zaudit record``: ask everything, judge nothing, keep the answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from auditor import __version__
+from auditor.commands._options import looking
+from auditor.commands._terminal import progress
+
+
+@click.command(short_help="Record a host, to audit it elsewhere.")
+@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="REC",
+    help="Folder or .tar.gz to write.",
+)
+@click.option("--redact", is_flag=True, help="Replace serials, GUIDs, WWNs and host names by stable stand-ins.")
+@looking
+def record(targets: tuple[str, ...], path: Path, redact: bool, timeout: float, consistent: bool) -> None:
+    """Ask everything that `zaudit check` asks and write the answers to REC; `zaudit check --replay REC` audits them."""
+    from auditor import audit
+    from auditor.collect import recording, redaction
+    from auditor.collect.host import LiveHost
+
+    host = recording.RecordingHost(LiveHost(timeout))
+    options = audit.Options(consistent)
+    audit.look(host, targets, options, progress())
+    taken = host.recording(targets, options.words(), __version__)
+    recording.write(redaction.redact(taken) if redact else taken, path)
+    click.echo(
+        f"{path}: {len(taken.commands)} commands, {sum(len(files.text) for files in taken.files.values())} files",
+        err=True,
+    )
+
+
+COMMAND = record

@@ -1,0 +1,80 @@
+"""``zaudit verify``: follow every fsync down to the flush on the device."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from auditor.commands._options import SEVERITIES
+from auditor.commands._terminal import look, progress, steps, write
+
+
+@click.command(short_help="Follow every fsync down to the flush on the device, with a short honest fio run.")
+@click.argument("target", required=False)
+@click.option("--profile", default="postgres", show_default=True, metavar="NAME|FILE.fio",
+              help="postgres, mysql-innodb, sqlite, mongodb, etcd, or an fio job file.")  # fmt: skip
+@click.option("--quick", "length", flag_value="quick", default=True, help="The log path alone, 36 s (the default).")
+@click.option("--standard", "length", flag_value="standard", help="Every part of the profile, 2 min each.")
+@click.option("--long", "length", flag_value="long", help="Every part of the profile, 10 min each: enough for p99.9.")
+@click.option("--slo", default="", metavar="p99=5ms,...", help="What a commit may take; default: that of the profile.")
+@click.option("--size", default="", metavar="SIZE", help="Size of each data file; default: twice zfs_dirty_data_max.")
+@click.option("--limit", default="", metavar="SIZE", help="Write at most so much.  [default: 10g]")
+@click.option("--despite", multiple=True, type=click.Choice(["degraded", "scrub", "full", "space"]),
+              help="Run although the pool is in this state (repeat for more).")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Print what would be run and written, and do nothing.")
+@click.option("--keep", is_flag=True, help="Leave the files there; zaudit clean removes them.")
+@click.option("--yes", is_flag=True, help="Do not ask before more than 10 GiB are written.")
+@click.option(
+    "--sweep", is_flag=True, help="Also: what group commit is worth here (a fixed amount, synced ever more often)."
+)
+@click.option(
+    "--ab", type=click.Choice(["slog"]), help="The log path with and, as far as OpenZFS allows, without the SLOG."
+)
+@click.option("--compare", type=click.Path(path_type=Path), metavar="RESULT",
+              help="Compare with an earlier result (JSON report or recording).")  # fmt: skip
+@click.option("--replay", type=click.Path(path_type=Path), metavar="REC", help="Judge a recorded verification again.")
+@click.option("--record", type=click.Path(path_type=Path), metavar="REC", help="Also write a recording of this run.")
+@click.option(
+    "--format", "format_", type=click.Choice(["terminal", "json", "html"]), default="terminal", show_default=True
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Write the report to a file.")  # fmt: skip
+@click.option("--fail-on", type=click.Choice(SEVERITIES), default="low", show_default=True,
+              help="Findings and undecided rules below this do not count for the exit code.")  # fmt: skip
+@click.option("--timeout", type=click.FloatRange(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
+              help="Give up on a command (not on fio) after so long.")  # fmt: skip
+def verify(
+    target: str | None,
+    replay: Path | None,
+    compare: Path | None,
+    format_: str,
+    output: Path | None,
+    fail_on: Any,
+    **given: Any,
+) -> NoReturn:
+    """Write as a database does to TARGET (a dataset, zvol or mounted path), and follow each sync through system calls,
+    fio, the ZIL and the devices.
+
+    TRACED: every sync was followed to a flush that the device acknowledged. CONTRADICTED: a named link lost some.
+    INCONCLUSIVE: could not be seen, and why. Writes only into a new directory of its own, which it removes.
+    """
+    from auditor.commands import _verifying as command
+
+    if bool(target) == bool(replay):
+        raise click.UsageError("name a TARGET, or --replay a recording")
+    if replay:
+        found = command.replayed(replay, fail_on, compare)
+    else:
+        wanted = command.Wanted(target=str(target), fail_on=fail_on, compare=compare, **given)
+        done = command.live(wanted, progress(), steps())
+        if done is None:
+            sys.exit(0)
+        found = done
+    write(command.rendered(found, format_, look(output)), output, command.summary(found))
+    sys.exit(found.report.exit_code)
+
+
+COMMAND = verify

@@ -1,0 +1,88 @@
+"""How long ago what zpool history remembers was done, and whether anything trims the pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.derive.combine import every
+from auditor.derive.pool_age import since
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, real
+
+SUBJECT = "pool"
+FACTS = {
+    "import_without_log_days": real("days since the last import with -m"),
+    "rewind_days": real("days since the last import or clear that could discard transactions"),
+    "trimmed": flag("its free space is trimmed: by itself, on a schedule, or by hand in the last 100 days"),
+}
+NEEDS = (
+    *("pool.import_without_log_s", "pool.rewind_s", "pool.trims", "pool.trim_s", "pool.autotrim", "pool.leaves"),
+    *("host.trim_timers", "host.trim_cron", "leaf.disks", "disk.transport"),
+)
+BY_HAND_DAYS = 100
+
+
+def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
+    """All facts of FACTS."""
+    yield Fact(pool, "import_without_log_days", since(facts, pool, "import_without_log_s", "imported without its log"))
+    yield Fact(pool, "rewind_days", since(facts, pool, "rewind_s", "rewound"))
+    yield Fact(pool, "trimmed", _trimmed(pool, facts))
+
+
+def _trimmed(pool: Subject, facts: Facts) -> Judged:
+    """One way is enough; none must be known to be used."""
+    ways = (_automatic(pool, facts), _timer(pool, facts), _cron(pool, facts), _by_hand(pool, facts))
+    for way in ways:
+        if isinstance(way, Known) and way.value is True:
+            return way
+    if unknowns := [way for way in ways if isinstance(way, Unknown)]:
+        return join(unknowns)
+    return Known(False, tuple(piece for way in ways if isinstance(way, Known) for piece in way.evidence))
+
+
+def _automatic(pool: Subject, facts: Facts) -> Judged:
+    found = facts.get(pool, "autotrim")
+    return found if isinstance(found, Unknown) else Known(found.value == "on", found.evidence)
+
+
+def _timer(pool: Subject, facts: Facts) -> Judged:
+    match facts.get(HOST, "trim_timers"):
+        case Known(tuple() as pools, evidence):
+            return Known(pool.name in pools, evidence)
+        case Unknown() as why:
+            return why
+        case _:
+            return Known(False, ())
+
+
+def _cron(pool: Subject, facts: Facts) -> Judged:
+    """Debian's job, for a pool whose drives are all NVMe."""
+    job = facts.get(HOST, "trim_cron")
+    if isinstance(job, Unknown) or job.value is False:
+        return job
+    leaves = facts.linked(pool, "leaves")
+    disks = {disk for leaf in leaves for disk in facts.linked(leaf, "disks")}
+    found = every(
+        (facts.get(pool, "leaves"), *(facts.get(leaf, "disks") for leaf in leaves), *_transports(disks, facts))
+    )
+    if isinstance(found, Unknown):
+        return found
+    return Known(
+        all(each.value == "nvme" for each in _transports(disks, facts) if isinstance(each, Known)), job.evidence
+    )
+
+
+def _transports(disks: set[Subject], facts: Facts) -> list[Judged]:
+    return [facts.get(disk, "transport") for disk in sorted(disks)]
+
+
+def _by_hand(pool: Subject, facts: Facts) -> Judged:
+    trims = facts.get(pool, "trims")
+    if isinstance(trims, Unknown):
+        return trims
+    if trims.value == 0:
+        return Known(False, trims.evidence)
+    days = since(facts, pool, "trim_s", "trimmed")
+    if isinstance(days, Unknown):
+        return days
+    assert isinstance(days.value, float)
+    return Known(days.value <= BY_HAND_DAYS, (*days.evidence, Evidence(f"{trims.value} times by hand")))

@@ -1,0 +1,126 @@
+"""Which datasets are given to clients in a way that answers before data is on stable storage: NFS async, SMB without
+strict sync.
+
+An export belongs to the dataset with the longest mount point that holds its path; with crossmnt or nohide also to those
+mounted below. A property that says so counts even while the share is not active: it will be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag
+
+SUBJECT = "host"  # each path is set beside all mount points
+FACTS = {
+    "dataset.nfs_async": flag("an NFS export of it answers before data is on stable storage"),
+    "dataset.smb_flush_ignored": flag("an SMB share of it ignores the flushes of its clients"),
+}
+NEEDS = (
+    *("host.nfs_exports", "host.smb_shares_without_sync", "host.smb_global_without_sync"),
+    *("dataset.type", "dataset.mountpoint", "dataset.sharenfs", "dataset.sharesmb"),
+)
+
+
+class Share(NamedTuple):
+    """One folder that is shared without care. below: file systems mounted inside of it are shared too."""
+
+    path: str
+    below: bool
+    text: str
+    command: str
+
+
+def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
+    """Both facts of every file system."""
+    datasets = [each for each in facts.subjects("dataset") if _word(facts.get(each, "type")) != "volume"]
+    exports, shares = facts.get(HOST, "nfs_exports"), facts.get(HOST, "smb_shares_without_sync")
+    everywhere = facts.get(HOST, "smb_global_without_sync")
+    lazy = everywhere if isinstance(everywhere, Known) and everywhere.value is True else None
+    async_exports = _hit(datasets, _async(exports), facts)
+    lazy_shares = _hit(datasets, _lazy(shares), facts)
+    for dataset in datasets:
+        sharenfs, sharesmb = facts.get(dataset, "sharenfs"), facts.get(dataset, "sharesmb")
+        careless = "async" in re.split(r"[,:;()\s]+", _word(sharenfs))
+        yield Fact(dataset, "nfs_async", _judged(async_exports.get(dataset), careless, sharenfs, exports))
+        shared = _word(sharesmb) not in ("", "off")
+        own = lazy if shared and lazy else None
+        unsure = everywhere if shared and isinstance(everywhere, Unknown) else shares
+        hit = lazy_shares.get(dataset) or own
+        yield Fact(dataset, "smb_flush_ignored", _judged(hit, False, sharesmb, unsure))
+
+
+def _judged(hit: Known | None, by_property: bool, setting: Judged, table: Judged) -> Judged:
+    """A share that was found, or a property that says so, decides; without one both must be known."""
+    if hit:
+        return Known(True, hit.evidence)
+    if isinstance(setting, Unknown) or by_property:
+        return setting if isinstance(setting, Unknown) else Known(True, setting.evidence)
+    return table if isinstance(table, Unknown) else _no(table)
+
+
+def _no(table: Known) -> Known:
+    """The same object for all datasets that share the reason."""
+    if table.evidence not in _NO:
+        _NO.clear()
+        _NO[table.evidence] = Known(False, table.evidence)
+    return _NO[table.evidence]
+
+
+_NO: dict[tuple[Evidence, ...], Known] = {}
+
+
+def _async(exports: Judged) -> Iterator[Share]:
+    """The exports with async that can be written to."""
+    for line in _words(exports):
+        path, _, client = line.partition(" ")
+        options = client.partition("(")[2].removesuffix(")").split(",")
+        last = next((each for each in reversed(options) if each in ("sync", "async")), "sync")
+        if last == "async" and "ro" not in options:
+            below = "crossmnt" in options or "nohide" in options
+            yield Share(_plain(path), below, f"{path} {client}", "exportfs -v")
+
+
+def _lazy(shares: Judged) -> Iterator[Share]:
+    for line in _words(shares):
+        name, _, path = line.partition("=")
+        yield Share(path, True, f"[{name}] {path}: strict sync = no", "testparm -sv")
+
+
+def _hit(datasets: list[Subject], shares: Iterable[Share], facts: Facts) -> dict[Subject, Known]:
+    """The datasets that the shares reach."""
+    found: dict[Subject, Known] = {}
+    wanted = list(shares)
+    mounted = {_word(facts.get(each, "mountpoint")): each for each in datasets} if wanted else {}
+    for share in wanted:
+        holders = [point for point in mounted if point.startswith("/") and _inside(share.path, point)]
+        if holders:
+            found.setdefault(mounted[max(holders, key=len)], _seen(share))
+        if share.below:
+            for point, dataset in mounted.items():
+                if _inside(point, share.path):
+                    found.setdefault(dataset, _seen(share))
+    return found
+
+
+def _seen(share: Share) -> Known:
+    return Known(True, (Evidence(share.text, share.command),))
+
+
+def _inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _plain(path: str) -> str:
+    """A path of /etc/exports without its octal escapes."""
+    return re.sub(r"\\([0-3][0-7]{2})", lambda found: chr(int(found[1], 8)), path)
+
+
+def _word(found: Judged) -> str:
+    return str(found.value) if isinstance(found, Known) else ""
+
+
+def _words(found: Judged) -> tuple[str, ...]:
+    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()

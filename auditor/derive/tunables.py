@@ -1,0 +1,135 @@
+"""Module parameters: as they are, as the next boot will set them, and what the release would have them be.
+
+The value after the next boot is that of modprobe.d or the kernel's command line, else the default. What a service writes
+to /sys later is not seen, and an initramfs may hold older files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from auditor.data import tunables
+from auditor.data.tunables import Tunable
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, join, number, unknown, words
+
+SUBJECT = "host"
+LOSES_COMMITS = ("zfs_nocacheflush", "zil_nocacheflush", "zil_replay_disable")
+DURABILITY = (
+    *LOSES_COMMITS,
+    "zfs_recover",
+    "zfs_txg_timeout",
+    "zfs_no_scrub_io",
+    "zfs_scan_ignore_errors",
+    "zfs_multihost_fail_intervals",
+    "zfs_zil_saxattr",
+    "zfs_dmu_offset_next_sync",
+    "zfs_bclone_enabled",
+    "zfs_dio_enabled",
+    "zfs_vdev_direct_write_verify",
+    "zfs_send_corrupt_data",
+    "zfs_max_missing_tvds",
+    "zvol_use_blk_mq",
+)
+FACTS = {
+    **{f"{name}_boot": number(f"{name} after the next boot") for name in DURABILITY},
+    **{f"{name}_default": number(f"{name} as this release has it by default") for name in DURABILITY},
+    "tunables_changed": words("parameters that are not at their default and have no rule of their own"),
+    "tunables_risky": words("those of them that can cost data"),
+    "tunables_drifting": words("parameters that the next boot sets to another value than they have now"),
+}
+NEEDS = ("host.zfs_boot_options", "host.release", *(f"host.{name}" for name in DURABILITY))
+
+
+def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
+    """All of FACTS. A list that is not empty may be short of parameters that could not be read."""
+    table = tunables.load()
+    for name in DURABILITY:
+        default = _default(table[name], facts)
+        yield Fact(HOST, f"{name}_default", _as_number(default))
+        yield Fact(HOST, f"{name}_boot", _as_number(_boot(table[name], default, facts)))
+    release = facts.get(HOST, "release")
+    there = [each for each in table.values() if isinstance(release, Unknown) or each.default(_numbers(release))]
+    ruled = [each for each in there if each.changed != "own"]
+    yield Fact(HOST, "tunables_changed", _listed((_change(each, facts) for each in ruled), "all at their defaults"))
+    risky = [each for each in ruled if each.changed == "medium"]
+    yield Fact(HOST, "tunables_risky", _listed((_change(each, facts) for each in risky), "all at their defaults"))
+    steady = [each for each in there if each.name not in LOSES_COMMITS]
+    yield Fact(
+        HOST, "tunables_drifting", _listed((_drift(each, facts) for each in steady), "the next boot changes none")
+    )
+
+
+def _numbers(release: Known) -> tuple[int, ...]:
+    return (
+        tuple(int(part) for part in release.value if isinstance(part, int)) if isinstance(release.value, tuple) else ()
+    )
+
+
+def _default(tunable: Tunable, facts: Facts) -> Judged:
+    release = facts.get(HOST, "release")
+    if isinstance(release, Unknown):
+        return release
+    value = tunable.default(_numbers(release))
+    if not value:
+        return unknown(f"{tunable.name}: OpenZFS {'.'.join(map(str, _numbers(release)))} has no such parameter")
+    return Known(value, (Evidence(f"{tunable.name}={value} by default", "man 4 zfs"),))
+
+
+def _boot(tunable: Tunable, default: Judged, facts: Facts) -> Judged:
+    options = facts.get(HOST, "zfs_boot_options")
+    if isinstance(options, Unknown):
+        return options
+    assert isinstance(options.value, tuple)
+    for option, seen in zip(options.value, options.evidence, strict=False):
+        name, _, value = str(option).partition("=")
+        if name == tunable.name:
+            return Known(value, (seen,))
+    return default
+
+
+def _as_number(found: Judged) -> Judged:
+    if isinstance(found, Unknown):
+        return found
+    try:
+        return Known(int(str(found.value), 0), found.evidence)
+    except ValueError:
+        return unknown(f"{found.evidence[0].text}: not a number")
+
+
+def _same(a: object, b: object) -> bool:
+    """0x10 is 16."""
+    try:
+        return int(str(a), 0) == int(str(b), 0)
+    except ValueError:
+        return str(a) == str(b)
+
+
+def _change(tunable: Tunable, facts: Facts) -> Judged | None:
+    """What is not at its default; None where it is."""
+    now, default = facts.get(HOST, tunable.name), _default(tunable, facts)
+    if isinstance(now, Unknown) or isinstance(default, Unknown):
+        return join([each for each in (now, default) if isinstance(each, Unknown)])
+    if _same(now.value, default.value):
+        return None
+    text = f"{tunable.name}={now.value}, by default {default.value} ({tunable.means})"
+    return Known(f"{tunable.name}={now.value}", (Evidence(text, now.evidence[0].command),))
+
+
+def _drift(tunable: Tunable, facts: Facts) -> Judged | None:
+    """What the next boot changes; None where it does not."""
+    now, boot = facts.get(HOST, tunable.name), _boot(tunable, _default(tunable, facts), facts)
+    if isinstance(now, Unknown) or isinstance(boot, Unknown):
+        return join([each for each in (now, boot) if isinstance(each, Unknown)])
+    if _same(now.value, boot.value):
+        return None
+    return Known(f"{tunable.name}={now.value} becomes {boot.value}", (*now.evidence, *boot.evidence))
+
+
+def _listed(each: Iterable[Judged | None], none: str) -> Judged:
+    """What was found; without any, the reasons of what could not be looked at."""
+    found = [one for one in each if one is not None]
+    known = [one for one in found if isinstance(one, Known)]
+    if known:
+        return Known(tuple(str(one.value) for one in known), tuple(line for one in known for line in one.evidence))
+    missing = [one for one in found if isinstance(one, Unknown)]
+    return join(missing) if missing else Known((), (Evidence(none, "grep . /sys/module/zfs/parameters/*"),))

@@ -1,0 +1,58 @@
+"""How much of its rated endurance a drive has used, and whether its spare blocks run out.
+
+NVMe drives report both (SMART / Health Information log page), SAS and SATA drives the first; attributes of vendors are
+not read, because their scale is not the same from one to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.derive.combine import every
+from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, join, number
+
+SUBJECT = "disk"
+FACTS = {
+    "wear_percent": number("rated endurance used; may exceed 100"),
+    "spare_low": flag("its spare blocks are within 10 % of the threshold at which it warns"),
+}
+USED = ("nvme_percent_used", "smart_percent_used")
+SPARE = (
+    ("nvme_available_spare_percent", "nvme_available_spare_threshold_percent"),
+    ("smart_available_spare_percent", "smart_available_spare_threshold_percent"),
+)
+NEEDS = (*(f"disk.{name}" for name in (*USED, *SPARE[0], *SPARE[1])), "disk.smart_protocol")
+MARGIN = 10
+
+
+def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:
+    """Both facts."""
+    yield Fact(disk, "wear_percent", _used(disk, facts))
+    yield Fact(disk, "spare_low", _spare_low(disk, facts))
+
+
+def _used(disk: Subject, facts: Facts) -> Judged:
+    missing = []
+    for name in USED:
+        found = facts.get(disk, name)
+        if isinstance(found, Known):
+            return found
+        missing.append(found)
+    return join(missing)
+
+
+def _spare_low(disk: Subject, facts: Facts) -> Judged:
+    protocol = facts.get(disk, "smart_protocol")
+    if isinstance(protocol, Known) and protocol.value in ("ATA", "SCSI"):
+        return Known(False, protocol.evidence)  # reports no count of spare blocks; what is left shows in the wear
+    reasons: list[Unknown] = []
+    for names in SPARE:
+        pair = every(facts.get(disk, name) for name in names)
+        if isinstance(pair, Unknown):
+            reasons.append(pair)
+            continue
+        spare, threshold = pair
+        assert isinstance(spare.value, int)
+        assert isinstance(threshold.value, int)
+        return Known(spare.value <= threshold.value + MARGIN, spare.evidence + threshold.evidence)
+    return join(reasons)

@@ -1,0 +1,11 @@
+"""What ends zaudit with one sentence and an exit code, instead of a report. Every package raises its own kind of it."""
+
+from __future__ import annotations
+
+EXIT_BROKE, EXIT_USAGE, EXIT_NOTHING, EXIT_INTERRUPTED = 1, 2, 3, 130
+
+
+class Stop(Exception):
+    """The text is one sentence for the user. exit_code: of the command."""
+
+    exit_code = EXIT_USAGE

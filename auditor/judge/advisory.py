@@ -1,0 +1,111 @@
+"""Advisories: bugs of releases, one entry of a table each, made into one rule each.
+
+A rule a bug and not one rule for all, so that each has its own page, severity, harm and waiver, and its own finding. What
+they have in common is written once, here: which releases are affected, that a build which was changed by a distribution
+is unknown, and the examples.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from auditor.judge.expression import ExpressionError, Registry
+from auditor.judge.rule import ID, Rule, RuleError, from_table
+
+PREFIX = "advisory-"
+REQUIRED = {"title", "severity", "harm", "affected", "impact", "why", "until", "references"}
+CONDITION = {"exposed", "exposing", "spared"}
+
+Release = tuple[int, ...]
+
+
+def load(path: str, text: str, registry: Registry, *, examples: bool = True) -> list[Rule]:
+    """The rules of a table, by id. Raises RuleError with the file and the entry."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RuleError(f"{path}: {error}") from None
+    rules = []
+    for name, table in sorted(tables.items()):
+        try:
+            if not ID.fullmatch(name) or not isinstance(table, dict):
+                raise RuleError("an entry is a table with a name of lower-case words joined by hyphens")
+            rules.append(from_table(PREFIX + name, path, _as_rule(table, examples), registry))
+        except (RuleError, ExpressionError) as error:
+            raise RuleError(f"{path}: [{name}]: {error}") from None
+    return rules
+
+
+def _as_rule(entry: Mapping[str, Any], examples: bool) -> dict[str, Any]:
+    """The table that the same rule would have in a file of its own."""
+    if missing := sorted(REQUIRED - entry.keys()):
+        raise RuleError(f"an advisory needs {', '.join(missing)}")
+    if stray := sorted(entry.keys() - REQUIRED - CONDITION):
+        raise RuleError(f"an advisory has no key {stray[0]!r}")
+    if len(given := CONDITION & entry.keys()) not in (0, 3):
+        raise RuleError(f"{', '.join(sorted(CONDITION))} go together; there is only {', '.join(sorted(given))}")
+    ranges = tuple(_ranges(entry["affected"]))
+    condition = f" and ({entry['exposed']})" if "exposed" in entry else ""
+    fixed = [_text(_after(last)) for _, last in ranges if len(last) == 3]
+    remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later." if fixed else "No release is known to mend it."
+    if fixed and len(fixed) < len(ranges):
+        unfixed = ", ".join(_text(last) for _, last in ranges if len(last) == 2)
+        remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later; no release of {unfixed} mends it."
+    return {
+        **{key: entry[key] for key in ("title", "severity", "harm", "impact", "why", "references")},
+        "subject": "host",
+        "expect": f"not (({' or '.join(map(_within, ranges))}) and host.release_unmodified{condition})",
+        "message": f"OpenZFS {{host.zfs_version_text}} is affected: {entry['affected']}",
+        "fix": {"text": f"{remedy} Until then: {entry['until']}", "cost": "needs restart"},
+        "example": list(_examples(ranges, entry)) if examples else None,
+    }
+
+
+def _ranges(text: str) -> Iterator[tuple[Release, Release]]:
+    """(first, last) of each range; last has two numbers, its line, where no release of it mends the bug."""
+    for each in text.split() if isinstance(text, str) else ():
+        first, mark, last = each.partition("-")
+        try:
+            start, end = (tuple(map(int, one.split("."))) for one in (first, last or first.rpartition(".")[0]))
+        except ValueError:
+            mark = ""
+        if not mark or len(start) != 3 or start[:2] != end[:2] or (end[2:] and end < start):
+            raise RuleError(f"affected: {each!r} is not FIRST-LAST of one line, or FIRST-")
+        yield start, end
+
+
+def _within(bounds: tuple[Release, Release]) -> str:
+    first, last = bounds
+    end = f"<= {last}" if len(last) == 3 else f"< {(last[0], last[1] + 1, 0)}"
+    return f"{first} <= host.release {end}"
+
+
+def _after(last: Release) -> Release:
+    return (*last[:2], last[2] + 1)
+
+
+def _text(release: Release) -> str:
+    return ".".join(map(str, release))
+
+
+def _examples(ranges: tuple[tuple[Release, Release], ...], entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    first, last = ranges[0]
+    exposing = entry.get("exposing", {})
+
+    def example(
+        name: str, verdict: str, release: Release, unmodified: object, given: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        facts = {"host.release": list(release), "host.release_unmodified": unmodified, **given}
+        return {"name": name, "given": facts, "verdict": verdict}
+
+    changed = {"unknown": f"{_text(first)}-1+deb12u1 is a build of its own: fixes of later releases may be in it"}
+    yield example("an affected release, and the host is exposed", "fail", first, True, exposing)
+    if len(last) == 3:
+        yield example("the release that mends it", "pass", _after(last), True, exposing)
+    if "spared" in entry:
+        yield example("an affected release, and the host is not exposed", "pass", first, True, entry["spared"])
+    elif len(last) == 2:
+        yield example("a release of another line", "pass", (*last[:1], last[1] + 1, 0), True, {})
+    yield example("a distribution's build of an affected release", "unknown", first, changed, exposing)

@@ -1,0 +1,139 @@
+"""What changed between two reports, as plain data: what is worse, what is gone, and what only looks gone because nobody
+saw it this time. Works on the JSON documents, so that a report that was kept can be compared with a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED, RANK
+from auditor.judge.rule import SEVERITIES, Severity
+from auditor.report.json import SCHEMA
+
+Change = Literal["new", "worse", "changed", "not seen", "better", "gone"]
+CHANGES: tuple[Change, ...] = ("new", "worse", "changed", "not seen", "better", "gone")
+WORSE = frozenset({"new", "worse"})
+
+
+class CompareError(ValueError):
+    """A document that is no report of zaudit; the text says why."""
+
+
+class Seen(NamedTuple):
+    """One rule on one subject that did not pass. title: of the rule; evidence: of a failure; reasons: of an unknown."""
+
+    rule: str
+    subject: str
+    outcome: str
+    severity: Severity
+    title: str
+    evidence: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
+class Difference(NamedTuple):
+    """One change. before, after: None where the rule passed, did not apply, or was not asked."""
+
+    change: Change
+    before: Seen | None
+    after: Seen | None
+
+    @property
+    def shown(self) -> Seen:
+        """The later of the two."""
+        seen = self.after or self.before
+        assert seen is not None
+        return seen
+
+
+class Comparison(NamedTuple):
+    """differences: the worst first. notes: why the two may not be comparable. same: what did not pass in both alike."""
+
+    differences: tuple[Difference, ...]
+    notes: tuple[str, ...]
+    same: int
+
+    def exit_code(self, threshold: Severity) -> int:
+        """As of a check, of what is new or worse: 0, 10 when it is only undecided, or 11 to 14 by the worst failure."""
+        counted = [
+            each.shown
+            for each in self.differences
+            if each.change in WORSE and RANK[each.shown.severity] >= RANK[threshold]
+        ]
+        failed = [EXIT_CODES[seen.severity] for seen in counted if seen.outcome == "fail"]
+        return max(failed) if failed else EXIT_UNDECIDED if counted else 0
+
+
+def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
+    """Two documents of ``auditor.report.json``. Raises CompareError."""
+    before, after = _index(old), _index(new)
+    undecided = {seen.rule for seen in after.values() if seen.outcome == "unknown"}
+    found = []
+    same = 0
+    for key in dict.fromkeys((*after, *before)):
+        one, other = before.get(key), after.get(key)
+        if one and other and one[2:4] == other[2:4] and one.evidence == other.evidence:
+            same += 1
+        else:
+            found.append(Difference(_change(one, other, undecided), one, other))
+    return Comparison(tuple(sorted(found, key=_order)), tuple(_notes(old, new)), same)
+
+
+def _change(before: Seen | None, after: Seen | None, undecided: set[str]) -> Change:
+    if after is None:
+        assert before is not None
+        # its subject may have become part of what could not be listed
+        return "not seen" if before.rule in undecided else "gone"
+    if before is None:
+        return "new"
+    if before.outcome == "fail" and after.outcome == "unknown":
+        return "not seen"
+    if (before.outcome, after.outcome) == ("unknown", "fail") or RANK[after.severity] > RANK[before.severity]:
+        return "worse"
+    return "better" if RANK[after.severity] < RANK[before.severity] else "changed"
+
+
+def _order(each: Difference) -> tuple[object, ...]:
+    seen = each.shown
+    return CHANGES.index(each.change), -RANK[seen.severity], seen.outcome != "fail", seen.rule, seen.subject
+
+
+def _index(document: Mapping[str, Any]) -> dict[tuple[str, str], Seen]:
+    """(rule, subject) -> what was found. A report is as untrusted as any file."""
+    if document.get("schema") != SCHEMA:
+        raise CompareError(f"schema {document.get('schema')!r} is not {SCHEMA!r}")
+    try:
+        return {(seen.rule, seen.subject): seen for finding in document["findings"] for seen in _seen(finding)}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CompareError(f"a finding is malformed ({type(error).__name__}: {error})") from None
+
+
+def _seen(finding: Mapping[str, Any]) -> Iterator[Seen]:
+    if finding["severity"] not in SEVERITIES or finding["outcome"] not in ("fail", "unknown"):
+        raise CompareError(f"{finding['severity']!r} or {finding['outcome']!r} is no severity or outcome")
+    for each in finding["subjects"]:
+        within = f"{each['pool']} " if "pool" in each else ""
+        evidence, reasons = (tuple(str(one["text"]) for one in each.get(key, ())) for key in ("evidence", "reasons"))
+        yield Seen(
+            str(finding["rule"]),
+            f"{each['kind']} {within}{each['name']}",
+            finding["outcome"],
+            finding["severity"],
+            str(finding["title"]),
+            evidence,
+            reasons,
+        )
+
+
+def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for key, what in (("host", "hosts"), ("targets", "targets"), ("openzfs", "releases of OpenZFS")):
+        one, other = old.get(key), new.get(key)
+        if one != other:
+            yield f"different {what}: {_words(one)}, then {_words(other)}"
+    one, other = old.get("zaudit"), new.get("zaudit")
+    if one != other:
+        yield f"judged by zaudit {one}, then {other}: a rule that the first did not have shows as new"
+
+
+def _words(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,63 @@
+"""What the reports say of a finding alike, for a terminal and as a page. All of it is harmless to print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from auditor.facts import Evidence
+from auditor.judge.finding import Finding
+from auditor.judge.verdict import Verdict
+from auditor.text import harmless, quoted
+
+SUBJECTS_SHOWN = 6
+
+
+def where(*findings: Finding) -> str:
+    """The subjects, or the place that they inherit it from and who they are."""
+    subjects = dict.fromkeys(verdict.subject for finding in findings for verdict in finding.verdicts)
+    names = [harmless(str(subject)) for subject in subjects]
+    if findings[0].failed and findings[0].rule.origin and names != [place := harmless(findings[0].place)]:
+        heirs = [name for name in names if name != place]
+        word = "inherited by" if place in names else "where it is inherited by"
+        return f"{place}, {word} {listed(heirs)}"
+    return listed(names)
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first few, and how many more there are."""
+    shown = ", ".join(names[:SUBJECTS_SHOWN])
+    more = f" and {len(names) - SUBJECTS_SHOWN} more" if len(names) > SUBJECTS_SHOWN else ""
+    return shown + more
+
+
+def sentence(finding: Finding) -> str:
+    """The rule's message when there is one subject, its title when there are several or no message."""
+    messages = list(dict.fromkeys(verdict.message for verdict in finding.verdicts))
+    if len(messages) == 1 and messages[0]:
+        return harmless(messages[0])
+    return finding.rule.title
+
+
+def question(finding: Finding) -> str:
+    """Of one that is undecided: what could not be told."""
+    return f"Could not tell: {_lower(finding.rule.title)}?"
+
+
+def _lower(title: str) -> str:
+    """A headline inside a sentence, unless it starts with a name (SLOG, OpenZFS, NVMe)."""
+    named = len(title) > 1 and any(char.isupper() for char in title.split()[0][1:])
+    return title if named else title[0].lower() + title[1:]
+
+
+def evidence(verdict: Verdict) -> list[tuple[str, str]]:
+    """What was seen of a subject, each once, with the command that repeats the observation."""
+    return list(dict.fromkeys((harmless(each.text), _command(each, verdict)) for each in verdict.evidence if each.text))
+
+
+def _command(seen: Evidence, verdict: Verdict) -> str:
+    return harmless(seen.command.replace("{subject}", quoted(verdict.subject.name)))
+
+
+def commands(finding: Finding) -> list[str]:
+    """What mends it, to be pasted."""
+    return list(dict.fromkeys(harmless(verdict.command) for verdict in finding.verdicts if verdict.command))

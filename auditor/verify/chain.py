@@ -1,0 +1,171 @@
+"""The chain of custody: does each witness account for every sync of the one above it?
+
+Never tested for equality: several commits may share a log block and a flush (group commit), fio counts one sync less than
+writes, sync=always commits more often than fio syncs. So each link has a floor: at least SHARE of the syncs above it, and
+for flushes that share of syncs divided by how many can be under way at once, since one flush acknowledges at most so many.
+(Measured on OpenZFS 2.1, 2.3 and 2.4; OpenZFS module/zfs/zil.c)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.facts import Facts, Known, Subject
+from auditor.text import harmless
+from auditor.verify import flushes
+from auditor.verify.model import Chain, Link
+from auditor.verify.profile import Section
+from auditor.verify.result import Job, Run, Zil
+from auditor.verify.trial import Trial
+
+SHARE = flushes.SHARE
+FOREIGN = 0.02  # of all commits: more than that from others, and nothing can be told apart
+FEW = 20  # commits of others that never matter
+
+
+def follow(trial: Trial, runs: tuple[Run, ...], section: Section, facts: Facts) -> Chain:
+    """The chain of the log run. section: of the profile that stands for the log."""
+    pool = Subject("pool", trial.dataset.partition("/")[0])
+    log = next((run for run in runs if run.purpose == "log"), None)
+    calls = next((run for run in runs if run.purpose == "calls"), None)
+    links = [_dataset(trial), _calls(calls, trial, section)]
+    if log is None or not log.jobs:
+        why = "; ".join(log.faults) if log else "the run of the log did not take place"
+        links.append(Link("fio", "unseen", why))
+        return _chain(links, ())
+    links.append(_fio(log, section))
+    links.append(_zil(log, trial, facts))
+    links += flushes.links(log, section, pool, facts)
+    others = tuple(foreign(log, section, facts, trial))
+    if trial.scan:
+        others = (*others, f"a {trial.scan} ran meanwhile: its reads, writes and flushes cannot be told apart")
+    return _chain(links, others)
+
+
+def _chain(links: list[Link], others: tuple[str, ...]) -> Chain:
+    """A link that contradicts decides: too few are too few, whoever else added to the counters."""
+    reasons = (*_reasons(links), *others)
+    if any(link.status == "contradicts" for link in links):
+        return Chain("CONTRADICTED", tuple(links), reasons)
+    return Chain("INCONCLUSIVE" if reasons else "TRACED", tuple(links), reasons)
+
+
+def _reasons(links: list[Link]) -> tuple[str, ...]:
+    return tuple(f"{link.name}: {link.text}" for link in links if link.status == "unseen")
+
+
+def _dataset(trial: Trial) -> Link:
+    if not trial.landed:
+        return Link("dataset", "unseen", "nobody could tell on which file system the files came to lie")
+    if trial.landed != trial.dataset:
+        text = (
+            f"files made in {harmless(trial.place)} lie on {harmless(trial.landed)}, not on {harmless(trial.dataset)}"
+        )
+        return Link("dataset", "contradicts", text)
+    return Link("dataset", "accounts", f"the files lie on {harmless(trial.dataset)}")
+
+
+def _calls(run: Run | None, trial: Trial, section: Section) -> Link:
+    """A short pass of its own: strace slows down what it watches."""
+    name = "system calls"
+    if run is None:
+        return Link(name, "unseen", "strace is not installed (apt install strace): nobody watched the system calls")
+    if run.syscalls is None or not run.jobs:
+        return Link(name, "unseen", "; ".join(run.faults) or "strace saw nothing")
+    seen, job = run.syscalls, run.log
+    if section.sync in ("dsync", "sync"):
+        flag = "O_DSYNC" if section.sync == "dsync" else "O_SYNC"
+        asked = any(flag in flags for flags in seen.opened)
+        kernel, what = (seen.writes if asked else 0), f"writes under {flag}"
+    else:
+        kernel, what = (seen.fdatasyncs if section.sync == "fdatasync" else seen.fsyncs), section.sync
+    figures = (("syncs that fio counted", job.syncs), (f"{what} that the kernel saw", kernel))
+    if job.syncs == 0:
+        return Link(name, "unseen", "fio made no sync while strace watched it", figures)
+    if kernel >= SHARE * job.syncs:
+        return Link(name, "accounts", f"the kernel saw {kernel} {what} for {job.syncs} syncs of fio", figures)
+    text = f"fio issued {job.syncs} {what}, the kernel saw {kernel}"
+    if trial.preload:
+        text += f": {harmless(trial.preload)} is preloaded into every program and swallows them"
+    return Link(name, "contradicts", text, figures)
+
+
+def _fio(run: Run, section: Section) -> Link:
+    job = run.log
+    figures = (("writes", job.writes), ("syncs", job.syncs))
+    if section.sync == "none" or not job.syncs:
+        return Link(
+            "fio",
+            "unseen",
+            f"the job {job.name} never asked for stable storage: there is no promise to follow",
+            figures,
+        )
+    expected = job.writes // section.every
+    if job.syncs < 0.99 * expected - job_slack(section):
+        return Link(
+            "fio", "unseen", f"fio counted {job.syncs} syncs for {job.writes} writes, {expected} were to be", figures
+        )
+    return Link("fio", "accounts", f"{job.writes} writes, {job.syncs} syncs ({section.sync}) returned", figures)
+
+
+def job_slack(section: Section) -> int:
+    """Syncs that fio leaves out: the last one of each job."""
+    return section.jobs + 1
+
+
+def _zil(run: Run, trial: Trial, facts: Facts) -> Link:
+    job, zil = run.log, run.zil
+    if zil is None:
+        return Link("ZIL", "unseen", f"no kstat of {harmless(trial.dataset)} could be read before and after the run")
+    figures = tuple((name, count) for name, count in _zil_figures(zil) if count is not None)
+    apart = "" if run.others is not None else " (all pools together: this release does not count datasets apart)"
+    if zil.commits >= SHARE * job.syncs:
+        return Link("ZIL", "accounts", f"{zil.commits} commits for {job.syncs} syncs{apart}", figures)
+    text = f"fio issued {job.syncs} {job.sync}, the ZIL saw {zil.commits}"
+    sync = facts.get(Subject("dataset", trial.target), "sync")
+    if isinstance(sync, Known) and sync.value == "disabled":
+        text += f": sync=disabled on {harmless(trial.target)}"
+    elif run.others and (most := max(run.others.items(), key=lambda item: item[1]))[1] >= SHARE * job.syncs:
+        text += f": {harmless(most[0])} saw {most[1]}"
+    return Link("ZIL", "contradicts", text, figures)
+
+
+def _zil_figures(zil: Zil) -> Iterator[tuple[str, int | None]]:
+    yield "commits", zil.commits
+    yield "log blocks on the SLOG", zil.slog_blocks
+    yield "log blocks on other vdevs", zil.normal_blocks
+    yield "writes as pointers (data on the data vdevs)", zil.indirect or None
+    yield "commits that failed and waited for the TXG", zil.errors or None
+    yield "commits that found no space", zil.stalls or None
+
+
+# -- others on the pool -------------------------------------------------------------------------------------------
+
+
+def foreign(run: Run, section: Section, facts: Facts, trial: Trial) -> Iterator[str]:
+    """What others did meanwhile, as far as it keeps the counts from being told apart."""
+    job, zil = run.log, run.zil
+    if zil is not None and run.others is not None and sum(run.others.values()) > max(FOREIGN * zil.commits, FEW):
+        name, most = max(run.others.items(), key=lambda item: item[1])
+        yield f"foreign load: {sum(run.others.values())} commits of other datasets of the pool ({harmless(name)}: {most})"
+    if zil is not None and zil.commits > _most_commits(job, trial, facts) + FEW:
+        who = harmless(trial.dataset) if run.others is not None else "all pools"
+        yield f"foreign load: {zil.commits} commits of {who} for {job.syncs} syncs of fio"
+    if (
+        run.idle_commits
+        and run.idle_s > 0
+        and run.idle_commits / run.idle_s * run.seconds > max(FOREIGN * job.syncs, FEW)
+    ):
+        yield f"foreign load: {run.idle_commits} commits in {run.idle_s:.0f} s before the run, when nothing of zaudit's ran"
+    for device in run.devices:
+        writes = run.idle_writes.get(device.disk, 0)
+        rate = writes / run.idle_s if run.idle_s > 0 else 0.0
+        if device.zil and device.allocation_class == "log" and rate * run.seconds > max(0.05 * device.writes, FEW):
+            yield f"foreign load: {writes} writes to {harmless(device.disk)} in {run.idle_s:.0f} s before the run"
+
+
+def _most_commits(job: Job, trial: Trial, facts: Facts) -> float:
+    """Commits that the run can have caused: with sync=always each write is one, and each sync another."""
+    sync = facts.get(Subject("dataset", trial.target), "sync")
+    always = not isinstance(sync, Known) or sync.value == "always"
+    return (1 + FOREIGN) * (job.syncs + (job.writes if always and job.sync not in ("dsync", "sync") else 0))

@@ -1,0 +1,148 @@
+"""From a plan to a trial: make the place, run every step in it, remove it, whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from auditor.collect import mounts
+from auditor.collect.host import Host
+from auditor.collect.request import Read, Run
+from auditor.errors import EXIT_NOTHING, Stop
+from auditor.facts import Facts, Known, Subject
+from auditor.text import harmless
+from auditor.verify import fio_output, place, run, sweeping, witnesses
+from auditor.verify.place import Place, PlaceError
+from auditor.verify.plan import JOB_FILE, SWEEP_FILE, Plan
+from auditor.verify.profile import Profile
+from auditor.verify.trial import Trial
+
+MOUNTS = "/proc/self/mountinfo"
+COPIED = ("volblocksize", "sync", "logbias", "compression", "checksum", "dedup", "primarycache", "copies")
+
+
+class CannotVerify(Stop):
+    """Nothing can be run here; the text says why, and what helps."""
+
+    exit_code = EXIT_NOTHING
+
+
+def ready(profile: Profile) -> tuple[run.Tools, str]:
+    """(the tools, what ``fio --version`` says). Raises CannotVerify."""
+    found = run.tools()
+    if not found.fio:
+        raise CannotVerify("fio is not installed (apt install fio)")
+    if not found.setpriv:
+        raise CannotVerify("setpriv is not installed (apt install util-linux)")
+    code, said = run.zfs(("fio", "--version"))
+    try:
+        if code or fio_output.version(said) < fio_output.OLDEST:
+            oldest = ".".join(map(str, fio_output.OLDEST))
+            raise CannotVerify(f"{said.strip() or 'fio'} is too old: {profile.name} needs fio {oldest} or newer")
+    except fio_output.FioError as error:
+        raise CannotVerify(str(error)) from None
+    return found, said.strip()
+
+
+def trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: run.Progress | None, *, keep: bool) -> Trial:
+    """Carry out a plan. Raises CannotVerify, PlaceError or Interrupted; the place is gone then, unless keep says otherwise."""
+    found, version = ready(plan.profile)
+    pool = Subject("pool", plan.dataset.partition("/")[0])
+    patterns = [*witnesses.patterns(pool.name, witnesses.disks(pool, facts)), *_smart(host, pool, facts)]
+    notes, landed, done = [], "", []
+    scan = _scan(host, pool)
+    with run.interruptible():
+        made = _make(host, plan, facts)
+        try:
+            landed = made.dataset if made.kind == "zvol" else _landed(host, made.path)
+            if landed == made.dataset:
+                (Path(made.path) / JOB_FILE).write_text(plan.profile.text, encoding="utf-8")
+                (Path(made.path) / SWEEP_FILE).write_text(sweeping.job_file(), encoding="utf-8")
+                for what in plan.steps:
+                    if what.purpose == "calls" and not found.strace:
+                        continue
+                    if what.purpose == "sweep":
+                        (Path(made.path) / "zaudit.sweep").unlink(missing_ok=True)
+                    done.append(run.step(host, plan, what, made, patterns, progress))
+                    if done[-1].exit != 0:
+                        break
+        finally:
+            if keep:
+                notes.append(f"{made.path} was kept; zaudit clean removes it")
+            else:
+                _remove(made)
+    return Trial(
+        target=plan.dataset,
+        dataset=made.dataset,
+        landed=landed,
+        place=made.path,
+        profile=plan.profile.name,
+        job_file=plan.profile.text,
+        length=plan.length,
+        objectives=objectives,
+        size=plan.size,
+        fio=version,
+        preload=run.preloaded(),
+        runs=tuple(done),
+        scan=_scanned(scan, _scan(host, pool)),
+        notes=tuple(notes),
+    )
+
+
+def _smart(host: Host, pool: Subject, facts: Facts) -> list[str]:
+    """The SMART logs of the NVMe drives that commits land on; root alone may ask for them."""
+    disks = {disk.name for leaf in facts.linked(pool, "zil_leaves") for disk in facts.linked(leaf, "disks")}
+    return [f"{witnesses.SMART}{disk}" for disk in sorted(disks) if disk.startswith("nvme") and host.euid == 0]
+
+
+def _make(host: Host, plan: Plan, facts: Facts) -> Place:
+    dataset = Subject("dataset", plan.dataset)
+    if plan.kind == "dataset":
+        return place.dataset(plan.dataset, plan.properties, run.zfs)
+    if plan.kind == "directory":
+        return place.directory(_mount_point(host, plan.dataset), plan.dataset)
+    own = {name: facts.get(dataset, name) for name in COPIED}
+    properties = [(name, str(value.value)) for name, value in own.items() if isinstance(value, Known)]
+    return place.zvol(plan.dataset, plan.bytes_on_disk, properties, run.zfs)
+
+
+def _remove(made: Place) -> None:
+    try:
+        place.remove(made, run.zfs)
+    except PlaceError as error:
+        raise CannotVerify(f"what zaudit made could not be removed: {error} (zaudit clean tries again)") from None
+
+
+def _mount_point(host: Host, dataset: str) -> str:
+    """Where the dataset is mounted in this mount namespace: the property mountpoint may say something else."""
+    table = mounts.mounts(host.read(Read((MOUNTS,))).text.get(MOUNTS, ""))
+    where = [mount.mount_point for mount in table if mount.fstype == "zfs" and mount.source == dataset]
+    if not where:
+        raise CannotVerify(f"{harmless(dataset)} is not mounted here")
+    return where[0]
+
+
+def _landed(host: Host, path: str) -> str:
+    """The file system on which a file below the path really lies: by its device number, which no mount above it hides."""
+    table = mounts.mounts(host.read(Read((MOUNTS,))).text.get(MOUNTS, ""))
+    with contextlib.suppress(OSError):
+        number = os.stat(path).st_dev
+        for mount in reversed(table):
+            if mount.major_minor == f"{os.major(number)}:{os.minor(number)}":
+                return mount.source if mount.fstype == "zfs" else f"{mount.fstype} ({mount.source})"
+    return ""
+
+
+def _scan(host: Host, pool: Subject) -> str:
+    """What ``zpool status`` says of scans: one that began, ended or ran between two looks changes it."""
+    said = host.run(Run(("zpool", "status", pool.name))).stdout.decode("utf-8", "replace")
+    lines = said.partition("  scan: ")[2].partition("config:")[0].splitlines()
+    return " ".join(line.strip() for line in lines)
+
+
+def _scanned(before: str, after: str) -> str:
+    """scrub or resilver, when one was under way at some time between; else empty."""
+    if before == after and "in progress" not in after:
+        return ""
+    return "resilver" if "resilver" in after + before and "scrub" not in after else "scrub"

@@ -1,0 +1,103 @@
+"""What fio prints with ``--output-format=json+ --status-interval``: one JSON document each interval, cumulative, the last
+one at the end. (fio stat.c, show_thread_status_json; json+ adds the buckets of each distribution)
+
+With fsync and fdatasync the durable time is ``sync.lat_ns``; ``sync.total_ios`` stays 0 with fdatasync. With sync=dsync and
+sync=sync there is no such block: the write itself is the sync, ``write.clat_ns``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from auditor.verify.histogram import Histogram
+from auditor.verify.result import Job, Slice
+
+VERSION = re.compile(r"fio-(\d+)\.(\d+)")
+OLDEST = (3, 20)  # sync=dsync as a word: fio HOWTO of that release
+
+
+class FioError(ValueError):
+    """fio did not print what it was asked for; the text says what it printed instead."""
+
+
+def version(text: str) -> tuple[int, int]:
+    """Of ``fio --version``. Raises FioError."""
+    found = VERSION.search(text)
+    if not found:
+        raise FioError(f"fio --version printed {text.strip()[:60]!r}")
+    return int(found[1]), int(found[2])
+
+
+def documents(text: str) -> list[dict[str, Any]]:
+    """All documents, in the order in which they were printed. Raises FioError when there is none, or one is cut off.
+
+    fio prints warnings of its own between them.
+    """
+    decoder, found, at = json.JSONDecoder(), [], 0
+    while (start := _next_document(text, at)) >= 0:
+        try:
+            document, at = decoder.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            raise FioError(f"its JSON is cut off or damaged ({error.msg})") from None
+        found.append(document)
+    if not found:
+        raise FioError(f"it printed no JSON: {' '.join(text.split())[:200] or 'nothing'}")
+    return found
+
+
+def _next_document(text: str, at: int) -> int:
+    if text.startswith("{", at):
+        return at
+    following = text.find("\n{", at)
+    return following + 1 if following >= 0 else -1
+
+
+def jobs(document: Mapping[str, Any], syncs: Mapping[str, str]) -> tuple[Job, ...]:
+    """The jobs of one document. syncs: job name -> how it syncs (:attr:`Section.sync`). Raises FioError."""
+    try:
+        return tuple(_job(each, syncs.get(str(each["jobname"]), "none")) for each in document["jobs"])
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise FioError(f"its JSON is not as expected: {type(error).__name__}: {error}") from None
+
+
+def _job(job: Mapping[str, Any], sync: str) -> Job:
+    write, read = job["write"], job["read"]
+    latency = _latency(job, sync)
+    return Job(
+        name=str(job["jobname"]),
+        sync=sync,
+        writes=int(write["total_ios"]),
+        write_bytes=int(write["io_bytes"]),
+        reads=int(read["total_ios"]),
+        syncs=int(write["total_ios"]) if sync in ("dsync", "sync") else int(job["sync"]["lat_ns"].get("N", 0)),
+        short_writes=int(write.get("short_ios", 0)),
+        seconds=int(job["job_runtime"]) / 1000,
+        error=int(job["error"]),
+        latency=latency,
+        cpu_percent=float(job["usr_cpu"]) + float(job["sys_cpu"]),
+    )
+
+
+def _latency(job: Mapping[str, Any], sync: str) -> Histogram:
+    if sync == "none":
+        return Histogram()
+    block = job["write"]["clat_ns"] if sync in ("dsync", "sync") else job["sync"]["lat_ns"]
+    return Histogram.of({int(ns): int(count) for ns, count in block.get("bins", {}).items()})
+
+
+def timeline(found: list[dict[str, Any]], syncs: Mapping[str, str], began: float) -> Iterator[Slice]:
+    """What each interval added for the first job. began: seconds since the epoch. Raises FioError."""
+    before, at = Histogram(), 0.0
+    for document in found:
+        log = jobs(document, syncs)[0]
+        to = float(document.get("timestamp_ms", 0)) / 1000 - began
+        try:
+            added = log.latency.minus(before)
+        except ValueError as error:
+            raise FioError(f"a later state has fewer samples than an earlier one ({error})") from None
+        if to > at:
+            yield Slice(round(at, 3), round(to, 3), added)
+            before, at = log.latency, to

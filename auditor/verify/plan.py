@@ -1,0 +1,120 @@
+"""What a verification will do: which runs of fio, for how long, how many bytes; before anything is made."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from auditor.facts import HOST, Facts, Known, Subject
+from auditor.verify.profile import Profile, Section
+from auditor.verify.strace_output import CALLS
+from auditor.verify.units import ProfileError, size_bytes
+
+Length = Literal["quick", "standard", "long"]
+SECONDS: dict[Length, int] = {"quick": 36, "standard": 120, "long": 600}
+TXGS_LEAST = 6  # a run that saw fewer knows nothing of their rhythm
+WARM_S, CALLS_S, IDLE_S = 2, 2, 3
+QUICK = ("log",)
+EVERYTHING = ("log", "binlog", "group", "fresh", "recycled", "data")
+DIRTY_DEFAULT = 4 << 30  # zfs_dirty_data_max_max where nobody could read it (zfs.4)
+SIZE_LEAST, SIZE_MOST = 256 << 20, 8 << 30
+SWEEP_FILE = "zaudit.sweep.fio"
+JOB_FILE = "zaudit.job.fio"  # the profile, in the place: one that changes meanwhile changes nothing
+LIMIT = 10 << 30  # bytes that a verification may write unless it is told otherwise
+
+
+class Step(NamedTuple):
+    """One run of fio. limit: bytes after which zaudit ends it."""
+
+    name: str
+    purpose: str
+    sections: tuple[str, ...]
+    seconds: int
+    limit: int
+
+
+class Plan(NamedTuple):
+    """kind: directory, zvol or dataset (a scratch one; properties: what it is made with). size: what ${ZAUDIT_SIZE} stands
+    for; bytes_on_disk: of all files together; most_bytes: written at most.
+    """
+
+    dataset: str
+    kind: str
+    properties: tuple[tuple[str, str], ...]
+    profile: Profile
+    length: Length
+    size: int
+    steps: tuple[Step, ...]
+    bytes_on_disk: int
+    most_bytes: int
+
+    @property
+    def seconds(self) -> int:
+        return sum(step.seconds + IDLE_S for step in self.steps)
+
+
+def make(dataset: Subject, facts: Facts, profile: Profile, length: Length, size: str, limit: int) -> Plan:
+    """The plan for one dataset. size: of --size, or empty. Raises ProfileError."""
+    kind = "zvol" if _value(facts, dataset, "type") == "volume" else "directory"
+    log = profile.of("log")
+    assert log is not None  # parse() sees to that
+    runtime = max(SECONDS[length], (TXGS_LEAST + 1) * _number(facts, "zfs_txg_timeout", 5))
+    data = profile.of("data")
+    given = size_bytes(size) if size else _data_size(facts, data)
+    wanted = [profile.of(each) for each in (QUICK if length == "quick" or kind == "zvol" else EVERYTHING)]
+    sections = [each for each in wanted if each]
+    steps = [Step("warm", "warm", (log.name,), WARM_S, limit), Step("calls", "calls", (log.name,), CALLS_S, limit)]
+    steps += [Step(each.name, each.purpose, (each.name,), runtime, limit) for each in sections]
+    if data in sections and log is not data and data:
+        steps.append(Step("together", "together", (log.name, data.name), runtime, limit))
+    if not log.writes:
+        raise ProfileError(f"[{log.name}] writes nothing: there is no promise to follow")
+    return Plan(
+        dataset=dataset.name,
+        kind=kind,
+        properties=(),
+        profile=profile,
+        length=length,
+        size=given,
+        steps=tuple(steps),
+        bytes_on_disk=sum(each.size(given) for each in {each.name: each for each in sections}.values()),
+        most_bytes=limit,
+    )
+
+
+def _data_size(facts: Facts, data: Section | None) -> int:
+    """Of each job of the data section: together twice the dirty data that OpenZFS keeps, so that not all of it is overwritten
+    in memory before it is written once."""
+    total = 2 * _number(facts, "zfs_dirty_data_max", DIRTY_DEFAULT)
+    each = min(max(total, SIZE_LEAST), SIZE_MOST) // max(data.jobs if data else 1, 1)
+    return each & ~0xFFFFF
+
+
+def _value(facts: Facts, subject: Subject, name: str) -> object:
+    found = facts.get(subject, name)
+    return found.value if isinstance(found, Known) else None
+
+
+def _number(facts: Facts, parameter: str, otherwise: int) -> int:
+    found = _value(facts, HOST, parameter)
+    return found if isinstance(found, int) and found > 0 else otherwise
+
+
+def environment(plan: Plan, step: Step) -> dict[str, str]:
+    """What fio's job file takes from its environment. The directory is where fio is started."""
+    return {"ZAUDIT_DIRECTORY": ".", "ZAUDIT_RUNTIME": str(step.seconds), "ZAUDIT_SIZE": str(plan.size)}
+
+
+def command(plan: Plan, step: Step, trace: str = "TRACE") -> tuple[str, ...]:
+    """The command line of a step. Threads, so that nothing of fio outlives it; setpriv, so that fio does not outlive zaudit.
+
+    trace: where strace writes.
+    """
+    strace = ("strace", "-f", "-y", "-qq", "-e", "signal=none", "-e", f"trace={','.join(CALLS)}", "-o", trace)
+    return (
+        *("setpriv", "--pdeathsig", "KILL"),
+        *(strace if step.purpose == "calls" else ()),
+        *("fio", "--thread", "--output-format=json+", "--eta=never"),
+        *(() if step.purpose in ("warm", "calls", "sweep") else ("--status-interval=1",)),
+        *(f"--section={name}" for name in step.sections),
+        SWEEP_FILE if step.purpose == "sweep" else JOB_FILE,
+    )

@@ -1,0 +1,254 @@
+"""Profiles: fio's own job files. Each says in its comments what it proves and what not, and what each section is for.
+
+A profile of ours is ``profiles/NAME.fio``; any job file of a user will do, as long as it only writes where it is told to.
+Comments that zaudit reads: ``; proves: ...``, ``; does not: ...``, ``; source: ...``, ``; slo: p99=5ms p99.9=25ms`` in the
+head (a line that begins with two or more spaces goes on with the one above), and ``; purpose: log`` in a section. fio
+expands ``${ZAUDIT_DIRECTORY}``, ``${ZAUDIT_RUNTIME}`` and ``${ZAUDIT_SIZE}`` from its environment, so that every job file
+also runs without zaudit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, get_args
+
+from auditor.verify.model import Slo
+from auditor.verify.units import ProfileError, nanoseconds, share, size_bytes
+from auditor.verify.words import Purpose
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+OURS = "profiles"
+PURPOSES: tuple[str, ...] = get_args(Purpose)
+HEAD = ("proves", "does not", "source", "slo")
+SYNC_OPTIONS = ("fsync", "fdatasync", "sync")
+
+# What a job file may say. Everything else is refused: fio can run commands, open any path and trim devices.
+ALLOWED = frozenset(
+    """
+    name description stonewall new_group group_reporting ioengine rw readwrite bs blocksize bssplit blocksize_range bsrange
+    size filesize io_size fsync fdatasync sync direct buffered iodepth numjobs thread nrfiles file_service_type openfiles
+    time_based runtime ramp_time startdelay loops thinktime thinktime_blocks rate rate_iops rate_process overwrite
+    file_append create_on_open fallocate buffer_compress_percentage buffer_compress_chunk refill_buffers zero_buffers
+    scramble_buffers randrepeat randseed random_generator random_distribution norandommap percentage_random rwmixread
+    rwmixwrite rwmixcycle iodepth_batch iodepth_batch_submit iodepth_low directory filename_format create_fsync
+    create_serialize invalidate end_fsync fsync_on_close offset_increment offset allrandrepeat unique_filename flow
+    flow_id significant_figures percentile_list dedupe_percentage
+    """.split()  # noqa: SIM905 (sixty words in quotation marks are no list to read)
+)
+ENGINES = ("psync", "sync", "pvsync", "pvsync2", "vsync", "libaio", "posixaio", "io_uring", "mmap")
+DIRECTORY = "${ZAUDIT_DIRECTORY}"
+
+
+class Section(NamedTuple):
+    """One job of the file, with what [global] gives it. options: option -> value, a bare option has the value "1"."""
+
+    name: str
+    purpose: str
+    text: str
+    options: Mapping[str, str]
+
+    @property
+    def sync(self) -> str:
+        """How it asks for stable storage: dsync, sync, fdatasync, fsync or none."""
+        flag = self.options.get("sync", "0").lower()
+        if flag in ("dsync", "sync", "1"):
+            return "dsync" if flag == "dsync" else "sync"
+        for name in ("fdatasync", "fsync"):
+            if int(self.options.get(name, "0")):
+                return name
+        return "none"
+
+    @property
+    def every(self) -> int:
+        """Writes between two syncs; 0 without."""
+        return 1 if self.sync in ("dsync", "sync") else int(self.options.get(self.sync, "0"))
+
+    @property
+    def jobs(self) -> int:
+        return int(self.options.get("numjobs", "1"))
+
+    @property
+    def depth(self) -> int:
+        return int(self.options.get("iodepth", "1"))
+
+    @property
+    def direct(self) -> bool:
+        return self.options.get("direct", "0") == "1" or self.options.get("buffered", "1") == "0"
+
+    @property
+    def writes(self) -> bool:
+        return "write" in self.kind or self.kind == "rw" or self.kind == "randrw"
+
+    @property
+    def reads(self) -> bool:
+        return "read" in self.kind or self.kind in ("rw", "randrw")
+
+    @property
+    def kind(self) -> str:
+        return self.options.get("rw", self.options.get("readwrite", "read")).partition(":")[0]
+
+    def size(self, given: int) -> int:
+        """Bytes that all its jobs may take on disk. given: what ${ZAUDIT_SIZE} stands for."""
+        text = self.options.get("size") or self.options.get("filesize") or "0"
+        each = given if text == "${ZAUDIT_SIZE}" else size_bytes(text)
+        return each * self.jobs
+
+    @property
+    def block(self) -> int:
+        """Smallest block that it writes, bytes (fio's default is 4 KiB)."""
+        split = self.options.get("bssplit")
+        if split:
+            return min(size_bytes(part.partition("/")[0]) for part in split.replace(",", ":").split(":") if part)
+        given = self.options.get("bs") or self.options.get("blocksize") or "4k"
+        return size_bytes(re.split(r"[,-]", given)[0])
+
+
+class Profile(NamedTuple):
+    """One job file. slo: empty where its latency is not judged unless the user says by what."""
+
+    name: str
+    text: str
+    proves: str
+    does_not: str
+    source: str
+    slo: tuple[Slo, ...]
+    sections: tuple[Section, ...]
+
+    def of(self, purpose: str) -> Section | None:
+        """The first section for a purpose."""
+        return next((each for each in self.sections if each.purpose == purpose), None)
+
+
+def names() -> list[str]:
+    """Of our profiles."""
+    return sorted(path.name.removesuffix(".fio") for path in _ours().iterdir() if path.name.endswith(".fio"))
+
+
+def _ours() -> Traversable:
+    """The folder of our profiles, also in a zip archive."""
+    from importlib.resources import files
+
+    return files("auditor.verify") / OURS
+
+
+def load(name: str) -> Profile:
+    """One of ours by name, or a job file by path. Raises ProfileError."""
+    own = not (name.endswith(".fio") or "/" in name)
+    path = _ours() / f"{name}.fio" if own else Path(name)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ProfileError(f"no profile {name}; there are {', '.join(names())}, or the path of a job file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProfileError(f"{path}: {error}") from None
+    try:
+        return parse(text, name, ours=own)
+    except ProfileError as error:
+        raise ProfileError(f"{name}: {error}") from None
+
+
+def parse(text: str, name: str, *, ours: bool = False) -> Profile:
+    """A job file. One that is not ours need say nothing of itself; its first section with syncs stands for the log."""
+    head, bodies = _read(text)
+    common, parsed = bodies.pop("global", ({}, {}))[0], []
+    for section, (options, said) in bodies.items():
+        merged = {**common, **options}
+        _check(section, merged)
+        parsed.append(Section(section, said.get("purpose", ""), said.get("text", ""), merged))
+    if not parsed:
+        raise ProfileError("there is no job in it")
+    for each in parsed:
+        if each.purpose not in PURPOSES and (ours or each.purpose):
+            raise ProfileError(f"[{each.name}]: purpose is one of {', '.join(PURPOSES)}")
+    if not any(each.purpose == "log" for each in parsed):
+        first = next((i for i, each in enumerate(parsed) if each.sync != "none"), 0)
+        parsed = [
+            each._replace(purpose="log" if i == first else each.purpose or "data") for i, each in enumerate(parsed)
+        ]
+    if ours and (missing := [word for word in HEAD[:3] if not head.get(word)]):
+        raise ProfileError(f"its head does not say: {', '.join(missing)}")
+    return Profile(
+        name=name,
+        text=text,
+        proves=head.get("proves", "what the author of this job file had in mind"),
+        does_not=head.get("does not", "anything about another pattern of writes"),
+        source=head.get("source", ""),
+        slo=objectives(head["slo"]) if "slo" in head else (),
+        sections=tuple(parsed),
+    )
+
+
+def objectives(text: str) -> tuple[Slo, ...]:
+    """``p99=5ms,p99.9=25ms`` (commas or spaces). Raises ProfileError."""
+    found = []
+    for part in re.split(r"[,\s]+", text.strip()):
+        percentile, equals, limit = part.partition("=")
+        if not equals:
+            raise ProfileError(f"{part!r}: an objective is a percentile and a time, as p99=5ms")
+        found.append(Slo(share(percentile), nanoseconds(limit)))
+    return tuple(sorted(found))
+
+
+Body = tuple[dict[str, str], dict[str, str]]
+
+
+def _read(text: str) -> tuple[dict[str, str], dict[str, Body]]:
+    """(what the head says, section -> (options, what its comments say)), as parse_jobs_ini() of fio's init.c reads it."""
+    head: dict[str, str] = {}
+    bodies: dict[str, Body] = {}
+    said, last = head, ""
+    options: dict[str, str] | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if stripped.startswith((";", "#")):
+            last = _comment(stripped[1:], said, last)
+        elif stripped.startswith("[") and stripped.endswith("]"):
+            name = stripped[1:-1]
+            if name in bodies:
+                raise ProfileError(f"line {number}: section [{name}] stands there twice")
+            options, said, last = {}, {}, ""
+            bodies[name] = (options, said)
+        elif stripped:
+            if options is None:
+                raise ProfileError(f"line {number}: {stripped!r} stands before the first section")
+            option, equals, value = stripped.partition("=")
+            options[option.strip()] = value.strip() if equals else "1"
+    return head, bodies
+
+
+def _comment(text: str, said: dict[str, str], last: str) -> str:
+    """Take up ``key: value`` or what goes on with it; returns the key that the next line may go on with."""
+    if last and text.startswith("   "):
+        said[last] += f" {text.strip()}"
+        return last
+    key, colon, value = text.strip().partition(":")
+    if not colon or key not in (*HEAD, "purpose", "text"):
+        return ""
+    said[key] = value.strip()
+    return key
+
+
+def _check(name: str, options: Mapping[str, str]) -> None:
+    if stray := sorted(options.keys() - ALLOWED):
+        why = "fio has no such option (it is sync=dsync)" if stray[0] == "dsync" else "a job may not say that here"
+        raise ProfileError(f"[{name}] {stray[0]}: {why}")
+    if options.get("directory", DIRECTORY) != DIRECTORY:
+        raise ProfileError(f"[{name}] directory: only {DIRECTORY}; zaudit writes nowhere but into its own directory")
+    if (format_ := options.get("filename_format")) and "/" in format_:
+        raise ProfileError(f"[{name}] filename_format: no path, a name")
+    if options.get("ioengine", "psync") not in ENGINES:
+        raise ProfileError(f"[{name}] ioengine: one of {', '.join(ENGINES)}")
+    for option in ("fsync", "fdatasync", "numjobs", "iodepth", "nrfiles"):
+        if not options.get(option, "0").isdecimal():
+            raise ProfileError(f"[{name}] {option} = {options[option]!r} is not a number")
+    for option, value in options.items():
+        if (
+            "$" in value
+            and value not in (DIRECTORY, "${ZAUDIT_RUNTIME}", "${ZAUDIT_SIZE}")
+            and option != "filename_format"
+        ):
+            raise ProfileError(f"[{name}] {option} = {value!r}: no variable but ZAUDIT_DIRECTORY, _RUNTIME and _SIZE")

@@ -1,0 +1,205 @@
+"""What a verification adds to the facts: each run of fio is a subject, judged by rules like everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Reason, Subject, Unknown, known, unknown
+from auditor.verify import chain
+from auditor.verify.model import Chain, Latency, Slo
+from auditor.verify.profile import Profile, Section
+from auditor.verify.result import Run
+from auditor.verify.specs import FACTS
+from auditor.verify.trial import Trial
+
+# Least median of a write and its flush that such a device can honestly have, in microseconds (knowledge of the drives'
+# classes: a flash program takes longer than a volatile buffer, a platter has to turn). Generous, so that it is an alarm.
+FLOOR_ANY_US = 10.0
+FLOOR_US = {"volatile flash": 150.0, "platter": 1000.0}
+JUDGED = ("log", "binlog", "together")
+
+
+def facts_of(trial: Trial, runs: Sequence[Run], profile: Profile, seen: Chain, facts: Facts) -> Iterator[Fact]:
+    """The facts of every run but that under strace, and the link to them. (objectives_met: :func:`met`)"""
+    subjects = [Subject("run", run.name) for run in runs if run.purpose != "calls"]
+    yield Fact(HOST, "runs", Known(tuple(subjects), ()))
+    for run in runs:
+        if run.purpose != "calls":
+            subject = Subject("run", run.name)
+            section = next(
+                each for each in profile.sections if each.name == (run.jobs[0].name if run.jobs else run.name)
+            )
+            found = dict(_facts(run, section, trial, seen, facts, profile))
+            for name in FACTS:
+                if name != "objectives_met":
+                    yield Fact(subject, name, found.get(name) or unknown(f"run {run.name}: {_no_fio(run)}"))
+
+
+def _no_fio(run: Run) -> str:
+    return "; ".join(run.faults) or "fio said nothing of it"
+
+
+def _facts(
+    run: Run, section: Section, trial: Trial, seen: Chain, facts: Facts, profile: Profile
+) -> Iterator[tuple[str, Judged]]:
+    pool = Subject("pool", trial.target.partition("/")[0])
+    yield "purpose", known(run.purpose, f"[{run.name}] of {trial.profile}: {section.text or run.purpose}")
+    yield "dataset", known(Subject("dataset", trial.target), "")
+    yield "pool", known(pool, "")
+    yield "followed", _followed(run, seen)
+    yield "fio_ended_well", _ended_well(run)
+    yield (
+        "scan_ran",
+        known(bool(trial.scan), f"a {trial.scan} runs" if trial.scan else "no scrub or resilver ran", "zpool status"),
+    )
+    others = tuple(chain.foreign(run, section, facts, trial)) if run.jobs else ()
+    yield "foreign_load", known(bool(others), "; ".join(others) or "no commits or writes of others were seen")
+    yield from _options(section, trial)
+    if not run.jobs:
+        return
+    job = run.log
+    for name, count in (("syncs", job.syncs), ("writes", job.writes), ("reads", job.reads)):
+        yield name, known(count, f"fio: {count} {name}")
+    yield "seconds", known(job.seconds, f"{job.seconds:.0f} s")
+    held = [name for name in ("dmu_tx_dirty_delay", "dmu_tx_dirty_over_max") if name in run.counters]
+    if held:
+        count = sum(run.counters[name] for name in held)
+        yield "throttled", known(count, f"{count} transactions held back meanwhile", "cat /proc/spl/kstat/zfs/dmu_tx")
+    else:
+        yield "throttled", unknown("/proc/spl/kstat/zfs/dmu_tx could not be read before and after the run")
+    yield "thermal_throttled", _thermal(run, facts)
+    yield from _latency(run, profile, pool, facts)
+    yield from _written(run)
+
+
+def _followed(run: Run, seen: Chain) -> Judged:
+    if run.purpose != "log":
+        return unknown(f"run {run.name}: only the log run is followed")
+    if seen.outcome == "INCONCLUSIVE":
+        return Unknown(tuple(Reason(each, _remedy(each)) for each in seen.reasons))
+    wrong = [link for link in seen.links if link.status == "contradicts"]
+    return known(seen.outcome == "TRACED", "; ".join(f"{link.name}: {link.text}" for link in wrong or seen.links))
+
+
+def _remedy(reason: str) -> str:
+    if "strace is not installed" in reason:
+        return "apt install strace"
+    if "foreign load" in reason:
+        return "repeat when the pool is quiet"
+    return "run as root" if "run as root" in reason or "ermission denied" in reason else ""
+
+
+def _ended_well(run: Run) -> Judged:
+    if not run.jobs:
+        return known(False, _no_fio(run))
+    bad = [f"{job.name}: error {job.error}" for job in run.jobs if job.error]
+    bad += [f"{job.name}: {job.short_writes} short writes" for job in run.jobs if job.short_writes]
+    return known(not bad and not run.faults, "; ".join([*bad, *run.faults]) or "fio ended without an error")
+
+
+def _options(section: Section, trial: Trial) -> Iterator[tuple[str, Judged]]:
+    options = section.options
+    where = f"[{section.name}] of {trial.profile}"
+
+    def said(value: bool | int | str, text: str) -> Known:
+        return known(value, f"{text} in {where}")
+
+    size = section.size(trial.size)
+    yield "sync", said(section.sync, f"sync by {section.sync}")
+    yield "jobs", said(section.jobs, f"numjobs={section.jobs}")
+    yield "depth", said(section.depth, f"iodepth={section.depth}")
+    yield "file_bytes", said(size, f"{size} bytes of files")
+    yield "direct", said(section.direct, f"direct={int(section.direct)}")
+    reserved = options.get("fallocate", "native") not in ("none", "0")
+    yield "fallocate", said(reserved, f"fallocate={options.get('fallocate', 'native (the default)')}")
+    yield (
+        "zero_buffers",
+        said(options.get("zero_buffers", "0") == "1", f"zero_buffers={options.get('zero_buffers', '0')}"),
+    )
+    percent = int(options.get("buffer_compress_percentage", "0"))
+    yield "compressible_percent", said(percent, f"buffer_compress_percentage={percent}")
+    repeats = options.get("refill_buffers", "0") != "1" and options.get("scramble_buffers", "1") == "0"
+    yield "repeats_buffers", said(repeats, "scramble_buffers=0" if repeats else "buffers are changed for each write")
+
+
+def _latency(run: Run, profile: Profile, pool: Subject, facts: Facts) -> Iterator[tuple[str, Judged]]:
+    latency = run.log.latency
+    median = latency.percentile_ns(0.5)
+    if median is not None:
+        yield "p50_us", known(median / 1000, f"median {median / 1000:.1f} us, {latency.samples} samples")
+    yield "floor_us", _floor(pool, facts)
+    highest = max((slo.q for slo in profile.slo), default=0.99)
+    beyond = latency.beyond(highest)
+    text = f"{latency.samples} samples, {beyond} beyond {Slo(highest, 0).name}"
+    yield "samples_beyond", known(beyond if run.purpose in JUDGED else max(beyond, 10), text)
+
+
+def _floor(pool: Subject, facts: Facts) -> Judged:
+    """Of the quickest kind of device that commits can land on; what is not known lowers it."""
+    floors: list[Known] = []
+    for leaf in facts.linked(pool, "zil_leaves"):
+        for disk in facts.linked(leaf, "disks"):
+            hdd, volatile = facts.get(disk, "hdd"), facts.get(disk, "volatile_cache")
+            virtual = facts.get(disk, "virtual")
+            if not (isinstance(virtual, Known) and virtual.value is False):
+                floors.append(known(FLOOR_ANY_US, f"{disk}: nothing is known of a device that may be virtual"))
+            elif isinstance(hdd, Known) and hdd.value:
+                floors.append(known(FLOOR_US["platter"], f"{disk} is a hard disk"))
+            elif isinstance(hdd, Known) and isinstance(volatile, Known) and volatile.value:
+                floors.append(known(FLOOR_US["volatile flash"], f"{disk} has a volatile cache that a flush must empty"))
+            else:
+                floors.append(known(FLOOR_ANY_US, f"{disk}: no device answers in less"))
+    return min(floors, key=_value, default=known(FLOOR_ANY_US, "no device answers in less"))
+
+
+def _thermal(run: Run, facts: Facts) -> Judged:
+    """Whether a drive that commits landed on has slowed itself down, by the counters of its SMART log (NVM Express Base
+    Specification: thermal management temperature transition counts, and minutes above the warning temperature)."""
+    nvme = [device.disk for device in run.devices if device.zil and device.disk.startswith("nvme")]
+    if not nvme:
+        return unknown(f"run {run.name}: no drive of the log counts how often it slowed itself down")
+    if missing := [disk for disk in nvme if disk not in run.heat]:
+        return unknown(f"nvme smart-log /dev/{missing[0]}: not seen before and after the run", "run as root")
+    hot = [disk for disk in nvme if run.heat[disk]]
+    text = f"{', '.join(hot)} slowed down" if hot else f"{', '.join(nvme)}: no transition to a thermal state"
+    return known(bool(hot), text, f"nvme smart-log /dev/{(hot or nvme)[0]}")
+
+
+def _value(each: Known) -> float:
+    assert isinstance(each.value, float)
+    return each.value
+
+
+def _written(run: Run) -> Iterator[tuple[str, Judged]]:
+    done = [txg for txg in run.txgs if txg.at_s >= 0 and txg.written]
+    asked = sum(job.write_bytes for job in run.jobs)
+    if len(done) >= 3 and asked:
+        share = sum(txg.written for txg in done) / asked
+        yield (
+            "written_share",
+            known(round(share, 3), f"transaction groups wrote {share:.2f} bytes for each byte of the jobs"),
+        )
+    else:
+        yield "written_share", unknown(f"run {run.name}: fewer than three transaction groups that wrote were seen")
+    zil = run.zil
+    if zil is None or zil.slog_bytes is None or zil.normal_bytes is None:
+        yield "slog_share", unknown(f"run {run.name}: the ZIL's payload was not counted")
+    else:
+        payload = zil.slog_bytes + zil.normal_bytes + (zil.indirect_bytes or 0)
+        share = zil.slog_bytes / payload if payload else 0.0
+        others = f"{zil.normal_bytes} elsewhere, {zil.indirect_bytes or 0} as pointers"
+        text = f"{zil.slog_bytes} bytes of the log on the SLOG, {others}"
+        yield "slog_share", known(round(share, 3), text)
+
+
+def met(latency: Latency) -> Fact:
+    """Whether every objective of a run was kept; unknown, with the reasons, where one was not judged."""
+    subject = Subject("run", latency.run)
+    limits = [each for each in latency.percentiles if each.limit_ns is not None]
+    missed = [each for each in limits if each.judgement == "missed"]
+    texts = [f"p{each.q * 100:g} {each.ns} ns, objective {each.limit_ns} ns" for each in missed or limits]
+    if missed:
+        return Fact(subject, "objectives_met", known(False, "; ".join(texts)))
+    if unjudged := [each for each in limits if each.judgement == "not judged"]:
+        return Fact(subject, "objectives_met", unknown("; ".join(dict.fromkeys(each.why for each in unjudged))))
+    return Fact(subject, "objectives_met", known(True, "; ".join(texts) or "no objective"))

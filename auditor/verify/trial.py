@@ -1,0 +1,93 @@
+"""A trial: everything that a verification saw, as text. It is a member of a recording and is judged anew from there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from auditor.verify import codec
+
+SCHEMA = "zaudit-trial/1"
+MEMBER = "trial.json"  # of a recording
+
+
+class Moment(NamedTuple):
+    """Files at one moment. at: seconds since the epoch; up: seconds since boot (kstats count from there). text: path ->
+    content; errors: path -> why it could not be read."""
+
+    at: float
+    up: float
+    text: Mapping[str, str]
+    errors: Mapping[str, str]
+
+
+class Ran(NamedTuple):
+    """One run of fio. began, ended: seconds since the epoch. exit: None when it never ended by itself, with a fault.
+
+    strace: what it wrote, None where it did not run; txgs: the list of transaction groups as it was from time to time;
+    limited: zaudit ended it because it had written as much as it may.
+    """
+
+    name: str
+    purpose: str
+    sections: tuple[str, ...]
+    argv: tuple[str, ...]
+    idle: Moment
+    before: Moment
+    after: Moment
+    began: float
+    ended: float
+    exit: int | None
+    stdout: str
+    stderr: str
+    fault: str = ""
+    strace: str | None = None
+    txgs: tuple[str, ...] = ()
+    iostat: str = ""
+    limited: bool = False
+
+
+class Trial(NamedTuple):
+    """One verification. target: the dataset that was asked for; dataset: that was written to, which is another one for a
+    zvol (a scratch zvol beside it); landed: the file system on which the files came to lie, empty where nobody could tell.
+    without: the same with --ab slog, on a dataset whose commits go past the SLOG as far as OpenZFS lets them. preload: what
+    is preloaded into every program. job_file: text of the profile. scan: a scrub or resilver ran meanwhile.
+
+    objectives: "p99=5ms,p99.9=25ms"; size: bytes that ${ZAUDIT_SIZE} stood for.
+    """
+
+    target: str
+    dataset: str
+    landed: str
+    place: str
+    profile: str
+    job_file: str
+    length: str
+    objectives: str
+    size: int
+    fio: str
+    preload: str
+    runs: tuple[Ran, ...]
+    scan: str = ""
+    notes: tuple[str, ...] = ()
+    without: Trial | None = None
+
+
+def to_text(trial: Trial) -> str:
+    """As JSON."""
+    return json.dumps({"schema": SCHEMA, **codec.plain(trial)}, indent=1, ensure_ascii=True) + "\n"
+
+
+def from_text(text: str) -> Trial:
+    """Raises codec.CodecError for anything that is not a trial of this schema."""
+    try:
+        document = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise codec.CodecError(f"{MEMBER} is not JSON: {error}") from None
+    if not isinstance(document, dict) or document.pop("schema", None) != SCHEMA:
+        raise codec.CodecError(f"{MEMBER} is not of schema {SCHEMA}")
+    try:
+        return codec.load(Trial, document)
+    except codec.CodecError as error:
+        raise codec.CodecError(f"{MEMBER}: {error}") from None

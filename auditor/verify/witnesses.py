@@ -1,0 +1,206 @@
+"""The witnesses: which files are read before and after a run, and what they count. Pure but for nothing: text in, numbers out.
+
+ZIL: objset kstats of the pool (2.2 and later, one a mounted dataset), the global ``zil`` kstat (2.1: all pools together).
+Devices: ``/sys/block/DISK/stat``, fields 5 (writes completed), 7 (sectors), 8 (ms), 16 (flushes), 17 (ms); each flush counts as
+a write too. (Linux Documentation/block/stat.rst; OpenZFS module/zfs/zil.c, dataset_kstats.c, spa_stats.c)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from auditor.collect import kstat
+from auditor.collect.device_reply import counter, document
+from auditor.facts import Facts, Known, Subject, Unknown
+from auditor.verify.result import Device, Txg, Zil
+from auditor.verify.trial import Moment
+
+ZIL_PATH, DMU_TX = f"{kstat.ROOT}/zil", f"{kstat.ROOT}/dmu_tx"
+ROWS = {
+    "commits": "zil_commit_count",
+    "writers": "zil_commit_writer_count",
+    "slog_blocks": "zil_itx_metaslab_slog_count",
+    "slog_bytes": "zil_itx_metaslab_slog_bytes",
+    "slog_written": "zil_itx_metaslab_slog_write",
+    "normal_blocks": "zil_itx_metaslab_normal_count",
+    "normal_bytes": "zil_itx_metaslab_normal_bytes",
+    "normal_written": "zil_itx_metaslab_normal_write",
+    "indirect": "zil_itx_indirect_count",
+    "indirect_bytes": "zil_itx_indirect_bytes",
+    "errors": "zil_commit_error_count",
+    "stalls": "zil_commit_stall_count",
+}
+Counts = dict[str, int]
+
+
+def txgs_path(pool: str) -> str:
+    return f"{kstat.ROOT}/{pool}/txgs"
+
+
+def patterns(pool: str, disks: Sequence[str]) -> tuple[str, ...]:
+    """What one moment reads."""
+    devices = (f"/sys/block/{disk.replace('/', '!')}/stat" for disk in disks)
+    return (f"{kstat.ROOT}/{pool}/objset-0x*", ZIL_PATH, DMU_TX, txgs_path(pool), *devices)
+
+
+# -- the ZIL ------------------------------------------------------------------------------------------------------
+
+
+def objsets(moment: Moment) -> dict[str, Counts]:
+    """Dataset -> the rows of its kstat that are counts."""
+    found: dict[str, Counts] = {}
+    for path, text in moment.text.items():
+        if "/objset-" in path:
+            rows = kstat.rows(text, path)
+            name = rows.get("dataset_name", ("", ""))[1]
+            found[name] = _counts(rows)
+    return found
+
+
+def _counts(rows: Mapping[str, tuple[str, str]]) -> Counts:
+    return {row: number for row, cell in rows.items() if (number := kstat.number(*cell)) is not None}
+
+
+def table(moment: Moment, path: str) -> Counts:
+    """The counts of one named kstat; empty when it could not be read."""
+    return _counts(kstat.rows(moment.text[path], path)) if path in moment.text else {}
+
+
+def grown(before: Counts, after: Counts) -> Counts:
+    """What grew. A counter that fell (the dataset was mounted anew) is left out: nothing is known of it."""
+    return {row: after[row] - before[row] for row in after if row in before and after[row] >= before[row]}
+
+
+def zil(before: Moment, after: Moment, dataset: str) -> tuple[Zil | None, dict[str, int] | None]:
+    """(what the ZIL of the dataset counted, commits of the other datasets of the pool).
+
+    Where datasets are not counted apart (2.1) it is what all pools did together, and the second is None.
+    """
+    earlier, later = objsets(before), objsets(after)
+    apart = {name: grown(earlier[name], later[name]) for name in later if name in earlier}
+    if ROWS["commits"] in apart.get(dataset, {}):
+        others = {name: counts.get(ROWS["commits"], 0) for name, counts in apart.items() if name != dataset}
+        return _zil(apart[dataset]), {name: commits for name, commits in others.items() if commits}
+    if any(ROWS["commits"] in counts for counts in apart.values()):
+        return None, None  # counted apart, but not this one: it is not mounted, or was mounted meanwhile
+    together = grown(table(before, ZIL_PATH), table(after, ZIL_PATH))
+    return (_zil(together) if ROWS["commits"] in together else None), None
+
+
+def _zil(counts: Counts) -> Zil:
+    return Zil(**{field: counts.get(row) for field, row in ROWS.items() if row in counts})  # type: ignore[arg-type]
+
+
+def commits(before: Moment, after: Moment, pool_only: bool = False) -> int | None:
+    """Commits of everybody between two moments: of all datasets of the pool where they are counted, else of all pools."""
+    earlier, later = objsets(before), objsets(after)
+    row = ROWS["commits"]
+    apart = [grown(earlier[name], later[name])[row] for name in later if name in earlier and row in later[name]]
+    if apart or pool_only:
+        return sum(apart)
+    return grown(table(before, ZIL_PATH), table(after, ZIL_PATH)).get(row)
+
+
+# -- devices ------------------------------------------------------------------------------------------------------
+
+
+def devices(before: Moment, after: Moment, pool: Subject, facts: Facts) -> Iterator[Device]:
+    """Every disk of the pool, in the order of its leaves. One whose counters cannot be read is left out."""
+    zil_leaves = set(facts.linked(pool, "zil_leaves"))
+    found: dict[str, Device] = {}
+    for vdev in facts.linked(pool, "vdevs"):
+        for leaf in facts.linked(vdev, "leaves"):
+            for disk in facts.linked(leaf, "disks"):
+                if disk.name in found:
+                    known = found[disk.name]
+                    found[disk.name] = known._replace(
+                        leaves=(*known.leaves, leaf.name), zil=known.zil or leaf in zil_leaves
+                    )
+                elif device := _device(before, after, disk, facts):
+                    class_ = facts.get(leaf, "allocation_class")
+                    found[disk.name] = device._replace(
+                        leaves=(leaf.name,),
+                        top=vdev.name,
+                        zil=leaf in zil_leaves,
+                        allocation_class=str(class_.value) if isinstance(class_, Known) else "",
+                    )
+    yield from found.values()
+
+
+def _device(before: Moment, after: Moment, disk: Subject, facts: Facts) -> Device | None:
+    path = f"/sys/block/{disk.name.replace('/', '!')}/stat"
+    fields = [[int(each) for each in moment.text.get(path, "").split() if each.isdigit()] for moment in (before, after)]
+    if min(map(len, fields)) < 11:
+        return None
+    delta = [later - earlier for earlier, later in zip(*fields, strict=False)]
+    volatile = facts.get(disk, "volatile_cache")
+    virtual = facts.get(disk, "virtual")
+    return Device(
+        disk=disk.name,
+        leaves=(),
+        top="",
+        zil=False,
+        allocation_class="",
+        writes=delta[4],
+        bytes=delta[6] * 512,
+        flushes=delta[15] if len(delta) > 16 else None,
+        write_ms=delta[7],
+        flush_ms=delta[16] if len(delta) > 16 else None,
+        volatile=bool(volatile.value) if isinstance(volatile, Known) else None,
+        why="; ".join(each.text for each in (volatile.reasons if isinstance(volatile, Unknown) else volatile.evidence)),
+        virtual=isinstance(virtual, Known) and virtual.value is True,
+    )
+
+
+def disks(pool: Subject, facts: Facts) -> list[str]:
+    """Kernel names of all disks of the pool."""
+    leaves = (leaf for vdev in facts.linked(pool, "vdevs") for leaf in facts.linked(vdev, "leaves"))
+    return sorted({disk.name for leaf in leaves for disk in facts.linked(leaf, "disks")})
+
+
+SMART = "nvme smart-log "
+HEAT = ("thm_temp1_trans_count", "thm_temp2_trans_count", "warning_temp_time", "critical_comp_time")
+
+
+def heat(before: Moment, after: Moment) -> dict[str, int]:
+    """Disk -> how much its counters of thermal throttling grew; disks without both SMART logs are left out."""
+    found = {}
+    for key, text in after.text.items():
+        if key.startswith(SMART) and key in before.text:
+            earlier, later = document(before.text[key]), document(text)
+            if earlier is not None and later is not None and all(name in earlier and name in later for name in HEAT):
+                found[key.removeprefix(SMART)] = sum(
+                    (counter(later[n]) or 0) - (counter(earlier[n]) or 0) for n in HEAT
+                )
+    return found
+
+
+# -- transaction groups -------------------------------------------------------------------------------------------
+
+
+def txgs(texts: Sequence[str], boot: float, began: float, ended: float) -> tuple[Txg, ...]:
+    """The TXGs that were born or synced between two times. boot: when the clock of the kernel began, seconds since the epoch.
+
+    Columns: txg birth state ndirty nread nwritten reads writes otime qtime wtime stime, times in ns. The newest text that
+    has a TXG wins: it knows more of it.
+    """
+    found: dict[int, Txg] = {}
+    for text in texts:
+        for line in text.splitlines():
+            cells = line.split()
+            if len(cells) != 12 or not cells[0].isdigit() or not cells[1].isdigit():
+                continue
+            born = boot + int(cells[1]) / 1e9
+            opened, queued, waited, synced = (int(each) / 1e9 for each in cells[8:12])
+            if born <= ended and (
+                born >= began or born + opened + queued + waited + synced >= began or cells[2] != "C"
+            ):
+                found[int(cells[0])] = Txg(
+                    int(cells[0]),
+                    round(born - began, 3),
+                    round(opened, 3),
+                    round(synced, 3),
+                    int(cells[3]),
+                    int(cells[5]),
+                )
+    return tuple(found[number] for number in sorted(found))

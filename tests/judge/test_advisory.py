@@ -1,0 +1,122 @@
+"""Known bugs of releases as rules: where a range begins and ends, and what a distribution's build comes to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from auditor import rulebook
+from auditor.derive import release
+from auditor.facts import HOST, Fact, Facts, known
+from auditor.judge import advisory
+from auditor.judge.rule import RuleError
+from auditor.judge.verdict import Verdict, judge_one
+from auditor.registry import registry
+
+RULES = {rule.id: rule for rule in rulebook.advisories()}
+ENTRY = """
+[a-bug]
+title      = 'Something goes wrong'
+severity   = 'high'
+harm       = 'commits'
+affected   = '2.1.0- 2.2.3-2.2.5'
+impact     = 'It hurts.'
+why        = 'Because.'
+until      = 'Wait.'
+references = ['somewhere']
+"""
+
+
+def verdict(rule: Any, text: str) -> Verdict:
+    """What a host with this release comes to; nothing else is known of it."""
+    facts = Facts()
+    numbers = tuple(map(int, text.partition("-")[0].split(".")))
+    facts.put(Fact(HOST, "zfs_version", known(numbers, text, "cat /sys/module/zfs/version")))
+    facts.put(Fact(HOST, "zfs_version_text", known(text, text, "cat /sys/module/zfs/version")))
+    facts.put_all(release.derive(HOST, facts))
+    return judge_one(rule, HOST, facts)
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("2.1.0-1", "fail"),
+        ("2.1.99", "fail"),
+        ("2.2.2-1", "pass"),
+        ("2.2.3-1", "fail"),
+        ("2.2.5", "fail"),
+        ("2.2.6-1", "pass"),
+        ("2.2.6-0ubuntu1", "pass"),
+        ("2.2.5-0ubuntu1", "unknown"),
+        ("2.1.11-1+deb12u1", "unknown"),
+        ("2.2.4-2", "unknown"),
+        ("2.4.4-1~bpo13+1", "pass"),
+        ("2.0.7-1", "unknown"),
+        ("2.9.0-1", "unknown"),
+    ],
+)
+def test_ranges_and_builds(text: str, outcome: str) -> None:
+    (rule,) = advisory.load("a.toml", ENTRY, registry())
+    assert verdict(rule, text).outcome == outcome
+
+
+def test_what_the_rule_says() -> None:
+    (rule,) = advisory.load("a.toml", ENTRY, registry())
+    assert (rule.id, rule.severity, rule.harm, rule.fix.cost) == ("advisory-a-bug", "high", "commits", "needs restart")
+    assert rule.fix.text == "Upgrade to OpenZFS 2.2.6, or later; no release of 2.1 mends it. Until then: Wait."
+    assert [(each.verdict) for each in rule.examples] == ["fail", "pass", "unknown"]
+    reasons = [each.text for each in verdict(rule, "2.1.11-1+deb12u1").reasons]
+    assert reasons == ["2.1.11-1+deb12u1 is a build of its own: fixes of later releases may be in it"]
+
+
+@pytest.mark.parametrize("text", ["2.1.16-1", "2.2.11-1", "2.3.9-1", "2.4.4-1"])
+def test_the_newest_release_of_each_line(text: str) -> None:
+    """Nothing that is not tied to a condition, but for the line that is not maintained any more."""
+    failed = {id for id, rule in RULES.items() if verdict(rule, text).outcome == "fail"}
+    assert failed == ({"advisory-line-not-maintained"} if text.startswith("2.1") else set())
+
+
+def test_releases_that_lose_the_syncs_of_volumes() -> None:
+    lost = RULES["advisory-zvol-flush-lost"]
+    outcomes = {text: verdict(lost, text).outcome for text in ("2.2.6-1", "2.2.7-1", "2.2.8-1", "2.3.1-1", "2.3.2-1")}
+    assert outcomes == {
+        "2.2.6-1": "pass",
+        "2.2.7-1": "unknown",
+        "2.2.8-1": "pass",
+        "2.3.1-1": "unknown",
+        "2.3.2-1": "pass",
+    }
+    assert (lost.severity, lost.harm) == ("critical", "commits")
+
+
+def test_a_known_bug_that_does_not_touch_this_host_is_no_question_of_the_build() -> None:
+    """Without a volume nobody has to look into the changelog."""
+    facts = Facts()
+    for name, value in (("zfs_version", (2, 2, 7)), ("zfs_version_text", "2.2.7-0ubuntu1"), ("zvol_use_blk_mq", 0)):
+        facts.put(Fact(HOST, name, known(value, str(value))))
+    facts.put_all(release.derive(HOST, facts))
+    assert judge_one(RULES["advisory-zvol-blk-mq-sync"], HOST, facts).outcome == "pass"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("'2.1.0- 2.2.3-2.2.5'", "'2.1.0'"), "is not FIRST-LAST"),
+        (("'2.1.0- 2.2.3-2.2.5'", "'2.1.0-2.2.5'"), "of one line"),
+        (("'2.1.0- 2.2.3-2.2.5'", "'2.2.5-2.2.3'"), "is not FIRST-LAST"),
+        (("'2.1.0- 2.2.3-2.2.5'", "'2.1.x-'"), "is not FIRST-LAST"),
+        (("until      = 'Wait.'", ""), "needs until"),
+        (("until      = 'Wait.'", "until = 'Wait.'\nsince = '1'"), "no key 'since'"),
+        (("until      = 'Wait.'", "until = 'Wait.'\nexposed = 'host.zfs_recover == 0'"), "go together"),
+        (("'high'", "'urgent'"), "it is one of low"),
+        (("[a-bug]", "[A_Bug]"), "lower-case"),
+        (("[a-bug]", "[a-bug"), "a.toml: "),
+    ],
+)
+def test_a_wrong_entry_is_an_error_that_names_it(change: tuple[str, str], says: str) -> None:
+    text = ENTRY.replace(*change)
+    assert text != ENTRY
+    with pytest.raises(RuleError, match=r"^a\.toml: ") as error:
+        advisory.load("a.toml", text, registry())
+    assert says in str(error.value)

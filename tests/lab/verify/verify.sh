@@ -1,0 +1,30 @@
+# Runs in the guest: one case after the other. Arguments come as files: /lab/cases holds a folder a case, with setup, target,
+# arguments and after.
+. /lab/state.sh
+mkdir -p /z && cd /z && python3 -c "import zipfile; zipfile.ZipFile('/lab/zaudit.pyz').extractall('/z')"
+python3 -m compileall -q -j2 /z >/dev/null 2>&1
+cd /lab && mkdir -p out
+for plan in /lab/plan-*; do
+    name=${plan#/lab/plan-}
+    . "$plan" # CASE_SETUP CASE_ARGUMENTS CASE_AFTER
+    started=$(date +%s)
+    (
+        set -e
+        eval "$CASE_SETUP"
+        set +e
+        PYTHONPATH=/z python3 -m auditor verify tank/db --quick --format json -o "out/$name.json" --record "out/$name.tar.gz" $CASE_ARGUMENTS 2>"out/$name.err"
+        echo $? >"out/$name.exit"
+    ) 2>"out/$name.setup"
+    { ls -A /tank/db 2>/dev/null | grep '^\.zaudit' ; zfs list -H -o name 2>/dev/null | grep zaudit- ; ls -A /var/lib/zaudit 2>/dev/null; } >"out/$name.left"
+    for i in 0 1 2 3; do n=N$i; echo "N$i $(kname "${!n}")"; done >"out/$name.names"
+    eval "$CASE_AFTER"
+    [ -f /tmp/background ] && { kill "$(cat /tmp/background)"; rm /tmp/background; sleep 1; }
+    for parameter in zfs_nocacheflush zil_nocacheflush; do param $parameter 0; done
+    write_cache "write back" $N0 $N1 $N2 $N3
+    umount /tank/db 2>/dev/null; zfs mount -a 2>/dev/null
+    zpool destroy -f tank || { sleep 3; zpool destroy -f tank; }
+    for disk in $N0 $N1 $N2 $N3; do wipefs -aq "$disk"* 2>/dev/null; done
+    udevadm settle
+    echo "$(($(date +%s) - started))" >"out/$name.seconds"
+    echo "$name done"
+done

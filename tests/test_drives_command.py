@@ -1,0 +1,63 @@
+"""``zaudit drives``: what is known of a model, and that nothing is made of what is not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from auditor.data import drives
+from tests.fake import CommandLine
+
+
+@pytest.fixture
+def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    return CommandLine(monkeypatch, capsys)
+
+
+def test_a_model_in_the_table(zaudit: CommandLine) -> None:
+    done = zaudit("drives", "INTEL", "SSDPEDMD400G4")
+    assert done.code == 0
+    for words in (
+        "plp-full",
+        "Intel DC P3700",
+        "named in a primary source",
+        "Hardware, NVMe drives",
+        "grade 4, strong",
+    ):
+        assert words in done.out
+    assert all(len(line) <= 100 for line in done.out.splitlines())
+
+
+def test_a_model_that_is_not(zaudit: CommandLine) -> None:
+    done = zaudit("drives", "No Such Drive 3000")
+    assert done.code == 0
+    assert "not in the table" in done.out
+    assert "says nothing for or against" in done.out
+    found = json.loads(zaudit("drives", "No Such Drive 3000", "--format", "json").out)
+    assert (found["in_table"], found["drive"]) == (False, None)
+    assert [each["grade"] for each in found["grades"]] == [1, None, 3]
+
+
+def test_what_is_no_drive_has_no_grade(zaudit: CommandLine) -> None:
+    assert "decided where the volume comes from" in zaudit("drives", "QEMU NVMe Ctrl").out
+    assert json.loads(zaudit("drives", "QEMU NVMe Ctrl", "--format", "json").out)["grades"] == []
+
+
+@pytest.mark.parametrize("entry", drives.load(), ids=lambda entry: str(entry.family))
+def test_every_entry_has_a_page(zaudit: CommandLine, entry: drives.Drive) -> None:
+    found = json.loads(zaudit("drives", entry.examples[0], "--format", "json").out)
+    assert (found["drive"]["class"], found["drive"]["family"]) == (entry.plp, entry.family)
+    if entry.plp == "none":
+        assert all(each["grade"] in (1, None) for each in found["grades"])
+
+
+def test_the_whole_table(zaudit: CommandLine) -> None:
+    lines = zaudit("drives").out.splitlines()
+    assert len(lines) == len(drives.load()) + 1
+    assert len(json.loads(zaudit("drives", "--format", "json").out)) == len(drives.load())
+
+
+def test_a_hostile_model_is_harmless(zaudit: CommandLine) -> None:
+    assert "\x1b" not in zaudit("drives", "evil\x1b[2J").out

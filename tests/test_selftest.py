@@ -1,0 +1,97 @@
+"""``zaudit selftest``: it passes, and it would not if zaudit broke its law."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import registry, rulebook
+from auditor.collect import module_params
+from auditor.facts import HOST, Fact, known
+from auditor.judge import verdict
+from auditor.selftest import run
+from tests.fake import CommandLine
+from tests.test_rules import MINIMAL
+
+
+@pytest.fixture
+def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(monkeypatch, capsys)
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[run.Row]:
+    return run.run(rulebook.load())
+
+
+def test_no_rule_passes(rows: list[run.Row]) -> None:
+    assert [(row.rule, name, cell.wrong) for row in rows for name, cell in row.cells.items() if cell.wrong] == []
+    assert run.passed(rows)
+
+
+def test_every_rule_meets_every_fault(rows: list[run.Row]) -> None:
+    assert [row.rule for row in rows] == [rule.id for rule in rulebook.load()]
+    assert list(rows[0].cells) == [*run.LABELS.values(), "one answer", "facts hidden"]
+    for row in rows:
+        assert all(row.cells[label].cases == 1 for label in run.LABELS.values())
+        assert row.cells["one answer"].cases >= 100
+        assert row.cells["facts hidden"].cases >= 2
+
+
+def test_the_recorded_host_is_worth_it(rows: list[run.Row]) -> None:
+    """Most rules are decided on it as it is: a fault has something to spoil."""
+    decided = [row for row in rows if set(row.healthy.split(", ")) & {"pass", "fail"}]
+    assert len(decided) >= len(rows) * 0.6
+    asked = run.host()
+    assert len(asked.commands) + len(asked.files) >= 50
+
+
+def test_the_command(zaudit: CommandLine) -> None:
+    done = zaudit("selftest")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[-1].endswith("none passed")
+    assert f"{len(rulebook.load())} rules" in done.out
+
+
+def test_a_default_in_place_of_a_missing_file_is_noticed(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mistake that it is there for: absent is taken for 0."""
+    original = module_params.parse
+
+    def parse(reply: Any, host: Any) -> Iterator[Fact]:
+        yield from original(reply, host)
+        if "/sys/module/zfs/parameters/zfs_nocacheflush" not in reply.text:
+            yield Fact(HOST, "zfs_nocacheflush", known(0, "assumed"))
+
+    monkeypatch.setattr(registry.collectors()["module_params"], "parse", parse)
+    done = zaudit("selftest", "--format", "json")
+    assert done.code == 1
+    wrong = {
+        row["rule"]: [name for name, cell in row["faults"].items() if cell["wrong"]] for row in json.loads(done.out)
+    }
+    assert {"missing", "denied", "hung", "release"} <= set(wrong["zfs-nocacheflush"])
+    assert wrong["sync-disabled"] == []
+
+
+def test_an_engine_that_takes_unknown_for_true_is_noticed(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = verdict.judge_one
+
+    def judge_one(rule: Any, subject: Any, facts: Any) -> verdict.Verdict:
+        judged = original(rule, subject, facts)
+        return judged._replace(outcome="pass") if judged.outcome == "unknown" else judged
+
+    monkeypatch.setattr("auditor.judge.example.judge_one", judge_one)
+    done = zaudit("selftest")
+    assert done.code == 1
+    assert "facts hidden: nothing known, and not unknown" in done.out
+
+
+def test_a_rule_of_the_user_that_always_passes_is_noticed(zaudit: CommandLine, tmp_path: Path) -> None:
+    text = MINIMAL.replace("pool.capacity_percent < 80", "pool.capacity_percent < 80 or 1 == 1")
+    (tmp_path / "my-rule.toml").write_text(text)
+    done = zaudit("selftest", "--rules", tmp_path)
+    assert done.code == 1
+    assert "WRONG  my-rule, missing" in done.out
