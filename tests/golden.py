@@ -21,6 +21,7 @@ from auditor.report import json as json_report
 from auditor.report import rule_index, terminal, verify_html, verify_terminal
 from auditor.report.model import Report
 from auditor.verify.compare import compare
+from tests.lab import tables
 from tests.verify import samples
 from tests.verify import schema as verify_schema
 
@@ -115,6 +116,7 @@ def main(names: list[str]) -> None:
         (VERIFY_REPORTS / name).write_text(text)
     VERIFY_SCHEMA.write_text(json.dumps(verify_schema.schema(), indent=1) + "\n")
     README.write_text(filled(README.read_text()))
+    tables.write()
     RULES.write_text(rule_index.markdown(rulebook.load()))
 
 
