@@ -153,7 +153,7 @@ def test_every_scenario_came_out_as_its_file_says() -> None:
     rows, sound = outcomes.read(), {(line, each.name) for each in SCENARIOS for line in each.lines}
     ran = {(row["line"], row["scenario"]) for row in rows}
     assert ran <= sound
-    assert sum(line == "2.3" for line, _ in ran) >= 60
+    assert sum(line == "2.3" for line, _ in ran) >= 55
     assert [row for row in rows if row["outcome"] != "ok"] == []
     assert [row for row in rows if row["may_lose"] and row["standing"] == "nothing found"] == []
 
