@@ -39,12 +39,13 @@ def whole(text: str) -> str:
     """The same text as valid Unicode: bytes that were not UTF-8 are spelt out, everything else stays (for JSON)."""
     return (
         "".join(_escape(char) if "\ud800" <= char <= "\udfff" else char for char in text)
-        if _has_surrogates(text)
+        if has_surrogates(text)
         else text
     )
 
 
-def _has_surrogates(text: str) -> bool:
+def has_surrogates(text: str) -> bool:
+    """Whether there are bytes in it that were not UTF-8."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

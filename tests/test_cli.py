@@ -328,6 +328,8 @@ def test_a_reader_that_goes_away(words: tuple[str, ...]) -> None:
 MOUNTS = """25 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
 40 25 0:35 / /tank/db rw shared:20 - zfs tank/db rw,xattr,posixacl
 41 25 0:36 / /tmp rw shared:21 - tmpfs tmpfs rw
+42 25 0:37 / /nfs rw shared:22 - nfs4 filer:/db rw,vers=4.2,soft,timeo=600
+43 25 0:38 / /layer rw shared:23 - overlay overlay rw,lowerdir=/l,upperdir=/tank/docker/x/diff,workdir=/w
 """
 LIST = b"tank\t1000\t100\t900\t10\t0\tONLINE\t123456789012\nbackup\t1000\t100\t900\t10\t0\tONLINE\t223456789012\n"
 FILES = {"/sys/module/zfs/version": "2.3.9-1\n", "/proc/self/mountinfo": MOUNTS}
@@ -339,7 +341,7 @@ def with_pools() -> FakeHost:
         ("zfs", "list"): Capture(0, b"tank\ntank/db\ntank/db/wal\n"),
         ("zfs", "get"): Capture(0, b"tank/db\tsync\tstandard\tdefault\n"),
     }
-    paths = {path: path for path in ("/tank/db", "/tank/db/pgdata", "/tmp/x", "/usr")}
+    paths = {path: path for path in ("/tank/db", "/tank/db/pgdata", "/tmp/x", "/usr", "/nfs/pg", "/layer")}
     return FakeHost(commands, FILES, {**paths, "/data": "/tank/db/pgdata"})
 
 
@@ -352,7 +354,13 @@ def with_pools() -> FakeHost:
         ("tank/db@monday", "is a snapshot; name its dataset tank/db"),
         ("tank/db#mark", "is a bookmark; name its dataset tank/db"),
         ("/usr", "/usr is not on ZFS: it is on ext4 (/dev/vda1, mounted at /)"),
-        ("/tmp/x", "it is on tmpfs"),
+        ("/tmp/x", "it is on tmpfs (tmpfs, mounted at /tmp): memory, which every restart empties"),
+        ("/nfs/pg", "it is on nfs4 (filer:/db, mounted at /nfs): run zaudit on the server"),
+        ("/nfs/pg", "mounted soft, so a server that is slow to answer costs writes"),
+        (
+            "/layer",
+            "it is on overlay (overlay, mounted at /layer): a layer of a container, whose files lie in /tank/docker",
+        ),
         ("/none", "/none: no such file or folder"),
         ("/dev/zvol/tonk/vol", "no pool tonk; near it: tank"),
         ("t\x1b[31m", r"no pool t\x1b[31m"),

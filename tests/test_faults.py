@@ -36,7 +36,7 @@ ABOVE: dict[Kind, tuple[Kind, ...]] = {
 ABSENCE_TELLS = frozenset({"hostid_file", "partitions", "dev_links"})
 # a layer that cannot be told apart is "dm", which it is; udev's database has no end mark, and a name that two devices
 # claim is left out of it: only dev_links decides which of them has it
-LESS_PRECISE = frozenset({"layers", "device_names"})
+LESS_PRECISE = frozenset({"layers", "stack", "device_names"})
 
 Outcomes = dict[tuple[str, Subject], str]
 Questions = dict[str, list[tuple[Subject, Request]]]
@@ -186,7 +186,7 @@ def silent(known: Base, collector: str, fault: Fault, after: Facts) -> Iterator[
         "run as root"
         if fault is NOT_PERMITTED
         else f"apt install {runs[0].package}"
-        if runs and fault is NOT_INSTALLED
+        if runs and runs[0].package and fault is NOT_INSTALLED
         else ""
     )
     for key, _ in registry.specs(module):

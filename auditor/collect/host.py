@@ -149,7 +149,8 @@ class LiveHost:
 
 def _kept(output: bytes, pattern: str) -> bytes:
     """The lines in which the pattern is found."""
-    return b"".join(re.findall(rb"^.*(?:%s).*(?:\n|\Z)" % pattern.encode(), output, re.MULTILINE))
+    lines = re.finditer(rb"^.*(?:%s).*(?:\n|\Z)" % pattern.encode(), output, re.MULTILINE)
+    return b"".join(line[0] for line in lines)
 
 
 def _in_process(argv: tuple[str, ...]) -> Callable[[], str] | None:

@@ -37,5 +37,6 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
         yield Fact(HOST, "os_name", known(release[2], release[2], "cat /etc/os-release"))
     if "/etc/hostid" in reply.text:
         yield Fact(HOST, "hostid_file", known(True, "/etc/hostid exists", "ls -l /etc/hostid"))
-    elif reply.errors.get("/etc/hostid", "").startswith("no such file"):
+    # that it is not there counts only where files could be read at all
+    elif reply.text and reply.errors.get("/etc/hostid", "").startswith("no such file"):
         yield Fact(HOST, "hostid_file", known(False, "no /etc/hostid", "ls -l /etc/hostid"))

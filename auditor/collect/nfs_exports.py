@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from auditor.collect.request import Files, Read
 from auditor.facts import HOST, Fact, Facts, Subject, known, words
+from auditor.text import has_surrogates
 
 PER = "host"
 SUBJECT = "host"
@@ -46,12 +47,14 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
 
 def exports(text: str) -> Iterator[str]:
     """The exports of one file, a client each."""
-    if text and not text.endswith("\n"):
-        raise ValueError("a table of exports is cut off")
+    if (text and not text.endswith("\n")) or has_surrogates(text):
+        raise ValueError("a table of exports is cut off, or no text")
     for line in re.sub(r"\\\n", " ", text).split("\n"):
         tokens = _TOKEN.findall(line.partition("#")[0])
         if not tokens:
             continue
+        if not tokens[0].strip('"').startswith("/"):
+            raise ValueError(f"not a path: {tokens[0][:40]}")
         path, defaults = re.sub(r"\s", _octal, tokens[0].strip('"')), ""
         clients = 0
         for token in tokens[1:]:

@@ -23,7 +23,7 @@ def request(host: Subject, facts: Facts) -> Read:
 
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
-    if WITNESS not in reply.text:
+    if not reply.text.get(WITNESS, "").endswith("\n"):
         raise ValueError(f"{WITNESS} was not read")
     if any(not why.startswith("no such file") for path, why in reply.errors.items() if path != WITNESS):
         return

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from auditor.collect.request import Files, Read
 from auditor.facts import HOST, Fact, Facts, Subject, flag, known, words
+from auditor.text import has_surrogates
 
 PER = "host"
 SUBJECT = "host"
@@ -32,7 +33,7 @@ def request(host: Subject, facts: Facts) -> Read:
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """Both facts; raises ValueError where the file says that it is not all."""
-    if WITNESS not in reply.text:
+    if not reply.text.get(WITNESS, "").endswith("\n"):
         raise ValueError(f"{WITNESS} was not read")
     if PATH not in reply.text:
         if reply.errors.get(PATH, "").startswith("no such file"):
@@ -65,8 +66,8 @@ def _yes(value: str) -> bool:
 
 def _sections(text: str) -> dict[str, dict[str, str]]:
     """Section -> parameter -> value; the last one counts."""
-    if text and not text.endswith("\n"):
-        raise ValueError(f"{PATH} is cut off")
+    if (text and not text.endswith("\n")) or has_surrogates(text):
+        raise ValueError(f"{PATH} is cut off, or no text")
     found: dict[str, dict[str, str]] = {}
     here = found.setdefault("global", {})
     for raw in re.sub(r"\\\n", "", text).split("\n"):

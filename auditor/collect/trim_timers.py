@@ -32,7 +32,7 @@ def request(host: Subject, facts: Facts) -> Read:
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """Instance names are pool names, escaped as systemd does it ("-" stands for "/", which no pool has)."""
-    if WITNESS not in reply.text:
+    if not reply.text.get(WITNESS, "").endswith("\n"):
         raise ValueError(f"{WITNESS} was not read")
     links = [path.rpartition("/")[2] for path in sorted((*reply.links, *reply.text))]
     timers = [found[1] for name in links if (found := _TIMER.fullmatch(name))]

@@ -14,6 +14,7 @@ from time import strptime
 
 from auditor.collect.request import Output, Run
 from auditor.facts import Fact, Facts, Subject, known, number
+from auditor.text import has_surrogates
 
 PER = "pool"
 SUBJECT = "pool"
@@ -27,6 +28,7 @@ FACTS = {
 }
 # the heading and the empty line at the end show that all of it was seen
 KEEP = r"^History for |^$|zpool (import|clear|trim|create) "
+_STAMP = re.compile(r"\d{4}-\d\d-\d\d\.\d\d:\d\d:\d\d ")
 _LINE = re.compile(r"(\d{4}-\d\d-\d\d\.\d\d:\d\d:\d\d)(?: \(\d+ms\))? zpool (\w+) (.*)")
 _KINDS = {
     "imports_without_log": ("import_without_log_s", "import", re.compile(r"(?:^|\s)-[A-Za-z]*m[A-Za-z]*(?=\s)")),
@@ -42,8 +44,10 @@ def request(pool: Subject, facts: Facts) -> Run:
 def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
     """How often, and when last; raises ValueError when the beginning or the end of the history is missing."""
     lines = reply.text.split("\n")
-    if lines[0] != f"History for '{pool.name}':" or lines[-2:] != ["", ""]:
+    if lines[0] != f"History for '{pool.name}':" or lines[-2:] != ["", ""] or has_surrogates(reply.text):
         raise ValueError("not a whole history")
+    if not all(not line or (_STAMP.match(line) and re.search(KEEP, line)) for line in lines[1:-2]):
+        raise ValueError("a line that is no command of the past, or none that was asked for")
     found = [match for line in lines[1:] if (match := _LINE.fullmatch(line))]
     for name, (when, commands, options) in _KINDS.items():
         hits = [each for each in found if re.fullmatch(commands, each[2]) and options.search(each[3])]

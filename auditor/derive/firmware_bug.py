@@ -23,6 +23,6 @@ def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:
     bug = firmware.match(str(model.value), str(revision.value))
     if bug:
         text = f"{bug.harm}; mended in {bug.fixed}"
-        yield Fact(disk, "firmware_bug", Known(text, (Evidence(bug.source), *evidence(model, revision))))
+        yield Fact(disk, "firmware_bug", Known(text, (Evidence(f"{text} ({bug.source})"), *evidence(model, revision))))
     else:
         yield Fact(disk, "firmware_bug", Known("", evidence(model, revision)))

@@ -13,7 +13,7 @@ HARM_TITLES = {
     "corruption": "Data is corrupted",
     "availability": "The pool or the database is not available",
     "latency": "Commits are slow",
-    "measurement": "A verification that says nothing of latency",
+    "measurement": "A measurement is void (rules on runs of fio, for zaudit verify)",
     "hygiene": "Headroom and hygiene",
 }
 INTRODUCTION = """\

@@ -8,13 +8,14 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from auditor import audit, registry
 from auditor.collect import host as seam
-from auditor.collect import lzc
+from auditor.collect import lzc, zpool_history
 from auditor.collect.host import LiveHost, bounded, permitted, read_files, spawn
 from auditor.collect.request import Read, Run
 from auditor.facts import HOST, Fact, Facts, Kind, Subject, Value, known
@@ -204,6 +205,25 @@ def test_output_is_bounded(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert capture.exit is None
     assert len(capture.stdout) + len(capture.stderr) < (1 << 20) + (1 << 19)
     assert time.monotonic() - started < 20
+
+
+def test_of_a_history_only_the_lines_that_were_asked_for_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole lines, the heading and the empty line at the end; and a vendor's tool by whichever name it is there."""
+    script = "#!/bin/sh\nprintf 'History for tank:\\n1 zpool create tank a\\n2 zfs snapshot x\\n3 zpool import -m tank\\n\\n'\n"
+    (tmp_path / "other-name").write_text(script)
+    (tmp_path / "other-name").chmod(0o755)
+    monkeypatch.setattr(seam, "PATH", (str(tmp_path),))
+    request = Run(("zpool", "history", "tank"), also=("other-name",), keep=zpool_history.KEEP)
+    assert LiveHost(5).run(request).stdout.decode().split("\n") == [
+        "History for tank:",
+        "1 zpool create tank a",
+        "3 zpool import -m tank",
+        "",
+        "",
+    ]
+    assert LiveHost(5).run(replace(request, also=())).fault == "not installed"
 
 
 def test_streams_are_apart_and_the_exit_code_is_kept() -> None:
