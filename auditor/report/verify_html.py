@@ -225,9 +225,8 @@ def _end(verification: Verification, report: Report | None, next_step: str, zaud
     )
     told = "".join(f"<dt>{label}</dt><dd>{escaped(text)}</dd>" for label, text in rows if text)
     yield section("What this says, and what not", [f"<dl>{told}</dl>"])
-    step = next_step or (report.next_step if report else "")
-    if step:
-        yield f"<p><b>Next:</b> {escaped(step)}</p>"
+    step = next_step or words.next_step(verification, report)
+    yield f"<p><b>Next:</b> {escaped(step)}</p>"
     version = report.zaudit if report else zaudit
     code = f", exit code {report.exit_code}" if report else ""
     told = f"zaudit {version} · {verification.fio} · seen {words.when(verification.taken)}{code}"

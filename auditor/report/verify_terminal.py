@@ -42,8 +42,8 @@ def render(
 ) -> str:
     """The whole report as text that ends with a newline.
 
-    report: the audit whose findings stand in it. comparison, sweep: shown after the pictures. next_step: instead of the
-    audit's own. zaudit: the version, where there is no audit.
+    report: the audit whose findings stand in it. comparison, sweep: shown after the pictures. next_step: instead of what
+    follows from the verification. zaudit: the version, where there is no audit.
     verbose: pictures of every run, and the commands of fio.
     """
     width = max(width, 40)
@@ -174,9 +174,9 @@ def _end(verification: Verification, report: Report | None, next_step: str) -> I
     ]
     yield Padding(_plain(rows), 0)
     yield Text(CANNOT_EXCLUDE, "dim")
-    step = next_step or (report.next_step if report else "")
+    step = next_step or words.next_step(verification, report)
     seen = f"(seen {words.when(verification.taken)}{f', exit code {report.exit_code}' if report else ''})"
-    yield Text(f"Next: {harmless(step)}   {seen}" if step else seen)
+    yield Text(f"Next: {harmless(step)}   {seen}")
 
 
 def _plain(rows: Sequence[tuple[str, RenderableType]]) -> Table:

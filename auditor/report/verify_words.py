@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from auditor.report.model import Report
 from auditor.text import harmless, quoted
 from auditor.units import duration
 from auditor.verify.model import Chain, Latency, Link, Percentile, Slo, Verification
@@ -96,6 +97,22 @@ def samples(verification: Verification, name: str) -> int | None:
 def commands(verification: Verification) -> list[tuple[str, str]]:
     """(run, the exact command of fio), to be pasted."""
     return [(run.name, " ".join(map(quoted, run.argv))) for run in verification.runs]
+
+
+def next_step(verification: Verification, report: Report | None) -> str:
+    """What to do now: durability first, then what was not seen, then latency."""
+    again = f"zaudit verify {quoted(verification.target)} --profile {quoted(verification.profile)}"
+    worst = report.findings[0] if report and report.findings else None
+    if worst and worst.failed and worst.severity == "critical":
+        return f"mend the critical findings, then {again}"
+    if verification.chain.outcome == "CONTRADICTED":
+        return f"mend what the chain shows, then {again}"
+    if verification.chain.outcome == "INCONCLUSIVE":
+        return f"see to it that what was not seen can be, then {again}"
+    if any(each.judgement == "missed" for latency in verification.latencies for each in latency.percentiles):
+        return f"an objective is missed: see to the bottleneck, then {again}"
+    keep = "keep this result (--format json -o FILE) to compare with after a change"
+    return f"{keep}; {again} --standard measures every part of the profile" if verification.length == "quick" else keep
 
 
 def faults(verification: Verification) -> list[str]:

@@ -222,3 +222,21 @@ def test_every_character_of_a_picture_has_one_in_ascii() -> None:
         for line in verify_terminal.render(verification, width=80, verbose=True):
             assert all(char.isascii() or ord(char) in ASCII for char in line)
     assert set("░▒▓█▂│─└┤●○┊") <= set(drawn)
+
+
+@pytest.mark.parametrize(
+    ("verification", "audited", "says"),
+    [
+        (SAMPLES["traced"], True, "mend the critical findings, then zaudit verify tank/db/wal --profile postgres"),
+        (SAMPLES["traced"], False, "an objective is missed: see to the bottleneck, then zaudit verify"),
+        (SAMPLES["contradicted"], False, "mend what the chain shows, then zaudit verify"),
+        (SAMPLES["inconclusive"], False, "see to it that what was not seen can be, then zaudit verify"),
+        (samples.traced((samples.run(),)), False, "--standard measures every part of the profile"),
+        (samples.traced((samples.run(),))._replace(length="long"), False, "to compare with after a change (seen"),
+        (SAMPLES["traced"]._replace(target="a b; c"), False, "zaudit verify 'a b; c' --profile"),
+    ],
+)
+def test_what_to_do_next(verification: Verification, audited: bool, says: str) -> None:
+    report = report_of(HOSTS / CANONICAL) if audited else None
+    last = one_line(verify_terminal.render(verification, report, width=120)).partition("Next: ")[2]
+    assert says in last
