@@ -17,7 +17,7 @@ from auditor.collect.host import Host, LiveHost
 from auditor.errors import Stop
 from auditor.facts import Known, Subject
 from auditor.judge.rule import Rule
-from auditor.text import harmless, quoted
+from auditor.text import harmless
 from auditor.units import size
 from auditor.verify import conduct, document, place, plan, preflight, profile, run, sweeping, trial, verification
 from auditor.verify.compare import compare
@@ -202,7 +202,6 @@ def rendered(found: Found, format_: str, terminal: Mapping[str, Any]) -> str:
         from auditor.report import verify_json
 
         return verify_json.render(found.verification, found.report, **parts)
-    parts["next_step"] = next_step(found)
     if format_ == "html":
         from auditor.report import verify_html
 
@@ -210,20 +209,6 @@ def rendered(found: Found, format_: str, terminal: Mapping[str, Any]) -> str:
     from auditor.report import verify_terminal
 
     return verify_terminal.render(found.verification, found.report, **parts, **terminal)
-
-
-def next_step(found: Found) -> str:
-    """What to do after it."""
-    target = quoted(found.verification.target)
-    if found.verification.chain.outcome == "CONTRADICTED":
-        return f"mend the link that is named, then zaudit check {target}, then zaudit verify {target}"
-    if found.verification.chain.outcome == "INCONCLUSIVE":
-        return f"mend what kept it from being seen, then zaudit verify {target}"
-    if any(each.failed and each.severity in ("critical", "high") for each in found.report.findings):
-        return f"mend what stands, then zaudit check {target}"
-    if found.verification.length == "quick":
-        return f"zaudit verify {target} --standard before it goes live"
-    return f"zaudit check {target} every night"
 
 
 def summary(found: Found) -> str:
