@@ -2,5 +2,5 @@
 mkdir -p /z && cd /z && python3 -c "import zipfile; zipfile.ZipFile('/lab/zaudit.pyz').extractall('/z')"
 python3 -m compileall -q -j2 /z >/dev/null 2>&1
 cd /lab && mkdir -p out
-printf '#!/bin/sh\nPYTHONPATH=/z exec python3 -m auditor "$@"\n' >/usr/local/bin/zaudit
-chmod +x /usr/local/bin/zaudit
+printf '#!/bin/sh\nPYTHONPATH=/z exec python3 -m auditor "$@"\n' >/usr/bin/zaudit
+chmod +x /usr/bin/zaudit
