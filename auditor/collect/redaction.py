@@ -48,6 +48,8 @@ _CLIENT = re.compile(r'(?<=\s)[^\s#()\\/"-][^\s()]*')
 _SMB_CONF = "/etc/samba/smb.conf"
 _SMB_LINE = re.compile(r"\s*(?:\[|(?i:path|strict\s*sync|include|config|copy|registry)\b)")
 _BINARY = "/etc/hostid"  # only that it exists says anything
+_CMDLINE, _ZFS_OPTION = "/proc/cmdline", re.compile(r'(?<!\S)"?(?:zfs|spl)\.[^\s"]+"?')
+_ZFS_WORD = re.compile(r"\b(?:zfs|spl)\b")
 # words that are spelt like identities, or are the name of a host, and stand elsewhere for something else
 _COMMON = frozenset(
     b"none unknown (none) localhost default disk disks nvme sata data root pool mirror spare cache special standard "
@@ -77,6 +79,10 @@ def redact(recording: Recording) -> Recording:
             content = "".join(line for line in content.splitlines(keepends=True) if _SMB_LINE.match(line))
         if _EXPORTS.fullmatch(path):
             content = _CLIENT.sub("client", re.sub(r"#.*", "", content))
+        if path == _CMDLINE:  # it may name anything: disks, addresses, passwords
+            return " ".join(_ZFS_OPTION.findall(content)) + "\n"
+        if "/modprobe.d/" in path:
+            return "".join(line for line in content.splitlines(keepends=True) if _ZFS_WORD.search(line))
         return text(f"hostname: '{content.strip()}'")[11:-1] + "\n" if path == _HOST_FILE else text(content)
 
     def text(value: str) -> str:

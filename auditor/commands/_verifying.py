@@ -16,12 +16,15 @@ from auditor.collect import recording
 from auditor.collect.host import Host, LiveHost
 from auditor.errors import Stop
 from auditor.facts import Known, Subject
-from auditor.report.model import Report
+from auditor.judge.rule import Rule
 from auditor.text import harmless
 from auditor.units import size
-from auditor.verify import conduct, place, plan, preflight, profile, run, trial, verification
+from auditor.verify import conduct, document, place, plan, preflight, profile, run, sweeping, trial, verification
+from auditor.verify.compare import compare
 from auditor.verify.model import Verification
+from auditor.verify.profile import Profile
 from auditor.verify.units import size_bytes
+from auditor.verify.verification import Found
 
 ASK_FROM = 10 << 30
 
@@ -42,27 +45,28 @@ class Wanted(NamedTuple):
     record: Path | None
     timeout: float
     fail_on: Any
+    sweep: bool = False
+    ab: str | None = None
+    compare: Path | None = None
+    rules: Sequence[Rule] = ()
 
 
 class Refused(Stop):
     """A run that would harm or say nothing."""
 
 
-def live(
-    wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progress | None
-) -> tuple[Verification, Report] | None:
+def live(wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progress | None) -> Found | None:
     """Verify on this host; None after a dry run. Raises what the parts raise."""
     asked = profile.load(wanted.profile)
     if wanted.slo:
         profile.objectives(wanted.slo)
+    before = earlier(wanted.compare) if wanted.compare else None
     for left, wrong in place.clean(run.zfs):
         click.echo(f"zaudit: {harmless(left.path)}, left by an earlier run, {wrong or 'was removed'}", err=True)
     machine = LiveHost(wanted.timeout)
     host: Host = recording.RecordingHost(machine) if wanted.record else machine
     seen = audit.look(host, (wanted.target,), audit.Options(), progress)
-    dataset = seen.roots[0]
-    limit = size_bytes(wanted.limit) if wanted.limit else plan.LIMIT
-    planned = plan.make(dataset, seen.facts, asked, wanted.length, wanted.size, limit)
+    planned = _planned(wanted, asked, seen)
     refused = list(preflight.refusals(planned, seen.facts))
     if wanted.dry_run:
         click.echo(described(planned, seen, refused, wanted.despite), nl=False)
@@ -72,21 +76,64 @@ def live(
     conduct.ready(asked)
     if planned.most_bytes > ASK_FROM and not wanted.yes:
         _ask(planned)
-    done = conduct.trial(machine, planned, seen.facts, wanted.slo, steps, keep=wanted.keep)
+    done = _trial(wanted, machine, planned, seen, steps)
     if isinstance(host, recording.RecordingHost) and wanted.record:
         taken = host.recording((wanted.target,), audit.Options().words(), __version__)
         recording.write(replace(taken, trial=trial.to_text(done).encode("utf-8", "surrogateescape")), wanted.record)
-    return verification.judge(seen, done, rules(), (wanted.target,), wanted.fail_on)
+    found = verification.judge(seen, done, wanted.rules or rules(), (wanted.target,), wanted.fail_on)
+    return found if before is None else found._replace(comparison=compare(before, found.verification))
 
 
-def replayed(path: Path, fail_on: Any) -> tuple[Verification, Report]:
+def _planned(wanted: Wanted, asked: Profile, seen: audit.Look) -> plan.Plan:
+    if len(seen.roots) != 1:
+        raise Refused("one target at a time: each is written to")
+    limit = size_bytes(wanted.limit) if wanted.limit else plan.LIMIT
+    planned = plan.make(seen.roots[0], seen.facts, asked, wanted.length, wanted.size, limit)
+    if wanted.sweep:
+        if planned.kind != "directory":
+            raise Refused("--sweep writes files: it needs a file system")
+        planned = planned._replace(steps=(*planned.steps, *sweeping.steps(limit)))
+    if wanted.ab:
+        if planned.kind != "directory" or not has_slog(seen):
+            raise Refused("--ab slog needs a file system on a pool with a SLOG")
+        planned = planned._replace(kind="dataset", properties=(("logbias", "latency"),))
+    return planned
+
+
+def has_slog(seen: audit.Look) -> bool:
+    """Whether commits of the target go to log vdevs."""
+    class_ = seen.facts.get(Subject("pool", seen.roots[0].name.partition("/")[0]), "zil_class")
+    return isinstance(class_, Known) and class_.value == "log"
+
+
+def _trial(
+    wanted: Wanted, machine: Host, planned: plan.Plan, seen: audit.Look, steps: run.Progress | None
+) -> trial.Trial:
+    """With --ab slog the same twice: OpenZFS has no property that keeps a dataset off the SLOG (zio_alloc_zil() asks the log
+    class first, always); logbias=throughput is what comes nearest, it leaves pointers there and puts the data elsewhere."""
+    done = conduct.trial(machine, planned, seen.facts, wanted.slo, steps, keep=wanted.keep)
+    if wanted.ab:
+        other = planned._replace(properties=(("logbias", "throughput"),))
+        done = done._replace(without=conduct.trial(machine, other, seen.facts, wanted.slo, steps, keep=wanted.keep))
+    return done
+
+
+def replayed(path: Path, fail_on: Any, compared: Path | None) -> Found:
     """A recorded verification, judged anew."""
     past = recording.load(path)
     if not past.trial:
         raise recording.RecordingError(f"{path}: no verification is recorded there (zaudit check --replay audits it)")
     done = trial.from_text(past.trial.decode("utf-8", "surrogateescape"))
     seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options))
-    return verification.judge(seen, done, rules(), past.targets, fail_on)
+    found = verification.judge(seen, done, rules(), past.targets, fail_on)
+    return found._replace(comparison=compare(earlier(compared), found.verification)) if compared else found
+
+
+def earlier(path: Path) -> Verification:
+    """The result that a new one is compared with: a JSON report, or a recording of a verification."""
+    if path.is_file() and not path.name.endswith((".tar.gz", ".tgz")):
+        return document.load(path.read_text(encoding="utf-8", errors="surrogateescape"))
+    return replayed(path, "low", None).verification
 
 
 def _refused(each: preflight.Refusal) -> str:
@@ -148,24 +195,25 @@ def _wear(planned: plan.Plan, seen: audit.Look) -> list[str]:
     return [f"Wear: at most this share of one full write of the drive: {', '.join(shares)}"] if shares else []
 
 
-def rendered(found: Verification, report: Report, format_: str, terminal: Mapping[str, Any]) -> str:
+def rendered(found: Found, format_: str, terminal: Mapping[str, Any]) -> str:
     """The report in a format."""
+    parts: dict[str, Any] = {"comparison": found.comparison, "sweep": found.sweep, "zaudit": __version__}
     if format_ == "json":
         from auditor.report import verify_json
 
-        return verify_json.render(found, report)
+        return verify_json.render(found.verification, found.report, **parts)
     if format_ == "html":
         from auditor.report import verify_html
 
-        return verify_html.render(found, report)
+        return verify_html.render(found.verification, found.report, **parts)
     from auditor.report import verify_terminal
 
-    return verify_terminal.render(found, report, **terminal)
+    return verify_terminal.render(found.verification, found.report, **parts, **terminal)
 
 
-def summary(found: Verification, report: Report) -> str:
+def summary(found: Found) -> str:
     """One line for whoever wrote the report to a file."""
-    return f"{found.chain.outcome} (exit code {report.exit_code})"
+    return f"{found.verification.chain.outcome} (exit code {found.report.exit_code})"
 
 
 def clean() -> int:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from auditor import __version__
 from auditor.commands._options import DATABASES, fail_on, folders, formats, looking
-from auditor.commands._terminal import look, progress, write
+from auditor.commands._terminal import look, progress, steps, write
+
+if TYPE_CHECKING:
+    from auditor.judge.rule import Rule
 
 
 @click.command(short_help="Audit pools, datasets, zvols or paths.")
@@ -37,6 +41,7 @@ from auditor.commands._terminal import look, progress, write
 @click.option(
     "--db", "database", type=click.Choice(DATABASES), help="The database that runs on the target (decides page sizes)."
 )
+@click.option("--verify", "verifying", is_flag=True, help="Also zaudit verify --quick (it writes), as one report.")
 @click.option("-v", "--verbose", is_flag=True, help="Show what passed, with its evidence.")
 @looking
 def check(
@@ -50,6 +55,7 @@ def check(
     skip: tuple[str, ...],
     folders: tuple[Path, ...],
     database: str | None,
+    verifying: bool,
     verbose: bool,
     timeout: float,
     consistent: bool,
@@ -62,7 +68,13 @@ def check(
     from auditor.collect import recording
     from auditor.collect.host import Host, LiveHost
 
-    rules = rulebook.select(folders, only, skip)
+    rules = rulebook.select(folders, only, skip, runs=verifying)
+    if verifying:
+        if replay or len(targets) != 1:
+            raise click.UsageError(
+                "--verify goes with one TARGET of this host (zaudit verify --replay judges a recorded one)"
+            )
+        _verified(targets[0], rules, database, record, format_, output, fail_on, timeout)
     host: Host
     if replay:
         if record:
@@ -85,6 +97,42 @@ def check(
     report = audit.judge(audit.focus(seen, host, focus) if focus else seen, rules, focus or asked, fail_on)
     _emit(report, format_, output, verbose)
     sys.exit(report.exit_code)
+
+
+def _verified(
+    target: str,
+    rules: Sequence[Rule],
+    database: str | None,
+    record: Path | None,
+    format_: str,
+    output: Path | None,
+    fail_on: Any,
+    timeout: float,
+) -> NoReturn:
+    """The audit and a quick verification as one report; the profile is that of the database, if it was told."""
+    from auditor.commands import _verifying
+
+    profile = {"mysql": "mysql-innodb", "mariadb": "mysql-innodb"}.get(database or "", database or "postgres")
+    wanted = _verifying.Wanted(
+        target=target,
+        profile=profile,
+        length="quick",
+        slo="",
+        size="",
+        limit="",
+        despite=(),
+        dry_run=False,
+        keep=False,
+        yes=False,
+        record=record,
+        timeout=timeout,
+        fail_on=fail_on,
+        rules=rules,
+    )
+    found = _verifying.live(wanted, progress(), steps())
+    assert found is not None  # only a dry run finds nothing
+    write(_verifying.rendered(found, format_, look(output)), output, _verifying.summary(found))
+    sys.exit(found.report.exit_code)
 
 
 def _emit(report: Any, format_: str, output: Path | None, verbose: bool) -> None:

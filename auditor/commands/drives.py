@@ -103,7 +103,7 @@ def _page(model: str, found: Drive | None, columns: int) -> Iterator[str]:
         yield from field("Family", found.family)
         yield from field("Confidence", f"{found.confidence}: {CONFIDENCE[found.confidence]}")
         yield from field("Source", found.source)
-        yield from field("Pattern", found.pattern.pattern)
+        yield from field("Pattern", found.pattern)
     yield ""
     if _virtual(found):
         yield from field(
@@ -123,7 +123,7 @@ def _document(model: str, found: Drive | None) -> dict[str, Any]:
         known_of = {
             "class": found.plp,
             **{name: getattr(found, name) for name in names},
-            "pattern": found.pattern.pattern,
+            "pattern": found.pattern,
         }
     grades = [] if _virtual(found) else [{"when": says, "grade": _number(grade)} for says, grade in _grades(found)]
     return {"model": model, "in_table": found is not None, "drive": known_of, "grades": grades}

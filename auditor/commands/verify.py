@@ -27,6 +27,14 @@ from auditor.commands._terminal import look, progress, steps, write
 @click.option("--dry-run", is_flag=True, help="Print what would be run and written, and do nothing.")
 @click.option("--keep", is_flag=True, help="Leave the files there; zaudit clean removes them.")
 @click.option("--yes", is_flag=True, help="Do not ask before more than 10 GiB are written.")
+@click.option(
+    "--sweep", is_flag=True, help="Also: what group commit is worth here (a fixed amount, synced ever more often)."
+)
+@click.option(
+    "--ab", type=click.Choice(["slog"]), help="The log path with and, as far as OpenZFS allows, without the SLOG."
+)
+@click.option("--compare", type=click.Path(path_type=Path), metavar="RESULT",
+              help="Compare with an earlier result (JSON report or recording).")  # fmt: skip
 @click.option("--replay", type=click.Path(path_type=Path), metavar="REC", help="Judge a recorded verification again.")
 @click.option("--record", type=click.Path(path_type=Path), metavar="REC", help="Also write a recording of this run.")
 @click.option(
@@ -39,7 +47,13 @@ from auditor.commands._terminal import look, progress, steps, write
 @click.option("--timeout", type=click.FloatRange(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
               help="Give up on a command (not on fio) after so long.")  # fmt: skip
 def verify(
-    target: str | None, replay: Path | None, format_: str, output: Path | None, fail_on: Any, **given: Any
+    target: str | None,
+    replay: Path | None,
+    compare: Path | None,
+    format_: str,
+    output: Path | None,
+    fail_on: Any,
+    **given: Any,
 ) -> NoReturn:
     """Write as a database does to TARGET (a dataset, zvol or mounted path), and follow each sync through system calls,
     fio, the ZIL and the devices.
@@ -52,15 +66,15 @@ def verify(
     if bool(target) == bool(replay):
         raise click.UsageError("name a TARGET, or --replay a recording")
     if replay:
-        found = command.replayed(replay, fail_on)
+        found = command.replayed(replay, fail_on, compare)
     else:
-        wanted = command.Wanted(target=str(target), fail_on=fail_on, **given)
+        wanted = command.Wanted(target=str(target), fail_on=fail_on, compare=compare, **given)
         done = command.live(wanted, progress(), steps())
         if done is None:
             sys.exit(0)
         found = done
-    write(command.rendered(*found, format_, look(output)), output, command.summary(*found))
-    sys.exit(found[1].exit_code)
+    write(command.rendered(found, format_, look(output)), output, command.summary(found))
+    sys.exit(found.report.exit_code)
 
 
 COMMAND = verify

@@ -22,22 +22,52 @@ class DrivesError(ValueError):
 class Drive(NamedTuple):
     """One entry. plp: one of CLASSES (``class`` in the file). confidence: one of CONFIDENCES. examples: models."""
 
-    pattern: re.Pattern[str]
+    pattern: str
     plp: str
     confidence: str
     family: str
     source: str
     examples: tuple[str, ...]
 
+    def matches(self, model: str) -> bool:
+        """Whether the pattern is found in a model. What does not begin like it is not worth compiling it for."""
+        return model.lower().startswith(_beginning(self.pattern)) and bool(_compiled(self.pattern).search(model))
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE | re.ASCII)
+
+
+@cache
+def _beginning(pattern: str) -> tuple[str, ...]:
+    """What each model that the pattern matches begins with, one of these, in lower case; "" where it is not plain to see."""
+    branches = _GROUP.sub("(", pattern).split("|")
+    return tuple(_plain(branch) for branch in branches)
+
+
+def _plain(branch: str) -> str:
+    found = _PLAIN.match(branch)
+    if not found:
+        return ""
+    uncertain = branch[found.end() : found.end() + 1] in ("?", "*", "{")
+    return (found[1][:-1] if uncertain else found[1]).lower()
+
+
+_PLAIN, _GROUP = re.compile(r"\^([A-Za-z0-9 _-]+)"), re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)")
+
 
 @cache
 def load() -> tuple[Drive, ...]:
-    """All entries, in the order in which they are tried."""
-    return parse(data.text(FILE))
+    """All entries, in the order in which they are tried. Their patterns are compiled when they are needed."""
+    return parse(data.text(FILE), compiled=False)
 
 
-def parse(text: str) -> tuple[Drive, ...]:
-    """The entries of a table in this form. Raises DrivesError for anything misspelt, missing or of the wrong type."""
+def parse(text: str, *, compiled: bool = True) -> tuple[Drive, ...]:
+    """The entries of a table in this form. Raises DrivesError for anything misspelt, missing or of the wrong type.
+
+    compiled: False for a table whose patterns the tests have compiled.
+    """
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -45,10 +75,10 @@ def parse(text: str) -> tuple[Drive, ...]:
     entries = document.get("drive")
     if set(document) != {"drive"} or not isinstance(entries, list) or not entries:
         raise DrivesError(f"{FILE}: expected [[drive]] entries and nothing else")
-    return tuple(_drive(entry, number) for number, entry in enumerate(entries, 1))
+    return tuple(_drive(entry, number, compiled) for number, entry in enumerate(entries, 1))
 
 
-def _drive(entry: object, number: int) -> Drive:
+def _drive(entry: object, number: int, compiled: bool) -> Drive:
     where = f"{FILE}: entry {number}"
     if not isinstance(entry, dict):
         raise DrivesError(f"{where} is not a table")
@@ -66,10 +96,13 @@ def _drive(entry: object, number: int) -> Drive:
     if texts["confidence"] not in CONFIDENCES:
         raise DrivesError(f"{where}: confidence is one of {', '.join(CONFIDENCES)}")
     try:
-        pattern = re.compile(texts["pattern"], re.IGNORECASE | re.ASCII)
+        if compiled:
+            _compiled(texts["pattern"])
     except re.error as error:
         raise DrivesError(f"{where}: pattern: {error}") from None
-    return Drive(pattern, texts["class"], texts["confidence"], texts["family"], texts["source"], tuple(examples))
+    return Drive(
+        texts["pattern"], texts["class"], texts["confidence"], texts["family"], texts["source"], tuple(examples)
+    )
 
 
 def normal(model: str) -> str:
@@ -83,4 +116,4 @@ def match(model: str) -> Drive | None:
     """The first entry for a model, or None. Underscores may stand for spaces, as in udev's ID_MODEL."""
     bare = normal(model)
     spaced = normal(bare.replace("_", " "))
-    return next((drive for drive in load() if drive.pattern.search(bare) or drive.pattern.search(spaced)), None)
+    return next((drive for drive in load() if drive.matches(bare) or drive.matches(spaced)), None)

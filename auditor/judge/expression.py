@@ -104,6 +104,21 @@ def compile_condition(source: str, kind: Kind, registry: Registry) -> Expression
     return compiled
 
 
+def deferred(source: str, kind: Kind, registry: Registry) -> Expression:
+    """A condition that is compiled when it is first asked for: most rules pass, and need neither words nor severities.
+
+    What is wrong with it comes out only then, so it is for rules that were compiled whole by their tests.
+    """
+    compiled: list[Evaluate] = []
+
+    def evaluate(scope: Scope) -> Judged:
+        if not compiled:
+            compiled.append(compile_expression(source, kind, registry).evaluate)
+        return compiled[0](scope)
+
+    return Expression(source, BOOL, evaluate)
+
+
 class _Compiler:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry

@@ -5,12 +5,19 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 from auditor.errors import Stop
 from auditor.facts import KINDS, Kind
-from auditor.judge.expression import Expression, ExpressionError, Registry, compile_condition, compile_expression
+from auditor.judge.expression import (
+    Expression,
+    ExpressionError,
+    Registry,
+    compile_condition,
+    compile_expression,
+    deferred,
+)
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -20,6 +27,7 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 Harm = Literal["commits", "corruption", "availability", "latency", "measurement", "hygiene"]
 HARMS: tuple[Harm, ...] = get_args(Harm)
 Outcome = Literal["pass", "fail", "unknown", "not applicable"]
+Compile = Callable[[str, Kind, Registry], Expression]
 COSTS = ("safe", "needs restart", "rebuilds the pool", "destroys data")
 
 ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -128,30 +136,36 @@ def load(id: str, path: str, data: bytes, registry: Registry, *, examples: bool 
 
 
 def from_table(id: str, path: str, table: Mapping[str, Any], registry: Registry) -> Rule:
-    """One rule from the content of its file; raises RuleError or ExpressionError. ``example``: None leaves them out."""
+    """One rule from the content of its file; raises RuleError or ExpressionError.
+
+    ``example``: None leaves them out, for a rule that was tested with them: its expressions are compiled when they are
+    first asked for.
+    """
     _keys(table, REQUIRED, OPTIONAL, "a rule")
     kind = cast(Kind, _one_of(table, "subject", KINDS))
     origin = _text(table, "origin") if "origin" in table else ""
     if origin and (origin.partition(".")[0] != kind or (kind, origin.partition(".")[2]) not in registry):
         raise RuleError(f"origin = {origin!r}: not a fact of the rule's subject")
-    when = compile_condition(_text(table, "when"), kind, registry) if "when" in table else None
+    tested = table["example"] is None
+    condition, value = (deferred, deferred) if tested else (compile_condition, compile_expression)
+    when = condition(_text(table, "when"), kind, registry) if "when" in table else None
     return Rule(
         id=id,
         title=_headline(table),
         severity=cast(Severity, _one_of(table, "severity", SEVERITIES)),
-        severity_if=tuple(_severities(table.get("severity_if", {}), kind, registry)),
+        severity_if=tuple(_severities(table.get("severity_if", {}), kind, registry, condition)),
         subject=kind,
         harm=cast(Harm, _one_of(table, "harm", HARMS)),
         when=when,
-        expect=compile_condition(_text(table, "expect"), kind, registry),
+        expect=condition(_text(table, "expect"), kind, registry),
         origin=origin.partition(".")[2],
-        message=_template(_text(table, "message"), kind, registry) if "message" in table else None,
+        message=_template(_text(table, "message"), kind, registry, value) if "message" in table else None,
         impact=_text(table, "impact"),
         why=_text(table, "why"),
-        fix=_fix(table["fix"], kind, registry),
+        fix=_fix(table["fix"], kind, registry, value),
         references=_texts(table, "references", least=1),
         conflicts=_texts(table, "conflicts", least=0),
-        examples=_examples(table["example"], with_when=when is not None) if table["example"] is not None else (),
+        examples=_examples(table["example"], with_when=when is not None) if not tested else (),
         path=path,
     )
 
@@ -195,15 +209,17 @@ def _headline(table: Mapping[str, Any]) -> str:
     return title
 
 
-def _severities(table: Mapping[str, Any], kind: Kind, registry: Registry) -> Iterable[tuple[Severity, Expression]]:
+def _severities(
+    table: Mapping[str, Any], kind: Kind, registry: Registry, condition: Compile
+) -> Iterable[tuple[Severity, Expression]]:
     if not isinstance(table, dict):
         raise RuleError("severity_if must be a table: severity = condition")
     for severity in table:
         _one_of({"severity_if": severity}, "severity_if", SEVERITIES)
-        yield cast(Severity, severity), compile_condition(_text(table, severity), kind, registry)
+        yield cast(Severity, severity), condition(_text(table, severity), kind, registry)
 
 
-def _template(source: str, kind: Kind, registry: Registry) -> Template:
+def _template(source: str, kind: Kind, registry: Registry, value: Compile) -> Template:
     """``{origin}``, ``{subject}`` and ``{pool}`` are places; everything else in braces is an expression."""
     parts: list[str | Place | Expression] = []
     for i, piece in enumerate(PLACEHOLDER.split(source)):
@@ -214,15 +230,15 @@ def _template(source: str, kind: Kind, registry: Registry) -> Template:
         elif piece in PLACES:
             parts.append(Place(piece))
         else:
-            parts.append(compile_expression(piece, kind, registry))
+            parts.append(value(piece, kind, registry))
     return Template(source, tuple(parts))
 
 
-def _fix(table: Any, kind: Kind, registry: Registry) -> Fix:
+def _fix(table: Any, kind: Kind, registry: Registry, value: Compile) -> Fix:
     if not isinstance(table, dict):
         raise RuleError("fix must be a table")
     _keys(table, {"text", "cost"}, {"command"}, "fix")
-    command = _template(_text(table, "command"), kind, registry) if "command" in table else None
+    command = _template(_text(table, "command"), kind, registry, value) if "command" in table else None
     return Fix(command, _text(table, "text"), _one_of(table, "cost", COSTS))
 
 

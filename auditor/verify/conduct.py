@@ -12,9 +12,9 @@ from auditor.collect.request import Read, Run
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import Facts, Known, Subject
 from auditor.text import harmless
-from auditor.verify import fio_output, place, run, witnesses
+from auditor.verify import fio_output, place, run, sweeping, witnesses
 from auditor.verify.place import Place, PlaceError
-from auditor.verify.plan import JOB_FILE, Plan
+from auditor.verify.plan import JOB_FILE, SWEEP_FILE, Plan
 from auditor.verify.profile import Profile
 from auditor.verify.trial import Trial
 
@@ -51,15 +51,19 @@ def trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: run.P
     pool = Subject("pool", plan.dataset.partition("/")[0])
     patterns = [*witnesses.patterns(pool.name, witnesses.disks(pool, facts)), *_smart(host, pool, facts)]
     notes, landed, done = [], "", []
+    scan = _scan(host, pool)
     with run.interruptible():
         made = _make(host, plan, facts)
         try:
             landed = made.dataset if made.kind == "zvol" else _landed(host, made.path)
             if landed == made.dataset:
                 (Path(made.path) / JOB_FILE).write_text(plan.profile.text, encoding="utf-8")
+                (Path(made.path) / SWEEP_FILE).write_text(sweeping.job_file(), encoding="utf-8")
                 for what in plan.steps:
                     if what.purpose == "calls" and not found.strace:
                         continue
+                    if what.purpose == "sweep":
+                        (Path(made.path) / "zaudit.sweep").unlink(missing_ok=True)
                     done.append(run.step(host, plan, what, made, patterns, progress))
                     if done[-1].exit != 0:
                         break
@@ -81,7 +85,7 @@ def trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: run.P
         fio=version,
         preload=run.preloaded(),
         runs=tuple(done),
-        scan=_scan(host, pool),
+        scan=_scanned(scan, _scan(host, pool)),
         notes=tuple(notes),
     )
 
@@ -94,6 +98,8 @@ def _smart(host: Host, pool: Subject, facts: Facts) -> list[str]:
 
 def _make(host: Host, plan: Plan, facts: Facts) -> Place:
     dataset = Subject("dataset", plan.dataset)
+    if plan.kind == "dataset":
+        return place.dataset(plan.dataset, plan.properties, run.zfs)
     if plan.kind == "directory":
         return place.directory(_mount_point(host, plan.dataset), plan.dataset)
     own = {name: facts.get(dataset, name) for name in COPIED}
@@ -129,9 +135,14 @@ def _landed(host: Host, path: str) -> str:
 
 
 def _scan(host: Host, pool: Subject) -> str:
-    """What is scanning the pool when all is over, or empty."""
+    """What ``zpool status`` says of scans: one that began, ended or ran between two looks changes it."""
     said = host.run(Run(("zpool", "status", pool.name))).stdout.decode("utf-8", "replace")
-    for what in ("scrub", "resilver"):
-        if f"{what} in progress" in said:
-            return what
-    return ""
+    lines = said.partition("  scan: ")[2].partition("config:")[0].splitlines()
+    return " ".join(line.strip() for line in lines)
+
+
+def _scanned(before: str, after: str) -> str:
+    """scrub or resilver, when one was under way at some time between; else empty."""
+    if before == after and "in progress" not in after:
+        return ""
+    return "resilver" if "resilver" in after + before and "scrub" not in after else "scrub"

@@ -32,8 +32,10 @@ class PlaceError(Stop):
 
 
 class Place(NamedTuple):
-    """kind: directory or zvol. path: of the directory, or of the folder with a link to the zvol. dataset: of a zvol its own
-    name, else the file system. pid, started: of the process that uses it (clock ticks since boot); boot: id of the boot."""
+    """kind: directory, zvol or dataset. path: of the directory, of the folder with a link to the zvol, or where the scratch
+    dataset is mounted. dataset: a scratch one's own name, else the file system. pid, started: of the process that uses it
+    (clock ticks since boot); boot: id of the boot.
+    """
 
     id: str
     kind: str
@@ -94,6 +96,25 @@ def zvol(target: str, size: int, properties: Sequence[tuple[str, str]], zfs: Com
     return place
 
 
+def dataset(target: str, properties: Sequence[tuple[str, str]], zfs: Command) -> Place:
+    """A scratch file system below a file system, which inherits what it does not set itself. Raises PlaceError."""
+    id = secrets.token_hex(8)
+    name = f"{target}/zaudit-{id}"
+    place = _new("dataset", "", name, id)
+    _record(place)
+    options = [word for key, value in (*properties, (PROPERTY, id)) for word in ("-o", f"{key}={value}")]
+    code, said = zfs(("zfs", "create", *options, name))
+    if code:
+        _forget(place)
+        raise PlaceError(f"zfs create {name}: {said.strip()}")
+    code, where = zfs(("zfs", "get", "-Hp", "-o", "value", "mountpoint", name))
+    where = where.removesuffix("\n")
+    if code or not os.path.ismount(where):
+        remove(place, zfs)
+        raise PlaceError(f"{name} was made, and is not mounted ({where.strip()})")
+    return place._replace(path=where)
+
+
 def _appears(device: str) -> None:
     """udev makes the node; 10 s are enough for that, or it does not run."""
     for _ in range(100):
@@ -106,6 +127,10 @@ def _appears(device: str) -> None:
 def remove(place: Place, zfs: Command) -> None:
     """Remove what was made there; only files of ours, only a zvol that bears our mark. Raises PlaceError, and keeps the
     record then. What is gone already is no error."""
+    if place.kind == "dataset" and ID.fullmatch(place.id):
+        _destroy(place, zfs)
+        _forget(place)
+        return
     if not ID.fullmatch(place.id) or os.path.basename(place.path) not in (f"{PREFIX}{place.id}", f"link-{place.id}"):
         raise PlaceError(f"{place.path} is no place of zaudit's: the record is damaged")
     _empty(place.path)

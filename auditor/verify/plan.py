@@ -17,6 +17,7 @@ QUICK = ("log",)
 EVERYTHING = ("log", "binlog", "group", "fresh", "recycled", "data")
 DIRTY_DEFAULT = 4 << 30  # zfs_dirty_data_max_max where nobody could read it (zfs.4)
 SIZE_LEAST, SIZE_MOST = 256 << 20, 8 << 30
+SWEEP_FILE = "zaudit.sweep.fio"
 JOB_FILE = "zaudit.job.fio"  # the profile, in the place: one that changes meanwhile changes nothing
 LIMIT = 10 << 30  # bytes that a verification may write unless it is told otherwise
 
@@ -32,10 +33,13 @@ class Step(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """size: what ${ZAUDIT_SIZE} stands for; bytes_on_disk: of all files together; most_bytes: written at most."""
+    """kind: directory, zvol or dataset (a scratch one; properties: what it is made with). size: what ${ZAUDIT_SIZE} stands
+    for; bytes_on_disk: of all files together; most_bytes: written at most.
+    """
 
     dataset: str
     kind: str
+    properties: tuple[tuple[str, str], ...]
     profile: Profile
     length: Length
     size: int
@@ -67,6 +71,7 @@ def make(dataset: Subject, facts: Facts, profile: Profile, length: Length, size:
     return Plan(
         dataset=dataset.name,
         kind=kind,
+        properties=(),
         profile=profile,
         length=length,
         size=given,
@@ -109,7 +114,7 @@ def command(plan: Plan, step: Step, trace: str = "TRACE") -> tuple[str, ...]:
         *("setpriv", "--pdeathsig", "KILL"),
         *(strace if step.purpose == "calls" else ()),
         *("fio", "--thread", "--output-format=json+", "--eta=never"),
-        *(() if step.purpose in ("warm", "calls") else ("--status-interval=1",)),
+        *(() if step.purpose in ("warm", "calls", "sweep") else ("--status-interval=1",)),
         *(f"--section={name}" for name in step.sections),
-        JOB_FILE,
+        SWEEP_FILE if step.purpose == "sweep" else JOB_FILE,
     )

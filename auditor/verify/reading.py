@@ -15,9 +15,9 @@ FILES = ("zaudit.", "/dev/zd")  # also a zvol, which strace names by its node
 
 
 def runs(trial: Trial, profile: Profile, facts: Facts) -> Iterator[Run]:
-    """Every run but the one that only warms up."""
+    """Every run but the one that only warms up, and those of a sweep."""
     for ran in trial.runs:
-        if ran.purpose != "warm":
+        if ran.purpose not in ("warm", "sweep"):
             yield run(ran, trial, profile, facts)
 
 

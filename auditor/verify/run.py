@@ -114,7 +114,7 @@ def step(host: Host, plan: Plan, what: Step, place: Place, patterns: Sequence[st
         os.close(descriptor)
     try:
         idle = moment(host, patterns)
-        if what.purpose not in ("warm", "calls"):
+        if what.purpose not in ("warm", "calls", "sweep"):
             _wait(IDLE_S, "idle before " + what.name, progress)
         before = moment(host, patterns)
         ran = _fio(host, plan, what, place, trace, progress, patterns)
@@ -232,7 +232,7 @@ def written(pid: int) -> int:
 @contextlib.contextmanager
 def _iostat(found: Tools, plan: Plan, what: Step) -> Iterator[Callable[[], str]]:
     """``zpool iostat`` over the time of a run, beside it: not needed for a verdict, and good to have when one is doubted."""
-    if not found.zpool or what.purpose in ("warm", "calls"):
+    if not found.zpool or what.purpose in ("warm", "calls", "sweep"):
         yield lambda: ""
         return
     pool = plan.dataset.partition("/")[0]

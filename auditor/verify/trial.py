@@ -51,7 +51,8 @@ class Ran(NamedTuple):
 class Trial(NamedTuple):
     """One verification. target: the dataset that was asked for; dataset: that was written to, which is another one for a
     zvol (a scratch zvol beside it); landed: the file system on which the files came to lie, empty where nobody could tell.
-    preload: what is preloaded into every program. job_file: text of the profile. scan: a scrub or resilver ran meanwhile.
+    without: the same with --ab slog, on a dataset whose commits go past the SLOG as far as OpenZFS lets them. preload: what
+    is preloaded into every program. job_file: text of the profile. scan: a scrub or resilver ran meanwhile.
 
     objectives: "p99=5ms,p99.9=25ms"; size: bytes that ${ZAUDIT_SIZE} stood for.
     """
@@ -70,6 +71,7 @@ class Trial(NamedTuple):
     runs: tuple[Ran, ...]
     scan: str = ""
     notes: tuple[str, ...] = ()
+    without: Trial | None = None
 
 
 def to_text(trial: Trial) -> str:

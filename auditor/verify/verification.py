@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from auditor import audit
-from auditor.facts import Fact, Subject, unknown
+from auditor.facts import Fact, Facts, Subject, unknown
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.rule import Rule, Severity
 from auditor.report.model import Report
-from auditor.verify import chain, latency, profile, reading, run_facts
-from auditor.verify.model import Chain, Verification
+from auditor.verify import chain, latency, profile, reading, run_facts, sweeping
+from auditor.verify.compare import Comparison, compare
+from auditor.verify.knee import Sweep
+from auditor.verify.model import Chain, Latency, Verification
+from auditor.verify.profile import Profile
+from auditor.verify.result import Run
 from auditor.verify.trial import Trial
 
 
-def judge(
-    seen: audit.Look, trial: Trial, rules: Sequence[Rule], names: Sequence[str], threshold: Severity
-) -> tuple[Verification, Report]:
+class Found(NamedTuple):
+    """What ``zaudit verify`` found. sweep, comparison: where they were asked for."""
+
+    verification: Verification
+    report: Report
+    sweep: Sweep | None = None
+    comparison: Comparison | None = None
+
+
+def judge(seen: audit.Look, trial: Trial, rules: Sequence[Rule], names: Sequence[str], threshold: Severity) -> Found:
     """Everything that follows from a trial. Adds the facts of the runs to what was seen. Raises ProfileError."""
-    asked = profile.parse(trial.job_file, trial.profile, ours=trial.profile in profile.names())
-    if trial.objectives:
-        asked = asked._replace(slo=profile.objectives(trial.objectives))
-    runs = tuple(reading.runs(trial, asked, seen.facts))
-    log = asked.of("log")
-    assert log is not None  # parse() sees to that
-    followed = chain.follow(trial, runs, log, seen.facts)
+    asked, runs, followed = _read(seen.facts, trial)
     seen.facts.put_all(run_facts.facts_of(trial, runs, asked, followed, seen.facts))
     for run in runs:
         if run.purpose != "calls":
@@ -32,13 +38,46 @@ def judge(
             seen.facts.replace(Fact(subject, "objectives_met", unknown(f"run {run.name}: its latency is not judged")))
     first = audit.judge(seen, rules, names, threshold)
     latencies = tuple(
-        latency.judge(run, asked.slo, _why_not(run.name, followed, first.findings))
-        for run in runs
-        if run.purpose != "calls" and run.jobs and run.log.sync != "none"
+        latency.judge(run, asked.slo, _why_not(run.name, followed, first.findings)) for run in _timed(runs)
     )
     for each in latencies:
         seen.facts.replace(run_facts.met(each))
-    verification = Verification(
+    found = _verification(seen, trial, asked, runs, followed, latencies)
+    report = audit.judge(seen, rules, names, threshold)
+    return Found(found, report, sweeping.result(trial.runs), _with_and_without(seen, trial, found))
+
+
+def _with_and_without(seen: audit.Look, trial: Trial, found: Verification) -> Comparison | None:
+    if trial.without is None:
+        return None
+    asked, runs, followed = _read(seen.facts, trial.without)
+    latencies = tuple(latency.judge(run, (), "") for run in _timed(runs))
+    return compare(found, _verification(seen, trial.without, asked, runs, followed, latencies))
+
+
+def _read(facts: Facts, trial: Trial) -> tuple[Profile, tuple[Run, ...], Chain]:
+    asked = profile.parse(trial.job_file, trial.profile, ours=trial.profile in profile.names())
+    if trial.objectives:
+        asked = asked._replace(slo=profile.objectives(trial.objectives))
+    runs = tuple(reading.runs(trial, asked, facts))
+    log = asked.of("log")
+    assert log is not None  # parse() sees to that
+    return asked, runs, chain.follow(trial, runs, log, facts)
+
+
+def _timed(runs: Sequence[Run]) -> list[Run]:
+    return [run for run in runs if run.purpose != "calls" and run.jobs and run.log.sync != "none"]
+
+
+def _verification(
+    seen: audit.Look,
+    trial: Trial,
+    asked: Profile,
+    runs: tuple[Run, ...],
+    followed: Chain,
+    latencies: tuple[Latency, ...],
+) -> Verification:
+    return Verification(
         target=trial.target,
         dataset=trial.dataset,
         place=trial.place,
@@ -54,7 +93,6 @@ def judge(
         job_file=trial.job_file,
         size=trial.size,
     )
-    return verification, audit.judge(seen, rules, names, threshold)
 
 
 def _why_not(run: str, followed: Chain, findings: Sequence[Finding]) -> str:

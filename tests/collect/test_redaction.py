@@ -219,3 +219,18 @@ def test_serials_of_raid_controllers_are_not_left() -> None:
     )
     assert not re.search(rb"SK12345678|600605b010e943702a33|PEYHD0X|600508B1001C", left)
     assert b"Caching:  Enabled" in left
+
+
+def test_options_of_the_kernel_and_of_other_modules_go() -> None:
+    """A command line and modprobe.d may name anything; what rules read is the zfs module's."""
+    cmdline, conf = "/proc/cmdline", "/etc/modprobe.d/local.conf"
+    files = Files(
+        {
+            cmdline: 'BOOT_IMAGE=/vmlinuz root=UUID=1b4e ip=::1 zfs.zfs_arc_max=1 "zfs.zil_replay_disable=1" quiet\n',
+            conf: "# secret host\noptions wifi password=hunter2\noptions zfs zfs_txg_timeout=7\n",
+        }
+    )
+    past = Recording(taken=0.0, euid=0, targets=(), files={(cmdline, conf): files})
+    (found,) = redaction.redact(past).files.values()
+    assert found.text[cmdline] == 'zfs.zfs_arc_max=1 "zfs.zil_replay_disable=1"\n'
+    assert found.text[conf] == "options zfs zfs_txg_timeout=7\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -99,7 +100,7 @@ def test_models_that_are_not_in_the_table(model: str) -> None:
 
 def test_every_family_is_described_once_and_every_pattern_stands_once() -> None:
     table = drives.load()
-    assert len({drive.pattern.pattern for drive in table}) == len(table)
+    assert len({drive.pattern for drive in table}) == len(table)
     assert len({(drive.family, drive.confidence) for drive in table}) == len(table)
 
 
@@ -163,3 +164,30 @@ def test_the_table_can_be_read_out_of_a_zip_archive(tmp_path: Path) -> None:
         [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": str(archive)}, capture_output=True, text=True
     )
     assert run.stdout.split() == [f"{archive}/auditor/data/drives.py", str(len(drives.load()))], run.stderr
+
+
+def test_what_a_pattern_begins_with_leaves_nothing_out() -> None:
+    """The quick look at the beginning agrees with the pattern itself, for every pattern and every example."""
+    for entry in drives.load():
+        pattern = re.compile(entry.pattern, re.IGNORECASE | re.ASCII)
+        for model in (drives.normal(example) for each in drives.load() for example in each.examples):
+            assert bool(pattern.search(model)) == entry.matches(model) == entry.matches(model.swapcase()), (
+                entry,
+                model,
+            )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "begins"),
+    [
+        ("^INTEL SSD(A|B)", ("intel ssd",)),
+        ("^ABCD?E", ("abc",)),
+        ("^AB*", ("a",)),
+        ("^A1{2}", ("a",)),
+        ("^QEMU|^VBOX", ("qemu", "vbox")),
+        ("^(A|B)", ("",)),
+        ("SSD|^X", ("", "x")),
+    ],
+)
+def test_beginnings(pattern: str, begins: tuple[str, ...]) -> None:
+    assert drives._beginning(pattern) == begins
