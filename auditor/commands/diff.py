@@ -33,8 +33,8 @@ def diff(old: Path, new: Path, format_: str, fail_on: Any, folders: tuple[Path, 
     """What is new, worse, changed, better and gone from OLD to NEW: recordings (folder or .tar.gz), which are judged by the
     rules of now, or reports of zaudit check --format json; one of each will do.
 
-    Exit code: 0 when nothing at or above --fail-on is new or worse; 10 when only undecided rules are; else 11 to 14 by the
-    worst new failure.
+    Exit code: 0 when nothing at or above --fail-on is new or worse; 10 when that cannot be told of some; else 11 to 14 by
+    the worst new failure.
     """
     from auditor.report import compare
 

@@ -54,13 +54,16 @@ class Comparison(NamedTuple):
     same: int
 
     def exit_code(self, threshold: Severity) -> int:
-        """As of a check, of what is new or worse: 0, 10 when it is only undecided, or 11 to 14 by the worst failure."""
+        """As of a check, of what is new, worse or not seen any more: 0, 10 when all that is undecided, or 11 to 14 by the
+        worst new failure."""
         counted = [
-            each.shown
+            each
             for each in self.differences
-            if each.change in WORSE and RANK[each.shown.severity] >= RANK[threshold]
+            if each.change in (*WORSE, "not seen") and RANK[each.shown.severity] >= RANK[threshold]
         ]
-        failed = [EXIT_CODES[seen.severity] for seen in counted if seen.outcome == "fail"]
+        failed = [
+            EXIT_CODES[each.shown.severity] for each in counted if each.change in WORSE and each.shown.outcome == "fail"
+        ]
         return max(failed) if failed else EXIT_UNDECIDED if counted else 0
 
 
