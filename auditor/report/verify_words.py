@@ -100,19 +100,20 @@ def commands(verification: Verification) -> list[tuple[str, str]]:
 
 
 def next_step(verification: Verification, report: Report | None) -> str:
-    """What to do now: durability first, then what was not seen, then latency."""
-    again = f"zaudit verify {quoted(verification.target)} --profile {quoted(verification.profile)}"
-    worst = report.findings[0] if report and report.findings else None
-    if worst and worst.failed and worst.severity == "critical":
-        return f"mend the critical findings, then {again}"
+    """What to do after it: durability first, then what was not seen, then latency."""
+    target = quoted(verification.target)
+    again = f"zaudit verify {target} --profile {quoted(verification.profile)}"
     if verification.chain.outcome == "CONTRADICTED":
-        return f"mend what the chain shows, then {again}"
+        return f"mend the link that is named, then zaudit check {target}, then {again}"
     if verification.chain.outcome == "INCONCLUSIVE":
-        return f"see to it that what was not seen can be, then {again}"
+        return f"mend what kept it from being seen, then {again}"
+    if report and any(each.failed and each.severity in ("critical", "high") for each in report.findings):
+        return f"mend what stands, then zaudit check {target}, then {again}"
     if any(each.judgement == "missed" for latency in verification.latencies for each in latency.percentiles):
-        return f"an objective is missed: see to the bottleneck, then {again}"
-    keep = "keep this result (--format json -o FILE) to compare with after a change"
-    return f"{keep}; {again} --standard measures every part of the profile" if verification.length == "quick" else keep
+        return f"see to the bottleneck, then {again} --compare FILE (this result, written with --format json)"
+    if verification.length == "quick":
+        return f"{again} --standard before it goes live"
+    return f"zaudit check {target} every night"
 
 
 def faults(verification: Verification) -> list[str]:
