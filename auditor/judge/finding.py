@@ -19,7 +19,8 @@ class Finding(NamedTuple):
     """What one rule found at one place: failed or could not be decided, for one or more subjects.
 
     place: where to act (the dataset that a property is inherited from, else the pool, the disks or the host). id: stable from
-    run to run and host to host, for baselines.
+    run to run and host to host, for baselines: the severity is not in it, unless the same rule has a worse finding at the
+    same place (lesser).
     """
 
     rule: Rule
@@ -27,12 +28,14 @@ class Finding(NamedTuple):
     severity: Severity
     place: str
     verdicts: tuple[Verdict, ...]
+    lesser: bool = False
 
     @property
     def id(self) -> str:
         import hashlib
 
-        text = "\0".join((self.rule.id, "fail" if self.failed else "unknown", self.place))
+        parts = (self.rule.id, "fail" if self.failed else "unknown", self.place)
+        text = "\0".join((*parts, self.severity) if self.lesser else parts)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @property
@@ -74,7 +77,13 @@ def findings(verdicts: Iterable[Verdict]) -> list[Finding]:
         Finding(members[0].rule, members[0].outcome == "fail", members[0].severity, _place(members[0]), tuple(members))
         for members in groups.values()
     ]
-    return sorted(found, key=_order)
+    seen: set[tuple[str, bool, str]] = set()
+    ranked = []
+    for finding in sorted(found, key=_order):
+        place = (finding.rule.id, finding.failed, finding.place)
+        ranked.append(finding._replace(lesser=place in seen))
+        seen.add(place)
+    return ranked
 
 
 def _place(verdict: Verdict) -> str:
