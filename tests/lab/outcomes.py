@@ -28,6 +28,7 @@ def row(scenario: Scenario, line: str, release: dict[str, str], outcome: Outcome
         "setup_s": outcome.facts["setup_s"],
         "check_s": outcome.facts.get("check_s", 0.0),
         "standing": root["standing"] if root else "no report",
+        "rules": root["coverage"]["rules"] if root else 0,
         "may_lose": scenario.power_cut.may_lose,
     }
 

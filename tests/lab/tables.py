@@ -39,6 +39,7 @@ def lines(rows: Sequence[Row]) -> str:
             right = sum(row["outcome"] == "ok" for row in mine)
             away = sum(line in each.not_on for each in known)
             left = len(known) - away - len(mine)
+            rules = sorted({row["rules"] for row in mine} - {0})
             found.append(
                 (
                     line,
@@ -47,12 +48,13 @@ def lines(rows: Sequence[Row]) -> str:
                     right,
                     away,
                     left,
+                    "-".join(map(str, dict.fromkeys(rules[:1] + rules[-1:]))),
                     f"{median(seconds):.1f}",
                     f"{max(seconds):.1f}",
                 )
             )
-    head = ("line", "OpenZFS", "scenarios run", "as expected", "not on this line", "not run", "median s", "longest s")
-    return table(head, found)
+    head = ("line", "OpenZFS", "scenarios run", "as expected", "not on this line", "not run", "rules", "median s")
+    return table((*head, "longest s"), found)
 
 
 def scenario_table(rows: Sequence[Row]) -> str:
@@ -154,6 +156,11 @@ def filled(text: str) -> str:
     return re.sub(r"<!-- table: (.*?) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL)
 
 
-if __name__ == "__main__":
+def write() -> None:
+    """Both READMEs with their tables as they must be."""
     for readme in READMES:
         readme.write_text(filled(readme.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
