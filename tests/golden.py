@@ -22,11 +22,8 @@ from auditor.report import json as json_report
 from auditor.report import rule_index, terminal, verify_html, verify_terminal
 from auditor.report.model import Report
 from auditor.verify.compare import compare
-<<<<<<< HEAD
 from auditor.verify.verification import Found
-=======
 from tests.lab import tables
->>>>>>> b6bb5dbe6bfd89e6477b3ea6519e27526127b139
 from tests.verify import samples
 from tests.verify import schema as verify_schema
 
