@@ -68,8 +68,9 @@ def _document(path: Path, folders: tuple[Path, ...]) -> dict[str, Any]:
     from auditor.report import json as report
 
     past = recording.load(path)
-    seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options))
-    return report.document(audit.judge(seen, rulebook.load(folders, examples=False), past.targets, "low"))
+    options = audit.Options.from_words(past.options)
+    seen = audit.look(recording.ReplayHost(past), past.targets, options)
+    return report.document(audit.judge(seen, rulebook.select(folders, (), (), options.policy), past.targets, "low"))
 
 
 def _as_json(found: Comparison, before: dict[str, Any], after: dict[str, Any], code: int) -> dict[str, Any]:
