@@ -20,6 +20,7 @@ from auditor.verify.trial import Trial
 
 SHARE = flushes.SHARE
 FOREIGN = 0.02  # of all commits: more than that from others, and nothing can be told apart
+ENGINES = ("psync", "sync", "pvsync", "pvsync2", "vsync")  # of fio, that make a call for each write and each sync
 FEW = 20  # commits of others that never matter
 
 
@@ -73,6 +74,9 @@ def _calls(run: Run | None, trial: Trial, section: Section) -> Link:
     if run.syscalls is None or not run.jobs:
         return Link(name, "unseen", "; ".join(run.faults) or "strace saw nothing")
     seen, job = run.syscalls, run.log
+    engine = section.options.get("ioengine", "psync")
+    if engine not in (ENGINES if section.sync in ("dsync", "sync") else (*ENGINES, "libaio")):
+        return Link(name, "unseen", f"ioengine={engine} asks the kernel in a way that strace does not show")
     if section.sync in ("dsync", "sync"):
         flag = "O_DSYNC" if section.sync == "dsync" else "O_SYNC"
         asked = any(flag in flags for flags in seen.opened)

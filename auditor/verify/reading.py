@@ -35,8 +35,11 @@ def run(ran: Ran, trial: Trial, profile: Profile, facts: Facts) -> Run:
         faults.append("the run was ended early: it had written as many bytes as it may (--limit)")
     try:
         found = fio_output.documents(ran.stdout)
-        jobs = fio_output.jobs(found[-1], syncs)
-        timeline = tuple(fio_output.timeline(found, syncs, ran.began))
+        jobs = fio_output.jobs(found[-1], syncs, ran.sections[0])
+        jobs = tuple(
+            job._replace(seconds=min(job.seconds, ran.ended - ran.began)) for job in jobs
+        )  # of a group: the sum
+        timeline = tuple(fio_output.timeline(found, syncs, ran.began, ran.sections[0]))
     except FioError as error:
         faults.append(f"fio: {error}")
     zil, others, counters = None, None, {}
