@@ -98,10 +98,12 @@ def _zil(counts: Counts) -> Zil:
     return Zil(**{field: counts.get(row) for field, row in ROWS.items() if row in counts})  # type: ignore[arg-type]
 
 
-def commits(before: Moment, after: Moment, pool_only: bool = False) -> int | None:
+def commits(before: Moment, after: Moment) -> int | None:
     """Commits of everybody between two moments: of all datasets of the pool where they are counted, else of all pools."""
     earlier, later, row = objsets(before), objsets(after), ROWS["commits"]
-    if pool_only or any(row in counts for counts in later.values()):
+    if any(row in counts for counts in later.values()):
+        if not any(row in counts for counts in earlier.values()):
+            return None
         return sum(_since(earlier.get(name, {}), counts) for name, counts in later.items())
     return grown(table(before, ZIL_PATH), table(after, ZIL_PATH)).get(row)
 

@@ -177,7 +177,8 @@ def test_anything_strange_in_it_is_an_error_or_makes_no_difference(place: tuple[
 
 
 def test_a_document_without_jobs_is_an_error() -> None:
-    for wrong in ({"jobs": []}, {"jobs": {}}, {"jobs": None}, {}):
+    strange: tuple[dict[str, Any], ...] = ({"jobs": []}, {"jobs": {}}, {"jobs": None}, {})
+    for wrong in strange:
         with pytest.raises(FioError):
             list(fio_output.timeline([wrong], SYNCS, 0.0))
 
