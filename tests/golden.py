@@ -21,6 +21,7 @@ from auditor.commands import _verifying
 from auditor.report import json as json_report
 from auditor.report import rule_index, terminal, verify_html, verify_terminal
 from auditor.report.model import Report
+from auditor.verify import codec, fio_output, profile, strace_output
 from auditor.verify.compare import compare
 from auditor.verify.verification import Found
 from tests.lab import tables
@@ -29,6 +30,7 @@ from tests.verify import schema as verify_schema
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 HOSTS = FIXTURES / "hosts"
+FIO = FIXTURES / "fio"
 VERIFICATIONS = FIXTURES / "verifications"
 REPORTS = FIXTURES / "reports"
 README = FIXTURES.parent / "README.md"
@@ -89,6 +91,19 @@ def verified(found: Found) -> dict[str, Any]:
     }
 
 
+def fio_outputs(folder: Path) -> dict[str, Any]:
+    """What is read from the outputs of fio and strace for one profile: file -> jobs and what each interval added."""
+    syncs = {each.name: each.sync for each in profile.load(folder.name).sections}
+    found: dict[str, Any] = {}
+    for path in sorted(folder.glob("*.out")):
+        documents = fio_output.documents(path.read_text())
+        began = documents[0]["timestamp_ms"] / 1000 - 1
+        slices = fio_output.timeline(documents, syncs, began, "log")
+        jobs = fio_output.jobs(documents[-1], syncs, "log")
+        found[path.name] = {"jobs": codec.plain(jobs), "timeline": [[at, to, new.samples] for at, to, new in slices]}
+    return {**found, "log.strace": codec.plain(strace_output.parse((folder / "log.strace").read_text(), ("zaudit.",)))}
+
+
 @cache
 def verify_reports() -> dict[str, str]:
     """File name -> what is said of made-up verifications."""
@@ -136,6 +151,8 @@ def main(names: list[str]) -> None:
     for past in verifications():
         golden = json.dumps(verified(_verifying.replayed(past, "low", None)), indent=1, ensure_ascii=True) + "\n"
         past.with_name(past.name.replace(".tar.gz", ".json")).write_text(golden)
+    for folder in sorted(FIO.iterdir()):
+        (folder / "expected.json").write_text(json.dumps(fio_outputs(folder), indent=1) + "\n")
     report = report_of(HOSTS / CANONICAL)
     (REPORTS / "terminal.txt").write_text(terminal.render(report, width=100))
     (REPORTS / "json.json").write_text(json_report.render(report))
