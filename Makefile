@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled-inherited
 
-.PHONY: help demo test check bench zipapp lab lab-test lab-record powercut powercut-report clean
+.PHONY: help demo test check bench zipapp lab lab-verify lab-test lab-record powercut powercut-report clean
 
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a real host when there are none"
@@ -18,6 +18,7 @@ help:
 	@echo "The lab (tests/lab/README.md): zaudit against real OpenZFS in virtual machines; LINE=2.3 for one OpenZFS line"
 	@echo "make lab              build the guests (Debian, root)"
 	@echo "make lab-test         run the scenarios; ONLY='name name' for some of them"
+	@echo "make lab-verify       what zaudit verify says of pools whose truth is known"
 	@echo "make lab-record       the same, and keep what came out right as fixtures/hosts/"
 	@echo "make powercut         cut the power of guests that commit, count what is lost"
 	@echo "make powercut-report  what zaudit said of them, against what was lost"
@@ -55,6 +56,9 @@ lab-test: $(VENV)/dev zipapp
 
 lab-record: $(VENV)/dev zipapp
 	$(BIN)/python -u -m tests.lab.run --record $(LAB_ARGS)
+
+lab-verify: $(VENV)/dev zipapp
+	$(BIN)/python -u -m tests.lab.verify.run $(LAB_ARGS)
 
 powercut: $(VENV)/dev zipapp
 	$(BIN)/python -u -m tests.lab.power.cut $(LAB_ARGS)

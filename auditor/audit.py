@@ -12,7 +12,9 @@ from auditor.collect import gather, targets
 from auditor.collect.host import Host
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
-from auditor.judge import finding, verdict
+from auditor.judge import finding, policy_file, verdict, waivers
+from auditor.judge.policy import NONE as NONE
+from auditor.judge.policy import Policy
 from auditor.judge.rule import Rule, Severity
 from auditor.report.model import Report
 
@@ -25,19 +27,25 @@ class NothingToAudit(Stop):
 
 class Options(NamedTuple):
     """How to look. consistent: read the dataset properties in one transaction group. database: what will run there
-    (its page size decides a rule), or empty."""
+    (its page size decides a rule), or empty. policy: what the user decided."""
 
     consistent: bool = False
     database: str = ""
+    policy: Policy = NONE
 
     def words(self) -> dict[str, str]:
         """For a recording."""
-        return {"consistent": "yes" if self.consistent else "no", "database": self.database}
+        words = {"consistent": "yes" if self.consistent else "no", "database": self.database}
+        if self.policy.path:
+            words |= {"policy": self.policy.text, "policy_path": self.policy.path}
+        return words
 
     @classmethod
     def from_words(cls, words: Mapping[str, str]) -> Options:
-        """From a recording."""
-        return cls(words.get("consistent") == "yes", words.get("database", ""))
+        """From a recording. Raises PolicyError."""
+        path = words.get("policy_path", "")
+        policy = policy_file.parse(words.get("policy", ""), path) if path else NONE
+        return cls(words.get("consistent") == "yes", words.get("database", ""), policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,7 @@ class Look:
     facts: Facts
     roots: tuple[Subject, ...]
     seconds: dict[str, float] = field(default_factory=dict)
+    policy: Policy = NONE
 
 
 def look(host: Host, names: Sequence[str], options: Options, progress: gather.Progress | None = None) -> Look:
@@ -72,9 +81,10 @@ def look(host: Host, names: Sequence[str], options: Options, progress: gather.Pr
     finally:
         gatherer.close()
     gathered = time.process_time()
+    facts.put_all(waivers.facts_of(options.policy, facts))
     derive.run(registry.derivations(), facts)
     _no_empty_links(facts)
-    return Look(facts, roots, {"gather": gathered - started, "derive": time.process_time() - gathered})
+    return Look(facts, roots, {"gather": gathered - started, "derive": time.process_time() - gathered}, options.policy)
 
 
 def _roots(gatherer: gather.Gatherer, facts: Facts, host: Host, names: Sequence[str]) -> tuple[Subject, ...]:
@@ -150,12 +160,15 @@ def focus(seen: Look, host: Host, names: Sequence[str]) -> Look:
                 each for each in facts.linked(pool, "datasets") if any(gather.covers(root, each) for root in roots)
             )
             facts.replace(Fact(pool, "datasets", Known(inside, datasets.evidence)))
-    return Look(facts, roots, seen.seconds)
+    return Look(facts, roots, seen.seconds, seen.policy)
 
 
 def judge(seen: Look, rules: Sequence[Rule], names: Sequence[str], threshold: Severity) -> Report:
     """Judge what was seen and say what it comes to."""
-    verdicts = verdict.judge(rules, seen.facts)
+    about_waivers = [rule for rule in rules if rule.subject == "waiver"]
+    verdicts = verdict.judge([rule for rule in rules if rule.subject != "waiver"], seen.facts)
+    verdicts = waivers.apply(seen.policy, seen.facts, verdicts)
+    verdicts += verdict.judge(about_waivers, seen.facts)
     found = finding.findings(verdicts)
     return Report.make(
         zaudit=__version__,
@@ -165,4 +178,5 @@ def judge(seen: Look, rules: Sequence[Rule], names: Sequence[str], threshold: Se
         found=found,
         covered=finding.coverage(rules, verdicts),
         threshold=threshold,
+        policy=seen.policy.path,
     )

@@ -15,7 +15,7 @@ from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, Stop
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 # modules of auditor.commands, in the order of the help text
-COMMANDS = ("check", "verify", "clean", "record", "rules", "explain", "drives", "diff", "selftest")
+COMMANDS = ("check", "verify", "clean", "record", "rules", "explain", "drives", "diff", "policy", "selftest")
 
 
 class Commands(click.Group):

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-Kind = Literal["host", "pool", "vdev", "leaf", "disk", "dataset", "run"]
-KINDS: tuple[Kind, ...] = ("host", "pool", "vdev", "leaf", "disk", "dataset", "run")
+Kind = Literal["host", "pool", "vdev", "leaf", "disk", "dataset", "database", "run", "waiver"]
+KINDS: tuple[Kind, ...] = ("host", "pool", "vdev", "leaf", "disk", "dataset", "database", "run", "waiver")
 
 
 class Subject(NamedTuple):
     """What a fact is about.
 
     kind: host, pool, vdev (a top-level vdev), leaf, disk (the whole physical device behind a leaf), dataset (file system
-    or zvol) or run (of fio, in a verification). name: as the source spells it (a pool or dataset name, ``mirror-0``, the
-    leaf's name in ``zpool status``, the kernel name of a disk). within: the pool of a vdev or leaf, otherwise empty; two
-    pools may both have a ``mirror-0``.
+    or zvol), database (a server and its files), run (of fio, in a verification) or waiver (of a policy). name: as the
+    source spells it (a pool or dataset name, ``mirror-0``, the leaf's name in ``zpool status``, the kernel name of a disk).
+    within: the pool of a vdev or leaf, otherwise empty; two pools may both have a ``mirror-0``.
     """
 
     kind: Kind

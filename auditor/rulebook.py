@@ -44,14 +44,22 @@ def advisories(*, examples: bool = True) -> list[Rule]:
     return advisory.load(f"auditor/data/{ADVISORIES}", data.text(ADVISORIES), registry(), examples=examples)
 
 
-def select(folders: Sequence[Path], only: Sequence[str], skip: Sequence[str], *, runs: bool = False) -> list[Rule]:
+def select(
+    folders: Sequence[Path],
+    only: Sequence[str],
+    skip: Sequence[str],
+    followed: policy.Policy = policy.NONE,
+    *,
+    runs: bool = False,
+) -> list[Rule]:
     """The rules of one audit, which needs no examples. Raises RuleError or PolicyError.
 
-    runs: also those that judge runs of fio, which there are in a verification only.
+    runs: also those that judge runs of fio, which there are in a verification only. Those on waivers need a policy with some.
     """
     everything = load(folders, examples=False)
-    chosen = policy.select(everything, only, skip)
-    return chosen if runs else [each for each in chosen if each.subject != "run"]
+    chosen = policy.select(everything, only, skip, followed)
+    absent = {kind for kind, there in (("run", runs), ("waiver", followed.waivers)) if not there}
+    return [each for each in chosen if each.subject not in absent]
 
 
 def find(folders: Sequence[Path], id: str) -> Rule:

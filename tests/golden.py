@@ -17,16 +17,21 @@ from click.testing import CliRunner
 from auditor import audit, rulebook
 from auditor.cli import main as main_command
 from auditor.collect import recording
+from auditor.commands import _verifying
 from auditor.report import json as json_report
 from auditor.report import rule_index, terminal, verify_html, verify_terminal
 from auditor.report.model import Report
+from auditor.verify import codec, fio_output, profile, strace_output
 from auditor.verify.compare import compare
+from auditor.verify.verification import Found
 from tests.lab import tables
 from tests.verify import samples
 from tests.verify import schema as verify_schema
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 HOSTS = FIXTURES / "hosts"
+FIO = FIXTURES / "fio"
+VERIFICATIONS = FIXTURES / "verifications"
 REPORTS = FIXTURES / "reports"
 README = FIXTURES.parent / "README.md"
 RULES = FIXTURES.parent / "rules" / "README.md"
@@ -62,6 +67,41 @@ def findings_of(report: Report) -> dict[str, Any]:
 def cases() -> list[Path]:
     """All recorded hosts."""
     return sorted(path for path in HOSTS.iterdir() if path.is_dir())
+
+
+def verifications() -> list[Path]:
+    """All recorded verifications."""
+    return sorted(VERIFICATIONS.glob("*.tar.gz"))
+
+
+def verified(found: Found) -> dict[str, Any]:
+    """The golden part of a verification: the chain, what was judged of latency, and every finding of a run."""
+    chain = found.verification.chain
+    return {
+        "outcome": chain.outcome,
+        "exit_code": found.report.exit_code,
+        "links": [[link.name, link.status, link.text] for link in chain.links],
+        "reasons": list(chain.reasons),
+        "latency": [
+            [each.run, f"p{one.q * 100:g}", one.ns, one.judgement, one.why]
+            for each in found.verification.latencies
+            for one in each.percentiles
+        ],
+        "findings": findings_of(found.report)["findings"],
+    }
+
+
+def fio_outputs(folder: Path) -> dict[str, Any]:
+    """What is read from the outputs of fio and strace for one profile: file -> jobs and what each interval added."""
+    syncs = {each.name: each.sync for each in profile.load(folder.name).sections}
+    found: dict[str, Any] = {}
+    for path in sorted(folder.glob("*.out")):
+        documents = fio_output.documents(path.read_text())
+        began = documents[0]["timestamp_ms"] / 1000 - 1
+        slices = fio_output.timeline(documents, syncs, began, "log")
+        jobs = fio_output.jobs(documents[-1], syncs, "log")
+        found[path.name] = {"jobs": codec.plain(jobs), "timeline": [[at, to, new.samples] for at, to, new in slices]}
+    return {**found, "log.strace": codec.plain(strace_output.parse((folder / "log.strace").read_text(), ("zaudit.",)))}
 
 
 @cache
@@ -108,6 +148,11 @@ def main(names: list[str]) -> None:
         if not names or case.name in names:
             golden = json.dumps(findings_of(report_of(case)), indent=1, ensure_ascii=True) + "\n"
             (case / "expected.json").write_text(golden)
+    for past in verifications():
+        golden = json.dumps(verified(_verifying.replayed(past, "low", None)), indent=1, ensure_ascii=True) + "\n"
+        past.with_name(past.name.replace(".tar.gz", ".json")).write_text(golden)
+    for folder in sorted(FIO.iterdir()):
+        (folder / "expected.json").write_text(json.dumps(fio_outputs(folder), indent=1) + "\n")
     report = report_of(HOSTS / CANONICAL)
     (REPORTS / "terminal.txt").write_text(terminal.render(report, width=100))
     (REPORTS / "json.json").write_text(json_report.render(report))

@@ -9,6 +9,7 @@ that builds it, where they load twice as fast; any other Python takes the source
 from __future__ import annotations
 
 import py_compile
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,7 @@ def main(python: str, target: Path) -> None:
             "--target",
             folder,
         ]
+        shutil.rmtree(ROOT / "build", ignore_errors=True)  # setuptools keeps in it what is gone from the checkout
         subprocess.run([*pip, str(ROOT)], check=True)
         staged = Path(folder)
         files = [path for path in staged.rglob("*") if path.is_file()]

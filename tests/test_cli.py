@@ -542,3 +542,66 @@ def test_explain(mine: Path, zaudit: CommandLine) -> None:
     done = zaudit("explain", "no-such")
     assert (done.code, done.out) == (2, "")
     assert "no rule 'no-such'" in done.err
+
+
+# -- policy -----------------------------------------------------------------------------------------------------------
+
+WAIVER = """
+[[waiver]]
+rule = "sync-disabled"
+dataset = "tank"
+owner = "ann"
+reason = "scratch"
+expires = 2099-01-01
+"""
+
+
+def test_a_policy_is_followed_and_one_that_cannot_be_read_stops(tmp_path: Path, zaudit: CommandLine) -> None:
+    path = tmp_path / "zaudit.toml"
+    path.write_text(WAIVER)
+    done = zaudit("check", "--replay", REC, "--policy", path, "--rule", "sync-disabled")
+    assert (done.code, done.err) == (0, "")
+    assert "WAIVED    sync-disabled" in done.out
+    path.write_text(WAIVER.replace("owner", "onwer"))
+    for words in (("check", "--replay", REC), ("verify", "tank"), ("record", "-o", tmp_path / "r")):
+        done = zaudit(*words, "--policy", path)
+        assert (done.code, done.out) == (2, "")
+        assert done.err == f"zaudit: {path}, line 2: owner missing\n"
+    done = zaudit("check", "--replay", REC, "--policy", tmp_path / "none.toml")
+    assert (done.code, done.err) == (2, f"zaudit: {tmp_path / 'none.toml'}: No such file or directory\n")
+    path.write_bytes(b"[rules]\n# caf\xe9\n")
+    assert zaudit("check", "--replay", REC, "--policy", path).err == f"zaudit: {path}, line 2: not UTF-8\n"
+
+
+def test_the_policy_of_a_recording_is_followed_and_another_replaces_it(tmp_path: Path, zaudit: CommandLine) -> None:
+    from dataclasses import replace
+
+    past = recording.load(REC)
+    kept = {**past.options, "policy": WAIVER, "policy_path": "/etc/zaudit/zaudit.toml"}
+    recording.write(replace(past, options=kept), tmp_path / "rec.tar.gz")
+    first, second = (zaudit("check", "--replay", tmp_path / "rec.tar.gz", "--format", "json") for _ in range(2))
+    assert first == second
+    document = json.loads(first.out)
+    assert document["policy"] == "/etc/zaudit/zaudit.toml"
+    assert [finding["rule"] for finding in document["waived"]] == ["sync-disabled"]
+    done = zaudit("check", "--replay", tmp_path / "rec.tar.gz", "--policy", "/dev/null", "--format", "json")
+    assert json.loads(done.out)["waived"] == []
+
+
+def test_policy_init_writes_one_that_parses_and_decides_nothing(tmp_path: Path, zaudit: CommandLine) -> None:
+    from auditor.judge.policy_file import parse
+
+    path = tmp_path / "zaudit.toml"
+    done = zaudit("policy", "init", "--replay", REC, "-o", path)
+    assert done.code == 0
+    text = path.read_text()
+    policy = parse(text, "p")
+    assert (policy.datasets, dict(policy.rules), policy.waivers) == ((), {}, ())
+    assert '# [datasets."tank/db/wal"]' in text
+    assert text.count('# rule = "sync-disabled"') == 1
+    lines = text.splitlines()
+    begin = lines.index("# [[waiver]]")
+    waiver = "\n".join(line.removeprefix("# ").replace('""', '"x"') for line in lines[begin : begin + 6])
+    (found,) = parse(waiver, "p").waivers
+    assert (found.rule, found.scope, found.name) == ("sync-disabled", "dataset", "tank")
+    assert zaudit("policy", "init", "--replay", REC, "-o", path).code == 2

@@ -47,7 +47,7 @@ UNSEEN = ("rule-a", "unknown", "high", subject())
         (report(), report(UNSEEN), "new", 10),
         (report(A), report(), "gone", 0),
         (report(UNSEEN), report(A), "worse", 13),
-        (report(A), report(UNSEEN), "not seen", 0),
+        (report(A), report(UNSEEN), "not seen", 10),
         (report(A), report(("rule-a", "fail", "critical", subject())), "worse", 14),
         (report(A), report(("rule-a", "fail", "low", subject())), "better", 0),
         (report(A), report(("rule-a", "fail", "high", subject(evidence=[{"text": "else"}]))), "changed", 0),

@@ -16,7 +16,7 @@ STAGES: dict[str, set[str]] = {
     "data": set(),
     "collect": {"errors", "facts", "text"},
     "derive": {"facts", "text", "data"},
-    "judge": {"errors", "facts", "text"},
+    "judge": {"errors", "facts", "text", "data"},
     "report": {"facts", "text", "units", "judge", *VERIFIED},
     "registry": {"facts", "collect", "derive", "verify.specs"},
     "rulebook": {"judge", "registry", "data"},

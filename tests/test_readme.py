@@ -67,4 +67,4 @@ def test_explain_prints_what_the_page_says() -> None:
     for rule in rulebook.load():
         shown = rule_page.page(rule, 100).removeprefix(f"{rule.id}:")
         page = re.sub(r"\\(.)", r"\1", marks.sub(r"\1 ", pages[rule.id]))
-        assert "".join(shown.split()) == "".join(page.split()), rule.id
+        assert "".join(shown.replace("**", "").split()) == "".join(page.replace("**", "").split()), rule.id

@@ -71,7 +71,7 @@ def in_file(path: str, pattern: str, new: str) -> Edit:
                 if re.search(path, name):
                     text[name], count = re.subn(pattern, new, text[name], flags=re.M)
                     found += count
-            files[patterns] = replace(each, text=text)
+            files[patterns] = each._replace(text=text)
         assert found, f"{pattern} is in no {path}"
         return replace(past, files=files)
 
@@ -183,7 +183,7 @@ def row(dataset_kstat: str, value: int) -> Edit:
             for path, content in text.items():
                 if "/objset-" in path and re.search(r"^zil_commit_count\s+4\s+60$", content, re.M):
                     text[path] = re.sub(rf"^({dataset_kstat}\s+4\s+)\d+$", rf"\g<1>{value}", content, flags=re.M)
-            changed[patterns] = replace(each, text=text)
+            changed[patterns] = each._replace(text=text)
         assert changed != past.files
         return replace(past, files=changed)
 

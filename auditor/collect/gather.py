@@ -36,6 +36,12 @@ PROVIDES = {
     "host.pools": links("pool", "the pools that are audited"),
     "host.consistent": flag("the properties of datasets are to be read in one transaction group"),
     "host.database": word("the database that the user named, or empty"),
+    "host.waivers": links("waiver", "what the policy waives"),
+    "waiver.expired": flag("its last day was over"),
+    "waiver.used": flag("its rule found something, or could not decide, where it holds"),
+    "waiver.in_view": flag("what it is about was judged this time"),
+    "dataset.role": word("what the policy says it is for", "log", "data", "both", "rebuildable", "undeclared"),
+    "dataset.database": word("the database that the policy names for it, or empty"),
     "pool.datasets": links("dataset", "what is audited of its datasets"),
 }
 WORKERS = 32  # that wait for commands; a host with 24 drives has 150 to ask

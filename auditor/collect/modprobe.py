@@ -30,6 +30,8 @@ FOLDERS = (
     "/lib/modprobe.d",
 )
 CMDLINE = "/proc/cmdline"
+COMMANDS = frozenset({"alias", "blacklist", "install", "options", "remove", "softdep", "weakdep"})
+_NOT_UTF8 = re.compile("[\ud800-\udfff]")
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 
 
@@ -85,4 +87,6 @@ def _commands(text: str, path: str) -> Iterator[list[str]]:
     for line in text.replace("\\\n", " ").splitlines():
         found: list[str] = _WORD.findall(line)
         if found and not found[0].startswith("#"):
+            if found[0] not in COMMANDS or _NOT_UTF8.search(line):
+                raise ValueError(f"{path}: not a line of modprobe.d: {line[:80]}")
             yield [*found[:1], *(word.replace("-", "_") for word in found[1:2]), *found[2:]]

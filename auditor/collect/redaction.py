@@ -91,6 +91,7 @@ def redact(recording: Recording) -> Recording:
     return replace(
         recording,
         targets=tuple(map(text, recording.targets)),
+        options={key: text(value) for key, value in recording.options.items()},
         commands={tuple(map(text, argv)): _capture(each, replace_all) for argv, each in recording.commands.items()},
         files={
             patterns: Files(

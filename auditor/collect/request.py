@@ -14,11 +14,13 @@ A collector is one module of this folder for one command or one family of files.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """A command. argv[0] is a bare name, looked up in a fixed PATH; never a shell.
 
     package: the Debian package that holds it, for the reason when it is not installed. accept: exit codes with which
@@ -33,15 +35,13 @@ class Run:
     keep: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """Files: glob patterns with ``*`` (no ``**``) for files and symbolic links under /sys, /proc, /etc, /run and /dev."""
 
     patterns: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(NamedTuple):
     """Not asked, and why: "not an NVMe device". applies: False where the question has no meaning for this subject."""
 
     reason: str
@@ -52,8 +52,7 @@ class Skip:
 Request = Run | Read | Skip
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """What a command answered: text (UTF-8, with surrogateescape for what is not) and the command as a user would type it."""
 
     text: str
@@ -62,16 +61,15 @@ class Output:
     stderr: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
+class Files(NamedTuple):
     """Files as they were read. text: path -> content. links: path of a symbolic link -> its target (as readlink gives it).
 
     errors: path -> what went wrong ("permission denied").
     """
 
     text: Mapping[str, str]
-    links: Mapping[str, str] = field(default_factory=dict)
-    errors: Mapping[str, str] = field(default_factory=dict)
+    links: Mapping[str, str] = NOTHING
+    errors: Mapping[str, str] = NOTHING
 
     def lines(self, path: str) -> list[str]:
         """The lines of one file; raises KeyError when it was not read."""

@@ -32,6 +32,13 @@ def folders(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--rules", "folders", multiple=True, type=kind, metavar="DIR", help=words)(command)
 
 
+def policy(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--policy FILE``."""
+    words = "Roles, rules and waivers.  [default: /etc/zaudit/zaudit.toml where it exists; of a recording: its own]"
+    kind = click.Path(path_type=Path, dir_okay=False)
+    return click.option("--policy", "policy_file", type=kind, metavar="FILE", help=words)(command)
+
+
 def formats(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--format``."""
     kind = click.Choice(["terminal", "json"])

@@ -16,8 +16,9 @@ from auditor.collect import recording
 from auditor.collect.host import Host, LiveHost
 from auditor.errors import Stop
 from auditor.facts import Known, Subject
+from auditor.judge.policy import NONE, Policy
 from auditor.judge.rule import Rule
-from auditor.text import harmless, quoted
+from auditor.text import harmless
 from auditor.units import size
 from auditor.verify import conduct, document, place, plan, preflight, profile, run, sweeping, trial, verification
 from auditor.verify.compare import compare
@@ -49,6 +50,7 @@ class Wanted(NamedTuple):
     ab: str | None = None
     compare: Path | None = None
     rules: Sequence[Rule] = ()
+    policy: Policy = NONE
 
 
 class Refused(Stop):
@@ -60,12 +62,14 @@ def live(wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progre
     asked = profile.load(wanted.profile)
     if wanted.slo:
         profile.objectives(wanted.slo)
+    options = audit.Options(policy=wanted.policy)
+    judging = wanted.rules or rules(wanted.policy)
     before = earlier(wanted.compare) if wanted.compare else None
     for left, wrong in place.clean(run.zfs):
         click.echo(f"zaudit: {harmless(left.path)}, left by an earlier run, {wrong or 'was removed'}", err=True)
     machine = LiveHost(wanted.timeout)
     host: Host = recording.RecordingHost(machine) if wanted.record else machine
-    seen = audit.look(host, (wanted.target,), audit.Options(), progress)
+    seen = audit.look(host, (wanted.target,), options, progress)
     planned = _planned(wanted, asked, seen)
     refused = list(preflight.refusals(planned, seen.facts))
     if wanted.dry_run:
@@ -78,9 +82,9 @@ def live(wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progre
         _ask(planned)
     done = _trial(wanted, machine, planned, seen, steps)
     if isinstance(host, recording.RecordingHost) and wanted.record:
-        taken = host.recording((wanted.target,), audit.Options().words(), __version__)
+        taken = host.recording((wanted.target,), options.words(), __version__)
         recording.write(replace(taken, trial=trial.to_text(done).encode("utf-8", "surrogateescape")), wanted.record)
-    found = verification.judge(seen, done, wanted.rules or rules(), (wanted.target,), wanted.fail_on)
+    found = verification.judge(seen, done, judging, (wanted.target,), wanted.fail_on)
     return found if before is None else found._replace(comparison=compare(before, found.verification))
 
 
@@ -118,14 +122,17 @@ def _trial(
     return done
 
 
-def replayed(path: Path, fail_on: Any, compared: Path | None) -> Found:
-    """A recorded verification, judged anew."""
+def replayed(path: Path, fail_on: Any, compared: Path | None, policy: Policy | None = None) -> Found:
+    """A recorded verification, judged anew. policy: instead of its own."""
     past = recording.load(path)
     if not past.trial:
         raise recording.RecordingError(f"{path}: no verification is recorded there (zaudit check --replay audits it)")
     done = trial.from_text(past.trial.decode("utf-8", "surrogateescape"))
-    seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options))
-    found = verification.judge(seen, done, rules(), past.targets, fail_on)
+    options = audit.Options.from_words(past.options)
+    if policy is not None:
+        options = options._replace(policy=policy)
+    seen = audit.look(recording.ReplayHost(past), past.targets, options)
+    found = verification.judge(seen, done, rules(options.policy), past.targets, fail_on)
     return found._replace(comparison=compare(earlier(compared), found.verification)) if compared else found
 
 
@@ -140,9 +147,9 @@ def _refused(each: preflight.Refusal) -> str:
     return each.text + (f" (--despite {each.override} overrides it)" if each.override else "")
 
 
-def rules() -> list[Any]:
+def rules(policy: Policy = NONE) -> list[Any]:
     """All rules, those about runs of fio among them."""
-    return rulebook.select((), (), (), runs=True)
+    return rulebook.select((), (), (), policy, runs=True)
 
 
 def _ask(planned: plan.Plan) -> None:
@@ -202,7 +209,6 @@ def rendered(found: Found, format_: str, terminal: Mapping[str, Any]) -> str:
         from auditor.report import verify_json
 
         return verify_json.render(found.verification, found.report, **parts)
-    parts["next_step"] = next_step(found)
     if format_ == "html":
         from auditor.report import verify_html
 
@@ -210,20 +216,6 @@ def rendered(found: Found, format_: str, terminal: Mapping[str, Any]) -> str:
     from auditor.report import verify_terminal
 
     return verify_terminal.render(found.verification, found.report, **parts, **terminal)
-
-
-def next_step(found: Found) -> str:
-    """What to do after it."""
-    target = quoted(found.verification.target)
-    if found.verification.chain.outcome == "CONTRADICTED":
-        return f"mend the link that is named, then zaudit check {target}, then zaudit verify {target}"
-    if found.verification.chain.outcome == "INCONCLUSIVE":
-        return f"mend what kept it from being seen, then zaudit verify {target}"
-    if any(each.failed and each.severity in ("critical", "high") for each in found.report.findings):
-        return f"mend what stands, then zaudit check {target}"
-    if found.verification.length == "quick":
-        return f"zaudit verify {target} --standard before it goes live"
-    return f"zaudit check {target} every night"
 
 
 def summary(found: Found) -> str:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor import __version__
-from auditor.commands._options import DATABASES, fail_on, folders, formats, looking
+from auditor.commands._options import DATABASES, fail_on, folders, formats, looking, policy
 from auditor.commands._terminal import look, progress, steps, write
 
 if TYPE_CHECKING:
+    from auditor.audit import Options
     from auditor.judge.rule import Rule
 
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 @click.option("--rule", "only", multiple=True, metavar="ID", help="Run only this rule (repeat for more).")
 @click.option("--skip", multiple=True, metavar="ID", help="Do not run this rule (repeat for more).")
 @folders
+@policy
 @click.option(
     "--db", "database", type=click.Choice(DATABASES), help="The database that runs on the target (decides page sizes)."
 )
@@ -54,6 +56,7 @@ def check(
     only: tuple[str, ...],
     skip: tuple[str, ...],
     folders: tuple[Path, ...],
+    policy_file: Path | None,
     database: str | None,
     verifying: bool,
     verbose: bool,
@@ -67,27 +70,30 @@ def check(
     from auditor import audit, rulebook
     from auditor.collect import recording
     from auditor.collect.host import Host, LiveHost
+    from auditor.commands._policy import read
 
-    rules = rulebook.select(folders, only, skip, runs=verifying)
+    past = recording.load(replay) if replay and not verifying else None
+    options = audit.Options.from_words(past.options) if past else audit.Options(consistent)
+    if database:
+        options = options._replace(database=database)
+    if policy_file or not past:
+        options = options._replace(policy=read(policy_file))
+    rules = rulebook.select(folders, only, skip, options.policy, runs=verifying)
     if verifying:
         if replay or len(targets) != 1:
             raise click.UsageError(
                 "--verify goes with one TARGET of this host (zaudit verify --replay judges a recorded one)"
             )
-        _verified(targets[0], rules, database, record, format_, output, fail_on, timeout)
+        _verified(targets[0], rules, options, record, format_, output, fail_on, timeout)
     host: Host
-    if replay:
+    if past:
         if record:
             raise click.UsageError("--record goes with a live check; a recording exists already")
-        past = recording.load(replay)
         host = recording.ReplayHost(past)
-        asked, options = past.targets, audit.Options.from_words(past.options)
-        if database:
-            options = audit.Options(options.consistent, database)
+        asked = past.targets
     else:
-        past = None
         host = LiveHost(timeout)
-        asked, options = targets, audit.Options(consistent, database or "")
+        asked = targets
         if record:
             host = recording.RecordingHost(host)
     seen = audit.look(host, asked, options, None if replay else progress())
@@ -102,7 +108,7 @@ def check(
 def _verified(
     target: str,
     rules: Sequence[Rule],
-    database: str | None,
+    options: Options,
     record: Path | None,
     format_: str,
     output: Path | None,
@@ -112,7 +118,8 @@ def _verified(
     """The audit and a quick verification as one report; the profile is that of the database, if it was told."""
     from auditor.commands import _verifying
 
-    profile = {"mysql": "mysql-innodb", "mariadb": "mysql-innodb"}.get(database or "", database or "postgres")
+    database = options.database
+    profile = {"mysql": "mysql-innodb", "mariadb": "mysql-innodb"}.get(database, database or "postgres")
     wanted = _verifying.Wanted(
         target=target,
         profile=profile,
@@ -128,6 +135,7 @@ def _verified(
         timeout=timeout,
         fail_on=fail_on,
         rules=rules,
+        policy=options.policy,
     )
     found = _verifying.live(wanted, progress(), steps())
     assert found is not None  # only a dry run finds nothing

@@ -33,8 +33,8 @@ def diff(old: Path, new: Path, format_: str, fail_on: Any, folders: tuple[Path, 
     """What is new, worse, changed, better and gone from OLD to NEW: recordings (folder or .tar.gz), which are judged by the
     rules of now, or reports of zaudit check --format json; one of each will do.
 
-    Exit code: 0 when nothing at or above --fail-on is new or worse; 10 when only undecided rules are; else 11 to 14 by the
-    worst new failure.
+    Exit code: 0 when nothing at or above --fail-on is new or worse; 10 when that cannot be told of some; else 11 to 14 by
+    the worst new failure.
     """
     from auditor.report import compare
 
@@ -68,8 +68,9 @@ def _document(path: Path, folders: tuple[Path, ...]) -> dict[str, Any]:
     from auditor.report import json as report
 
     past = recording.load(path)
-    seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options))
-    return report.document(audit.judge(seen, rulebook.load(folders, examples=False), past.targets, "low"))
+    options = audit.Options.from_words(past.options)
+    seen = audit.look(recording.ReplayHost(past), past.targets, options)
+    return report.document(audit.judge(seen, rulebook.select(folders, (), (), options.policy), past.targets, "low"))
 
 
 def _as_json(found: Comparison, before: dict[str, Any], after: dict[str, Any], code: int) -> dict[str, Any]:

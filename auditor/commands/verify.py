@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from auditor.commands._options import SEVERITIES
+from auditor.commands._options import SEVERITIES, policy
 from auditor.commands._terminal import look, progress, steps, write
 
 
@@ -42,6 +42,7 @@ from auditor.commands._terminal import look, progress, steps, write
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write the report to a file.")  # fmt: skip
+@policy
 @click.option("--fail-on", type=click.Choice(SEVERITIES), default="low", show_default=True,
               help="Findings and undecided rules below this do not count for the exit code.")  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
@@ -53,6 +54,7 @@ def verify(
     format_: str,
     output: Path | None,
     fail_on: Any,
+    policy_file: Path | None,
     **given: Any,
 ) -> NoReturn:
     """Write as a database does to TARGET (a dataset, zvol or mounted path), and follow each sync through system calls,
@@ -61,14 +63,17 @@ def verify(
     TRACED: every sync was followed to a flush that the device acknowledged. CONTRADICTED: a named link lost some.
     INCONCLUSIVE: could not be seen, and why. Writes only into a new directory of its own, which it removes.
     """
+    from auditor.commands import _policy
     from auditor.commands import _verifying as command
 
     if bool(target) == bool(replay):
         raise click.UsageError("name a TARGET, or --replay a recording")
     if replay:
-        found = command.replayed(replay, fail_on, compare)
+        found = command.replayed(replay, fail_on, compare, _policy.read(policy_file) if policy_file else None)
     else:
-        wanted = command.Wanted(target=str(target), fail_on=fail_on, compare=compare, **given)
+        wanted = command.Wanted(
+            target=str(target), fail_on=fail_on, compare=compare, policy=_policy.read(policy_file), **given
+        )
         done = command.live(wanted, progress(), steps())
         if done is None:
             sys.exit(0)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from auditor import data
 
 FILE = "tunables.toml"
-CHANGED = ("low", "medium", "own")
+CHANGED = ("low", "medium", "own", "meant")
 KEYS = frozenset({"default", "changed", "means"})
 
 Release = tuple[int, ...]

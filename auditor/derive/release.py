@@ -36,4 +36,4 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
         yield Fact(HOST, "release_unmodified", Known(True, text.evidence))
     else:
         why = f"{text.value} is a build of its own: fixes of later releases may be in it"
-        yield Fact(HOST, "release_unmodified", unknown(why, "look into its changelog (apt changelog zfs-dkms)"))
+        yield Fact(HOST, "release_unmodified", unknown(why, "its changelog (apt changelog zfs-dkms)"))

@@ -33,7 +33,9 @@ DURABILITY = (
 FACTS = {
     **{f"{name}_boot": number(f"{name} after the next boot") for name in DURABILITY},
     **{f"{name}_default": number(f"{name} as this release has it by default") for name in DURABILITY},
-    "tunables_changed": words("parameters that are not at their default and have no rule of their own"),
+    "tunables_changed": words(
+        "parameters that are not at their default, without those that have a rule or that are meant to be set"
+    ),
     "tunables_risky": words("those of them that can cost data"),
     "tunables_drifting": words("parameters that the next boot sets to another value than they have now"),
 }
@@ -49,7 +51,7 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
         yield Fact(HOST, f"{name}_boot", _as_number(_boot(table[name], default, facts)))
     release = facts.get(HOST, "release")
     there = [each for each in table.values() if isinstance(release, Unknown) or each.default(_numbers(release))]
-    ruled = [each for each in there if each.changed != "own"]
+    ruled = [each for each in there if each.changed in ("low", "medium")]
     yield Fact(HOST, "tunables_changed", _listed((_change(each, facts) for each in ruled), "all at their defaults"))
     risky = [each for each in ruled if each.changed == "medium"]
     yield Fact(HOST, "tunables_risky", _listed((_change(each, facts) for each in risky), "all at their defaults"))

@@ -11,7 +11,8 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from auditor.judge.expression import ExpressionError, Registry
+from auditor.facts import HOST, Judged, Known
+from auditor.judge.expression import Expression, ExpressionError, Registry, Scope, fact
 from auditor.judge.rule import ID, Rule, RuleError, from_table
 
 PREFIX = "advisory-"
@@ -32,10 +33,31 @@ def load(path: str, text: str, registry: Registry, *, examples: bool = True) -> 
         try:
             if not ID.fullmatch(name) or not isinstance(table, dict):
                 raise RuleError("an entry is a table with a name of lower-case words joined by hyphens")
-            rules.append(from_table(PREFIX + name, path, _as_rule(table, examples), registry))
+            rule = from_table(PREFIX + name, path, _as_rule(table, examples), registry)
+            rules.append(rule if examples else rule._replace(expect=_at_a_glance(rule.expect, table["affected"])))
         except (RuleError, ExpressionError) as error:
             raise RuleError(f"{path}: [{name}]: {error}") from None
     return rules
+
+
+def _at_a_glance(expect: Expression, affected: str) -> Expression:
+    """The same condition, which need not be compiled where the release is affected by none of it: nearly always."""
+    ranges = tuple(_ranges(affected))
+
+    def evaluate(scope: Scope) -> Judged:
+        match fact(HOST, "release", scope):
+            case Known((int(), int(), int()) as release) as known if not any(_holds(each, release) for each in ranges):
+                return Known(True, known.evidence)
+            case _:
+                return expect.evaluate(scope)
+
+    return Expression(expect.source, expect.type, evaluate)
+
+
+def _holds(bounds: tuple[Release, Release], release: tuple[object, ...]) -> bool:
+    numbers = tuple(part for part in release if isinstance(part, int))
+    first, last = bounds
+    return first <= numbers and numbers[: len(last)] <= last
 
 
 def _as_rule(entry: Mapping[str, Any], examples: bool) -> dict[str, Any]:

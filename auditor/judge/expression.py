@@ -185,14 +185,14 @@ class _Compiler:
             )
         if isinstance(base, ast.Name):
             of = base.id
-            return _type_of_fact(spec), lambda scope: _fact(scope.names[of], name, scope)
+            return _type_of_fact(spec), lambda scope: fact(scope.names[of], name, scope)
 
         def evaluate(scope: Scope) -> Judged:
             subject = evaluate_base(scope)
             if isinstance(subject, Unknown):
                 return subject
             assert isinstance(subject.value, Subject)
-            return _fact(subject.value, name, scope)
+            return fact(subject.value, name, scope)
 
         return _type_of_fact(spec), evaluate
 
@@ -310,7 +310,7 @@ def _length(links: Judged) -> Judged:
     return Known(len(links.value), links.evidence)
 
 
-def _fact(subject: Subject, name: str, scope: Scope) -> Judged:
+def fact(subject: Subject, name: str, scope: Scope) -> Judged:
     """A fact of a subject, as seen from the one that is judged."""
     found = scope.facts.get(subject, name)
     if subject == scope.root:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.facts import Reason
 from auditor.judge.rule import SEVERITIES, Rule, Severity
 from auditor.judge.verdict import Verdict
+
+if TYPE_CHECKING:
+    from auditor.judge.policy import Waiver
 
 RANK = {severity: rank for rank, severity in enumerate(SEVERITIES)}
 EXIT_CODES: dict[Severity, int] = {"low": 11, "medium": 12, "high": 13, "critical": 14}
@@ -18,8 +21,9 @@ EXIT_UNDECIDED = 10
 class Finding(NamedTuple):
     """What one rule found at one place: failed or could not be decided, for one or more subjects.
 
-    place: where to act (the dataset that a property is inherited from, else the pool, the disks or the host). id: stable from
-    run to run and host to host, for baselines.
+    place: where to act (the dataset that a property is inherited from, else the pool, the disks or the host). waiver: with
+    which somebody answers for it, or None. id: stable from run to run and host to host, for baselines: the severity is not
+    in it, unless the same rule has a worse finding at the same place (lesser).
     """
 
     rule: Rule
@@ -27,12 +31,17 @@ class Finding(NamedTuple):
     severity: Severity
     place: str
     verdicts: tuple[Verdict, ...]
+    waiver: Waiver | None = None
+    lesser: bool = False
 
     @property
     def id(self) -> str:
         import hashlib
 
-        text = "\0".join((self.rule.id, "fail" if self.failed else "unknown", self.place))
+        parts = [self.rule.id, "fail" if self.failed else "unknown", self.place]
+        parts += [self.waiver.title] if self.waiver else []
+        parts += [self.severity] if self.lesser else []
+        text = "\0".join(parts)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @property
@@ -60,28 +69,36 @@ class Coverage(NamedTuple):
 
 
 def findings(verdicts: Iterable[Verdict]) -> list[Finding]:
-    """Group and rank. Failures of one rule at one place are one finding; so are unknowns with the same reasons."""
+    """Group and rank. Failures of one rule at one place are one finding; so is what could not be decided there, and what is
+    waived there by the same waiver."""
     groups: dict[tuple[object, ...], list[Verdict]] = {}
     for verdict in verdicts:
-        if verdict.outcome == "fail":
-            key: tuple[object, ...] = (verdict.rule.id, "fail", verdict.severity, _place(verdict))
-        elif verdict.outcome == "unknown":
-            key = (verdict.rule.id, "unknown", verdict.severity, _place(verdict))
-        else:
-            continue
-        groups.setdefault(key, []).append(verdict)
+        if verdict.outcome in ("fail", "unknown", "waived"):
+            key = (verdict.rule.id, _failed(verdict), verdict.severity, _place(verdict), verdict.waiver)
+            groups.setdefault(key, []).append(verdict)
     found = [
-        Finding(members[0].rule, members[0].outcome == "fail", members[0].severity, _place(members[0]), tuple(members))
-        for members in groups.values()
+        Finding(first.rule, _failed(first), first.severity, _place(first), (first, *others), first.waiver)
+        for first, *others in groups.values()
     ]
-    return sorted(found, key=_order)
+    seen: set[tuple[object, ...]] = set()
+    ranked = []
+    for finding in sorted(found, key=_order):
+        place = (finding.rule.id, finding.failed, finding.place, finding.waiver)
+        ranked.append(finding._replace(lesser=place in seen))
+        seen.add(place)
+    return ranked
+
+
+def _failed(verdict: Verdict) -> bool:
+    """Of a waived one: what it was before."""
+    return (verdict.was or verdict.outcome) == "fail"
 
 
 def _place(verdict: Verdict) -> str:
     if verdict.origin:
         return verdict.origin
     subject = verdict.subject
-    if verdict.rule.origin and verdict.outcome == "fail":
+    if verdict.rule.origin and _failed(verdict):
         return subject.name
     if subject.kind == "dataset":
         return subject.name.partition("/")[0]
@@ -93,12 +110,13 @@ def _order(finding: Finding) -> tuple[object, ...]:
 
 
 def coverage(rules: Sequence[Rule], verdicts: Iterable[Verdict]) -> Coverage:
-    """Count rules, not verdicts: one leaf that could not be seen leaves its rule undecided."""
+    """Count rules, not verdicts: one leaf that could not be seen leaves its rule undecided, waived or not."""
     outcomes: dict[str, set[str]] = {rule.id: set() for rule in rules}
     remedies: dict[str, set[str]] = {rule.id: set() for rule in rules}
     for verdict in verdicts:
-        outcomes[verdict.rule.id].add(verdict.outcome)
-        if verdict.outcome == "unknown":
+        outcome = verdict.was or verdict.outcome
+        outcomes[verdict.rule.id].add(outcome)
+        if outcome == "unknown":
             remedies[verdict.rule.id].update(reason.remedy for reason in verdict.reasons)
     undecided = [id for id, seen in outcomes.items() if "unknown" in seen]
     counts = Counter(remedy for id in undecided for remedy in remedies[id] if remedy)

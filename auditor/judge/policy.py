@@ -1,24 +1,103 @@
-"""What the user decides: which rules run, and from which severity on the exit code speaks."""
+"""What the user decides: what datasets are for, which rules run and how grave they are, and what is waived until when.
+
+``auditor/judge/policy_file.py`` reads it from ``zaudit.toml``; ``auditor/judge/waivers.py`` applies the waivers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Literal, NamedTuple, get_args
 
 from auditor.errors import Stop
-from auditor.judge.rule import Rule
+from auditor.judge.rule import SEVERITIES, Rule
+
+Role = Literal["log", "data", "both", "rebuildable"]
+ROLES: tuple[Role, ...] = get_args(Role)
+Scope = Literal["dataset", "pool", "device", "host"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+Setting = Literal["on", "off", "low", "medium", "high", "critical"]
+SETTINGS: tuple[Setting, ...] = get_args(Setting)
 
 
 class PolicyError(Stop, ValueError):
     """A choice that cannot be followed, and why."""
 
 
-def select(rules: Sequence[Rule], only: Sequence[str], skip: Sequence[str]) -> list[Rule]:
-    """The rules to run. Raises PolicyError for an id that no rule has, and when nothing is left to run."""
+class Declared(NamedTuple):
+    """What a dataset and those below it are for. role, database: empty where nothing is declared. reason: of a role."""
+
+    dataset: str
+    role: Role | Literal[""]
+    database: str
+    reason: str
+    line: int
+
+
+class Waiver(NamedTuple):
+    """One finding that somebody answers for. scope: what name names: a dataset (with those below it), the GUID of a pool,
+    the serial number of a device, or a host by its name. expires: the last day on which it holds."""
+
+    rule: str
+    scope: Scope
+    name: str
+    owner: str
+    reason: str
+    expires: date
+    line: int
+
+    @property
+    def title(self) -> str:
+        """What it waives, for a report; two waivers of the same are an error of the policy."""
+        return f"{self.rule} of {self.scope} {self.name}"
+
+
+class Policy(NamedTuple):
+    """A whole policy. path: what to call it; text: as it was read (a recording keeps it). rules: id -> setting."""
+
+    path: str
+    text: str
+    datasets: tuple[Declared, ...] = ()
+    rules: Mapping[str, tuple[Setting, int]] = {}
+    waivers: tuple[Waiver, ...] = ()
+
+
+NONE = Policy("", "")
+
+
+def declared(policy: Policy, dataset: str) -> Declared | None:
+    """What holds for a dataset: the entry for itself, or for the nearest above it."""
+    above = (each for each in policy.datasets if dataset == each.dataset or dataset.startswith(each.dataset + "/"))
+    return max(above, key=lambda each: len(each.dataset), default=None)
+
+
+def select(rules: Sequence[Rule], only: Sequence[str], skip: Sequence[str], policy: Policy = NONE) -> list[Rule]:
+    """The rules to run, as grave as the policy says. Raises PolicyError for an id that no rule has, and when nothing is
+    left to run. A rule that is named in only runs although the policy turns it off."""
     ids = {rule.id for rule in rules}
     for id in (*only, *skip):
         if id not in ids:
             raise PolicyError(f"no rule {id!r} (zaudit rules lists them)")
-    chosen = [rule for rule in rules if (not only or rule.id in only) and rule.id not in skip]
+    for id, line in (*((id, line) for id, (_, line) in policy.rules.items()), *_waived(policy)):
+        if id not in ids:
+            raise PolicyError(f"{policy.path}, line {line}: no rule {id!r} (zaudit rules lists them)")
+    off = {id for id, (setting, _) in policy.rules.items() if setting == "off"}
+    chosen = [
+        _as_grave(rule, policy)
+        for rule in rules
+        if (rule.id in only if only else rule.id not in off) and rule.id not in skip
+    ]
     if not chosen:
         raise PolicyError("no rule is left to run")
     return chosen
+
+
+def _waived(policy: Policy) -> list[tuple[str, int]]:
+    return [(waiver.rule, waiver.line) for waiver in policy.waivers]
+
+
+def _as_grave(rule: Rule, policy: Policy) -> Rule:
+    setting, _ = policy.rules.get(rule.id, ("on", 0))
+    if setting not in SEVERITIES:
+        return rule
+    return rule._replace(severity=setting, severity_if=())

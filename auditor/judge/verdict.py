@@ -7,12 +7,15 @@ each gives one verdict "unknown" on the pool itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from auditor.facts import HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown
 from auditor.judge.expression import Expression, Scope
 from auditor.judge.rule import Outcome, Place, Rule, Severity, Template
 from auditor.text import quoted
+
+if TYPE_CHECKING:
+    from auditor.judge.policy import Waiver
 
 # how subjects of a kind are reached: (kind of the parent, its link)
 ROUTES: dict[Kind, tuple[tuple[Kind, str], ...]] = {
@@ -22,7 +25,9 @@ ROUTES: dict[Kind, tuple[tuple[Kind, str], ...]] = {
     "vdev": (("pool", "vdevs"),),
     "leaf": (("pool", "leaves"),),
     "disk": (("leaf", "disks"),),
+    "database": (("host", "databases"),),
     "run": (("host", "runs"),),
+    "waiver": (("host", "waivers"),),
 }
 
 
@@ -30,18 +35,20 @@ class Verdict(NamedTuple):
     """What one rule says of one subject. (A tuple: a host with 10,000 datasets has 200,000 of them.)
 
     origin: the place where it is mended (a dataset's name, or empty: at the subject). evidence: of a pass or fail;
-    reasons: of an unknown. worse: what the severity would be if it were known that ..., with why it is not.
+    reasons: of an unknown. waiver: of one that is waived, and what it was before.
     """
 
     rule: Rule
     subject: Subject
-    outcome: Outcome
+    outcome: Outcome | Literal["waived"]
     severity: Severity
     message: str = ""
     command: str = ""
     origin: str = ""
     evidence: tuple[Evidence, ...] = ()
     reasons: tuple[Reason, ...] = ()
+    was: Outcome | Literal[""] = ""
+    waiver: Waiver | None = None
 
 
 def judge(rules: Sequence[Rule], facts: Facts) -> list[Verdict]:

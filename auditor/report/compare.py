@@ -54,13 +54,18 @@ class Comparison(NamedTuple):
     same: int
 
     def exit_code(self, threshold: Severity) -> int:
-        """As of a check, of what is new or worse: 0, 10 when it is only undecided, or 11 to 14 by the worst failure."""
+        """As of a check, of what is new, worse or not seen any more: 0, 10 when all that is undecided, or 11 to 14 by the
+        worst new failure."""
         counted = [
-            each.shown
+            each
             for each in self.differences
-            if each.change in WORSE and RANK[each.shown.severity] >= RANK[threshold]
+            if each.change in (*WORSE, "not seen")
+            and each.shown.outcome != "waived"
+            and RANK[each.shown.severity] >= RANK[threshold]
         ]
-        failed = [EXIT_CODES[seen.severity] for seen in counted if seen.outcome == "fail"]
+        failed = [
+            EXIT_CODES[each.shown.severity] for each in counted if each.change in WORSE and each.shown.outcome == "fail"
+        ]
         return max(failed) if failed else EXIT_UNDECIDED if counted else 0
 
 
@@ -86,6 +91,8 @@ def _change(before: Seen | None, after: Seen | None, undecided: set[str]) -> Cha
         return "not seen" if before.rule in undecided else "gone"
     if before is None:
         return "new"
+    if "waived" in (before.outcome, after.outcome) and before.outcome != after.outcome:
+        return "better" if after.outcome == "waived" else "worse"
     if before.outcome == "fail" and after.outcome == "unknown":
         return "not seen"
     if (before.outcome, after.outcome) == ("unknown", "fail") or RANK[after.severity] > RANK[before.severity]:
@@ -103,13 +110,19 @@ def _index(document: Mapping[str, Any]) -> dict[tuple[str, str], Seen]:
     if document.get("schema") != SCHEMA:
         raise CompareError(f"schema {document.get('schema')!r} is not {SCHEMA!r}")
     try:
-        return {(seen.rule, seen.subject): seen for finding in document["findings"] for seen in _seen(finding)}
+        return {(seen.rule, seen.subject): seen for finding in _all(document) for seen in _seen(finding)}
     except (KeyError, TypeError, AttributeError) as error:
         raise CompareError(f"a finding is malformed ({type(error).__name__}: {error})") from None
 
 
+def _all(document: Mapping[str, Any]) -> Iterator[Any]:
+    """What counts, and what is waived (a report of an older zaudit has no such list)."""
+    yield from document["findings"]
+    yield from document.get("waived", ())
+
+
 def _seen(finding: Mapping[str, Any]) -> Iterator[Seen]:
-    if finding["severity"] not in SEVERITIES or finding["outcome"] not in ("fail", "unknown"):
+    if finding["severity"] not in SEVERITIES or finding["outcome"] not in ("fail", "unknown", "waived"):
         raise CompareError(f"{finding['severity']!r} or {finding['outcome']!r} is no severity or outcome")
     for each in finding["subjects"]:
         within = f"{each['pool']} " if "pool" in each else ""

@@ -45,7 +45,10 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
             "remedies": [{"remedy": remedy, "rules": count} for remedy, count in covered.remedies],
         },
         "findings": [_finding(finding) for finding in report.findings],
+        "waived": [_waived(finding) for finding in report.waived],
     }
+    if report.policy:
+        whole_document["policy"] = whole(report.policy)
     if verbose:
         passes = [verdict for verdict in report.verdicts if verdict.outcome == "pass"]
         whole_document["passes"] = [{"rule": verdict.rule.id, **_verdict(verdict)} for verdict in passes]
@@ -70,6 +73,24 @@ def _finding(finding: Finding) -> dict[str, Any]:
         },
         "references": list(rule.references),
         "subjects": [_verdict(verdict) for verdict in finding.verdicts],
+    }
+
+
+def _waived(finding: Finding) -> dict[str, Any]:
+    """As any other, and who answers for it until when. was: what the outcome is without the waiver."""
+    waiver = finding.waiver
+    assert waiver is not None
+    shown = _finding(finding)
+    return shown | {
+        "outcome": "waived",
+        "was": shown["outcome"],
+        "waiver": {
+            "scope": waiver.scope,
+            "name": whole(waiver.name),
+            "owner": whole(waiver.owner),
+            "reason": whole(waiver.reason),
+            "expires": waiver.expires.isoformat(),
+        },
     }
 
 

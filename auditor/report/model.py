@@ -12,7 +12,7 @@ from auditor.judge.rule import SEVERITIES, Severity
 from auditor.judge.verdict import Verdict
 from auditor.text import quoted
 
-Standing = Literal["lost", "corrupted", "stalled", "one failure away", "cannot tell", "nothing found"]
+Standing = Literal["lost", "corrupted", "stalled", "one failure away", "cannot tell", "waived", "nothing found"]
 GRAVE: dict[str, Severity] = {"commits": "medium", "corruption": "medium"}  # from where on a harm is in the headline
 HEADLINES: dict[Standing, str] = {
     "lost": "ACKNOWLEDGED COMMITS CAN BE LOST",
@@ -20,12 +20,14 @@ HEADLINES: dict[Standing, str] = {
     "stalled": "COMMITS CAN STALL",
     "one failure away": "DURABILITY IS UNPROVEN OR ONE FAILURE AWAY FROM LOSS",
     "cannot tell": "CANNOT TELL WHETHER COMMITS ARE SAFE",
+    "waived": "WHAT CAN LOSE COMMITS IS WAIVED",
     "nothing found": "NO WAY TO LOSE COMMITS WAS FOUND IN WHAT WAS SEEN",
 }
 
 
 class Report(NamedTuple):
-    """One audit. taken: seconds since the epoch at which the host was looked at. release: of the kernel module."""
+    """One audit. taken: seconds since the epoch at which the host was looked at. release: of the kernel module. findings:
+    those that count; waived: those that somebody answers for. policy: the path of the one that was followed, or empty."""
 
     zaudit: str
     hostname: str
@@ -33,12 +35,14 @@ class Report(NamedTuple):
     taken: float
     targets: tuple[str, ...]
     findings: tuple[Finding, ...]
+    waived: tuple[Finding, ...]
     verdicts: tuple[Verdict, ...]
     coverage: Coverage
     threshold: Severity
     standing: Standing
     next_step: str
     exit_code: int
+    policy: str = ""
 
     @classmethod
     def make(
@@ -51,20 +55,25 @@ class Report(NamedTuple):
         found: Sequence[Finding],
         covered: Coverage,
         threshold: Severity,
+        policy: str = "",
     ) -> Report:
+        counted = tuple(each for each in found if not each.waiver)
+        waived = tuple(each for each in found if each.waiver)
         return cls(
             zaudit=zaudit,
             hostname=_text(facts, "hostname"),
             release=_text(facts, "zfs_version_text"),
             taken=facts.now,
             targets=targets,
-            findings=tuple(found),
+            findings=counted,
+            waived=waived,
             verdicts=tuple(verdicts),
             coverage=covered,
             threshold=threshold,
-            standing=_standing(found),
-            next_step=_next_step(targets, found),
-            exit_code=exit_code(found, threshold),
+            standing=_standing(counted, waived),
+            next_step=_next_step(targets, counted),
+            exit_code=exit_code(counted, threshold),
+            policy=policy,
         )
 
     @property
@@ -74,11 +83,13 @@ class Report(NamedTuple):
 
     @property
     def counts(self) -> tuple[tuple[str, int], ...]:
-        """("critical", 1), ..., ("undecided", 7): failures by severity, worst first, and what could not be decided."""
+        """("critical", 1), ..., ("undecided", 7), ("waived", 1): failures by severity, worst first, what could not be
+        decided, and what somebody answers for."""
         failed = Counter(finding.severity for finding in self.findings if finding.failed)
         counted = [(severity, failed[severity]) for severity in reversed(SEVERITIES) if failed[severity]]
         undecided = sum(not finding.failed for finding in self.findings)
-        return (*counted, ("undecided", undecided)) if undecided else tuple(counted)
+        others = (("undecided", undecided), ("waived", len(self.waived)))
+        return (*counted, *(each for each in others if each[1]))
 
 
 def _text(facts: Facts, name: str) -> str:
@@ -86,15 +97,15 @@ def _text(facts: Facts, name: str) -> str:
     return str(found.value) if isinstance(found, Known) else "unknown"
 
 
-def _standing(found: Sequence[Finding]) -> Standing:
+def _standing(found: Sequence[Finding], waived: Sequence[Finding]) -> Standing:
     """From the worst finding: what failed speaks by its harm, what is undecided only that nobody can tell.
 
     Commits that rest on a promise of the drive are no reason to say that no way to lose them was found: power cuts on
     drives that break it lost acknowledged commits where the worst finding was medium.
     """
-    grave = [finding for finding in found if RANK[finding.severity] >= RANK[GRAVE.get(finding.rule.harm, "high")]]
+    grave = [finding for finding in found if _grave(finding)]
     if not grave:
-        return "nothing found"
+        return "waived" if any(map(_grave, waived)) else "nothing found"
     worst = grave[0]
     if not worst.failed:
         return "cannot tell"
@@ -102,6 +113,10 @@ def _standing(found: Sequence[Finding]) -> Standing:
         return "one failure away"
     harms = {finding.rule.harm for finding in found if finding.failed and finding.severity == "critical"}
     return "lost" if "commits" in harms else "corrupted" if "corruption" in harms else "stalled"
+
+
+def _grave(finding: Finding) -> bool:
+    return RANK[finding.severity] >= RANK[GRAVE.get(finding.rule.harm, "high")]
 
 
 def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:

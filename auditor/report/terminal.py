@@ -22,6 +22,7 @@ STYLES = {
     "medium": "bold yellow",
     "low": "cyan",
     "undecided": "bold magenta",
+    "waived": "bold blue",
 }
 HEADLINE_STYLES = {"lost": "bold red", "corrupted": "bold red", "stalled": "bold red", "nothing found": "bold"}
 COST_STYLES = {"safe": "green", "needs restart": "yellow", "rebuilds the pool": "red", "destroys data": "bold red"}
@@ -41,6 +42,9 @@ def _parts(report: Report, verbose: bool) -> Iterator[RenderableType]:
     yield Text()
     yield answer(report)
     yield from found(report)
+    for finding in report.waived:
+        yield Text()
+        yield _waived(finding)
     if verbose:
         yield from _passed(report)
     yield Text()
@@ -83,6 +87,18 @@ def _failed(finding: Finding) -> RenderableType:
     rows += [("Mend" if i == 0 else "", each) for i, each in enumerate(_mend(finding))]
     first = head(finding.severity.upper(), STYLES[finding.severity], rule.id, Text(finding_words.where(finding)))
     return Group(first, says(finding_words.sentence(finding)), body(rows))
+
+
+def _waived(finding: Finding) -> RenderableType:
+    """What somebody answers for: as short as it can be said, with who and until when."""
+    waiver = finding.waiver
+    assert waiver is not None
+    where = Text(finding_words.where(finding))
+    where.append(f"   {'is' if finding.failed else 'would be'} {finding.severity}", "dim")
+    rows: list[tuple[str, RenderableType]] = [("At stake", Text(finding.rule.impact))]
+    rows.append(("Waived", Text(f"until {waiver.expires} by {harmless(waiver.owner)}: {harmless(waiver.reason)}")))
+    sentence = finding_words.sentence(finding) if finding.failed else finding_words.question(finding)
+    return Group(head("WAIVED", STYLES["waived"], finding.rule.id, where), says(sentence), body(rows))
 
 
 def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:

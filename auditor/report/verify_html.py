@@ -35,7 +35,6 @@ def render(
     *,
     comparison: Comparison | None = None,
     sweep: Sweep | None = None,
-    next_step: str = "",
     zaudit: str = "",
 ) -> str:
     """The whole page; all as for a terminal."""
@@ -49,7 +48,7 @@ def render(
         comparison_part.html(comparison) if comparison else "",
         sweep_part.html(sweep) if sweep else "",
         section("What was run", _commands(verification), "long"),
-        *_end(verification, report, next_step, zaudit),
+        *_end(verification, report, zaudit),
     ]
     return page(title, (part for part in parts if part))
 
@@ -216,7 +215,7 @@ def _lines(text: str) -> str:
     return "\n".join(escaped(line) for line in text.splitlines())
 
 
-def _end(verification: Verification, report: Report | None, next_step: str, zaudit: str) -> Iterator[str]:
+def _end(verification: Verification, report: Report | None, zaudit: str) -> Iterator[str]:
     rows = (
         ("Proves", verification.proves),
         ("Does not", verification.does_not),
@@ -225,9 +224,8 @@ def _end(verification: Verification, report: Report | None, next_step: str, zaud
     )
     told = "".join(f"<dt>{label}</dt><dd>{escaped(text)}</dd>" for label, text in rows if text)
     yield section("What this says, and what not", [f"<dl>{told}</dl>"])
-    step = next_step or (report.next_step if report else "")
-    if step:
-        yield f"<p><b>Next:</b> {escaped(step)}</p>"
+    step = words.next_step(verification, report)
+    yield f"<p><b>Next:</b> {escaped(step)}</p>"
     version = report.zaudit if report else zaudit
     code = f", exit code {report.exit_code}" if report else ""
     told = f"zaudit {version} · {verification.fio} · seen {words.when(verification.taken)}{code}"

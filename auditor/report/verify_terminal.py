@@ -33,7 +33,6 @@ def render(
     *,
     comparison: Comparison | None = None,
     sweep: Sweep | None = None,
-    next_step: str = "",
     zaudit: str = "",
     width: int = 100,
     color: bool = False,
@@ -42,9 +41,8 @@ def render(
 ) -> str:
     """The whole report as text that ends with a newline.
 
-    report: the audit whose findings stand in it. comparison, sweep: shown after the pictures. next_step: instead of the
-    audit's own. zaudit: the version, where there is no audit.
-    verbose: pictures of every run, and the commands of fio.
+    report: the audit whose findings stand in it. comparison, sweep: shown after the pictures.
+    zaudit: the version, where there is no audit. verbose: pictures of every run, and the commands of fio.
     """
     width = max(width, 40)
     parts = [
@@ -56,7 +54,7 @@ def render(
         *(comparison_part.terminal(comparison) if comparison else ()),
         *(sweep_part.terminal(sweep, width) if sweep else ()),
         *(_commands(verification) if verbose else ()),
-        *_end(verification, report, next_step),
+        *_end(verification, report),
     ]
     return printed(parts, width=width, color=color, ascii_only=ascii_only)
 
@@ -165,7 +163,7 @@ def _commands(verification: Verification) -> Iterator[RenderableType]:
     yield body([(harmless(name), Text(command)) for name, command in words.commands(verification)])
 
 
-def _end(verification: Verification, report: Report | None, next_step: str) -> Iterator[RenderableType]:
+def _end(verification: Verification, report: Report | None) -> Iterator[RenderableType]:
     yield Text()
     rows: list[tuple[str, RenderableType]] = [
         ("Proves", Text(harmless(verification.proves))),
@@ -174,9 +172,9 @@ def _end(verification: Verification, report: Report | None, next_step: str) -> I
     ]
     yield Padding(_plain(rows), 0)
     yield Text(CANNOT_EXCLUDE, "dim")
-    step = next_step or (report.next_step if report else "")
+    step = words.next_step(verification, report)
     seen = f"(seen {words.when(verification.taken)}{f', exit code {report.exit_code}' if report else ''})"
-    yield Text(f"Next: {harmless(step)}   {seen}" if step else seen)
+    yield Text(f"Next: {harmless(step)}   {seen}")
 
 
 def _plain(rows: Sequence[tuple[str, RenderableType]]) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from auditor.report.model import Report
 from auditor.text import harmless, quoted
 from auditor.units import duration
 from auditor.verify.model import Chain, Latency, Link, Percentile, Slo, Verification
@@ -96,6 +97,23 @@ def samples(verification: Verification, name: str) -> int | None:
 def commands(verification: Verification) -> list[tuple[str, str]]:
     """(run, the exact command of fio), to be pasted."""
     return [(run.name, " ".join(map(quoted, run.argv))) for run in verification.runs]
+
+
+def next_step(verification: Verification, report: Report | None) -> str:
+    """What to do after it: durability first, then what was not seen, then latency."""
+    target = quoted(verification.target)
+    again = f"zaudit verify {target} --profile {quoted(verification.profile)}"
+    if verification.chain.outcome == "CONTRADICTED":
+        return f"mend the link that is named, then zaudit check {target}, then {again}"
+    if verification.chain.outcome == "INCONCLUSIVE":
+        return f"mend what kept it from being seen, then {again}"
+    if report and any(each.failed and each.severity in ("critical", "high") for each in report.findings):
+        return f"mend what stands, then zaudit check {target}, then {again}"
+    if any(each.judgement == "missed" for latency in verification.latencies for each in latency.percentiles):
+        return f"see to the bottleneck, then {again} --compare FILE (this result, written with --format json)"
+    if verification.length == "quick":
+        return f"{again} --standard before it goes live"
+    return f"zaudit check {target} every night"
 
 
 def faults(verification: Verification) -> list[str]:

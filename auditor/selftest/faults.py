@@ -65,7 +65,8 @@ def of_text(name: str, change: Callable[[bytes], bytes], *, partial: bool = True
     """A fault of the text alone: of standard output, and of each file."""
 
     def files(answered: Files) -> Files:
-        return replace(answered, text={path: as_text(change(as_bytes(text))) for path, text in answered.text.items()})
+        text = {path: as_text(change(as_bytes(text))) for path, text in answered.text.items()}
+        return answered._replace(text=text)
 
     return Fault(name, lambda answered: replace(answered, stdout=change(answered.stdout)), files, partial=partial)
 

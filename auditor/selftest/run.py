@@ -90,7 +90,7 @@ def _steps(
     for collector, questions in asked.items():
         for fault in OF_ONE:
             yield "one answer", lambda c=collector, q=questions, f=fault: _one(rules, past, before, c, q, f)  # type: ignore[misc]
-    yield "facts hidden", lambda: {rule.id: _hidden(rule) for rule in rules}
+    yield "facts hidden", lambda: {rule.id: hidden(rule) for rule in rules}
 
 
 # -- on the recorded host -----------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def _one(
 # -- on the examples ----------------------------------------------------------------------------------------------------
 
 
-def _hidden(rule: Rule) -> Cell:
+def hidden(rule: Rule) -> Cell:
     """Each example with each of its facts hidden, and with all of them: what did not pass does not pass."""
     cases, wrong = 1, []
     facts = registry.registry()

@@ -15,11 +15,12 @@ from auditor.text import harmless
 from auditor.verify import flushes
 from auditor.verify.model import Chain, Link
 from auditor.verify.profile import Section
-from auditor.verify.result import Job, Run, Zil
+from auditor.verify.result import LIMITED, Job, Run, Zil
 from auditor.verify.trial import Trial
 
 SHARE = flushes.SHARE
 FOREIGN = 0.02  # of all commits: more than that from others, and nothing can be told apart
+ENGINES = ("psync", "sync", "pvsync", "pvsync2", "vsync")  # of fio, that make a call for each write and each sync
 FEW = 20  # commits of others that never matter
 
 
@@ -36,7 +37,8 @@ def follow(trial: Trial, runs: tuple[Run, ...], section: Section, facts: Facts) 
     links.append(_fio(log, section))
     links.append(_zil(log, trial, facts))
     links += flushes.links(log, section, pool, facts)
-    others = tuple(foreign(log, section, facts, trial))
+    others = (*foreign(log, trial, facts), *unwatched(log))
+    others = (*others, *(f"fio: {fault}" for fault in log.faults if fault != LIMITED))
     if trial.scan:
         others = (*others, f"a {trial.scan} ran meanwhile: its reads, writes and flushes cannot be told apart")
     return _chain(links, others)
@@ -68,11 +70,16 @@ def _dataset(trial: Trial) -> Link:
 def _calls(run: Run | None, trial: Trial, section: Section) -> Link:
     """A short pass of its own: strace slows down what it watches."""
     name = "system calls"
+    if run is None and not any(ran.purpose == "log" for ran in trial.runs):
+        return Link(name, "unseen", "the run under strace did not take place")
     if run is None:
         return Link(name, "unseen", "strace is not installed (apt install strace): nobody watched the system calls")
     if run.syscalls is None or not run.jobs:
         return Link(name, "unseen", "; ".join(run.faults) or "strace saw nothing")
     seen, job = run.syscalls, run.log
+    engine = section.options.get("ioengine", "psync")
+    if engine not in (ENGINES if section.sync in ("dsync", "sync") else (*ENGINES, "libaio")):
+        return Link(name, "unseen", f"ioengine={engine} asks the kernel in a way that strace does not show")
     if section.sync in ("dsync", "sync"):
         flag = "O_DSYNC" if section.sync == "dsync" else "O_SYNC"
         asked = any(flag in flags for flags in seen.opened)
@@ -142,7 +149,16 @@ def _zil_figures(zil: Zil) -> Iterator[tuple[str, int | None]]:
 # -- others on the pool -------------------------------------------------------------------------------------------
 
 
-def foreign(run: Run, section: Section, facts: Facts, trial: Trial) -> Iterator[str]:
+def unwatched(run: Run) -> Iterator[str]:
+    """What could not be seen of others before the run."""
+    if run.zil is not None and run.idle_commits is None:
+        yield "how many commits there are when nothing of zaudit's runs could not be seen"
+    for device in run.devices:
+        if device.zil and device.allocation_class == "log" and device.disk not in run.idle_writes:
+            yield f"what others write to {harmless(device.disk)} could not be seen"
+
+
+def foreign(run: Run, trial: Trial, facts: Facts) -> Iterator[str]:
     """What others did meanwhile, as far as it keeps the counts from being told apart."""
     job, zil = run.log, run.zil
     if zil is not None and run.others is not None and sum(run.others.values()) > max(FOREIGN * zil.commits, FEW):
@@ -167,5 +183,5 @@ def foreign(run: Run, section: Section, facts: Facts, trial: Trial) -> Iterator[
 def _most_commits(job: Job, trial: Trial, facts: Facts) -> float:
     """Commits that the run can have caused: with sync=always each write is one, and each sync another."""
     sync = facts.get(Subject("dataset", trial.target), "sync")
-    always = not isinstance(sync, Known) or sync.value == "always"
+    always = isinstance(sync, Known) and sync.value == "always"
     return (1 + FOREIGN) * (job.syncs + (job.writes if always and job.sync not in ("dsync", "sync") else 0))

@@ -12,15 +12,18 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from auditor.verify.histogram import Histogram
+from auditor.errors import EXIT_BROKE, Stop
+from auditor.verify.histogram import Histogram, together
 from auditor.verify.result import Job, Slice
 
 VERSION = re.compile(r"fio-(\d+)\.(\d+)")
 OLDEST = (3, 20)  # sync=dsync as a word: fio HOWTO of that release
 
 
-class FioError(ValueError):
+class FioError(Stop, ValueError):
     """fio did not print what it was asked for; the text says what it printed instead."""
+
+    exit_code = EXIT_BROKE
 
 
 def version(text: str) -> tuple[int, int]:
@@ -40,8 +43,8 @@ def documents(text: str) -> list[dict[str, Any]]:
     while (start := _next_document(text, at)) >= 0:
         try:
             document, at = decoder.raw_decode(text, start)
-        except json.JSONDecodeError as error:
-            raise FioError(f"its JSON is cut off or damaged ({error.msg})") from None
+        except (ValueError, RecursionError) as error:
+            raise FioError(f"its JSON is cut off or damaged ({getattr(error, 'msg', error)})") from None
         found.append(document)
     if not found:
         raise FioError(f"it printed no JSON: {' '.join(text.split())[:200] or 'nothing'}")
@@ -55,12 +58,35 @@ def _next_document(text: str, at: int) -> int:
     return following + 1 if following >= 0 else -1
 
 
-def jobs(document: Mapping[str, Any], syncs: Mapping[str, str]) -> tuple[Job, ...]:
-    """The jobs of one document. syncs: job name -> how it syncs (:attr:`Section.sync`). Raises FioError."""
+def jobs(document: Mapping[str, Any], syncs: Mapping[str, str], first: str = "") -> tuple[Job, ...]:
+    """The jobs of one document; those of one section (numjobs without group_reporting) are one. Raises FioError.
+
+    syncs: job name -> how it syncs (:attr:`Section.sync`). first: the job that stands first, wherever it was printed.
+    """
+    found: dict[str, Job] = {}
     try:
-        return tuple(_job(each, syncs.get(str(each["jobname"]), "none")) for each in document["jobs"])
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        for each in document["jobs"]:
+            job = _job(each, syncs.get(str(each["jobname"]), "none"))
+            found[job.name] = _added(found[job.name], job) if job.name in found else job
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise FioError(f"its JSON is not as expected: {type(error).__name__}: {error}") from None
+    if not found:
+        raise FioError("its JSON holds no job")
+    return tuple(sorted(found.values(), key=lambda job: job.name != first))
+
+
+def _added(one: Job, other: Job) -> Job:
+    return one._replace(
+        writes=one.writes + other.writes,
+        write_bytes=one.write_bytes + other.write_bytes,
+        reads=one.reads + other.reads,
+        syncs=one.syncs + other.syncs,
+        short_writes=one.short_writes + other.short_writes,
+        seconds=max(one.seconds, other.seconds),
+        error=one.error or other.error,
+        latency=together((one.latency, other.latency)),
+        cpu_percent=max(one.cpu_percent, other.cpu_percent),
+    )
 
 
 def _job(job: Mapping[str, Any], sync: str) -> Job:
@@ -88,12 +114,15 @@ def _latency(job: Mapping[str, Any], sync: str) -> Histogram:
     return Histogram.of({int(ns): int(count) for ns, count in block.get("bins", {}).items()})
 
 
-def timeline(found: list[dict[str, Any]], syncs: Mapping[str, str], began: float) -> Iterator[Slice]:
+def timeline(found: list[dict[str, Any]], syncs: Mapping[str, str], began: float, first: str = "") -> Iterator[Slice]:
     """What each interval added for the first job. began: seconds since the epoch. Raises FioError."""
     before, at = Histogram(), 0.0
     for document in found:
-        log = jobs(document, syncs)[0]
-        to = float(document.get("timestamp_ms", 0)) / 1000 - began
+        log = jobs(document, syncs, first)[0]
+        stamp = document.get("timestamp_ms", 0)
+        if not isinstance(stamp, int):
+            raise FioError(f"timestamp_ms is {str(stamp)[:40]!r}, not a time")
+        to = stamp / 1000 - began
         try:
             added = log.latency.minus(before)
         except ValueError as error:

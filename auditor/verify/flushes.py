@@ -31,7 +31,7 @@ def links(run: Run, section: Section, pool: Subject, facts: Facts) -> Iterator[L
     for class_ in landed:
         yield from _class(class_, run, floor, facts, pool)
     if "normal" not in landed:
-        yield from _data(run, facts)
+        yield from _data(run, facts, pool)
 
 
 def classes(run: Run, facts: Facts, pool: Subject) -> list[str]:
@@ -53,12 +53,12 @@ def classes(run: Run, facts: Facts, pool: Subject) -> list[str]:
 def _class(class_: str, run: Run, floor: int, facts: Facts, pool: Subject) -> Iterator[Link]:
     tops: dict[str, list[Device]] = {}
     for device in run.devices:
-        if device.allocation_class == class_:
+        if device.allocation_class == class_ and not _shared(device, facts, pool):
             tops.setdefault(device.top, []).append(device)
     missing = _without_counters(run, facts, pool, class_)
     if missing or not tops:
         named = ", ".join(missing) or "any of their devices"
-        yield Link(f"{class_} vdevs", "unseen", f"no counters of {named}: what reaches them cannot be seen")
+        yield Link(f"{class_} vdevs", "unseen", f"no counters of {named} alone: what reaches them cannot be seen")
     enough = sum(min(map(_safe, legs)) for legs in tops.values()) >= floor
     followed = [
         _device(device, facts, enough=enough and not _behind(device, legs)) for legs in tops.values() for device in legs
@@ -70,12 +70,23 @@ def _class(class_: str, run: Run, floor: int, facts: Facts, pool: Subject) -> It
 
 
 def _without_counters(run: Run, facts: Facts, pool: Subject, class_: str) -> list[str]:
-    counted = {leaf for device in run.devices for leaf in device.leaves}
+    """Leaves of a class, or of none that is known, whose writes and flushes cannot be told apart from others."""
+    counted = {
+        leaf
+        for device in run.devices
+        if device.allocation_class == class_ and not _shared(device, facts, pool)
+        for leaf in device.leaves
+    }
     return [
         harmless(leaf.name)
         for leaf in facts.linked(pool, "leaves")
-        if facts_class(leaf, facts) == class_ and leaf.name not in counted
+        if facts_class(leaf, facts) in (class_, "") and leaf.name not in counted
     ]
+
+
+def _shared(device: Device, facts: Facts, pool: Subject) -> bool:
+    """Whether leaves of several classes lie on it: its counters are those of all of them."""
+    return len({facts_class(Subject("leaf", leaf, pool.name), facts) for leaf in device.leaves}) > 1
 
 
 def facts_class(leaf: Subject, facts: Facts) -> str:
@@ -136,18 +147,27 @@ def _because(device: Device, facts: Facts) -> str:
     return f" ({', '.join(found)})" if found else ""
 
 
-def _data(run: Run, facts: Facts) -> Iterator[Link]:
+def _data(run: Run, facts: Facts, pool: Subject) -> Iterator[Link]:
     """Each transaction group that wrote something flushes the devices that it wrote to, before its uberblock and after
     (vdev_config_sync() of module/zfs/vdev_label.c). Flushing that was latched off shows here, and in no setting."""
     txgs = sum(1 for txg in run.txgs if txg.written and txg.at_s + txg.open_s + txg.sync_s < run.seconds)
     if txgs < TXGS_LEAST:
+        yield Link(
+            "normal vdevs", "unseen", f"{txgs} transaction groups were seen to write: no flush could be expected"
+        )
         return
+    if missing := _without_counters(run, facts, pool, "normal"):
+        text = f"no counters of {', '.join(missing)} alone: whether transaction groups flush them cannot be seen"
+        yield Link("normal vdevs", "unseen", text)
     for device in run.devices:
-        if device.allocation_class != "normal" or device.flushes is None:
+        if device.allocation_class != "normal":
             continue
         counted = f"{device.writes} writes, {device.flushes or 'no'} flushes in {txgs} transaction groups"
         text = f"normal {harmless(device.top)}: {counted}"
-        if device.flushes >= txgs - 1 or device.volatile is False or not device.writes:
+        if device.volatile is False or not device.writes or (device.flushes or 0) >= txgs - 1:
             yield Link(harmless(device.disk), "accounts", text, _figures(device))
+        elif device.flushes is None:
+            text = f"normal {harmless(device.top)}: this kernel does not count flushes"
+            yield Link(harmless(device.disk), "unseen", text, _figures(device))
         else:
             yield _unflushed(device, text, facts)

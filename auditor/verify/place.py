@@ -133,17 +133,29 @@ def remove(place: Place, zfs: Command) -> None:
         return
     if not ID.fullmatch(place.id) or os.path.basename(place.path) not in (f"{PREFIX}{place.id}", f"link-{place.id}"):
         raise PlaceError(f"{place.path} is no place of zaudit's: the record is damaged")
-    _empty(place.path)
+    if not _empty(place.path) and place.kind == "directory":
+        _gone(place, zfs)
     if place.kind == "zvol":
         _destroy(place, zfs)
     _forget(place)
 
 
-def _empty(path: str) -> None:
+def _gone(place: Place, zfs: Command) -> None:
+    """A directory that is not there may lie on a file system that is not mounted now: then it is not gone."""
+    where = os.path.dirname(place.path)
+    if os.path.ismount(where):
+        return
+    code, said = zfs(("zfs", "get", "-Hp", "-o", "value", "mountpoint", place.dataset))
+    if not (code and "does not exist" in said):
+        raise PlaceError(f"{place.dataset} is not mounted on {where}: what was left there cannot be seen")
+
+
+def _empty(path: str) -> bool:
+    """Remove a folder with files of ours alone in it; whether it was there."""
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except FileNotFoundError:
-        return
+        return False
     except OSError as error:
         raise PlaceError(f"{path}: {error.strerror}") from None
     try:
@@ -160,6 +172,7 @@ def _empty(path: str) -> None:
         raise PlaceError(f"{path}: {error.strerror}") from None
     finally:
         os.close(folder)
+    return True
 
 
 def _destroy(place: Place, zfs: Command) -> None:
@@ -179,14 +192,14 @@ def _destroy(place: Place, zfs: Command) -> None:
 
 
 def places() -> Iterator[Place]:
-    """All that are recorded. A record that was cut off while it was written stands for nothing that was made."""
-    with contextlib.suppress(OSError):
-        for path in sorted(ledger().glob("place-*.json")):
-            try:
-                yield codec.load(Place, json.loads(path.read_text(encoding="utf-8")))
-            except (ValueError, OSError):
-                with contextlib.suppress(OSError):
-                    path.unlink()
+    """All that are recorded. A record that cannot be read is a place of no kind, which :func:`remove` reports."""
+    for path in sorted(ledger().glob("place-*.json")):
+        try:
+            yield codec.load(Place, json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            continue  # another zaudit has just removed it
+        except (ValueError, RecursionError, OSError):
+            yield Place("", "", str(path), "", 0, 0, "", 0.0)
 
 
 def in_use(place: Place) -> bool:
@@ -207,17 +220,20 @@ def clean(zfs: Command) -> Iterator[tuple[Place, str]]:
 
 def _record(place: Place) -> None:
     folder = ledger()
+    path, part = folder / f"place-{place.id}.json", folder / f"part-{place.id}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = folder / f"place-{place.id}.json"
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             json.dump(codec.plain(place), file)
             file.flush()
             os.fsync(file.fileno())
+        part.rename(path)  # another zaudit never sees half of it
         descriptor = os.open(folder, os.O_RDONLY)
         os.fsync(descriptor)
         os.close(descriptor)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
         raise PlaceError(f"{folder}: what is made cannot be recorded there: {error.strerror}") from None
 
 

@@ -1,6 +1,7 @@
 """Profiles: fio's own job files. Each says in its comments what it proves and what not, and what each section is for.
 
-A profile of ours is ``profiles/NAME.fio``; any job file of a user will do, as long as it only writes where it is told to.
+A profile of ours is ``profiles/NAME.fio``; any job file of a user will do, as long as it only writes where it is told to
+and names its files ``zaudit.…`` (filename_format), so that they are found again.
 Comments that zaudit reads: ``; proves: ...``, ``; does not: ...``, ``; source: ...``, ``; slo: p99=5ms p99.9=25ms`` in the
 head (a line that begins with two or more spaces goes on with the one above), and ``; purpose: log`` in a section. fio
 expands ``${ZAUDIT_DIRECTORY}``, ``${ZAUDIT_RUNTIME}`` and ``${ZAUDIT_SIZE}`` from its environment, so that every job file
@@ -29,7 +30,7 @@ SYNC_OPTIONS = ("fsync", "fdatasync", "sync")
 # What a job file may say. Everything else is refused: fio can run commands, open any path and trim devices.
 ALLOWED = frozenset(
     """
-    name description stonewall new_group group_reporting ioengine rw readwrite bs blocksize bssplit blocksize_range bsrange
+    description stonewall new_group group_reporting ioengine rw readwrite bs blocksize bssplit blocksize_range bsrange
     size filesize io_size fsync fdatasync sync direct buffered iodepth numjobs thread nrfiles file_service_type openfiles
     time_based runtime ramp_time startdelay loops thinktime thinktime_blocks rate rate_iops rate_process overwrite
     file_append create_on_open fallocate buffer_compress_percentage buffer_compress_chunk refill_buffers zero_buffers
@@ -39,8 +40,15 @@ ALLOWED = frozenset(
     flow_id significant_figures percentile_list dedupe_percentage
     """.split()  # noqa: SIM905 (sixty words in quotation marks are no list to read)
 )
+KINDS = ("read", "write", "randread", "randwrite", "rw", "readwrite", "randrw")
 ENGINES = ("psync", "sync", "pvsync", "pvsync2", "vsync", "libaio", "posixaio", "io_uring", "mmap")
 DIRECTORY = "${ZAUDIT_DIRECTORY}"
+LONGEST = 1000  # characters of a line: fio reads lines in pieces of 4096, and takes the second piece for another line
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,60}")  # of a section: fio makes it a part of the names of its files
+FILE_FORMAT = "zaudit.$jobname.$jobnum.$filenum"
+FILES = re.compile(r"zaudit\.(?:[A-Za-z0-9_.-]|\$(?:jobname|jobnum|filenum))*")  # what zaudit finds again, and removes
+NUMBERS = ("fsync", "fdatasync", "numjobs", "iodepth", "nrfiles", "buffer_compress_percentage")
 
 
 class Section(NamedTuple):
@@ -202,12 +210,20 @@ def _read(text: str) -> tuple[dict[str, str], dict[str, Body]]:
     bodies: dict[str, Body] = {}
     said, last = head, ""
     options: dict[str, str] | None = None
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip()
+        if len(line) > LONGEST:
+            raise ProfileError(f"line {number} is longer than {LONGEST} characters")
+        if CONTROL.search(stripped):
+            raise ProfileError(f"line {number} holds a control character")
         if stripped.startswith((";", "#")):
             last = _comment(stripped[1:], said, last)
-        elif stripped.startswith("[") and stripped.endswith("]"):
+            continue
+        stripped = re.split("[;#]", stripped)[0].rstrip()  # fio ends an option there (strip_blank_end() of parse.c)
+        if stripped.startswith("[") and stripped.endswith("]"):
             name = stripped[1:-1]
+            if not NAME.fullmatch(name):
+                raise ProfileError(f"line {number}: a section is named with letters, digits, spaces and _ . -")
             if name in bodies:
                 raise ProfileError(f"line {number}: section [{name}] stands there twice")
             options, said, last = {}, {}, ""
@@ -238,12 +254,16 @@ def _check(name: str, options: Mapping[str, str]) -> None:
         raise ProfileError(f"[{name}] {stray[0]}: {why}")
     if options.get("directory", DIRECTORY) != DIRECTORY:
         raise ProfileError(f"[{name}] directory: only {DIRECTORY}; zaudit writes nowhere but into its own directory")
-    if (format_ := options.get("filename_format")) and "/" in format_:
-        raise ProfileError(f"[{name}] filename_format: no path, a name")
+    if not FILES.fullmatch(options.get("filename_format", "")):
+        raise ProfileError(
+            f"[{name}] filename_format: put filename_format={FILE_FORMAT} into [global], or the like of it"
+        )
     if options.get("ioengine", "psync") not in ENGINES:
         raise ProfileError(f"[{name}] ioengine: one of {', '.join(ENGINES)}")
-    for option in ("fsync", "fdatasync", "numjobs", "iodepth", "nrfiles"):
-        if not options.get(option, "0").isdecimal():
+    if (kind := options.get("rw", options.get("readwrite", "read")).partition(":")[0]) not in KINDS:
+        raise ProfileError(f"[{name}] rw = {kind!r} is not one of {', '.join(KINDS)}")
+    for option in NUMBERS:
+        if not re.fullmatch("[0-9]{1,9}", options.get(option, "0")):
             raise ProfileError(f"[{name}] {option} = {options[option]!r} is not a number")
     for option, value in options.items():
         if (

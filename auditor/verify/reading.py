@@ -8,7 +8,7 @@ from auditor.facts import Facts, Subject
 from auditor.verify import fio_output, strace_output, witnesses
 from auditor.verify.fio_output import FioError
 from auditor.verify.profile import Profile
-from auditor.verify.result import Job, Run, Slice, Syscalls
+from auditor.verify.result import LIMITED, Job, Run, Slice, Syscalls
 from auditor.verify.trial import Ran, Trial
 
 FILES = ("zaudit.", "/dev/zd")  # also a zvol, which strace names by its node
@@ -28,15 +28,18 @@ def run(ran: Ran, trial: Trial, profile: Profile, facts: Facts) -> Run:
     syncs = {section.name: section.sync for section in profile.sections}
     jobs: tuple[Job, ...] = ()
     timeline: tuple[Slice, ...] = ()
-    if ran.fault or ran.exit != 0:
+    if ran.fault or (ran.exit != 0 and not ran.limited):
         said = " ".join(ran.stderr.split())[:300] or " ".join(ran.stdout.split())[:300] or "no word of why"
         faults.append(ran.fault or f"fio ended with exit code {ran.exit}: {said}")
     if ran.limited:
-        faults.append("the run was ended early: it had written as many bytes as it may (--limit)")
+        faults.append(LIMITED)
     try:
         found = fio_output.documents(ran.stdout)
-        jobs = fio_output.jobs(found[-1], syncs)
-        timeline = tuple(fio_output.timeline(found, syncs, ran.began))
+        jobs = fio_output.jobs(found[-1], syncs, ran.sections[0])
+        jobs = tuple(
+            job._replace(seconds=min(job.seconds, ran.ended - ran.began)) for job in jobs
+        )  # of a group: the sum
+        timeline = tuple(fio_output.timeline(found, syncs, ran.began, ran.sections[0]))
     except FioError as error:
         faults.append(f"fio: {error}")
     zil, others, counters = None, None, {}

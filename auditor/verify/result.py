@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from auditor.verify.histogram import Histogram
 
+LIMITED = "the run was ended early: it had written as many bytes as it may (--limit)"
+
 
 class Slice(NamedTuple):
     """A piece of a run. at_s, to_s: seconds since the run began. syncs: latencies of the sync writes that ended in it."""

@@ -26,13 +26,19 @@ def facts_of(trial: Trial, runs: Sequence[Run], profile: Profile, seen: Chain, f
     for run in runs:
         if run.purpose != "calls":
             subject = Subject("run", run.name)
-            section = next(
-                each for each in profile.sections if each.name == (run.jobs[0].name if run.jobs else run.name)
-            )
+            section = _section(run, profile)
             found = dict(_facts(run, section, trial, seen, facts, profile))
             for name in FACTS:
                 if name != "objectives_met":
                     yield Fact(subject, name, found.get(name) or unknown(f"run {run.name}: {_no_fio(run)}"))
+
+
+def _section(run: Run, profile: Profile) -> Section:
+    """What the first job of a run does; of a run in which fio said nothing, what stands for the log."""
+    name = run.jobs[0].name if run.jobs else run.name
+    found = next((each for each in profile.sections if each.name == name), None) or profile.of("log")
+    assert found is not None  # parse() sees to that
+    return found
 
 
 def _no_fio(run: Run) -> str:
@@ -52,7 +58,7 @@ def _facts(
         "scan_ran",
         known(bool(trial.scan), f"a {trial.scan} runs" if trial.scan else "no scrub or resilver ran", "zpool status"),
     )
-    others = tuple(chain.foreign(run, section, facts, trial)) if run.jobs else ()
+    others = tuple(chain.foreign(run, trial, facts)) if run.jobs else ()
     yield "foreign_load", known(bool(others), "; ".join(others) or "no commits or writes of others were seen")
     yield from _options(section, trial)
     if not run.jobs:

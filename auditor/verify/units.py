@@ -6,9 +6,10 @@ import re
 
 from auditor.errors import Stop
 
-SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
-TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)")
+SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ns|us|µs|ms|s)")
 POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+MOST = 2.0**62
 NANOSECONDS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
@@ -21,7 +22,15 @@ def size_bytes(text: str) -> int:
     found = SIZE.fullmatch(text.strip())
     if not found:
         raise ProfileError(f"{text!r} is not a size such as 8k, 64m or 1g")
-    return int(float(found[1]) * 1024 ** POWERS[found[2].lower()])
+    return _whole(found[1], 1024 ** POWERS[found[2].lower()])
+
+
+def _whole(number: str, times: int) -> int:
+    """Their product, in 64 bits. Raises ProfileError."""
+    product = float(number) * times
+    if product > MOST:
+        raise ProfileError(f"{number[:20]} is too large")
+    return int(product)
 
 
 def nanoseconds(text: str) -> int:
@@ -29,7 +38,7 @@ def nanoseconds(text: str) -> int:
     found = TIME.fullmatch(text.strip())
     if not found:
         raise ProfileError(f"{text!r} is not a time such as 800us, 5ms or 1s")
-    return int(float(found[1]) * NANOSECONDS[found[2]])
+    return _whole(found[1], NANOSECONDS[found[2]])
 
 
 def share(percentile: str) -> float:

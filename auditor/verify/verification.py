@@ -38,7 +38,8 @@ def judge(seen: audit.Look, trial: Trial, rules: Sequence[Rule], names: Sequence
             seen.facts.replace(Fact(subject, "objectives_met", unknown(f"run {run.name}: its latency is not judged")))
     first = audit.judge(seen, rules, names, threshold)
     latencies = tuple(
-        latency.judge(run, asked.slo, _why_not(run.name, followed, first.findings)) for run in _timed(runs)
+        latency.judge(run, asked.slo, _why_not(run.name, followed, (*first.findings, *first.waived)))
+        for run in _timed(runs)
     )
     for each in latencies:
         seen.facts.replace(run_facts.met(each))

@@ -76,28 +76,35 @@ def zil(before: Moment, after: Moment, dataset: str) -> tuple[Zil | None, dict[s
 
     Where datasets are not counted apart (2.1) it is what all pools did together, and the second is None.
     """
-    earlier, later = objsets(before), objsets(after)
-    apart = {name: grown(earlier[name], later[name]) for name in later if name in earlier}
-    if ROWS["commits"] in apart.get(dataset, {}):
-        others = {name: counts.get(ROWS["commits"], 0) for name, counts in apart.items() if name != dataset}
-        return _zil(apart[dataset]), {name: commits for name, commits in others.items() if commits}
-    if any(ROWS["commits"] in counts for counts in apart.values()):
+    earlier, later, row = objsets(before), objsets(after), ROWS["commits"]
+    if not any(row in counts for counts in (*earlier.values(), *later.values())):
+        together = grown(table(before, ZIL_PATH), table(after, ZIL_PATH))
+        return (_zil(together) if row in together else None), None
+    own = grown(earlier.get(dataset, {}), later.get(dataset, {}))
+    if row not in own:
         return None, None  # counted apart, but not this one: it is not mounted, or was mounted meanwhile
-    together = grown(table(before, ZIL_PATH), table(after, ZIL_PATH))
-    return (_zil(together) if ROWS["commits"] in together else None), None
+    others = {name: _since(earlier.get(name, {}), counts) for name, counts in later.items() if name != dataset}
+    return _zil(own), {name: commits for name, commits in others.items() if commits}
+
+
+def _since(earlier: Counts, later: Counts) -> int:
+    """Commits of a dataset, at the least: it counts from 0 when it is mounted anew."""
+    row = ROWS["commits"]
+    first, last = earlier.get(row, 0), later.get(row, 0)
+    return last - first if last >= first else last
 
 
 def _zil(counts: Counts) -> Zil:
     return Zil(**{field: counts.get(row) for field, row in ROWS.items() if row in counts})  # type: ignore[arg-type]
 
 
-def commits(before: Moment, after: Moment, pool_only: bool = False) -> int | None:
+def commits(before: Moment, after: Moment) -> int | None:
     """Commits of everybody between two moments: of all datasets of the pool where they are counted, else of all pools."""
-    earlier, later = objsets(before), objsets(after)
-    row = ROWS["commits"]
-    apart = [grown(earlier[name], later[name])[row] for name in later if name in earlier and row in later[name]]
-    if apart or pool_only:
-        return sum(apart)
+    earlier, later, row = objsets(before), objsets(after), ROWS["commits"]
+    if any(row in counts for counts in later.values()):
+        if not any(row in counts for counts in earlier.values()):
+            return None
+        return sum(_since(earlier.get(name, {}), counts) for name, counts in later.items())
     return grown(table(before, ZIL_PATH), table(after, ZIL_PATH)).get(row)
 
 
@@ -133,6 +140,8 @@ def _device(before: Moment, after: Moment, disk: Subject, facts: Facts) -> Devic
     if min(map(len, fields)) < 11:
         return None
     delta = [later - earlier for earlier, later in zip(*fields, strict=False)]
+    if min(delta[4], delta[6], *delta[15:16]) < 0:
+        return None  # another drive has its name now
     volatile = facts.get(disk, "volatile_cache")
     virtual = facts.get(disk, "virtual")
     return Device(

@@ -2,4 +2,6 @@
 
 from typing import Literal
 
-Purpose = Literal["log", "binlog", "group", "fresh", "recycled", "data", "together", "calls", "warm", "ab", "sweep"]
+Purpose = Literal[
+    "log", "binlog", "group", "fresh", "recycled", "variant", "data", "together", "calls", "warm", "ab", "sweep"
+]

@@ -8,7 +8,6 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -223,7 +222,7 @@ def test_of_a_history_only_the_lines_that_were_asked_for_are_kept(
         "",
         "",
     ]
-    assert LiveHost(5).run(replace(request, also=())).fault == "not installed"
+    assert LiveHost(5).run(request._replace(also=())).fault == "not installed"
 
 
 def test_streams_are_apart_and_the_exit_code_is_kept() -> None:

@@ -32,8 +32,9 @@ IDENTITIES = {
         "sysfs_subsystem_nqn", "nvme_list_serial", "dm_uuid",
     ),
 }  # fmt: skip
-# 2^63 - 1, 2^64 - 1, and the pattern that zpool initialize writes (zfs_initialize_value): the same on every host
-NUMBERS = {b"9223372036854775807", b"18446744073709551615", b"16045690984833335022"}
+# 2^63 - 1, 2^64 - 1, -2^31 as zpool status prints it of a log that is missing, and the pattern that zpool initialize
+# writes (zfs_initialize_value): the same on every host
+NUMBERS = {b"9223372036854775807", b"18446744073709551615", b"18446744071562067968", b"16045690984833335022"}
 SHOWN = {
     "host": ("zfs_version_text", "virtualization", "kernel_release", "os_name"),
     "disk": ("model", "nvme_model", "smart_model", "firmware", "transport", "sysfs_model"),

@@ -87,12 +87,12 @@ def test_what_cannot_be_read_is_unknown() -> None:
 
 
 def test_what_is_not_at_its_default() -> None:
-    found = on((), zfs_send_corrupt_data=1, zfs_arc_max=1 << 30, zfs_recover=1)
-    assert getattr(found["tunables_changed"], "value", None) == ("zfs_send_corrupt_data=1", "zfs_arc_max=1073741824")
+    found = on((), zfs_send_corrupt_data=1, zfs_arc_max=1 << 30, zfs_recover=1, zfs_delay_scale=1)
+    assert getattr(found["tunables_changed"], "value", None) == ("zfs_send_corrupt_data=1", "zfs_delay_scale=1")
     assert getattr(found["tunables_risky"], "value", None) == ("zfs_send_corrupt_data=1",)
     assert isinstance(found["tunables_risky"], Known)
     assert "by default 0 (1: zfs send replaces" in found["tunables_risky"].evidence[0].text
-    assert len(getattr(found["tunables_drifting"], "value", ())) == 3
+    assert len(getattr(found["tunables_drifting"], "value", ())) == 4
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,10 @@ from auditor.judge.verdict import Verdict, judge_one
 from auditor.registry import registry
 
 RULES = {rule.id: rule for rule in rulebook.advisories()}
+NEARBY = (
+    *("2.0.7-1", "2.1.0-1", "2.1.13-1", "2.1.14-1", "2.2.0", "2.2.1-1", "2.2.7-pve1"),
+    *("2.3.1-1", "2.3.8-1", "2.4.1-1", "2.4.5-1", "2.9.0"),
+)
 ENTRY = """
 [a-bug]
 title      = 'Something goes wrong'
@@ -59,6 +63,32 @@ def verdict(rule: Any, text: str) -> Verdict:
 def test_ranges_and_builds(text: str, outcome: str) -> None:
     (rule,) = advisory.load("a.toml", ENTRY, registry())
     assert verdict(rule, text).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2.0.7-1",
+        "2.1.0-1",
+        "2.1.13-1",
+        "2.1.14-1",
+        "2.2.0",
+        "2.2.1-1",
+        "2.2.7-pve1",
+        "2.3.1-1",
+        "2.3.8-1",
+        "2.4.1-1",
+        "2.4.5-1",
+        "2.9.0",
+    ],
+)
+def test_at_a_glance_it_is_the_same(text: str) -> None:
+    """What a check judges by, and the condition that the page shows: outcome, evidence and reasons."""
+    quick = {rule.id: rule for rule in rulebook.advisories(examples=False)}
+    for id, rule in RULES.items():
+        one, other = verdict(rule, text), verdict(quick[id], text)
+        assert one[2:] == other[2:], id
+        assert quick[id].expect.source == rule.expect.source
 
 
 def test_what_the_rule_says() -> None:

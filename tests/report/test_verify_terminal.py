@@ -222,3 +222,29 @@ def test_every_character_of_a_picture_has_one_in_ascii() -> None:
         for line in verify_terminal.render(verification, width=80, verbose=True):
             assert all(char.isascii() or ord(char) in ASCII for char in line)
     assert set("░▒▓█▂│─└┤●○┊") <= set(drawn)
+
+
+@pytest.mark.parametrize(
+    ("verification", "audited", "says"),
+    [
+        (
+            SAMPLES["traced"],
+            True,
+            "mend what stands, then zaudit check tank/db/wal, then zaudit verify",
+        ),
+        (
+            SAMPLES["traced"],
+            False,
+            "see to the bottleneck, then zaudit verify tank/db/wal --profile postgres --compare",
+        ),
+        (SAMPLES["contradicted"], False, "mend the link that is named, then zaudit check tank/db/wal, then"),
+        (SAMPLES["inconclusive"], False, "mend what kept it from being seen, then zaudit verify"),
+        (samples.traced((samples.run(),)), False, "--standard before it goes live"),
+        (samples.traced((samples.run(),))._replace(length="long"), False, "zaudit check tank/db/wal every night (seen"),
+        (SAMPLES["traced"]._replace(target="a b; c"), False, "zaudit verify 'a b; c' --profile"),
+    ],
+)
+def test_what_to_do_next(verification: Verification, audited: bool, says: str) -> None:
+    report = report_of(HOSTS / CANONICAL) if audited else None
+    last = one_line(verify_terminal.render(verification, report, width=120)).partition("Next: ")[2]
+    assert says in last

@@ -1,6 +1,8 @@
 """``make lab-verify``: what `zaudit verify` says of pools whose truth is known.
 
     python -m tests.lab.verify.run [--line 2.3] [NAME...]
+    python -m tests.lab.verify.run --line 2.3 --program kill     SIGKILL at ten random moments, then zaudit clean
+    python -m tests.lab.verify.run --line 2.3 --program ratio    latency beside that of bare fio on the same job
 
 Exit code: 0 when each case came out as cases.toml says, 1 when one did not.
 """
@@ -30,6 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all cases")
     parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (default: all)")
+    parser.add_argument("--program", choices=("kill", "ratio"), help="run this instead of the cases")
     arguments = parser.parse_args()
     cases = tomllib.loads((HERE / "cases.toml").read_text())["case"]
     if unknown := set(arguments.names) - {case["name"] for case in cases}:
@@ -38,6 +41,8 @@ def main() -> int:
         parser.error("zaudit.pyz is missing: run make zipapp")
     clean_up_on_signals()
     wrong = 0
+    if arguments.program:
+        return max(program(line, arguments.program) for line in arguments.line or LINES)
     for line in arguments.line or LINES:
         chosen = [
             case
@@ -53,9 +58,21 @@ def main() -> int:
     return min(wrong, 1)
 
 
+def program(line: str, name: str) -> int:
+    """One script in a guest of its own; prints what it prints."""
+    files = {"zaudit.pyz": ZAUDIT.read_bytes(), "unpack.sh": (HERE / "unpack.sh").read_bytes()}
+    with VM(zfs=line, disks=DISKS, mem="3G") as vm:
+        result = vm.start((HERE / f"{name}.sh").read_text(), files).wait(1500)
+    print(f"OpenZFS {line}\n{result.log.strip()}", flush=True)
+    return 0 if result.rc == 0 else 1
+
+
 def guest(line: str, cases: list[dict[str, Any]]) -> int:
     """One guest that goes through some cases; how many came out wrong."""
-    files: dict[str, str | bytes] = {"zaudit.pyz": ZAUDIT.read_bytes()}
+    files: dict[str, str | bytes] = {
+        "zaudit.pyz": ZAUDIT.read_bytes(),
+        "unpack.sh": (HERE / "unpack.sh").read_bytes(),
+    }
     if LIBRARY.exists():
         files["libeatmydata.so"] = LIBRARY.read_bytes()
     for number, case in enumerate(cases):

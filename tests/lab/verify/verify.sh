@@ -1,9 +1,7 @@
 # Runs in the guest: one case after the other. Arguments come as files: /lab/cases holds a folder a case, with setup, target,
 # arguments and after.
 . /lab/state.sh
-mkdir -p /z && cd /z && python3 -c "import zipfile; zipfile.ZipFile('/lab/zaudit.pyz').extractall('/z')"
-python3 -m compileall -q -j2 /z >/dev/null 2>&1
-cd /lab && mkdir -p out
+. /lab/unpack.sh
 for plan in /lab/plan-*; do
     name=${plan#/lab/plan-}
     . "$plan" # CASE_SETUP CASE_ARGUMENTS CASE_AFTER
@@ -12,7 +10,7 @@ for plan in /lab/plan-*; do
         set -e
         eval "$CASE_SETUP"
         set +e
-        PYTHONPATH=/z python3 -m auditor verify tank/db --quick --format json -o "out/$name.json" --record "out/$name.tar.gz" $CASE_ARGUMENTS 2>"out/$name.err"
+        zaudit verify tank/db --quick --format json -o "out/$name.json" --record "out/$name.tar.gz" $CASE_ARGUMENTS 2>"out/$name.err"
         echo $? >"out/$name.exit"
     ) 2>"out/$name.setup"
     { ls -A /tank/db 2>/dev/null | grep '^\.zaudit' ; zfs list -H -o name 2>/dev/null | grep zaudit- ; ls -A /var/lib/zaudit 2>/dev/null; } >"out/$name.left"

@@ -1,0 +1,178 @@
+"""``zaudit.toml``: read strictly. Whatever is misspelt, missing or of the wrong type ends zaudit with its line, so that a
+policy can never silently decide nothing, or something else::
+
+    [rules]                    # RULE = "off", or how grave it is: "low", "medium", "high", "critical"
+    atime-on = "off"
+
+    [datasets."tank/db/wal"]   # and those below it
+    role     = "log"           # log, data, both or rebuildable
+    database = "postgres"
+
+    [[waiver]]
+    rule    = "slog-unmirrored"
+    pool    = "4711..."        # its GUID; or dataset = "tank/db", device = "SERIAL", host = "db1"
+    owner   = "storage@example.org"
+    reason  = "the second log device is ordered"
+    expires = 2027-01-31       # the last day on which it holds
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime
+from typing import Any, cast
+
+from auditor.data.databases import databases
+from auditor.judge.policy import ROLES, SCOPES, SETTINGS, Declared, Policy, PolicyError, Role, Setting, Waiver
+
+PATH = "/etc/zaudit/zaudit.toml"
+LIMIT = 1 << 20
+TABLES = ("rules", "datasets", "waiver")
+FIELDS = ("rule", "owner", "reason", "expires")
+Fail = Callable[[str, str], PolicyError]
+
+
+def parse(text: str, path: str) -> Policy:
+    """A policy from its text; raises PolicyError with path, line and cause."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PolicyError(f"{path}: {error}") from None
+    lines = _Lines(text, path)
+    for name in table:
+        if name not in TABLES:
+            raise lines.error("", name, f"there is no {name!r}; there are {', '.join(TABLES)}")
+    return Policy(
+        path=path,
+        text=text,
+        datasets=tuple(_datasets(_table(table, "datasets", lines), lines)),
+        rules=dict(_rules(_table(table, "rules", lines), lines)),
+        waivers=tuple(_waivers(table.get("waiver", []), lines)),
+    )
+
+
+class _Lines:
+    """Where something stands in the text: tomllib does not say."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self._lines, self._path = text.splitlines(), path
+
+    def of(self, head: str, key: str = "", nth: int = 0) -> int:
+        """The line of a key below the nth header of that name, or of the header; 1 where neither is found as such."""
+        heads = [i for i, line in enumerate(self._lines) if head and line.split("#")[0].strip() == head]
+        start = heads[nth] if nth < len(heads) else -1
+        for i in range(start + 1, len(self._lines)):
+            line = self._lines[i].strip()
+            if start >= 0 and line.startswith("["):
+                break
+            if key and re.match(rf"(?:\[+)?['\"]?{re.escape(key)}(?![A-Za-z0-9_-])", line):
+                return i + 1
+        return max(start + 1, 1)
+
+    def error(self, head: str, key: str, text: str, nth: int = 0) -> PolicyError:
+        """An error at a key."""
+        return PolicyError(f"{self._path}, line {self.of(head, key, nth)}: {text}")
+
+
+def _table(table: Mapping[str, Any], name: str, lines: _Lines) -> Mapping[str, Any]:
+    found = table.get(name, {})
+    if not isinstance(found, dict):
+        raise lines.error("", name, f"{name} must be a table")
+    return found
+
+
+def _rules(table: Mapping[str, Any], lines: _Lines) -> Iterator[tuple[str, tuple[Setting, int]]]:
+    for id, setting in table.items():
+        if setting not in SETTINGS:
+            raise lines.error("[rules]", id, f"{id} = {setting!r}: it is one of {', '.join(SETTINGS)}")
+        yield id, (cast(Setting, setting), lines.of("[rules]", id))
+
+
+def _datasets(tables: Mapping[str, Any], lines: _Lines) -> Iterator[Declared]:
+    for name, table in tables.items():
+        head = next((each for each in (f'[datasets."{name}"]', f"[datasets.{name}]", f"[datasets.'{name}']")
+                     if lines.of(each) > 1), f'[datasets."{name}"]')  # fmt: skip
+
+        def fail(key: str, text: str, head: str = head) -> PolicyError:
+            return lines.error(head, key, text)
+
+        if not isinstance(table, dict):
+            raise lines.error("[datasets]", name, f"datasets.{name!r} must be a table")
+        if not name or name != name.strip("/") or "@" in name:
+            raise fail("", f"{name!r} is no dataset")
+        _keys(table, set(), {"role", "database", "reason"}, fail)
+        role, database = table.get("role", ""), table.get("database", "")
+        if "role" in table and role not in ROLES:
+            raise fail("role", f"role = {role!r}: it is one of {', '.join(ROLES)}")
+        if "database" in table and database not in databases():
+            raise fail("database", f"database = {database!r}: it is one of {', '.join(databases())}")
+        reason = _text(table, "reason", fail) if "reason" in table else ""
+        if role == "rebuildable" and not reason:
+            raise fail("role", "rebuildable needs a reason: what it is rebuilt from")
+        yield Declared(name, cast(Role, role), database, reason, lines.of(head))
+
+
+def _waivers(tables: Any, lines: _Lines) -> Iterator[Waiver]:
+    if not isinstance(tables, list):
+        raise lines.error("", "waiver", "waivers are [[waiver]] tables")
+    seen: set[str] = set()
+    for nth, table in enumerate(tables):
+
+        def fail(key: str, text: str, nth: int = nth) -> PolicyError:
+            return lines.error("[[waiver]]", key, text, nth)
+
+        if not isinstance(table, dict):
+            raise fail("", "a waiver must be a table")
+        _keys(table, set(FIELDS), set(SCOPES), fail)
+        scopes = [scope for scope in SCOPES if scope in table]
+        if len(scopes) != 1:
+            raise fail("", f"a waiver needs exactly one of {', '.join(SCOPES)}")
+        scope = scopes[0]
+        expires = table["expires"]
+        if not isinstance(expires, date) or isinstance(expires, datetime):
+            raise fail("expires", f"expires = {expires!r}: it must be a date, like 2027-01-31 without quotes")
+        rule, name, owner, reason = (_text(table, key, fail) for key in ("rule", scope, "owner", "reason"))
+        if scope == "pool" and not name.isdigit():
+            raise fail(
+                "pool", f"pool = {name!r}: it must be the pool's GUID (zpool get guid), which stays when it is renamed"
+            )
+        waiver = Waiver(rule, scope, name, owner, reason, expires, lines.of("[[waiver]]", "", nth))
+        if waiver.title in seen:
+            raise fail("", f"{waiver.title} is waived twice")
+        seen.add(waiver.title)
+        yield waiver
+
+
+def _keys(table: Mapping[str, Any], required: set[str], optional: set[str], fail: Fail) -> None:
+    if missing := sorted(required - table.keys()):
+        raise fail("", f"{', '.join(missing)} missing")
+    if stray := sorted(table.keys() - required - optional):
+        raise fail(stray[0], f"there is no {stray[0]!r}; there are {', '.join(sorted(required | optional))}")
+
+
+def _text(table: Mapping[str, Any], key: str, fail: Fail) -> str:
+    value = table[key]
+    if not isinstance(value, str) or not value.strip():
+        raise fail(key, f"{key} must be text")
+    return value.strip()
+
+
+def bare(policy: Policy) -> str:
+    """The same policy as text without comments, owners and reasons, for a recording that may leave the house."""
+    rows = ["[rules]", *(f'{id} = "{setting}"' for id, (setting, _) in policy.rules.items())]
+    for each in policy.datasets:
+        rows += ["", f"[datasets.{quoted(each.dataset)}]"]
+        rows += [f'{key} = "{value}"' for key, value in (("role", each.role), ("database", each.database)) if value]
+        rows += ['reason = "redacted"'] if each.reason else []
+    for waiver in policy.waivers:
+        rows += ["", "[[waiver]]", f'rule = "{waiver.rule}"', f"{waiver.scope} = {quoted(waiver.name)}"]
+        rows += ['owner = "redacted"', 'reason = "redacted"', f"expires = {waiver.expires.isoformat()}"]
+    return "\n".join(rows) + "\n"
+
+
+def quoted(text: str) -> str:
+    """A basic string of TOML."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\u{ord(found[0]):04x}", escaped) + '"'

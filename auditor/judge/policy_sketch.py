@@ -1,0 +1,98 @@
+"""A policy to begin with, from what was seen: all of it comments, so that it decides nothing until somebody does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from auditor.facts import HOST, Facts, Known, Subject
+from auditor.judge.finding import Finding
+from auditor.judge.policy_file import PATH, quoted
+from auditor.text import harmless
+
+DAYS = 90
+HEAD = f"""\
+# Policy of zaudit for this host: {PATH}, or zaudit check --policy FILE.
+# It decides nothing yet: remove the # before what you decide. zaudit stops at a line that it does not understand.
+
+# -- rules: "off", or how grave one is here ("low", "medium", "high", "critical"); zaudit rules lists them
+[rules]
+# atime-on = "off"
+
+# -- what datasets are for; an entry holds for what is below it, too, unless that has its own
+# role      log, data, both, or rebuildable: may lose its last seconds in a crash, because it is rebuilt from elsewhere
+# database  postgres, mysql, mariadb, sqlite, mongodb, etcd
+# reason    needed with rebuildable: what it is rebuilt from
+"""
+WAIVERS = """
+# -- waivers: findings that somebody answers for until a day. They stay in the report and do not count.
+# Exactly one of: dataset = "tank/db" (and those below it), pool = "GUID", device = "SERIAL", host = "NAME".
+"""
+
+
+def sketch(facts: Facts, found: Sequence[Finding]) -> str:
+    """The text of a policy; it parses, and says nothing."""
+    return "\n".join([*HEAD.splitlines(), *_datasets(facts), *WAIVERS.splitlines(), *_waivers(facts, found)]) + "\n"
+
+
+def _datasets(facts: Facts) -> Iterator[str]:
+    roles = _roles(facts)
+    datasets = {each for pool in facts.linked(HOST, "pools") for each in facts.linked(pool, "datasets")}
+    for dataset in sorted(datasets):
+        role, database, why = roles.get(dataset, ("both", "", ""))
+        yield f"# [datasets.{quoted(dataset.name)}]"
+        yield f'# role = "{role}"' + (f"   # {harmless(why)}" if why else "")
+        yield f'# database = "{database or "postgres"}"'
+        yield "#"
+
+
+def _roles(facts: Facts) -> dict[Subject, tuple[str, str, str]]:
+    """(role, database, why) of the datasets that a database which was found lies on."""
+    found: dict[Subject, tuple[str, str, str]] = {}
+    for database in facts.subjects("database"):
+        engine = _word(facts, database, "engine")
+        logs, data = facts.linked(database, "log_datasets"), facts.linked(database, "data_datasets")
+        for each in (*logs, *data):
+            role = "both" if each in logs and each in data else "log" if each in logs else "data"
+            found[each] = role, engine if engine != "redis" else "", f"files of {database.name} lie here"
+    return found
+
+
+def _waivers(facts: Facts, found: Sequence[Finding]) -> Iterator[str]:
+    until = (datetime.fromtimestamp(facts.now, UTC) + timedelta(days=DAYS)).date()
+    for finding in found:
+        scopes = set(filter(None, (_scope(facts, each.subject) for each in finding.verdicts)))
+        for scope, name in sorted(each for each in scopes if not any(_above(other, each) for other in scopes)):
+            outcome = "" if finding.failed else ", could not be decided"
+            yield f"# {finding.severity}{outcome}: {finding.rule.title}"
+            yield from ("# [[waiver]]", f'# rule = "{finding.rule.id}"', f"# {scope} = {quoted(name)}")
+            yield from ('# owner = ""', '# reason = ""', f"# expires = {until}", "#")
+
+
+def _above(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Whether the first names a dataset above the second."""
+    return one[0] == other[0] == "dataset" and other[1].startswith(one[1] + "/")
+
+
+def _scope(facts: Facts, subject: Subject) -> tuple[str, str] | None:
+    """The narrowest scope that names a subject; None where its name is not known."""
+    pool = Subject("pool", subject.within or subject.name)
+    match subject.kind:
+        case "dataset":
+            return "dataset", subject.name
+        case "database":
+            return next((("dataset", each.name) for each in facts.linked(subject, "datasets")), None)
+        case "host":
+            scope, name = "host", _word(facts, HOST, "hostname")
+        case "disk":
+            scope, name = "device", _word(facts, subject, "serial")
+        case "pool" | "vdev" | "leaf":
+            scope, name = "pool", _word(facts, pool, "guid") or _word(facts, pool, "list_guid")
+        case _:
+            return None
+    return (scope, name) if name else None
+
+
+def _word(facts: Facts, subject: Subject, name: str) -> str:
+    found = facts.get(subject, name)
+    return str(found.value) if isinstance(found, Known) else ""

@@ -1,0 +1,178 @@
+"""Waivers on verdicts: what is waived stays visible, and a waiver that has run out or waives nothing is judged itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, known
+from auditor.judge.policy import Policy, Waiver, declared
+from auditor.judge.verdict import Verdict
+
+UNDECLARED = "undeclared"
+
+
+def facts_of(policy: Policy, facts: Facts) -> Iterator[Fact]:
+    """What the policy says of the datasets that were found, and its waivers as subjects."""
+    shared: dict[object, tuple[Known, Known]] = {}  # the same objects for thousands of datasets
+    for dataset in list(facts.subjects("dataset")):
+        entry = declared(policy, dataset.name)
+        if entry not in shared:
+            shared[entry] = _declared(policy, entry)
+        role, database = shared[entry]
+        yield Fact(dataset, "role", role)
+        yield Fact(dataset, "database", database)
+    if policy.waivers:
+        subjects = tuple(_subject(waiver) for waiver in policy.waivers)
+        yield Fact(HOST, "waivers", known(subjects, f"{len(subjects)} waivers", f"cat {policy.path}"))
+    for waiver in policy.waivers:
+        seen = Evidence(f"expires {waiver.expires}, owner {waiver.owner}: {waiver.reason}", _where(policy, waiver))
+        yield Fact(_subject(waiver), "expired", Known(_expired(waiver, facts), (seen,)))
+
+
+def _declared(policy: Policy, entry: object) -> tuple[Known, Known]:
+    from auditor.judge.policy import Declared
+
+    if not isinstance(entry, Declared):
+        none = (Evidence(""),)  # nothing to show
+        return Known(UNDECLARED, none), Known("", none)
+    command = f"sed -n {entry.line}p {policy.path}"
+    role = Evidence(f"role of {entry.dataset}: {entry.role or UNDECLARED}" + (f" ({entry.reason})" if entry.reason else ""),
+                    command)  # fmt: skip
+    database = Evidence(f"database of {entry.dataset}: {entry.database or UNDECLARED}", command)
+    return Known(entry.role or UNDECLARED, (role,)), Known(entry.database, (database,))
+
+
+def apply(policy: Policy, facts: Facts, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The same verdicts; what a waiver covers that holds has the outcome "waived". Puts waiver.used and waiver.in_view."""
+    places = _Places(facts)
+    holding: dict[str, list[Waiver]] = {}
+    for waiver in policy.waivers:
+        holding.setdefault(waiver.rule, []).append(waiver)
+    used: set[Waiver] = set()
+    undecided: set[str] = set()
+    judged = []
+    for verdict in verdicts:
+        if verdict.outcome in ("fail", "unknown") and (candidates := holding.get(verdict.rule.id)):
+            covering = [waiver for waiver in candidates if places.covers(waiver, verdict.subject)]
+            used.update(covering)
+            holds = next((waiver for waiver in covering if not _expired(waiver, facts)), None)
+            if holds:
+                verdict = verdict._replace(outcome="waived", was=verdict.outcome, waiver=holds)
+            elif verdict.outcome == "unknown":
+                undecided.add(verdict.rule.id)
+        judged.append(verdict)
+    ran = {verdict.rule.id for verdict in verdicts}
+    for waiver in policy.waivers:
+        _put(
+            facts,
+            policy,
+            waiver,
+            waiver in used,
+            waiver.rule in undecided or not places.seen(waiver, waiver.rule in ran),
+        )
+    return judged
+
+
+def _put(facts: Facts, policy: Policy, waiver: Waiver, used: bool, unseen: bool) -> None:
+    """in_view: False where what it waives was not looked at, or could not be decided, this time."""
+    subject, where = _subject(waiver), _where(policy, waiver)
+    in_view = used or not unseen
+    said = f"{waiver.rule} {'found something' if used else 'found nothing'} on {waiver.scope} {waiver.name}"
+    facts.replace(Fact(subject, "used", known(used, said, where)))
+    facts.replace(Fact(subject, "in_view", known(in_view, "was judged" if in_view else "was not judged", where)))
+
+
+def _subject(waiver: Waiver) -> Subject:
+    return Subject("waiver", waiver.title)
+
+
+def _where(policy: Policy, waiver: Waiver) -> str:
+    return f"sed -n '{waiver.line},+6p' {policy.path}"
+
+
+def _expired(waiver: Waiver, facts: Facts) -> bool:
+    """Whether its last day was over (UTC) when the host was looked at."""
+    return datetime.fromtimestamp(facts.now, UTC).date() > waiver.expires
+
+
+class _Places:
+    """Which subjects a scope means."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._pools = {
+            pool: _word(facts, pool, "guid") or _word(facts, pool, "list_guid") for pool in facts.subjects("pool")
+        }
+        self._audited = set(facts.linked(HOST, "pools"))
+
+    def covers(self, waiver: Waiver, subject: Subject) -> bool:
+        """Whether a waiver is about a subject."""
+        match waiver.scope:
+            case "host":
+                return subject.kind == "host" and _word(self._facts, HOST, "hostname") == waiver.name
+            case "device":
+                disks = self._disks(subject)
+                return bool(disks) and all(_word(self._facts, disk, "serial") == waiver.name for disk in disks)
+            case "pool":
+                pools = self._pools_of(subject)
+                return bool(pools) and all(self._pools.get(pool) == waiver.name for pool in pools)
+            case "dataset":
+                datasets = self._datasets(subject)
+                return bool(datasets) and all(_within(each.name, waiver.name) for each in datasets)
+
+    def seen(self, waiver: Waiver, ran: bool) -> bool:
+        """Whether what it is about was judged, or can be said not to exist: a rule that did not run says nothing of it,
+        and of a host of which only a part was looked at nobody knows what else is there."""
+        if not ran:
+            return False
+        match waiver.scope:
+            case "host":
+                return True
+            case "device":
+                return any(_word(self._facts, disk, "serial") == waiver.name for disk in self._facts.subjects("disk"))
+            case "pool":
+                return any(self._pools.get(pool) == waiver.name for pool in self._audited)
+            case "dataset":
+                inside = (each for pool in self._audited for each in self._facts.linked(pool, "datasets"))
+                return any(_within(each.name, waiver.name) for each in inside) or self._gone(waiver.name)
+
+    def _gone(self, dataset: str) -> bool:
+        """Whether everything of its pool was looked at, and it was not there."""
+        pool = Subject("pool", dataset.partition("/")[0])
+        return Subject("dataset", pool.name) in self._facts.linked(pool, "datasets")
+
+    def _disks(self, subject: Subject) -> Sequence[Subject]:
+        if subject.kind == "leaf":
+            return self._facts.linked(subject, "disks")
+        return (subject,) if subject.kind == "disk" else ()
+
+    def _pools_of(self, subject: Subject) -> Iterable[Subject]:
+        match subject.kind:
+            case "pool":
+                return {subject}
+            case "vdev" | "leaf":
+                return {Subject("pool", subject.within)}
+            case "dataset":
+                return {Subject("pool", subject.name.partition("/")[0])}
+            case "disk":
+                leaves = (leaf for leaf in self._facts.subjects("leaf") if subject in self._facts.linked(leaf, "disks"))
+                return {Subject("pool", leaf.within) for leaf in leaves}
+            case "database":
+                return {Subject("pool", each.name.partition("/")[0]) for each in self._datasets(subject)}
+            case _:
+                return ()
+
+    def _datasets(self, subject: Subject) -> Sequence[Subject]:
+        if subject.kind == "database":
+            return self._facts.linked(subject, "datasets")
+        return (subject,) if subject.kind == "dataset" else ()
+
+
+def _within(name: str, above: str) -> bool:
+    return name == above or name.startswith(above + "/")
+
+
+def _word(facts: Facts, subject: Subject, name: str) -> str:
+    found = facts.get(subject, name)
+    return str(found.value) if isinstance(found, Known) else ""

@@ -1,0 +1,285 @@
+"""The chain of custody, world by world: outcome, the link that contradicts, and why nothing could be said."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.facts import Fact, Facts, Subject, known, unknown
+from auditor.verify import chain
+from auditor.verify.model import CANNOT_EXCLUDE, Chain
+from auditor.verify.result import LIMITED, Syscalls, Zil
+from tests.verify.worlds import DATA, LEG_A, LEG_B, MIRRORED, SYNCS, Disk, World, world
+
+DSYNC = {"rw": "write", "sync": "dsync"}
+FSYNC = {"rw": "write", "fsync": "1"}
+NO_FLUSH = LEG_A._replace(flushes=0)
+ALONE = tuple(disk._replace(writes=2 * SYNCS, flushes=SYNCS + 20) for disk in DATA)
+HALF = tuple(
+    Disk(f"nvme{i}n1", f"nvme{i}n1", "normal", SYNCS + 20, SYNCS // 2 + 10) for i in range(2)
+)  # two top-level vdevs share the commits
+SPECIAL = tuple(disk._replace(class_="special") for disk in (LEG_A, LEG_B))
+POINTERS = Zil(SYNCS, SYNCS, SYNCS, 1, 1, 0, 0, 0, SYNCS, SYNCS * 8192, 0, 0)
+
+
+def many(count: int) -> tuple[Disk, ...]:
+    return (*DATA, *(disk._replace(writes=2 * count, flushes=count) for disk in (LEG_A, LEG_B)))
+
+
+TRACED = {
+    "mirrored SLOG": world(),
+    "single SLOG": world((*DATA, LEG_A._replace(top="nvme2n1"))),
+    "no SLOG": world(ALONE, zil_class="normal"),
+    "striped, no SLOG": world(HALF, zil_class="normal"),
+    "special on 2.4": world((*DATA, *SPECIAL), zil_class="special"),
+    "fsync": world(options=FSYNC),
+    "dsync": world(options=DSYNC),
+    "O_SYNC": world(options={"rw": "write", "sync": "1"}),
+    "sync=always commits twice": world(many(2 * SYNCS), sync="always", zil=Zil(2 * SYNCS, 1, 2 * SYNCS, 1, 1, 0)),
+    "group commit of four jobs": world(many(SYNCS // 4), options={"rw": "write", "fdatasync": "1", "numjobs": "4"}),
+    "pointers, data on the data vdevs": world((*ALONE, LEG_A, LEG_B), zil=POINTERS),
+    "no volatile cache, no flush": world(tuple(disk._replace(flushes=0, volatile=False) for disk in MIRRORED)),
+    "no volatile cache, no count of flushes": world(
+        tuple(disk._replace(flushes=None, volatile=False) for disk in MIRRORED)
+    ),
+    "unknown cache, but flushed": world(tuple(disk._replace(volatile=None) for disk in MIRRORED)),
+    "2.1: all pools together": world(together=True),
+    "a few commits of others": world(others={"tank/other": 12}),
+}
+
+CONTRADICTED = {
+    "sync=disabled": (world(sync="disabled", zil=Zil(0, 0, 0, 0, 0, 0, 0, 0, 0)), {"ZIL"}, "sync=disabled on tank/db"),
+    "one leg without flushes": (world((*DATA, NO_FLUSH, LEG_B)), {"nvme2n1"}, "no flushes although it has a volatile"),
+    "one leg with half of them": (
+        world((*DATA, LEG_A._replace(flushes=SYNCS // 3), LEG_B)),
+        {"nvme2n1"},
+        "1000 flushes although",
+    ),
+    "one leg without writes": (world((*DATA, LEG_A._replace(writes=0, flushes=0), LEG_B)), {"nvme2n1"}, "no write"),
+    "no flush at all, zil_nocacheflush": (
+        world(tuple(disk._replace(flushes=0) for disk in (LEG_A, LEG_B)) + DATA, parameters={"zil_nocacheflush": True}),
+        {"nvme2n1", "nvme3n1"},
+        "zil_nocacheflush=True",
+    ),
+    "zfs_nocacheflush": (
+        world(tuple(disk._replace(flushes=0) for disk in MIRRORED), parameters={"zfs_nocacheflush": True}),
+        {"nvme0n1", "nvme1n1", "nvme2n1", "nvme3n1"},
+        "zfs_nocacheflush=True",
+    ),
+    "striped, one top without commits": (
+        world((HALF[0], HALF[1]._replace(writes=30, flushes=14)), zil_class="normal"),
+        {"normal vdevs"},
+        "the commits went elsewhere",
+    ),
+    "data leaves never flushed": (
+        world((*(disk._replace(flushes=0) for disk in DATA), LEG_A, LEG_B)),
+        {"nvme0n1", "nvme1n1"},
+        "no flushes in 7 transaction groups",
+    ),
+    "pointers, data vdevs not flushed": (
+        world((*(disk._replace(flushes=0, writes=SYNCS) for disk in DATA), LEG_A, LEG_B), zil=POINTERS),
+        {"nvme0n1", "nvme1n1"},
+        "no flushes although",
+    ),
+    "libeatmydata": (
+        world(calls=Syscalls(100, 0, 0, ((),)), preload="libeatmydata.so", zil=Zil(0, 0, 0, 0, 0, 0)),
+        {"system calls", "ZIL"},
+        "libeatmydata.so is preloaded",
+    ),
+    "dsync without the flag": (
+        world(options=DSYNC, calls=Syscalls(100, 0, 0, ((),))),
+        {"system calls"},
+        "the kernel saw 0",
+    ),
+    "wrong dataset": (world(landed="tank/other"), {"dataset"}, "lie on tank/other, not on tank/db"),
+    "commits on another dataset": (
+        world(zil=Zil(0, 0, 0, 0, 0, 0, 0, 0, 0), others={"tank/other": SYNCS}),
+        {"ZIL"},
+        "tank/other saw 3000",
+    ),
+    "even with foreign load": (world((*DATA, NO_FLUSH, LEG_B), others={"tank/other": 900}), {"nvme2n1"}, "no flushes"),
+}
+
+INCONCLUSIVE = {
+    "unknown cache, no flush": (world((*DATA, NO_FLUSH._replace(volatile=None), LEG_B)), "whether it has a volatile cache"),
+    "no count of flushes": (world(tuple(disk._replace(flushes=None) for disk in MIRRORED)), "does not count flushes"),
+    "foreign load on another dataset": (world(others={"tank/a": 1, "tank/b": 500}), "tank/b: 500"),
+    "foreign load on the same": (world(zil=Zil(SYNCS + 200, 1, SYNCS + 200, 1, 1, 0)), "3200 commits of tank/db for 3000"),
+    "foreign load, all pools together": (
+        world(together=True, zil=Zil(SYNCS + 200, 1, SYNCS + 200, 1, 1, 0)),
+        "3200 commits of all pools for 3000",
+    ),
+    "foreign load only at idle, 2.1": (world(together=True, idle_commits=90), "90 commits in 3 s before the run"),
+    "foreign writes to the log device": (
+        world().changed(idle_writes={disk.name: 200 for disk in MIRRORED}),
+        "200 writes to nvme2n1",
+    ),
+    "scrub": (world(scan="scrub"), "a scrub ran meanwhile"),
+    "no strace": (world(traced=False), "strace is not installed"),
+    "no kstat": (world().changed(zil=None, others=None), "no kstat of tank/db"),
+    "no counters of a leg": (world().changed(devices=world().log.devices[:-1]), "no counters of nvme3n1 alone"),
+    "no counters of a data leaf": (world().changed(devices=world().log.devices[1:]), "no counters of nvme0n1 alone"),
+    "a leg on a data disk": (
+        world(
+            (
+                DATA[0]._replace(leaves=(("p1", "mirror-0", "normal"), ("p2", "mirror-1", "log")), writes=9000, flushes=9000),
+                DATA[1],
+                LEG_A,
+            )
+        ),
+        "no counters of p2 alone",
+    ),
+    "no transaction groups": (world().changed(txgs=()), "0 transaction groups"),
+    "nobody knows where the files lie": (world(landed=""), "on which file system"),
+    "never a sync": (world(options={"rw": "write"}, syncs=0), "never asked for stable storage"),
+    "fewer syncs than there were to be": (world(writes=2 * SYNCS), "3000 syncs for 6000 writes, 6000 were to be"),
+    "fio failed": (world().changed(faults=("fio ended with exit code 1: Input/output error",)), "exit code 1"),
+    "fio said nothing": (world().changed(jobs=(), faults=("fio: it printed no JSON",)), "printed no JSON"),
+    "io_uring": (world(options={"rw": "write", "fdatasync": "1", "ioengine": "io_uring"}, calls=Syscalls(0, 0, 0, ((),))),
+                 "ioengine=io_uring"),
+    "libaio with dsync": (world(options={**DSYNC, "ioengine": "libaio"}, calls=Syscalls(0, 0, 0, ())), "ioengine=libaio"),
+    "mmap": (world(options={**FSYNC, "ioengine": "mmap"}, calls=Syscalls(0, 0, 0, ())), "ioengine=mmap"),
+}  # fmt: skip
+
+
+def follow(what: World) -> Chain:
+    return chain.follow(what.trial, what.runs, what.section, what.facts)
+
+
+def wrong(found: Chain) -> set[str]:
+    return {link.name for link in found.links if link.status == "contradicts"}
+
+
+@pytest.mark.parametrize("name", TRACED)
+def test_traced(name: str) -> None:
+    found = follow(TRACED[name])
+    assert [link for link in found.links if link.status != "accounts"] == []
+    assert found.reasons == ()
+    assert found.outcome == "TRACED"
+    assert [link.name for link in found.links[:4]] == ["dataset", "system calls", "fio", "ZIL"]
+    assert {disk.disk for disk in TRACED[name].log.devices} == {link.name for link in found.links[4:]}
+
+
+@pytest.mark.parametrize("name", CONTRADICTED)
+def test_contradicted(name: str) -> None:
+    what, links, says = CONTRADICTED[name]
+    found = follow(what)
+    assert found.outcome == "CONTRADICTED"
+    assert wrong(found) >= links
+    if "ZIL" not in links:  # then nothing reached the devices either, or all of it
+        assert wrong(found) == links
+    assert any(says in link.text for link in found.links if link.name in links), found.links
+
+
+@pytest.mark.parametrize("name", INCONCLUSIVE)
+def test_inconclusive(name: str) -> None:
+    what, says = INCONCLUSIVE[name]
+    found = follow(what)
+    assert wrong(found) == set()
+    assert found.outcome == "INCONCLUSIVE"
+    assert any(says in reason for reason in found.reasons), found.reasons
+
+
+def test_a_run_that_reached_its_limit_can_be_followed() -> None:
+    assert follow(world().changed(faults=(LIMITED,))).outcome == "TRACED"
+
+
+def test_a_run_that_did_not_take_place() -> None:
+    what = world(traced=False)
+    found = follow(what._replace(runs=(), trial=what.trial._replace(runs=())))
+    assert found.outcome == "INCONCLUSIVE"
+    assert "system calls: the run under strace did not take place" in found.reasons
+    assert "fio: the run of the log did not take place" in found.reasons
+
+
+def test_a_hidden_name_cannot_write_to_the_terminal() -> None:
+    what = world(landed="tank/\x1b[2J")
+    assert "\x1b" not in str([link.text for link in follow(what).links])
+
+
+def test_what_even_traced_cannot_exclude_is_said() -> None:
+    assert "power cut" in CANNOT_EXCLUDE
+
+
+# -- fewer witnesses ----------------------------------------------------------------------------------------------
+
+NOT_FINE = {
+    **{name: what for name, (what, *_) in CONTRADICTED.items()},
+    **{name: what for name, (what, _) in INCONCLUSIVE.items()},
+}
+DROPS = ("calls", "zil", "txgs", "idle_commits", "idle_writes", "landed", "sync", "zil_class", "zil_leaves")
+
+
+def without(facts: Facts, subject: Subject, name: str) -> Facts:
+    left = Facts()
+    left.put_all(facts)
+    left.replace(Fact(subject, name, unknown("nobody looked")))
+    return left
+
+
+def dropped(what: World, drop: str) -> World:
+    """The same world with a witness less."""
+    kind, _, which = drop.partition(" ")
+    devices = what.log.devices
+    match kind:
+        case "calls":
+            return what._replace(runs=tuple(run for run in what.runs if run.purpose != "calls"))
+        case "zil":
+            return what.changed(zil=None, others=None)
+        case "txgs":
+            return what.changed(txgs=())
+        case "idle_commits":
+            return what.changed(idle_commits=None)
+        case "idle_writes":
+            return what.changed(idle_writes={})
+        case "landed":
+            return what._replace(trial=what.trial._replace(landed=""))
+        case "device":
+            return what.changed(devices=tuple(each for each in devices if each.disk != which))
+        case "flushes":
+            return what.changed(
+                devices=tuple(each._replace(flushes=None) if each.disk == which else each for each in devices)
+            )
+        case "volatile":
+            return what.changed(
+                devices=tuple(each._replace(volatile=None) if each.disk == which else each for each in devices)
+            )
+        case "class":
+            facts = without(what.facts, Subject("leaf", which, "tank"), "allocation_class")
+            blind = tuple(each._replace(allocation_class="") if each.disk == which else each for each in devices)
+            return what._replace(facts=facts).changed(devices=blind)
+        case "sync":
+            return what._replace(facts=without(what.facts, Subject("dataset", "tank/db"), "sync"))
+    return what._replace(facts=without(what.facts, Subject("pool", "tank"), kind))
+
+
+@given(st.data())
+def test_fewer_witnesses_never_make_it_fine(data: st.DataObject) -> None:
+    what = NOT_FINE[data.draw(st.sampled_from(sorted(NOT_FINE)))]
+    disks = [each.disk for each in what.log.devices] or ["none"]
+    each = [f"{kind} {disk}" for kind in ("device", "flushes", "volatile", "class") for disk in disks]
+    for drop in data.draw(st.lists(st.sampled_from((*DROPS, *each)), min_size=1, max_size=4)):
+        what = dropped(what, drop)
+    assert follow(what).outcome != "TRACED"
+
+
+@pytest.mark.parametrize("name", sorted(NOT_FINE))
+@pytest.mark.parametrize("drop", DROPS)
+def test_no_single_witness_less_makes_it_fine(name: str, drop: str) -> None:
+    assert follow(dropped(NOT_FINE[name], drop)).outcome != "TRACED"
+
+
+def test_write_through_is_named() -> None:
+    what = world((*DATA, NO_FLUSH, LEG_B))
+    what.facts.put(Fact(Subject("disk", "nvme2n1"), "sysfs_write_cache", known("write through", "")))
+    (link,) = [link for link in follow(what).links if link.status == "contradicts"]
+    assert "/sys/block/nvme2n1/queue/write_cache says write through" in link.text
+
+
+def test_figures_are_those_of_the_witnesses() -> None:
+    figures = {link.name: dict(link.figures) for link in follow(world()).links}
+    assert figures["system calls"] == {"syncs that fio counted": 100, "fdatasync that the kernel saw": 100}
+    assert figures["fio"] == {"writes": SYNCS, "syncs": SYNCS}
+    assert figures["ZIL"] == {"commits": SYNCS, "log blocks on the SLOG": SYNCS, "log blocks on other vdevs": 0}
+    assert figures["nvme2n1"] == {"writes": 2 * SYNCS, "flushes": SYNCS + 1}

@@ -1,0 +1,357 @@
+"""Places: recorded before they exist, and of what is removed, nothing that zaudit did not make."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from auditor.verify import codec, place
+from auditor.verify.place import Place, PlaceError
+
+
+@dataclass
+class FakeZfs:
+    """datasets: name -> its user property; made, destroyed: by command."""
+
+    datasets: dict[str, str] = field(default_factory=dict)
+    mountpoint: str = "/nowhere"
+    fails: str = ""
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+    before: Callable[[], None] = lambda: None
+
+    def __call__(self, argv: tuple[str, ...]) -> tuple[int, str]:
+        self.asked.append(argv)
+        self.before()
+        name = argv[-1]
+        if self.fails and argv[1] == self.fails.partition(" ")[0]:
+            return 1, self.fails
+        if argv[1] == "create":
+            self.datasets[name] = next(word.partition("=")[2] for word in argv if word.startswith(place.PROPERTY))
+            return 0, ""
+        if name not in self.datasets:
+            return 1, f"cannot open '{name}': dataset does not exist\n"
+        if argv[1] == "destroy":
+            del self.datasets[name]
+            return 0, ""
+        assert argv[1] == "get"
+        return 0, (self.mountpoint if argv[-2] == "mountpoint" else self.datasets[name]) + "\n"
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "state"
+    monkeypatch.setenv("ZAUDIT_STATE", str(folder))
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    return folder
+
+
+@pytest.fixture
+def tank(tmp_path: Path) -> Path:
+    (tmp_path / "tank").mkdir()
+    return tmp_path / "tank"
+
+
+def records(ledger: Path) -> list[str]:
+    return sorted(path.name for path in ledger.iterdir())
+
+
+def died(what: Place, **changes: object) -> Place:
+    """The same, of a process that is gone, in the ledger."""
+    old = what._replace(pid=2**22, started=1, **changes)  # type: ignore[arg-type]
+    (place.ledger() / f"place-{what.id}.json").write_text(json.dumps(codec.plain(old)))
+    return old
+
+
+# -- making -------------------------------------------------------------------------------------------------------
+
+
+def test_a_directory_is_recorded_before_it_is_made(ledger: Path, tank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, seen = os.mkdir, []
+
+    def mkdir(path: str, mode: int) -> None:
+        seen.append([each.path for each in place.places()])
+        made(path, mode)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    ledger.mkdir()
+    new = place.directory(str(tank), "tank/db")
+    assert seen[-1] == [new.path]
+    assert Path(new.path).parent == tank
+    assert Path(new.path).name == f".zaudit-{new.id}"
+    assert Path(new.path).stat().st_mode & 0o777 == 0o700
+    assert list(place.places()) == [new]
+    assert place.in_use(new)
+
+
+def test_what_cannot_be_made_leaves_no_record(ledger: Path, tank: Path) -> None:
+    with pytest.raises(PlaceError, match="no directory can be made there: No such file"):
+        place.directory(str(tank / "away"), "tank/db")
+    assert records(ledger) == []
+
+
+def test_nothing_is_made_that_cannot_be_recorded(ledger: Path, tank: Path) -> None:
+    ledger.write_text("a file is in the way")
+    with pytest.raises(PlaceError, match="cannot be recorded there"):
+        place.directory(str(tank), "tank/db")
+    assert list(tank.iterdir()) == []
+
+
+def test_a_record_is_never_seen_by_halves(ledger: Path, tank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(os, "fsync", lambda _: seen.append(records(ledger)))
+    new = place.directory(str(tank), "tank/db")
+    assert seen == [[f"part-{new.id}"], [f"place-{new.id}.json"]]  # a clean in between finds nothing to damage
+
+
+# -- removing -----------------------------------------------------------------------------------------------------
+
+
+def test_only_files_of_ours_are_removed(ledger: Path, tank: Path) -> None:
+    (tank / "zaudit.theirs").write_text("beside it")
+    new = place.directory(str(tank), "tank/db")
+    for name in ("zaudit.log.0.0", "zaudit.job.fio"):
+        (Path(new.path) / name).write_text("ours")
+    place.remove(new, FakeZfs())
+    assert [path.name for path in tank.iterdir()] == ["zaudit.theirs"]
+    assert records(ledger) == []
+
+
+@pytest.mark.parametrize("name", ["theirs", "zaudit", "Zaudit.x", " zaudit.x"])
+def test_a_foreign_file_stays_and_is_reported(ledger: Path, tank: Path, name: str) -> None:
+    new = died(place.directory(str(tank), "tank/db"))
+    (Path(new.path) / name).write_text("precious")
+    (Path(new.path) / "zaudit.log.0.0").write_text("ours")
+    for _ in range(2):  # and again, as long as it is there
+        assert [(left.path, name in wrong) for left, wrong in place.clean(FakeZfs())] == [(new.path, True)]
+        assert (Path(new.path) / name).read_text() == "precious"
+    assert not (Path(new.path) / "zaudit.log.0.0").exists()
+    (Path(new.path) / name).unlink()
+    assert [wrong for _, wrong in place.clean(FakeZfs())] == [""]
+    assert records(ledger) == []
+
+
+def test_a_folder_in_it_stays(ledger: Path, tank: Path) -> None:
+    new = place.directory(str(tank), "tank/db")
+    (Path(new.path) / "zaudit.folder").mkdir()
+    with pytest.raises(PlaceError, match="zaudit did not make"):
+        place.remove(new, FakeZfs())
+    assert records(ledger) == [f"place-{new.id}.json"]
+
+
+def test_a_link_in_place_of_the_directory_is_not_followed(ledger: Path, tank: Path, tmp_path: Path) -> None:
+    new = died(place.directory(str(tank), "tank/db"))
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "zaudit.log.0.0").write_text("precious")
+    os.rmdir(new.path)
+    os.symlink(tmp_path / "theirs", new.path)
+    ((_, wrong),) = place.clean(FakeZfs())
+    assert wrong
+    assert (tmp_path / "theirs" / "zaudit.log.0.0").read_text() == "precious"
+    assert records(ledger) == [f"place-{new.id}.json"]
+
+
+def test_a_link_in_it_is_removed_and_what_it_leads_to_is_not(ledger: Path, tank: Path) -> None:
+    (tank / "precious").write_text("theirs")
+    new = place.directory(str(tank), "tank/db")
+    os.symlink(tank / "precious", Path(new.path) / "zaudit.log.0.0")
+    place.remove(new, FakeZfs())
+    assert (tank / "precious").read_text() == "theirs"
+    assert records(ledger) == []
+
+
+def test_a_directory_of_another_user_is_left_alone(ledger: Path, tank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new = place.directory(str(tank), "tank/db")
+    (Path(new.path) / "zaudit.log.0.0").write_text("now theirs")
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(PlaceError, match="belongs to another user"):
+        place.remove(new, FakeZfs())
+    assert (Path(new.path) / "zaudit.log.0.0").exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"path": "/etc"},
+        {"path": "/tank/.zaudit-0000000000000000"},
+        {"id": "../x"},
+        {"id": ""},
+        {"kind": "dataset", "id": "x"},
+    ],
+)
+def test_a_record_that_names_something_else_removes_nothing(ledger: Path, tank: Path, changes: dict[str, str]) -> None:
+    new = place.directory(str(tank), "tank/db")
+    with pytest.raises(PlaceError, match="the record is damaged"):
+        place.remove(new._replace(**changes), FakeZfs({"tank/db": ""}))  # type: ignore[arg-type]
+    assert Path(new.path).is_dir()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"id": "x"}', "[" * 100_000, "\x00"])
+def test_a_damaged_record_is_reported_and_kept(ledger: Path, tank: Path, text: str) -> None:
+    new = place.directory(str(tank), "tank/db")
+    record = ledger / f"place-{new.id}.json"
+    record.write_text(text)
+    ((_, wrong),) = place.clean(FakeZfs())
+    assert f"{record} is no place of zaudit's: the record is damaged" in wrong
+    assert record.exists()
+    assert Path(new.path).is_dir()
+
+
+def test_what_lies_on_an_unmounted_file_system_is_not_forgotten(ledger: Path, tank: Path) -> None:
+    new = died(place.directory(str(tank), "tank/db"))
+    os.rmdir(new.path)  # as it looks when tank/db is not mounted
+    ((_, wrong),) = place.clean(FakeZfs({"tank/db": "-"}))
+    assert f"tank/db is not mounted on {tank}" in wrong
+    assert records(ledger) == [f"place-{new.id}.json"]
+    ((_, wrong),) = place.clean(FakeZfs())  # and when tank/db was destroyed
+    assert wrong == ""
+    assert records(ledger) == []
+
+
+def test_what_is_gone_from_where_it_is_mounted_is_forgotten(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch, tank: Path
+) -> None:
+    new = place.directory(str(tank), "tank/db")
+    os.rmdir(new.path)
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == str(tank))
+    place.remove(new, FakeZfs(fails="get is not to be asked"))
+    assert records(ledger) == []
+
+
+# -- dead and alive -----------------------------------------------------------------------------------------------
+
+
+def test_the_place_of_a_living_process_is_left_alone(ledger: Path, tank: Path) -> None:
+    mine, theirs = place.directory(str(tank), "tank/db"), place.directory(str(tank), "tank/db")
+    died(theirs)
+    assert [(left.id, wrong) for left, wrong in place.clean(FakeZfs())] == [(theirs.id, "")]
+    assert Path(mine.path).is_dir()
+    assert list(place.places()) == [mine]
+
+
+@pytest.mark.parametrize("changes", [{"started": 1}, {"boot": "another"}, {"pid": 2**22}])
+def test_a_number_that_was_given_again_is_not_the_same_process(
+    ledger: Path, tank: Path, changes: dict[str, object]
+) -> None:
+    assert not place.in_use(place.directory(str(tank), "tank/db")._replace(**changes))  # type: ignore[arg-type]
+
+
+def test_two_at_once(ledger: Path, tank: Path) -> None:
+    script = (
+        "import sys; from auditor.verify import place\n"
+        "for _ in range(40):\n"
+        "    new = place.directory(sys.argv[1], 'tank/db')\n"
+        "    wrong = [text for _, text in place.clean(lambda argv: (1, 'not asked'))]\n"
+        "    assert not wrong, wrong\n"
+        "    assert new in list(place.places())\n"
+        "    place.remove(new, lambda argv: (1, 'not asked'))\n"
+    )
+    argv = (sys.executable, "-c", script, str(tank))
+    both = [subprocess.Popen(argv, stderr=subprocess.PIPE) for _ in range(2)]
+    said = [each.communicate(timeout=120)[1] for each in both]
+    assert [each.returncode for each in both] == [0, 0], said
+    assert list(tank.iterdir()) == []
+    assert records(ledger) == []
+
+
+# -- scratch zvols and datasets -----------------------------------------------------------------------------------
+
+
+def test_a_scratch_zvol(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place, "_appears", lambda device: None)
+    zfs = FakeZfs()
+    seen: list[list[str]] = []
+    zfs.before = lambda: seen.append([each.dataset for each in place.places()])
+    new = place.zvol("tank/vm one", 1 << 20, (("volblocksize", "16384"),), zfs)
+    assert seen == [[new.dataset]], "recorded before it is made"
+    assert new.dataset == f"tank/zaudit-{new.id}"
+    create = ("zfs", "create", "-s", "-V", "1048576", "-o", "volblocksize=16384", "-o", f"zaudit:scratch={new.id}")
+    assert zfs.asked == [(*create, new.dataset)]
+    assert os.readlink(Path(new.path) / "zaudit.log.0.0") == f"/dev/zvol/{new.dataset}"
+    place.remove(new, zfs)
+    assert zfs.datasets == {}
+    assert records(ledger) == []
+
+
+def test_a_zvol_that_cannot_be_made_leaves_nothing(ledger: Path) -> None:
+    with pytest.raises(PlaceError, match="out of space"):
+        place.zvol("tank/vm", 1 << 20, (), FakeZfs(fails="create out of space"))
+    assert records(ledger) == []
+
+
+def test_a_zvol_without_a_node_is_removed_again(ledger: Path) -> None:
+    zfs = FakeZfs()
+    with pytest.raises(PlaceError, match="udev made no node"):
+        place.zvol("tank/vm", 1 << 20, (), zfs)
+    assert zfs.asked[-1][:2] == ("zfs", "destroy")
+    assert records(ledger) == []
+
+
+@pytest.mark.parametrize("mark", ["-", "0123456789abcdef", ""])
+@pytest.mark.parametrize("kind", ["zvol", "dataset"])
+def test_what_does_not_bear_our_mark_is_left_alone(ledger: Path, kind: str, mark: str) -> None:
+    ledger.mkdir()
+    id = "f" * 16
+    old = died(Place(id, kind, str(ledger / f"link-{id}"), f"tank/zaudit-{id}", 0, 0, "", 0.0))
+    zfs = FakeZfs({old.dataset: mark})
+    ((_, wrong),) = place.clean(zfs)
+    assert "does not bear the mark" in wrong
+    assert list(zfs.datasets) == [old.dataset]
+    assert not any("destroy" in argv for argv in zfs.asked)
+    assert records(ledger) == [f"place-{id}.json"]
+
+
+@pytest.mark.parametrize("kind", ["zvol", "dataset"])
+def test_what_is_gone_already_is_forgotten(ledger: Path, kind: str) -> None:
+    ledger.mkdir()
+    id = "f" * 16
+    died(Place(id, kind, str(ledger / f"link-{id}"), f"tank/zaudit-{id}", 0, 0, "", 0.0))
+    assert [wrong for _, wrong in place.clean(FakeZfs())] == [""]
+    assert records(ledger) == []
+
+
+def test_what_cannot_be_destroyed_stays_on_record(ledger: Path) -> None:
+    ledger.mkdir()
+    id = "f" * 16
+    died(Place(id, "dataset", "", f"tank/zaudit-{id}", 0, 0, "", 0.0))
+    zfs = FakeZfs({f"tank/zaudit-{id}": id}, fails="destroy dataset is busy")
+    ((_, wrong),) = place.clean(zfs)
+    assert "dataset is busy" in wrong
+    assert records(ledger) == [f"place-{id}.json"]
+
+
+def test_a_scratch_dataset(ledger: Path, tank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == str(tank))
+    zfs = FakeZfs(mountpoint=str(tank))
+    new = place.dataset("tank/db", (("logbias", "latency"),), zfs)
+    assert (new.kind, new.path, new.dataset) == ("dataset", str(tank), f"tank/db/zaudit-{new.id}")
+    assert zfs.asked[0][-1] == new.dataset
+    place.remove(new, zfs)
+    assert zfs.datasets == {}
+    assert records(ledger) == []
+
+
+def test_a_scratch_dataset_that_is_not_mounted_is_removed_again(ledger: Path) -> None:
+    zfs = FakeZfs(mountpoint="none")
+    with pytest.raises(PlaceError, match=r"was made, and is not mounted \(none\)"):
+        place.dataset("tank/db", (), zfs)
+    assert zfs.datasets == {}
+    assert records(ledger) == []
+
+
+def test_where_the_ledger_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ZAUDIT_STATE", str(tmp_path))
+    assert place.ledger() == tmp_path
+    monkeypatch.delenv("ZAUDIT_STATE")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert place.ledger() == Path("/var/lib/zaudit")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("XDG_STATE_HOME", "/home/me/state")
+    assert place.ledger() == Path("/home/me/state/zaudit")

@@ -1,0 +1,38 @@
+"""Recorded verifications of real pools: what is said of them is what was written down, on every run of the tests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auditor.commands import _verifying
+from tests.golden import verifications, verified
+
+LARGEST = 150_000
+TRUTH = {  # what the pool was made to be: outcome, and the links that contradict or a word of the reason
+    "2.3-mirrored-slog": ("TRACED", set(), ""),
+    "2.3-sync-disabled": ("CONTRADICTED", {"ZIL", "nvme2n1", "nvme3n1"}, ""),
+    "2.3-foreign-load-other-dataset": ("INCONCLUSIVE", set(), "tank/other"),
+}
+
+
+@pytest.mark.parametrize("path", verifications(), ids=lambda path: path.name.removesuffix(".tar.gz"))
+def test_a_recorded_verification_is_judged_as_it_was(path: Path) -> None:
+    assert path.stat().st_size < LARGEST
+    name = path.name.removesuffix(".tar.gz")
+    found = verified(_verifying.replayed(path, "low", None))
+    assert found == json.loads(path.with_name(f"{name}.json").read_text())
+    outcome, contradicts, says = TRUTH[name]  # a golden file could be regenerated without a look
+    assert found["outcome"] == outcome
+    assert {link for link, status, _ in found["links"] if status == "contradicts"} == contradicts
+    assert says in " ".join(found["reasons"])
+    judged = {judgement for *_, judgement, _ in found["latency"]}
+    assert judged <= {"met", "missed", "not judged"}
+    if outcome != "TRACED":
+        assert judged == {"not judged"}
+
+
+def test_one_of_each_outcome() -> None:
+    assert {path.name.removesuffix(".tar.gz") for path in verifications()} == set(TRUTH)
