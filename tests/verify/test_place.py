@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,7 +49,7 @@ class FakeZfs:
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "state"
     monkeypatch.setenv("ZAUDIT_STATE", str(folder))
-    monkeypatch.setattr(place.time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     return folder
 
 
@@ -79,7 +80,7 @@ def test_a_directory_is_recorded_before_it_is_made(ledger: Path, tank: Path, mon
         seen.append([each.path for each in place.places()])
         made(path, mode)
 
-    monkeypatch.setattr(place.os, "mkdir", mkdir)
+    monkeypatch.setattr(os, "mkdir", mkdir)
     ledger.mkdir()
     new = place.directory(str(tank), "tank/db")
     assert seen[-1] == [new.path]
@@ -105,7 +106,7 @@ def test_nothing_is_made_that_cannot_be_recorded(ledger: Path, tank: Path) -> No
 
 def test_a_record_is_never_seen_by_halves(ledger: Path, tank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    monkeypatch.setattr(place.os, "fsync", lambda _: seen.append(records(ledger)))
+    monkeypatch.setattr(os, "fsync", lambda _: seen.append(records(ledger)))
     new = place.directory(str(tank), "tank/db")
     assert seen == [[f"part-{new.id}"], [f"place-{new.id}.json"]]  # a clean in between finds nothing to damage
 
@@ -169,7 +170,7 @@ def test_a_link_in_it_is_removed_and_what_it_leads_to_is_not(ledger: Path, tank:
 def test_a_directory_of_another_user_is_left_alone(ledger: Path, tank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     new = place.directory(str(tank), "tank/db")
     (Path(new.path) / "zaudit.log.0.0").write_text("now theirs")
-    monkeypatch.setattr(place.os, "geteuid", lambda: os.getuid() + 1)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(PlaceError, match="belongs to another user"):
         place.remove(new, FakeZfs())
     assert (Path(new.path) / "zaudit.log.0.0").exists()
@@ -219,7 +220,7 @@ def test_what_is_gone_from_where_it_is_mounted_is_forgotten(
 ) -> None:
     new = place.directory(str(tank), "tank/db")
     os.rmdir(new.path)
-    monkeypatch.setattr(place.os.path, "ismount", lambda path: path == str(tank))
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == str(tank))
     place.remove(new, FakeZfs(fails="get is not to be asked"))
     assert records(ledger) == []
 
@@ -327,7 +328,7 @@ def test_what_cannot_be_destroyed_stays_on_record(ledger: Path) -> None:
 
 
 def test_a_scratch_dataset(ledger: Path, tank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place.os.path, "ismount", lambda path: path == str(tank))
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == str(tank))
     zfs = FakeZfs(mountpoint=str(tank))
     new = place.dataset("tank/db", (("logbias", "latency"),), zfs)
     assert (new.kind, new.path, new.dataset) == ("dataset", str(tank), f"tank/db/zaudit-{new.id}")
@@ -349,8 +350,8 @@ def test_where_the_ledger_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setenv("ZAUDIT_STATE", str(tmp_path))
     assert place.ledger() == tmp_path
     monkeypatch.delenv("ZAUDIT_STATE")
-    monkeypatch.setattr(place.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert place.ledger() == Path("/var/lib/zaudit")
-    monkeypatch.setattr(place.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setenv("XDG_STATE_HOME", "/home/me/state")
     assert place.ledger() == Path("/home/me/state/zaudit")
