@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from auditor.facts import HOST, Facts, Known, Subject
-from auditor.verify.profile import Profile, Section
+from auditor.verify.profile import FILE_FORMAT, Profile, Section
 from auditor.verify.strace_output import CALLS
 from auditor.verify.units import ProfileError, size_bytes
 
@@ -68,6 +68,10 @@ def make(dataset: Subject, facts: Facts, profile: Profile, length: Length, size:
         steps.append(Step("together", "together", (log.name, data.name), runtime, limit))
     if not log.writes:
         raise ProfileError(f"[{log.name}] writes nothing: there is no promise to follow")
+    if kind == "zvol" and not _one_file(log):
+        raise ProfileError(
+            f"[{log.name}] on a zvol: one job named log with one file, {FILE_FORMAT}; others lie beside it"
+        )
     return Plan(
         dataset=dataset.name,
         kind=kind,
@@ -79,6 +83,13 @@ def make(dataset: Subject, facts: Facts, profile: Profile, length: Length, size:
         bytes_on_disk=sum(each.size(given) for each in {each.name: each for each in sections}.values()),
         most_bytes=limit,
     )
+
+
+def _one_file(log: Section) -> bool:
+    """Whether all that it writes is the one file that is a link to the scratch zvol."""
+    options = log.options
+    named = log.name == "log" and options.get("filename_format") == FILE_FORMAT
+    return named and log.jobs == 1 and options.get("nrfiles", "1") == "1"
 
 
 def _data_size(facts: Facts, data: Section | None) -> int:

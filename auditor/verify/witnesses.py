@@ -174,14 +174,22 @@ HEAT = ("thm_temp1_trans_count", "thm_temp2_trans_count", "warning_temp_time", "
 def heat(before: Moment, after: Moment) -> dict[str, int]:
     """Disk -> how much its counters of thermal throttling grew; disks without both SMART logs are left out."""
     found = {}
-    for key, text in after.text.items():
+    for key in after.text:
         if key.startswith(SMART) and key in before.text:
-            earlier, later = document(before.text[key]), document(text)
-            if earlier is not None and later is not None and all(name in earlier and name in later for name in HEAT):
-                found[key.removeprefix(SMART)] = sum(
-                    (counter(later[n]) or 0) - (counter(earlier[n]) or 0) for n in HEAT
-                )
+            earlier, later = _heat(before.text[key]), _heat(after.text[key])
+            if earlier is not None and later is not None and later >= earlier:
+                found[key.removeprefix(SMART)] = later - earlier
     return found
+
+
+def _heat(text: str) -> int | None:
+    try:
+        said = document(text) or {}
+    except ValueError:  # nvme printed an error in place of it
+        return None
+    counted = [counter(said[name]) for name in HEAT if name in said]
+    known = [each for each in counted if each is not None]
+    return sum(known) if len(known) == len(HEAT) else None
 
 
 # -- transaction groups -------------------------------------------------------------------------------------------
