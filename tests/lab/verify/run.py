@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 ZAUDIT = HERE.parents[2] / "zaudit.pyz"
 LIBRARY = CACHE / "libeatmydata.so"
 DISKS = ["nvme:2G", "nvme:2G", "nvme:1G", "nvme:1G"]
-A_GUEST, CASE_S, WIDTH = 6, 240, 36
+A_GUEST, CASE_S, WIDTH = 6, 420, 36
 
 
 def main() -> int:
