@@ -202,20 +202,6 @@ TCP = in_file("/sys/class/nvme/nvme0/transport", "pcie", "tcp")
 
 # rule, recorded host, what is changed, "kind name" of a subject on which it must then fail, severity
 STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
-    (
-        "zvol-flush-ignored",
-        "2.3-odd-names",
-        (in_file("/zfs/version", r".+", "2.3.1-1"),),
-        "dataset my pool/vol 1",
-        "critical",
-    ),
-    (
-        "zvol-blkmq-sync",
-        "2.3-odd-names",
-        (in_file("/zfs/version", r".+", "2.3.4-1"), in_file("/zvol_use_blk_mq$", "0", "1")),
-        "dataset my pool/vol 1",
-        "critical",
-    ),
     ("zil-commit-errors", HEALTHY, (row("zil_commit_error_count", 3),), "dataset tank/db", "high"),
     ("zil-commit-errors", HEALTHY, (row("zil_commit_stall_count", 9),), "dataset tank/db", "medium"),
     (
@@ -419,7 +405,7 @@ def test_the_rule_says_so(rule: str, host: str, edits: tuple[Edit, ...], subject
 @pytest.mark.parametrize(
     ("rule", "host", "edits"),
     [
-        ("zvol-flush-ignored", "2.3-odd-names", (in_file("/zfs/version", r".+", "2.3.1-1ubuntu2"),)),
+        ("advisory-zvol-flush-lost", "2.3-odd-names", (in_file("/zfs/version", r".+", "2.3.1-1ubuntu2"),)),
         ("zil-commit-errors", HEALTHY, (in_file("/objset-", "zil_commit_error_count", "zil_later"),)),
         ("slog-wear", "2.3-healthy-mirrored-slog-nobody", (bare_metal("INTEL SSDPEDMD400G4"),)),
         ("nfs-export-async", HEALTHY, (denied(NFS),)),

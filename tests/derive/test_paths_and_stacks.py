@@ -243,34 +243,6 @@ def test_the_battery_of_the_controller(batteries: tuple[str, ...] | Unknown, goo
 # -- releases and the past --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "flushes", "blk_mq"),
-    [
-        ("2.1.16-1", False, False),
-        ("2.2.6-1", False, True),
-        ("2.2.7-1", True, True),
-        ("2.2.8-1", False, True),
-        ("2.2.9-1", False, False),
-        ("2.3.0", True, True),
-        ("2.3.1-1", True, True),
-        ("2.3.2-1", False, True),
-        ("2.3.4-1", False, True),
-        ("2.3.5-1", False, False),
-        ("2.4.4-1", False, False),
-        ("2.3.1-1ubuntu2", None, None),
-        ("2.3.2-2ubuntu6", False, None),
-        ("2.3.9-0+deb13u1", False, False),
-        ("2.4.0-rc1", None, None),
-    ],
-)
-def test_releases_whose_zvols_drop_flushes(text: str, flushes: bool | None, blk_mq: bool | None) -> None:
-    world = World(MIRROR)
-    numbers = tuple(int(part) for part in text.partition("-")[0].split("."))
-    world.put(HOST, zfs_version=numbers, zfs_version_text=text)
-    assert world.get(HOST, "zvol_drops_flushes") is flushes
-    assert world.get(HOST, "zvol_blk_mq_drops_flushes") is blk_mq
-
-
 def past(**given: Value | Unknown) -> World:
     world = World(MIRROR, now=1000 * DAY)
     world.put(POOL, autotrim="off", trims=0, imports_without_log=0, rewinds=0)
