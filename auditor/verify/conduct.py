@@ -16,7 +16,7 @@ from auditor.verify import fio_output, place, run, sweeping, witnesses
 from auditor.verify.place import Place, PlaceError
 from auditor.verify.plan import JOB_FILE, SWEEP_FILE, Plan
 from auditor.verify.profile import Profile
-from auditor.verify.trial import Trial
+from auditor.verify.trial import Ran, Trial
 
 MOUNTS = "/proc/self/mountinfo"
 COPIED = ("volblocksize", "sync", "logbias", "compression", "checksum", "dedup", "primarycache", "copies")
@@ -57,15 +57,17 @@ def trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: run.P
         try:
             landed = made.dataset if made.kind == "zvol" else _landed(host, made.path)
             if landed == made.dataset:
-                (Path(made.path) / JOB_FILE).write_text(plan.profile.text, encoding="utf-8")
-                (Path(made.path) / SWEEP_FILE).write_text(sweeping.job_file(), encoding="utf-8")
+                _write(Path(made.path) / JOB_FILE, plan.profile.text)
+                _write(Path(made.path) / SWEEP_FILE, sweeping.job_file())
+                left = plan.most_bytes
                 for what in plan.steps:
                     if what.purpose == "calls" and not found.strace:
                         continue
                     if what.purpose == "sweep":
                         (Path(made.path) / "zaudit.sweep").unlink(missing_ok=True)
-                    done.append(run.step(host, plan, what, made, patterns, progress))
-                    if done[-1].exit != 0:
+                    done.append(run.step(host, plan, what._replace(limit=left), made, patterns, progress))
+                    left -= _written(done[-1])
+                    if done[-1].exit != 0 or left <= 0:
                         break
         finally:
             if keep:
@@ -88,6 +90,21 @@ def trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: run.P
         scan=_scanned(scan, _scan(host, pool)),
         notes=tuple(notes),
     )
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CannotVerify(f"{path}: {error.strerror}") from None
+
+
+def _written(ran: Ran) -> int:
+    """Bytes that a run of fio wrote, as it says itself; nothing where it said nothing, since then it is the last one."""
+    try:
+        return sum(job.write_bytes for job in fio_output.jobs(fio_output.documents(ran.stdout)[-1], {}))
+    except fio_output.FioError:
+        return 0
 
 
 def _smart(host: Host, pool: Subject, facts: Facts) -> list[str]:

@@ -58,8 +58,7 @@ def _facts(
         "scan_ran",
         known(bool(trial.scan), f"a {trial.scan} runs" if trial.scan else "no scrub or resilver ran", "zpool status"),
     )
-    others = tuple(chain.foreign(run, trial, facts)) if run.jobs else ()
-    yield "foreign_load", known(bool(others), "; ".join(others) or "no commits or writes of others were seen")
+    yield "foreign_load", _foreign(run, trial, facts)
     yield from _options(section, trial)
     if not run.jobs:
         return
@@ -76,6 +75,18 @@ def _facts(
     yield "thermal_throttled", _thermal(run, facts)
     yield from _latency(run, profile, pool, facts)
     yield from _written(run)
+
+
+def _foreign(run: Run, trial: Trial, facts: Facts) -> Judged:
+    if not run.jobs:
+        return unknown(f"run {run.name}: {_no_fio(run)}")
+    if others := tuple(chain.foreign(run, trial, facts)):
+        return known(True, "; ".join(others))
+    if run.zil is None:
+        return unknown(f"run {run.name}: no kstat of the ZIL could be read before and after it")
+    if unseen := tuple(chain.unwatched(run)):
+        return Unknown(tuple(map(Reason, unseen)))
+    return known(False, "no commits or writes of others were seen")
 
 
 def _followed(run: Run, seen: Chain) -> Judged:

@@ -47,7 +47,7 @@ def result(runs: Iterable[Ran]) -> Sweep | None:
     """What the runs of a sweep took, None when there are none. Raises FioError when one of them failed."""
     seconds: dict[str, list[float]] = {}
     for ran in runs:
-        if ran.purpose == "sweep":
+        if ran.purpose == "sweep" and not ran.limited:  # one that was ended early took no time that means anything
             if ran.exit != 0:
                 raise FioError(
                     f"{ran.name}: fio ended with exit code {ran.exit}: {ran.fault or ran.stderr.strip()[:200]}"

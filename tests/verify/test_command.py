@@ -1,0 +1,155 @@
+"""``zaudit verify`` on the command line: errors in one line, a dry run that does nothing, and a replay that says the same."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.collect import recording
+from auditor.commands import _verifying
+from auditor.verify import conduct, preflight, trial
+from tests.fake import CommandLine
+from tests.golden import HOSTS, VERIFICATIONS
+
+TRACED = VERIFICATIONS / "2.3-mirrored-slog.tar.gz"
+
+
+@pytest.fixture
+def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
+    """On the host that was recorded; nothing can be run there."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "ZAUDIT_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ZAUDIT_STATE", str(tmp_path / "state"))
+    past = recording.load(TRACED)
+    monkeypatch.setattr(_verifying, "LiveHost", lambda timeout: recording.ReplayHost(past))
+    monkeypatch.setattr(conduct, "trial", never)
+    return CommandLine(monkeypatch, capsys)
+
+
+def never(*_: object, **__: object) -> Any:
+    raise AssertionError("something was run")
+
+
+@pytest.fixture
+def runs(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    """The same, where the run comes out as it did then."""
+    past = trial.from_text(recording.load(TRACED).trial.decode())
+    monkeypatch.setattr(conduct, "ready", lambda asked: None)
+    monkeypatch.setattr(conduct, "trial", lambda *_, **__: past)
+    return zaudit
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ((), 2, "name a TARGET, or --replay"),
+        (("tank/db", "--replay", TRACED), 2, "name a TARGET, or --replay"),
+        (("tank/db", "--profile", "oracle"), 2, "no profile oracle; there are etcd"),
+        (("tank/db", "--profile", "/nonexistent/x.fio"), 2, "no profile /nonexistent/x.fio"),
+        (("tank/db", "--slo", "p99"), 2, "an objective is a percentile and a time"),
+        (("tank/db", "--slo", "p99=5"), 2, "is not a time"),
+        (("tank/db", "--size", "big"), 2, "'big' is not a size"),
+        (("tank/db", "--limit", "big"), 2, "'big' is not a size"),
+        (("tank/db", "--despite", "suspended"), 2, "'suspended' is not one of"),
+        (("tank/db", "--ab", "drive"), 2, "'drive' is not"),
+        (("tank/db", "--format", "pdf"), 2, "'pdf' is not one of"),
+        (("tank/db", "--limit", "11g"), 2, "--yes says that this is meant"),
+        (("tank/away",), 2, "not run: tank/away may not be mounted"),
+        (("--replay", "/nonexistent.tar.gz"), 2, "/nonexistent.tar.gz"),
+        (("--replay", HOSTS / "2.3-healthy-mirrored-slog"), 2, "no verification is recorded there"),
+        (("tank/db", "--compare", HOSTS / "2.3-healthy-mirrored-slog"), 2, "no verification is recorded there"),
+    ],
+    ids=range(16),
+)
+def test_errors_are_one_line(
+    zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch, words: tuple[object, ...], code: int, says: str
+) -> None:
+    monkeypatch.setattr(conduct, "ready", lambda asked: None)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    done = zaudit("verify", *words)
+    assert done.code == code, done.err
+    assert says in done.err
+    assert done.out == ""
+    assert done.err.splitlines()[-1].startswith(("zaudit: ", "Error: "))
+
+
+def test_without_fio(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auditor.verify.run.PATH", ())
+    done = zaudit("verify", "tank/db")
+    assert (done.code, done.err) == (3, "zaudit: fio is not installed (apt install fio)\n")
+
+
+def test_a_refusal_says_what_overrides_it(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusals = [
+        preflight.Refusal("pool tank is DEGRADED", "degraded"),
+        preflight.Refusal("it hangs"),
+    ]
+    monkeypatch.setattr(preflight, "refusals", lambda planned, facts: refusals)
+    done = zaudit("verify", "tank/db", "--despite", "degraded")
+    assert (done.code, done.err) == (2, "zaudit: not run: it hangs\n")
+    done = zaudit("verify", "tank/db")
+    assert "pool tank is DEGRADED (--despite degraded overrides it); it hangs" in done.err
+
+
+def test_a_dry_run_says_what_would_be_done(zaudit: CommandLine, tmp_path: Path) -> None:
+    done = zaudit("verify", "tank/db", "--dry-run", "--limit", "3g")
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[0].startswith("tank/db: postgres, quick, about 0 min ")
+    assert "at most 3 GiB written." in done.out
+    commands = [line for line in lines if line.startswith("cd PLACE && env ZAUDIT_DIRECTORY=. ")]
+    assert [line.startswith("# ") for line in lines if line.startswith("# ")] == [True] * 3
+    assert all("setpriv --pdeathsig KILL " in line for line in commands)
+    assert len(commands) == 3
+    assert "Wear: at most this share" in done.out
+    assert "refused" not in done.out
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_dry_run_says_what_would_be_refused(zaudit: CommandLine) -> None:
+    done = zaudit("verify", "tank/db", "--dry-run", "--size", "900g", "--standard", "--despite", "space")
+    assert done.code == 0
+    assert "Despite: tank/db has " in done.out
+    assert (
+        "Would be refused: tank/db has " in zaudit("verify", "tank/db", "--dry-run", "--size", "900g", "--standard").out
+    )
+
+
+@pytest.mark.parametrize("format_", ["terminal", "json", "html"])
+def test_a_replay_says_what_was_said_live(runs: CommandLine, tmp_path: Path, format_: str) -> None:
+    for name in ("rec", "rec.tar.gz"):
+        live = runs("verify", "tank/db", "--record", tmp_path / name, "--format", format_)
+        again = runs("verify", "--replay", tmp_path / name, "--format", format_)
+        assert live.out == again.out
+        assert (live.code, again.code) == (13, 13)
+        assert len(live.out) > 1000
+
+
+def test_what_is_said(runs: CommandLine, tmp_path: Path) -> None:
+    text = runs("verify", "tank/db").out
+    assert "TRACED" in text
+    assert "only a power cut" in " ".join(text.split()).lower()
+    file = tmp_path / "report.json"
+    done = runs("verify", "tank/db", "--format", "json", "-o", file)
+    assert (done.code, done.out) == (13, "")
+    assert "TRACED (exit code 13)" in done.err
+    assert json.loads(file.read_text())["verification"]["chain"]["outcome"] == "TRACED"
+    compared = runs("verify", "tank/db", "--compare", file)
+    assert compared.code == 13
+    assert len(compared.out) > len(text)
+
+
+def test_clean(zaudit: CommandLine, tmp_path: Path) -> None:
+    assert (zaudit("clean").code, zaudit("clean").out) == (0, "")
+    (tmp_path / "state").mkdir()
+    record = tmp_path / "state" / "place-x.json"
+    record.write_text("{")
+    done = zaudit("clean")
+    assert done.code == 1
+    assert "the record is damaged" in done.out
+    assert record.exists()

@@ -1,0 +1,181 @@
+"""What a run adds to the facts: from what was seen, and unknown with a reason where nothing was."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known
+from auditor.verify import chain, profile, run_facts
+from auditor.verify.profile import FILE_FORMAT, Profile
+from auditor.verify.result import Run, Txg, Zil
+from auditor.verify.specs import FACTS
+from tests.verify.worlds import MIRRORED, SYNCS, World, world
+
+OURS = profile.load("postgres")
+
+
+def of(what: World, asked: Profile = OURS, *runs: Run) -> Facts:
+    """The facts of all runs."""
+    seen = Facts()
+    everything = runs or what.runs
+    followed = chain.follow(what.trial, everything, what.section, what.facts)
+    for fact in run_facts.facts_of(what.trial, everything, asked, followed, what.facts):
+        seen.put(fact)
+    return seen
+
+
+def log(what: World, name: str, asked: Profile = OURS) -> Judged:
+    return of(what, asked).get(Subject("run", "log"), name)
+
+
+def value(what: World, name: str, asked: Profile = OURS) -> object:
+    found = log(what, name, asked)
+    assert isinstance(found, Known), found
+    return found.value
+
+
+def why(what: World, name: str) -> str:
+    found = log(what, name)
+    assert isinstance(found, Unknown), found
+    assert found.reasons
+    return "; ".join(reason.text for reason in found.reasons)
+
+
+def mine(options: str) -> Profile:
+    return profile.parse(f"[log]\nfilename_format={FILE_FORMAT}\nrw=write\nfdatasync=1\n{options}\n", "mine.fio")
+
+
+def test_every_fact_of_every_run_but_the_watched_one() -> None:
+    seen = of(world())
+    assert seen.linked(HOST, "runs") == (Subject("run", "log"),)
+    assert set(seen.of(Subject("run", "log"))) == set(FACTS) - {"objectives_met"}
+
+
+def test_what_fio_counted() -> None:
+    what = world()
+    counted = {name: value(what, name) for name in ("syncs", "writes", "reads", "seconds", "sync", "purpose", "p50_us")}
+    assert counted == {
+        "syncs": SYNCS,
+        "writes": SYNCS,
+        "reads": 0,
+        "seconds": 36.0,
+        "sync": "fdatasync",
+        "purpose": "log",
+        "p50_us": 10_000.0,
+    }
+
+
+@pytest.mark.parametrize("name", ["log", "together", "group"])
+def test_a_run_of_which_fio_said_nothing(name: str) -> None:
+    silent = world().log._replace(name=name, purpose=name, jobs=(), faults=("fio ended with exit code 1: no space",))
+    found = of(world(), OURS, silent).of(Subject("run", name))
+    for fact in ("syncs", "writes", "seconds", "p50_us", "samples_beyond"):
+        judged = found[fact]
+        assert isinstance(judged, Unknown)
+        assert "no space" in judged.reasons[0].text
+    ended = found["fio_ended_well"]
+    assert isinstance(ended, Known)
+    assert ended.value is False
+
+
+def test_followed() -> None:
+    assert value(world(), "followed") is True
+    assert value(world(landed="tank/other"), "followed") is False
+    assert "strace is not installed" in why(world(traced=False), "followed")
+    other = world().log._replace(name="data", purpose="data")
+    found = of(world(), OURS, *world().runs, other).get(Subject("run", "data"), "followed")
+    assert isinstance(found, Unknown)
+
+
+def test_remedies() -> None:
+    remedies = [
+        reason.remedy
+        for what in (world(traced=False), world(others={"tank/b": 500}))
+        for reason in getattr(log(what, "followed"), "reasons", ())
+    ]
+    assert remedies == ["apt install strace", "repeat when the pool is quiet"]
+
+
+def test_whether_fio_ended_well() -> None:
+    job = world().log.log
+    assert value(world(), "fio_ended_well") is True
+    assert value(world().changed(jobs=(job._replace(error=5),)), "fio_ended_well") is False
+    assert value(world().changed(jobs=(job._replace(short_writes=1),)), "fio_ended_well") is False
+    assert value(world().changed(faults=("x",)), "fio_ended_well") is False
+
+
+def test_others_and_scans() -> None:
+    assert (value(world(), "foreign_load"), value(world(), "scan_ran")) == (False, False)
+    assert value(world(others={"tank/b": 500}), "foreign_load") is True
+    assert "no kstat" in why(world().changed(zil=None, others=None), "foreign_load")
+    assert "could not be seen" in why(world().changed(idle_commits=None), "foreign_load")
+    assert value(world(scan="resilver"), "scan_ran") is True
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "is_"),
+    [
+        ("zero_buffers", "zero_buffers", True),
+        ("buffer_compress_percentage=70", "compressible_percent", 70),
+        ("direct=1", "direct", True),
+        ("buffered=0", "direct", True),
+        ("numjobs=4\nsize=1m", "file_bytes", 4 << 20),
+        ("iodepth=8", "depth", 8),
+        ("fallocate=none", "fallocate", False),
+        ("", "fallocate", True),
+        ("", "repeats_buffers", False),
+        ("scramble_buffers=0", "repeats_buffers", True),
+        ("scramble_buffers=0\nrefill_buffers", "repeats_buffers", False),
+    ],
+)
+def test_options(options: str, name: str, is_: object) -> None:
+    assert value(world(), name, mine(options)) == is_
+
+
+def test_throttle() -> None:
+    assert value(world(), "throttled") == 0
+    assert value(world().changed(counters={"dmu_tx_dirty_delay": 3, "dmu_tx_dirty_over_max": 4}), "throttled") == 7
+    assert "dmu_tx could not be read" in why(world().changed(counters={}), "throttled")
+
+
+def test_heat() -> None:
+    both = {"nvme2n1": 0, "nvme3n1": 0}
+    assert value(world().changed(heat=both), "thermal_throttled") is False
+    assert value(world().changed(heat={**both, "nvme3n1": 2}), "thermal_throttled") is True
+    assert "nvme3n1" in why(world().changed(heat={"nvme2n1": 0}), "thermal_throttled")
+    assert "no drive of the log counts" in why(world().changed(devices=()), "thermal_throttled")
+
+
+def test_what_transaction_groups_wrote() -> None:
+    asked = 8192 * SYNCS
+    groups = tuple(Txg(i, float(i), 1.0, 0.1, 1, asked // 4) for i in range(4))
+    assert value(world().changed(txgs=groups), "written_share") == 1.0
+    assert "fewer than three" in why(world().changed(txgs=groups[:2]), "written_share")
+
+
+def test_the_share_of_the_slog() -> None:
+    zil = Zil(SYNCS, 1, SYNCS, slog_bytes=300, normal_blocks=0, normal_bytes=100)
+    assert value(world(zil=zil), "slog_share") == 0.75
+    assert "not counted" in why(world(zil=Zil(SYNCS)), "slog_share")
+    assert "not counted" in why(world().changed(zil=None), "slog_share")
+
+
+def disks(**said: object) -> World:
+    what = world()
+    for disk in MIRRORED:
+        for name, each in said.items():
+            what.facts.replace(Fact(Subject("disk", disk.name), name, known(each, "")))  # type: ignore[arg-type]
+    return what
+
+
+def test_the_floor_of_a_class_of_devices() -> None:
+    assert value(disks(virtual=False, hdd=False), "floor_us") == run_facts.FLOOR_US["volatile flash"]
+    assert value(disks(virtual=False, hdd=False, volatile_cache=False), "floor_us") == run_facts.FLOOR_ANY_US
+    assert value(disks(virtual=False, hdd=True), "floor_us") == run_facts.FLOOR_US["platter"]
+    assert value(disks(virtual=True, hdd=True), "floor_us") == run_facts.FLOOR_ANY_US
+    assert value(disks(hdd=True), "floor_us") == run_facts.FLOOR_ANY_US, "it may be virtual"
+
+
+def test_samples_beyond_the_highest_objective() -> None:
+    assert value(world(), "samples_beyond") == 3, "3000 samples, p99.9"
+    assert value(world(), "samples_beyond", mine("")) == 30, "p99 where no objective is given"
