@@ -9,6 +9,7 @@ sleep); output bounded; every failure is a value.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import resource
@@ -36,6 +37,12 @@ ROOTS = (
     *("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/", "/var/lib/nfs/"),
     *("/usr/local/lib/modprobe.d/", "/lib/modprobe.d/"),
 )
+# Below the root directory of a process (containers have their own) only files of these names are read, whoever may write
+# the folders that they lie in; of everything else there only symbolic links are noted.
+_PROCESS_ROOT = re.compile(r"/proc/(?:\d+|self)/root/")
+_CONFIGURATION = re.compile(r"(?:[\w.@#-]+\.(?:conf|cnf|ya?ml)|PG_VERSION)")
+_ENVIRON, _MAPS = re.compile(r"/proc/\d+/environ"), re.compile(r"/proc/\d+/maps")
+_VARIABLES = re.compile(r"(?:PGDATA|ETCD_(?:DATA_DIR|WAL_DIR|CONFIG_FILE|UNSAFE_NO_FSYNC)|LD_PRELOAD)=")
 OUTPUT_LIMIT = 128 << 20
 FILE_LIMIT = 4 << 20
 PIPE = 1 << 16  # what a pipe holds
@@ -263,14 +270,16 @@ def read_files(patterns: tuple[str, ...]) -> Files:
                         continue
                 elif not stat.S_ISREG(mode):
                     continue
-                data = _content(path)
+                if (root := _PROCESS_ROOT.match(path)) and not _CONFIGURATION.fullmatch(path.rpartition("/")[2]):
+                    continue
+                data = _content(path, guarded=bool(root))
             except OSError as error:
                 errors[path] = (error.strerror or "unreadable").lower()
                 continue
             if len(data) > FILE_LIMIT:
                 errors[path] = f"more than {FILE_LIMIT >> 20} MiB"
             else:
-                text[path] = data.decode("utf-8", "surrogateescape")
+                text[path] = _told(path, data.decode("utf-8", "surrogateescape"))
     return Files(text, links, errors)
 
 
@@ -308,10 +317,30 @@ def _why_none(pattern: str) -> str:
     return "no such file"
 
 
-def _content(path: str) -> bytes:
-    """A whole file, a byte more than the limit at most; in small pieces, because a sysctl refuses a large buffer."""
-    file = os.open(path, os.O_RDONLY)
+def _told(path: str, text: str) -> str:
+    """Of a process's environment only the variables that say where a database lies, which may be set beside passwords; of
+    its maps only the names of the files."""
+    if _ENVIRON.fullmatch(path):
+        return "".join(f"{each}\0" for each in text.split("\0") if _VARIABLES.match(each))
+    if _MAPS.fullmatch(path):
+        names = {line.split(maxsplit=5)[-1] for line in text.splitlines() if len(line.split(maxsplit=5)) == 6}
+        return "".join(f"{name}\n" for name in sorted(names))
+    return text
+
+
+def _content(path: str, *, guarded: bool = False) -> bytes:
+    """A whole file, a byte more than the limit at most; in small pieces, because a sysctl refuses a large buffer.
+
+    guarded: of a folder that others may write. Opening never waits (a FIFO), and nothing is told that the owner of the
+    folder could not read himself: what a symbolic link there leads to must be his, or readable by all.
+    """
+    file = os.open(path, os.O_RDONLY | (os.O_NONBLOCK if guarded else 0))
     try:
+        found = os.fstat(file)
+        if guarded and not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        if guarded and not found.st_mode & stat.S_IROTH and found.st_uid != os.stat(os.path.dirname(path)).st_uid:
+            raise OSError(errno.EACCES, "belongs to another user than its folder, and is not readable by all")
         chunks, size = [], 0
         while size <= FILE_LIMIT and (chunk := os.read(file, 1 << 16)):
             chunks.append(chunk)
