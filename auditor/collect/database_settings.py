@@ -22,6 +22,8 @@ FACTS = {
     "fsync": flag("PostgreSQL fsync"),
     "synchronous_commit": word("PostgreSQL", "on", "off", "local", "remote_write", "remote_apply"),
     "torn_page_guard": flag("full_page_writes, or the doublewrite buffer keeps whole pages"),
+    "wal_init_zero": flag("PostgreSQL"),
+    "wal_recycle": flag("PostgreSQL"),
     "wal_sync_method": word("PostgreSQL; empty: the default of this system, fdatasync on Linux"),
     "flush_log_at_commit": number("innodb_flush_log_at_trx_commit"),
     "flush_method": word("innodb_flush_method in capitals; empty: the default"),
@@ -122,8 +124,9 @@ def _postgres(tree: files.Tree, reply: Files, arguments: tuple[str, ...]) -> Fou
     settings = files.postgres(tree, config)
     settings |= files.postgres(tree, f"{home}/postgresql.auto.conf", needed=False)
     settings |= {name: (value, "command line") for name, value in _given(arguments)}
-    for fact, name, default in (("fsync", "fsync", "on"), ("torn_page_guard", "full_page_writes", "on")):
-        value, seen = _set(settings, name, default)
+    flags = {name: name for name in ("fsync", "wal_init_zero", "wal_recycle")} | {"torn_page_guard": "full_page_writes"}
+    for fact, name in flags.items():
+        value, seen = _set(settings, name, "on")
         yield fact, Known(files.boolean(value, name), (seen,))
     value, seen = _set(settings, "synchronous_commit", "on")
     if value.lower() not in ("local", "remote_write", "remote_apply"):

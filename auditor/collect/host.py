@@ -27,6 +27,7 @@ from typing import Protocol, TypeVar
 
 from auditor.collect import lzc, udev_db
 from auditor.collect.request import Files, Read, Run
+from auditor.collect.telling import CONFIGURATION, PROCESS_ROOT, told
 
 T = TypeVar("T")
 
@@ -37,12 +38,6 @@ ROOTS = (
     *("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/", "/var/lib/nfs/"),
     *("/usr/local/lib/modprobe.d/", "/lib/modprobe.d/"),
 )
-# Below the root directory of a process (containers have their own) only files of these names are read, whoever may write
-# the folders that they lie in; of everything else there only symbolic links are noted.
-_PROCESS_ROOT = re.compile(r"/proc/(?:\d+|self)/root/")
-_CONFIGURATION = re.compile(r"(?:[\w.@#-]+\.(?:conf|cnf|ya?ml)|PG_VERSION)")
-_ENVIRON, _MAPS = re.compile(r"/proc/\d+/environ"), re.compile(r"/proc/\d+/maps")
-_VARIABLES = re.compile(r"(?:PGDATA|ETCD_(?:DATA_DIR|WAL_DIR|CONFIG_FILE|UNSAFE_NO_FSYNC)|LD_PRELOAD)=")
 OUTPUT_LIMIT = 128 << 20
 FILE_LIMIT = 4 << 20
 PIPE = 1 << 16  # what a pipe holds
@@ -270,7 +265,9 @@ def read_files(patterns: tuple[str, ...]) -> Files:
                         continue
                 elif not stat.S_ISREG(mode):
                     continue
-                if (root := _PROCESS_ROOT.match(path)) and not _CONFIGURATION.fullmatch(path.rpartition("/")[2]):
+                # below the root directory of a process (containers have their own) only files of these names are read,
+                # whoever may write the folders that they lie in; of everything else there only links are noted
+                if (root := PROCESS_ROOT.match(path)) and not CONFIGURATION.fullmatch(path.rpartition("/")[2]):
                     continue
                 data = _content(path, guarded=bool(root))
             except OSError as error:
@@ -279,7 +276,7 @@ def read_files(patterns: tuple[str, ...]) -> Files:
             if len(data) > FILE_LIMIT:
                 errors[path] = f"more than {FILE_LIMIT >> 20} MiB"
             else:
-                text[path] = _told(path, data.decode("utf-8", "surrogateescape"))
+                text[path] = told(path, data.decode("utf-8", "surrogateescape"))
     return Files(text, links, errors)
 
 
@@ -315,17 +312,6 @@ def _why_none(pattern: str) -> str:
     except OSError as error:
         return (error.strerror or "unreadable").lower()
     return "no such file"
-
-
-def _told(path: str, text: str) -> str:
-    """Of a process's environment only the variables that say where a database lies, which may be set beside passwords; of
-    its maps only the names of the files."""
-    if _ENVIRON.fullmatch(path):
-        return "".join(f"{each}\0" for each in text.split("\0") if _VARIABLES.match(each))
-    if _MAPS.fullmatch(path):
-        names = {line.split(maxsplit=5)[-1] for line in text.splitlines() if len(line.split(maxsplit=5)) == 6}
-        return "".join(f"{name}\n" for name in sorted(names))
-    return text
 
 
 def _content(path: str, *, guarded: bool = False) -> bytes:

@@ -14,6 +14,7 @@ from auditor import registry, rulebook
 from auditor.collect import gather
 from auditor.collect.host import Capture, LiveHost
 from auditor.collect.request import Files, Read, Run
+from auditor.collect.telling import told
 from auditor.derive import databases
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
 from auditor.judge.verdict import judge
@@ -202,7 +203,7 @@ def test_a_link_to_what_its_owner_could_not_read_is_not_followed(tmp_path: Path)
     folder.mkdir()
     os.chown(folder, 12345, 12345)
     secret = tmp_path / "secret"
-    secret.write_text("password = 1\n")
+    secret.write_text("fsync = off\n")
     secret.chmod(0o600)
     (folder / "postgresql.conf").symlink_to(secret)
     path = below(folder) + "/postgresql.conf"
@@ -210,19 +211,36 @@ def test_a_link_to_what_its_owner_could_not_read_is_not_followed(tmp_path: Path)
     assert refused.text == {}
     assert "belongs to another user" in refused.errors[path]
     secret.chmod(0o644)
-    assert LiveHost(5).read(Read((path,))).text == {path: "password = 1\n"}
+    assert LiveHost(5).read(Read((path,))).text == {path: "fsync = off\n"}
     secret.chmod(0o600)
     os.chown(secret, 12345, 12345)
-    assert LiveHost(5).read(Read((path,))).text == {path: "password = 1\n"}
+    assert LiveHost(5).read(Read((path,))).text == {path: "fsync = off\n"}
 
 
-def test_of_an_environment_only_what_says_where_files_are_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    from auditor.collect import host
-
-    said = host._told("/proc/612/environ", "PGPASSWORD=hunter2\0PGDATA=/srv\0LD_PRELOAD=x.so\0")
+def test_of_an_environment_only_what_says_where_files_are_is_kept() -> None:
+    said = told("/proc/612/environ", "PGPASSWORD=hunter2\0PGDATA=/srv\0LD_PRELOAD=x.so\0")
     assert said == "PGDATA=/srv\0LD_PRELOAD=x.so\0"
     maps = "7f00-7f01 r-xp 00000000 08:01 12   /lib/libeatmydata.so\n7f02-7f03 rw-p 00000000 00:00 0 \n"
-    assert host._told("/proc/612/maps", maps) == "/lib/libeatmydata.so\n"
+    assert told("/proc/612/maps", maps) == "/lib/libeatmydata.so\n"
+    line = "mysqld\0--wsrep-sst-auth=root:hunter2\0--datadir=/srv\0"
+    assert told("/proc/612/cmdline", line) == "mysqld\0--wsrep-sst-auth=\0--datadir=/srv\0"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kept"),
+    [
+        ("redis.conf", "requirepass hunter2\ndir /srv\nappendonly yes\n", "#\ndir /srv\nappendonly yes\n"),
+        ("my.cnf", "[client]\npassword = hunter2\n[mysqld]\nskip-innodb-doublewrite\nskip-name-resolve\nlog-bin=/srv/b\n",
+         "[client]\n#\n[mysqld]\nskip-innodb-doublewrite\n#\nlog-bin=/srv/b\n"),
+        ("postgresql.conf", "primary_conninfo = 'password=hunter2'\nfsync off\ninclude_dir 'conf.d'\n",
+         "#\nfsync off\ninclude_dir 'conf.d'\n"),
+        ("mongod.conf", "security:\n  keyFile: /srv/hunter2\nstorage:\n  dbPath: /srv\n  journal:\n    enabled: true\n",
+         "security:\n  keyFile:\nstorage:\n  dbPath: /srv\n  journal:\n    enabled: true\n"),
+    ],
+)  # fmt: skip
+def test_of_configuration_no_password_is_kept(name: str, text: str, kept: str) -> None:
+    assert told(f"/proc/612/root/etc/{name}", text) == kept
+    assert told(f"/etc/{name}", text) == text
 
 
 def test_every_collector_of_databases_has_a_case_that_is_refused() -> None:
