@@ -27,15 +27,18 @@ class NothingToAudit(Stop):
 
 class Options(NamedTuple):
     """How to look. consistent: read the dataset properties in one transaction group. database: what will run there
-    (its page size decides a rule), or empty. policy: what the user decided."""
+    (its page size decides a rule), or empty; directory: of its data, where it does not run. policy: what the user decided."""
 
     consistent: bool = False
     database: str = ""
+    directory: str = ""
     policy: Policy = NONE
 
     def words(self) -> dict[str, str]:
         """For a recording."""
         words = {"consistent": "yes" if self.consistent else "no", "database": self.database}
+        if self.directory:
+            words["directory"] = self.directory
         if self.policy.path:
             words |= {"policy": self.policy.text, "policy_path": self.policy.path}
         return words
@@ -45,7 +48,7 @@ class Options(NamedTuple):
         """From a recording. Raises PolicyError."""
         path = words.get("policy_path", "")
         policy = policy_file.parse(words.get("policy", ""), path) if path else NONE
-        return cls(words.get("consistent") == "yes", words.get("database", ""), policy)
+        return cls(words.get("consistent") == "yes", words.get("database", ""), words.get("directory", ""), policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ def look(host: Host, names: Sequence[str], options: Options, progress: gather.Pr
     facts, inventory = Facts(host.now), Facts(host.now)
     facts.put(Fact(HOST, "consistent", known(options.consistent, "--consistent" if options.consistent else "")))
     facts.put(Fact(HOST, "database", known(options.database, f"--db {options.database}" if options.database else "")))
+    directory = known(options.directory, f"--db {options.database}={options.directory}" if options.directory else "")
+    facts.put(Fact(HOST, "database_directory", directory))
     gatherer = gather.Gatherer(host, registry.collectors())
     if progress:
         gatherer.progress = progress

@@ -9,6 +9,7 @@ sleep); output bounded; every failure is a value.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import resource
@@ -26,6 +27,7 @@ from typing import Protocol, TypeVar
 
 from auditor.collect import lzc, udev_db
 from auditor.collect.request import Files, Read, Run
+from auditor.collect.telling import CONFIGURATION, PROCESS_ROOT, told
 
 T = TypeVar("T")
 
@@ -263,14 +265,18 @@ def read_files(patterns: tuple[str, ...]) -> Files:
                         continue
                 elif not stat.S_ISREG(mode):
                     continue
-                data = _content(path)
+                # below the root directory of a process (containers have their own) only files of these names are read,
+                # whoever may write the folders that they lie in; of everything else there only links are noted
+                if (root := PROCESS_ROOT.match(path)) and not CONFIGURATION.fullmatch(path.rpartition("/")[2]):
+                    continue
+                data = _content(path, guarded=bool(root))
             except OSError as error:
                 errors[path] = (error.strerror or "unreadable").lower()
                 continue
             if len(data) > FILE_LIMIT:
                 errors[path] = f"more than {FILE_LIMIT >> 20} MiB"
             else:
-                text[path] = data.decode("utf-8", "surrogateescape")
+                text[path] = told(path, data.decode("utf-8", "surrogateescape"))
     return Files(text, links, errors)
 
 
@@ -308,10 +314,19 @@ def _why_none(pattern: str) -> str:
     return "no such file"
 
 
-def _content(path: str) -> bytes:
-    """A whole file, a byte more than the limit at most; in small pieces, because a sysctl refuses a large buffer."""
-    file = os.open(path, os.O_RDONLY)
+def _content(path: str, *, guarded: bool = False) -> bytes:
+    """A whole file, a byte more than the limit at most; in small pieces, because a sysctl refuses a large buffer.
+
+    guarded: of a folder that others may write. Opening never waits (a FIFO), and nothing is told that the owner of the
+    folder could not read himself: what a symbolic link there leads to must be his, or readable by all.
+    """
+    file = os.open(path, os.O_RDONLY | (os.O_NONBLOCK if guarded else 0))
     try:
+        found = os.fstat(file)
+        if guarded and not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        if guarded and not found.st_mode & stat.S_IROTH and found.st_uid != os.stat(os.path.dirname(path)).st_uid:
+            raise OSError(errno.EACCES, "belongs to another user than its folder, and is not readable by all")
         chunks, size = [], 0
         while size <= FILE_LIMIT and (chunk := os.read(file, 1 << 16)):
             chunks.append(chunk)

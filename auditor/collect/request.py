@@ -2,7 +2,8 @@
 
 A collector is one module of this folder for one command or one family of files. It has
 
-``PER``      the kind of subject that one request is made for: "host", "pool", "disk" or "target" (a dataset subtree)
+``PER``      the kind of subject that one request is made for: "host", "pool", "disk", "database" or "target" (a dataset
+             subtree)
 ``SUBJECT``  the kind of subject that its facts are about
 ``FACTS``    name -> :class:`auditor.facts.Spec` of every fact that it can yield
 ``request(subject, facts)``  the :class:`Run` or :class:`Read` to make, or :class:`Skip` with the reason why not

@@ -41,7 +41,10 @@ if TYPE_CHECKING:
 @folders
 @policy
 @click.option(
-    "--db", "database", type=click.Choice(DATABASES), help="The database that runs on the target (decides page sizes)."
+    "--db",
+    "database",
+    metavar="NAME[=DIR]",
+    help=f"The database of the target: {', '.join(DATABASES)}. DIR: of its data, where it does not run.",
 )
 @click.option("--verify", "verifying", is_flag=True, help="Also zaudit verify --quick (it writes), as one report.")
 @click.option("-v", "--verbose", is_flag=True, help="Show what passed, with its evidence.")
@@ -75,7 +78,12 @@ def check(
     past = recording.load(replay) if replay and not verifying else None
     options = audit.Options.from_words(past.options) if past else audit.Options(consistent)
     if database:
-        options = options._replace(database=database)
+        name, _, directory = database.partition("=")
+        if name not in DATABASES or (directory and not directory.startswith("/")) or (directory and name == "sqlite"):
+            raise click.UsageError(
+                f"--db {database}: NAME is one of {', '.join(DATABASES)}; DIR is an absolute path, not of SQLite"
+            )
+        options = options._replace(database=name, directory=directory.rstrip("/"))
     if policy_file or not past:
         options = options._replace(policy=read(policy_file))
     rules = rulebook.select(folders, only, skip, options.policy, runs=verifying)

@@ -184,7 +184,7 @@ def test_what_is_declared_rebuildable_is_judged_as_that() -> None:
 def test_the_database_of_a_dataset_comes_before_that_of_the_command_line() -> None:
     past = recording.load(CASE)
     followed = parse('[datasets."tank/db"]\ndatabase = "mysql"\n', "p")
-    facts = audit.look(recording.ReplayHost(past), past.targets, audit.Options(False, "postgres", followed)).facts
+    facts = audit.look(recording.ReplayHost(past), past.targets, audit.Options(False, "postgres", "", followed)).facts
     pages: dict[str, Any] = {each.name: facts.get(each, "db_page_bytes") for each in facts.subjects("dataset")}
     assert {name: each.value for name, each in pages.items()} == {
         "tank": 8192, "tank/db": 16384, "tank/db/wal": 16384, "tank/other": 8192,
@@ -192,7 +192,7 @@ def test_the_database_of_a_dataset_comes_before_that_of_the_command_line() -> No
 
 
 def test_a_recording_keeps_the_policy_and_replays_to_the_same_report() -> None:
-    options = audit.Options(False, "", parse(WAIVER, "/etc/zaudit/zaudit.toml"))
+    options = audit.Options(False, "", "", parse(WAIVER, "/etc/zaudit/zaudit.toml"))
     again = audit.Options.from_words(json.loads(json.dumps(options.words())))
     assert again == options
     assert audit.Options.from_words(audit.Options().words()).policy == NONE

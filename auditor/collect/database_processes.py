@@ -1,0 +1,58 @@
+"""``/proc/*/stat``: which database servers run here. (man 5 proc_pid_stat)
+
+A server that forks a process for each client is the one of them whose parent is no such process.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from auditor.collect.request import Files, Read
+from auditor.facts import HOST, Fact, Facts, Subject, known, links, word
+
+PER = "host"
+SUBJECT = "host"
+FACTS = {
+    "database_processes": links("database", "database servers that run, or that the user named"),
+    "database.engine": word("which server it is", "postgres", "mysql", "mariadb", "mongodb", "etcd", "redis"),
+    "database.process": word("its process number, or self where it does not run"),
+}
+SERVERS = {
+    "postgres": "postgres",
+    "mysqld": "mysql",
+    "mariadbd": "mariadb",
+    "mongod": "mongodb",
+    "etcd": "etcd",
+    "redis-server": "redis",
+}
+STAT = re.compile(r"(\d+) \((.*)\) \S (\d+) .*\n", re.DOTALL)
+NOT_RUNNING = "self"  # its files are looked for below our own root directory
+
+
+def request(host: Subject, facts: Facts) -> Read:
+    """One line of each process."""
+    return Read(("/proc/*/stat",))
+
+
+def parse(reply: Files, host: Subject) -> Iterator[Fact]:
+    """Raises ValueError where process 1 is not shown: then others are hidden, too (proc mounted with hidepid)."""
+    processes = {}
+    for path, text in reply.text.items():
+        if re.fullmatch(r"/proc/\d+/stat", path):
+            found = STAT.fullmatch(text)
+            if found is None:
+                raise ValueError(f"{path} is cut off")
+            processes[found[1]] = found[2], found[3]
+    if "1" not in processes:
+        raise ValueError("/proc/1/stat: permission denied")
+    servers = []
+    for number, (name, parent) in sorted(processes.items(), key=lambda each: int(each[0])):
+        if name not in SERVERS or processes.get(parent, ("", ""))[0] == name:
+            continue
+        subject = Subject("database", f"{SERVERS[name]} {number}")
+        servers.append(subject)
+        yield Fact(subject, "engine", known(SERVERS[name], f"process {number} is {name}", f"ps {number}"))
+        yield Fact(subject, "process", known(number, f"process {number}", f"ps {number}"))
+    text = ", ".join(each.name for each in servers) or "no database server runs"
+    yield Fact(HOST, "database_processes", known(tuple(servers), text, f"pgrep -x '{'|'.join(SERVERS)}'"))

@@ -1,0 +1,248 @@
+"""Databases: found by their processes, their settings and where their files lie; and reading their files harms nobody."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import registry, rulebook
+from auditor.collect import gather
+from auditor.collect.host import Capture, LiveHost
+from auditor.collect.request import Files, Read, Run
+from auditor.collect.telling import told
+from auditor.derive import databases
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
+from auditor.judge.verdict import judge
+from tests.collect.test_pairs import COMMANDS
+
+RULES = {rule.id: rule for rule in rulebook.load()}
+ROOT = "/proc/612/root"
+DATA = f"{ROOT}/var/lib/postgresql/15/main"
+CONFIG = f"{ROOT}/etc/postgresql/15/main"
+STAT = "{0} ({1}) S {2} 1 1 0 -1 4194560 100 0\n"
+FILES = {
+    "/proc/1/stat": STAT.format(1, "systemd", 0),
+    "/proc/612/stat": STAT.format(612, "postgres", 1),
+    "/proc/613/stat": STAT.format(613, "postgres", 612),
+    "/proc/612/cmdline": "postgres\0-D\0/var/lib/postgresql/15/main\0-c\0config_file=/etc/postgresql/15/main/postgresql.conf\0",
+    "/proc/612/environ": "",
+    "/proc/612/maps": "/usr/lib/x86_64-linux-gnu/libc.so.6\n",
+    "/proc/612/mountinfo": "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+    "40 22 0:50 / /var/lib/postgresql rw - zfs tank/pg rw\n41 22 0:51 / /wal rw - zfs tank/wal rw\n",
+    f"{CONFIG}/postgresql.conf": "include_dir = 'conf.d'\n",
+    f"{DATA}/postgresql.auto.conf": "",
+}
+LINKS = {"/proc/612/cwd": "/var/lib/postgresql/15/main", f"{DATA}/pg_wal": "/wal/15"}
+FOLDERS = {os.path.dirname(path) for path in (*FILES, *LINKS)}
+
+
+@dataclass
+class Machine:
+    """A host with these files and links; all folders above them are there."""
+
+    files: dict[str, str]
+    links: dict[str, str]
+    denied: tuple[str, ...] = ()
+    now: float = 1.7e9
+    euid: int = 0
+
+    def run(self, request: Run) -> Capture:
+        return Capture(None, fault="not installed")
+
+    def realpath(self, path: str) -> str:
+        return path
+
+    def read(self, request: Read) -> Files:
+        text: dict[str, str] = {}
+        links: dict[str, str] = {}
+        errors: dict[str, str] = {}
+        for pattern in request.patterns:
+            if pattern.startswith(self.denied or ("\0",)):
+                errors[pattern] = "permission denied"
+                continue
+            mine = {path: each for path, each in self.files.items() if fnmatchcase(path, pattern)}
+            led = {path: each for path, each in self.links.items() if fnmatchcase(path, pattern)}
+            text |= mine
+            links |= led
+            folder = any((path + "/").startswith(pattern + "/") for path in (*self.files, *self.links))
+            if not (mine or led or folder):
+                errors[pattern] = "no such file"
+        return Files(text, links, errors)
+
+
+def seen(files: Any = None, links: Any = None, denied: tuple[str, ...] = (), **datasets: str) -> Facts:
+    facts = Facts(1.7e9)
+    pool = Subject("pool", "tank")
+    facts.put(Fact(HOST, "pools", known((pool,), "tank")))
+    found = tuple(Subject("dataset", f"tank/{name}") for name in datasets)
+    facts.put(Fact(pool, "datasets", known(found, "datasets")))
+    for name, sync in datasets.items():
+        facts.put(Fact(Subject("dataset", f"tank/{name}"), "sync", known(sync, f"sync={sync}")))
+    machine = Machine({**FILES, **(files or {})}, {**LINKS, **(links or {})}, denied)
+    gatherer = gather.Gatherer(machine, registry.collectors())
+    gatherer.ask("database_processes", [HOST], facts)
+    gather.look_at_databases(gatherer, facts)
+    gather.fill(gatherer, facts)
+    gatherer.close()
+    facts.put_all(list(databases.derive(HOST, facts)))
+    return facts
+
+
+def outcome(facts: Facts, rule: str) -> list[str]:
+    return [verdict.outcome for verdict in judge([RULES[rule]], facts)]
+
+
+PG = Subject("database", "postgres 612")
+
+
+def test_log_and_data_are_followed_through_links_to_their_datasets() -> None:
+    facts = seen(pg="standard", wal="standard")
+    assert facts.linked(HOST, "databases") == (PG,)
+    assert facts.linked(PG, "log_datasets") == (Subject("dataset", "tank/wal"),)
+    assert facts.linked(PG, "data_datasets") == (Subject("dataset", "tank/pg"),)
+    for rule in ("pg-fsync-off", "pg-synchronous-commit", "sync-mixed-log-data", "db-path-not-on-zfs", "libeatmydata"):
+        assert outcome(facts, rule) == ["pass"], rule
+
+
+def test_mixed_sync_is_found_and_both_disabled_in_one_pool_is_left_to_another_rule() -> None:
+    assert outcome(seen(pg="disabled", wal="standard"), "sync-mixed-log-data") == ["fail"]
+    assert outcome(seen(pg="standard", wal="disabled"), "sync-mixed-log-data") == ["fail"]
+    assert outcome(seen(pg="disabled", wal="disabled"), "sync-mixed-log-data") == ["pass"]
+    assert outcome(seen(pg="standard"), "sync-mixed-log-data") == ["unknown"]  # the other was not looked at
+
+
+def test_a_tablespace_elsewhere_is_found() -> None:
+    facts = seen(links={f"{DATA}/pg_tblspc/16400": "/srv/ts"}, pg="standard", wal="standard")
+    assert outcome(facts, "db-path-not-on-zfs") == ["fail"]
+    value = facts.get(PG, "off_zfs")
+    assert isinstance(value, Known)
+    assert value.value == ("/var/lib/postgresql/15/main/pg_tblspc/16400 (/srv/ts) on ext4",)
+
+
+def test_what_is_not_on_an_audited_dataset_is_not_judged() -> None:
+    facts = seen(other="standard")
+    assert facts.linked(HOST, "databases") == ()
+    assert outcome(facts, "pg-fsync-off") == []
+
+
+@pytest.mark.parametrize("denied", [(f"{ROOT}/",), (f"{CONFIG}/",), ("/proc/612/cmdline",)])
+def test_what_may_not_be_read_is_unknown(denied: tuple[str, ...]) -> None:
+    facts = seen(denied=denied, pg="standard", wal="standard")
+    assert facts.linked(HOST, "databases") == (PG,)
+    assert outcome(facts, "pg-fsync-off") == ["unknown"]
+    assert outcome(facts, "sync-mixed-log-data") == ["unknown"]
+
+
+def test_an_include_that_was_not_read_leaves_every_setting_unknown() -> None:
+    facts = seen(
+        files={f"{CONFIG}/postgresql.conf": "fsync = off\ninclude '/srv/more.conf'\n"}, pg="standard", wal="standard"
+    )
+    value = facts.get(PG, "fsync")
+    assert isinstance(value, Unknown)
+    assert "/srv/more.conf: was not read" in value.reasons[0].text
+
+
+def test_hidden_processes_are_no_sign_that_no_database_runs() -> None:
+    facts = seen(denied=("/proc/*/stat",), pg="standard")
+    assert outcome(facts, "pg-fsync-off") == ["unknown"]
+
+
+def test_a_database_that_does_not_run_is_judged_by_its_files() -> None:
+    place = "/proc/self/root/srv/pg"
+    files = {f"{place}/postgresql.conf": "full_page_writes = off\n", f"{place}/postgresql.auto.conf": "",
+             f"{place}/pg_wal/x": "", "/proc/self/mountinfo": "40 1 0:50 / / rw - zfs tank/pg rw\n"}  # fmt: skip
+    facts = Facts(1.7e9)
+    facts.put(Fact(HOST, "pools", known((), "none")))
+    for name, value in (("database", "postgres"), ("database_directory", "/srv/pg")):
+        facts.put(Fact(HOST, name, known(value, value)))
+    machine = Machine({"/proc/1/stat": FILES["/proc/1/stat"], **files}, {"/proc/self/cwd": "/"})
+    gatherer = gather.Gatherer(machine, registry.collectors())
+    gatherer.ask("database_processes", [HOST], facts)
+    gather.look_at_databases(gatherer, facts)
+    gatherer.close()
+    subject = Subject("database", "postgres /srv/pg")
+    assert facts.linked(HOST, "database_processes") == (subject,)
+    guard = facts.get(subject, "torn_page_guard")
+    assert isinstance(guard, Known), guard
+    assert guard.value is False
+    assert facts.linked(subject, "datasets") == (Subject("dataset", "tank/pg"),)
+
+
+# -- the seam ---------------------------------------------------------------------------------------------------------
+
+
+def below(path: Path) -> str:
+    return f"/proc/self/root{path}"
+
+
+def test_below_the_root_of_a_process_only_configuration_is_read(tmp_path: Path) -> None:
+    for name in ("postgresql.conf", "my.cnf", "mongod.yml", "id_rsa", "shadow", "base"):
+        (tmp_path / name).write_text("x = 1\n")
+    (tmp_path / "pg_wal").symlink_to("/wal")
+    found = LiveHost(5).read(Read((below(tmp_path) + "/*",)))
+    assert sorted(Path(path).name for path in found.text) == ["mongod.yml", "my.cnf", "postgresql.conf"]
+    assert found.links == {below(tmp_path) + "/pg_wal": "/wal"}
+
+
+def test_a_fifo_or_device_behind_a_link_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.conf")
+    (tmp_path / "b.conf").symlink_to("a.conf")
+    (tmp_path / "c.conf").symlink_to("/dev/zero")
+    found = LiveHost(5).read(Read((below(tmp_path) + "/*",)))
+    assert found.text == {}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make files of two users")
+def test_a_link_to_what_its_owner_could_not_read_is_not_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    os.chown(folder, 12345, 12345)
+    secret = tmp_path / "secret"
+    secret.write_text("fsync = off\n")
+    secret.chmod(0o600)
+    (folder / "postgresql.conf").symlink_to(secret)
+    path = below(folder) + "/postgresql.conf"
+    refused = LiveHost(5).read(Read((path,)))
+    assert refused.text == {}
+    assert "belongs to another user" in refused.errors[path]
+    secret.chmod(0o644)
+    assert LiveHost(5).read(Read((path,))).text == {path: "fsync = off\n"}
+    secret.chmod(0o600)
+    os.chown(secret, 12345, 12345)
+    assert LiveHost(5).read(Read((path,))).text == {path: "fsync = off\n"}
+
+
+def test_of_an_environment_only_what_says_where_files_are_is_kept() -> None:
+    said = told("/proc/612/environ", "PGPASSWORD=hunter2\0PGDATA=/srv\0LD_PRELOAD=x.so\0")
+    assert said == "PGDATA=/srv\0LD_PRELOAD=x.so\0"
+    maps = "7f00-7f01 r-xp 00000000 08:01 12   /lib/libeatmydata.so\n7f02-7f03 rw-p 00000000 00:00 0 \n"
+    assert told("/proc/612/maps", maps) == "/lib/libeatmydata.so\n"
+    line = "mysqld\0--wsrep-sst-auth=root:hunter2\0--datadir=/srv\0"
+    assert told("/proc/612/cmdline", line) == "mysqld\0--wsrep-sst-auth=\0--datadir=/srv\0"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kept"),
+    [
+        ("redis.conf", "requirepass hunter2\ndir /srv\nappendonly yes\n", "#\ndir /srv\nappendonly yes\n"),
+        ("my.cnf", "[client]\npassword = hunter2\n[mysqld]\nskip-innodb-doublewrite\nskip-name-resolve\nlog-bin=/srv/b\n",
+         "[client]\n#\n[mysqld]\nskip-innodb-doublewrite\n#\nlog-bin=/srv/b\n"),
+        ("postgresql.conf", "primary_conninfo = 'password=hunter2'\nfsync off\ninclude_dir 'conf.d'\n",
+         "#\nfsync off\ninclude_dir 'conf.d'\n"),
+        ("mongod.conf", "security:\n  keyFile: /srv/hunter2\nstorage:\n  dbPath: /srv\n  journal:\n    enabled: true\n",
+         "security:\n  keyFile:\nstorage:\n  dbPath: /srv\n  journal:\n    enabled: true\n"),
+    ],
+)  # fmt: skip
+def test_of_configuration_no_password_is_kept(name: str, text: str, kept: str) -> None:
+    assert told(f"/proc/612/root/etc/{name}", text) == kept
+    assert told(f"/etc/{name}", text) == text
+
+
+def test_every_collector_of_databases_has_a_case_that_is_refused() -> None:
+    for name in ("database_processes", "database_process", "database_settings", "database_paths"):
+        assert any('"error"' in path.read_text() for path in (COMMANDS / name).glob("*.json")), name
