@@ -18,6 +18,7 @@ EVERYTHING = ("log", "binlog", "group", "fresh", "recycled", "variant", "data")
 DIRTY_DEFAULT = 4 << 30  # zfs_dirty_data_max_max where nobody could read it (zfs.4)
 SIZE_LEAST, SIZE_MOST = 256 << 20, 8 << 30
 SWEEP_FILE = "zaudit.sweep.fio"
+SETPRIV = ("setpriv", "--pdeathsig", "KILL")
 JOB_FILE = "zaudit.job.fio"  # the profile, in the place: one that changes meanwhile changes nothing
 LIMIT = 10 << 30  # bytes that a verification may write unless it is told otherwise
 
@@ -122,8 +123,8 @@ def command(plan: Plan, step: Step, trace: str = "TRACE") -> tuple[str, ...]:
     """
     strace = ("strace", "-f", "-y", "-qq", "-e", "signal=none", "-e", f"trace={','.join(CALLS)}", "-o", trace)
     return (
-        *("setpriv", "--pdeathsig", "KILL"),
-        *(strace if step.purpose == "calls" else ()),
+        *SETPRIV,
+        *((*strace, *SETPRIV) if step.purpose == "calls" else ()),  # what strace traces would outlive it
         *("fio", "--thread", "--output-format=json+", "--eta=never"),
         *(() if step.purpose in ("warm", "calls", "sweep") else ("--status-interval=1",)),
         *(f"--section={name}" for name in step.sections),
