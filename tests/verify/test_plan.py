@@ -113,7 +113,7 @@ def test_each_run_sees_six_transaction_groups(name: str, length: plan.Length, ti
 
 def test_quick_is_the_log_alone_and_the_rest_has_everything() -> None:
     assert [step.name for step in made().steps] == ["warm", "calls", "log"]
-    everything = ["warm", "calls", "log", "group", "recycled", "data", "together"]
+    everything = ["warm", "calls", "log", "group", "fresh", "recycled", "open_datasync", "data", "together"]
     assert [step.name for step in made(length="standard").steps] == everything
     assert made(length="standard").steps[-1].sections == ("log", "data")
 
@@ -122,7 +122,7 @@ def test_sizes() -> None:
     jobs = 4  # of [data]
     assert made().bytes_on_disk == 256 << 20
     assert made(length="standard").size == 2 * GIB // jobs
-    assert made(length="standard").bytes_on_disk == 3 * (256 << 20) + 2 * GIB
+    assert made(length="standard").bytes_on_disk == 4 * (256 << 20) + 3 * GIB
     assert made(size="1m").size == 1 << 20
     assert made(facts(host_zfs_dirty_data_max=1)).size * jobs == plan.SIZE_LEAST
     assert made(facts(host_zfs_dirty_data_max=1 << 40)).size * jobs == plan.SIZE_MOST
