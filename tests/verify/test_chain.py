@@ -57,6 +57,11 @@ CONTRADICTED = {
         {"nvme2n1"},
         "1000 flushes although",
     ),
+    "four jobs, one leg behind the other": (
+        world((*DATA, LEG_A._replace(flushes=800), LEG_B), options={"rw": "write", "fdatasync": "1", "numjobs": "4"}),
+        {"nvme2n1"},
+        "800 flushes although",
+    ),
     "one leg without writes": (world((*DATA, LEG_A._replace(writes=0, flushes=0), LEG_B)), {"nvme2n1"}, "no write"),
     "no flush at all, zil_nocacheflush": (
         world(tuple(disk._replace(flushes=0) for disk in (LEG_A, LEG_B)) + DATA, parameters={"zil_nocacheflush": True}),
