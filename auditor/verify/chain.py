@@ -16,7 +16,7 @@ from auditor.verify import flushes
 from auditor.verify.model import Chain, Link
 from auditor.verify.profile import Section
 from auditor.verify.result import LIMITED, Job, Run, Zil
-from auditor.verify.trial import Trial
+from auditor.verify.trial import UNSEEN, Trial
 
 SHARE = flushes.SHARE
 FOREIGN = 0.02  # of all commits: more than that from others, and nothing can be told apart
@@ -39,7 +39,9 @@ def follow(trial: Trial, runs: tuple[Run, ...], section: Section, facts: Facts) 
     links += flushes.links(log, section, pool, facts)
     others = (*foreign(log, trial, facts), *unwatched(log))
     others = (*others, *(f"fio: {fault}" for fault in log.faults if fault != LIMITED))
-    if trial.scan:
+    if trial.scan == UNSEEN:
+        others = (*others, "zpool status did not say whether a scrub or resilver ran meanwhile")
+    elif trial.scan:
         others = (*others, f"a {trial.scan} ran meanwhile: its reads, writes and flushes cannot be told apart")
     return _chain(links, others)
 

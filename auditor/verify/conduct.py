@@ -16,7 +16,7 @@ from auditor.verify import fio_output, place, run, sweeping, witnesses
 from auditor.verify.place import Place, PlaceError
 from auditor.verify.plan import JOB_FILE, SWEEP_FILE, Plan
 from auditor.verify.profile import Profile
-from auditor.verify.trial import Ran, Trial
+from auditor.verify.trial import UNSEEN, Ran, Trial
 
 MOUNTS = "/proc/self/mountinfo"
 COPIED = ("volblocksize", "sync", "logbias", "compression", "checksum", "dedup", "primarycache", "copies")
@@ -151,15 +151,20 @@ def _landed(host: Host, path: str) -> str:
     return ""
 
 
-def _scan(host: Host, pool: Subject) -> str:
-    """What ``zpool status`` says of scans: one that began, ended or ran between two looks changes it."""
-    said = host.run(Run(("zpool", "status", pool.name))).stdout.decode("utf-8", "replace")
+def _scan(host: Host, pool: Subject) -> str | None:
+    """What ``zpool status`` says of scans: one that began, ended or ran between two looks changes it. None: no answer."""
+    answer = host.run(Run(("zpool", "status", pool.name)))
+    said = answer.stdout.decode("utf-8", "replace")
+    if answer.exit != 0 or "config:" not in said:
+        return None
     lines = said.partition("  scan: ")[2].partition("config:")[0].splitlines()
     return " ".join(line.strip() for line in lines)
 
 
-def _scanned(before: str, after: str) -> str:
-    """scrub or resilver, when one was under way at some time between; else empty."""
+def _scanned(before: str | None, after: str | None) -> str:
+    """scrub or resilver, when one was under way at some time between; else empty, or UNSEEN."""
+    if before is None or after is None:
+        return UNSEEN
     if before == after and "in progress" not in after:
         return ""
     return "resilver" if "resilver" in after + before and "scrub" not in after else "scrub"

@@ -10,7 +10,7 @@ from auditor.verify.model import Chain, Latency, Slo
 from auditor.verify.profile import Profile, Section
 from auditor.verify.result import Run
 from auditor.verify.specs import FACTS
-from auditor.verify.trial import Trial
+from auditor.verify.trial import UNSEEN, Trial
 
 # Least median of a write and its flush that such a device can honestly have, in microseconds (knowledge of the drives'
 # classes: a flash program takes longer than a volatile buffer, a platter has to turn). Generous, so that it is an alarm.
@@ -54,10 +54,7 @@ def _facts(
     yield "pool", known(pool, "")
     yield "followed", _followed(run, seen)
     yield "fio_ended_well", _ended_well(run)
-    yield (
-        "scan_ran",
-        known(bool(trial.scan), f"a {trial.scan} runs" if trial.scan else "no scrub or resilver ran", "zpool status"),
-    )
+    yield "scan_ran", _scan(trial)
     yield "foreign_load", _foreign(run, trial, facts)
     yield from _options(section, trial)
     if not run.jobs:
@@ -75,6 +72,12 @@ def _facts(
     yield "thermal_throttled", _thermal(run, facts)
     yield from _latency(run, profile, pool, facts)
     yield from _written(run)
+
+
+def _scan(trial: Trial) -> Judged:
+    if trial.scan == UNSEEN:
+        return unknown("zpool status did not say whether a scrub or resilver ran meanwhile")
+    return known(bool(trial.scan), f"a {trial.scan} runs" if trial.scan else "no scrub or resilver ran", "zpool status")
 
 
 def _foreign(run: Run, trial: Trial, facts: Facts) -> Judged:

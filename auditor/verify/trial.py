@@ -9,6 +9,7 @@ from typing import NamedTuple
 from auditor.verify import codec
 
 SCHEMA = "zaudit-trial/1"
+UNSEEN = "unseen"  # scan: zpool status did not answer
 MEMBER = "trial.json"  # of a recording
 
 
@@ -52,7 +53,7 @@ class Trial(NamedTuple):
     """One verification. target: the dataset that was asked for; dataset: that was written to, which is another one for a
     zvol (a scratch zvol beside it); landed: the file system on which the files came to lie, empty where nobody could tell.
     without: the same with --ab slog, on a dataset whose commits go past the SLOG as far as OpenZFS lets them. preload: what
-    is preloaded into every program. job_file: text of the profile. scan: a scrub or resilver ran meanwhile.
+    is preloaded into every program. job_file: text of the profile. scan: a scrub or resilver ran meanwhile, or UNSEEN.
 
     objectives: "p99=5ms,p99.9=25ms"; size: bytes that ${ZAUDIT_SIZE} stood for.
     """

@@ -10,6 +10,7 @@ from auditor.facts import Fact, Facts, Subject, known, unknown
 from auditor.verify import chain
 from auditor.verify.model import CANNOT_EXCLUDE, Chain
 from auditor.verify.result import LIMITED, Syscalls, Zil
+from auditor.verify.trial import UNSEEN
 from tests.verify.worlds import DATA, LEG_A, LEG_B, MIRRORED, SYNCS, Disk, World, world
 
 DSYNC = {"rw": "write", "sync": "dsync"}
@@ -55,6 +56,11 @@ CONTRADICTED = {
         world((*DATA, LEG_A._replace(flushes=SYNCS // 3), LEG_B)),
         {"nvme2n1"},
         "1000 flushes although",
+    ),
+    "four jobs, one leg behind the other": (
+        world((*DATA, LEG_A._replace(flushes=800), LEG_B), options={"rw": "write", "fdatasync": "1", "numjobs": "4"}),
+        {"nvme2n1"},
+        "800 flushes although",
     ),
     "one leg without writes": (world((*DATA, LEG_A._replace(writes=0, flushes=0), LEG_B)), {"nvme2n1"}, "no write"),
     "no flush at all, zil_nocacheflush": (
@@ -116,6 +122,7 @@ INCONCLUSIVE = {
         "200 writes to nvme2n1",
     ),
     "scrub": (world(scan="scrub"), "a scrub ran meanwhile"),
+    "a scan that nobody could see": (world(scan=UNSEEN), "zpool status did not say"),
     "no strace": (world(traced=False), "strace is not installed"),
     "no kstat": (world().changed(zil=None, others=None), "no kstat of tank/db"),
     "no counters of a leg": (world().changed(devices=world().log.devices[:-1]), "no counters of nvme3n1 alone"),

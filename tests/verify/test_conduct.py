@@ -163,6 +163,13 @@ def test_a_scrub_that_came_and_went_is_seen(bench: Bench) -> None:
     assert bench.trial().scan == "scrub"
 
 
+def test_a_scrub_that_nobody_could_see_is_not_none(bench: Bench) -> None:
+    bench.fio(GOOD)
+    for answer in (Capture(1, b""), Capture(None, fault="no answer within 30 s"), Capture(0, b"  pool: tank\n")):
+        bench.host.commands = {("zpool", "status", "tank"): answer}
+        assert bench.trial().scan == trial.UNSEEN
+
+
 def test_kept_files_stay_until_they_are_cleaned(bench: Bench) -> None:
     bench.fio(GOOD)
     done = bench.trial(keep=True)

@@ -9,6 +9,7 @@ from auditor.verify import chain, profile, run_facts
 from auditor.verify.profile import FILE_FORMAT, Profile
 from auditor.verify.result import Run, Txg, Zil
 from auditor.verify.specs import FACTS
+from auditor.verify.trial import UNSEEN
 from tests.verify.worlds import MIRRORED, SYNCS, World, world
 
 OURS = profile.load("postgres")
@@ -109,6 +110,7 @@ def test_others_and_scans() -> None:
     assert value(world(others={"tank/b": 500}), "foreign_load") is True
     assert "no kstat" in why(world().changed(zil=None, others=None), "foreign_load")
     assert "could not be seen" in why(world().changed(idle_commits=None), "foreign_load")
+    assert "zpool status did not say" in why(world(scan=UNSEEN), "scan_ran")
     assert value(world(scan="resilver"), "scan_ran") is True
 
 
