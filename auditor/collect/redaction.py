@@ -28,7 +28,7 @@ _SPELT = tuple(
         rb"\b(?:ID_SERIAL|ID_SERIAL_SHORT|ID_SCSI_SERIAL|SCSI_IDENT_SERIAL|ID_WWN|ID_WWN_WITH_EXTENSION|ID_NVME_NQN|ID_PART_ENTRY_UUID|ID_PART_TABLE_UUID|ID_FS_UUID|ID_FS_UUID_SUB|MD_UUID)=(?P<id>[^\n]+)",
         # the prefix says what kind of device it is
         rb"\bDM_UUID=(?:(?:part\d+-)?(?:LVM|CRYPT(?:-[A-Z]+\d*)?|mpath|DMRAID)-)?(?P<id>[^\n]+)",
-        rb"\b(?:pool_guid|guid|hostid)\b['\"]?\s*[:=\t]\s*['\"]?(?P<id>\d{6,20})",
+        rb"\b(?:pool_guid|guid_sum|guid|hostid)\b['\"]?\s*[:=\t]\s*['\"]?(?P<id>\d{6,20})",
         rb"\bhostname: '(?P<id>[^']+)'",
         rb"\b(?:wwn-|nvme-eui\.|nvme-uuid\.|nvme-nvme\.|scsi-|eui\.|uuid\.|nqn\.)(?P<id>[0-9A-Za-z][0-9A-Za-z.:_-]{7,}?)(?=-part\d|[^0-9A-Za-z.:_-]|\Z)",
         rb"/dev/disk/by-(?:uuid|partuuid)/(?P<id>[^/\s\"'=]+)",
