@@ -38,7 +38,7 @@ def render(
     zaudit: str = "",
 ) -> str:
     """The whole page; all as for a terminal."""
-    title = f"zaudit verify: {verification.dataset}{f' on {report.hostname}' if report else ''}"
+    title = f"zaudit verify: {verification.target}{f' on {report.hostname}' if report else ''}"
     parts = [
         *_start(verification, report, title),
         section("The chain, from the application down", _chain(verification.chain)),

@@ -63,7 +63,7 @@ def _start(verification: Verification, report: Report | None, zaudit: str) -> It
     host = f" on {harmless(report.hostname)}" if report else ""
     title = (
         f"zaudit {report.zaudit if report else zaudit}".rstrip(),
-        f"{harmless(verification.dataset)}{host}",
+        f"{harmless(verification.target)}{host}",
         *([f"OpenZFS {harmless(report.release)}"] if report else []),
         f"verify {harmless(verification.profile)} {harmless(verification.length)}",
         harmless(verification.fio),

@@ -45,15 +45,27 @@ def judge(seen: audit.Look, trial: Trial, rules: Sequence[Rule], names: Sequence
         seen.facts.replace(run_facts.met(each))
     found = _verification(seen, trial, asked, runs, followed, latencies)
     report = audit.judge(seen, rules, names, threshold)
-    return Found(found, report, sweeping.result(trial.runs), _with_and_without(seen, trial, found))
+    return Found(found, report, sweeping.result(trial.runs), _with_and_without(seen, trial))
 
 
-def _with_and_without(seen: audit.Look, trial: Trial, found: Verification) -> Comparison | None:
+WITH = "with the SLOG (logbias=latency)"
+WITHOUT = "past the SLOG, as far as OpenZFS allows (logbias=throughput: the data goes to the data vdevs, pointers to the SLOG)"
+
+
+def _with_and_without(seen: audit.Look, trial: Trial) -> Comparison | None:
+    """Of --ab slog. What stands against judging a latency does not stand against saying which of two is longer, as long as
+    both were traced."""
     if trial.without is None:
         return None
-    asked, runs, followed = _read(seen.facts, trial.without)
-    latencies = tuple(latency.judge(run, (), "") for run in _timed(runs))
-    return compare(found, _verification(seen, trial.without, asked, runs, followed, latencies))
+    sides = [_unjudged(seen, each) for each in (trial, trial.without)]
+    return compare(*sides)._replace(before=WITH, after=WITHOUT)
+
+
+def _unjudged(seen: audit.Look, trial: Trial) -> Verification:
+    asked, runs, followed = _read(seen.facts, trial)
+    why_not = _why_not("", followed, ())
+    latencies = tuple(latency.judge(run, (), why_not) for run in _timed(runs))
+    return _verification(seen, trial, asked, runs, followed, latencies)._replace(dataset=trial.target)
 
 
 def _read(facts: Facts, trial: Trial) -> tuple[Profile, tuple[Run, ...], Chain]:
