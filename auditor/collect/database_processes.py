@@ -45,7 +45,8 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
                 raise ValueError(f"{path} is cut off")
             processes[found[1]] = found[2], found[3]
     if "1" not in processes:
-        raise ValueError("/proc/1/stat: permission denied")
+        why = "permission denied" if processes else reply.errors.get("/proc/*/stat", "was not read")
+        raise ValueError(f"/proc/1/stat: {why}")
     servers = []
     for number, (name, parent) in sorted(processes.items(), key=lambda each: int(each[0])):
         if name not in SERVERS or processes.get(parent, ("", ""))[0] == name:
