@@ -160,7 +160,7 @@ def test_skip(mine: Path, zaudit: CommandLine) -> None:
         (["--format", "yaml"], "Invalid value"),
         (["--fail-on", "bad"], "Invalid value"),
         (["--timeout", "0"], "Invalid value"),
-        (["--db", "oracle"], "Invalid value"),
+        (["--db", "oracle"], "NAME is one of postgres, mysql"),
         (["--output", "/nonexistent/x"], "No such file"),
         (["--output", "/"], "directory"),
     ],

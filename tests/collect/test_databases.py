@@ -15,7 +15,7 @@ from auditor.collect import gather
 from auditor.collect.host import Capture, LiveHost
 from auditor.collect.request import Files, Read, Run
 from auditor.collect.telling import told
-from auditor.derive import databases
+from auditor.derive import database, database_pool, databases
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
 from auditor.judge.verdict import judge
 from tests.collect.test_pairs import COMMANDS
@@ -90,6 +90,8 @@ def seen(files: Any = None, links: Any = None, denied: tuple[str, ...] = (), **d
     gather.fill(gatherer, facts)
     gatherer.close()
     facts.put_all(list(databases.derive(HOST, facts)))
+    for each in list(facts.subjects("database")):
+        facts.put_all(list(database_pool.derive(each, facts)))
     return facts
 
 
@@ -107,6 +109,15 @@ def test_log_and_data_are_followed_through_links_to_their_datasets() -> None:
     assert facts.linked(PG, "data_datasets") == (Subject("dataset", "tank/pg"),)
     for rule in ("pg-fsync-off", "pg-synchronous-commit", "sync-mixed-log-data", "db-path-not-on-zfs", "libeatmydata"):
         assert outcome(facts, rule) == ["pass"], rule
+
+
+def test_the_page_of_a_database_that_was_found_is_set_beside_recordsize() -> None:
+    facts = seen(pg="standard", wal="standard")
+    facts.put(Fact(HOST, "database", known("", "")))
+    for name, pages in (("tank/pg", 8192), ("tank/wal", None)):
+        found = {fact.name: fact.value for fact in database.derive(Subject("dataset", name), facts)}
+        page = found["db_page_bytes"]
+        assert (page.value if isinstance(page, Known) else None) == pages
 
 
 def test_mixed_sync_is_found_and_both_disabled_in_one_pool_is_left_to_another_rule() -> None:
