@@ -160,6 +160,8 @@ def test_skip(mine: Path, zaudit: CommandLine) -> None:
         (["--format", "yaml"], "Invalid value"),
         (["--fail-on", "bad"], "Invalid value"),
         (["--timeout", "0"], "Invalid value"),
+        (["--db", "postgres=here"], "absolute path"),
+        (["--db", "sqlite=/srv/x.db"], "not of SQLite"),
         (["--db", "oracle"], "NAME is one of postgres, mysql"),
         (["--output", "/nonexistent/x"], "No such file"),
         (["--output", "/"], "directory"),

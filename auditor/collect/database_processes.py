@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from auditor.collect.request import Files, Read
+from auditor.collect.telling import SERVERS
 from auditor.facts import HOST, Fact, Facts, Subject, known, links, word
 
 PER = "host"
@@ -17,14 +18,6 @@ FACTS = {
     "database_processes": links("database", "database servers that run, or that the user named"),
     "database.engine": word("which server it is", "postgres", "mysql", "mariadb", "mongodb", "etcd", "redis"),
     "database.process": word("its process number, or self where it does not run"),
-}
-SERVERS = {
-    "postgres": "postgres",
-    "mysqld": "mysql",
-    "mariadbd": "mariadb",
-    "mongod": "mongodb",
-    "etcd": "etcd",
-    "redis-server": "redis",
 }
 STAT = re.compile(r"(\d+) \((.*)\) \S (\d+) .*\n", re.DOTALL)
 NOT_RUNNING = "self"  # its files are looked for below our own root directory

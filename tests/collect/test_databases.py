@@ -233,6 +233,9 @@ def test_of_an_environment_only_what_says_where_files_are_is_kept() -> None:
     assert said == "PGDATA=/srv\0LD_PRELOAD=x.so\0"
     maps = "7f00-7f01 r-xp 00000000 08:01 12   /lib/libeatmydata.so\n7f02-7f03 rw-p 00000000 00:00 0 \n"
     assert told("/proc/612/maps", maps) == "/lib/libeatmydata.so\n"
+    assert told("/proc/1/stat", STAT.format(1, "systemd", 0)) is not None
+    assert told("/proc/9/stat", STAT.format(9, "ssh (x) y", 1)) is None
+    assert told("/proc/612/stat", STAT.format(612, "postgres", 1)) == STAT.format(612, "postgres", 1)
     line = "mysqld\0--wsrep-sst-auth=root:hunter2\0--datadir=/srv\0"
     assert told("/proc/612/cmdline", line) == "mysqld\0--wsrep-sst-auth=\0--datadir=/srv\0"
 
