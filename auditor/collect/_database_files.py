@@ -22,6 +22,11 @@ def root_of(database: Subject) -> str:
     return f"/proc/{process if process.isdigit() else 'self'}/root"
 
 
+def plain(path: str) -> bool:
+    """Whether a path that a command line or a file names can be asked for as it is: absolute, no pattern, no way up."""
+    return path.startswith("/") and "*" not in path and ".." not in path.split("/")
+
+
 class Tree:
     """The files of one process, by the paths that it knows them by. root: below which they were read."""
 

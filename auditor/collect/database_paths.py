@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.collect import mounts
-from auditor.collect._database_files import Tree, root_of
+from auditor.collect._database_files import Tree, plain, root_of
 from auditor.collect.request import Files, Read, Skip
 from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, join, known, links, unknown, words
 from auditor.text import harmless
@@ -37,12 +37,13 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
     wanted: dict[str, None] = {}
     for place in _words(places):
         path = place.partition(":")[2]
+        if not plain(path):
+            return Skip(f"{harmless(path)} is no plain absolute path")
         parts = path.split("/")
         wanted |= dict.fromkeys(root + "/".join(parts[:end]) for end in range(2, len(parts) + 1))
         if place.startswith("data:") and database.name.startswith("postgres "):
             wanted[f"{root}{path}/pg_tblspc/*"] = None
-    safe = [path for path in wanted if ".." not in path.split("/")]
-    return Read((f"{root.removesuffix('root')}mountinfo", *safe))
+    return Read((f"{root.removesuffix('root')}mountinfo", *wanted))
 
 
 def parse(reply: Files, database: Subject) -> Iterator[Fact]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from auditor.collect.request import Files, Read
+from auditor.collect.telling import SERVERS
 from auditor.facts import HOST, Fact, Facts, Subject, known, links, word
 
 PER = "host"
@@ -17,14 +18,6 @@ FACTS = {
     "database_processes": links("database", "database servers that run, or that the user named"),
     "database.engine": word("which server it is", "postgres", "mysql", "mariadb", "mongodb", "etcd", "redis"),
     "database.process": word("its process number, or self where it does not run"),
-}
-SERVERS = {
-    "postgres": "postgres",
-    "mysqld": "mysql",
-    "mariadbd": "mariadb",
-    "mongod": "mongodb",
-    "etcd": "etcd",
-    "redis-server": "redis",
 }
 STAT = re.compile(r"(\d+) \((.*)\) \S (\d+) .*\n", re.DOTALL)
 NOT_RUNNING = "self"  # its files are looked for below our own root directory
@@ -45,7 +38,8 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
                 raise ValueError(f"{path} is cut off")
             processes[found[1]] = found[2], found[3]
     if "1" not in processes:
-        raise ValueError("/proc/1/stat: permission denied")
+        why = "permission denied" if processes else reply.errors.get("/proc/*/stat", "was not read")
+        raise ValueError(f"/proc/1/stat: {why}")
     servers = []
     for number, (name, parent) in sorted(processes.items(), key=lambda each: int(each[0])):
         if name not in SERVERS or processes.get(parent, ("", ""))[0] == name:

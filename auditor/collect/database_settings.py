@@ -70,7 +70,7 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
     root = files.root_of(database)
     process = root.removesuffix("root")
     own = ("cwd",) if process == "/proc/self/" else ("cmdline", "environ", "cwd")
-    safe = [name for name in names if name.startswith("/") and ".." not in name.split("/")]
+    safe = [name for name in names if files.plain(posixpath.dirname(name)) and not name.endswith("/..")]
     return Read((*(process + name for name in own), *(root + name for name in safe)))
 
 

@@ -276,7 +276,9 @@ def read_files(patterns: tuple[str, ...]) -> Files:
             if len(data) > FILE_LIMIT:
                 errors[path] = f"more than {FILE_LIMIT >> 20} MiB"
             else:
-                text[path] = told(path, data.decode("utf-8", "surrogateescape"))
+                kept = told(path, data.decode("utf-8", "surrogateescape"))
+                if kept is not None:
+                    text[path] = kept
     return Files(text, links, errors)
 
 

@@ -7,9 +7,19 @@ from __future__ import annotations
 
 import re
 
+# name of the process -> name of the database
+SERVERS = {
+    "postgres": "postgres",
+    "mysqld": "mysql",
+    "mariadbd": "mariadb",
+    "mongod": "mongodb",
+    "etcd": "etcd",
+    "redis-server": "redis",
+}
 PROCESS_ROOT = re.compile(r"/proc/(?:\d+|self)/root/")
 CONFIGURATION = re.compile(r"(?:[\w.@#-]+\.(?:conf|cnf|ya?ml)|PG_VERSION)")
 _ENVIRON, _MAPS, _CMDLINE = (re.compile(rf"/proc/\d+/{name}") for name in ("environ", "maps", "cmdline"))
+_STAT, _NAMED = re.compile(r"/proc/[\w-]+/stat"), re.compile(r"\d+ \((.*)\) ", re.DOTALL)
 _VARIABLES = re.compile(r"(?:PGDATA|ETCD_(?:DATA_DIR|WAL_DIR|CONFIG_FILE|UNSAFE_NO_FSYNC)|LD_PRELOAD)=")
 _SECRET = re.compile(r"(--?[\w-]*(?:pass|auth|secret|token|cred|key)[\w-]*=).+", re.IGNORECASE | re.DOTALL)
 # lines of postgresql.conf, my.cnf and redis.conf that a rule or the way to a file depends on
@@ -23,8 +33,12 @@ _YAML = re.compile(r"(\s*[\w.-]+:)\s+\S.*")
 _YAML_KEPT = re.compile(r"\s*(?:dbPath|enabled|data-dir|wal-dir|unsafe-no-fsync):")
 
 
-def told(path: str, text: str) -> str:
-    """The part of a file that is kept. Lines of a configuration that are left out become comments: their number stays."""
+def told(path: str, text: str) -> str | None:
+    """The part of a file that is kept, or None: nothing of it. Lines of a configuration that are left out become comments:
+    their number stays."""
+    if _STAT.fullmatch(path):  # of processes only database servers, and the first, which shows that they can be seen
+        name = _NAMED.match(text)
+        return text if name is None or name[1] in SERVERS or path == "/proc/1/stat" else None
     if _ENVIRON.fullmatch(path):
         return "".join(f"{each}\0" for each in text.split("\0") if _VARIABLES.match(each))
     if _MAPS.fullmatch(path):  # the names of the files alone

@@ -1,5 +1,5 @@
-"""What is known of the database that the policy names for a dataset, or the user for all (``--db``): the page size that its
-data files are written in."""
+"""What is known of the database of a dataset: that which the policy names, or the user for all (``--db``), or which was found
+to keep its data there; and the page size that its data files are written in."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, 
 
 SUBJECT = "dataset"
 FACTS = {
-    "db_named": flag("the user said which database runs here"),
+    "db_named": flag("which database runs here was said, or found"),
     "db_page_bytes": number("page of the database's data files"),
 }
-NEEDS = ("host.database", "dataset.database")
+NEEDS = ("host.database", "dataset.database", "host.databases", "database.data_datasets", "database.page_bytes")
 
 
 def derive(dataset: Subject, facts: Facts) -> Iterator[Fact]:
-    """db_page_bytes is the default of that database; a server built or set up otherwise is not seen here."""
+    """db_page_bytes of one that was named is the default of that database; a server built otherwise is not seen here."""
     found = _of(facts, dataset)
     yield Fact(dataset, "db_named", found[0])
     yield Fact(dataset, "db_page_bytes", found[1])
@@ -33,7 +33,12 @@ def _of(facts: Facts, dataset: Subject) -> tuple[Known | Unknown, Known | Unknow
     for each in (declared, named):
         if isinstance(each, Known) and each.value:
             return _seen(str(each.value), each.evidence[0].command)
-    return (named, named) if isinstance(named, Unknown) else _NONE
+    if isinstance(named, Unknown):
+        return named, named
+    for database in facts.linked(HOST, "databases"):
+        if dataset in facts.linked(database, "data_datasets"):
+            return Known(True, (Evidence(f"{database.name} keeps its data here"),)), facts.get(database, "page_bytes")
+    return _NONE
 
 
 def _seen(name: str, command: str) -> tuple[Known, Known]:

@@ -15,7 +15,7 @@ from auditor.collect import gather
 from auditor.collect.host import Capture, LiveHost
 from auditor.collect.request import Files, Read, Run
 from auditor.collect.telling import told
-from auditor.derive import databases
+from auditor.derive import database, database_pool, databases
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
 from auditor.judge.verdict import judge
 from tests.collect.test_pairs import COMMANDS
@@ -90,6 +90,8 @@ def seen(files: Any = None, links: Any = None, denied: tuple[str, ...] = (), **d
     gather.fill(gatherer, facts)
     gatherer.close()
     facts.put_all(list(databases.derive(HOST, facts)))
+    for each in list(facts.subjects("database")):
+        facts.put_all(list(database_pool.derive(each, facts)))
     return facts
 
 
@@ -107,6 +109,15 @@ def test_log_and_data_are_followed_through_links_to_their_datasets() -> None:
     assert facts.linked(PG, "data_datasets") == (Subject("dataset", "tank/pg"),)
     for rule in ("pg-fsync-off", "pg-synchronous-commit", "sync-mixed-log-data", "db-path-not-on-zfs", "libeatmydata"):
         assert outcome(facts, rule) == ["pass"], rule
+
+
+def test_the_page_of_a_database_that_was_found_is_set_beside_recordsize() -> None:
+    facts = seen(pg="standard", wal="standard")
+    facts.put(Fact(HOST, "database", known("", "")))
+    for name, pages in (("tank/pg", 8192), ("tank/wal", None)):
+        found = {fact.name: fact.value for fact in database.derive(Subject("dataset", name), facts)}
+        page = found["db_page_bytes"]
+        assert (page.value if isinstance(page, Known) else None) == pages
 
 
 def test_mixed_sync_is_found_and_both_disabled_in_one_pool_is_left_to_another_rule() -> None:
@@ -222,6 +233,9 @@ def test_of_an_environment_only_what_says_where_files_are_is_kept() -> None:
     assert said == "PGDATA=/srv\0LD_PRELOAD=x.so\0"
     maps = "7f00-7f01 r-xp 00000000 08:01 12   /lib/libeatmydata.so\n7f02-7f03 rw-p 00000000 00:00 0 \n"
     assert told("/proc/612/maps", maps) == "/lib/libeatmydata.so\n"
+    assert told("/proc/1/stat", STAT.format(1, "systemd", 0)) is not None
+    assert told("/proc/9/stat", STAT.format(9, "ssh (x) y", 1)) is None
+    assert told("/proc/612/stat", STAT.format(612, "postgres", 1)) == STAT.format(612, "postgres", 1)
     line = "mysqld\0--wsrep-sst-auth=root:hunter2\0--datadir=/srv\0"
     assert told("/proc/612/cmdline", line) == "mysqld\0--wsrep-sst-auth=\0--datadir=/srv\0"
 

@@ -101,6 +101,14 @@ def test_permitted(argv: tuple[str, ...]) -> None:
 def states() -> Iterator[Facts]:
     """What may be known of a host when the questions are put: nothing, and each release with each kind of drive."""
     yield Facts()
+    for place in ("/srv/my db", "/srv/../etc", "/", "relative", "/srv/*"):
+        facts = Facts()
+        for subject in subjects("database"):
+            given = (f"--config-file={place}/x.conf", f"--defaults-file={place}/..", "--config", f"{place}/shadow")
+            facts.put(Fact(subject, "data_directory", known(place, "")))
+            facts.put(Fact(subject, "arguments", known(given, "")))
+            facts.put(Fact(subject, "directories", known((f"data:{place}", f"log:{place}/pg_wal"), "")))
+        yield facts
     values: list[tuple[Value, ...]] = [
         (release, transport, model, consistent)
         for release in ((2, 1, 11), (2, 2, 0), (2, 3, 9), (2, 4, 4), (3, 0, 0))
@@ -125,8 +133,10 @@ def subjects(kind: str) -> list[Subject]:
         "pool": ["tank", "my pool", "a:b.c-d_e"],
         "disk": ["nvme0n1", "sda", "vda", "cciss/c0d0"],
         "dataset": ["tank", "my pool/d b/wal"],
+        "database": ["postgres 612", "mysql 7", "redis 8", "etcd 9", "mongodb 10", "mariadb /srv/my db"],
     }
     kinds: dict[str, Kind] = {"host": "host", "pool": "pool", "disk": "disk", "dataset": "dataset"}
+    kinds["database"] = "database"
     return [Subject(kinds[kind], name) for name in names[kind]]
 
 
