@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-DEMO   := fixtures/hosts/2.3-sync-disabled-inherited
+DEMO   := fixtures/hosts/2.3-sync-disabled
 
 .PHONY: help demo test check bench zipapp lab lab-verify lab-test lab-record powercut powercut-report clean
 

@@ -35,7 +35,7 @@ VERIFICATIONS = FIXTURES / "verifications"
 REPORTS = FIXTURES / "reports"
 README = FIXTURES.parent / "README.md"
 RULES = FIXTURES.parent / "rules" / "README.md"
-CANONICAL = "2.3-sync-disabled-inherited"
+CANONICAL = "2.3-sync-disabled"
 VERIFY_REPORTS = REPORTS / "verify"
 VERIFY_SCHEMA = Path(json_report.__file__).parent / "verify_schema.json"
 
