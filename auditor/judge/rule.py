@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 from auditor.errors import Stop
@@ -32,8 +33,12 @@ COSTS = ("safe", "needs restart", "rebuilds the pool", "destroys data")
 
 ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
-REQUIRED = {"title", "severity", "subject", "harm", "expect", "impact", "why", "fix", "references", "example"}
-OPTIONAL = {"when", "origin", "message", "conflicts", "severity_if"}
+REQUIRED = {"title", "severity", "subject", "harm", "expect"}
+OPTIONAL = {"when", "origin", "message", "severity_if"}
+SAID = {"impact", "why", "fix", "references"}
+SAID_IF = {"conflicts"}
+# A file is in three parts, in this order: what is judged, what is said of it, the examples. The second begins here.
+SAYING, EXAMPLES = "\nimpact ", "\n[[example]]"
 
 
 class RuleError(Stop, ValueError):
@@ -73,6 +78,16 @@ class Example(NamedTuple):
     severity: Severity | None
 
 
+class Said(NamedTuple):
+    """What a rule says to a reader; impact: what is at stake, for a finding; why, references, conflicts: for its page."""
+
+    impact: str
+    why: str
+    fix: Fix
+    references: tuple[str, ...]
+    conflicts: tuple[str, ...]
+
+
 class Rule(NamedTuple):
     """One rule. expect must hold where when holds; severity_if: the first that is true replaces severity."""
 
@@ -86,13 +101,34 @@ class Rule(NamedTuple):
     expect: Expression
     origin: str
     message: Template | None
-    impact: str
-    why: str
-    fix: Fix
-    references: tuple[str, ...]
-    conflicts: tuple[str, ...]
+    said: Callable[[], Said]
     examples: tuple[Example, ...]
     path: str
+
+    @property
+    def impact(self) -> str:
+        """What is at stake, in words that a manager reads."""
+        return self.said().impact
+
+    @property
+    def why(self) -> str:
+        """What OpenZFS, the kernel or the database does; paragraphs are kept."""
+        return self.said().why
+
+    @property
+    def fix(self) -> Fix:
+        """How to mend it."""
+        return self.said().fix
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Where it is written; at least one."""
+        return self.said().references
+
+    @property
+    def conflicts(self) -> tuple[str, ...]:
+        """Where respected sources disagree, and when each holds."""
+        return self.said().conflicts
 
 
 def load_folder(folder: Traversable, registry: Registry, *, examples: bool = True) -> list[Rule]:
@@ -123,32 +159,56 @@ def merge(folders: Iterable[list[Rule]]) -> list[Rule]:
 
 
 def load(id: str, path: str, data: bytes, registry: Registry, *, examples: bool = True) -> Rule:
-    """One rule from the bytes of its file; raises RuleError. examples: False leaves them out, which stand last in a file
-    and are half of it."""
+    """One rule from the bytes of its file; raises RuleError.
+
+    examples: False for a rule that was tested with them: they are left out, what it says is read when it is first asked
+    for, and its expressions are compiled then. Most rules of an audit pass, and TOML is slow to read.
+    """
     try:
         if not ID.fullmatch(id):
             raise RuleError("the file name is the rule's id: lower-case words joined by hyphens")
         text = data.decode("utf-8")
-        table = tomllib.loads(text if examples else text.partition("\n[[example]]")[0])
-        return from_table(id, path, table if examples else {**table, "example": None}, registry)
+        if not examples:
+            return _tested(id, path, text.partition(EXAMPLES)[0], registry)
+        return from_table(id, path, tomllib.loads(text), registry)
     except (RuleError, ExpressionError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RuleError(f"{path}: {error}") from None
 
 
-def from_table(id: str, path: str, table: Mapping[str, Any], registry: Registry) -> Rule:
-    """One rule from the content of its file; raises RuleError or ExpressionError.
+def _tested(id: str, path: str, text: str, registry: Registry) -> Rule:
+    judged, mark, rest = text.partition(SAYING)
+    return tested(id, path, tomllib.loads(judged), lambda: tomllib.loads(mark + rest), registry)
 
-    ``example``: None leaves them out, for a rule that was tested with them: its expressions are compiled when they are
-    first asked for.
-    """
-    _keys(table, REQUIRED, OPTIONAL, "a rule")
-    kind = cast(Kind, _one_of(table, "subject", KINDS))
+
+def from_table(id: str, path: str, table: Mapping[str, Any], registry: Registry) -> Rule:
+    """One rule from the whole content of its file; raises RuleError or ExpressionError."""
+    _keys(table, REQUIRED | SAID | {"example"}, OPTIONAL | SAID_IF, "a rule")
+    said = _said(table, _kind(table), registry, compile_expression)
+    rule = _judged(id, path, table, registry, compile_condition, compile_expression, lambda: said)
+    return rule._replace(examples=_examples(table["example"], with_when=rule.when is not None))
+
+
+def tested(
+    id: str, path: str, table: Mapping[str, Any], rest: Callable[[], Mapping[str, Any]], registry: Registry
+) -> Rule:
+    """The same of a rule that its tests have read whole, without its examples. rest: gives the part that is said."""
+    said = cache(lambda: _said(rest(), _kind(table), registry, deferred))
+    return _judged(id, path, table, registry, deferred, deferred, said)
+
+
+def _judged(
+    id: str,
+    path: str,
+    table: Mapping[str, Any],
+    registry: Registry,
+    condition: Compile,
+    value: Compile,
+    said: Callable[[], Said],
+) -> Rule:
+    kind = _kind(table)
     origin = _text(table, "origin") if "origin" in table else ""
     if origin and (origin.partition(".")[0] != kind or (kind, origin.partition(".")[2]) not in registry):
         raise RuleError(f"origin = {origin!r}: not a fact of the rule's subject")
-    tested = table["example"] is None
-    condition, value = (deferred, deferred) if tested else (compile_condition, compile_expression)
-    when = condition(_text(table, "when"), kind, registry) if "when" in table else None
     return Rule(
         id=id,
         title=_headline(table),
@@ -156,17 +216,27 @@ def from_table(id: str, path: str, table: Mapping[str, Any], registry: Registry)
         severity_if=tuple(_severities(table.get("severity_if", {}), kind, registry, condition)),
         subject=kind,
         harm=cast(Harm, _one_of(table, "harm", HARMS)),
-        when=when,
+        when=condition(_text(table, "when"), kind, registry) if "when" in table else None,
         expect=condition(_text(table, "expect"), kind, registry),
         origin=origin.partition(".")[2],
         message=_template(_text(table, "message"), kind, registry, value) if "message" in table else None,
+        said=said,
+        examples=(),
+        path=path,
+    )
+
+
+def _kind(table: Mapping[str, Any]) -> Kind:
+    return cast(Kind, _one_of(table, "subject", KINDS))
+
+
+def _said(table: Mapping[str, Any], kind: Kind, registry: Registry, value: Compile) -> Said:
+    return Said(
         impact=_text(table, "impact"),
         why=_text(table, "why"),
         fix=_fix(table["fix"], kind, registry, value),
         references=_texts(table, "references", least=1),
         conflicts=_texts(table, "conflicts", least=0),
-        examples=_examples(table["example"], with_when=when is not None) if not tested else (),
-        path=path,
     )
 
 
