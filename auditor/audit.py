@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from auditor import __version__, derive, registry
@@ -51,13 +50,12 @@ class Options(NamedTuple):
         return cls(words.get("consistent") == "yes", words.get("database", ""), words.get("directory", ""), policy)
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """What was seen: the facts, and the datasets that the targets meant."""
 
     facts: Facts
     roots: tuple[Subject, ...]
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: Mapping[str, float] = {}
     policy: Policy = NONE
 
 
@@ -69,9 +67,7 @@ def look(host: Host, names: Sequence[str], options: Options, progress: gather.Pr
     facts.put(Fact(HOST, "database", known(options.database, f"--db {options.database}" if options.database else "")))
     directory = known(options.directory, f"--db {options.database}={options.directory}" if options.directory else "")
     facts.put(Fact(HOST, "database_directory", directory))
-    gatherer = gather.Gatherer(host, registry.collectors())
-    if progress:
-        gatherer.progress = progress
+    gatherer = gather.Gatherer(host, registry.collectors(), progress)
     try:
         gather.read_host(gatherer, facts, inventory)
         _must_be_loaded(gatherer, facts)

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from types import ModuleType
-from typing import cast
+from typing import NamedTuple, cast
 
 from auditor.collect import blocks, database_paths, zpool_status_paths
 from auditor.collect.host import Host
@@ -50,27 +49,25 @@ WORKERS = 32  # that wait for commands; a host with 24 drives has 150 to ask
 Progress = Callable[[int, int, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What came of one question: facts, and (beside or instead of them) why the rest is not known."""
 
-    facts: Facts = field(default_factory=Facts)
+    facts: Facts
     failure: Unknown | None = None
     applies: bool = True
 
 
-@dataclass(slots=True)
 class Gatherer:
     """Asks one host. answers: by collector and subject, in no order; :meth:`settle` stores them in a fixed one."""
 
-    host: Host
-    collectors: Mapping[str, ModuleType]
-    progress: Progress = lambda done, total, what: None
-    answers: dict[tuple[str, Subject], Answer] = field(default_factory=dict)
-    _pending: set[tuple[str, Subject]] = field(default_factory=set)
-    _workers: Workers[tuple[str, Subject], Answer] = field(default_factory=lambda: Workers(WORKERS))
-    _asked: int = 0
-    _done: int = 0
+    def __init__(self, host: Host, collectors: Mapping[str, ModuleType], progress: Progress | None = None) -> None:
+        self.host = host
+        self.collectors = collectors
+        self.progress: Progress = progress or (lambda done, total, what: None)
+        self.answers: dict[tuple[str, Subject], Answer] = {}
+        self._pending: set[tuple[str, Subject]] = set()
+        self._workers: Workers[tuple[str, Subject], Answer] = Workers(WORKERS)
+        self._asked = self._done = 0
 
     def ask(self, name: str, subjects: Iterable[Subject], facts: Facts) -> None:
         """Put one collector's question for each subject; does not wait."""
@@ -88,7 +85,7 @@ class Gatherer:
             answer = self._workers.result(key)
             self._pending.remove(key)
             facts.merge(answer.facts)
-            self.answers[key] = replace(answer, facts=Facts())
+            self.answers[key] = answer._replace(facts=Facts())
 
     def close(self) -> None:
         """Let go of the workers."""
@@ -110,12 +107,12 @@ def answer_to(module: ModuleType, subject: Subject, request: Request, host: Host
     """Ask, parse, and turn whatever goes wrong into a reason."""
     match request:
         case Skip(reason, remedy, applies):
-            return Answer(failure=unknown(reason, remedy), applies=applies)
+            return Answer(Facts(), unknown(reason, remedy), applies)
         case Run():
             capture = host.run(request)
             text = command_line(request.argv)
             if fault := fault_of(request, capture, text, host.euid):
-                return Answer(failure=Unknown((fault,)))
+                return Answer(Facts(), Unknown((fault,)))
             assert capture.exit is not None
             reply: Reply = Output(decoded(capture.stdout), text, capture.exit, decoded(capture.stderr))
             missing = unknown(f"{text}: does not report it", root_if(host, decoded(capture.stderr)))
@@ -130,7 +127,7 @@ def answer_to(module: ModuleType, subject: Subject, request: Request, host: Host
     except Exception as error:  # a parser may fail in any way on what it was never shown
         said = harmless(str(error) or type(error).__name__)[:200]
         remedy = missing.reasons[0].remedy or root_if(host, said)
-        return Answer(failure=unknown(f"{text}: {said if remedy else f'output not understood: {said}'}", remedy))
+        return Answer(Facts(), unknown(f"{text}: {said if remedy else f'output not understood: {said}'}", remedy))
 
 
 # -- the walk -------------------------------------------------------------------------------------------------------
