@@ -6,10 +6,12 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 from auditor.errors import Stop
-from auditor.facts import KINDS, Kind
+from auditor.facts import KINDS, Evidence, Kind
 from auditor.judge.expression import (
     Expression,
     ExpressionError,
@@ -18,6 +20,7 @@ from auditor.judge.expression import (
     compile_expression,
     deferred,
 )
+from auditor.judge.threshold import Decided, Threshold, ThresholdError, constants, of_rule
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -30,10 +33,11 @@ Outcome = Literal["pass", "fail", "unknown", "not applicable"]
 Compile = Callable[[str, Kind, Registry], Expression]
 COSTS = ("safe", "needs restart", "rebuilds the pool", "destroys data")
 
+NOTHING_DECIDED: Mapping[str, Decided] = {}
 ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 REQUIRED = {"title", "severity", "subject", "harm", "expect", "impact", "why", "fix", "references", "example"}
-OPTIONAL = {"when", "origin", "message", "conflicts", "severity_if"}
+OPTIONAL = {"when", "origin", "message", "conflicts", "severity_if", "thresholds"}
 
 
 class RuleError(Stop, ValueError):
@@ -93,18 +97,33 @@ class Rule(NamedTuple):
     conflicts: tuple[str, ...]
     examples: tuple[Example, ...]
     path: str
+    thresholds: tuple[Threshold, ...] = ()
+
+    @property
+    def decided(self) -> tuple[Evidence, ...]:
+        """What the site has changed of its thresholds."""
+        return tuple(piece for each in self.thresholds for piece in each.evidence)
 
 
-def load_folder(folder: Traversable, registry: Registry, *, examples: bool = True) -> list[Rule]:
-    """Every rule of a folder, by id. A file that is not a rule is an error, and so is an empty folder."""
+def load_folder(
+    folder: Traversable,
+    registry: Registry,
+    *,
+    examples: bool = True,
+    decided: Mapping[str, Mapping[str, Decided]] = MappingProxyType({}),
+) -> list[Rule]:
+    """Every rule of a folder, by id. A file that is not a rule is an error, and so is an empty folder.
+
+    decided: by rule and name, the thresholds of a policy.
+    """
     if not folder.is_dir():
         raise RuleError(f"{folder}: no such folder of rules")
     rules = []
     for path in sorted(folder.iterdir(), key=lambda each: each.name):
         if path.name.endswith(".toml"):
-            rules.append(
-                load(path.name.removesuffix(".toml"), str(path), path.read_bytes(), registry, examples=examples)
-            )
+            id = path.name.removesuffix(".toml")
+            mine = decided.get(id, NOTHING_DECIDED)
+            rules.append(load(id, str(path), path.read_bytes(), registry, examples=examples, decided=mine))
         elif path.name not in ("README.md", "__pycache__", "__init__.py"):
             raise RuleError(f"{path}: a stray file in a folder of rules (rules end in .toml)")
     if not rules:
@@ -122,7 +141,15 @@ def merge(folders: Iterable[list[Rule]]) -> list[Rule]:
     return [merged[id] for id in sorted(merged)]
 
 
-def load(id: str, path: str, data: bytes, registry: Registry, *, examples: bool = True) -> Rule:
+def load(
+    id: str,
+    path: str,
+    data: bytes,
+    registry: Registry,
+    *,
+    examples: bool = True,
+    decided: Mapping[str, Decided] = NOTHING_DECIDED,
+) -> Rule:
     """One rule from the bytes of its file; raises RuleError. examples: False leaves them out, which stand last in a file
     and are half of it."""
     try:
@@ -130,13 +157,15 @@ def load(id: str, path: str, data: bytes, registry: Registry, *, examples: bool 
             raise RuleError("the file name is the rule's id: lower-case words joined by hyphens")
         text = data.decode("utf-8")
         table = tomllib.loads(text if examples else text.partition("\n[[example]]")[0])
-        return from_table(id, path, table if examples else {**table, "example": None}, registry)
-    except (RuleError, ExpressionError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return from_table(id, path, table if examples else {**table, "example": None}, registry, decided)
+    except (RuleError, ExpressionError, ThresholdError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RuleError(f"{path}: {error}") from None
 
 
-def from_table(id: str, path: str, table: Mapping[str, Any], registry: Registry) -> Rule:
-    """One rule from the content of its file; raises RuleError or ExpressionError.
+def from_table(
+    id: str, path: str, table: Mapping[str, Any], registry: Registry, decided: Mapping[str, Decided] = NOTHING_DECIDED
+) -> Rule:
+    """One rule from the content of its file; raises RuleError, ExpressionError or ThresholdError.
 
     ``example``: None leaves them out, for a rule that was tested with them: its expressions are compiled when they are
     first asked for.
@@ -147,7 +176,10 @@ def from_table(id: str, path: str, table: Mapping[str, Any], registry: Registry)
     if origin and (origin.partition(".")[0] != kind or (kind, origin.partition(".")[2]) not in registry):
         raise RuleError(f"origin = {origin!r}: not a fact of the rule's subject")
     tested = table["example"] is None
+    thresholds = tuple(of_rule(table.get("thresholds", {}), decided, _conditions(table)))
     condition, value = (deferred, deferred) if tested else (compile_condition, compile_expression)
+    if thresholds:
+        condition, value = (partial(each, constants=constants(thresholds)) for each in (condition, value))
     when = condition(_text(table, "when"), kind, registry) if "when" in table else None
     return Rule(
         id=id,
@@ -167,7 +199,14 @@ def from_table(id: str, path: str, table: Mapping[str, Any], registry: Registry)
         conflicts=_texts(table, "conflicts", least=0),
         examples=_examples(table["example"], with_when=when is not None) if not tested else (),
         path=path,
+        thresholds=thresholds,
     )
+
+
+def _conditions(table: Mapping[str, Any]) -> list[str]:
+    """The expressions that decide."""
+    graver = table.get("severity_if", {})
+    return [str(each) for each in (table.get("when", ""), table["expect"], *(graver.values() if graver else ()))]
 
 
 def _keys(table: Mapping[str, Any], required: set[str], optional: set[str], what: str) -> None:
