@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from auditor import data
-from auditor.judge import advisory, policy, rule
-from auditor.judge.rule import Rule
+from auditor.judge import advisory, policy, rule_file
+from auditor.judge.rule import Rule, merge
+from auditor.judge.threshold import Decided
 from auditor.registry import registry
 
 if TYPE_CHECKING:  # slow to import, and needed in a zip archive only
@@ -28,15 +29,20 @@ def ours() -> Traversable:
     return resources.files("auditor") / "rules"
 
 
-def load(folders: Sequence[Path] = (), *, examples: bool = True) -> list[Rule]:
+def load(
+    folders: Sequence[Path] = (),
+    *,
+    examples: bool = True,
+    decided: Mapping[str, Mapping[str, Decided]] = policy.NONE.thresholds,
+) -> list[Rule]:
     """Our rules and those of the folders, by id. Raises RuleError.
 
     examples: False leaves out those of our rules, which the tests run; those of other rules are looked at always.
+    decided: the thresholds of a policy, which :func:`select` has yet to check.
     """
-    mine = rule.load_folder(ours(), registry(), examples=examples)
-    return rule.merge(
-        [mine, advisories(examples=examples), *(rule.load_folder(folder, registry()) for folder in folders)]
-    )
+    mine = rule_file.load_folder(ours(), registry(), examples=examples, decided=decided)
+    theirs = (rule_file.load_folder(folder, registry(), decided=decided) for folder in folders)
+    return merge([mine, advisories(examples=examples), *theirs])
 
 
 def advisories(*, examples: bool = True) -> list[Rule]:
@@ -57,7 +63,7 @@ def select(
 
     runs: also those that judge runs of fio, which there are in a verification only. Those on waivers need a policy with some.
     """
-    everything = load(folders, examples=False)
+    everything = load(folders, examples=False, decided=followed.thresholds)
     chosen = policy.select(everything, only, skip, followed)
     absent = {kind for kind, there in (("run", runs), ("waiver", followed.waivers)) if not there}
     return [each for each in chosen if each.subject not in absent]

@@ -20,6 +20,7 @@ from auditor.selftest.faults import (
     NONE,
     NOT_INSTALLED,
     NOT_PERMITTED,
+    NOTHING_SAID,
     TIME_OUT,
     Fault,
     FaultyHost,
@@ -29,13 +30,24 @@ from auditor.selftest.faults import (
 )
 
 HELPERS: tuple[ModuleType, ...] = (_pool_tree, _status_json, _status_text, device_reply, kstat, lzc, zfs_properties)
-__all__ = ["BINARY", "EMPTY", "NONE", "NOT_INSTALLED", "NOT_PERMITTED", "TIME_OUT", "Fault", "FaultyHost", "all_faults"]
+__all__ = [
+    "BINARY",
+    "EMPTY",
+    "NONE",
+    "NOTHING_SAID",
+    "NOT_INSTALLED",
+    "NOT_PERMITTED",
+    "TIME_OUT",
+    "Fault",
+    "FaultyHost",
+    "all_faults",
+]
 LATER = "quantum"  # a word that no release says
 
 
 def all_faults(module: ModuleType, answers: Sequence[Capture | Files], names: frozenset[str]) -> Iterator[Fault]:
     """Every fault of one collector. answers: what it was told; names: words that are names of things, not of the format."""
-    yield from (NOT_INSTALLED, NOT_PERMITTED, TIME_OUT, EMPTY, BINARY)
+    yield from (NOT_INSTALLED, NOT_PERMITTED, TIME_OUT, EMPTY, NOTHING_SAID, BINARY)
     texts = [text for answer in answers for text in _texts(answer)]
     longest = max((text.count(b"\n") + 1 for text in texts), default=0)
     for line in _sampled(longest, 25):

@@ -26,7 +26,18 @@ from auditor.facts import HOST, Facts, Kind, Known, Subject, Unknown
 from auditor.judge.rule import Rule
 from auditor.selftest.run import NO_END_MARK
 from tests import golden
-from tests.faults import BINARY, EMPTY, NONE, NOT_INSTALLED, NOT_PERMITTED, TIME_OUT, Fault, FaultyHost, all_faults
+from tests.faults import (
+    BINARY,
+    EMPTY,
+    NONE,
+    NOT_INSTALLED,
+    NOT_PERMITTED,
+    NOTHING_SAID,
+    TIME_OUT,
+    Fault,
+    FaultyHost,
+    all_faults,
+)
 
 NOBODY = 1000
 ABOVE: dict[Kind, tuple[Kind, ...]] = {
@@ -290,7 +301,7 @@ def test_nor_does_a_fault_of_one_pool_or_disk(case: Path, collector: str) -> Non
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 @pytest.mark.parametrize(
-    "fault", [NOT_INSTALLED, NOT_PERMITTED, TIME_OUT, EMPTY, BINARY], ids=lambda fault: str(fault.name)
+    "fault", [NOT_INSTALLED, NOT_PERMITTED, TIME_OUT, EMPTY, NOTHING_SAID, BINARY], ids=lambda fault: str(fault.name)
 )
 def test_nothing_passes_when_every_answer_is_at_fault(case: Path, fault: Fault) -> None:
     known = base(case)

@@ -11,8 +11,9 @@ import pytest
 
 from auditor import rulebook
 from auditor.judge import example
-from auditor.judge.rule import EXAMPLES as LAST
-from auditor.judge.rule import OPTIONAL, REQUIRED, SAID, SAID_IF, SAYING, RuleError, load, load_folder
+from auditor.judge.rule import RuleError
+from auditor.judge.rule_file import EXAMPLES as LAST
+from auditor.judge.rule_file import OPTIONAL, REQUIRED, SAID, SAID_IF, SAYING, load, load_folder
 from auditor.judge.verdict import ROUTES
 from auditor.registry import registry
 

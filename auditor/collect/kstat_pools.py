@@ -22,8 +22,9 @@ def request(host: Subject, facts: Facts) -> Read:
 
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
-    """The folders that hold such a file; raises ValueError when there is none: that may also mean no permission."""
+    """The folders that hold such a file; raises ValueError when there is none (that may also mean no permission), or when
+    one of them was kept back."""
     names = tuple(sorted(path.removeprefix(f"{kstat.ROOT}/").removesuffix("/state") for path in reply.text))
-    if not names:
-        raise ValueError("no pool has a state here")
+    if not names or not reply.whole(f"{kstat.ROOT}/*/state"):
+        raise ValueError("no pool has a state here, or one that could not be read")
     yield Fact(host, "kstat_pools", known(names, ", ".join(names), f"ls -d {kstat.ROOT}/*/"))

@@ -29,6 +29,7 @@ FOLDERS = (
     "/usr/lib/modprobe.d",
     "/lib/modprobe.d",
 )
+PATTERNS = tuple(f"{folder}/*.conf" for folder in FOLDERS)
 CMDLINE = "/proc/cmdline"
 COMMANDS = frozenset({"alias", "blacklist", "install", "options", "remove", "softdep", "weakdep"})
 _NOT_UTF8 = re.compile("[\ud800-\udfff]")
@@ -37,12 +38,12 @@ _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 
 def request(host: Subject, facts: Facts) -> Request:
     """All of them, and the command line of the kernel that runs now."""
-    return Read((*(f"{folder}/*.conf" for folder in FOLDERS), CMDLINE))
+    return Read((*PATTERNS, CMDLINE))
 
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """One fact, only when nothing was kept from us: a file that cannot be read may hold any option."""
-    if any(error != "no such file" for error in reply.errors.values()) or CMDLINE not in reply.text:
+    if not reply.whole(*PATTERNS, CMDLINE) or CMDLINE not in reply.text:
         return
     found: dict[str, tuple[str, Evidence]] = {}  # the last of each parameter
     for path in _in_order({**dict.fromkeys(reply.links, ""), **reply.text}):

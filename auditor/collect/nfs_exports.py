@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.collect.request import Files, Read
+from auditor.collect.request import WITNESS, Files, Read
 from auditor.facts import HOST, Fact, Facts, Subject, known, words
 from auditor.text import has_surrogates
 
@@ -19,8 +19,6 @@ PER = "host"
 SUBJECT = "host"
 FACTS = {"nfs_exports": words("PATH CLIENT(OPTIONS) of every export; the path escaped as in /etc/exports")}
 TABLES = ("/etc/exports", "/etc/exports.d/*.exports", "/var/lib/nfs/etab")
-WITNESS = "/proc/filesystems"
-ABSENT = "no such file"
 
 _TOKEN = re.compile(r'"[^"]*"|[^\s"]+')
 
@@ -31,10 +29,9 @@ def request(host: Subject, facts: Facts) -> Read:
 
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
-    """One fact; nothing when any of the tables could not be read."""
-    if WITNESS not in reply.text or not reply.text[WITNESS].endswith("\n"):
-        raise ValueError(f"{WITNESS} was not read")
-    if any(not why.startswith(ABSENT) for path, why in reply.errors.items() if path != WITNESS):
+    """One fact; nothing when any of the tables could not be read, or nobody said of it."""
+    reply.witness()
+    if not reply.whole(*TABLES):
         return
     found: dict[str, None] = {}
     for path, text in sorted(reply.text.items()):

@@ -7,25 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.collect.request import Files, Read, Skip
+from auditor.collect.request import WITNESS, Files, Read, Skip
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, words
 
 PER = "host"
 SUBJECT = "host"
 FACTS = {"raid_drivers": words("drivers of RAID controllers that have a controller")}
 DRIVERS = ("megaraid_sas", "smartpqi", "hpsa", "aacraid")
-WITNESS = "/proc/filesystems"
+LINKS = tuple(f"/sys/bus/pci/drivers/{name}/*:*" for name in DRIVERS)
 
 
 def request(host: Subject, facts: Facts) -> Read:
     """The links to the PCI devices; their names are addresses."""
-    return Read((*(f"/sys/bus/pci/drivers/{name}/*:*" for name in DRIVERS), WITNESS))
+    return Read((*LINKS, WITNESS))
 
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
-    if not reply.text.get(WITNESS, "").endswith("\n"):
-        raise ValueError(f"{WITNESS} was not read")
-    if any(not why.startswith("no such file") for path, why in reply.errors.items() if path != WITNESS):
+    reply.witness()
+    if not reply.whole(*LINKS):
         return
     found = tuple(name for name in DRIVERS if any(f"/drivers/{name}/" in link for link in reply.links))
     text = ", ".join(found) or "no RAID controller has a driver"

@@ -15,10 +15,12 @@ A collector is one module of this folder for one command or one family of files.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import NamedTuple
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
+WITNESS = "/proc/filesystems"  # always there: a collector that concludes from absence asks for it, too
 
 
 class Run(NamedTuple):
@@ -71,6 +73,24 @@ class Files(NamedTuple):
     text: Mapping[str, str]
     links: Mapping[str, str] = NOTHING
     errors: Mapping[str, str] = NOTHING
+
+    def absent(self, pattern: str) -> bool:
+        """Whether the answer to this pattern is that there is no such file."""
+        return self.errors.get(pattern, "").startswith("no such file")
+
+    def whole(self, *patterns: str) -> bool:
+        """Whether each of these patterns was answered and nothing that it names was kept back: an answer that says nothing of
+        a pattern does not say that there is no such file."""
+        found = (*self.text, *self.links, *(path for path in self.errors if self.absent(path)))
+        kept_back = (path for path in self.errors if not self.absent(path))
+        return all(any(fnmatchcase(path, pattern) for path in found) for pattern in patterns) and not any(
+            fnmatchcase(path, pattern) for path in kept_back for pattern in patterns
+        )
+
+    def witness(self) -> None:
+        """Raises ValueError where nothing shows that files could be read at all."""
+        if not self.text.get(WITNESS, "").endswith("\n"):
+            raise ValueError(f"{WITNESS} was not read")
 
     def lines(self, path: str) -> list[str]:
         """The lines of one file; raises KeyError when it was not read."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.collect.request import Files, Read
+from auditor.collect.request import WITNESS, Files, Read
 from auditor.facts import HOST, Fact, Facts, Subject, flag, known, words
 from auditor.text import has_surrogates
 
@@ -21,7 +21,6 @@ FACTS = {
     "smb_global_without_sync": flag("strict sync = no holds for all shares that do not say otherwise"),
 }
 PATH = "/etc/samba/smb.conf"
-WITNESS = "/proc/filesystems"
 NO, YES = ("no", "false", "0", "off"), ("yes", "true", "1", "on")
 ELSEWHERE = ("include", "configbackend", "registryshares", "copy", "configfile")  # what these say is not in this file
 
@@ -33,10 +32,9 @@ def request(host: Subject, facts: Facts) -> Read:
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """Both facts; raises ValueError where the file says that it is not all."""
-    if not reply.text.get(WITNESS, "").endswith("\n"):
-        raise ValueError(f"{WITNESS} was not read")
+    reply.witness()
     if PATH not in reply.text:
-        if reply.errors.get(PATH, "").startswith("no such file"):
+        if reply.absent(PATH):
             yield Fact(HOST, "smb_shares_without_sync", known((), f"no {PATH}", f"ls {PATH}"))
             yield Fact(HOST, "smb_global_without_sync", known(False, f"no {PATH}", f"ls {PATH}"))
         return

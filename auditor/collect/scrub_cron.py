@@ -16,17 +16,18 @@ PER = "host"
 SUBJECT = "host"
 FACTS = {"scrub_cron": words("files of cron, with zfs or scrub in their name, that start a scrub")}
 FOLDERS = ("/etc/cron.d", "/etc/cron.daily", "/etc/cron.weekly", "/etc/cron.monthly")
+PATTERNS = tuple(f"{folder}/*{word}*" for folder in FOLDERS for word in ("scrub", "zfs"))
 _SCRUB = re.compile(r"^(?!\s*#).*(?:\bzpool\s+scrub\b|/zfs-linux/scrub\b)", re.M)
 
 
 def request(host: Subject, facts: Facts) -> Request:
     """A few small files that everyone may read."""
-    return Read(tuple(f"{folder}/*{word}*" for folder in FOLDERS for word in ("scrub", "zfs")))
+    return Read(PATTERNS)
 
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
-    """Only when every file could be read, or one that was read starts a scrub."""
+    """Only when every pattern was answered and every file could be read, or one that was read starts a scrub."""
     found = tuple(sorted(path for path, text in reply.text.items() if _SCRUB.search(text)))
-    if found or all(error == "no such file" for error in reply.errors.values()):
+    if found or reply.whole(*PATTERNS):
         text = f"scrub in {', '.join(found)}" if found else "no file of cron with zfs or scrub in its name starts one"
         yield Fact(HOST, "scrub_cron", known(found, text, "grep -rE 'zpool scrub|zfs-linux/scrub' /etc/cron*"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.collect.request import Files, Read
+from auditor.collect.request import WITNESS, Files, Read
 from auditor.facts import HOST, Fact, Facts, Subject, flag, known, words
 
 PER = "host"
@@ -21,7 +21,6 @@ FACTS = {
 }
 UNITS = "/etc/systemd/system/*.wants/zfs-trim-*"
 CRON = "/etc/cron.d/zfsutils-linux"
-WITNESS = "/proc/filesystems"
 _TIMER = re.compile(r"zfs-trim-(?:weekly|monthly)@(.+)\.timer")
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
 
@@ -32,11 +31,10 @@ def request(host: Subject, facts: Facts) -> Read:
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """Instance names are pool names, escaped as systemd does it ("-" stands for "/", which no pool has)."""
-    if not reply.text.get(WITNESS, "").endswith("\n"):
-        raise ValueError(f"{WITNESS} was not read")
+    reply.witness()
     links = [path.rpartition("/")[2] for path in sorted((*reply.links, *reply.text))]
     timers = [found[1] for name in links if (found := _TIMER.fullmatch(name))]
-    if timers or reply.errors.get(UNITS, "no such file").startswith("no such file"):
+    if timers or reply.whole(UNITS):
         pools = tuple(dict.fromkeys(_ESCAPE.sub(lambda found: chr(int(found[1], 16)), each) for each in timers))
         text = ", ".join(pools) or "no zfs-trim timer is enabled"
         yield Fact(HOST, "trim_timers", known(pools, text, "systemctl list-timers 'zfs-trim-*'"))
@@ -45,5 +43,5 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
             "zfs-linux/trim" in line and not line.lstrip().startswith("#") for line in reply.text[CRON].split("\n")
         )
         yield Fact(HOST, "trim_cron", known(active, "zfs-linux/trim" if active else "no trim in it", f"cat {CRON}"))
-    elif reply.errors.get(CRON, "").startswith("no such file"):
+    elif reply.absent(CRON):
         yield Fact(HOST, "trim_cron", known(False, f"no {CRON}", f"ls {CRON}"))

@@ -34,7 +34,7 @@ def folders(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def policy(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--policy FILE``."""
-    words = "Roles, rules and waivers.  [default: /etc/zaudit/zaudit.toml where it exists; of a recording: its own]"
+    words = "Roles, rules, thresholds and waivers.  [default: /etc/zaudit/zaudit.toml where it exists; of a recording: its own]"
     kind = click.Path(path_type=Path, dir_okay=False)
     return click.option("--policy", "policy_file", type=kind, metavar="FILE", help=words)(command)
 

@@ -40,9 +40,12 @@ def init(targets: tuple[str, ...], replay: Path | None, output: Path | None, tim
     seen = audit.look(host, asked, options, None if past else progress())
     if past and targets:
         seen = audit.focus(seen, host, targets)
-    report = audit.judge(seen, rulebook.select((), (), ()), targets or asked, "low")
+    rules = rulebook.select((), (), ())
+    report = audit.judge(seen, rules, targets or asked, "low")
     write(
-        sketch(seen.facts, report.findings), output, f"a policy for {', '.join(report.targets)}; it decides nothing yet"
+        sketch(seen.facts, report.findings, rules),
+        output,
+        f"a policy for {', '.join(report.targets)}; it decides nothing yet",
     )
 
 

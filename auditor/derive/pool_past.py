@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from auditor.derive.combine import every
 from auditor.derive.pool_age import since
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, real
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, real, unknown
 
 SUBJECT = "pool"
 FACTS = {
@@ -66,6 +66,8 @@ def _cron(pool: Subject, facts: Facts) -> Judged:
     )
     if isinstance(found, Unknown):
         return found
+    if not disks:
+        return unknown(f"no disk of pool {pool} is known")
     return Known(
         all(each.value == "nvme" for each in _transports(disks, facts) if isinstance(each, Known)), job.evidence
     )

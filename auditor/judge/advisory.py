@@ -13,7 +13,8 @@ from typing import Any
 
 from auditor.facts import HOST, Judged, Known
 from auditor.judge.expression import Expression, ExpressionError, Registry, Scope, fact
-from auditor.judge.rule import ID, SAYING, Rule, RuleError, from_table, tested
+from auditor.judge.rule import Rule, RuleError
+from auditor.judge.rule_file import ID, SAYING, from_parts, from_table
 
 PREFIX = "advisory-"
 REQUIRED = {"title", "severity", "harm", "affected", "impact", "why", "until", "references"}
@@ -51,7 +52,7 @@ def load_tested(path: str, text: str, registry: Registry) -> list[Rule]:
         def said(table: Mapping[str, Any] = table, rest: str = mark + rest) -> Mapping[str, Any]:
             return _said({**table, **tomllib.loads(rest)})
 
-        rule = tested(PREFIX + name, path, _judged(table), said, registry)
+        rule = from_parts(PREFIX + name, path, _judged(table), said, registry)
         rules.append(rule._replace(expect=_at_a_glance(rule.expect, table["affected"])))
     return rules
 

@@ -19,6 +19,8 @@ from auditor.facts import HOST, KINDS, Evidence, Facts, Judged, Kind, Known, Rea
 from auditor.text import quoted
 
 Registry = Mapping[tuple[Kind, str], Spec]  # (kind, fact name) -> what it is
+Constants = Mapping[str, Known]  # name -> number
+NO_CONSTANTS: Constants = {}
 
 
 class ExpressionError(ValueError):
@@ -85,26 +87,26 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 }
 
 
-def compile_expression(source: str, kind: Kind, registry: Registry) -> Expression:
-    """Parse, type-check and compile; raises ExpressionError with the offending part."""
+def compile_expression(source: str, kind: Kind, registry: Registry, constants: Constants = NO_CONSTANTS) -> Expression:
+    """Parse, type-check and compile; raises ExpressionError with the offending part. constants: numbers that have a name."""
     try:
         tree = ast.parse(source.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ExpressionError(f"{source!r}: {getattr(error, 'msg', None) or error}") from None
     names: dict[str, Kind] = {"host": "host", kind: kind}
-    type_, evaluate = _Compiler(registry).build(tree.body, names)
+    type_, evaluate = _Compiler(registry, constants).build(tree.body, names)
     return Expression(source, type_, evaluate)
 
 
-def compile_condition(source: str, kind: Kind, registry: Registry) -> Expression:
+def compile_condition(source: str, kind: Kind, registry: Registry, constants: Constants = NO_CONSTANTS) -> Expression:
     """The same, for an expression that must be true or false."""
-    compiled = compile_expression(source, kind, registry)
+    compiled = compile_expression(source, kind, registry, constants)
     if compiled.type != BOOL:
         raise ExpressionError(f"{source!r} is a {compiled.type}, not true or false")
     return compiled
 
 
-def deferred(source: str, kind: Kind, registry: Registry) -> Expression:
+def deferred(source: str, kind: Kind, registry: Registry, constants: Constants = NO_CONSTANTS) -> Expression:
     """A condition that is compiled when it is first asked for: most rules pass, and need neither words nor severities.
 
     What is wrong with it comes out only then, so it is for rules that were compiled whole by their tests.
@@ -113,15 +115,16 @@ def deferred(source: str, kind: Kind, registry: Registry) -> Expression:
 
     def evaluate(scope: Scope) -> Judged:
         if not compiled:
-            compiled.append(compile_expression(source, kind, registry).evaluate)
+            compiled.append(compile_expression(source, kind, registry, constants).evaluate)
         return compiled[0](scope)
 
     return Expression(source, BOOL, evaluate)
 
 
 class _Compiler:
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, constants: Constants) -> None:
         self.registry = registry
+        self.constants = constants
 
     def build(self, node: ast.expr, names: Mapping[str, Kind]) -> tuple[Type, Evaluate]:
         match node:
@@ -131,6 +134,8 @@ class _Compiler:
             case ast.Tuple(elts=items):
                 return self.literal_tuple(items)
             case ast.Name(id=name):
+                if named := self.constants.get(name):
+                    return NUMBER, lambda scope: named
                 if name not in names:
                     raise ExpressionError(f"{name!r} is not a name here; there are {', '.join(sorted(names))}")
                 return Type("subject", kind=names[name]), lambda scope: _subject(scope, name)
@@ -237,7 +242,7 @@ class _Compiler:
                 pass
             case _:
                 raise ExpressionError(f"{ast.unparse(node)!r}: one 'for NAME in LINKS' only")
-        if variable in names:
+        if variable in names or variable in self.constants:
             raise ExpressionError(f"{variable!r} already means something here")
         type_, links = self.build(over, names)
         if type_.base != "subjects" or type_.kind is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.facts import Reason
 from auditor.judge.rule import SEVERITIES, Rule, Severity
+from auditor.judge.threshold import Threshold
 from auditor.judge.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Coverage(NamedTuple):
     """How much of what was asked could be answered.
 
     rules: all that were evaluated; undecided: those with at least one unknown verdict; remedies: what would decide how
-    many of them, most first.
+    many of them, most first. thresholds: (rule, threshold) of those that the site has changed.
     """
 
     rules: int
@@ -62,6 +63,7 @@ class Coverage(NamedTuple):
     passed: int
     not_applicable: int
     remedies: tuple[tuple[str, int], ...]
+    thresholds: tuple[tuple[str, Threshold], ...] = ()
 
     @property
     def decided(self) -> int:
@@ -126,6 +128,7 @@ def coverage(rules: Sequence[Rule], verdicts: Iterable[Verdict]) -> Coverage:
         passed=sum("pass" in seen and not seen & {"fail", "unknown"} for seen in outcomes.values()),
         not_applicable=sum(seen <= {"not applicable"} for seen in outcomes.values()),
         remedies=tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
+        thresholds=tuple((rule.id, each) for rule in rules for each in rule.thresholds if each.changed),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, get_args
 
 from auditor.errors import Stop
 from auditor.judge.rule import SEVERITIES, Rule
+from auditor.judge.threshold import Decided
 
 Role = Literal["log", "data", "both", "rebuildable"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -53,12 +54,14 @@ class Waiver(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """A whole policy. path: what to call it; text: as it was read (a recording keeps it). rules: id -> setting."""
+    """A whole policy. path: what to call it; text: as it was read (a recording keeps it). rules: id -> setting.
+    thresholds: id of the rule -> name -> number."""
 
     path: str
     text: str
     datasets: tuple[Declared, ...] = ()
     rules: Mapping[str, tuple[Setting, int]] = {}
+    thresholds: Mapping[str, Mapping[str, Decided]] = {}
     waivers: tuple[Waiver, ...] = ()
 
 
@@ -81,6 +84,7 @@ def select(rules: Sequence[Rule], only: Sequence[str], skip: Sequence[str], poli
     for id, line in (*((id, line) for id, (_, line) in policy.rules.items()), *_waived(policy)):
         if id not in ids:
             raise PolicyError(f"{policy.path}, line {line}: no rule {id!r} (zaudit rules lists them)")
+    _must_fit({rule.id: rule for rule in rules}, policy)
     off = {id for id, (setting, _) in policy.rules.items() if setting == "off"}
     chosen = [
         _as_grave(rule, policy)
@@ -90,6 +94,21 @@ def select(rules: Sequence[Rule], only: Sequence[str], skip: Sequence[str], poli
     if not chosen:
         raise PolicyError("no rule is left to run")
     return chosen
+
+
+def _must_fit(rules: Mapping[str, Rule], policy: Policy) -> None:
+    """Raises PolicyError for a threshold that no rule has, or that a rule cannot have."""
+    for id, decided in policy.thresholds.items():
+        for name, each in decided.items():
+            where = f"{policy.path}, line {each.line}"
+            if id not in rules:
+                raise PolicyError(f"{where}: no rule {id!r} (zaudit rules lists them)")
+            there = {threshold.name: threshold for threshold in rules[id].thresholds}
+            if name not in there:
+                others = f"it has {', '.join(there)}" if there else "it has none"
+                raise PolicyError(f"{where}: rule {id} has no threshold {name!r}; {others}")
+            if why := there[name].refusal(each.value):
+                raise PolicyError(f"{where}: {id}.{name} = {each.value}: {why}")
 
 
 def _waived(policy: Policy) -> list[tuple[str, int]]:

@@ -4,6 +4,9 @@ policy can never silently decide nothing, or something else::
     [rules]                    # RULE = "off", or how grave it is: "low", "medium", "high", "critical"
     atime-on = "off"
 
+    [thresholds]               # RULE.NAME = NUMBER; zaudit explain RULE says which there are, and what they may be
+    pool-nearly-full.nearly_full = 85
+
     [datasets."tank/db/wal"]   # and those below it
     role     = "log"           # log, data, both or rebuildable
     database = "postgres"
@@ -26,10 +29,11 @@ from typing import Any, cast
 
 from auditor.data.databases import databases
 from auditor.judge.policy import ROLES, SCOPES, SETTINGS, Declared, Policy, PolicyError, Role, Setting, Waiver
+from auditor.judge.threshold import Decided, is_number
 
 PATH = "/etc/zaudit/zaudit.toml"
 LIMIT = 1 << 20
-TABLES = ("rules", "datasets", "waiver")
+TABLES = ("rules", "thresholds", "datasets", "waiver")
 FIELDS = ("rule", "owner", "reason", "expires")
 Fail = Callable[[str, str], PolicyError]
 
@@ -49,6 +53,7 @@ def parse(text: str, path: str) -> Policy:
         text=text,
         datasets=tuple(_datasets(_table(table, "datasets", lines), lines)),
         rules=dict(_rules(_table(table, "rules", lines), lines)),
+        thresholds=dict(_thresholds(_table(table, "thresholds", lines), lines, path)),
         waivers=tuple(_waivers(table.get("waiver", []), lines)),
     )
 
@@ -88,6 +93,20 @@ def _rules(table: Mapping[str, Any], lines: _Lines) -> Iterator[tuple[str, tuple
         if setting not in SETTINGS:
             raise lines.error("[rules]", id, f"{id} = {setting!r}: it is one of {', '.join(SETTINGS)}")
         yield id, (cast(Setting, setting), lines.of("[rules]", id))
+
+
+def _thresholds(tables: Mapping[str, Any], lines: _Lines, path: str) -> Iterator[tuple[str, Mapping[str, Decided]]]:
+    for id, names in tables.items():
+        if not isinstance(names, dict) or not names:
+            raise lines.error("[thresholds]", id, f"{id}: a threshold is RULE.NAME = NUMBER")
+        decided = {}
+        for name, value in names.items():
+            places = (("[thresholds]", f"{id}.{name}"), (f"[thresholds.{id}]", name), ("[thresholds]", id))
+            line = next((found for place in places if (found := lines.of(*place)) > lines.of(place[0])), 1)
+            if not is_number(value):
+                raise PolicyError(f"{path}, line {line}: {id}.{name} = {value!r}: it must be a number")
+            decided[name] = Decided(value, line, f"sed -n {line}p {path}")
+        yield id, decided
 
 
 def _datasets(tables: Mapping[str, Any], lines: _Lines) -> Iterator[Declared]:
@@ -162,6 +181,8 @@ def _text(table: Mapping[str, Any], key: str, fail: Fail) -> str:
 def bare(policy: Policy) -> str:
     """The same policy as text without comments, owners and reasons, for a recording that may leave the house."""
     rows = ["[rules]", *(f'{id} = "{setting}"' for id, (setting, _) in policy.rules.items())]
+    rows += ["", "[thresholds]"] if policy.thresholds else []
+    rows += [f"{id}.{name} = {each.value}" for id, names in policy.thresholds.items() for name, each in names.items()]
     for each in policy.datasets:
         rows += ["", f"[datasets.{quoted(each.dataset)}]"]
         rows += [f'{key} = "{value}"' for key, value in (("role", each.role), ("database", each.database)) if value]

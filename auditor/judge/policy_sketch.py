@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 
 from auditor.facts import HOST, Facts, Known, Subject
 from auditor.judge.finding import Finding
 from auditor.judge.policy_file import PATH, quoted
+from auditor.judge.rule import Rule
 from auditor.text import harmless
 
 DAYS = 90
@@ -18,7 +20,8 @@ HEAD = f"""\
 # -- rules: "off", or how grave one is here ("low", "medium", "high", "critical"); zaudit rules lists them
 [rules]
 # atime-on = "off"
-
+"""
+DATASETS = """\
 # -- what datasets are for; an entry holds for what is below it, too, unless that has its own
 # role      log, data, both, or rebuildable: may lose its last seconds in a crash, because it is rebuilt from elsewhere
 # database  postgres, mysql, mariadb, sqlite, mongodb, etcd
@@ -30,9 +33,21 @@ WAIVERS = """
 """
 
 
-def sketch(facts: Facts, found: Sequence[Finding]) -> str:
+def sketch(facts: Facts, found: Sequence[Finding], rules: Sequence[Rule]) -> str:
     """The text of a policy; it parses, and says nothing."""
-    return "\n".join([*HEAD.splitlines(), *_datasets(facts), *WAIVERS.splitlines(), *_waivers(facts, found)]) + "\n"
+    parts = (HEAD.splitlines(), _thresholds(rules), DATASETS.splitlines(), _datasets(facts), WAIVERS.splitlines())
+    return "\n".join([*chain(*parts), *_waivers(facts, found)]) + "\n"
+
+
+def _thresholds(rules: Sequence[Rule]) -> Iterator[str]:
+    yield ""
+    yield "# -- thresholds: numbers in rules that a site may decide; each with its default and what it may be"
+    yield "[thresholds]"
+    for rule in rules:
+        for each in rule.thresholds:
+            bounds = f"{each.said(each.least)} to {each.said(each.most)}"
+            yield f"# {rule.id}.{each.name} = {each.default}   # {bounds}: {each.text}"
+    yield ""
 
 
 def _datasets(facts: Facts) -> Iterator[str]:

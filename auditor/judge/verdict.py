@@ -163,7 +163,9 @@ def _worded(verdict: Verdict, facts: Facts) -> Verdict:
     origin = _origin(rule, subject, facts)
     message = fill(rule.message, subject, origin, facts, shell=False) if rule.message else ""
     command = fill(rule.fix.command, subject, origin, facts, shell=True) if rule.fix.command else ""
-    return verdict._replace(origin=origin, message=message, command=command)
+    first, others = verdict.evidence[:1], verdict.evidence[1:]
+    evidence = tuple(dict.fromkeys((*first, *rule.decided, *others)))  # not below what a report has room for
+    return verdict._replace(origin=origin, message=message, command=command, evidence=evidence)
 
 
 def _origin(rule: Rule, subject: Subject, facts: Facts) -> str:

@@ -72,6 +72,7 @@ class Comparison(NamedTuple):
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
     """Two documents of ``auditor.report.json``. Raises CompareError."""
     before, after = _index(old), _index(new)
+    other_scale = {rule for rule, _, _, _ in _moved(old, new)}
     undecided = {seen.rule for seen in after.values() if seen.outcome == "unknown"}
     found = []
     same = 0
@@ -80,7 +81,10 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
         if one and other and one[2:4] == other[2:4] and one.evidence == other.evidence:
             same += 1
         else:
-            found.append(Difference(_change(one, other, undecided), one, other))
+            change = _change(one, other, undecided)
+            if change in ("gone", "better") and key[0] in other_scale:
+                change = "changed"  # by another threshold nothing is mended
+            found.append(Difference(change, one, other))
     return Comparison(tuple(sorted(found, key=_order)), tuple(_notes(old, new)), same)
 
 
@@ -138,11 +142,38 @@ def _seen(finding: Mapping[str, Any]) -> Iterator[Seen]:
         )
 
 
+def _moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    """(rule, name, before, after) of each threshold that is not the same in both. A report names those that a policy has
+    changed, with their defaults; one of an older zaudit names none."""
+    before, after = _thresholds(old), _thresholds(new)
+    for key in sorted(before.keys() | after.keys()):
+        default = (before.get(key) or after[key])[1]
+        was, now = before.get(key, (default, default))[0], after.get(key, (default, default))[0]
+        if was != now:
+            yield (*key, was, now)
+
+
+def _thresholds(document: Mapping[str, Any]) -> dict[tuple[str, str], tuple[str, str]]:
+    """(rule, name) -> (value, default), with unit."""
+    try:
+        return {
+            (str(each["rule"]), str(each["name"])): (
+                f"{each['value']} {each['unit']}",
+                f"{each['default']} {each['unit']}",
+            )
+            for each in document.get("coverage", {}).get("thresholds", ())
+        }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CompareError(f"a threshold is malformed ({type(error).__name__}: {error})") from None
+
+
 def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     for key, what in (("host", "hosts"), ("targets", "targets"), ("openzfs", "releases of OpenZFS")):
         one, other = old.get(key), new.get(key)
         if one != other:
             yield f"different {what}: {_words(one)}, then {_words(other)}"
+    for rule, name, was, now in _moved(old, new):
+        yield f"another threshold: {rule}.{name} was {was} and is now {now}, so what it finds may differ on the same host"
     one, other = old.get("zaudit"), new.get("zaudit")
     if one != other:
         yield f"judged by zaudit {one}, then {other}: a rule that the first did not have shows as new"

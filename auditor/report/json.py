@@ -43,6 +43,10 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
             "passed": covered.passed,
             "not_applicable": covered.not_applicable,
             "remedies": [{"remedy": remedy, "rules": count} for remedy, count in covered.remedies],
+            "thresholds": [
+                {"rule": rule, "name": each.name, "value": each.value, "default": each.default, "unit": each.unit}
+                for rule, each in covered.thresholds
+            ],
         },
         "findings": [_finding(finding) for finding in report.findings],
         "waived": [_waived(finding) for finding in report.waived],

@@ -45,6 +45,7 @@ def document(rule: Rule) -> dict[str, Any]:
         "harm": rule.harm,
         "when": rule.when.source if rule.when else None,
         "expect": rule.expect.source,
+        "thresholds": [each._asdict() | {"decided": None} for each in rule.thresholds],
         "impact": rule.impact,
         "why": rule.why,
         "fix": {
@@ -75,6 +76,12 @@ def fields(rule: Rule) -> Iterator[Field]:
     if rule.when:
         yield Field("When", rule.when.source, code=True)
     yield Field("Must hold", rule.expect.source, code=True)
+    for i, each in enumerate(rule.thresholds):
+        bounds = f"{each.said(each.least)} to {each.said(each.most)}"
+        yield Field(
+            "" if i else "Thresholds",
+            f"{each.name} = {each.said(each.default)}: {each.text}. A policy may say {bounds}.",
+        )
     yield Field("Impact", rule.impact)
     yield Field("Why", rule.why)
     yield Field("Mend", f"{rule.fix.text} [{rule.fix.cost}]")

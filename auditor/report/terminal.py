@@ -177,6 +177,9 @@ def _end(report: Report, verbose: bool) -> Iterator[RenderableType]:
     line += f". Passed: {covered.passed}" + ("" if verbose else " (--verbose shows them)")
     line += f", not applicable here: {covered.not_applicable}."
     yield Text(line)
+    for rule, each in covered.thresholds:
+        values = f"{each.said(each.value)}, default {each.said(each.default)}"
+        yield Text(f"Site policy: {rule}.{each.name} {values} ({each.text}).")
     yield Text(
         "zaudit cannot see a drive, controller or hypervisor that acknowledges a flush without doing it; only a power cut can.",
         "dim",

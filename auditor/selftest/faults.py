@@ -106,6 +106,7 @@ TIME_OUT = Fault(
     True,
 )
 EMPTY = of_text("empty", lambda _: b"")
+NOTHING_SAID = Fault("nothing said", lambda answered: replace(answered, stdout=b""), lambda _: Files({}))
 BINARY = of_text("garbage", lambda _: GARBAGE, partial=False)
 CUT = of_text("cut off", lambda text: cut_in(text, 0))
 HALVED = of_text("cut in half", lambda text: text[: len(text) // 2])
@@ -115,5 +116,5 @@ UNKNOWN_RELEASE = Fault(
     _silent("no such file"),
     partial=False,
 )
-OF_ONE = (NOT_PERMITTED, EMPTY, BINARY, CUT, HALVED, UNKNOWN_RELEASE)
+OF_ONE = (NOT_PERMITTED, EMPTY, NOTHING_SAID, BINARY, CUT, HALVED, UNKNOWN_RELEASE)
 """Of one question among many: no verdict may get better by it."""

@@ -12,7 +12,14 @@ DATASET = Subject("dataset", "tank/db")
 
 @pytest.mark.parametrize(
     ("point", "kind"),
-    [("/", "root"), ("legacy", "legacy"), ("none", "none"), ("/var/lib/pg", "path"), ("/none", "path"), ("/a\tb", "path")],
+    [
+        ("/", "root"),
+        ("legacy", "legacy"),
+        ("none", "none"),
+        ("/var/lib/pg", "path"),
+        ("/none", "path"),
+        ("/a\tb", "path"),
+    ],
 )
 def test_kinds(point: str, kind: str) -> None:
     facts = Facts()

@@ -11,13 +11,19 @@ import pytest
 
 from auditor import audit, rulebook
 from auditor.collect import recording
+from auditor.judge import example
 from auditor.judge.policy import NONE, PolicyError
 from auditor.judge.policy_file import bare, parse
+from auditor.judge.rule import RuleError
+from auditor.judge.rule_file import load
+from auditor.judge.threshold import Decided
+from auditor.registry import registry
+from auditor.report import compare, terminal
 from auditor.report import json as json_report
-from auditor.report import terminal
 from auditor.report.model import Report
 from tests.golden import HOSTS
 from tests.report.test_json import SCHEMA
+from tests.test_rules import MINIMAL
 
 CASE = HOSTS / "2.3-sync-disabled-inherited"  # seen 2026-11-21; pool tank, sync=disabled there and inherited
 HEALTHY = HOSTS / "2.3-healthy-mirrored-slog"
@@ -64,6 +70,11 @@ def outcomes(report: Report, rule: str) -> dict[str, str]:
         (WAIVER + 'pool = "123"\n', "line 2: a waiver needs exactly one of"),
         (WAIVER.replace('dataset = "tank"', 'pool = "tank"'), "line 4: pool = 'tank': it must be the pool's GUID"),
         (WAIVER.replace('"ann"', '" "'), "line 5: owner must be text"),
+        ("thresholds = 3", "line 1: thresholds must be a table"),
+        ("[thresholds]\n\npool-nearly-full = 3", "line 3: pool-nearly-full: a threshold is RULE.NAME = NUMBER"),
+        ("[thresholds]\nx.y = 1\nx.z = true", "line 3: x.z = True: it must be a number"),
+        ("\n[thresholds.x]\ny = 1\nz = 'a'", "line 4: x.z = 'a': it must be a number"),
+        ("[thresholds]\nx.y = nan", "line 2: x.y = nan: it must be a number"),
         (WAIVER + WAIVER, "line 9: sync-disabled of dataset tank is waived twice"),
         (WAIVER + WAIVER.replace('"tank"', '"tank/a"').replace('"ann"', "3"), "line 12: owner must be text"),
     ],
@@ -80,6 +91,109 @@ def test_a_malformed_policy_stops_with_line_and_cause(text: str, says: str) -> N
 def test_a_rule_that_does_not_exist_is_an_error_with_its_line(text: str) -> None:
     with pytest.raises(PolicyError, match=r"p.toml, line [23]: no rule '(sync-disabeld|x-y)'"):
         rulebook.select((), (), (), parse(text, "p.toml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("pool-full.nearly_full = 85", "line 3: no rule 'pool-full'"),
+        ("sync-disabled.limit = 85", "line 3: rule sync-disabled has no threshold 'limit'; it has none"),
+        (
+            "pool-nearly-full.nearlyfull = 85",
+            "line 3: rule pool-nearly-full has no threshold 'nearlyfull'; it has nearly_full",
+        ),
+        ("pool-nearly-full.nearly_full = 100", "line 3: pool-nearly-full.nearly_full = 100: it may be 50 % to 95 %"),
+        ("pool-nearly-full.nearly_full = 49", "line 3: pool-nearly-full.nearly_full = 49: it may be 50 % to 95 %"),
+        (
+            "pool-nearly-full.nearly_full = 85.5",
+            "line 3: pool-nearly-full.nearly_full = 85.5: it must be a whole number",
+        ),
+    ],
+)
+def test_a_threshold_that_a_rule_cannot_have_stops_with_line_and_cause(text: str, says: str) -> None:
+    with pytest.raises(PolicyError) as error:
+        rulebook.select((), (), (), parse(f"[thresholds]\n\n{text}\n", "p.toml"))
+    assert says in str(error.value)
+    assert str(error.value).startswith("p.toml")
+
+
+FULL = HOSTS / "2.1-nearly-full-81"
+LAXER = "[thresholds]\npool-nearly-full.nearly_full = 90\n"
+STRICTER = "[thresholds]\npool-nearly-full.nearly_full = 70\npool-nearly-full.full = 75\n"
+
+
+def test_a_threshold_of_the_site_decides_and_is_shown_wherever_it_did() -> None:
+    plain, laxer, stricter = (judged(text, FULL) for text in ("", LAXER, STRICTER))
+    assert [outcomes(each, "pool-nearly-full")["tank"] for each in (plain, laxer, stricter)] == ["fail", "pass", "fail"]
+    said = "site policy: nearly_full 90 %, default 80 %"
+    (passed,) = (verdict for verdict in laxer.verdicts if verdict.rule.id == "pool-nearly-full")
+    assert (said, "sed -n 2p zaudit.toml") in [(each.text, each.command) for each in passed.evidence]
+    (found,) = (finding for finding in stricter.findings if finding.rule.id == "pool-nearly-full")
+    assert found.severity == "high"
+    texts = [each.text for each in found.verdicts[0].evidence]
+    assert "site policy: nearly_full 70 %, default 80 %" in texts
+    assert "site policy: full 75 %, default 90 %" in texts  # it made the finding as grave as it is
+    assert "Site policy: pool-nearly-full.nearly_full 90 %, default 80 %" in " ".join(terminal.render(laxer).split())
+    assert "Site policy" not in terminal.render(plain)
+    document = json.loads(json_report.render(laxer))
+    jsonschema.Draft202012Validator(SCHEMA).validate(document)
+    assert document["coverage"]["thresholds"] == [
+        {"rule": "pool-nearly-full", "name": "nearly_full", "value": 90, "default": 80, "unit": "%"}
+    ]
+    assert json.loads(json_report.render(plain))["coverage"]["thresholds"] == []
+
+
+def test_a_default_that_is_spelt_out_is_no_change() -> None:
+    same = judged("[thresholds]\npool-nearly-full.nearly_full = 80\n", FULL)
+    assert same.coverage.thresholds == ()
+    assert not any("site policy" in each.text for verdict in same.verdicts for each in verdict.evidence)
+
+
+def test_what_another_threshold_hides_is_not_gone() -> None:
+    plain, laxer, stricter = (json_report.document(judged(text, FULL)) for text in ("", LAXER, STRICTER))
+    found = compare.compare(plain, laxer)
+    (difference,) = (each for each in found.differences if each.shown.rule == "pool-nearly-full")
+    assert (difference.change, difference.after) == ("changed", None)
+    assert any("pool-nearly-full.nearly_full was 80 % and is now 90 %" in note for note in found.notes)
+    back = compare.compare(laxer, plain)
+    assert [each.change for each in back.differences if each.shown.rule == "pool-nearly-full"] == ["new"]
+    graver = compare.compare(plain, stricter)
+    assert [each.change for each in graver.differences if each.shown.rule == "pool-nearly-full"] == ["worse"]
+    milder = compare.compare(stricter, plain)
+    assert [each.change for each in milder.differences if each.shown.rule == "pool-nearly-full"] == ["changed"]
+    older = {**plain, "coverage": {key: value for key, value in plain["coverage"].items() if key != "thresholds"}}
+    assert compare.compare(older, plain).differences == ()
+
+
+THRESHOLDS = [(rule, each) for rule in rulebook.load() for each in rule.thresholds]
+
+
+@pytest.mark.parametrize(("rule", "threshold"), THRESHOLDS, ids=[f"{rule.id}.{each.name}" for rule, each in THRESHOLDS])
+@pytest.mark.parametrize("bound", ["least", "most"])
+def test_no_threshold_makes_its_rule_vacuous(rule: Any, threshold: Any, bound: str) -> None:
+    """At either bound the rule still finds something, and still lets something pass."""
+    decided = {threshold.name: Decided(getattr(threshold, bound), 1, "")}
+    data = Path(rule.path).read_bytes()
+    moved = load(rule.id, rule.path, data, registry(), decided=decided)
+    outcomes = {example.run(moved, each, registry()).outcome for each in rule.examples}
+    assert outcomes >= {"pass", "fail"}
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ('host = { default = 1, least = 0, most = 2, unit = "%", text = "t" }', "cannot be the name"),
+        ('limit = { default = 1, least = 0, most = 2, unit = "%", text = "t" }', "used in no expression"),
+        ('limit = { default = 1, least = 0, most = 2, unit = "%" }', "must be a table of default"),
+        ('limit = { default = 3, least = 0, most = 2, unit = "%", text = "t" }', "in this order"),
+        ('limit = { default = true, least = 0, most = 2, unit = "%", text = "t" }', "must be numbers"),
+        ('limit = { default = 1, least = 0, most = 2, unit = "", text = "t" }', "unit and text must be text"),
+    ],
+)
+def test_a_malformed_threshold_is_an_error_of_its_rule(table: str, says: str) -> None:
+    text = MINIMAL.replace("example = [", f"thresholds = {{ {table} }}\nexample = [")
+    with pytest.raises(RuleError, match=says):
+        load("a-rule", "a-rule.toml", text.encode(), registry())
 
 
 def test_rules_off_and_as_grave_as_the_policy_says() -> None:
@@ -199,7 +313,10 @@ def test_a_recording_keeps_the_policy_and_replays_to_the_same_report() -> None:
 
 
 def test_what_leaves_the_house_names_nobody() -> None:
-    text = '[rules]\natime-on = "off"\n[datasets."tank"]\nrole = "rebuildable"\nreason = "ask Ann"\n' + WAIVER
+    text = (
+        '[rules]\natime-on = "off"\n[thresholds]\na-rule.limit = 0.5\n'
+        '[datasets."tank"]\nrole = "rebuildable"\nreason = "ask Ann"\n' + WAIVER
+    )
     policy = parse(text, "p")
     short = parse(bare(policy), "p")
     assert "nn" not in short.text
@@ -207,4 +324,5 @@ def test_what_leaves_the_house_names_nobody() -> None:
         (each.rule, each.scope, each.name, each.expires) for each in policy.waivers
     ]
     assert {id: setting for id, (setting, _) in short.rules.items()} == {"atime-on": "off"}
+    assert short.thresholds["a-rule"]["limit"].value == 0.5
     assert [(each.dataset, each.role) for each in short.datasets] == [("tank", "rebuildable")]
