@@ -4,6 +4,9 @@
 all the reasons. (S. C. Kleene, Introduction to Metamathematics, section 64: the strong connectives.) What an expression
 comes to is a fact like any other: Known with the evidence that decided it, or Unknown with the reasons.
 
+``all`` over nothing is unknown, not true as in Python: of what was not there nothing was seen. So is ``any``, but for
+links of which "there are none" is an answer (``none_tells``).
+
 Types are checked when a rule is loaded: a misspelt fact, or a word that a fact can never be, is an error there and then,
 never an eternal unknown.
 """
@@ -26,11 +29,13 @@ class ExpressionError(ValueError):
 
 
 class Type(NamedTuple):
-    """base: bool, number, str, tuple, subject or subjects. values: of a closed set of words. kind: of subjects."""
+    """base: bool, number, str, tuple, subject or subjects. values: of a closed set of words. kind: of subjects.
+    none_tells: of subjects, that there are none is an answer."""
 
     base: str
     values: tuple[str, ...] = ()
     kind: Kind | None = None
+    none_tells: bool = False
 
     def __str__(self) -> str:
         return f"{self.base} of kind {self.kind}" if self.kind else self.base
@@ -253,16 +258,25 @@ class _Compiler:
                 parts = [each(scope) if decisive else negation(each(scope)) for each in filters]
                 yield connective([*parts, body(scope)], not decisive) if parts else body(scope)
 
+        def left_out(scope: Scope, subjects: tuple[Any, ...]) -> Iterator[bool]:
+            for subject in subjects:
+                scope.names[variable] = subject
+                yield any(isinstance(f := each(scope), Known) and f.value is False for each in filters)
+
+        what = ast.unparse(over)
+
         def evaluate(scope: Scope) -> Judged:
             found = links(scope)
             if isinstance(found, Unknown):
                 return found
             assert isinstance(found.value, tuple)
-            return (
-                connective(of_each(scope, found.value), decisive)
-                if found.value
-                else Known(not decisive, found.evidence)
-            )
+            if not found.value and decisive and type_.none_tells:
+                return Known(False, found.evidence)
+            if not found.value:
+                return Unknown((Reason(f"{scope.root}: there are no {what}, so nothing was seen of them"),))
+            if filters and not decisive and all(left_out(scope, found.value)):
+                return Unknown((Reason(f"{scope.root}: none of {what} is one that counts, so nothing was seen"),))
+            return connective(of_each(scope, found.value), decisive)
 
         return BOOL, evaluate
 
@@ -353,7 +367,7 @@ def _type_of_constant(value: bool | int | float | str) -> Type:
 
 def _type_of_fact(spec: Spec) -> Type:
     if spec.type is Subject:
-        return Type("subjects" if spec.many else "subject", kind=spec.kind)
+        return Type("subjects" if spec.many else "subject", kind=spec.kind, none_tells=spec.none_tells)
     if spec.type is str:
         return Type("str", ("", *spec.values) if spec.values else ())
     return {bool: BOOL, int: NUMBER, float: NUMBER, tuple: TUPLE}[spec.type]
