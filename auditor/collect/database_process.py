@@ -18,6 +18,7 @@ SUBJECT = "database"
 FACTS = {
     "arguments": words("its command line, without the name"),
     "variables": words("of its environment, those that say where its files are"),
+    "program": word("the path of its executable, as it sees it"),
     "data_directory": word("where its data lies, as it sees it"),
     "eatmydata": flag("a library that turns fsync into nothing is loaded into it"),
 }
@@ -38,7 +39,7 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
     process = database.name.partition(" ")[2]
     if not process.isdigit():
         return Skip("it does not run", applies=False)
-    return Read(tuple(f"/proc/{process}/{name}" for name in ("cmdline", "cwd", "environ", "maps")))
+    return Read(tuple(f"/proc/{process}/{name}" for name in ("cmdline", "cwd", "environ", "exe", "maps")))
 
 
 def parse(reply: Files, database: Subject) -> Iterator[Fact]:
@@ -49,6 +50,8 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     cwd = reply.links.get(here + "cwd", "")
     if engine in HOME and cwd and not cwd.endswith(" (deleted)"):
         found.append((cwd, "cwd"))
+    if program := reply.links.get(here + "exe"):
+        yield Fact(database, "program", known(program.removesuffix(" (deleted)"), program, f"ls -l {here}exe"))
     line = reply.text.get(here + "cmdline")
     if line is not None:
         if not line.endswith("\0"):  # of a postmaster that has set its title, too
