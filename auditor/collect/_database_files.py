@@ -14,6 +14,8 @@ from auditor.facts import Evidence, Known, Subject
 
 Settings = dict[str, tuple[str, str]]  # name -> (value, the path of the file that says so)
 Found = Iterator[tuple[str, Known]]  # names of facts with their values
+ELSEWHERE = "connection"  # in place of a process or folder: a server that was not seen on this host
+COMPARED = ("fsync", "synchronous_commit", "torn_page_guard", "flush_log_at_commit", "flush_method", "sync_binlog")
 DEPTH = 10
 SKIPPED = "(skipped)"  # the value of what MySQL was told to do without (skip-log-bin)
 
@@ -22,6 +24,16 @@ def root_of(database: Subject) -> str:
     """Below which the files of a process are found, whatever container it is in."""
     process = database.name.partition(" ")[2]
     return f"/proc/{process if process.isdigit() else 'self'}/root"
+
+
+def in_words(facts: Iterable[tuple[str, Known]]) -> Known:
+    """What decides about durability among these facts, as ``NAME = VALUE``, to be set beside what another source says."""
+    found = sorted((name, value) for name, value in facts if name in COMPARED)
+    spelt = {True: "on", False: "off", "": "default"}
+    text = tuple(
+        f"{name} = {spelt.get(v, v) if isinstance(v := value.value, bool | str) else v}" for name, value in found
+    )
+    return Known(text, tuple(dict.fromkeys(each for _, value in found for each in value.evidence)))
 
 
 def plain(path: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from auditor.collect._database_files import ELSEWHERE
 from auditor.collect.request import Files, Read, Skip
 from auditor.facts import Evidence, Fact, Facts, Known, Subject, flag, known, word, words
 
@@ -37,6 +38,8 @@ HOME = ("postgres", "mysql", "mariadb", "redis")  # whose working directory is t
 def request(database: Subject, facts: Facts) -> Read | Skip:
     """What the kernel says of the process."""
     process = database.name.partition(" ")[2]
+    if process == ELSEWHERE:
+        return Skip("it is not one of the processes that are seen here")
     if not process.isdigit():
         return Skip("it does not run", applies=False)
     return Read(tuple(f"/proc/{process}/{name}" for name in ("cmdline", "cwd", "environ", "exe", "maps")))

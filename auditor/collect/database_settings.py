@@ -15,7 +15,7 @@ from auditor.collect import _mysql, _postgres
 from auditor.collect._database_files import Found, setting
 from auditor.collect.database_process import option
 from auditor.collect.request import Files, Read, Skip
-from auditor.facts import Evidence, Fact, Facts, Known, Subject, flag, number, word, words
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, flag, number, word, words
 
 PER = "database"
 SUBJECT = "database"
@@ -34,6 +34,7 @@ FACTS = {
     "no_fsync": flag("etcd --unsafe-no-fsync"),
     "appendonly": flag("Redis appendonly"),
     "appendfsync": word("Redis", "always", "everysec", "no"),
+    "configured": words("NAME = VALUE of the settings that its files and command line say"),
     "directories": words("log:PATH and data:PATH of its files, besides links in its data directory"),
 }
 REDIS = "/etc/redis/redis.conf"
@@ -41,7 +42,11 @@ REDIS = "/etc/redis/redis.conf"
 
 def request(database: Subject, facts: Facts) -> Read | Skip:
     """The files that its command line names, else those of its documentation."""
-    engine = database.name.partition(" ")[0]
+    engine, _, place = database.name.partition(" ")
+    if place == files.ELSEWHERE:
+        return Skip("its files are not those of this host", applies=False)
+    if why := _unanswered(facts, engine):
+        return why
     home, arguments = _word(facts, database, "data_directory"), _tuple(facts, database, "arguments")
     variables = dict(each.split("=", 1) for each in _tuple(facts, database, "variables") if "=" in each)
     names: list[str] = []
@@ -93,8 +98,10 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
             facts = _etcd(tree, arguments, variables)
         case _:
             facts = _redis(tree, reply.links.get(here + "cwd", ""))
-    for name, value in facts:
-        yield Fact(database, name, value)
+    found = list(facts)
+    yield from (Fact(database, name, value) for name, value in found)
+    if engine in ("postgres", "mysql", "mariadb"):
+        yield Fact(database, "configured", files.in_words(found))
 
 
 def _mongodb(tree: files.Tree, arguments: tuple[str, ...]) -> Found:
@@ -155,6 +162,18 @@ def _redis(tree: files.Tree, cwd: str) -> Found:
     yield "appendfsync", Known(value, (seen,))
     if (home := settings.get("dir", ("", ""))[0]).startswith("/"):
         yield "directories", Known((f"data:{home}", f"log:{home}"), (Evidence(f"dir {home}", f"grep ^dir {REDIS}"),))
+
+
+def _unanswered(facts: Facts, engine: str) -> Skip | None:
+    """Where the user named a connection, and it failed, the files of that server are not what he asked for."""
+    dsn, named, connected = (
+        facts.get(HOST, each) for each in ("database_connection", "database", "connected_database")
+    )
+    asked = isinstance(dsn, Known) and bool(dsn.value) and isinstance(named, Known) and named.value == engine
+    if asked and isinstance(connected, Unknown):
+        reason = connected.reasons[0]
+        return Skip(f"{reason.text}; without a connection its files are read", reason.remedy)
+    return None
 
 
 def _word(facts: Facts, subject: Subject, name: str) -> str:
