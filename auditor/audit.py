@@ -26,18 +26,22 @@ class NothingToAudit(Stop):
 
 class Options(NamedTuple):
     """How to look. consistent: read the dataset properties in one transaction group. database: what will run there
-    (its page size decides a rule), or empty; directory: of its data, where it does not run. policy: what the user decided."""
+    (its page size decides a rule), or empty; directory: of its data, where it does not run; connection: to ask the server
+    itself. policy: what the user decided."""
 
     consistent: bool = False
     database: str = ""
     directory: str = ""
     policy: Policy = NONE
+    connection: str = ""
 
     def words(self) -> dict[str, str]:
         """For a recording."""
         words = {"consistent": "yes" if self.consistent else "no", "database": self.database}
         if self.directory:
             words["directory"] = self.directory
+        if self.connection:
+            words["connection"] = self.connection
         if self.policy.path:
             words |= {"policy": self.policy.text, "policy_path": self.policy.path}
         return words
@@ -47,7 +51,13 @@ class Options(NamedTuple):
         """From a recording. Raises PolicyError."""
         path = words.get("policy_path", "")
         policy = policy_file.parse(words.get("policy", ""), path) if path else NONE
-        return cls(words.get("consistent") == "yes", words.get("database", ""), words.get("directory", ""), policy)
+        return cls(
+            words.get("consistent") == "yes",
+            words.get("database", ""),
+            words.get("directory", ""),
+            policy,
+            words.get("connection", ""),
+        )
 
 
 class Look(NamedTuple):
@@ -67,6 +77,8 @@ def look(host: Host, names: Sequence[str], options: Options, progress: gather.Pr
     facts.put(Fact(HOST, "database", known(options.database, f"--db {options.database}" if options.database else "")))
     directory = known(options.directory, f"--db {options.database}={options.directory}" if options.directory else "")
     facts.put(Fact(HOST, "database_directory", directory))
+    named = f"--db {options.database}={options.connection}" if options.connection else ""
+    facts.put(Fact(HOST, "database_connection", known(options.connection, named)))
     gatherer = gather.Gatherer(host, registry.collectors(), progress)
     try:
         gather.read_host(gatherer, facts, inventory)

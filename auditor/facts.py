@@ -110,6 +110,7 @@ class Spec(NamedTuple):
 
     type: bool, int, float, str, tuple (of scalars) or Subject (a link). kind: of the subjects that a link leads to.
     many: a link to several subjects. nonempty: a link that leads nowhere is a hole in what was seen, not a fact.
+    none_tells: that there are none is an answer to any(); of all other links nothing is said of nothing.
     """
 
     type: type
@@ -118,6 +119,7 @@ class Spec(NamedTuple):
     kind: Kind | None = None
     many: bool = False
     nonempty: bool = False
+    none_tells: bool = False
 
 
 def flag(text: str) -> Spec:
@@ -150,9 +152,9 @@ def link(kind: Kind, text: str) -> Spec:
     return Spec(Subject, text, kind=kind)
 
 
-def links(kind: Kind, text: str, *, nonempty: bool = False) -> Spec:
+def links(kind: Kind, text: str, *, nonempty: bool = False, none_tells: bool = False) -> Spec:
     """Leads to a tuple of subjects."""
-    return Spec(Subject, text, kind=kind, many=True, nonempty=nonempty)
+    return Spec(Subject, text, kind=kind, many=True, nonempty=nonempty, none_tells=none_tells)
 
 
 # -- the store ----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from functools import partial
 from types import ModuleType
 from typing import NamedTuple, cast
 
-from auditor.collect import blocks, database_paths, zpool_status_paths
+from auditor.collect import _database_walk, blocks, zpool_status_paths
 from auditor.collect.host import Host
 from auditor.collect.reasons import command_line, decoded, fault_of, root_if, unread
 from auditor.collect.request import Output, Read, Reply, Request, Run, Skip
@@ -34,8 +34,6 @@ from auditor.text import harmless
 PROVIDES = {
     "host.pools": links("pool", "the pools that are audited"),
     "host.consistent": flag("the properties of datasets are to be read in one transaction group"),
-    "host.database": word("the database that the user named, or empty"),
-    "host.database_directory": word("where the user said that the data of that database lies, or empty"),
     "host.waivers": links("waiver", "what the policy waives"),
     "waiver.expired": flag("its last day was over"),
     "waiver.used": flag("its rule found something, or could not decide, where it holds"),
@@ -191,38 +189,13 @@ def look_at_pools(
             facts.put(Fact(disk, name, value))
     for name in of(gatherer.collectors, "disk"):
         gatherer.ask(name, disks, facts)
-    look_at_databases(gatherer, facts)
+    _database_walk.look_at(gatherer, facts, inventory)
     gatherer.settle(facts)
     for fact in list(zpool_status_paths.adopt(facts)):
         facts.put(fact)
     for fact in datasets_of(gatherer, facts, pools, roots):
         facts.put(fact)
     fill(gatherer, facts)
-
-
-def look_at_databases(gatherer: Gatherer, facts: Facts) -> None:
-    """The servers that run and the one that is named: each question needs the answers of the one before."""
-    gatherer.settle(facts, ["database_processes"])
-    named, directory = _text(facts, "database"), _text(facts, "database_directory")
-    found = facts.get(HOST, "database_processes")
-    if directory:
-        subject = Subject("database", f"{named} {directory}")
-        seen = (Evidence(f"--db {named}={directory}", "zaudit check --db"),)
-        for name, value in (("engine", named), ("process", "self"), ("data_directory", directory)):
-            facts.put(Fact(subject, name, Known(value, seen)))
-        if isinstance(found, Known):
-            both = (*facts.linked(HOST, "database_processes"), subject)
-            facts.replace(Fact(HOST, "database_processes", Known(both, (*found.evidence, *seen))))
-    databases = list(facts.subjects("database"))
-    for name in ("database_process", "database_settings", "database_paths"):
-        gatherer.ask(name, databases, facts)
-        gatherer.settle(facts, [name])
-    facts.put_all(list(database_paths.lies_on(facts)))
-
-
-def _text(facts: Facts, name: str) -> str:
-    found = facts.get(HOST, name)
-    return str(found.value) if isinstance(found, Known) else ""
 
 
 def datasets_of(gatherer: Gatherer, facts: Facts, pools: Sequence[Subject], roots: Sequence[Subject]) -> Iterator[Fact]:

@@ -4,6 +4,9 @@
 all the reasons. (S. C. Kleene, Introduction to Metamathematics, section 64: the strong connectives.) What an expression
 comes to is a fact like any other: Known with the evidence that decided it, or Unknown with the reasons.
 
+``all`` over nothing is unknown, not true as in Python: of what was not there nothing was seen. So is ``any``, but for
+links of which "there are none" is an answer (``none_tells``).
+
 Types are checked when a rule is loaded: a misspelt fact, or a word that a fact can never be, is an error there and then,
 never an eternal unknown.
 """
@@ -15,7 +18,21 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from auditor.facts import HOST, KINDS, Evidence, Facts, Judged, Kind, Known, Reason, Spec, Subject, Unknown, join
+from auditor.facts import (
+    HOST,
+    KINDS,
+    Evidence,
+    Facts,
+    Judged,
+    Kind,
+    Known,
+    Reason,
+    Spec,
+    Subject,
+    Unknown,
+    join,
+    unknown,
+)
 from auditor.text import quoted
 
 Registry = Mapping[tuple[Kind, str], Spec]  # (kind, fact name) -> what it is
@@ -28,11 +45,13 @@ class ExpressionError(ValueError):
 
 
 class Type(NamedTuple):
-    """base: bool, number, str, tuple, subject or subjects. values: of a closed set of words. kind: of subjects."""
+    """base: bool, number, str, tuple, subject or subjects. values: of a closed set of words. kind: of subjects.
+    none_tells: of subjects, that there are none is an answer."""
 
     base: str
     values: tuple[str, ...] = ()
     kind: Kind | None = None
+    none_tells: bool = False
 
     def __str__(self) -> str:
         return f"{self.base} of kind {self.kind}" if self.kind else self.base
@@ -258,16 +277,27 @@ class _Compiler:
                 parts = [each(scope) if decisive else negation(each(scope)) for each in filters]
                 yield connective([*parts, body(scope)], not decisive) if parts else body(scope)
 
+        def left_out(scope: Scope, subjects: tuple[Any, ...]) -> Iterator[bool]:
+            for subject in subjects:
+                scope.names[variable] = subject
+                yield any(isinstance(f := each(scope), Known) and f.value is False for each in filters)
+
+        def nothing(scope: Scope, why: str) -> Unknown:
+            scope.read[""] = None  # the reason names who was asked
+            return unknown(f"{scope.root}: {why.format(ast.unparse(over))}, so nothing was seen")
+
         def evaluate(scope: Scope) -> Judged:
             found = links(scope)
             if isinstance(found, Unknown):
                 return found
             assert isinstance(found.value, tuple)
-            return (
-                connective(of_each(scope, found.value), decisive)
-                if found.value
-                else Known(not decisive, found.evidence)
-            )
+            if not found.value and decisive and type_.none_tells:
+                return Known(False, found.evidence)
+            if not found.value:
+                return nothing(scope, "there are no {}")
+            if filters and not decisive and all(left_out(scope, found.value)):
+                return nothing(scope, "none of {} is one that counts")
+            return connective(of_each(scope, found.value), decisive)
 
         return BOOL, evaluate
 
@@ -358,7 +388,7 @@ def _type_of_constant(value: bool | int | float | str) -> Type:
 
 def _type_of_fact(spec: Spec) -> Type:
     if spec.type is Subject:
-        return Type("subjects" if spec.many else "subject", kind=spec.kind)
+        return Type("subjects" if spec.many else "subject", kind=spec.kind, none_tells=spec.none_tells)
     if spec.type is str:
         return Type("str", ("", *spec.values) if spec.values else ())
     return {bool: BOOL, int: NUMBER, float: NUMBER, tuple: TUPLE}[spec.type]

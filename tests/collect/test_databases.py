@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from auditor import registry, rulebook
-from auditor.collect import gather
+from auditor.collect import _database_walk, gather
 from auditor.collect.host import Capture, LiveHost
 from auditor.collect.request import Files, Read, Run
 from auditor.collect.telling import told
@@ -75,7 +75,13 @@ class Machine:
         return Files(text, links, errors)
 
 
-def seen(files: Any = None, links: Any = None, denied: tuple[str, ...] = (), **datasets: str) -> Facts:
+def seen(
+    files: Any = None,
+    links: Any = None,
+    denied: tuple[str, ...] = (),
+    inventory: Facts | None = None,
+    **datasets: str,
+) -> Facts:
     facts = Facts(1.7e9)
     pool = Subject("pool", "tank")
     facts.put(Fact(HOST, "pools", known((pool,), "tank")))
@@ -86,7 +92,7 @@ def seen(files: Any = None, links: Any = None, denied: tuple[str, ...] = (), **d
     machine = Machine({**FILES, **(files or {})}, {**LINKS, **(links or {})}, denied)
     gatherer = gather.Gatherer(machine, registry.collectors())
     gatherer.ask("database_processes", [HOST], facts)
-    gather.look_at_databases(gatherer, facts)
+    _database_walk.look_at(gatherer, facts, inventory or Facts())
     gather.fill(gatherer, facts)
     gatherer.close()
     facts.put_all(list(databases.derive(HOST, facts)))
@@ -174,7 +180,7 @@ def test_a_database_that_does_not_run_is_judged_by_its_files() -> None:
     machine = Machine({"/proc/1/stat": FILES["/proc/1/stat"], **files}, {"/proc/self/cwd": "/"})
     gatherer = gather.Gatherer(machine, registry.collectors())
     gatherer.ask("database_processes", [HOST], facts)
-    gather.look_at_databases(gatherer, facts)
+    _database_walk.look_at(gatherer, facts, Facts())
     gatherer.close()
     subject = Subject("database", "postgres /srv/pg")
     assert facts.linked(HOST, "database_processes") == (subject,)
