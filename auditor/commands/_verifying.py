@@ -177,10 +177,9 @@ def described(
         "",
     ]
     for step in planned.steps:
-        variables = " ".join(f"{name}={value}" for name, value in plan.environment(planned, step).items())
         lines += [
             f"# {step.name}: {step.seconds} s",
-            f"cd PLACE && env {variables} {shlex.join(plan.command(planned, step))}",
+            f"cd PLACE && {shlex.join(plan.command(planned, step))}",
         ]
     for each in refused:
         overridden = each.override in despite and each.override

@@ -33,8 +33,9 @@ def ready(profile: Profile) -> tuple[run.Tools, str]:
     found = run.tools()
     if not found.fio:
         raise CannotVerify("fio is not installed (apt install fio)")
-    if not found.setpriv:
-        raise CannotVerify("setpriv is not installed (apt install util-linux)")
+    for tool, package in (("setpriv", "util-linux"), ("env", "coreutils")):
+        if not getattr(found, tool):
+            raise CannotVerify(f"{tool} is not installed (apt install {package})")
     code, said = run.zfs(("fio", "--version"))
     try:
         if code or fio_output.version(said) < fio_output.OLDEST:

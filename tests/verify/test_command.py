@@ -102,7 +102,7 @@ def test_a_dry_run_says_what_would_be_done(zaudit: CommandLine, tmp_path: Path) 
     lines = done.out.splitlines()
     assert lines[0].startswith("tank/db: postgres, quick, about 0 min ")
     assert "at most 3 GiB written." in done.out
-    commands = [line for line in lines if line.startswith("cd PLACE && env ZAUDIT_DIRECTORY=. ")]
+    commands = [line for line in lines if line.startswith("cd PLACE && ") and " env ZAUDIT_DIRECTORY=. " in line]
     assert [line.startswith("# ") for line in lines if line.startswith("# ")] == [True] * 3
     assert all("setpriv --pdeathsig KILL " in line for line in commands)
     assert len(commands) == 3

@@ -198,7 +198,9 @@ def test_one_device_of_unknown_class_leaves_the_floor_unknown() -> None:
 
 def test_the_samples_beyond_are_those_that_there_are_whatever_the_run_is_for() -> None:
     what = world()
-    data = what.log._replace(name="data", purpose="data", jobs=(what.log.log._replace(latency=Histogram(((10**6, 200),))),))
+    data = what.log._replace(
+        name="data", purpose="data", jobs=(what.log.log._replace(latency=Histogram(((10**6, 200),))),)
+    )
     found = of(what, mine(""), *what.runs, data).get(Subject("run", "data"), "samples_beyond")
     assert isinstance(found, Known)
     assert found.value == 2
