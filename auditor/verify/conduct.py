@@ -59,7 +59,8 @@ def trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: run.P
             landed = made.dataset if made.kind == "zvol" else _landed(host, made.path)
             if landed == made.dataset:
                 _write(Path(made.path) / JOB_FILE, plan.profile.text)
-                _write(Path(made.path) / SWEEP_FILE, sweeping.job_file())
+                if plan.sweep:
+                    _write(Path(made.path) / SWEEP_FILE, sweeping.job_file(plan.sweep))
                 left = plan.most_bytes
                 for what in plan.steps:
                     if what.purpose == "calls" and not found.strace:

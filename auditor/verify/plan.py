@@ -36,7 +36,7 @@ class Step(NamedTuple):
 
 class Plan(NamedTuple):
     """kind: directory, zvol or dataset (a scratch one; properties: what it is made with). size: what ${ZAUDIT_SIZE} stands
-    for; bytes_on_disk: of all files together; most_bytes: written at most.
+    for; bytes_on_disk: of all files together; most_bytes: written at most; sweep: bytes of each trial of a sweep, 0 for none.
     """
 
     dataset: str
@@ -48,6 +48,7 @@ class Plan(NamedTuple):
     steps: tuple[Step, ...]
     bytes_on_disk: int
     most_bytes: int
+    sweep: int = 0
 
     @property
     def seconds(self) -> int:
