@@ -83,7 +83,7 @@ def _start(verification: Verification, report: Report | None, title: str) -> Ite
 
 def _chain(chain: Chain) -> Iterator[str]:
     """Links one below the other; the disks, which lie side by side in the pool, side by side."""
-    above = [link for link in chain.links if link.name in ("dataset", "system calls", "fio", "ZIL")]
+    above = [link for link in chain.links if link.name in words.ABOVE]
     disks = [link for link in chain.links if link not in above]
     items = [f'<li class="link">{_link(link)}</li>' for link in above]
     if disks:
