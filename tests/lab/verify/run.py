@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from auditor.commands import _verifying
@@ -46,6 +47,7 @@ def main() -> int:
     if not arguments.kept and not _fresh():
         parser.error("zaudit.pyz is missing or older than the code: run make zipapp")
     clean_up_on_signals()
+    version()
     right = True
     for line in arguments.line or LINES:
         chosen = [
@@ -54,7 +56,7 @@ def main() -> int:
         if arguments.program:
             found = [program(line, arguments.program)]
         elif arguments.kept:
-            found = list(kept(line, chosen))
+            found = list(kept(line, chosen, outcomes.read(arguments.results or OUTCOMES)))
         else:
             found = list(ran(line, chosen))
         right = right and all(row["outcome"] == "ok" for row in found)
@@ -71,9 +73,12 @@ def _fresh() -> bool:
     return ZAUDIT.exists() and ZAUDIT.stat().st_mtime >= newest
 
 
+version = cache(cases.version)
+
+
 def row(line: str, name: str, said: Sequence[str], verdict: str, seconds: int) -> outcomes.Row:
     """One row of outcomes.json. said: what is wrong; version: the code that ran; judged: the code that judged it last."""
-    now = cases.version()
+    now = version()  # as it was when this began: nobody knows what was changed meanwhile
     return {
         "line": line,
         **release(line),
@@ -157,9 +162,9 @@ def keep(name: str, out: Returned) -> None:
         (folder / member).write_bytes(data)
 
 
-def kept(line: str, chosen: Sequence[Case]) -> Iterator[outcomes.Row]:
+def kept(line: str, chosen: Sequence[Case], rows: Sequence[outcomes.Row]) -> Iterator[outcomes.Row]:
     """Judge the recordings of earlier runs with the code as it is; what was wrong while it ran (left behind) stays wrong."""
-    before = {(each["line"], each["scenario"]): each for each in outcomes.read(OUTCOMES)}
+    before = {(each["line"], each["scenario"]): each for each in rows}
     for case in chosen:
         folder = RESULTS / f"verify-{line}-{case.name}"
         if not (folder / "tar.gz").exists():
