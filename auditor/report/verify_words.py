@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Literal
 
 from auditor.report.finding_words import listed
 from auditor.report.model import Report
@@ -14,6 +15,7 @@ from auditor.verify.result import Run
 
 STATUS = {"accounts": "accounts", "contradicts": "CONTRADICTS", "unseen": "not seen"}
 JUDGEMENT = {"met": "met", "missed": "MISSED", "not judged": "?"}
+Kind = Literal["good", "bad", "open"]
 ABOVE = ("dataset", "system calls", "fio", "ZIL")
 TRACED = "every sync was followed to a flush that the device acknowledged"
 
@@ -30,6 +32,15 @@ def answer(chain: Chain) -> tuple[str, str]:
         named = broken[:1] if broken[0].name in ABOVE else broken
         return f"CONTRADICTED at {listed([harmless(link.name) for link in named])}", harmless(broken[0].text)
     return "INCONCLUSIVE", f"because {'; '.join(map(harmless, chain.reasons)) or 'a link was not seen'}"
+
+
+def kind(chain: Chain, report: Report | None) -> Kind:
+    """The colour of the answer: that of the worse one, of the chain and of the audit. A pool on which every sync was followed
+    and which loses commits at the next failure all the same is not green."""
+    standing = report.standing if report else "nothing found"
+    if chain.outcome == "CONTRADICTED" or standing in ("lost", "corrupted", "stalled"):
+        return "bad"
+    return "good" if chain.outcome == "TRACED" and standing == "nothing found" else "open"
 
 
 def figures(link: Link) -> str:
