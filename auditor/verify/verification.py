@@ -115,7 +115,7 @@ def _verification(
 def _why_not(run: str, followed: Chain, findings: Sequence[Finding]) -> str:
     """Why the latency of a run is not judged, in one sentence; empty when it is."""
     if followed.outcome == "CONTRADICTED":
-        return "a sync means nothing here: its time does not matter"
+        return latency.MEANINGLESS
     if followed.outcome == "INCONCLUSIVE":
         return "it could not be seen whether a sync means anything"
     for finding in findings:
