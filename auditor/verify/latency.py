@@ -109,7 +109,7 @@ def _bottleneck(run: Run) -> str:
     takes = f"{slowest.disk} takes {duration(each)} of the {duration(mean)} of a sync"
     if each >= MOST_OF_IT * mean:
         return f"the {what}: {takes}, {duration(flush)} of it to flush"
-    return f"not the {what}: {takes}; the rest is spent in the kernel"
+    return f"not the {what}: {takes}; the rest is spent above it"
 
 
 def _busy_ms(device: Device) -> int:
