@@ -33,8 +33,9 @@ def ready(profile: Profile) -> tuple[run.Tools, str]:
     found = run.tools()
     if not found.fio:
         raise CannotVerify("fio is not installed (apt install fio)")
-    if not found.setpriv:
-        raise CannotVerify("setpriv is not installed (apt install util-linux)")
+    for tool, package in (("setpriv", "util-linux"), ("env", "coreutils")):
+        if not getattr(found, tool):
+            raise CannotVerify(f"{tool} is not installed (apt install {package})")
     code, said = run.zfs(("fio", "--version"))
     try:
         if code or fio_output.version(said) < fio_output.OLDEST:
@@ -58,7 +59,8 @@ def trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: run.P
             landed = made.dataset if made.kind == "zvol" else _landed(host, made.path)
             if landed == made.dataset:
                 _write(Path(made.path) / JOB_FILE, plan.profile.text)
-                _write(Path(made.path) / SWEEP_FILE, sweeping.job_file())
+                if plan.sweep:
+                    _write(Path(made.path) / SWEEP_FILE, sweeping.job_file(plan.sweep))
                 left = plan.most_bytes
                 for what in plan.steps:
                     if what.purpose == "calls" and not found.strace:
