@@ -16,23 +16,13 @@ from auditor.judge.rule_file import EXAMPLES as LAST
 from auditor.judge.rule_file import OPTIONAL, REQUIRED, SAID, SAID_IF, SAYING, load, load_folder
 from auditor.judge.verdict import ROUTES
 from auditor.registry import registry
+from tests.first_rules import THE_FIRST
 
 RULES = rulebook.load()
 QUICK = {rule.id: rule for rule in rulebook.load(examples=False)}
 FILES = [rule for rule in RULES if rule.path.endswith(f"/{rule.id}.toml")]
 PLAIN = ("id", "title", "severity", "subject", "harm", "origin", "impact", "why", "references", "conflicts")
 EXAMPLES = [(rule, each) for rule in RULES for each in rule.examples]
-THE_FIRST = frozenset(
-    """
-    sync-disabled sync-ancestor-trap logbias-throughput-log logbias-throughput-compression
-    zfs-nocacheflush zil-nocacheflush zil-replay-disabled write-cache-forced-through flush-latched-off
-    slog-unmirrored slog-striped slog-legs-same-device slog-shared-with-data slog-no-plp slog-plp-failed
-    slog-virtual slog-unhealthy slog-rotational special-acts-as-log special-redundancy-mismatch
-    no-redundancy ashift-too-small ashift-mixed raidz-small-blocks pool-degraded pool-data-errors
-    vdev-errors-nonzero scrub-stale pool-nearly-full failmode-continue checksum-off primarycache
-    recordsize-vs-page dedup-on-db version-mismatch
-    """.split()  # noqa: SIM905 (a list of words)
-)
 
 
 @pytest.mark.parametrize(("rule", "case"), EXAMPLES, ids=[f"{rule.id}: {case.name}" for rule, case in EXAMPLES])
