@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from auditor import rulebook
-from tests.lab import cpio, outcomes, scenario, tables, verdict
+from tests.lab import cpio, outcomes, provoked, scenario, tables, verdict
 from tests.lab.machine import LINES
 from tests.lab.scenario import Expected, PowerCut, Scenario
 from tests.lab.verdict import Outcome
@@ -165,3 +165,23 @@ def test_the_tables_are_those_of_the_results(readme: Path) -> None:
     assert tables.filled(text) == text
     with pytest.raises(ValueError, match="no table 'dances'"):
         tables.filled("<!-- table: dances -->\n<!-- end -->")
+
+
+def test_every_rule_is_provoked_or_it_is_said_why_not() -> None:
+    states, hosts, why = provoked.by_scenario(), provoked.by_host(), provoked.reasons()
+    seen = set(states) | set(hosts)
+    assert set(provoked.rules()) - seen - set(why) == set(), "neither provoked nor in unprovoked.toml"
+    assert seen & set(why) == set(), "provoked, and in unprovoked.toml"
+    assert set(why) <= set(provoked.rules()), "in unprovoked.toml, and no rule"
+    assert all(len(reason) > 20 and not reason.endswith(".") for reason in why.values())
+
+
+def test_a_scenario_provokes_only_where_it_came_out_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "outcomes.json"
+    rows = [
+        {"line": "2.3", "scenario": "sync-disabled-local", "outcome": "wrong"},
+        {"line": "2.3", "scenario": "special-consumer-ssd", "outcome": "ok"},
+    ]
+    outcomes.add(rows, path)
+    monkeypatch.setattr(outcomes.read, "__defaults__", (path,))
+    assert provoked.by_scenario() == {"data-no-plp": ["special-consumer-ssd"]}  # as the log they count on 2.4 only
