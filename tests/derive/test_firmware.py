@@ -81,8 +81,11 @@ def revision(**said: str) -> Known | Unknown:
 def test_the_four_characters_that_the_kernel_gives_of_a_sata_drive_are_no_revision() -> None:
     assert isinstance(revision(sysfs_vendor="ATA     ", sysfs_firmware="GXA7"), Unknown)
     whole = revision(sysfs_vendor="ATA     ", sysfs_firmware="GXA7", udev_firmware="3B2QGXA7")
-    assert isinstance(whole, Known) and whole.value == "3B2QGXA7"
+    assert isinstance(whole, Known)
+    assert whole.value == "3B2QGXA7"
     asked = revision(sysfs_vendor="ATA     ", sysfs_firmware="GXA7", smart_firmware="5B2QGXA7", udev_firmware="x")
-    assert isinstance(asked, Known) and asked.value == "5B2QGXA7"
+    assert isinstance(asked, Known)
+    assert asked.value == "5B2QGXA7"
     sas = revision(sysfs_vendor="HP      ", sysfs_firmware="HPD7")
-    assert isinstance(sas, Known) and sas.value == "HPD7"
+    assert isinstance(sas, Known)
+    assert sas.value == "HPD7"
