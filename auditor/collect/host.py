@@ -60,6 +60,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("nvme", "id-ns"), frozenset({"-o"}), _DEVICE),
     (("nvme", "cmdset-ind-id-ns"), frozenset({"-o"}), _DEVICE),
     (("nvme", "smart-log"), frozenset({"-o"}), _DEVICE),
+    (("nvme", "ocp", "smart-add-log"), frozenset({"-o"}), _DEVICE),
     (("nvme", "get-feature"), frozenset({"-f", "-H"}), _DEVICE),
     (("smartctl", "-j", "-x"), frozenset(), _DEVICE),
     (("hdparm", "-W"), frozenset(), re.compile(r"/dev/[^-].*")),
