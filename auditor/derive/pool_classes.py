@@ -29,7 +29,7 @@ SUBJECT = "pool"
 FACTS = {
     "log_vdevs": links("vdev", "the log vdevs: together the SLOG"),
     "special_vdevs": links("vdev", "the special vdevs"),
-    "data_vdevs": links("vdev", "the top-level vdevs of class normal that hold data"),
+    "data_vdevs": links("vdev", "the top-level vdevs of class normal that hold data", nonempty=True),
     "log_leaves": links("leaf", "the leaves of the SLOG"),
     "data_leaves": links("leaf", "the leaves of class normal", nonempty=True),
     "zil_leaves": links("leaf", "the leaves on which ZIL blocks land in this release", nonempty=True),
