@@ -1,12 +1,12 @@
-"""``dmesg -k``: what the kernel logged of failing disks since it booted.
+"""``dmesg -k``: what the kernel logged of failing disks and pools since it booted.
 
 The kernel keeps the newest messages only. That none is there means that nothing happened only where its first message, the
 "Linux version", is still there; ``dmesg -C`` hides it, too. Without root it is readable where kernel.dmesg_restrict is 0.
 
 Only the lines that are named here are kept, and recorded (block/blk-mq.c blk_print_req_error, before 5.16 block/blk-core.c
 print_req_error; drivers/nvme/host/pci.c nvme_timeout; drivers/ata/libata-eh.c ata_eh_link_report; drivers/scsi/sd.c
-sd_read_cache_type). A failed FLUSH CACHE is tried again by libata: what it comes to is said by the block layer. The block
-layer says no more than ten lines in five seconds, so the numbers are the least.
+sd_read_cache_type; OpenZFS module/zfs/zio.c zio_suspend). A failed FLUSH CACHE is tried again by libata: what it comes to
+is said by the block layer. The block layer says no more than ten lines in five seconds, so the numbers are the least.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ FACTS = {
     "kernel_log_resets": words(
         "NAME=NUMBER of NVMe controllers that were reset and ATA devices that failed a flush at first"
     ),
+    "kernel_log_suspended": words("POOL=NUMBER of suspensions of each pool; one evidence each"),
     "kernel_log_assumed": words(
         "DEVICE=1 of each whose cache the kernel could not ask about, and took for write through"
     ),
@@ -47,6 +48,7 @@ _LINES = {
     ),
     "reset": r"nvme (?P<nvme>nvme\d+): (?:I/O .* timeout, (?:reset|disable) controller|controller is down; will reset: .*)",
     "ata": r"(?P<ata>ata\d+\.\d+): failed command: FLUSH CACHE(?: EXT)?",
+    "pool": r"WARNING: Pool '(?P<pool>[^'=]+)' has encountered an uncorrectable I/O failure and has been suspended\.",
     "cache": (
         r"sd [\d:]+: \[(?P<sd>sd[a-z]+)\] "
         r"(?:(?P<assumed>Assuming) drive cache: write (?P<mode>through|back)|Write cache: .*)"
@@ -96,6 +98,8 @@ def _told(name: str, part: Mapping[str, str | None]) -> tuple[str, str] | None:
     """(fact, device) of a line, or None: it says nothing bad."""
     if name == "reset":
         return "kernel_log_resets", str(part["nvme"])
+    if name == "pool":
+        return "kernel_log_suspended", str(part["pool"])
     if name == "ata":
         return "kernel_log_resets", str(part["ata"])
     if name == "cache":

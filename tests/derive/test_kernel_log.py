@@ -7,7 +7,7 @@ import pytest
 from auditor.collect import kernel_log as collector
 from auditor.collect.host import _kept
 from auditor.collect.request import Output
-from auditor.derive import kernel_log
+from auditor.derive import kernel_log, suspensions
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known
 
 BOOT = "[    0.000000] Linux version 6.12.48 (ann@build7) #1 SMP\n"
@@ -69,6 +69,28 @@ def test_a_cache_that_was_guessed_and_one_that_answered_later() -> None:
     assert value(judged(text)["sda", "cache_assumed"]) is True
     text += "[9.0] sd 2:0:0:0: [sda] Write cache: enabled, read cache: enabled, doesn't support DPO or FUA\n"
     assert value(judged(text)["sda", "cache_assumed"]) is False
+
+
+@pytest.mark.parametrize(
+    ("events", "line", "times"),
+    [
+        (0, "", 0),
+        (2, "", 2),
+        (None, "", None),
+        (None, "tank", 1),
+        (0, "tank", 1),  # the event was cleared, or pushed out by others
+        (0, "tan", 0),
+        (3, "tank", 3),
+    ],
+)
+def test_a_suspension_that_one_remembers_counts(events: int | None, line: str, times: int | None) -> None:
+    facts, pool = Facts(), Subject("pool", "tank")
+    text = f"[9.0] WARNING: Pool '{line}' has encountered an uncorrectable I/O failure and has been suspended.\n"
+    facts.put_all(collector.parse(Output(BOOT + (text if line else ""), "dmesg -k"), HOST))
+    if events is not None:
+        facts.put(Fact(pool, "events_io_failure", known(events, f"{events} events")))
+    (fact,) = suspensions.derive(pool, facts)
+    assert value(fact.value) == times
 
 
 @pytest.mark.parametrize(
