@@ -176,7 +176,7 @@ def from_table(
     if origin and (origin.partition(".")[0] != kind or (kind, origin.partition(".")[2]) not in registry):
         raise RuleError(f"origin = {origin!r}: not a fact of the rule's subject")
     tested = table["example"] is None
-    thresholds = tuple(of_rule(table.get("thresholds", {}), decided, _conditions(table)))
+    thresholds = tuple(of_rule(table["thresholds"], decided, _conditions(table))) if "thresholds" in table else ()
     condition, value = (deferred, deferred) if tested else (compile_condition, compile_expression)
     if thresholds:
         condition, value = (partial(each, constants=constants(thresholds)) for each in (condition, value))
