@@ -49,6 +49,7 @@ _CLIENT = re.compile(r'(?<=\s)[^\s#()\\/"-][^\s()]*')
 _SMB_CONF = "/etc/samba/smb.conf"
 _SMB_LINE = re.compile(r"\s*(?:\[|(?i:path|strict\s*sync|include|config|copy|registry)\b)")
 _BINARY = "/etc/hostid"  # only that it exists says anything
+_BUILDER = re.compile(rb"(Linux version \S+) .*")  # who built the kernel, and on which host
 _CMDLINE, _ZFS_OPTION = "/proc/cmdline", re.compile(r'(?<!\S)"?(?:zfs|spl)\.[^\s"]+"?')
 _ZFS_WORD = re.compile(r"\b(?:zfs|spl)\b")
 # words that are spelt like identities, or are the name of a host, and stand elsewhere for something else
@@ -72,6 +73,7 @@ def redact(recording: Recording) -> Recording:
     replace_words = _replacer(sorted(found, key=lambda each: (-len(each), each)), key)
 
     def replace_all(data: bytes) -> bytes:
+        data = _BUILDER.sub(rb"\1 (redacted)", data)
         return replace_words(_HOST.sub(lambda found: _stand_in(found[0], key), data))
 
     def file(path: str, content: str) -> str:

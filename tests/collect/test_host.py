@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from auditor import audit, registry
+from auditor.collect import files, lzc, zpool_history
 from auditor.collect import host as seam
-from auditor.collect import lzc, zpool_history
-from auditor.collect.host import LiveHost, bounded, permitted, read_files, spawn
+from auditor.collect.files import read_files
+from auditor.collect.host import LiveHost, bounded, permitted, spawn
 from auditor.collect.request import Read, Run
 from auditor.facts import HOST, Fact, Facts, Kind, Subject, Value, known
 
@@ -113,7 +114,7 @@ def states() -> Iterator[Facts]:
         (release, transport, model, consistent)
         for release in ((2, 1, 11), (2, 2, 0), (2, 3, 9), (2, 4, 4), (3, 0, 0))
         for transport in ("nvme", "sata", "sas", "usb", "virtio", "dm", "unknown")
-        for model in ("QEMU NVMe Ctrl", "Samsung SSD 980")
+        for model in ("QEMU NVMe Ctrl", "Samsung SSD 980", "INTEL SSDPEDMD400G4")
         for consistent in (False, True)
     ]
     for release, transport, model, consistent in values:
@@ -124,6 +125,7 @@ def states() -> Iterator[Facts]:
         for subject in subjects("disk"):
             facts.put(Fact(subject, "transport", known(transport, "")))
             facts.put(Fact(subject, "model", known(model, "")))
+            facts.put(Fact(subject, "sysfs_model", known(model, "")))
         yield facts
 
 
@@ -355,7 +357,7 @@ def errors_for_nobody(patterns: tuple[str, ...]) -> dict[str, str]:
 
 
 def test_a_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seam, "FILE_LIMIT", 1 << 20)
+    monkeypatch.setattr(files, "FILE_LIMIT", 1 << 20)
     (tmp_path / "large").write_bytes(bytes((1 << 20) + 1))
     (tmp_path / "fits").write_bytes(bytes(1 << 20))
     done = read_files((f"{tmp_path}/large", f"{tmp_path}/fits"))
