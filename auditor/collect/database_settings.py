@@ -167,7 +167,7 @@ def _redis(tree: files.Tree, cwd: str) -> Found:
 def _unanswered(facts: Facts, engine: str) -> Skip | None:
     """Where the user named a connection, and it failed, the files of that server are not what he asked for."""
     dsn, named, connected = (
-        facts.get(HOST, each) for each in ("database_connection", "database", "connected_database")
+        facts.get(HOST, each) for each in ("database_connection", "connected_engine", "connected_database")
     )
     asked = isinstance(dsn, Known) and bool(dsn.value) and isinstance(named, Known) and named.value == engine
     if asked and isinstance(connected, Unknown):
