@@ -413,5 +413,5 @@ def test_of_configuration_no_password_is_kept(name: str, text: str, kept: str) -
 
 
 def test_every_collector_of_databases_has_a_case_that_is_refused() -> None:
-    for name in ("database_processes", "database_process", "database_settings", "database_paths"):
+    for name in ("database_processes", "database_process", "database_settings", "database_paths", "database_sql"):
         assert any('"error"' in path.read_text() for path in (COMMANDS / name).glob("*.json")), name
