@@ -27,6 +27,8 @@ LINKED = ("/etc/alternatives/my.cnf", "/etc/mysql/mariadb.cnf", "/etc/mysql/mysq
 # the SYSCONFDIR of packages and of the archives of MySQL and MariaDB; which of them one build reads it does not show
 BUILDS = ("/usr/etc/my.cnf", "/usr/local/etc/my.cnf", "/usr/local/mysql/etc/my.cnf")
 PREFIXES = ("/usr", "/usr/local", "/usr/local/mysql")
+# a number stands for a word. What innodb_dedicated_server takes where nothing is said depends on the release of MySQL.
+FLUSH_METHODS = ("FSYNC", "O_DSYNC", "LITTLESYNC", "NOSYNC", "O_DIRECT", "O_DIRECT_NO_FSYNC")
 GROUPS = {
     "mysql": ("mysqld", "server"),
     "mariadb": ("mysqld", "server", "mariadb", "mariadbd", "client-server", "galera"),
@@ -139,12 +141,14 @@ def facts_of(settings: files.Settings, engine: str) -> Found:
         raise ValueError(f"innodb_flush_log_at_trx_commit = {value[:20]!r}")
     yield "flush_log_at_commit", Known(int(value), (seen,))
     value, seen = setting(settings, "innodb_doublewrite", "ON")
-    guard = value.upper() in ("DETECT_AND_RECOVER", "FAST") or (
-        value.upper() != "DETECT_ONLY" and value != SKIPPED and files.boolean(value, "innodb_doublewrite")
-    )
-    yield "torn_page_guard", Known(guard, (seen,))
+    kind = _doublewrite(value, engine)
+    yield "doublewrite", Known(kind, (seen,))
+    yield "torn_page_guard", Known(kind in ("ON", "DETECT_AND_RECOVER", "FAST"), (seen,))
     value, seen = setting(settings, "innodb_flush_method", "")
-    yield "flush_method", Known(value.upper(), (seen,))
+    dedicated = setting(settings, "innodb_dedicated_server", "OFF")[0]
+    if value or dedicated == SKIPPED or not files.boolean(dedicated, "innodb_dedicated_server"):
+        method = FLUSH_METHODS[int(value)] if value.isdigit() and int(value) < len(FLUSH_METHODS) else value.upper()
+        yield "flush_method", Known(method or "default", (seen,))
     value, seen = setting(settings, "innodb_page_size", "16384")
     size = int(value[:-1]) << 10 if value[-1:] in "kK" else int(value)
     yield "page_bytes", Known(size, (seen,))
@@ -155,6 +159,14 @@ def facts_of(settings: files.Settings, engine: str) -> Found:
         value, seen = setting(settings, "sync_binlog", "1" if engine == "mysql" else "0")
         yield "sync_binlog", Known(int(value), (seen,))
     yield from _places(settings, log)
+
+
+def _doublewrite(value: str, engine: str) -> str:
+    """OFF, ON, DETECT_ONLY or DETECT_AND_RECOVER (MySQL), FAST (MariaDB)."""
+    word = "FAST" if engine == "mariadb" and value == "2" else value.upper()
+    if word in ("DETECT_ONLY", "DETECT_AND_RECOVER", "FAST"):
+        return word
+    return "ON" if value != SKIPPED and files.boolean(value, "innodb_doublewrite") else "OFF"
 
 
 def _places(settings: files.Settings, log: str) -> Found:

@@ -35,7 +35,7 @@ OF_THE_SESSION = ("database", "user", "database user", "client", "override", "in
 
 def request(host: Subject, facts: Facts) -> Run | Skip:
     """Asked only where the user named a connection."""
-    named, dsn = (facts.get(HOST, name) for name in ("database", "database_connection"))
+    named, dsn = (facts.get(HOST, name) for name in ("connected_engine", "database_connection"))
     if not (isinstance(named, Known) and isinstance(dsn, Known) and dsn.value):
         return Skip("no connection was named", "--db NAME=DSN", applies=False)
     extra, package = sql.EXTRAS[sql.DRIVERS[str(named.value)]]

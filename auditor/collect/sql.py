@@ -68,7 +68,9 @@ def postgres(dsn: str) -> dict[str, Any]:
         "'fsync', 'synchronous_commit', 'full_page_writes', 'wal_init_zero', 'wal_recycle', 'wal_sync_method',"
         " 'data_directory', 'block_size', 'server_version'"
     )
-    with psycopg.connect(dsn, connect_timeout=5, fallback_application_name="zaudit") as connection:
+    # of a database of encoding SQL_ASCII psycopg would give bytes
+    words = {"connect_timeout": 5, "fallback_application_name": "zaudit", "client_encoding": "utf8"}
+    with psycopg.connect(dsn, **words) as connection:
         connection.read_only = True
         connection.execute("SET LOCAL statement_timeout = 5000")
         connection.execute("SET LOCAL lock_timeout = 5000")

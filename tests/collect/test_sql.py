@@ -155,7 +155,8 @@ def test_postgres_is_asked_in_a_read_only_session_with_time_outs(monkeypatch: py
     found = json.loads(sql.answer("postgres", "service=audit"))
     assert found["settings"] == [["fsync", "on", "default", None, None, False]]
     assert "unseen" in found
-    assert asked == [{"dsn": ("service=audit",), "connect_timeout": 5, "fallback_application_name": "zaudit"}]
+    assert asked[0].pop("fallback_application_name") == "zaudit"
+    assert asked == [{"dsn": ("service=audit",), "connect_timeout": 5, "client_encoding": "utf8"}]
     assert all(text.startswith(("SET LOCAL ", "SELECT ")) for text in said)
     assert any("statement_timeout" in text for text in said)
 
