@@ -20,6 +20,7 @@ NEEDS = (
     "host.databases",
     "database.data_datasets",
     "database.page_bytes",
+    "database.process",
     "database.engine",
 )
 
@@ -43,11 +44,15 @@ def _of(facts: Facts, dataset: Subject) -> Three:
             return _seen(str(each.value), each.evidence[0].command)
     if isinstance(named, Unknown):
         return named, named, named
+    unseen = None
     for database in facts.linked(HOST, "databases"):
+        places = facts.get(database, "data_datasets")
+        if isinstance(places, Unknown) and isinstance(facts.get(database, "process"), Known):  # it runs on this host
+            unseen = places
         if dataset in facts.linked(database, "data_datasets"):
             here = (Evidence(f"{database.name} keeps its data here"),)
             return Known(True, here), facts.get(database, "engine"), facts.get(database, "page_bytes")
-    return _NONE
+    return (unseen, unseen, unseen) if unseen else _NONE
 
 
 def _seen(name: str, command: str) -> Three:

@@ -141,6 +141,7 @@ def _questions(facts: Facts) -> dict[str, set[tuple[str, ...]]]:
         "pool": pools,
         "target": tuple(Subject("dataset", pool.name) for pool in pools),
         "disk": tuple(facts.subjects("disk")),
+        "database": tuple(facts.subjects("database")),
     }
     asked: dict[str, set[tuple[str, ...]]] = {}
     for per, members in subjects.items():
