@@ -59,9 +59,9 @@ def finish(child: "subprocess.Popen[bytes]", seconds: float) -> int:
 
 
 def disks() -> dict[str, str]:
-    """N0 -> nvme3n1, S0 -> sda"""
+    """N0 -> nvme3n1, S0 -> sda, V0 -> vdb"""
     found = {}
-    for letter, pattern in (("N", "nvme-*_LABNVME"), ("S", "ata-*_LABSATA")):
+    for letter, pattern in (("N", "nvme-*_LABNVME"), ("S", "ata-*_LABSATA"), ("V", "virtio-LABVBLK")):
         for number in range(8):
             for path in BY_ID.glob(f"{pattern}{number}"):
                 found[f"{letter}{number}"] = path.resolve().name

@@ -1,8 +1,9 @@
-# Sourced by every scenario's setup: names of the disks and small helpers. $N0, $N1... are NVMe disks, $S0... SATA disks.
+# Sourced by every scenario's setup: names of the disks and small helpers. $N0, $N1... are NVMe disks, $S0... SATA disks,
+# $V0... virtio-blk disks.
 # NVMe kernel names come up in any order, so that disks are addressed by serial number.
 BY_ID=/dev/disk/by-id
 for i in 0 1 2 3 4 5; do
-    declare "N$i=$BY_ID/nvme-QEMU_NVMe_Ctrl_LABNVME$i" "S$i=$(echo $BY_ID/ata-*_LABSATA$i)"
+    declare "N$i=$BY_ID/nvme-QEMU_NVMe_Ctrl_LABNVME$i" "S$i=$(echo $BY_ID/ata-*_LABSATA$i)" "V$i=$BY_ID/virtio-LABVBLK$i"
 done
 
 # kname DISK: its kernel name (nvme3n1)
