@@ -41,7 +41,9 @@ def test_flushing_that_no_setting_turns_off_names_the_way_out() -> None:
     assert set(critical) == {"flush-latched-off", "fsync-not-followed"}, "nothing that can be configured explains it"
     assert len(critical["flush-latched-off"]) == 4
     found = json.loads((VERIFICATIONS / "2.3-mirrored-slog.json").read_text())
-    assert "flush-latched-off" not in {each["rule"] for each in found["findings"]}, "the run has shown that flushes arrive"
+    assert "flush-latched-off" not in {each["rule"] for each in found["findings"]}, (
+        "the run has shown that flushes arrive"
+    )
 
 
 def test_all_of_them() -> None:
