@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from auditor import __version__, derive, registry
@@ -27,18 +26,22 @@ class NothingToAudit(Stop):
 
 class Options(NamedTuple):
     """How to look. consistent: read the dataset properties in one transaction group. database: what will run there
-    (its page size decides a rule), or empty; directory: of its data, where it does not run. policy: what the user decided."""
+    (its page size decides a rule), or empty; directory: of its data, where it does not run; connection: to ask the server
+    itself. policy: what the user decided."""
 
     consistent: bool = False
     database: str = ""
     directory: str = ""
     policy: Policy = NONE
+    connection: str = ""
 
     def words(self) -> dict[str, str]:
         """For a recording."""
         words = {"consistent": "yes" if self.consistent else "no", "database": self.database}
         if self.directory:
             words["directory"] = self.directory
+        if self.connection:
+            words["connection"] = self.connection
         if self.policy.path:
             words |= {"policy": self.policy.text, "policy_path": self.policy.path}
         return words
@@ -48,16 +51,21 @@ class Options(NamedTuple):
         """From a recording. Raises PolicyError."""
         path = words.get("policy_path", "")
         policy = policy_file.parse(words.get("policy", ""), path) if path else NONE
-        return cls(words.get("consistent") == "yes", words.get("database", ""), words.get("directory", ""), policy)
+        return cls(
+            words.get("consistent") == "yes",
+            words.get("database", ""),
+            words.get("directory", ""),
+            policy,
+            words.get("connection", ""),
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """What was seen: the facts, and the datasets that the targets meant."""
 
     facts: Facts
     roots: tuple[Subject, ...]
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: Mapping[str, float] = {}
     policy: Policy = NONE
 
 
@@ -66,12 +74,15 @@ def look(host: Host, names: Sequence[str], options: Options, progress: gather.Pr
     started = time.process_time()
     facts, inventory = Facts(host.now), Facts(host.now)
     facts.put(Fact(HOST, "consistent", known(options.consistent, "--consistent" if options.consistent else "")))
-    facts.put(Fact(HOST, "database", known(options.database, f"--db {options.database}" if options.database else "")))
+    named = f"--db {options.database}={options.connection}" if options.connection else ""
+    # of a server that is asked itself it will be seen which datasets are its own
+    everywhere = "" if options.connection else options.database
+    facts.put(Fact(HOST, "database", known(everywhere, f"--db {everywhere}" if everywhere else "")))
+    facts.put(Fact(HOST, "connected_engine", known(options.database if options.connection else "", named)))
     directory = known(options.directory, f"--db {options.database}={options.directory}" if options.directory else "")
     facts.put(Fact(HOST, "database_directory", directory))
-    gatherer = gather.Gatherer(host, registry.collectors())
-    if progress:
-        gatherer.progress = progress
+    facts.put(Fact(HOST, "database_connection", known(options.connection, named)))
+    gatherer = gather.Gatherer(host, registry.collectors(), progress)
     try:
         gather.read_host(gatherer, facts, inventory)
         _must_be_loaded(gatherer, facts)

@@ -7,7 +7,6 @@ no "N/A" and no default 0, so that a hole in what was seen can never look like a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Kind = Literal["host", "pool", "vdev", "leaf", "disk", "dataset", "database", "run", "waiver"]
@@ -37,8 +36,7 @@ Scalar = bool | int | float | str
 Value = Scalar | Subject | tuple[Scalar, ...] | tuple[Subject, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """How a value is known.
 
     text: the value as a reader recognises it ("sync=disabled, inherited from tank"). command: what repeats the
@@ -51,8 +49,7 @@ class Evidence:
     origin: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     """Why something is not known.
 
     text: one sentence that names the command or path. remedy: the shortest thing that lets zaudit see it
@@ -63,16 +60,14 @@ class Reason:
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """A value that was seen, or derived from values that were seen, with all the evidence for it."""
 
     value: Value
     evidence: tuple[Evidence, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(NamedTuple):
     """Not known, for these reasons (at least one)."""
 
     reasons: tuple[Reason, ...]
@@ -110,12 +105,12 @@ def join(unknowns: Iterable[Unknown]) -> Unknown:
 # -- what facts exist ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(NamedTuple):
     """What a fact is: its type, its meaning, and where it is a closed set, its values.
 
     type: bool, int, float, str, tuple (of scalars) or Subject (a link). kind: of the subjects that a link leads to.
     many: a link to several subjects. nonempty: a link that leads nowhere is a hole in what was seen, not a fact.
+    none_tells: that there are none is an answer to any(); of all other links nothing is said of nothing.
     """
 
     type: type
@@ -124,6 +119,7 @@ class Spec:
     kind: Kind | None = None
     many: bool = False
     nonempty: bool = False
+    none_tells: bool = False
 
 
 def flag(text: str) -> Spec:
@@ -156,9 +152,9 @@ def link(kind: Kind, text: str) -> Spec:
     return Spec(Subject, text, kind=kind)
 
 
-def links(kind: Kind, text: str, *, nonempty: bool = False) -> Spec:
+def links(kind: Kind, text: str, *, nonempty: bool = False, none_tells: bool = False) -> Spec:
     """Leads to a tuple of subjects."""
-    return Spec(Subject, text, kind=kind, many=True, nonempty=nonempty)
+    return Spec(Subject, text, kind=kind, many=True, nonempty=nonempty, none_tells=none_tells)
 
 
 # -- the store ----------------------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from auditor import data
-from auditor.judge import advisory, policy, rule
-from auditor.judge.rule import Rule
+from auditor.judge import advisory, policy, rule_file
+from auditor.judge.rule import Rule, merge
 from auditor.judge.threshold import Decided
 from auditor.registry import registry
 
@@ -40,14 +40,15 @@ def load(
     examples: False leaves out those of our rules, which the tests run; those of other rules are looked at always.
     decided: the thresholds of a policy, which :func:`select` has yet to check.
     """
-    mine = rule.load_folder(ours(), registry(), examples=examples, decided=decided)
-    theirs = (rule.load_folder(folder, registry(), decided=decided) for folder in folders)
-    return rule.merge([mine, advisories(examples=examples), *theirs])
+    mine = rule_file.load_folder(ours(), registry(), examples=examples, decided=decided)
+    theirs = (rule_file.load_folder(folder, registry(), decided=decided) for folder in folders)
+    return merge([mine, advisories(examples=examples), *theirs])
 
 
 def advisories(*, examples: bool = True) -> list[Rule]:
     """The rules that the table of known bugs makes. Raises RuleError."""
-    return advisory.load(f"auditor/data/{ADVISORIES}", data.text(ADVISORIES), registry(), examples=examples)
+    load = advisory.load if examples else advisory.load_tested
+    return load(f"auditor/data/{ADVISORIES}", data.text(ADVISORIES), registry())
 
 
 def select(

@@ -30,6 +30,7 @@ SEAM = {
     "collect/host.py",
     "collect/udev_db.py",
     "collect/lzc.py",
+    "collect/sql.py",
     "cli.py",
     "commands/_terminal.py",
     "registry.py",

@@ -12,11 +12,15 @@ import pytest
 
 from auditor import rulebook
 from auditor.judge import example
-from auditor.judge.rule import RuleError, load, load_folder
+from auditor.judge.rule import RuleError
+from auditor.judge.rule_file import EXAMPLES as LAST
+from auditor.judge.rule_file import OPTIONAL, REQUIRED, SAID, SAID_IF, SAYING, load, load_folder
 from auditor.judge.verdict import ROUTES
 from auditor.registry import registry
+from tests.first_rules import THE_FIRST
 
 RULES = rulebook.load()
+QUICK = {rule.id: rule for rule in rulebook.load(examples=False)}
 FILES = [rule for rule in RULES if rule.path.endswith(f"/{rule.id}.toml")]
 PLAIN = ("id", "title", "severity", "subject", "harm", "origin", "impact", "why", "references", "conflicts")
 EXAMPLES = [(rule, each) for rule in RULES for each in rule.examples]
@@ -28,17 +32,6 @@ MAY_BE_NONE = {
     "ancestors": "the root dataset of a pool has none",
     "log_leaves": "a pool without a log vdev",
 }
-THE_FIRST = frozenset(
-    """
-    sync-disabled sync-ancestor-trap logbias-throughput-log logbias-throughput-compression
-    zfs-nocacheflush zil-nocacheflush zil-replay-disabled write-cache-forced-through flush-latched-off
-    slog-unmirrored slog-striped slog-legs-same-device slog-shared-with-data slog-no-plp slog-plp-failed
-    slog-virtual slog-unhealthy slog-rotational special-acts-as-log special-redundancy-mismatch
-    no-redundancy ashift-too-small ashift-mixed raidz-small-blocks pool-degraded pool-data-errors
-    vdev-errors-nonzero scrub-stale pool-nearly-full failmode-continue checksum-off primarycache
-    recordsize-vs-page dedup-on-db version-mismatch
-    """.split()  # noqa: SIM905 (a list of words)
-)
 
 
 @pytest.mark.parametrize(("rule", "case"), EXAMPLES, ids=[f"{rule.id}: {case.name}" for rule, case in EXAMPLES])
@@ -68,14 +61,35 @@ def test_with_nothing_known_no_rule_passes(rule: Any) -> None:
 
 
 @pytest.mark.parametrize("rule", FILES, ids=[rule.id for rule in FILES])
-def test_examples_stand_last(rule: Any) -> None:
-    """A check reads a file up to its first example."""
-    head, mark, examples = Path(rule.path).read_text().partition("\n[[example]]")
+def test_a_file_is_in_three_parts(rule: Any) -> None:
+    """What is judged, what is said, the examples: a check reads the first, and the second of what it reports."""
+    text = Path(rule.path).read_text()
+    head, mark, examples = text.partition(LAST)
     assert set(tomllib.loads(mark + examples)) == {"example"}
-    short = load(rule.id, rule.path, head.encode(), registry(), examples=False)
-    assert [getattr(short, field) for field in PLAIN] == [getattr(rule, field) for field in PLAIN]
-    assert [(severity, each.source) for severity, each in short.severity_if] == [
-        (severity, each.source) for severity, each in rule.severity_if
+    judged, mark, said = head.partition(SAYING)
+    assert {"impact", "why", "fix", "references"} <= set(tomllib.loads(mark + said)) <= SAID | SAID_IF
+    assert set(tomllib.loads(judged)) <= REQUIRED | OPTIONAL
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
+def test_the_rule_of_a_check_is_the_same(rule: Any) -> None:
+    """Read in a hurry, and read whole."""
+    quick = QUICK[rule.id]
+    assert [getattr(quick, field) for field in PLAIN] == [getattr(rule, field) for field in PLAIN]
+    assert sources(quick) == sources(rule)
+    assert not quick.examples
+
+
+def sources(rule: Any) -> list[object]:
+    """What was compiled of it, as it is written."""
+    conditions = [*(each for _, each in rule.severity_if), *([rule.when] if rule.when else []), rule.expect]
+    texts = [each.source for each in (rule.message, rule.fix.command) if each]
+    return [
+        [severity for severity, _ in rule.severity_if],
+        [each.source for each in conditions],
+        texts,
+        rule.fix.text,
+        rule.fix.cost,
     ]
 
 

@@ -10,16 +10,33 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from auditor.collect.request import Files
-from auditor.facts import Subject
+from auditor.facts import Evidence, Known, Subject
 
 Settings = dict[str, tuple[str, str]]  # name -> (value, the path of the file that says so)
+Found = Iterator[tuple[str, Known]]  # names of facts with their values
+ELSEWHERE = "connection"  # in place of a process or folder: a server that was not seen on this host
+COMPARED = (
+    *("fsync", "synchronous_commit", "torn_page_guard"),
+    *("flush_log_at_commit", "flush_method", "doublewrite", "sync_binlog"),
+)
 DEPTH = 10
+SKIPPED = "(skipped)"  # the value of what MySQL was told to do without (skip-log-bin)
 
 
 def root_of(database: Subject) -> str:
     """Below which the files of a process are found, whatever container it is in."""
     process = database.name.partition(" ")[2]
     return f"/proc/{process if process.isdigit() else 'self'}/root"
+
+
+def in_words(facts: Iterable[tuple[str, Known]]) -> Known:
+    """What decides about durability among these facts, as ``NAME = VALUE``, to be set beside what another source says."""
+    found = sorted((name, value) for name, value in facts if name in COMPARED)
+    spelt = {True: "on", False: "off", "": "default"}
+    text = tuple(
+        f"{name} = {spelt.get(v, v) if isinstance(v := value.value, bool | str) else v}" for name, value in found
+    )
+    return Known(text, tuple(dict.fromkeys(each for _, value in found for each in value.evidence)))
 
 
 def plain(path: str) -> bool:
@@ -127,10 +144,27 @@ def mysql(tree: Tree, path: str, groups: Iterable[str], *, needed: bool = True, 
         elif versioned and line.lower().startswith(("innodb", "sync", "log", "datadir", "skip")):
             raise ValueError(f"{path}: [{versioned}] sets {line[:40]}, and which version runs was not looked at")
         elif here and line and line[0] not in "#;":
-            name, equals, value = line.partition("=")
-            value = re.sub(r"\s+#.*", "", value.strip()).strip("'\"")
-            found[name.strip().replace("-", "_").lower().removeprefix("loose_")] = value if equals else "ON", path
+            name, value = mysql_option(*line.partition("="))
+            found[name] = value, path
     return found
+
+
+def mysql_option(name: str, equals: str, value: str) -> tuple[str, str]:
+    """(name, value) as the server takes them: ``loose-innodb-doublewrite = 0 # why``, ``skip-log-bin``, ``log_bin``."""
+    name = name.strip().replace("-", "_").lower().removeprefix("loose_")
+    value = re.sub(r"\s+#.*", "", value.strip()).strip("'\"") if equals else "ON"
+    for prefix, means in (("skip_", SKIPPED), ("disable_", SKIPPED), ("enable_", "ON")):
+        if name.startswith((f"{prefix}innodb", f"{prefix}log_bin")):
+            return name.removeprefix(prefix), means
+    return name, value
+
+
+def setting(settings: Settings, name: str, default: str) -> tuple[str, Evidence]:
+    """(value, how it is known)."""
+    if name in settings:
+        value, path = settings[name]
+        return value, Evidence(f"{name} = {value} ({path})", f"grep {name} {path}" if path.startswith("/") else "")
+    return default, Evidence(f"{name} = {default or 'default'} (not set: the default)")
 
 
 def yaml(text: str, path: str) -> Iterator[tuple[str, str]]:
@@ -141,7 +175,7 @@ def yaml(text: str, path: str) -> Iterator[tuple[str, str]]:
         if not line.strip() or line.strip() == "---" or line.lstrip().startswith("- "):
             continue
         entry = re.fullmatch(r"( *)([\w.-]+):(?:\s+(\S.*))?", line)
-        if entry is None or (entry[3] or "")[:1] in ("{", "|", ">", "&", "*"):
+        if entry is None or (entry[3] or "")[:1] in ("{", "|", ">", "&", "*") or entry[2] in ("__rest", "__exec"):
             raise ValueError(f"{path}: more than plain settings in it")
         indent = len(entry[1])
         stack = [each for each in stack if each[0] < indent]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from auditor.collect.request import Run
@@ -33,8 +32,7 @@ _INTERIOR = re.compile(r"(mirror|raidz[123]|draid|spare|replacing|indirect|hole|
 _PARTITION = re.compile(r"(.+?)-part\d+|(.+\d)p\d+|([hsv]d[a-z]+|xvd[a-z]+)\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One vdev. type: root, mirror, raidz1-3, draid, spare, replacing, indirect, hole, missing, disk, file, dspare, or
     empty where it cannot be told. state, path, guid, note: empty where the source does not say. counts: those of
     read, write, checksum and slow that it says. ashifts: (configured, physical) where the source says that they differ.
@@ -45,7 +43,7 @@ class Row:
     state: str = ""
     path: str = ""
     guid: str = ""
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = {}
     note: str = ""
     ashifts: tuple[int, ...] = ()
     children: tuple[Row, ...] = ()
@@ -72,8 +70,7 @@ class Scan(NamedTuple):
     repaired: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class PoolStatus:
+class PoolStatus(NamedTuple):
     """One pool of ``zpool status``.
 
     tops: (allocation class, top-level vdev) of class normal, dedup, special and log; cache and spares apart.
@@ -85,7 +82,7 @@ class PoolStatus:
     name: str
     state: str = ""
     guid: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     scans: tuple[Scan, ...] | None = None
     root: Row | None = None
     tops: tuple[tuple[str, Row], ...] = ()

@@ -10,7 +10,6 @@ import calendar
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 from auditor.collect._pool_tree import DEPTH, ROW_STATES, PoolStatus, Row, Scan, count, leaf_type, size, top_type
 
@@ -121,10 +120,10 @@ def _rows(pool: PoolStatus, table: list[str]) -> PoolStatus:
     trees = {name: _tree(rows) for name, rows in sections.items()}
     if len(trees["normal"]) != 1:
         raise ValueError("zpool status: the table does not begin with one row for the pool")
-    root = replace(trees["normal"][0], type="root")
+    root = trees["normal"][0]._replace(type="root")
     tops = [("normal", each) for each in root.children]
     tops += [(name, each) for name in ("dedup", "special", "log") for each in trees.get(name, ())]
-    return replace(pool, root=root, tops=tuple(tops), cache=trees.get("cache", ()), spares=trees.get("spare", ()))
+    return pool._replace(root=root, tops=tuple(tops), cache=trees.get("cache", ()), spares=trees.get("spare", ()))
 
 
 def _old_section(words: list[str]) -> bool:
@@ -183,7 +182,7 @@ def _forest(rows: list[tuple[int, Row]], level: int) -> Iterator[Row]:
             inner += 1
         children = tuple(_forest(rows[1:inner], level + 1))
         kind = top_type(row.name, bool(children)) or ("" if children else leaf_type(row.name))
-        yield replace(row, type=kind, children=children)
+        yield row._replace(type=kind, children=children)
         rows = rows[inner:]
 
 

@@ -52,6 +52,15 @@ def links(facts: Facts, inventory: Facts) -> Iterator[Fact]:
         yield from (Fact(leaf, name.removeprefix("leaf."), why) for name in PROVIDES)
 
 
+def below(path: str, facts: Facts, inventory: Facts) -> tuple[str, ...] | Unknown:
+    """Kernel names of the disks, loop devices or zvols at the bottom of a block device."""
+    nodes = _nodes(facts, inventory)
+    if path not in nodes:
+        return unknown(f"{path}: no block device has this name now")
+    way = _down(nodes[path][1], (), inventory, nodes)
+    return way if isinstance(way, Unknown) else way.disks
+
+
 def _gone(leaf: Subject, facts: Facts) -> Unknown | None:
     """A missing device stands under its GUID, with the path that it had: "was /dev/disk/by-id/...-part1"."""
     match facts.get(leaf, "note"):

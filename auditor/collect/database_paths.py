@@ -1,16 +1,33 @@
-"""On which datasets the files of a database lie: its directories, symbolic links resolved, in its own table of mounts.
+"""On which datasets the files of a database lie: its directories, symbolic links resolved, in its own table of mounts; for
+another file system on a zvol, the zvol.
 
 (PostgreSQL manual, Database File Layout: pg_wal may be a symbolic link, pg_tblspc/* are; man 5 proc_pid_mountinfo)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
 
-from auditor.collect import mounts
-from auditor.collect._database_files import Tree, plain, root_of
+from auditor.collect import blocks, mounts
+from auditor.collect._database_files import ELSEWHERE, Tree, plain, root_of
 from auditor.collect.request import Files, Read, Skip
-from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, join, known, links, unknown, words
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    join,
+    known,
+    links,
+    unknown,
+    words,
+)
 from auditor.text import harmless
 
 PER = "database"
@@ -30,6 +47,10 @@ ARROW = " -> "
 
 def request(database: Subject, facts: Facts) -> Read | Skip:
     """The table of mounts, and every folder on the way: those that are symbolic links are noted."""
+    if database.name.endswith(f" {ELSEWHERE}"):
+        unseen = facts.get(HOST, "connection_unseen")
+        why = f"{unseen.value}; " if isinstance(unseen, Known) else ""
+        return Skip(f"{why}its folders are not taken for those of this host", "run zaudit where it runs, as root")
     places = facts.get(database, "directories")
     if not isinstance(places, Known):
         return Skip(f"where {database.name} keeps its files is not known", places.reasons[0].remedy)
@@ -62,19 +83,61 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     yield Fact(database, "symlinks", known(found, ", ".join(found) or "no symbolic link on the way", f"cat {path}"))
 
 
-def lies_on(facts: Facts) -> Iterator[Fact]:
-    """The datasets of each database, from what was read of it."""
+def lies_on(facts: Facts, inventory: Facts) -> Iterator[Fact]:
+    """The datasets of each database, from what was read of it. inventory: the block devices of this host."""
     for database in list(facts.subjects("database")):
         read = [facts.get(database, name) for name in ("directories", "mountinfo", "symlinks")]
         if missing := [each for each in read if isinstance(each, Unknown)]:
             why: Judged = join(missing)
             yield from (Fact(database, name.partition(".")[2], why) for name in PROVIDES)
             continue
-        yield from _placed(database, *(_words(each) for each in read))
+        holds = partial(_holds, facts=facts, inventory=inventory)
+        directories, table, symlinks = map(_words, read)
+        yield from _placed(database, directories, table, symlinks, holds)
+
+
+class Place(NamedTuple):
+    """What a mount keeps its files on: a dataset, with a word on how; off: another file system; neither: not known."""
+
+    dataset: str = ""
+    how: str = ""
+    off: bool = False
+
+
+def _holds(mount: mounts.Mount | None, facts: Facts, inventory: Facts) -> Place:
+    """A dataset; or the zvol below another file system."""
+    if mount is None:
+        return Place(how="no mount holds it")
+    if mount.fstype == "zfs":
+        return Place(mount.source)
+    zvols = [disk for disk in inventory.subjects("disk") if _transport(disk.name, inventory) == "zvol"]
+    named_so = mount.source.startswith(("/dev/zd", "/dev/zvol/"))
+    if not mount.source.startswith("/dev/") or not (zvols or named_so):
+        return Place(off=True, how=mount.fstype)
+    disks = blocks.below(mount.source, facts, inventory)
+    if isinstance(disks, Unknown):
+        return Place(how=f"on {mount.fstype}; {disks.reasons[0].text}")
+    kinds = {_transport(disk, inventory) for disk in disks}
+    if "zvol" not in kinds and "loop" not in kinds:
+        return Place(off=True, how=mount.fstype)
+    names = [path for disk in disks for path in _words(inventory.get(Subject("disk", disk), "devlinks"))]
+    volumes = {path.removeprefix("/dev/zvol/").replace("+", " ") for path in names if path.startswith("/dev/zvol/")}
+    if kinds == {"zvol"} and len(disks) == 1 and len(volumes) == 1:
+        return Place(volumes.pop(), f" ({mount.fstype} on {disks[0]})")
+    return Place(how=f"on {mount.fstype} on {', '.join(disks)}: what holds it is not followed")
+
+
+def _transport(disk: str, inventory: Facts) -> str:
+    found = inventory.get(Subject("disk", disk), "transport")
+    return str(found.value) if isinstance(found, Known) else ""
 
 
 def _placed(
-    database: Subject, directories: tuple[str, ...], table: tuple[str, ...], symlinks: tuple[str, ...]
+    database: Subject,
+    directories: tuple[str, ...],
+    table: tuple[str, ...],
+    symlinks: tuple[str, ...],
+    holds: Callable[[mounts.Mount | None], Place],
 ) -> Iterator[Fact]:
     targets = dict(each.split(ARROW, 1) for each in symlinks)
     tree = Tree(Files({}, targets), "")
@@ -85,29 +148,23 @@ def _placed(
     for place in (*directories, *spaces):
         kind, _, path = place.partition(":")
         real = tree.real(path)
-        mount = mounts.mount_of(mounted, real)
+        found = holds(mounts.mount_of(mounted, real))
         shown = harmless(path if path == real else f"{path} ({real})")
-        if mount is not None and mount.fstype == "zfs":
-            on[kind][Subject("dataset", mount.source)] = None
-            seen.append(f"{kind} in {shown} is on {harmless(mount.source)}")
-        elif mount is not None and mount.source.startswith(("/dev/zd", "/dev/zvol/")):
-            unsure.append(f"{shown} is on {mount.fstype} on a zvol: which one is not followed")
-        elif mount is not None:
-            off.append(f"{shown} on {mount.fstype}")
+        if found.dataset:
+            on[kind][Subject("dataset", found.dataset)] = None
+            seen.append(f"{kind} in {shown} is on {harmless(found.dataset)}{found.how}")
+        elif found.off:
+            off.append(f"{shown} on {found.how}")
         else:
-            unsure.append(f"{shown}: no mount holds it")
-    process = root_of(database).removesuffix("/root")
-    evidence = tuple(Evidence(text, f"cat {process}/mountinfo") for text in dict.fromkeys(seen))
-    none = (Evidence("on no dataset", f"cat {process}/mountinfo"),)
+            unsure.append(f"{shown}: {found.how}")
+    command = f"cat {root_of(database).removesuffix('/root')}/mountinfo"
+    evidence = tuple(Evidence(text, command) for text in dict.fromkeys(seen)) or (Evidence("on no dataset", command),)
+    why = unknown("; ".join(unsure)) if unsure else None
     for name, kinds in (("datasets", ("log", "data")), ("log_datasets", ("log",)), ("data_datasets", ("data",))):
-        found = tuple(dict.fromkeys(each for kind in kinds for each in on[kind]))
-        yield Fact(database, name, unknown("; ".join(unsure)) if unsure else Known(found, evidence or none))
+        datasets = tuple(dict.fromkeys(each for kind in kinds for each in on[kind]))
+        yield Fact(database, name, why or Known(datasets, evidence))
     text = ", ".join(off) or "all its directories are on ZFS"
-    yield Fact(
-        database,
-        "off_zfs",
-        unknown("; ".join(unsure)) if unsure else known(tuple(off), text, f"cat {process}/mountinfo"),
-    )
+    yield Fact(database, "off_zfs", why or known(tuple(off), text, command))
 
 
 def _words(found: Judged) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from auditor.collect._database_files import ELSEWHERE
 from auditor.collect.request import Files, Read, Skip
 from auditor.facts import Evidence, Fact, Facts, Known, Subject, flag, known, word, words
 
@@ -18,6 +19,7 @@ SUBJECT = "database"
 FACTS = {
     "arguments": words("its command line, without the name"),
     "variables": words("of its environment, those that say where its files are"),
+    "program": word("the path of its executable, as it sees it"),
     "data_directory": word("where its data lies, as it sees it"),
     "eatmydata": flag("a library that turns fsync into nothing is loaded into it"),
 }
@@ -36,9 +38,11 @@ HOME = ("postgres", "mysql", "mariadb", "redis")  # whose working directory is t
 def request(database: Subject, facts: Facts) -> Read | Skip:
     """What the kernel says of the process."""
     process = database.name.partition(" ")[2]
+    if process == ELSEWHERE:
+        return Skip("it is not one of the processes that are seen here")
     if not process.isdigit():
         return Skip("it does not run", applies=False)
-    return Read(tuple(f"/proc/{process}/{name}" for name in ("cmdline", "cwd", "environ", "maps")))
+    return Read(tuple(f"/proc/{process}/{name}" for name in ("cmdline", "cwd", "environ", "exe", "maps")))
 
 
 def parse(reply: Files, database: Subject) -> Iterator[Fact]:
@@ -49,6 +53,8 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     cwd = reply.links.get(here + "cwd", "")
     if engine in HOME and cwd and not cwd.endswith(" (deleted)"):
         found.append((cwd, "cwd"))
+    if program := reply.links.get(here + "exe"):
+        yield Fact(database, "program", known(program.removesuffix(" (deleted)"), program, f"ls -l {here}exe"))
     line = reply.text.get(here + "cmdline")
     if line is not None:
         if not line.endswith("\0"):  # of a postmaster that has set its title, too

@@ -23,42 +23,56 @@ def read_files(patterns: tuple[str, ...]) -> Files:
     errors: dict[str, str] = {}
     names = cache(_names)  # many patterns go through the same folders
     for pattern in patterns:
-        paths = _expand(pattern, names) if "*" in pattern else [pattern]
-        if not paths:
-            errors[pattern] = _why_none(pattern)
-        for path in paths:
+        several, there = "*" in pattern, False
+        for path in _expand(pattern, names) if several else [pattern]:
             try:
                 mode = os.lstat(path).st_mode
+            except OSError as error:
+                if not several or not isinstance(error, FileNotFoundError | NotADirectoryError):
+                    there, errors[path] = True, _said(error)
+                continue
+            there = True
+            try:
                 if stat.S_ISLNK(mode):
                     links[path] = os.readlink(path)
-                    if not os.path.isfile(path):
-                        continue
-                elif not stat.S_ISREG(mode):
-                    continue
-                # below the root directory of a process (containers have their own) only files of these names are read,
-                # whoever may write the folders that they lie in; of everything else there only links are noted
-                if (root := PROCESS_ROOT.match(path)) and not CONFIGURATION.fullmatch(path.rpartition("/")[2]):
-                    continue
-                data = _content(path, guarded=bool(root))
+                kept = _told(path, mode)
             except OSError as error:
-                errors[path] = (error.strerror or "unreadable").lower()
+                errors[path] = _said(error)
                 continue
-            if len(data) > FILE_LIMIT:
-                errors[path] = f"more than {FILE_LIMIT >> 20} MiB"
-            else:
-                kept = told(path, data.decode("utf-8", "surrogateescape"))
-                if kept is not None:
-                    text[path] = kept
+            if kept is not None:
+                text[path] = kept
+        if several and not there:
+            errors[pattern] = _why_none(pattern)
     return Files(text, links, errors)
 
 
+def _told(path: str, mode: int) -> str | None:
+    """What is told of a regular file or of one that a link leads to; None for all else. Raises OSError."""
+    if not stat.S_ISREG(mode) and not (stat.S_ISLNK(mode) and os.path.isfile(path)):
+        return None
+    # below the root directory of a process (containers have their own) only files of these names are read, whoever may
+    # write the folders that they lie in; of everything else there only links are noted
+    if (root := PROCESS_ROOT.match(path)) and not CONFIGURATION.fullmatch(path.rpartition("/")[2]):
+        return None
+    data = _content(path, guarded=bool(root))
+    if len(data) > FILE_LIMIT:
+        raise OSError(errno.EFBIG, f"more than {FILE_LIMIT >> 20} MiB")
+    return told(path, data.decode("utf-8", "surrogateescape"))
+
+
+def _said(error: OSError) -> str:
+    text = error.strerror or "unreadable"
+    return text if error.errno == errno.EFBIG else text.lower()
+
+
 def _expand(pattern: str, names: Callable[[str], list[str]]) -> list[str]:
-    """The paths that match, sorted; as glob.glob does it, but with each folder listed once for all patterns."""
+    """The paths that match, sorted; as glob.glob does it, but with each folder listed once for all patterns, and a path
+    whose last part is no pattern may turn out not to exist."""
     *folders, last = pattern.split("/")
     paths = [""]
     for part in folders[1:]:
         paths = _within(paths, part, names)
-    return sorted(path for path in _within(paths, last, names) if "*" in last or os.path.lexists(path))
+    return sorted(_within(paths, last, names))
 
 
 def _within(folders: list[str], part: str, names: Callable[[str], list[str]]) -> list[str]:
@@ -82,7 +96,7 @@ def _why_none(pattern: str) -> str:
     except (FileNotFoundError, NotADirectoryError):
         return "no such file"
     except OSError as error:
-        return (error.strerror or "unreadable").lower()
+        return _said(error)
     return "no such file"
 
 
@@ -94,11 +108,12 @@ def _content(path: str, *, guarded: bool = False) -> bytes:
     """
     file = os.open(path, os.O_RDONLY | (os.O_NONBLOCK if guarded else 0))
     try:
-        found = os.fstat(file)
-        if guarded and not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
-        if guarded and not found.st_mode & stat.S_IROTH and found.st_uid != os.stat(os.path.dirname(path)).st_uid:
-            raise OSError(errno.EACCES, "belongs to another user than its folder, and is not readable by all")
+        if guarded:
+            found = os.fstat(file)
+            if not stat.S_ISREG(found.st_mode):
+                raise OSError(errno.EINVAL, "not a regular file")
+            if not found.st_mode & stat.S_IROTH and found.st_uid != os.stat(os.path.dirname(path)).st_uid:
+                raise OSError(errno.EACCES, "belongs to another user than its folder, and is not readable by all")
         chunks, size = [], 0
         while size <= FILE_LIMIT and (chunk := os.read(file, 1 << 16)):
             chunks.append(chunk)

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from types import ModuleType
-from typing import cast
+from typing import NamedTuple, cast
 
-from auditor.collect import blocks, database_paths, zpool_status_paths
+from auditor.collect import _database_walk, blocks, zpool_status_paths
 from auditor.collect.host import Host
 from auditor.collect.reasons import command_line, decoded, fault_of, root_if, unread
 from auditor.collect.request import Output, Read, Reply, Request, Run, Skip
@@ -35,8 +34,6 @@ from auditor.text import harmless
 PROVIDES = {
     "host.pools": links("pool", "the pools that are audited"),
     "host.consistent": flag("the properties of datasets are to be read in one transaction group"),
-    "host.database": word("the database that the user named, or empty"),
-    "host.database_directory": word("where the user said that the data of that database lies, or empty"),
     "host.waivers": links("waiver", "what the policy waives"),
     "waiver.expired": flag("its last day was over"),
     "waiver.used": flag("its rule found something, or could not decide, where it holds"),
@@ -50,27 +47,25 @@ WORKERS = 32  # that wait for commands; a host with 24 drives has 150 to ask
 Progress = Callable[[int, int, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What came of one question: facts, and (beside or instead of them) why the rest is not known."""
 
-    facts: Facts = field(default_factory=Facts)
+    facts: Facts
     failure: Unknown | None = None
     applies: bool = True
 
 
-@dataclass(slots=True)
 class Gatherer:
     """Asks one host. answers: by collector and subject, in no order; :meth:`settle` stores them in a fixed one."""
 
-    host: Host
-    collectors: Mapping[str, ModuleType]
-    progress: Progress = lambda done, total, what: None
-    answers: dict[tuple[str, Subject], Answer] = field(default_factory=dict)
-    _pending: set[tuple[str, Subject]] = field(default_factory=set)
-    _workers: Workers[tuple[str, Subject], Answer] = field(default_factory=lambda: Workers(WORKERS))
-    _asked: int = 0
-    _done: int = 0
+    def __init__(self, host: Host, collectors: Mapping[str, ModuleType], progress: Progress | None = None) -> None:
+        self.host = host
+        self.collectors = collectors
+        self.progress: Progress = progress or (lambda done, total, what: None)
+        self.answers: dict[tuple[str, Subject], Answer] = {}
+        self._pending: set[tuple[str, Subject]] = set()
+        self._workers: Workers[tuple[str, Subject], Answer] = Workers(WORKERS)
+        self._asked = self._done = 0
 
     def ask(self, name: str, subjects: Iterable[Subject], facts: Facts) -> None:
         """Put one collector's question for each subject; does not wait."""
@@ -88,7 +83,7 @@ class Gatherer:
             answer = self._workers.result(key)
             self._pending.remove(key)
             facts.merge(answer.facts)
-            self.answers[key] = replace(answer, facts=Facts())
+            self.answers[key] = answer._replace(facts=Facts())
 
     def close(self) -> None:
         """Let go of the workers."""
@@ -110,12 +105,12 @@ def answer_to(module: ModuleType, subject: Subject, request: Request, host: Host
     """Ask, parse, and turn whatever goes wrong into a reason."""
     match request:
         case Skip(reason, remedy, applies):
-            return Answer(failure=unknown(reason, remedy), applies=applies)
+            return Answer(Facts(), unknown(reason, remedy), applies)
         case Run():
             capture = host.run(request)
             text = command_line(request.argv)
             if fault := fault_of(request, capture, text, host.euid):
-                return Answer(failure=Unknown((fault,)))
+                return Answer(Facts(), Unknown((fault,)))
             assert capture.exit is not None
             reply: Reply = Output(decoded(capture.stdout), text, capture.exit, decoded(capture.stderr))
             missing = unknown(f"{text}: does not report it", root_if(host, decoded(capture.stderr)))
@@ -130,7 +125,7 @@ def answer_to(module: ModuleType, subject: Subject, request: Request, host: Host
     except Exception as error:  # a parser may fail in any way on what it was never shown
         said = harmless(str(error) or type(error).__name__)[:200]
         remedy = missing.reasons[0].remedy or root_if(host, said)
-        return Answer(failure=unknown(f"{text}: {said if remedy else f'output not understood: {said}'}", remedy))
+        return Answer(Facts(), unknown(f"{text}: {said if remedy else f'output not understood: {said}'}", remedy))
 
 
 # -- the walk -------------------------------------------------------------------------------------------------------
@@ -194,38 +189,13 @@ def look_at_pools(
             facts.put(Fact(disk, name, value))
     for name in of(gatherer.collectors, "disk"):
         gatherer.ask(name, disks, facts)
-    look_at_databases(gatherer, facts)
+    _database_walk.look_at(gatherer, facts, inventory)
     gatherer.settle(facts)
     for fact in list(zpool_status_paths.adopt(facts)):
         facts.put(fact)
     for fact in datasets_of(gatherer, facts, pools, roots):
         facts.put(fact)
     fill(gatherer, facts)
-
-
-def look_at_databases(gatherer: Gatherer, facts: Facts) -> None:
-    """The servers that run and the one that is named: each question needs the answers of the one before."""
-    gatherer.settle(facts, ["database_processes"])
-    named, directory = _text(facts, "database"), _text(facts, "database_directory")
-    found = facts.get(HOST, "database_processes")
-    if directory:
-        subject = Subject("database", f"{named} {directory}")
-        seen = (Evidence(f"--db {named}={directory}", "zaudit check --db"),)
-        for name, value in (("engine", named), ("process", "self"), ("data_directory", directory)):
-            facts.put(Fact(subject, name, Known(value, seen)))
-        if isinstance(found, Known):
-            both = (*facts.linked(HOST, "database_processes"), subject)
-            facts.replace(Fact(HOST, "database_processes", Known(both, (*found.evidence, *seen))))
-    databases = list(facts.subjects("database"))
-    for name in ("database_process", "database_settings", "database_paths"):
-        gatherer.ask(name, databases, facts)
-        gatherer.settle(facts, [name])
-    facts.put_all(list(database_paths.lies_on(facts)))
-
-
-def _text(facts: Facts, name: str) -> str:
-    found = facts.get(HOST, name)
-    return str(found.value) if isinstance(found, Known) else ""
 
 
 def datasets_of(gatherer: Gatherer, facts: Facts, pools: Sequence[Subject], roots: Sequence[Subject]) -> Iterator[Fact]:

@@ -17,14 +17,14 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
-from auditor.collect import lzc, udev_db
+from auditor.collect import lzc, sql, udev_db
 from auditor.collect.files import read_files
-from auditor.collect.request import Files, Read, Run
+from auditor.collect.request import NOTHING, Files, Read, Run
 
 T = TypeVar("T")
 
@@ -106,6 +106,8 @@ class Host(Protocol):
 
 def permitted(argv: tuple[str, ...]) -> bool:
     """Whether a command is one of those that only read. ``hdparm -W0`` or ``nvme set-feature`` are not."""
+    if argv[:1] == (sql.NAME,):
+        return len(argv) == 3 and argv[1] in sql.DRIVERS and not sql.fault(argv[1], argv[2])
     if argv[:3] == ("python3", "-I", "-c"):
         return argv[3:4] == (lzc.script(),)
     for words, options, others in READ_ONLY:
@@ -130,11 +132,15 @@ class LiveHost:
         if (inside := _in_process(argv)) is not None:
             done = bounded(partial(_called, inside), self._timeout_s)
             return done or Capture(None, fault=f"no answer within {self._timeout_s:g} s")
+        more = {}
+        if argv[0] == sql.NAME:
+            argv = ("python3", "-I", "-c", sql.script(), *argv[1:])
+            more = {name: value for name, value in os.environ.items() if name in sql.VARIABLES or name.startswith("PG")}
         places = (f"{where}/{name}" for name in (argv[0], *request.also) for where in PATH)
         tool = next((path for path in places if os.access(path, os.X_OK)), None)
         if tool is None:
             return Capture(None, fault="not installed")
-        capture = spawn((tool, *argv[1:]), self._timeout_s)
+        capture = spawn((tool, *argv[1:]), self._timeout_s, more)
         return replace(capture, stdout=_kept(capture.stdout, request.keep)) if request.keep else capture
 
     def read(self, request: Read) -> Files:
@@ -154,12 +160,15 @@ def _kept(output: bytes, pattern: str) -> bytes:
 
 
 def _in_process(argv: tuple[str, ...]) -> Callable[[], str] | None:
-    """The two questions that a library on this host answers as well as a command does: udev's database through pyudev,
-    and the channel program through libzfs_core. None where the library is missing: then the command runs."""
+    """The questions that a library on this host answers as well as a command does: udev's database through pyudev, the
+    channel program through libzfs_core, settings of a database through its driver. None where the library is missing:
+    then the command runs."""
     if argv == udev_db.ARGV and (udev := udev_db.context()):
         return partial(udev_db.export, udev)
     if argv[0] == "python3" and lzc.importable():
         return partial(lzc.read, argv[4], argv[5], list(argv[6:]))
+    if argv[0] == sql.NAME and sql.importable(argv[1]):
+        return partial(sql.answer, argv[1], argv[2])
     return None
 
 
@@ -182,8 +191,8 @@ def bounded(call: Callable[[], T], timeout_s: float) -> T | None:
     return box[0] if box else None
 
 
-def spawn(argv: tuple[str, ...], timeout_s: float) -> Capture:
-    """Run argv[0] (an absolute path) in its own process group, bounded in time and output."""
+def spawn(argv: tuple[str, ...], timeout_s: float, more: Mapping[str, str] = NOTHING) -> Capture:
+    """Run argv[0] (an absolute path) in its own process group, bounded in time and output. more: of the environment."""
     started = time.monotonic()
     try:
         process = subprocess.Popen(
@@ -192,7 +201,7 @@ def spawn(argv: tuple[str, ...], timeout_s: float) -> Capture:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=ENVIRONMENT,
+            env={**ENVIRONMENT, **more},
             cwd="/",
             start_new_session=True,
         )

@@ -17,23 +17,33 @@ INT64 = "3"
 IMPOSSIBLE = 1 << 63  # an unsigned counter that was decremented below 0 (seen: 18446744073709537686)
 
 
-def rows(text: str, path: str) -> dict[str, tuple[str, str]]:
-    """name -> (type, value); raises ValueError when the text is no named kstat or not all of it."""
+def lines(text: str, path: str) -> list[str]:
+    """The rows as they are printed; raises ValueError when the text is no named kstat or not all of it."""
     if not text.endswith("\n"):
         raise ValueError(f"{path} is cut off")
-    lines = text.strip("\n").split("\n")
-    header = lines[0].split()
-    titles = lines[1].split() if len(lines) > 1 else []
+    top, *printed = text.strip("\n").split("\n")
+    header, titles = top.split(), printed.pop(0).split() if printed else []
     if len(header) != 7 or header[1] != "1" or not header[3].isdigit() or titles != ["name", "type", "data"]:
         raise ValueError(f"{path} is not a named kstat")
-    found: dict[str, tuple[str, str]] = {}
-    for line in lines[2:]:
-        fields = line.split(None, 2)
-        if len(fields) != 3:
-            raise ValueError(f"{path}: a row without a value")
-        found[fields[0]] = fields[1], fields[2]
-    if len(found) < int(header[3]):
-        raise ValueError(f"{path} has {len(found)} of {header[3]} rows")
+    if len(printed) < int(header[3]):
+        raise ValueError(f"{path} has {len(printed)} of {header[3]} rows")
+    return printed
+
+
+def row(line: str, path: str) -> tuple[str, str, str]:
+    """(name, type, value); raises ValueError when it is no row."""
+    fields = line.split(None, 2)
+    if len(fields) != 3:
+        raise ValueError(f"{path}: a row without a value")
+    return fields[0], fields[1], fields[2]
+
+
+def rows(text: str, path: str) -> dict[str, tuple[str, str]]:
+    """name -> (type, value); raises ValueError when the text is no named kstat or not all of it."""
+    printed = lines(text, path)
+    found = {name: (kind, value) for name, kind, value in (row(line, path) for line in printed)}
+    if len(found) < len(printed):
+        raise ValueError(f"{path}: a row comes twice")
     return found
 
 

@@ -24,6 +24,8 @@ FACTS: dict[str, Spec] = {
     **ZIL,
 }
 
+STRING = "7"
+
 
 def request(target: Subject, facts: Facts) -> Request:
     """All datasets of the pool: the files are numbered, not named."""
@@ -37,20 +39,23 @@ def parse(reply: Files, target: Subject) -> Iterator[Fact]:
     """
     files = quoted(f"{kstat.ROOT}/{target.name.partition('/')[0]}") + "/objset-*"
     for path, text in sorted(reply.text.items()):
-        rows = kstat.rows(text, path)
-        kind, name = rows.get("dataset_name", ("", ""))
-        if kind != "7":
+        read = [_read(line, files) for line in kstat.lines(text, path)]
+        if not (name := next((what for row, what in read if row == "dataset_name"), "")) or not isinstance(name, str):
             raise ValueError(f"{path} does not name its dataset")
         if name == target.name or name.startswith(target.name + "/"):
             subject = Subject("dataset", name)
-            for row, cell in rows.items():
-                if row in FACTS and (value := _known(row, cell, files)):
+            for row, value in read:
+                if isinstance(value, Known):
                     yield Fact(subject, row, value)
 
 
 @lru_cache(4096)
-def _known(row: str, cell: tuple[str, str], files: str) -> Known | None:
-    """The value of a row; cell: its type and what is printed."""
-    count = kstat.number(*cell)
-    command = f"grep -w -A30 {{subject}}$ {files} | grep -w {row}"
-    return None if count is None else known(count, f"{row} {count}", command)
+def _read(line: str, files: str) -> tuple[str, Known | str]:
+    """(row, its value), or the name of the dataset; "" for what is no count or not asked for."""
+    row, kind, value = kstat.row(line, files)
+    if row == "dataset_name":
+        return row, value if kind == STRING else ""
+    count = kstat.number(kind, value)
+    if count is None or row not in FACTS:
+        return row, ""
+    return row, known(count, f"{row} {count}", f"grep -w -A30 {{subject}}$ {files} | grep -w {row}")

@@ -6,17 +6,21 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from auditor.collect import sql
 from auditor.collect.host import Capture, Host
 from auditor.collect.request import Files, Run
 from auditor.facts import Reason, Unknown, unknown
 from auditor.text import harmless
 
 ROOT = "run as root"
+_LACKS = re.compile(r"ModuleNotFoundError: No module named '(\w+)'")
 _DENIED = re.compile(r"permission denied|operation not permitted|must be (run as )?root|superuser|EACCES|EPERM", re.I)
 
 
 def command_line(argv: Sequence[str]) -> str:
     """A command as a user would type it; a program and a long list of properties inside it are not spelt out."""
+    if argv[0] == sql.NAME and len(argv) == 3:
+        return harmless(f"--db {argv[1]}={argv[2]}")
     words = [_short(word) for word in argv]
     if "<program>" in words:
         words = [*words[: words.index("<program>") + 2], "..."]
@@ -49,6 +53,10 @@ def fault_of(request: Run, capture: Capture, text: str, euid: int) -> Reason | N
         return Reason(f"{text}: {capture.fault}", "--timeout" if capture.fault.startswith("no answer") else "")
     if capture.exit is not None and capture.exit in request.accept:
         return None
+    if lacks := _LACKS.search(decoded(capture.stderr)):
+        ways = [f"pip install 'zaudit[{request.extra}]'"] if request.extra else []
+        ways += [f"apt install {request.package}"] if request.package else []
+        return Reason(f"{text}: Python's {lacks[1]} is not installed", " or ".join(ways))
     said = [line.strip() for line in decoded(capture.stderr + b"\n" + capture.stdout).splitlines()]
     # nvme-cli 2 puts its error into {"error": ...} and may print its usage before it: the line that says why comes first
     said = [line for line in said if line.strip("{}[],")]

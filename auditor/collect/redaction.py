@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
+from auditor.collect import sql
 from auditor.collect.host import Capture
 from auditor.collect.recording import Recording
 from auditor.collect.request import Files
@@ -59,6 +60,7 @@ _COMMON = frozenset(
 _HOST_FILE = "/proc/sys/kernel/hostname"
 _HOST = re.compile(rb"(?<=\bhostname: ')[^'\n]+(?=')")  # replaced here even where it is short or common
 _LISTS = {("zfs", "list"), ("zfs", "get"), ("zpool", "list")}
+_CONNECTION = "redacted"
 SHORTEST = 4
 
 
@@ -93,8 +95,14 @@ def redact(recording: Recording) -> Recording:
     return replace(
         recording,
         targets=tuple(map(text, recording.targets)),
-        options={key: text(value) for key, value in recording.options.items()},
-        commands={tuple(map(text, argv)): _capture(each, replace_all) for argv, each in recording.commands.items()},
+        options={
+            key: _CONNECTION if key == "connection" and value else text(value)
+            for key, value in recording.options.items()
+        },
+        commands={
+            tuple(map(text, argv)): _capture(each, replace_all)
+            for argv, each in _without_connection(recording.commands).items()
+        },
         files={
             patterns: Files(
                 {text(path): file(path, content) for path, content in files.text.items()},
@@ -105,6 +113,31 @@ def redact(recording: Recording) -> Recording:
         },
         paths={text(path): text(real) for path, real in recording.paths.items()},
     )
+
+
+def _without_connection(commands: Mapping[tuple[str, ...], Capture]) -> dict[tuple[str, ...], Capture]:
+    """How a database was reached names hosts and people, and so does the error where it was not."""
+    found = {}
+    for argv, capture in commands.items():
+        if argv[0] == sql.NAME:
+            argv = (*argv[:2], _CONNECTION)
+            stderr = re.sub(rb"(?s): .*", b": (redacted)", capture.stderr)
+            capture = replace(capture, stdout=_without_roles(capture.stdout), stderr=stderr)
+        found[argv] = capture
+    return found
+
+
+def _without_roles(answer: bytes) -> bytes:
+    """Roles and databases that have settings of their own become role1, database1, ..."""
+    import json
+
+    try:
+        found = json.loads(answer)
+        for number, row in enumerate(found["roles"], 1):
+            row[:2] = [row[0] and f"database{number}", row[1] and f"role{number}"]
+    except (ValueError, KeyError, TypeError):
+        return answer
+    return (json.dumps(found, indent=1, sort_keys=True) + "\n").encode()
 
 
 def _capture(capture: Capture, replace_all: Callable[[bytes], bytes]) -> Capture:

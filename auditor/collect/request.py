@@ -26,9 +26,10 @@ WITNESS = "/proc/filesystems"  # always there: a collector that concludes from a
 class Run(NamedTuple):
     """A command. argv[0] is a bare name, looked up in a fixed PATH; never a shell.
 
-    package: the Debian package that holds it, for the reason when it is not installed. accept: exit codes with which
-    the output is still an answer (smartctl's is a bit mask). also: other names under which vendors ship the same tool.
-    keep: of a long history only the lines in which this regular expression is found are kept, and recorded.
+    package: the Debian package that holds it, for the reason when it is not installed; extra: of zaudit that brings the
+    same. accept: exit codes with which the output is still an answer (smartctl's is a bit mask). also: other names under
+    which vendors ship the same tool. keep: of a long history only the lines in which this regular expression is found are
+    kept, and recorded.
     """
 
     argv: tuple[str, ...]
@@ -36,6 +37,7 @@ class Run(NamedTuple):
     accept: frozenset[int] = frozenset({0})
     also: tuple[str, ...] = ()
     keep: str = ""
+    extra: str = ""
 
 
 class Read(NamedTuple):

@@ -20,13 +20,16 @@ PROCESS_ROOT = re.compile(r"/proc/(?:\d+|self)/root/")
 CONFIGURATION = re.compile(r"(?:[\w.@#-]+\.(?:conf|cnf|ya?ml)|PG_VERSION)")
 _ENVIRON, _MAPS, _CMDLINE = (re.compile(rf"/proc/\d+/{name}") for name in ("environ", "maps", "cmdline"))
 _STAT, _NAMED = re.compile(r"/proc/[\w-]+/stat"), re.compile(r"\d+ \((.*)\) ", re.DOTALL)
-_VARIABLES = re.compile(r"(?:PGDATA|ETCD_(?:DATA_DIR|WAL_DIR|CONFIG_FILE|UNSAFE_NO_FSYNC)|LD_PRELOAD)=")
+_VARIABLES = re.compile(
+    r"(?:HOME|PGDATA|ETCD_(?:DATA_DIR|WAL_DIR|CONFIG_FILE|UNSAFE_NO_FSYNC)|M(?:YSQL|ARIADB)_(?:HOME|GROUP_SUFFIX)"
+    r"|LD_PRELOAD)="
+)
 _SECRET = re.compile(r"(--?[\w-]*(?:pass|auth|secret|token|cred|key)[\w-]*=).+", re.IGNORECASE | re.DOTALL)
 # lines of postgresql.conf, my.cnf and redis.conf that a rule or the way to a file depends on
 _SETTING = re.compile(
     r"\s*(?:\[|!include|include(?:_if_exists|_dir)?\b|fsync\b|synchronous_commit\b|full_page_writes\b|wal_(?:sync_method"
     r"|recycle|init_zero)\b|data_directory\b|config_file\b|dir\s|append(?:only|fsync)\b|datadir\b|sync[_-]binlog\b"
-    r"|(?:loose[_-])?(?:skip[_-]|disable[_-])?(?:innodb|log[_-]bin)[\w-]*\s*(?:=|$))",
+    r"|(?:loose[_-])?(?:skip[_-]|disable[_-]|enable[_-])?(?:innodb|log[_-]bin)[\w-]*\s*(?:=|$))",
     re.IGNORECASE,
 )
 _YAML = re.compile(r"(\s*[\w.-]+:)\s+\S.*")

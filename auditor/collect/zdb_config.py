@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from auditor.collect._pool_tree import ASHIFT, GUID, PATH, display_name
 from auditor.collect.request import Output, Request, Run
@@ -30,12 +30,11 @@ _LINE = re.compile(r"( *)([^\s:][^\[\]]*?)(?:\[(\d+)\])?:(?: (.*)|)")
 _GONE = ("indirect", "hole", "missing")
 
 
-@dataclass(slots=True)
-class Node:
+class Node(NamedTuple):
     """An nvlist. values: name -> text as printed, without quotes. lists: name -> nested ones, in order."""
 
-    values: dict[str, str] = field(default_factory=dict)
-    lists: dict[str, list[Node]] = field(default_factory=dict)
+    values: dict[str, str]
+    lists: dict[str, list[Node]]
 
     def number(self, name: str) -> int:
         """An unsigned number; -1 when it is not there."""
@@ -74,14 +73,14 @@ def configs(text: str) -> list[Node]:
             if stack:
                 stack[-1][1].values[name] = value[1:-1] if value[0] == value[-1] == "'" else value
             continue
-        node = Node()
+        node = Node({}, {})
         if stack:
             stack[-1][1].lists.setdefault(name, []).append(node)
         elif indent == 0:
             top.append(node)
         stack.append((indent, node))
     for config in top:
-        tree = config.lists.get("vdev_tree", [Node()])[0]
+        tree = config.lists.get("vdev_tree", [Node({}, {})])[0]
         whole = config.number("vdev_children") == len(tree.children) and "features_for_read" in config.lists
         if "name" in config.values and not whole:
             raise ValueError("zdb: the configuration is cut off")

@@ -52,7 +52,9 @@ PROPERTIES: dict[str, Spec] = {
 FACTS: dict[str, Spec] = {
     **PROPERTIES,
     "pool": link("pool", "the pool that it is in"),
-    "ancestors": links("dataset", "the datasets above it, nearest first; none for the root dataset of a pool"),
+    "ancestors": links(
+        "dataset", "the datasets above it, nearest first; none for the root dataset of a pool", none_tells=True
+    ),
 }
 SINCE = {"direct": (2, 3)}  # all others are in every release from 2.1 on
 FREE_TEXT = frozenset({"keylocation", "mountpoint", "sharenfs", "sharesmb"})  # a value may hold TABs and newlines

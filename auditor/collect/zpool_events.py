@@ -2,7 +2,7 @@
 
 One line an event, time TAB class (zpool_do_events_short() in cmd/zpool/zpool_main.c). The kernel keeps the newest
 zfs_zevent_len_max of all pools (512) since boot or since somebody cleared them, so that none is there proves nothing of
-the time before the oldest that is.
+the time before the oldest that is. What came before the pool was created belongs to another pool of that name.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ CLASSES = {  # include/sys/fm/fs/zfs.h
     "events_delay": "ereport.fs.zfs.delay",
     "events_checksum": "ereport.fs.zfs.checksum",
 }
+CREATED = "sysevent.fs.zfs.pool_create"  # include/sys/sysevent/eventdefs.h ESC_ZFS_POOL_CREATE
 FACTS = {
     "events_kept": number("events of the pool that the kernel still remembers"),
     "events_deadman": number("of them: an I/O hung"),
@@ -41,6 +42,8 @@ def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
     seen: list[tuple[str, str]] = []
     for line in reply.text.splitlines():
         if found := _LINE.fullmatch(line):
+            if found[2] == CREATED:
+                seen.clear()
             seen.append((" ".join(found[1].partition(".")[0].split()), found[2]))
         elif not re.fullmatch(r"dropped \d+ events", line):
             raise ValueError(f"not an event: {line[:80]}")

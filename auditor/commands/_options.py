@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from auditor.audit import Options
 
 SEVERITIES = ("low", "medium", "high", "critical")
 DATABASES = ("postgres", "mysql", "mariadb", "sqlite", "mongodb", "etcd")
@@ -23,6 +26,39 @@ def looking(command: Callable[..., Any]) -> Callable[..., Any]:
     ):  # fmt: skip
         command = option(command)
     return command
+
+
+def database(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--db NAME[=DIR|DSN]``; see :func:`with_database`."""
+    words = (
+        f"The database of the target: {', '.join(DATABASES)}. DIR: of its data, where it does not run. DSN: to ask the "
+        "server itself; without a password."
+    )
+    return click.option("--db", "database", metavar="NAME[=DIR|DSN]", help=words)(command)
+
+
+def with_database(options: Options, database: str | None) -> Options:
+    """The options with what ``--db`` says, if it says anything. Raises UsageError, which does not repeat a DSN."""
+    if database is None:
+        return options
+    name, equals, place = database.partition("=")
+    if name not in DATABASES or (equals and not place) or (place.startswith("/") and name == "sqlite"):
+        raise click.UsageError(
+            f"--db {name}: NAME is one of {', '.join(DATABASES)}; DIR is an absolute path, not of SQLite"
+        )
+    if not place or place.startswith("/"):
+        return options._replace(database=name, directory=place.rstrip("/") or place, connection="")
+    from auditor.collect import sql
+
+    if name not in sql.DRIVERS:
+        raise click.UsageError(
+            f"--db {name}=...: DIR is an absolute path; a DSN goes with {', '.join(sql.DRIVERS)} only"
+        )
+    if "=" not in place and "://" not in place:
+        raise click.UsageError(f"--db {name}=...: neither an absolute path nor a DSN (a URI, or key=value)")
+    if fault := sql.fault(name, place):
+        raise click.UsageError(f"--db {name}=...: {fault}")
+    return options._replace(database=name, directory="", connection=place)
 
 
 def folders(command: Callable[..., Any]) -> Callable[..., Any]:

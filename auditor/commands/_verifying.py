@@ -47,6 +47,7 @@ class Wanted(NamedTuple):
     timeout: float
     fail_on: Any
     sweep: bool = False
+    sweep_size: str = ""
     ab: str | None = None
     compare: Path | None = None
     rules: Sequence[Rule] = ()
@@ -96,7 +97,14 @@ def _planned(wanted: Wanted, asked: Profile, seen: audit.Look) -> plan.Plan:
     if wanted.sweep:
         if planned.kind != "directory":
             raise Refused("--sweep writes files: it needs a file system")
-        planned = planned._replace(steps=(*planned.steps, *sweeping.steps(limit)))
+        amount = size_bytes(wanted.sweep_size) if wanted.sweep_size else sweeping.AMOUNT
+        planned = planned._replace(
+            sweep=amount,
+            steps=(*planned.steps, *sweeping.steps(amount, limit)),
+            bytes_on_disk=planned.bytes_on_disk + amount,
+        )
+    elif wanted.sweep_size:
+        raise Refused("--sweep-size says how much --sweep writes: it needs --sweep")
     if wanted.ab:
         if planned.kind != "directory" or not has_slog(seen):
             raise Refused("--ab slog needs a file system on a pool with a SLOG")
@@ -177,10 +185,9 @@ def described(
         "",
     ]
     for step in planned.steps:
-        variables = " ".join(f"{name}={value}" for name, value in plan.environment(planned, step).items())
         lines += [
             f"# {step.name}: {step.seconds} s",
-            f"cd PLACE && env {variables} {shlex.join(plan.command(planned, step))}",
+            f"cd PLACE && {shlex.join(plan.command(planned, step))}",
         ]
     for each in refused:
         overridden = each.override in despite and each.override

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor import __version__
-from auditor.commands._options import DATABASES, fail_on, folders, formats, looking, policy
+from auditor.commands._options import database as database_option
+from auditor.commands._options import fail_on, folders, formats, looking, policy, with_database
 from auditor.commands._terminal import look, progress, steps, write
 
 if TYPE_CHECKING:
@@ -40,12 +41,7 @@ if TYPE_CHECKING:
 @click.option("--skip", multiple=True, metavar="ID", help="Do not run this rule (repeat for more).")
 @folders
 @policy
-@click.option(
-    "--db",
-    "database",
-    metavar="NAME[=DIR]",
-    help=f"The database of the target: {', '.join(DATABASES)}. DIR: of its data, where it does not run.",
-)
+@database_option
 @click.option("--verify", "verifying", is_flag=True, help="Also zaudit verify --quick (it writes), as one report.")
 @click.option("-v", "--verbose", is_flag=True, help="Show what passed, with its evidence.")
 @looking
@@ -77,17 +73,13 @@ def check(
 
     past = recording.load(replay) if replay and not verifying else None
     options = audit.Options.from_words(past.options) if past else audit.Options(consistent)
-    if database:
-        name, _, directory = database.partition("=")
-        if name not in DATABASES or (directory and not directory.startswith("/")) or (directory and name == "sqlite"):
-            raise click.UsageError(
-                f"--db {database}: NAME is one of {', '.join(DATABASES)}; DIR is an absolute path, not of SQLite"
-            )
-        options = options._replace(database=name, directory=directory.rstrip("/"))
+    options = with_database(options, database)
     if policy_file or not past:
         options = options._replace(policy=read(policy_file))
     rules = rulebook.select(folders, only, skip, options.policy, runs=verifying)
     if verifying:
+        if options.connection:
+            raise click.UsageError("--verify does not ask a database: --db NAME alone chooses what is written")
         if replay or len(targets) != 1:
             raise click.UsageError(
                 "--verify goes with one TARGET of this host (zaudit verify --replay judges a recorded one)"

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from auditor import __version__
-from auditor.commands._options import looking, policy
+from auditor.commands._options import database as database_option
+from auditor.commands._options import looking, policy, with_database
 from auditor.commands._terminal import progress
 
 
@@ -23,10 +24,17 @@ from auditor.commands._terminal import progress
     help="Folder or .tar.gz to write.",
 )
 @click.option("--redact", is_flag=True, help="Replace serials, GUIDs, WWNs and host names by stable stand-ins.")
+@database_option
 @policy
 @looking
 def record(
-    targets: tuple[str, ...], path: Path, redact: bool, policy_file: Path | None, timeout: float, consistent: bool
+    targets: tuple[str, ...],
+    path: Path,
+    redact: bool,
+    database: str | None,
+    policy_file: Path | None,
+    timeout: float,
+    consistent: bool,
 ) -> None:
     """Ask everything that `zaudit check` asks and write the answers to REC; `zaudit check --replay REC` audits them."""
     from auditor import audit
@@ -35,11 +43,12 @@ def record(
     from auditor.commands._policy import read
     from auditor.judge import policy_file as files
 
+    wanted = with_database(audit.Options(consistent), database)
     host = recording.RecordingHost(LiveHost(timeout))
     policy = read(policy_file)
     if redact and policy.path:  # owners and reasons are names of people and places
         policy = files.parse(files.bare(policy), files.PATH)
-    options = audit.Options(consistent, policy=policy)
+    options = wanted._replace(policy=policy)
     audit.look(host, targets, options, progress())
     taken = host.recording(targets, options.words(), __version__)
     recording.write(redaction.redact(taken) if redact else taken, path)

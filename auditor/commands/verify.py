@@ -30,6 +30,7 @@ from auditor.commands._terminal import look, progress, steps, write
 @click.option(
     "--sweep", is_flag=True, help="Also: what group commit is worth here (a fixed amount, synced ever more often)."
 )
+@click.option("--sweep-size", default="", metavar="SIZE", help="Written in each trial of a sweep.  [default: 128m]")
 @click.option(
     "--ab", type=click.Choice(["slog"]), help="The log path with and, as far as OpenZFS allows, without the SLOG."
 )

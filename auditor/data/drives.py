@@ -27,8 +27,14 @@ class Drive(NamedTuple):
     examples: tuple[str, ...]
 
     def matches(self, model: str) -> bool:
-        """Whether the pattern is found in a model. What does not begin like it is not worth compiling it for."""
-        return model.lower().startswith(_beginning(self.pattern)) and bool(_compiled(self.pattern).search(model))
+        """Whether the pattern is found in a model, which is :func:`normal`."""
+        return _found(self.pattern, model)
+
+
+def _found(pattern: str, model: str) -> bool:
+    """Compiling takes long: a pattern is spared it whose letters are not in the model."""
+    lower = model.lower()
+    return any(word in lower for word in _words(pattern)) and bool(_compiled(pattern).search(model))
 
 
 @cache
@@ -37,27 +43,33 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 @cache
-def _beginning(pattern: str) -> tuple[str, ...]:
-    """What each model that the pattern matches begins with, one of these, in lower case; "" where it is not plain to see."""
-    branches = _GROUP.sub("(", pattern).split("|")
-    return tuple(_plain(branch) for branch in branches)
+def _words(pattern: str) -> tuple[str, ...]:
+    """Each model that the pattern matches has one of these in it, in lower case: of each branch the longest run of plain
+    characters outside of groups, "" where there is none."""
+    bare, groups = pattern, 1
+    while groups:  # from the innermost outward
+        bare, groups = _GROUP.subn(r"\\W", bare)
+    return tuple(max(_PLAIN.split(_UNSURE.sub("\n", branch)), key=len).lower() for branch in bare.split("|"))
 
 
-def _plain(branch: str) -> str:
-    found = _PLAIN.match(branch)
-    if not found:
-        return ""
-    uncertain = branch[found.end() : found.end() + 1] in ("?", "*", "{")
-    return (found[1][:-1] if uncertain else found[1]).lower()
-
-
-_PLAIN, _GROUP = re.compile(r"\^([A-Za-z0-9 _-]+)"), re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)")
+# a group without groups in it; what stands for more or less than itself; what is not plain
+_GROUP = re.compile(r"\([^()]*\)")
+_UNSURE = re.compile(r"(?:\\.|\[[^\]]*\]|.)(?:[?*+]|\{[^}]*\})|\\.|\[[^\]]*\]")
+_PLAIN = re.compile(r"[^A-Za-z0-9 _-]")
+# an entry of our file as it is written there, its pattern first
+_ENTRY = re.compile(r"^\[\[drive\]\]\npattern = '(.+)'\n(?:.+\n)*", re.MULTILINE)
 
 
 @cache
 def load() -> tuple[Drive, ...]:
     """All entries, in the order in which they are tried. Their patterns are compiled when they are needed."""
     return parse(data.text(FILE), compiled=False)
+
+
+@cache
+def _entries() -> tuple[tuple[str, str], ...]:
+    """(pattern, the entry as TOML) of each: TOML is slow to read, and few entries are asked for."""
+    return tuple((entry[1], entry[0]) for entry in _ENTRY.finditer(data.text(FILE)))
 
 
 def parse(text: str, *, compiled: bool = True) -> tuple[Drive, ...]:
@@ -101,4 +113,7 @@ def match(model: str) -> Drive | None:
     """The first entry for a model, or None. Underscores may stand for spaces, as in udev's ID_MODEL."""
     bare = normal(model)
     spaced = normal(bare.replace("_", " "))
-    return next((drive for drive in load() if drive.matches(bare) or drive.matches(spaced)), None)
+    for pattern, entry in _entries():
+        if _found(pattern, bare) or (spaced != bare and _found(pattern, spaced)):
+            return parse(entry, compiled=False)[0]
+    return None

@@ -28,5 +28,4 @@ def run(derivations: Mapping[str, ModuleType], facts: Facts) -> None:
     for name in TopologicalSorter(dict(sorted(needs.items()))).static_order():
         module = derivations[name]
         for subject in [HOST] if module.SUBJECT == "host" else list(facts.subjects(module.SUBJECT)):
-            for fact in module.derive(subject, facts):
-                facts.put(fact)
+            facts.put_all(module.derive(subject, facts))

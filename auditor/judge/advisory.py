@@ -12,8 +12,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from auditor.facts import HOST, Judged, Known
-from auditor.judge.expression import Expression, ExpressionError, Registry, Scope, fact
-from auditor.judge.rule import ID, Rule, RuleError, from_table
+from auditor.judge.expression import Expression, Registry, Scope, fact
+from auditor.judge.rule import Rule, RuleError
+from auditor.judge.rule_file import ID, SAYING, from_parts, from_table
+from auditor.judge.types import ExpressionError
 
 PREFIX = "advisory-"
 REQUIRED = {"title", "severity", "harm", "affected", "impact", "why", "until", "references"}
@@ -22,8 +24,8 @@ CONDITION = {"exposed", "exposing", "spared"}
 Release = tuple[int, ...]
 
 
-def load(path: str, text: str, registry: Registry, *, examples: bool = True) -> list[Rule]:
-    """The rules of a table, by id. Raises RuleError with the file and the entry."""
+def load(path: str, text: str, registry: Registry) -> list[Rule]:
+    """The rules of a table, with their examples, by id. Raises RuleError with the file and the entry."""
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -33,10 +35,26 @@ def load(path: str, text: str, registry: Registry, *, examples: bool = True) -> 
         try:
             if not ID.fullmatch(name) or not isinstance(table, dict):
                 raise RuleError("an entry is a table with a name of lower-case words joined by hyphens")
-            rule = from_table(PREFIX + name, path, _as_rule(table, examples), registry)
-            rules.append(rule if examples else rule._replace(expect=_at_a_glance(rule.expect, table["affected"])))
+            rules.append(from_table(PREFIX + name, path, _checked(table), registry))
         except (RuleError, ExpressionError) as error:
             raise RuleError(f"{path}: [{name}]: {error}") from None
+    return rules
+
+
+def load_tested(path: str, text: str, registry: Registry) -> list[Rule]:
+    """The rules of a table that its tests have loaded whole: without examples, and what an entry says is read when it is
+    first asked for. In each entry what is judged stands first, and ``impact`` begins the rest."""
+    rules = []
+    for entry in sorted(("\n" + text).split("\n[")[1:]):
+        name, _, body = entry.partition("]\n")
+        judged, mark, rest = body.partition(SAYING)
+        table = tomllib.loads(judged)
+
+        def said(table: Mapping[str, Any] = table, rest: str = mark + rest) -> Mapping[str, Any]:
+            return _said({**table, **tomllib.loads(rest)})
+
+        rule = from_parts(PREFIX + name, path, _judged(table), said, registry)
+        rules.append(rule._replace(expect=_at_a_glance(rule.expect, table["affected"])))
     return rules
 
 
@@ -60,7 +78,7 @@ def _holds(bounds: tuple[Release, Release], release: tuple[object, ...]) -> bool
     return first <= numbers and numbers[: len(last)] <= last
 
 
-def _as_rule(entry: Mapping[str, Any], examples: bool) -> dict[str, Any]:
+def _checked(entry: Mapping[str, Any]) -> dict[str, Any]:
     """The table that the same rule would have in a file of its own."""
     if missing := sorted(REQUIRED - entry.keys()):
         raise RuleError(f"an advisory needs {', '.join(missing)}")
@@ -68,20 +86,30 @@ def _as_rule(entry: Mapping[str, Any], examples: bool) -> dict[str, Any]:
         raise RuleError(f"an advisory has no key {stray[0]!r}")
     if len(given := CONDITION & entry.keys()) not in (0, 3):
         raise RuleError(f"{', '.join(sorted(CONDITION))} go together; there is only {', '.join(sorted(given))}")
-    ranges = tuple(_ranges(entry["affected"]))
+    return {**_judged(entry), **_said(entry), "example": list(_examples(tuple(_ranges(entry["affected"])), entry))}
+
+
+def _judged(entry: Mapping[str, Any]) -> dict[str, Any]:
     condition = f" and ({entry['exposed']})" if "exposed" in entry else ""
+    affected = " or ".join(map(_within, _ranges(entry["affected"])))
+    return {
+        **{key: entry[key] for key in ("title", "severity", "harm")},
+        "subject": "host",
+        "expect": f"not (({affected}) and host.release_unmodified{condition})",
+        "message": f"OpenZFS {{host.zfs_version_text}} is affected: {entry['affected']}",
+    }
+
+
+def _said(entry: Mapping[str, Any]) -> dict[str, Any]:
+    ranges = tuple(_ranges(entry["affected"]))
     fixed = [_text(_after(last)) for _, last in ranges if len(last) == 3]
     remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later." if fixed else "No release is known to mend it."
     if fixed and len(fixed) < len(ranges):
         unfixed = ", ".join(_text(last) for _, last in ranges if len(last) == 2)
         remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later; no release of {unfixed} mends it."
     return {
-        **{key: entry[key] for key in ("title", "severity", "harm", "impact", "why", "references")},
-        "subject": "host",
-        "expect": f"not (({' or '.join(map(_within, ranges))}) and host.release_unmodified{condition})",
-        "message": f"OpenZFS {{host.zfs_version_text}} is affected: {entry['affected']}",
+        **{key: entry[key] for key in ("impact", "why", "references")},
         "fix": {"text": f"{remedy} Until then: {entry['until']}", "cost": "needs restart"},
-        "example": list(_examples(ranges, entry)) if examples else None,
     }
 
 

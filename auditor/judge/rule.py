@@ -1,43 +1,21 @@
-"""Rules: one TOML file each, loaded strictly. Whatever is misspelt, missing or of the wrong type is an error with the
-file's name, so that a rule can never silently judge nothing."""
+"""What a rule is; :mod:`auditor.judge.rule_file` reads one from its file."""
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from auditor.errors import Stop
-from auditor.facts import KINDS, Evidence, Kind
-from auditor.judge.expression import (
-    Expression,
-    ExpressionError,
-    Registry,
-    compile_condition,
-    compile_expression,
-    deferred,
-)
-from auditor.judge.threshold import Decided, Threshold, ThresholdError, constants, of_rule
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
+from auditor.facts import Evidence, Kind
+from auditor.judge.expression import Expression
+from auditor.judge.threshold import Threshold
 
 Severity = Literal["low", "medium", "high", "critical"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 Harm = Literal["commits", "corruption", "availability", "latency", "measurement", "hygiene"]
 HARMS: tuple[Harm, ...] = get_args(Harm)
 Outcome = Literal["pass", "fail", "unknown", "not applicable"]
-Compile = Callable[[str, Kind, Registry], Expression]
 COSTS = ("safe", "needs restart", "rebuilds the pool", "destroys data")
-
-NOTHING_DECIDED: Mapping[str, Decided] = {}
-ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
-REQUIRED = {"title", "severity", "subject", "harm", "expect", "impact", "why", "fix", "references", "example"}
-OPTIONAL = {"when", "origin", "message", "conflicts", "severity_if", "thresholds"}
 
 
 class RuleError(Stop, ValueError):
@@ -77,6 +55,16 @@ class Example(NamedTuple):
     severity: Severity | None
 
 
+class Said(NamedTuple):
+    """What a rule says to a reader; impact: what is at stake, for a finding; why, references, conflicts: for its page."""
+
+    impact: str
+    why: str
+    fix: Fix
+    references: tuple[str, ...]
+    conflicts: tuple[str, ...]
+
+
 class Rule(NamedTuple):
     """One rule. expect must hold where when holds; severity_if: the first that is true replaces severity."""
 
@@ -90,11 +78,7 @@ class Rule(NamedTuple):
     expect: Expression
     origin: str
     message: Template | None
-    impact: str
-    why: str
-    fix: Fix
-    references: tuple[str, ...]
-    conflicts: tuple[str, ...]
+    said: Callable[[], Said]
     examples: tuple[Example, ...]
     path: str
     thresholds: tuple[Threshold, ...] = ()
@@ -104,31 +88,30 @@ class Rule(NamedTuple):
         """What the site has changed of its thresholds."""
         return tuple(piece for each in self.thresholds for piece in each.evidence)
 
+    @property
+    def impact(self) -> str:
+        """What is at stake, in words that a manager reads."""
+        return self.said().impact
 
-def load_folder(
-    folder: Traversable,
-    registry: Registry,
-    *,
-    examples: bool = True,
-    decided: Mapping[str, Mapping[str, Decided]] = MappingProxyType({}),
-) -> list[Rule]:
-    """Every rule of a folder, by id. A file that is not a rule is an error, and so is an empty folder.
+    @property
+    def why(self) -> str:
+        """What OpenZFS, the kernel or the database does; paragraphs are kept."""
+        return self.said().why
 
-    decided: by rule and name, the thresholds of a policy.
-    """
-    if not folder.is_dir():
-        raise RuleError(f"{folder}: no such folder of rules")
-    rules = []
-    for path in sorted(folder.iterdir(), key=lambda each: each.name):
-        if path.name.endswith(".toml"):
-            id = path.name.removesuffix(".toml")
-            mine = decided.get(id, NOTHING_DECIDED)
-            rules.append(load(id, str(path), path.read_bytes(), registry, examples=examples, decided=mine))
-        elif path.name not in ("README.md", "__pycache__", "__init__.py"):
-            raise RuleError(f"{path}: a stray file in a folder of rules (rules end in .toml)")
-    if not rules:
-        raise RuleError(f"{folder}: no rule in it")
-    return rules
+    @property
+    def fix(self) -> Fix:
+        """How to mend it."""
+        return self.said().fix
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Where it is written; at least one."""
+        return self.said().references
+
+    @property
+    def conflicts(self) -> tuple[str, ...]:
+        """Where respected sources disagree, and when each holds."""
+        return self.said().conflicts
 
 
 def merge(folders: Iterable[list[Rule]]) -> list[Rule]:
@@ -139,160 +122,3 @@ def merge(folders: Iterable[list[Rule]]) -> list[Rule]:
             raise RuleError(f"{rule.path}: rule {rule.id} exists already, in {merged[rule.id].path}")
         merged[rule.id] = rule
     return [merged[id] for id in sorted(merged)]
-
-
-def load(
-    id: str,
-    path: str,
-    data: bytes,
-    registry: Registry,
-    *,
-    examples: bool = True,
-    decided: Mapping[str, Decided] = NOTHING_DECIDED,
-) -> Rule:
-    """One rule from the bytes of its file; raises RuleError. examples: False leaves them out, which stand last in a file
-    and are half of it."""
-    try:
-        if not ID.fullmatch(id):
-            raise RuleError("the file name is the rule's id: lower-case words joined by hyphens")
-        text = data.decode("utf-8")
-        table = tomllib.loads(text if examples else text.partition("\n[[example]]")[0])
-        return from_table(id, path, table if examples else {**table, "example": None}, registry, decided)
-    except (RuleError, ExpressionError, ThresholdError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RuleError(f"{path}: {error}") from None
-
-
-def from_table(
-    id: str, path: str, table: Mapping[str, Any], registry: Registry, decided: Mapping[str, Decided] = NOTHING_DECIDED
-) -> Rule:
-    """One rule from the content of its file; raises RuleError, ExpressionError or ThresholdError.
-
-    ``example``: None leaves them out, for a rule that was tested with them: its expressions are compiled when they are
-    first asked for.
-    """
-    _keys(table, REQUIRED, OPTIONAL, "a rule")
-    kind = cast(Kind, _one_of(table, "subject", KINDS))
-    origin = _text(table, "origin") if "origin" in table else ""
-    if origin and (origin.partition(".")[0] != kind or (kind, origin.partition(".")[2]) not in registry):
-        raise RuleError(f"origin = {origin!r}: not a fact of the rule's subject")
-    tested = table["example"] is None
-    thresholds = tuple(of_rule(table["thresholds"], decided, _conditions(table))) if "thresholds" in table else ()
-    condition, value = (deferred, deferred) if tested else (compile_condition, compile_expression)
-    if thresholds:
-        condition, value = (partial(each, constants=constants(thresholds)) for each in (condition, value))
-    when = condition(_text(table, "when"), kind, registry) if "when" in table else None
-    return Rule(
-        id=id,
-        title=_headline(table),
-        severity=cast(Severity, _one_of(table, "severity", SEVERITIES)),
-        severity_if=tuple(_severities(table.get("severity_if", {}), kind, registry, condition)),
-        subject=kind,
-        harm=cast(Harm, _one_of(table, "harm", HARMS)),
-        when=when,
-        expect=condition(_text(table, "expect"), kind, registry),
-        origin=origin.partition(".")[2],
-        message=_template(_text(table, "message"), kind, registry, value) if "message" in table else None,
-        impact=_text(table, "impact"),
-        why=_text(table, "why"),
-        fix=_fix(table["fix"], kind, registry, value),
-        references=_texts(table, "references", least=1),
-        conflicts=_texts(table, "conflicts", least=0),
-        examples=_examples(table["example"], with_when=when is not None) if not tested else (),
-        path=path,
-        thresholds=thresholds,
-    )
-
-
-def _conditions(table: Mapping[str, Any]) -> list[str]:
-    """The expressions that decide."""
-    graver = table.get("severity_if", {})
-    return [str(each) for each in (table.get("when", ""), table["expect"], *(graver.values() if graver else ()))]
-
-
-def _keys(table: Mapping[str, Any], required: set[str], optional: set[str], what: str) -> None:
-    if missing := sorted(required - table.keys()):
-        raise RuleError(f"{what} needs {', '.join(missing)}")
-    if stray := sorted(table.keys() - required - optional):
-        raise RuleError(f"{what} has no key {stray[0]!r}; there are {', '.join(sorted(required | optional))}")
-
-
-def _text(table: Mapping[str, Any], key: str) -> str:
-    value = table[key]
-    if not isinstance(value, str) or not value.strip():
-        raise RuleError(f"{key} must be text")
-    return " ".join(value.split()) if key != "why" else value.strip()
-
-
-def _texts(table: Mapping[str, Any], key: str, least: int) -> tuple[str, ...]:
-    values = table.get(key, [])
-    if (
-        not isinstance(values, list)
-        or len(values) < least
-        or not all(isinstance(each, str) and each for each in values)
-    ):
-        raise RuleError(f"{key} must be a list of at least {least} texts")
-    return tuple(values)
-
-
-def _one_of(table: Mapping[str, Any], key: str, allowed: tuple[str, ...]) -> str:
-    value = table[key]
-    if value not in allowed:
-        raise RuleError(f"{key} = {value!r}: it is one of {', '.join(allowed)}")
-    return str(value)
-
-
-def _headline(table: Mapping[str, Any]) -> str:
-    title = _text(table, "title")
-    if title.endswith(".") or len(title) > 100 or title[0].islower():
-        raise RuleError("title must be a headline: capital letter, no full stop, at most 100 characters")
-    return title
-
-
-def _severities(
-    table: Mapping[str, Any], kind: Kind, registry: Registry, condition: Compile
-) -> Iterable[tuple[Severity, Expression]]:
-    if not isinstance(table, dict):
-        raise RuleError("severity_if must be a table: severity = condition")
-    for severity in table:
-        _one_of({"severity_if": severity}, "severity_if", SEVERITIES)
-        yield cast(Severity, severity), condition(_text(table, severity), kind, registry)
-
-
-def _template(source: str, kind: Kind, registry: Registry, value: Compile) -> Template:
-    """``{origin}``, ``{subject}`` and ``{pool}`` are places; everything else in braces is an expression."""
-    parts: list[str | Place | Expression] = []
-    for i, piece in enumerate(PLACEHOLDER.split(source)):
-        if i % 2 == 0:
-            if "{" in piece or "}" in piece:
-                raise RuleError(f"unbalanced braces in {source!r}")
-            parts.append(piece)
-        elif piece in PLACES:
-            parts.append(Place(piece))
-        else:
-            parts.append(value(piece, kind, registry))
-    return Template(source, tuple(parts))
-
-
-def _fix(table: Any, kind: Kind, registry: Registry, value: Compile) -> Fix:
-    if not isinstance(table, dict):
-        raise RuleError("fix must be a table")
-    _keys(table, {"text", "cost"}, {"command"}, "fix")
-    command = _template(_text(table, "command"), kind, registry, value) if "command" in table else None
-    return Fix(command, _text(table, "text"), _one_of(table, "cost", COSTS))
-
-
-def _examples(tables: Any, with_when: bool) -> tuple[Example, ...]:
-    if not isinstance(tables, list):
-        raise RuleError("examples are [[example]] tables")
-    examples = []
-    for table in tables:
-        _keys(table, {"name", "given", "verdict"}, {"severity"}, "an example")
-        verdict = cast(Outcome, _one_of(table, "verdict", get_args(Outcome)))
-        severity = cast(Severity, _one_of(table, "severity", SEVERITIES)) if "severity" in table else None
-        if not isinstance(table["given"], dict):
-            raise RuleError("given must be a table")
-        examples.append(Example(_text(table, "name"), table["given"], verdict, severity))
-    wanted = {"pass", "fail", "unknown"} | ({"not applicable"} if with_when else set())
-    if missing := sorted(wanted - {example.verdict for example in examples}):
-        raise RuleError(f"no example shows the verdict {missing[0]!r}")
-    return tuple(examples)

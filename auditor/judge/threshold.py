@@ -2,10 +2,8 @@
 
 In a rule file::
 
+    thresholds.nearly_full = { default = 80, least = 50, most = 95, unit = "%", text = "so full is a finding" }
     expect = "pool.capacity_percent < nearly_full"
-
-    [thresholds]
-    nearly_full = { default = 80, least = 50, most = 95, unit = "%", text = "so full is a finding" }
 
 and in a policy::
 
@@ -85,8 +83,10 @@ class Threshold(NamedTuple):
 
 
 def of_rule(tables: Any, decided: Mapping[str, Decided], expressions: Iterable[str]) -> Iterator[Threshold]:
-    """The thresholds of a rule file. expressions: those of the rule, in one of which each must
-    be used. Raises ThresholdError."""
+    """The thresholds of a rule file. expressions: those that decide, in one of which each must be used.
+
+    Raises ThresholdError.
+    """
     if not isinstance(tables, dict):
         raise ThresholdError("thresholds must be a table")
     used = {word for each in expressions for word in re.findall(r"\w+", each)}

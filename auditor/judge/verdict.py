@@ -6,8 +6,8 @@ each gives one verdict "unknown" on the pool itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from auditor.facts import HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown
 from auditor.judge.expression import Expression, Scope
@@ -51,10 +51,30 @@ class Verdict(NamedTuple):
     waiver: Waiver | None = None
 
 
+class _Reached:
+    """The subjects of one kind, and the holes: (parent, why its link is not known)."""
+
+    def __init__(self, kind: Kind, facts: Facts) -> None:
+        self.subjects, self.holes = _reach(kind, facts)
+        self._own = [facts.of(subject).get for subject in self.subjects]
+        self._columns: dict[str, list[int]] = {}
+
+    def identities(self, names: tuple[str, ...]) -> list[tuple[int, ...]]:
+        """For each subject, which objects the facts of these names are."""
+        if not names:
+            return [()] * len(self.subjects)
+        return list(zip(*map(self._column, names), strict=True))
+
+    def _column(self, name: str) -> list[int]:
+        if name not in self._columns:
+            self._columns[name] = [id(own(name)) for own in self._own]
+        return self._columns[name]
+
+
 def judge(rules: Sequence[Rule], facts: Facts) -> list[Verdict]:
     """All verdicts, by rule and then in the order of the subjects."""
-    reached = {kind: _reach(kind, facts) for kind in ROUTES}
-    return [verdict for rule in rules for verdict in _judge_rule(rule, facts, *reached[rule.subject])]
+    reached = {kind: _Reached(kind, facts) for kind in ROUTES}
+    return [verdict for rule in rules for verdict in _judge_rule(rule, facts, reached[rule.subject])]
 
 
 def _reach(kind: Kind, facts: Facts) -> tuple[list[Subject], list[tuple[Subject, Unknown]]]:
@@ -75,27 +95,29 @@ def _reach(kind: Kind, facts: Facts) -> tuple[list[Subject], list[tuple[Subject,
     return list(subjects), list(holes.items())
 
 
-def _judge_rule(
-    rule: Rule, facts: Facts, subjects: list[Subject], holes: list[tuple[Subject, Unknown]]
-) -> Iterator[Verdict]:
+def _judge_rule(rule: Rule, facts: Facts, reached: _Reached) -> list[Verdict]:
     # Where what was read is the same objects, the verdict is the same: thousands of datasets share a few. The store is
-    # not written to while rules are judged, so the identities hold. Names of what was read -> identities -> verdict.
-    seen: dict[tuple[str, ...], dict[tuple[int, ...], Verdict]] = {}
-    for subject in subjects:
-        own = facts.of(subject).get
-        for names, verdicts in seen.items():
-            if found := verdicts.get(tuple(map(id, map(own, names)))):
-                verdict = Verdict._make((rule, subject, *found[2:]))
+    # not written to while rules are judged, so the identities hold. Names of what was read -> (identities by subject,
+    # the verdict by identities, but for its rule and subject).
+    seen: dict[tuple[str, ...], tuple[list[tuple[int, ...]], dict[tuple[int, ...], tuple[Any, ...]]]] = {}
+    found: list[Verdict] = []
+    for i, subject in enumerate(reached.subjects):
+        for identities, verdicts in seen.values():
+            if rest := verdicts.get(identities[i]):
+                verdict = tuple.__new__(Verdict, (rule, subject, *rest))  # 300,000 of 10,000 datasets
                 break
         else:
             scope = Scope(facts, subject)
             verdict = _judge(rule, scope)
             if "" not in scope.read:
                 names = tuple(scope.read)
-                seen.setdefault(names, {})[tuple(map(id, map(own, names)))] = verdict
-        yield _worded(verdict, facts) if verdict.outcome == "fail" else verdict
-    for parent, unknown in holes:
-        yield Verdict(rule, parent, "unknown", rule.severity, reasons=unknown.reasons)
+                if names not in seen:
+                    seen[names] = reached.identities(names), {}
+                identities, verdicts = seen[names]
+                verdicts[identities[i]] = verdict[2:]
+        found.append(_worded(verdict, facts) if verdict.outcome == "fail" else verdict)
+    found += [Verdict(rule, at, "unknown", rule.severity, reasons=why.reasons) for at, why in reached.holes]
+    return found
 
 
 def judge_one(rule: Rule, subject: Subject, facts: Facts) -> Verdict:

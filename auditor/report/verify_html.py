@@ -19,7 +19,6 @@ from auditor.verify.knee import Sweep
 from auditor.verify.model import CANNOT_EXCLUDE, Chain, Latency, Link, Percentile, Verification
 from auditor.verify.result import Run
 
-OUTCOMES = {"TRACED": "good", "CONTRADICTED": "bad", "INCONCLUSIVE": "open"}
 STATUSES = {"accounts": ("good", "✓"), "contradicts": ("bad", "✗"), "unseen": ("open", "?")}
 JUDGEMENTS = {"met": "good", "missed": "bad", "not judged": "open"}
 EVIDENCE_SHOWN = 6
@@ -62,7 +61,7 @@ def _start(verification: Verification, report: Report | None, title: str) -> Ite
     )
     yield f"<h1>{escaped(title)}</h1>"
     yield paragraph(" · ".join(facts), "dim small")
-    kind = OUTCOMES[verification.chain.outcome]
+    kind = words.kind(verification.chain, report)
     verdict, why = words.answer(verification.chain)
     lines = "".join(
         f"<p><b>{escaped(latency.run)}</b>: {escaped(words.verdicts(latency))}</p>"
@@ -83,7 +82,7 @@ def _start(verification: Verification, report: Report | None, title: str) -> Ite
 
 def _chain(chain: Chain) -> Iterator[str]:
     """Links one below the other; the disks, which lie side by side in the pool, side by side."""
-    above = [link for link in chain.links if link.name in ("dataset", "system calls", "fio", "ZIL")]
+    above = [link for link in chain.links if link.name in words.ABOVE]
     disks = [link for link in chain.links if link not in above]
     items = [f'<li class="link">{_link(link)}</li>' for link in above]
     if disks:

@@ -22,7 +22,7 @@ from auditor.verify.compare import Comparison
 from auditor.verify.knee import Sweep
 from auditor.verify.model import CANNOT_EXCLUDE, Chain, Latency, Percentile, Verification
 
-OUTCOMES = {"TRACED": "bold green", "CONTRADICTED": "bold red", "INCONCLUSIVE": "bold magenta"}
+STYLES: dict[words.Kind, str] = {"good": "bold green", "bad": "bold red", "open": "bold magenta"}
 STATUSES = {"accounts": "green", "contradicts": "bold red", "unseen": "bold magenta"}
 JUDGEMENTS = {"met": "green", "missed": "bold red", "not judged": "bold magenta"}
 
@@ -71,7 +71,7 @@ def _start(verification: Verification, report: Report | None, zaudit: str) -> It
     yield Text(" · ".join(title), "dim")
     yield Text()
     verdict, why = words.answer(verification.chain)
-    yield Text.assemble((verdict, OUTCOMES[verification.chain.outcome]), f"   {why}")
+    yield Text.assemble((verdict, STYLES[words.kind(verification.chain, report)]), f"   {why}")
     for latency in verification.latencies:
         yield Text.assemble((f"{harmless(latency.run)}: ", "bold"), words.verdicts(latency))
     if report:

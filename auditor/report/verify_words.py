@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Literal
 
+from auditor.report.finding_words import listed
 from auditor.report.model import Report
 from auditor.text import harmless, quoted
 from auditor.units import duration
@@ -13,6 +15,8 @@ from auditor.verify.result import Run
 
 STATUS = {"accounts": "accounts", "contradicts": "CONTRADICTS", "unseen": "not seen"}
 JUDGEMENT = {"met": "met", "missed": "MISSED", "not judged": "?"}
+Kind = Literal["good", "bad", "open"]
+ABOVE = ("dataset", "system calls", "fio", "ZIL")
 TRACED = "every sync was followed to a flush that the device acknowledged"
 
 
@@ -21,11 +25,22 @@ def answer(chain: Chain) -> tuple[str, str]:
     if chain.outcome == "TRACED":
         return "TRACED", TRACED
     if chain.outcome == "CONTRADICTED":
-        broken = next((link for link in chain.links if link.status == "contradicts"), None)
-        if broken is None:
+        broken = [link for link in chain.links if link.status == "contradicts"]
+        if not broken:
             return "CONTRADICTED", "; ".join(map(harmless, chain.reasons)) or "no link is named"
-        return f"CONTRADICTED at {harmless(broken.name)}", harmless(broken.text)
+        # what is lost above is missing below as well; disks lie side by side
+        named = broken[:1] if broken[0].name in ABOVE else broken
+        return f"CONTRADICTED at {listed([harmless(link.name) for link in named])}", harmless(broken[0].text)
     return "INCONCLUSIVE", f"because {'; '.join(map(harmless, chain.reasons)) or 'a link was not seen'}"
+
+
+def kind(chain: Chain, report: Report | None) -> Kind:
+    """The colour of the answer: that of the worse one, of the chain and of the audit. A pool on which every sync was followed
+    and which loses commits at the next failure all the same is not green."""
+    standing = report.standing if report else "nothing found"
+    if chain.outcome == "CONTRADICTED" or standing in ("lost", "corrupted", "stalled"):
+        return "bad"
+    return "good" if chain.outcome == "TRACED" and standing == "nothing found" else "open"
 
 
 def figures(link: Link) -> str:

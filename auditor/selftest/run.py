@@ -32,6 +32,8 @@ LABELS = {
 # looks whole
 NO_END_MARK = frozenset({"zpool_list", "zpool_events", "kernel_log", "modprobe", "scrub_timers", "scrub_cron"})
 
+NAMED = "postgres"  # as if the user had said --db: there are rules on what is named
+
 Outcomes = dict[tuple[str, Subject], str]
 
 
@@ -100,7 +102,8 @@ def _steps(
 def _look(past: Recording, seen: Any) -> Facts | None:
     """The facts, or None where zaudit refuses to judge (exit code 3)."""
     try:
-        return audit.look(seen, past.targets or ("tank",), audit.Options.from_words(past.options)).facts
+        options = audit.Options.from_words(past.options)._replace(database=NAMED)
+        return audit.look(seen, past.targets or ("tank",), options).facts
     except audit.NothingToAudit:
         return None
 
@@ -138,6 +141,7 @@ def _questions(facts: Facts) -> dict[str, set[tuple[str, ...]]]:
         "pool": pools,
         "target": tuple(Subject("dataset", pool.name) for pool in pools),
         "disk": tuple(facts.subjects("disk")),
+        "database": tuple(facts.subjects("database")),
     }
     asked: dict[str, set[tuple[str, ...]]] = {}
     for per, members in subjects.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from auditor.verify.profile import Profile
 from auditor.verify.trial import UNSEEN, Ran, Trial
 
 MOUNTS = "/proc/self/mountinfo"
+VOLUME_NAME = 256  # ZFS_MAX_DATASET_NAME_LEN
+BLKZNAME = 2 << 30 | VOLUME_NAME << 16 | 0x12 << 8 | 125  # _IOR(0x12, 125, char[256])
 COPIED = ("volblocksize", "sync", "logbias", "compression", "checksum", "dedup", "primarycache", "copies")
 
 
@@ -33,8 +36,9 @@ def ready(profile: Profile) -> tuple[run.Tools, str]:
     found = run.tools()
     if not found.fio:
         raise CannotVerify("fio is not installed (apt install fio)")
-    if not found.setpriv:
-        raise CannotVerify("setpriv is not installed (apt install util-linux)")
+    for tool, package in (("setpriv", "util-linux"), ("env", "coreutils")):
+        if not getattr(found, tool):
+            raise CannotVerify(f"{tool} is not installed (apt install {package})")
     code, said = run.zfs(("fio", "--version"))
     try:
         if code or fio_output.version(said) < fio_output.OLDEST:
@@ -55,10 +59,11 @@ def trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: run.P
     with run.interruptible():
         made = _make(host, plan, facts)
         try:
-            landed = made.dataset if made.kind == "zvol" else _landed(host, made.path)
+            landed = _volume(place.log_file(made)) if made.kind == "zvol" else _landed(host, made.path)
             if landed == made.dataset:
                 _write(Path(made.path) / JOB_FILE, plan.profile.text)
-                _write(Path(made.path) / SWEEP_FILE, sweeping.job_file())
+                if plan.sweep:
+                    _write(Path(made.path) / SWEEP_FILE, sweeping.job_file(plan.sweep))
                 left = plan.most_bytes
                 for what in plan.steps:
                     if what.purpose == "calls" and not found.strace:
@@ -149,6 +154,19 @@ def _landed(host: Host, path: str) -> str:
             if mount.major_minor == f"{os.major(number)}:{os.minor(number)}":
                 return mount.source if mount.fstype == "zfs" else f"{mount.fstype} ({mount.source})"
     return ""
+
+
+def _volume(path: str) -> str:
+    """The zvol behind a path, as its driver says (BLKZNAME of include/sys/fs/zfs.h, which udev's zvol_id asks too): what
+    fio opens, whatever the name of a link is. Empty where it does not say so."""
+    name = bytearray(VOLUME_NAME)
+    with contextlib.suppress(OSError):
+        node = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.ioctl(node, BLKZNAME, name)
+        finally:
+            os.close(node)
+    return name.partition(b"\0")[0].decode("utf-8", "surrogateescape")
 
 
 def _scan(host: Host, pool: Subject) -> str | None:

@@ -99,7 +99,7 @@ def _job(job: Mapping[str, Any], sync: str) -> Job:
         write_bytes=int(write["io_bytes"]),
         reads=int(read["total_ios"]),
         syncs=int(write["total_ios"]) if sync in ("dsync", "sync") else int(job["sync"]["lat_ns"].get("N", 0)),
-        short_writes=int(write.get("short_ios", 0)),
+        short_writes=int(write["short_ios"]),
         seconds=int(job["job_runtime"]) / 1000,
         error=int(job["error"]),
         latency=latency,

@@ -159,9 +159,12 @@ def _data(run: Run, facts: Facts, pool: Subject) -> Iterator[Link]:
     if missing := _without_counters(run, facts, pool, "normal"):
         text = f"no counters of {', '.join(missing)} alone: whether transaction groups flush them cannot be seen"
         yield Link("normal vdevs", "unseen", text)
-    for device in run.devices:
-        if device.allocation_class != "normal":
-            continue
+    normal = [device for device in run.devices if device.allocation_class == "normal"]
+    if normal and not any(device.writes for device in normal):
+        text = f"{txgs} transaction groups wrote, and no write was counted on any of them: these are not their counters"
+        yield Link("normal vdevs", "unseen", text)
+        return
+    for device in normal:
         counted = f"{device.writes} writes, {device.flushes or 'no'} flushes in {txgs} transaction groups"
         text = f"normal {harmless(device.top)}: {counted}"
         if device.volatile is False or not device.writes or (device.flushes or 0) >= txgs - 1:

@@ -13,17 +13,22 @@ from auditor.verify.result import Device, Run
 SHOWN = (0.5, 0.95, 0.99, 0.999)
 WITH_OBJECTIVE = ("log", "binlog", "together")  # where a session waits for a commit
 SLOW = 10  # times the median
+MEANINGLESS = "a sync means nothing here: its time does not matter"
 CPU_BUSY, MOST_OF_IT = 80.0, 0.6
 
 
 def judge(run: Run, objectives: Sequence[Slo], why_not: str) -> Latency:
-    """why_not: why nothing of this run is judged, or empty."""
+    """why_not: why nothing of this run is judged, or empty. Where a sync means nothing, neither do commits per second and what
+    they wait for."""
     limits = {slo.q: slo.limit_ns for slo in objectives} if run.purpose in WITH_OBJECTIVE else {}
     latency = run.log.latency if run.jobs else Histogram()
     median = latency.percentile_ns(0.5)
+    percentiles = tuple(_percentile(latency, q, limits.get(q), why_not) for q in sorted({*SHOWN, *limits}))
+    if why_not == MEANINGLESS:
+        return Latency(run.name, percentiles, None, None, "", "", why_not)
     return Latency(
         run=run.name,
-        percentiles=tuple(_percentile(latency, q, limits.get(q), why_not) for q in sorted({*SHOWN, *limits})),
+        percentiles=percentiles,
         commits_per_s=round(1e9 / median, 1) if median else None,
         at_slo=_at_objective(run, limits),
         tail=_tail(run, median) if median else "",
@@ -104,7 +109,7 @@ def _bottleneck(run: Run) -> str:
     takes = f"{slowest.disk} takes {duration(each)} of the {duration(mean)} of a sync"
     if each >= MOST_OF_IT * mean:
         return f"the {what}: {takes}, {duration(flush)} of it to flush"
-    return f"not the {what}: {takes}; the rest is spent in the kernel"
+    return f"not the {what}: {takes}; the rest is spent above it"
 
 
 def _busy_ms(device: Device) -> int:

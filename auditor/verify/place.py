@@ -21,6 +21,7 @@ from auditor.errors import Stop
 from auditor.verify import codec
 
 ID = re.compile(r"[0-9a-f]{16}")
+PART = re.compile(r"part-[0-9a-f]{16}-([0-9]{1,9})-([0-9]{1,18})")  # a record that this process writes
 PREFIX, FILES = ".zaudit-", "zaudit."
 PROPERTY = "zaudit:scratch"  # of a scratch zvol: its value is the id in the ledger
 
@@ -89,7 +90,7 @@ def zvol(target: str, size: int, properties: Sequence[tuple[str, str]], zfs: Com
     try:
         _appears(device)
         os.mkdir(place.path, 0o700)
-        os.symlink(device, os.path.join(place.path, f"{FILES}log.0.0"))
+        os.symlink(device, log_file(place))
     except OSError as error:
         remove(place, zfs)
         raise PlaceError(f"{device}: {error.strerror}") from None
@@ -113,6 +114,11 @@ def dataset(target: str, properties: Sequence[tuple[str, str]], zfs: Command) ->
         remove(place, zfs)
         raise PlaceError(f"{name} was made, and is not mounted ({where.strip()})")
     return place._replace(path=where)
+
+
+def log_file(place: Place) -> str:
+    """What the job of the log writes to: a file, or the link to a scratch zvol."""
+    return os.path.join(place.path, f"{FILES}log.0.0")
 
 
 def _appears(device: str) -> None:
@@ -209,6 +215,7 @@ def in_use(place: Place) -> bool:
 
 def clean(zfs: Command) -> Iterator[tuple[Place, str]]:
     """Remove what dead runs left; (place, what is wrong, or empty)."""
+    _forget_parts()
     for place in places():
         if not in_use(place):
             try:
@@ -220,7 +227,7 @@ def clean(zfs: Command) -> Iterator[tuple[Place, str]]:
 
 def _record(place: Place) -> None:
     folder = ledger()
-    path, part = folder / f"place-{place.id}.json", folder / f"part-{place.id}"
+    path, part = folder / f"place-{place.id}.json", folder / f"part-{place.id}-{place.pid}-{place.started}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
@@ -240,6 +247,14 @@ def _record(place: Place) -> None:
 def _forget(place: Place) -> None:
     with contextlib.suppress(FileNotFoundError):
         (ledger() / f"place-{place.id}.json").unlink()
+
+
+def _forget_parts() -> None:
+    """Records that a run was killed over while it wrote them: what they were to tell of was never made."""
+    for path in ledger().glob("part-*"):
+        found = PART.fullmatch(path.name)
+        if found and int(found[2]) != _started(int(found[1])):
+            path.unlink(missing_ok=True)
 
 
 def _boot() -> str:

@@ -18,6 +18,7 @@ EVERYTHING = ("log", "binlog", "group", "fresh", "recycled", "variant", "data")
 DIRTY_DEFAULT = 4 << 30  # zfs_dirty_data_max_max where nobody could read it (zfs.4)
 SIZE_LEAST, SIZE_MOST = 256 << 20, 8 << 30
 SWEEP_FILE = "zaudit.sweep.fio"
+ENV = "env"  # so that a command line in a report is all that it takes to repeat the run
 SETPRIV = ("setpriv", "--pdeathsig", "KILL")
 JOB_FILE = "zaudit.job.fio"  # the profile, in the place: one that changes meanwhile changes nothing
 LIMIT = 10 << 30  # bytes that a verification may write unless it is told otherwise
@@ -35,7 +36,7 @@ class Step(NamedTuple):
 
 class Plan(NamedTuple):
     """kind: directory, zvol or dataset (a scratch one; properties: what it is made with). size: what ${ZAUDIT_SIZE} stands
-    for; bytes_on_disk: of all files together; most_bytes: written at most.
+    for; bytes_on_disk: of all files together; most_bytes: written at most; sweep: bytes of each trial of a sweep, 0 for none.
     """
 
     dataset: str
@@ -47,6 +48,7 @@ class Plan(NamedTuple):
     steps: tuple[Step, ...]
     bytes_on_disk: int
     most_bytes: int
+    sweep: int = 0
 
     @property
     def seconds(self) -> int:
@@ -66,6 +68,7 @@ def make(dataset: Subject, facts: Facts, profile: Profile, length: Length, size:
     steps = [Step("warm", "warm", (log.name,), WARM_S, limit), Step("calls", "calls", (log.name,), CALLS_S, limit)]
     steps += [Step(each.name, each.purpose, (each.name,), runtime, limit) for each in sections]
     if data in sections and log is not data and data:
+        _apart_at_once(_in_order(profile, log, data))
         steps.append(Step("together", "together", (log.name, data.name), runtime, limit))
     if not log.writes:
         raise ProfileError(f"[{log.name}] writes nothing: there is no promise to follow")
@@ -84,6 +87,25 @@ def make(dataset: Subject, facts: Facts, profile: Profile, length: Length, size:
         bytes_on_disk=sum(each.size(given) for each in {each.name: each for each in sections}.values()),
         most_bytes=limit,
     )
+
+
+def _in_order(profile: Profile, *sections: Section) -> list[Section]:
+    """As they stand in the job file, which is how fio takes them up."""
+    return [each for each in profile.sections if each in sections]
+
+
+def _apart_at_once(sections: list[Section]) -> None:
+    """Raises ProfileError where fio would run the second after the first, or report both as one."""
+    first, second = sections
+    if _on(second, "stonewall"):
+        raise ProfileError(f"[{second.name}] stonewall: it would run after [{first.name}], not together with it")
+    if _on(first, "group_reporting") and _on(second, "group_reporting") and not _on(second, "new_group"):
+        text = f"[{second.name}] group_reporting: fio would report it and [{first.name}] as one; put new_group into it"
+        raise ProfileError(text)
+
+
+def _on(section: Section, option: str) -> bool:
+    return section.options.get(option, "0") != "0"
 
 
 def _one_file(log: Section) -> bool:
@@ -117,7 +139,9 @@ def environment(plan: Plan, step: Step) -> dict[str, str]:
 
 
 def command(plan: Plan, step: Step, trace: str = "TRACE") -> tuple[str, ...]:
-    """The command line of a step. Threads, so that nothing of fio outlives it; setpriv, so that fio does not outlive zaudit.
+    """The command line of a step, with what it needs in its environment.
+
+    Threads, so that nothing of fio outlives it; setpriv, so that fio does not outlive zaudit.
 
     trace: where strace writes.
     """
@@ -125,6 +149,7 @@ def command(plan: Plan, step: Step, trace: str = "TRACE") -> tuple[str, ...]:
     return (
         *SETPRIV,
         *((*strace, *SETPRIV) if step.purpose == "calls" else ()),  # what strace traces would outlive it
+        *(ENV, *(f"{name}={value}" for name, value in environment(plan, step).items())),
         *("fio", "--thread", "--output-format=json+", "--eta=never"),
         *(() if step.purpose in ("warm", "calls", "sweep") else ("--status-interval=1",)),
         *(f"--section={name}" for name in step.sections),

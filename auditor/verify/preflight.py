@@ -47,15 +47,16 @@ def _never(plan: Plan, dataset: Subject, pool: Subject, facts: Facts) -> Iterato
     if not isinstance(suspended, Known) or suspended.value:
         word = "is suspended" if isinstance(suspended, Known) else f"may be suspended ({_why(suspended)})"
         yield Refusal(f"pool {harmless(pool.name)} {word}: no write would return")
-    for subject, what in ((pool, "pool"), (dataset, "dataset")):
-        readonly = facts.get(subject, "readonly")
-        if isinstance(readonly, Known) and readonly.value == "on":
-            yield Refusal(f"{what} {harmless(subject.name)} is read-only")
     if plan.kind == "directory":
         mounted = facts.get(dataset, "mounted")
         if not isinstance(mounted, Known) or not mounted.value:
             why = "is not mounted" if isinstance(mounted, Known) else f"may not be mounted ({_why(mounted)})"
             yield Refusal(f"{harmless(dataset.name)} {why}")
+    for subject, what in ((pool, "pool"), (dataset, "dataset")):
+        readonly = facts.get(subject, "readonly")
+        if not isinstance(readonly, Known) or readonly.value != "off":
+            word = "is read-only" if isinstance(readonly, Known) else f"may be read-only ({_why(readonly)})"
+            yield Refusal(f"{what} {harmless(subject.name)} {word}")
 
 
 def _unless(found: Judged, good: str, text: str, override: str) -> Iterator[Refusal]:

@@ -17,7 +17,7 @@ from auditor.collect.request import Read, Run
 from auditor.errors import EXIT_INTERRUPTED, Stop
 from auditor.verify import witnesses
 from auditor.verify.place import Place
-from auditor.verify.plan import IDLE_S, Plan, Step, command, environment
+from auditor.verify.plan import ENV, IDLE_S, Plan, Step, command
 from auditor.verify.trial import Moment, Ran
 
 SLACK_S = 90.0  # what laying out files, starting and ending may take beside the run itself
@@ -46,6 +46,7 @@ class Tools(NamedTuple):
     strace: str
     setpriv: str
     zpool: str
+    env: str
 
 
 def tools() -> Tools:
@@ -141,7 +142,7 @@ def _fio(
 ) -> Ran:
     found = tools()
     argv = command(plan, what, trace)
-    paths = {"fio": found.fio, "strace": found.strace, "setpriv": found.setpriv}
+    paths = {"fio": found.fio, "strace": found.strace, "setpriv": found.setpriv, ENV: found.env}
     own = {name: os.environ[name] for name in PRELOADS if name in os.environ}
     txgs = [pattern for pattern in patterns if pattern.endswith("/txgs")]
     history: list[str] = []
@@ -153,7 +154,7 @@ def _fio(
             stdout=out,
             stderr=err,
             cwd=place.path,
-            env={**ENVIRONMENT, **own, **environment(plan, what)},
+            env={**ENVIRONMENT, **own},
             start_new_session=True,
         )
         limited, fault = False, ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Reason, Subject, Unknown, known, unknown
+from auditor.text import harmless
 from auditor.verify import chain
 from auditor.verify.model import Chain, Latency, Slo
 from auditor.verify.profile import Profile, Section
@@ -16,7 +17,7 @@ from auditor.verify.trial import UNSEEN, Trial
 # classes: a flash program takes longer than a volatile buffer, a platter has to turn). Generous, so that it is an alarm.
 FLOOR_ANY_US = 10.0
 FLOOR_US = {"volatile flash": 150.0, "platter": 1000.0}
-JUDGED = ("log", "binlog", "together")
+THROTTLE = ("dmu_tx_dirty_delay", "dmu_tx_dirty_over_max")  # module/zfs/dmu_tx.c: delayed, and stopped
 
 
 def facts_of(trial: Trial, runs: Sequence[Run], profile: Profile, seen: Chain, facts: Facts) -> Iterator[Fact]:
@@ -63,15 +64,18 @@ def _facts(
     for name, count in (("syncs", job.syncs), ("writes", job.writes), ("reads", job.reads)):
         yield name, known(count, f"fio: {count} {name}")
     yield "seconds", known(job.seconds, f"{job.seconds:.0f} s")
-    held = [name for name in ("dmu_tx_dirty_delay", "dmu_tx_dirty_over_max") if name in run.counters]
-    if held:
-        count = sum(run.counters[name] for name in held)
-        yield "throttled", known(count, f"{count} transactions held back meanwhile", "cat /proc/spl/kstat/zfs/dmu_tx")
-    else:
-        yield "throttled", unknown("/proc/spl/kstat/zfs/dmu_tx could not be read before and after the run")
+    yield "throttled", _throttled(run)
     yield "thermal_throttled", _thermal(run, facts)
     yield from _latency(run, profile, pool, facts)
     yield from _written(run)
+
+
+def _throttled(run: Run) -> Judged:
+    """Both ways in which the throttle holds a transaction back: one of the two alone says nothing of the other."""
+    if missing := [name for name in THROTTLE if name not in run.counters]:
+        return unknown(f"{', '.join(missing)} of /proc/spl/kstat/zfs/dmu_tx: not seen before and after the run")
+    count = sum(run.counters[name] for name in THROTTLE)
+    return known(count, f"{count} transactions held back meanwhile", "cat /proc/spl/kstat/zfs/dmu_tx")
 
 
 def _scan(trial: Trial) -> Judged:
@@ -151,25 +155,45 @@ def _latency(run: Run, profile: Profile, pool: Subject, facts: Facts) -> Iterato
     highest = max((slo.q for slo in profile.slo), default=0.99)
     beyond = latency.beyond(highest)
     text = f"{latency.samples} samples, {beyond} beyond {Slo(highest, 0).name}"
-    yield "samples_beyond", known(beyond if run.purpose in JUDGED else max(beyond, 10), text)
+    yield "samples_beyond", known(beyond, text)
 
 
 def _floor(pool: Subject, facts: Facts) -> Judged:
-    """Of the quickest kind of device that commits can land on; what is not known lowers it."""
+    """Of the quickest kind of device that commits can land on; unknown while the kind of one of them is."""
+    leaves = facts.linked(pool, "zil_leaves")
+    if not leaves:
+        return unknown(f"on which devices of {harmless(pool.name)} commits land is not known")
     floors: list[Known] = []
-    for leaf in facts.linked(pool, "zil_leaves"):
-        for disk in facts.linked(leaf, "disks"):
-            hdd, volatile = facts.get(disk, "hdd"), facts.get(disk, "volatile_cache")
-            virtual = facts.get(disk, "virtual")
-            if not (isinstance(virtual, Known) and virtual.value is False):
-                floors.append(known(FLOOR_ANY_US, f"{disk}: nothing is known of a device that may be virtual"))
-            elif isinstance(hdd, Known) and hdd.value:
-                floors.append(known(FLOOR_US["platter"], f"{disk} is a hard disk"))
-            elif isinstance(hdd, Known) and isinstance(volatile, Known) and volatile.value:
-                floors.append(known(FLOOR_US["volatile flash"], f"{disk} has a volatile cache that a flush must empty"))
+    reasons: list[Reason] = []
+    for leaf in leaves:
+        disks = facts.linked(leaf, "disks")
+        if not disks:
+            reasons.append(Reason(f"which disk {harmless(leaf.name)} lies on is not known"))
+        for disk in disks:
+            found = _floor_of(disk, facts)
+            if isinstance(found, Known):
+                floors.append(found)
             else:
-                floors.append(known(FLOOR_ANY_US, f"{disk}: no device answers in less"))
-    return min(floors, key=_value, default=known(FLOOR_ANY_US, "no device answers in less"))
+                reasons += found.reasons
+    return Unknown(tuple(dict.fromkeys(reasons))) if reasons else min(floors, key=_value)
+
+
+def _floor_of(disk: Subject, facts: Facts) -> Judged:
+    """Of one disk. What stands behind a virtual one, nobody can see from here."""
+    virtual, hdd, volatile = (facts.get(disk, name) for name in ("virtual", "hdd", "volatile_cache"))
+    if isinstance(virtual, Unknown):
+        return virtual
+    if virtual.value:
+        return unknown(f"{disk} is virtual: what kind of device answers cannot be seen from here")
+    if isinstance(hdd, Unknown):
+        return hdd
+    if hdd.value:
+        return known(FLOOR_US["platter"], f"{disk} is a hard disk")
+    if isinstance(volatile, Unknown):
+        return volatile
+    if volatile.value:
+        return known(FLOOR_US["volatile flash"], f"{disk} has a volatile cache that a flush must empty")
+    return known(FLOOR_ANY_US, f"{disk}: no device answers in less")
 
 
 def _thermal(run: Run, facts: Facts) -> Judged:

@@ -8,44 +8,58 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from auditor.units import size
 from auditor.verify import fio_output
 from auditor.verify.fio_output import FioError
 from auditor.verify.knee import INTERVALS, Sweep
 from auditor.verify.knee import Step as KneeStep
 from auditor.verify.plan import Step
 from auditor.verify.trial import Ran
+from auditor.verify.units import ProfileError
 
 AMOUNT, BLOCK, TRIALS = 128 << 20, 16 << 10, 3
+LEAST = 4 << 20
 SECONDS = 120  # after which a trial is slow; zaudit ends it some time later
-EVERY: tuple[int | None, ...] = (None, 0, *INTERVALS)
 
 
-def job_file() -> str:
+def every(amount: int) -> tuple[int | None, ...]:
+    """Bytes between two syncs, of each step; intervals that the amount does not reach would be one at the end again."""
+    return (None, 0, *(interval for interval in INTERVALS if interval < amount))
+
+
+def job_file(amount: int) -> str:
     """fio's job file of all intervals, a section each."""
     head = "[global]\ndirectory=${ZAUDIT_DIRECTORY}\nfilename_format=zaudit.sweep\nioengine=psync\nfallocate=none\nrw=write\n"
-    return f"{head}bs={BLOCK}\nsize={AMOUNT}\n" + "".join(f"\n[{_name(every)}]\n{_options(every)}" for every in EVERY)
+    jobs = "".join(f"\n[{_name(each)}]\n{_options(each)}" for each in every(amount))
+    return f"{head}bs={BLOCK}\nsize={amount}\n{jobs}"
 
 
-def _name(every: int | None) -> str:
-    return "sweep-never" if every is None else f"sweep-{every}"
+def _name(interval: int | None) -> str:
+    return "sweep-never" if interval is None else f"sweep-{interval}"
 
 
-def _options(every: int | None) -> str:
-    if every is None:
+def _options(interval: int | None) -> str:
+    if interval is None:
         return ""
-    return "end_fsync=1\n" + (f"fdatasync={every // BLOCK}\n" if every else "")
+    return "end_fsync=1\n" + (f"fdatasync={interval // BLOCK}\n" if interval else "")
 
 
-def steps(limit: int) -> Iterator[Step]:
-    """The runs of a sweep."""
+def steps(amount: int, limit: int) -> Iterator[Step]:
+    """The runs of a sweep. Raises ProfileError for an amount of which nothing can be learnt."""
+    if amount < LEAST or amount % BLOCK:
+        raise ProfileError(
+            f"a sweep of {size(amount)}: at least {size(LEAST)} are needed, in whole blocks of {size(BLOCK)}"
+        )
     for _ in range(TRIALS):
-        for every in EVERY:
-            yield Step(_name(every), "sweep", (_name(every),), SECONDS, limit)
+        for each in every(amount):
+            yield Step(_name(each), "sweep", (_name(each),), SECONDS, limit)
 
 
 def result(runs: Iterable[Ran]) -> Sweep | None:
-    """What the runs of a sweep took, None when there are none. Raises FioError when one of them failed."""
+    """What the runs of a sweep took, None when there are none. Raises FioError when one of them failed, or when they did not
+    all write the same amount."""
     seconds: dict[str, list[float]] = {}
+    amounts: set[int] = set()
     for ran in runs:
         if ran.purpose == "sweep" and not ran.limited:  # one that was ended early took no time that means anything
             if ran.exit != 0:
@@ -54,8 +68,11 @@ def result(runs: Iterable[Ran]) -> Sweep | None:
                 )
             (job,) = fio_output.jobs(fio_output.documents(ran.stdout)[-1], {})
             seconds.setdefault(ran.name, []).append(job.seconds)
+            amounts.add(job.write_bytes)
     if not seconds:
         return None
-    return Sweep(
-        AMOUNT, tuple(KneeStep(every, tuple(seconds[_name(every)])) for every in EVERY if _name(every) in seconds)
-    )
+    if len(amounts) > 1:
+        raise FioError(f"the runs of the sweep wrote from {min(amounts)} to {max(amounts)} bytes, not the same amount")
+    (amount,) = amounts
+    found = (KneeStep(each, tuple(seconds.get(_name(each), ()))) for each in every(amount))
+    return Sweep(amount, tuple(step for step in found if step.seconds))

@@ -10,7 +10,7 @@ from auditor.facts import Fact, Facts, Subject, unknown
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.rule import Rule, Severity
 from auditor.report.model import Report
-from auditor.verify import chain, latency, profile, reading, run_facts, sweeping
+from auditor.verify import chain, latency, leaf_facts, profile, reading, run_facts, sweeping
 from auditor.verify.compare import Comparison, compare
 from auditor.verify.knee import Sweep
 from auditor.verify.model import Chain, Latency, Verification
@@ -32,7 +32,11 @@ def judge(seen: audit.Look, trial: Trial, rules: Sequence[Rule], names: Sequence
     """Everything that follows from a trial. Adds the facts of the runs to what was seen. Raises ProfileError."""
     asked, runs, followed = _read(seen.facts, trial)
     seen.facts.put_all(run_facts.facts_of(trial, runs, asked, followed, seen.facts))
+    pool = Subject("pool", trial.dataset.partition("/")[0])
     for run in runs:
+        if run.purpose == "log":
+            for fact in leaf_facts.facts_of(run, followed, pool, seen.facts):
+                seen.facts.replace(fact)
         if run.purpose != "calls":
             subject = Subject("run", run.name)
             seen.facts.replace(Fact(subject, "objectives_met", unknown(f"run {run.name}: its latency is not judged")))
@@ -111,7 +115,7 @@ def _verification(
 def _why_not(run: str, followed: Chain, findings: Sequence[Finding]) -> str:
     """Why the latency of a run is not judged, in one sentence; empty when it is."""
     if followed.outcome == "CONTRADICTED":
-        return "a sync means nothing here: its time does not matter"
+        return latency.MEANINGLESS
     if followed.outcome == "INCONCLUSIVE":
         return "it could not be seen whether a sync means anything"
     for finding in findings:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from auditor.collect import recording
 from auditor.collect.recording import Recording
 from tests.bench import measure, synthetic, tools
+from tests.first_rules import THE_FIRST
 
 RECORDING = measure.ROOT / "fixtures" / "hosts" / "2.4-healthy-mirrored-slog"
 WIDTHS = (64, 9, 12)
@@ -64,6 +65,13 @@ def own_time(what: str, host: Recording, folder: Path) -> Iterator[Row]:
     cost = measure.best_host(folder, host.taken)
     yield Row(what, milliseconds(cost["cpu_s"]), "< 250 ms", cost["cpu_s"] < 0.250)
     yield Row("    of it to start: Python and all imports", milliseconds(cost["start_s"]))
+    first = folder / "rules"
+    first.mkdir()
+    for id in THE_FIRST:
+        shutil.copy(measure.ROOT / "rules" / f"{id}.toml", first)
+    few = measure.best_host(folder, host.taken, rules=first)
+    ratio = cost["cpu_s"] / few["cpu_s"]
+    yield Row(f"    beside the {len(THE_FIRST)} first rules alone", f"{ratio:.2f} x", "<= 1.50 x", ratio <= 1.5)
 
 
 def replay(what: str, path: Path, drives: int, datasets: int, folder: Path) -> Iterator[Row]:

@@ -28,7 +28,9 @@ from auditor.facts import (
     word,
     words,
 )
-from auditor.judge.expression import ExpressionError, Scope, compile_condition, compile_expression, connective, negation
+from auditor.judge.expression import Scope, compile_condition, compile_expression
+from auditor.judge.kleene import connective, negation
+from auditor.judge.types import ExpressionError
 
 POOL = Subject("pool", "tank")
 LEAVES = tuple(Subject("leaf", f"l{i}", "tank") for i in range(3))
@@ -38,6 +40,7 @@ REGISTRY: dict[tuple[Kind, str], Spec] = {
     ("pool", "limit"): number(""),
     ("pool", "version"): words(""),
     ("pool", "leaves"): links("leaf", ""),
+    ("pool", "spares"): links("leaf", "", none_tells=True),
     ("leaf", "ok"): flag(""),
     ("leaf", "wanted"): flag(""),
     ("leaf", "errors"): number(""),
@@ -240,3 +243,33 @@ def test_the_scope_notes_what_was_read_of_the_judged_subject(source: str, read: 
     scope = Scope(facts, POOL)
     compile_condition(source, "pool", REGISTRY).evaluate(scope)
     assert set(scope.read) == read
+
+
+def test_of_what_is_not_there_nothing_is_said() -> None:
+    for source in (
+        "all(x.ok for x in pool.leaves)",
+        "any(x.ok for x in pool.leaves)",
+        "not any(x.ok for x in pool.leaves)",
+    ):
+        result = evaluate(source, leaves=())
+        assert isinstance(result, Unknown)
+        assert result.reasons[0].text == "tank: there are no pool.leaves, so nothing was seen"
+    assert truth(evaluate("any(x.ok for x in pool.spares)", spares=())) is False
+    assert truth(evaluate("all(x.ok for x in pool.spares)", spares=())) is None
+    assert truth(evaluate("len(pool.leaves) == 0", leaves=())) is True
+
+
+def test_all_of_those_that_count_needs_one_that_counts() -> None:
+    facts = Facts()
+    facts.put(Fact(POOL, "leaves", known(LEAVES[:2], "")))
+    source = compile_condition("all(x.ok for x in pool.leaves if x.wanted)", "pool", REGISTRY)
+
+    def told(*wanted: Judged) -> Any:
+        for leaf, each in zip(LEAVES, wanted, strict=False):
+            facts.replace(Fact(leaf, "wanted", each))
+            facts.replace(Fact(leaf, "ok", TRUE))
+        return truth(source.evaluate(Scope(facts, POOL)))
+
+    assert told(TRUE, FALSE) is True
+    assert told(FALSE, FALSE) is None
+    assert told(FALSE, NOT_SEEN) is True

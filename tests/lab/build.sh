@@ -17,7 +17,7 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 LAB=${ZAUDIT_LAB:-$HOME/.cache/zaudit-lab}
 TOOLS=zfsutils-linux,zfs-zed,python3,python3-pyzfs,python3-pyudev,nvme-cli,smartmontools,hdparm,sg3-utils,fio,sysstat,strace,mdadm
 TOOLS+=,cryptsetup-bin,lvm2,systemd-sysv,udev,kmod,procps,fdisk,gdisk,e2fsprogs,dmsetup,xz-utils,zstd,busybox-static,sqlite3
-DATABASES="postgresql"  # sqlite3 comes with Python
+DATABASES="postgresql mariadb-server python3-psycopg python3-pymysql"  # sqlite3 comes with TOOLS
 # zfs-zed depends on zfs-dkms: the source of the modules arrives with the commands, in the same version
 PIN='Package: zfs* libzfs* libzpool* libnvpair* libuutil* python3-pyzfs\nPin: release n=*-backports\nPin-Priority: 900\n'
 

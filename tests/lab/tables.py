@@ -1,4 +1,4 @@
-"""The tables of the two READMEs, from outcomes.json and powercut.json: ``python -m tests.lab.tables`` writes them."""
+"""The tables of the three READMEs, from both outcomes.json and powercut.json: ``python -m tests.lab.tables`` writes them."""
 
 import re
 from collections.abc import Sequence
@@ -6,13 +6,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from . import outcomes
+from . import outcomes, provoked
 from . import scenario as scenarios
 from .machine import LINES
 from .power import matrix, report, results
+from .verify import case as verify_cases
 
 HERE = Path(__file__).parent
-READMES = (HERE / "README.md", HERE / "power" / "README.md")
+READMES = (HERE / "README.md", HERE / "power" / "README.md", HERE / "verify" / "README.md")
+VERIFY = HERE / "verify" / "outcomes.json"
 Row = dict[str, Any]
 
 
@@ -74,6 +76,36 @@ def _cell(row: Row | None, away: bool) -> str:
     return f"{row['seconds']:.1f}" if row["outcome"] == "ok" else f"{row['seconds']:.1f} WRONG"
 
 
+def rule_sums() -> str:
+    """How many rules the lab provokes."""
+    states, hosts, why = provoked.by_scenario(), provoked.by_host(), provoked.reasons()
+    every = provoked.rules()
+    seen = [rule for rule in every if rule in states or rule in hosts]
+    only = sum(rule not in states for rule in seen)
+    head = ("rules", "provoked", "of them only on a recorded host", "not provoked")
+    return table(head, [(len(every), len(seen), only, sum(rule in why for rule in every))])
+
+
+def rule_table() -> str:
+    """Each rule that is provoked, with the states: scenarios first, recorded hosts where there is none."""
+    states, hosts = provoked.by_scenario(), provoked.by_host()
+    found = [
+        (rule, _some(states[rule]) if rule in states else f"recorded: {_some(hosts[rule])}")
+        for rule in provoked.rules()
+        if rule in states or rule in hosts
+    ]
+    return table(("rule", "provoked by"), found)
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def unprovoked_table() -> str:
+    """Each rule that is not provoked, with the reason."""
+    return table(("rule", "why not"), sorted(provoked.reasons().items()))
+
+
 def power(rows: Sequence[Row]) -> str:
     """Verdict against truth, a line for each setting and line of OpenZFS."""
     found = [
@@ -133,14 +165,73 @@ def power_lines(rows: Sequence[Row]) -> str:
     return table((*head, "hit", "undecided", "application", "miss", "false alarm"), found)
 
 
+def verify_table(rows: Sequence[Row]) -> str:
+    """Each case of `zaudit verify`: what it must say, and how it came out on each line."""
+    ran = {(row["line"], row["scenario"]): row for row in rows}
+    found = [
+        (each.name, each.must, *(_verified(ran.get((line, each.name)), line in each.lines) for line in LINES))
+        for each in verify_cases.everything()
+    ]
+    return table(("case", "must say", *LINES), found)
+
+
+def _verified(row: Row | None, there: bool) -> str:
+    """yes (1a2b3c4): the code that said so; of a recording that later code judged anew, both."""
+    if row is None:
+        return "not run" if there else "not on this line"
+    judged = "" if row["judged"] == row["version"] else f", judged anew by {row['judged']}"
+    return f"{'yes' if row['outcome'] == 'ok' else 'WRONG'} ({row['version']}{judged})"
+
+
+def verify_programs(rows: Sequence[Row]) -> str:
+    """The other runs: what came out, on which release, when and with which code."""
+    known = {each.name for each in verify_cases.everything()}
+    found = [
+        (
+            row["line"],
+            row["scenario"],
+            row["verdict"] or "; ".join(row["said"]),
+            _as_it_must(row),
+            row["date"],
+            row["version"],
+        )
+        for row in rows
+        if row["scenario"] not in known
+    ]
+    return table(("line", "program", "what came out", "as it must be", "date", "code"), found)
+
+
+def _as_it_must(row: Row) -> str:
+    return "yes" if row["outcome"] == "ok" else "NO"
+
+
+def verify_lines(rows: Sequence[Row]) -> str:
+    """The sums for each line."""
+    known, found = verify_cases.everything(), []
+    for line in LINES:
+        names = {each.name for each in known if line in each.lines}
+        mine = [row for row in rows if row["line"] == line and row["scenario"] in names]
+        right = sum(row["outcome"] == "ok" for row in mine)
+        dates = sorted({row["date"] for row in mine})
+        when = " to ".join(dict.fromkeys(dates[:1] + dates[-1:]))
+        found.append((line, releases(rows, line), len(names), len(mine), right, len(names) - len(mine), when))
+    return table(("line", "OpenZFS", "cases", "run", "as they must be", "not run", "date"), found)
+
+
 def blocks() -> dict[str, str]:
     """What stands after each mark."""
-    ran, cuts = outcomes.read(), results.read()
+    ran, cuts, verified = outcomes.read(), results.read(), outcomes.read(VERIFY)
     return {
         "lines": lines(ran),
         "scenarios": scenario_table(ran),
+        "rule sums": rule_sums(),
+        "rules": rule_table(),
+        "rules not provoked": unprovoked_table(),
         "power lines": power_lines(cuts),
         "power": power(cuts),
+        "verify lines": verify_lines(verified),
+        "verify": verify_table(verified),
+        "verify programs": verify_programs(verified),
     }
 
 
@@ -157,7 +248,7 @@ def filled(text: str) -> str:
 
 
 def write() -> None:
-    """Both READMEs with their tables as they must be."""
+    """All READMEs with their tables as they must be."""
     for readme in READMES:
         readme.write_text(filled(readme.read_text(encoding="utf-8")), encoding="utf-8")
 

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.report import pictures, verify_terminal
+from auditor.report import verify_words as words
 from auditor.report.console import ASCII
+from auditor.report.model import Standing
 from auditor.verify.histogram import Histogram
-from auditor.verify.model import CANNOT_EXCLUDE, Verification
+from auditor.verify.model import CANNOT_EXCLUDE, Chain, Link, Verification
 from auditor.verify.result import Slice
 from tests.golden import CANONICAL, HOSTS, VERIFY_REPORTS, report_of, verify_reports
 from tests.report.test_json import HOSTILE, SGR
@@ -42,6 +44,25 @@ def test_the_answer_comes_first(name: str, first: str) -> None:
     lines = verify_terminal.render(SAMPLES[name], width=120).splitlines()
     assert lines[0].startswith("zaudit ")
     assert lines[2].startswith(first)
+
+
+def test_disks_that_lie_side_by_side_are_all_named() -> None:
+    """Whoever reads one name at night exchanges one drive."""
+    links = tuple(Link(name, "contradicts", f"{name}: no flushes") for name in ("nvme2n1", "nvme3n1"))
+    assert words.answer(Chain("CONTRADICTED", links)) == ("CONTRADICTED at nvme2n1, nvme3n1", "nvme2n1: no flushes")
+    above = Link("ZIL", "contradicts", "the ZIL saw 0")  # then nothing reached the disks: it is no fault of theirs
+    assert words.answer(Chain("CONTRADICTED", (above, *links))) == ("CONTRADICTED at ZIL", "the ZIL saw 0")
+
+
+def test_green_is_only_what_is_traced_on_a_pool_with_nothing_against_it() -> None:
+    found = report_of(HOSTS / CANONICAL)
+    standings: dict[Standing, str] = {"nothing found": "good", "waived": "open", "cannot tell": "open", "lost": "bad"}
+    standings["one failure away"] = "open"
+    for standing, kind in standings.items():
+        assert words.kind(SAMPLES["traced"].chain, found._replace(standing=standing)) == kind
+        assert words.kind(SAMPLES["contradicted"].chain, found._replace(standing=standing)) == "bad"
+        assert words.kind(SAMPLES["inconclusive"].chain, found._replace(standing=standing)) != "good"
+    assert words.kind(SAMPLES["traced"].chain, None) == "good"
 
 
 @pytest.mark.parametrize("width", [80, 120])

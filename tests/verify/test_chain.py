@@ -138,6 +138,10 @@ INCONCLUSIVE = {
         "no counters of p2 alone",
     ),
     "no transaction groups": (world().changed(txgs=()), "0 transaction groups"),
+    "no write on any data leaf": (
+        world((*(disk._replace(writes=0, flushes=0) for disk in DATA), LEG_A, LEG_B)),
+        "7 transaction groups wrote, and no write was counted",
+    ),
     "nobody knows where the files lie": (world(landed=""), "on which file system"),
     "never a sync": (world(options={"rw": "write"}, syncs=0), "never asked for stable storage"),
     "fewer syncs than there were to be": (world(writes=2 * SYNCS), "3000 syncs for 6000 writes, 6000 were to be"),

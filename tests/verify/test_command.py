@@ -59,12 +59,14 @@ def runs(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
         (("tank/db", "--ab", "drive"), 2, "'drive' is not"),
         (("tank/db", "--format", "pdf"), 2, "'pdf' is not one of"),
         (("tank/db", "--limit", "11g"), 2, "--yes says that this is meant"),
+        (("tank/db", "--sweep-size", "16m"), 2, "--sweep-size says how much --sweep writes: it needs --sweep"),
+        (("tank/db", "--sweep", "--sweep-size", "1m"), 2, "a sweep of 1 MiB: at least 4 MiB are needed"),
         (("tank/away",), 2, "not run: tank/away may not be mounted"),
         (("--replay", "/nonexistent.tar.gz"), 2, "/nonexistent.tar.gz"),
         (("--replay", HOSTS / "2.3-healthy-mirrored-slog"), 2, "no verification is recorded there"),
         (("tank/db", "--compare", HOSTS / "2.3-healthy-mirrored-slog"), 2, "no verification is recorded there"),
     ],
-    ids=range(16),
+    ids=range(18),
 )
 def test_errors_are_one_line(
     zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch, words: tuple[object, ...], code: int, says: str
@@ -102,7 +104,7 @@ def test_a_dry_run_says_what_would_be_done(zaudit: CommandLine, tmp_path: Path) 
     lines = done.out.splitlines()
     assert lines[0].startswith("tank/db: postgres, quick, about 0 min ")
     assert "at most 3 GiB written." in done.out
-    commands = [line for line in lines if line.startswith("cd PLACE && env ZAUDIT_DIRECTORY=. ")]
+    commands = [line for line in lines if line.startswith("cd PLACE && ") and " env ZAUDIT_DIRECTORY=. " in line]
     assert [line.startswith("# ") for line in lines if line.startswith("# ")] == [True] * 3
     assert all("setpriv --pdeathsig KILL " in line for line in commands)
     assert len(commands) == 3

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,8 +43,9 @@ class Bench:
         mount = f"30 1 {os.major(device)}:{os.minor(device)} / {self.tank} rw - zfs tank/db rw\n"
         status: dict[tuple[str, ...], Capture] = {("zpool", "status", "tank"): Capture(0, SCAN.encode())}
         self.host = FakeHost(status, {conduct.MOUNTS: mount}, euid=1000)
-        if not (self.bin / "setpriv").exists():
-            (self.bin / "setpriv").symlink_to(str(shutil.which("setpriv")))
+        for tool in ("setpriv", "env"):
+            if not (self.bin / tool).exists():
+                (self.bin / tool).symlink_to(str(shutil.which(tool)))
 
     def fio(self, script: str, head: str = HEAD) -> None:
         (self.bin / "fio").write_text(f"#!/bin/sh\n{head}{script}\n")
@@ -96,8 +99,9 @@ def test_it_runs_in_its_own_new_directory_with_its_own_environment(bench: Bench)
     bench.fio("pwd; ls -A; env; echo '{}'")
     said = bench.trial(bench.plan("warm")).runs[0].stdout.splitlines()
     assert Path(said[0]).parent == bench.tank
-    assert said[1:3] == [plan.JOB_FILE, plan.SWEEP_FILE]
+    assert said[1] == plan.JOB_FILE
     assert "ZAUDIT_SIZE=1048576" in said
+    assert "ZAUDIT_SIZE=1048576" in bench.trial(bench.plan("warm")).runs[0].argv, "what a report shows can be repeated"
     assert "LC_ALL=C" in said
     assert not any(line.startswith("ZAUDIT_STATE") for line in said)
 
@@ -156,6 +160,47 @@ def test_where_the_files_do_not_lie_on_the_dataset_fio_is_not_run(bench: Bench) 
     assert bench.left() == []
 
 
+def scratch(bench: Bench, monkeypatch: pytest.MonkeyPatch, driver: Callable[..., None]) -> Trial:
+    """A run on a scratch zvol whose node answers as it is told."""
+    bench.fio(GOOD)
+    monkeypatch.setattr(fcntl, "ioctl", driver)
+
+    def zvol(target: str, size: int, properties: object, zfs: object) -> place.Place:
+        made = place.directory(str(bench.tank), "tank/db")
+        Path(place.log_file(made)).write_text("")
+        return made._replace(kind="zvol", dataset=f"tank/zaudit-{made.id}")
+
+    monkeypatch.setattr(place, "zvol", zvol)
+    monkeypatch.setattr(place, "_destroy", lambda made, zfs: None)
+    return bench.trial(bench.plan()._replace(kind="zvol"))
+
+
+def test_the_zvol_that_is_written_to_is_the_one_that_its_driver_names(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def names(node: int, request: int, buffer: bytearray) -> None:
+        assert request == 0x8100127D  # _IOR(0x12, 125, char[256]) on x86 and ARM
+        name = next(each.name.removeprefix(".zaudit-") for each in bench.tank.iterdir())
+        buffer[: len(name) + 12] = f"tank/zaudit-{name}".encode()
+
+    done = scratch(bench, monkeypatch, names)
+    assert done.landed == done.dataset != done.target
+    assert len(done.runs) == 2
+
+
+def test_a_node_that_is_another_zvol_or_none_is_not_written_to(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def other(node: int, request: int, buffer: bytearray) -> None:
+        buffer[:10] = b"tank/other"
+
+    def none(node: int, request: int, buffer: bytearray) -> None:
+        raise OSError(25, "Inappropriate ioctl for device")
+
+    for driver, landed in ((other, "tank/other"), (none, "")):
+        done = scratch(bench, monkeypatch, driver)
+        assert (done.landed, done.runs) == (landed, ())
+        assert bench.left() == []
+
+
 def test_a_scrub_that_came_and_went_is_seen(bench: Bench) -> None:
     bench.fio(GOOD)
     said = iter([SCAN, SCAN.replace("repaired 0B", "repaired 1B")])
@@ -201,10 +246,11 @@ def test_no_fio_and_no_setpriv(bench: Bench) -> None:
     with pytest.raises(CannotVerify, match="apt install fio"):
         bench.trial()
     bench.fio(GOOD)
-    (bench.bin / "setpriv").unlink()
-    with pytest.raises(CannotVerify, match="setpriv is not installed") as raised:
-        bench.trial()
-    assert raised.value.exit_code == 3
+    for tool, package in (("env", "coreutils"), ("setpriv", "util-linux")):
+        (bench.bin / tool).unlink()
+        with pytest.raises(CannotVerify, match=rf"{tool} is not installed \(apt install {package}\)") as raised:
+            bench.trial()
+        assert raised.value.exit_code == 3
     assert bench.left() == []
 
 

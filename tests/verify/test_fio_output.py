@@ -176,6 +176,14 @@ def test_anything_strange_in_it_is_an_error_or_makes_no_difference(place: tuple[
     assert jobs[0].latency.samples in (3, 0)
 
 
+def test_without_a_count_of_short_writes_there_are_not_none() -> None:
+    document = json.loads(ONE)
+    assert fio_output.jobs(document, SYNCS)[0].short_writes == 0
+    del document["jobs"][0]["write"]["short_ios"]
+    with pytest.raises(FioError, match="short_ios"):
+        fio_output.jobs(document, SYNCS)
+
+
 def test_a_document_without_jobs_is_an_error() -> None:
     strange: tuple[dict[str, Any], ...] = ({"jobs": []}, {"jobs": {}}, {"jobs": None}, {})
     for wrong in strange:

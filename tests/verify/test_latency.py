@@ -181,3 +181,15 @@ def test_whether_every_objective_was_kept() -> None:
     assert missed.value is False
     assert isinstance(unjudged, Unknown)
     assert "10 are needed" in unjudged.reasons[0].text
+
+
+def test_where_a_sync_means_nothing_neither_do_commits_per_second() -> None:
+    asked = [Slo(0.99, 5_000_000)]
+    for why in ("", "slog-virtual stands: durability first"):
+        found = latency.judge(run_of(5000), asked, why)
+        assert found.commits_per_s == 1000.0
+        assert found.bottleneck
+    found = latency.judge(run_of(5000), asked, latency.MEANINGLESS)
+    assert (found.commits_per_s, found.at_slo, found.tail, found.bottleneck) == (None, None, "", "")
+    assert percentile(found, 0.99).ns == 1_000_000, "what was measured stays on the page"
+    assert percentile(found, 0.99).judgement == "not judged"

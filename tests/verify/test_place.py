@@ -108,7 +108,19 @@ def test_a_record_is_never_seen_by_halves(ledger: Path, tank: Path, monkeypatch:
     seen = []
     monkeypatch.setattr(os, "fsync", lambda _: seen.append(records(ledger)))
     new = place.directory(str(tank), "tank/db")
-    assert seen == [[f"part-{new.id}"], [f"place-{new.id}.json"]]  # a clean in between finds nothing to damage
+    part = f"part-{new.id}-{new.pid}-{new.started}"
+    assert seen == [[part], [f"place-{new.id}.json"]]  # a clean in between finds nothing to damage
+
+
+def test_half_a_record_of_a_dead_process_is_removed_and_that_of_a_living_one_stays(ledger: Path, tank: Path) -> None:
+    mine = place.directory(str(tank), "tank/db")
+    ledger_says = records(ledger)
+    for name in (f"part-{'0' * 16}-{2**22}-1", f"part-{'0' * 16}-{mine.pid}-1"):
+        (ledger / name).write_text("{")
+    for name in (f"part-{mine.id}-{mine.pid}-{mine.started}", "part-theirs"):
+        (ledger / name).write_text("{")
+    assert list(place.clean(FakeZfs())) == []
+    assert set(records(ledger)) - set(ledger_says) == {f"part-{mine.id}-{mine.pid}-{mine.started}", "part-theirs"}
 
 
 # -- removing -----------------------------------------------------------------------------------------------------

@@ -59,6 +59,8 @@ def test_nothing_speaks_against_a_healthy_pool() -> None:
         ({"pool_suspended": None}, "", "pool tank may be suspended (suspended was not seen)"),
         ({"pool_readonly": "on"}, "", "pool tank is read-only"),
         ({"dataset_readonly": "on"}, "", "dataset tank/db is read-only"),
+        ({"pool_readonly": None}, "", "pool tank may be read-only (readonly was not seen)"),
+        ({"dataset_readonly": None}, "", "dataset tank/db may be read-only (readonly was not seen)"),
         ({"dataset_mounted": False}, "", "tank/db is not mounted"),
         ({"dataset_mounted": None}, "", "tank/db may not be mounted"),
         ({"pool_state": "DEGRADED"}, "degraded", "pool tank is DEGRADED"),
@@ -156,6 +158,41 @@ def test_what_would_be_written_beside_a_zvol_is_refused(mine: Profile) -> None:
     assert plan.make(DATASET, facts(), mine, "quick", "", plan.LIMIT).kind == "directory"
 
 
+def two(common: str, log: str, data: str) -> Profile:
+    sections = f"[log]\n; purpose: log\n{log}\n[data]\n; purpose: data\n{data}\n"
+    return profile.parse(
+        f"[global]\nfilename_format={FILE_FORMAT}\nrw=write\nfsync=1\n{common}\n{sections}", "mine.fio"
+    )
+
+
+@pytest.mark.parametrize(
+    ("mine", "says"),
+    [
+        (two("", "", "stonewall"), r"\[data\] stonewall: it would run after \[log\]"),
+        (two("stonewall", "", ""), r"\[data\] stonewall"),
+        (two("group_reporting", "", ""), r"\[data\] group_reporting: .* put new_group into it"),
+        (two("group_reporting=1", "new_group", ""), "put new_group"),
+    ],
+)
+def test_what_would_not_run_at_once_or_not_be_told_apart_is_refused(mine: Profile, says: str) -> None:
+    with pytest.raises(ProfileError, match=says):
+        plan.make(DATASET, facts(), mine, "standard", "", plan.LIMIT)
+    assert plan.make(DATASET, facts(), mine, "quick", "", plan.LIMIT).steps
+
+
+@pytest.mark.parametrize(
+    "mine",
+    [
+        two("", "stonewall", ""),
+        two("group_reporting", "", "new_group"),
+        two("", "group_reporting", ""),
+        two("stonewall=0", "", "group_reporting"),
+    ],
+)
+def test_what_runs_at_once_and_is_told_apart(mine: Profile) -> None:
+    assert plan.make(DATASET, facts(), mine, "standard", "", plan.LIMIT).steps[-1].sections == ("log", "data")
+
+
 def test_a_job_that_writes_nothing_is_refused() -> None:
     with pytest.raises(ProfileError, match="writes nothing"):
         plan.make(DATASET, facts(), user("rw=read"), "quick", "", plan.LIMIT)
@@ -164,7 +201,9 @@ def test_a_job_that_writes_nothing_is_refused() -> None:
 def test_commands() -> None:
     warm, calls, log = (plan.command(made(), step) for step in made().steps)
     assert log == (
-        *("setpriv", "--pdeathsig", "KILL", "fio", "--thread", "--output-format=json+", "--eta=never"),
+        *("setpriv", "--pdeathsig", "KILL"),
+        *("env", "ZAUDIT_DIRECTORY=.", "ZAUDIT_RUNTIME=36", f"ZAUDIT_SIZE={made().size}"),
+        *("fio", "--thread", "--output-format=json+", "--eta=never"),
         *("--status-interval=1", "--section=log", plan.JOB_FILE),
     )
     assert "strace" in calls

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
 from auditor.verify import chain, profile, run_facts
+from auditor.verify.histogram import Histogram
 from auditor.verify.profile import FILE_FORMAT, Profile
 from auditor.verify.result import Run, Txg, Zil
+from auditor.verify.run_facts import THROTTLE
 from auditor.verify.specs import FACTS
 from auditor.verify.trial import UNSEEN
 from tests.verify.worlds import MIRRORED, SYNCS, World, world
@@ -137,7 +139,9 @@ def test_options(options: str, name: str, is_: object) -> None:
 def test_throttle() -> None:
     assert value(world(), "throttled") == 0
     assert value(world().changed(counters={"dmu_tx_dirty_delay": 3, "dmu_tx_dirty_over_max": 4}), "throttled") == 7
-    assert "dmu_tx could not be read" in why(world().changed(counters={}), "throttled")
+    for seen, unseen in (THROTTLE, THROTTLE[::-1]):
+        assert f"{unseen} of /proc/spl/kstat/zfs/dmu_tx" in why(world().changed(counters={seen: 3}), "throttled")
+    assert all(each in why(world().changed(counters={}), "throttled") for each in THROTTLE)
 
 
 def test_heat() -> None:
@@ -174,8 +178,32 @@ def test_the_floor_of_a_class_of_devices() -> None:
     assert value(disks(virtual=False, hdd=False), "floor_us") == run_facts.FLOOR_US["volatile flash"]
     assert value(disks(virtual=False, hdd=False, volatile_cache=False), "floor_us") == run_facts.FLOOR_ANY_US
     assert value(disks(virtual=False, hdd=True), "floor_us") == run_facts.FLOOR_US["platter"]
-    assert value(disks(virtual=True, hdd=True), "floor_us") == run_facts.FLOOR_ANY_US
-    assert value(disks(hdd=True), "floor_us") == run_facts.FLOOR_ANY_US, "it may be virtual"
+    assert "nvme2n1 is virtual" in why(disks(virtual=True, hdd=True), "floor_us")
+    assert "virtual" in why(disks(hdd=True), "floor_us"), "it may be virtual"
+    assert "hdd" in why(disks(virtual=False), "floor_us")
+
+
+def test_one_device_of_unknown_class_leaves_the_floor_unknown() -> None:
+    what = disks(virtual=False, hdd=True)
+    what.facts.replace(Fact(Subject("disk", "nvme3n1"), "hdd", unknown("rotational was not read")))
+    assert "rotational was not read" in why(what, "floor_us")
+    what = disks(virtual=False, hdd=False)
+    what.facts.replace(Fact(Subject("disk", "nvme3n1"), "volatile_cache", unknown("run as root")))
+    assert "run as root" in why(what, "floor_us")
+    what.facts.replace(Fact(Subject("leaf", "nvme3n1", "tank"), "disks", unknown("no such link")))
+    assert "which disk nvme3n1 lies on" in why(what, "floor_us")
+    what.facts.replace(Fact(Subject("pool", "tank"), "zil_leaves", unknown("nobody looked")))
+    assert "on which devices of tank" in why(what, "floor_us")
+
+
+def test_the_samples_beyond_are_those_that_there_are_whatever_the_run_is_for() -> None:
+    what = world()
+    data = what.log._replace(
+        name="data", purpose="data", jobs=(what.log.log._replace(latency=Histogram(((10**6, 200),))),)
+    )
+    found = of(what, mine(""), *what.runs, data).get(Subject("run", "data"), "samples_beyond")
+    assert isinstance(found, Known)
+    assert found.value == 2
 
 
 def test_samples_beyond_the_highest_objective() -> None:

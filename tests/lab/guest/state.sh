@@ -1,8 +1,9 @@
-# Sourced by every scenario's setup: names of the disks and small helpers. $N0, $N1... are NVMe disks, $S0... SATA disks.
+# Sourced by every scenario's setup: names of the disks and small helpers. $N0, $N1... are NVMe disks, $S0... SATA disks,
+# $V0... virtio-blk disks.
 # NVMe kernel names come up in any order, so that disks are addressed by serial number.
 BY_ID=/dev/disk/by-id
 for i in 0 1 2 3 4 5; do
-    declare "N$i=$BY_ID/nvme-QEMU_NVMe_Ctrl_LABNVME$i" "S$i=$(echo $BY_ID/ata-*_LABSATA$i)"
+    declare "N$i=$BY_ID/nvme-QEMU_NVMe_Ctrl_LABNVME$i" "S$i=$(echo $BY_ID/ata-*_LABSATA$i)" "V$i=$BY_ID/virtio-LABVBLK$i"
 done
 
 # kname DISK: its kernel name (nvme3n1)
@@ -49,3 +50,50 @@ fill() {
 
 # damage DISK SKIP_MIB COUNT_MIB: overwrite a part of the first partition
 damage() { dd if=/dev/urandom of="$1-part1" bs=1M seek="$2" count="$3" conv=notrunc,fsync status=none; }
+
+# as USER COMMAND...: run it as that user, with the environment that a unit of systemd would give it
+as() {
+    local user=$1 home; shift
+    home=$(getent passwd "$user" | cut -d: -f6)
+    setpriv --reuid="$user" --regid="$user" --init-groups env -i HOME="$home" USER="$user" LOGNAME="$user" PATH="$PATH" LC_ALL=C "$@"
+}
+
+# postgres_at DATA [WAL]: a PostgreSQL of Debian's package whose data and WAL lie there; its files are those of Debian's
+# layout. What is appended to $PG_CONF before postgres_start is in force. It listens on /run/postgresql and 127.0.0.1.
+PG_BIN=$(echo /usr/lib/postgresql/*/bin)
+PG_CONF=/etc/postgresql/lab/main/postgresql.conf
+postgres_at() {
+    local data=$1 wal=${2:-}
+    [ -x "$PG_BIN/postgres" ] || { echo "NOT RUN: this guest has no PostgreSQL" >&2; exit 77; }
+    mkdir -p "$data" $wal /etc/postgresql/lab/main/conf.d /run/postgresql /var/log/postgresql
+    chown postgres:postgres "$data" $wal /run/postgresql /var/log/postgresql; chmod 700 "$data" $wal
+    as postgres "$PG_BIN/initdb" -A trust -N -D "$data/main" ${wal:+-X "$wal/main"} >/var/log/postgresql/initdb.log
+    mv "$data/main/postgresql.conf" "$PG_CONF"; mv "$data/main/pg_hba.conf" "$data/main/pg_ident.conf" /etc/postgresql/lab/main/
+    printf "data_directory = '%s'\nhba_file = '%s'\nident_file = '%s'\nlisten_addresses = '127.0.0.1'\n%s\n" "$data/main" \
+        /etc/postgresql/lab/main/pg_hba.conf /etc/postgresql/lab/main/pg_ident.conf \
+        "unix_socket_directories = '/run/postgresql'
+shared_buffers = 16MB
+include_dir = 'conf.d'" >>"$PG_CONF"
+    chown -R postgres:postgres /etc/postgresql/lab
+    PG_DATA=$data/main
+}
+postgres_start() {
+    (cd / && exec setsid -f setpriv --reuid=postgres --regid=postgres --init-groups env -i HOME=/var/lib/postgresql LC_ALL=C \
+        "$PG_BIN/postgres" -D "$PG_DATA" -c config_file="$PG_CONF" >/var/log/postgresql/lab.log 2>&1 </dev/null)
+    for i in $(seq 150); do ! sql 'SELECT 1' >/dev/null 2>&1 || return 0; sleep 0.2; done
+    cat /var/log/postgresql/lab.log >&2; return 1
+}
+sql() { as postgres psql -XqAt -v ON_ERROR_STOP=1 -h /run/postgresql postgres -c "$1"; }
+
+# mariadb_at DATA [OPTION...]: a MariaDB of Debian's package; options go to a file of their own in /etc/mysql/conf.d
+mariadb_at() {
+    local data=$1; shift
+    command -v mariadbd >/dev/null || { echo "NOT RUN: this guest has no MariaDB" >&2; exit 77; }
+    mkdir -p "$data" /run/mysqld; chown mysql:mysql "$data" /run/mysqld
+    { echo '[mysqld]'; echo "datadir = $data"; for option; do echo "$option"; done; } >/etc/mysql/conf.d/lab.cnf
+    as mysql mariadb-install-db --datadir="$data" --skip-test-db >/var/log/mariadb-install.log 2>&1 || { cat /var/log/mariadb-install.log >&2; return 1; }
+    (cd / && exec setsid -f setpriv --reuid=mysql --regid=mysql --init-groups env -i HOME=/nonexistent LC_ALL=C \
+        /usr/sbin/mariadbd >/var/log/mariadb-lab.log 2>&1 </dev/null)
+    for i in $(seq 300); do ! mariadb -e 'SELECT 1' >/dev/null 2>&1 || return 0; sleep 0.2; done
+    cat /var/log/mariadb-lab.log >&2; return 1
+}

@@ -2,29 +2,35 @@
 
     python -m tests.lab.verify.run [--line 2.3] [NAME...]
     python -m tests.lab.verify.run --line 2.3 --program kill     SIGKILL at ten random moments, then zaudit clean
-    python -m tests.lab.verify.run --line 2.3 --program ratio    latency beside that of bare fio on the same job
+    python -m tests.lab.verify.run --line 2.3 --program ratio    latency beside that of bare fio on the same job, at once
+    python -m tests.lab.verify.run --line 2.3 --program turns    the same, each alone on the pool
+    python -m tests.lab.verify.run --kept                        boot nothing: what was recorded, judged by the code as it is
 
 Exit code: 0 when each case came out as cases.toml says, 1 when one did not.
 """
 
 import argparse
-import json
 import shlex
 import sys
 import time
-import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import Any
 
-from tests.lab.machine import CACHE, LINES
+from auditor.commands import _verifying
+from tests.lab import outcomes
+from tests.lab.machine import CACHE, LINES, release
+from tests.lab.verify import case as cases
+from tests.lab.verify.case import HERE, Case, Returned, problems
 from tests.lab.vm import VM, clean_up_on_signals
 
-HERE = Path(__file__).parent
 ZAUDIT = HERE.parents[2] / "zaudit.pyz"
-LIBRARY = CACHE / "libeatmydata.so"
+RESULTS, OUTCOMES = CACHE / "results", HERE / "outcomes.json"
 DISKS = ["nvme:2G", "nvme:2G", "nvme:1G", "nvme:1G"]
-A_GUEST, CASE_S, WIDTH = 6, 420, 36
+A_GUEST, CASE_S, PROGRAM_S, WIDTH = 6, 420, 1800, 36
+PROGRAMS = ("kill", "ratio", "turns")
+SOURCES = (".py", ".toml", ".fio", ".json")
 
 
 def main() -> int:
@@ -32,111 +38,171 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all cases")
     parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (default: all)")
-    parser.add_argument("--program", choices=("kill", "ratio"), help="run this instead of the cases")
+    parser.add_argument("--program", choices=PROGRAMS, help="run this instead of the cases")
+    parser.add_argument("--kept", action="store_true", help="boot nothing: judge the recordings of earlier runs")
+    parser.add_argument("--results", type=Path, help="also write the outcomes there (tests/lab/verify/outcomes.json)")
     arguments = parser.parse_args()
-    cases = tomllib.loads((HERE / "cases.toml").read_text())["case"]
-    if unknown := set(arguments.names) - {case["name"] for case in cases}:
+    known = cases.everything()
+    if unknown := set(arguments.names) - {case.name for case in known}:
         parser.error(f"no case {', '.join(sorted(unknown))}")
-    if not ZAUDIT.exists():
-        parser.error("zaudit.pyz is missing: run make zipapp")
+    if not arguments.kept and not _fresh():
+        parser.error("zaudit.pyz is missing or older than the code: run make zipapp")
     clean_up_on_signals()
-    wrong = 0
-    if arguments.program:
-        return max(program(line, arguments.program) for line in arguments.line or LINES)
+    version()
+    right = True
     for line in arguments.line or LINES:
         chosen = [
-            case
-            for case in cases
-            if line in case.get("lines", LINES) and (not arguments.names or case["name"] in arguments.names)
+            each for each in known if line in each.lines and (not arguments.names or each.name in arguments.names)
         ]
-        if not LIBRARY.exists():
-            for case in [case for case in chosen if "libeatmydata" in case["setup"]]:
-                print(f"{line}  {case['name']:{WIDTH}} not run: {LIBRARY} is missing (apt-get download libeatmydata1)")
-                chosen.remove(case)
-        for first in range(0, len(chosen), A_GUEST):
-            wrong += guest(line, chosen[first : first + A_GUEST])
-    return min(wrong, 1)
+        if arguments.program:
+            found = [program(line, arguments.program)]
+        elif arguments.kept:
+            found = list(kept(line, chosen, outcomes.read(arguments.results or OUTCOMES)))
+        else:
+            found = list(ran(line, chosen))
+        right = right and all(row["outcome"] == "ok" for row in found)
+        if arguments.results:
+            outcomes.add(found, arguments.results)
+    return 0 if right else 1
 
 
-def program(line: str, name: str) -> int:
-    """One script in a guest of its own; prints what it prints."""
-    files = {"zaudit.pyz": ZAUDIT.read_bytes(), "unpack.sh": (HERE / "unpack.sh").read_bytes()}
-    with VM(zfs=line, disks=DISKS, mem="3G") as vm:
-        result = vm.start((HERE / f"{name}.sh").read_text(), files).wait(1500)
-    print(f"OpenZFS {line}\n{result.log.strip()}", flush=True)
-    return 0 if result.rc == 0 else 1
+def _fresh() -> bool:
+    root = HERE.parents[2]
+    newest = max(
+        path.stat().st_mtime for folder in cases.CODE for path in (root / folder).rglob("*") if path.suffix in SOURCES
+    )
+    return ZAUDIT.exists() and ZAUDIT.stat().st_mtime >= newest
 
 
-def guest(line: str, cases: list[dict[str, Any]]) -> int:
-    """One guest that goes through some cases; how many came out wrong."""
+version = cache(cases.version)
+
+
+def row(line: str, name: str, said: Sequence[str], verdict: str, seconds: int) -> outcomes.Row:
+    """One row of outcomes.json. said: what is wrong; version: the code that ran; judged: the code that judged it last."""
+    now = version()  # as it was when this began: nobody knows what was changed meanwhile
+    return {
+        "line": line,
+        **release(line),
+        "scenario": name,
+        "outcome": "wrong" if said else "ok",
+        "verdict": verdict,
+        "said": list(said),
+        "seconds": seconds,
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "version": now,
+        "judged": now,
+    }
+
+
+def told(line: str, name: str, said: Sequence[str], verdict: str, seconds: object) -> None:
+    print(f"{line}  {name:{WIDTH}} {seconds:>4} s  {'WRONG' if said else verdict}", flush=True)
+    for sentence in said:
+        print(f"       {sentence}", flush=True)
+
+
+# -- cases --------------------------------------------------------------------------------------------------------
+
+
+def needed(case: Case, line: str) -> Path | None:
+    """The file that a case needs beside zaudit, or None."""
+    if not case.needs:
+        return None
+    return CACHE / case.needs.format(kernel=release(line)["kernel"])
+
+
+def ran(line: str, chosen: Sequence[Case]) -> Iterator[outcomes.Row]:
+    """Run cases in guests, a few in each."""
+    able = []
+    for case in chosen:
+        path = needed(case, line)
+        if path is not None and not path.exists():
+            print(f"{line}  {case.name:{WIDTH}} not run: {path} is missing (tests/lab/verify/README.md)", flush=True)
+        else:
+            able.append(case)
+    for first in range(0, len(able), A_GUEST):
+        yield from guest(line, able[first : first + A_GUEST])
+
+
+def guest(line: str, chosen: Sequence[Case]) -> Iterator[outcomes.Row]:
+    """One guest that goes through some cases."""
     files: dict[str, str | bytes] = {
         "zaudit.pyz": ZAUDIT.read_bytes(),
         "unpack.sh": (HERE / "unpack.sh").read_bytes(),
     }
-    if LIBRARY.exists():
-        files["libeatmydata.so"] = LIBRARY.read_bytes()
-    for number, case in enumerate(cases):
+    for number, case in enumerate(chosen):
         words = {
-            "CASE_SETUP": case["setup"],
-            "CASE_ARGUMENTS": " ".join(case.get("arguments", ())),
-            "CASE_AFTER": case.get("after", ""),
+            "CASE_SETUP": case.setup,
+            "CASE_ARGUMENTS": " ".join(case.arguments),
+            "CASE_AFTER": case.after,
         }
-        files[f"plan-{number}-{case['name']}"] = "".join(
-            f"{key}={shlex.quote(value)}\n" for key, value in words.items()
-        )
+        files[f"plan-{number}-{case.name}"] = "".join(f"{key}={shlex.quote(value)}\n" for key, value in words.items())
+        if path := needed(case, line):
+            files[path.stem.partition("-")[0] + path.suffix] = path.read_bytes()
     started = time.monotonic()
     with VM(zfs=line, disks=DISKS, mem="3G") as vm:
-        result = vm.start((HERE / "verify.sh").read_text(), files).wait(120 + CASE_S * len(cases))
-    wrong = 0
-    for number, case in enumerate(cases):
-        prefix = f"{number}-{case['name']}."
+        result = vm.start((HERE / "verify.sh").read_text(), files).wait(120 + CASE_S * len(chosen))
+    for number, case in enumerate(chosen):
+        prefix = f"{number}-{case.name}."
         out = {name.removeprefix(prefix): data for name, data in result.out.items() if name.startswith(prefix)}
-        said = (
-            list(problems(case, out))
-            if "seconds" in out
-            else [f"the guest died: {(result.log or result.console)[-400:]}"]
-        )
-        wrong += bool(said)
-        keep(f"verify-{line}-{case['name']}", out)
-        seconds = out.get("seconds", b"?").decode().strip()
-        print(f"{line}  {case['name']:{WIDTH}} {seconds:>4} s  {'WRONG' if said else case['outcome']}", flush=True)
-        for sentence in said:
-            print(f"       {sentence}", flush=True)
-    print(f"{line}  (a guest with {len(cases)}) {time.monotonic() - started:.0f} s", flush=True)
-    return wrong
+        died = [f"the guest died: {(result.log or result.console)[-400:]}"]
+        said = list(problems(case, out)) if "seconds" in out else died
+        keep(f"verify-{line}-{case.name}", out)
+        seconds = out.get("seconds", b"").decode().strip()
+        told(line, case.name, said, case.outcome, seconds or "?")
+        yield row(line, case.name, said, case.outcome if not said else "", int(seconds or 0))
+    print(f"{line}  (a guest with {len(chosen)}) {time.monotonic() - started:.0f} s", flush=True)
 
 
-def problems(case: dict[str, Any], out: dict[str, bytes]) -> Iterator[str]:
-    """What is not as the case says."""
-    if left := out.get("left", b"").decode().split():
-        yield f"left behind: {', '.join(left)}"
-    try:
-        chain = json.loads(out["json"])["verification"]["chain"]
-    except (KeyError, ValueError):
-        errors = [out.get(name, b"").decode(errors="replace").strip()[-300:] for name in ("exit", "err", "setup")]
-        yield f"no report: {' | '.join(errors)}"
-        return
-    names = dict(line.split() for line in out.get("names", b"").decode().splitlines())
-    texts = [f"{link['name']}: {link['text']}" for link in chain["links"]] + chain["reasons"]
-    if chain["outcome"] != case["outcome"]:
-        yield f"{chain['outcome']}, not {case['outcome']}: {' | '.join(texts)}"
-        return
-    if "link" in case:
-        link = case["link"].format_map(names)
-        contradicting = [each for each in chain["links"] if each["status"] == "contradicts"]
-        texts = [each["text"] for each in contradicting if each["name"] == link]
-        if not texts:
-            yield f"{', '.join(each['name'] for each in contradicting)} contradicts, not {link}"
-    if "says" in case and not any(case["says"] in text for text in texts):
-        yield f"no word of {case['says']!r}: {' | '.join(texts)}"
-
-
-def keep(name: str, out: dict[str, bytes]) -> None:
+def keep(name: str, out: Returned) -> None:
     """What came back, in the cache."""
-    folder = CACHE / "results" / name
+    folder = RESULTS / name
     folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
     for member, data in out.items():
         (folder / member).write_bytes(data)
+
+
+def kept(line: str, chosen: Sequence[Case], rows: Sequence[outcomes.Row]) -> Iterator[outcomes.Row]:
+    """Judge the recordings of earlier runs with the code as it is; what was wrong while it ran (left behind) stays wrong."""
+    before = {(each["line"], each["scenario"]): each for each in rows}
+    for case in chosen:
+        folder = RESULTS / f"verify-{line}-{case.name}"
+        if not (folder / "tar.gz").exists():
+            print(f"{line}  {case.name:{WIDTH}} no recording is kept", flush=True)
+            continue
+        out = {path.name: path.read_bytes() for path in folder.iterdir()}
+        try:
+            found = _verifying.replayed(folder / "tar.gz", "low", None)
+            out["json"] = _verifying.rendered(found, "json", {}).encode()
+        except Exception as error:  # whatever it is, it is what came out
+            out["json"] = repr(error).encode()
+        said = list(problems(case, out))
+        seconds = out.get("seconds", b"?").decode().strip()
+        told(line, case.name, said, case.outcome, seconds)
+        if old := before.get((line, case.name)):
+            new = row(line, case.name, said, case.outcome if not said else "", old["seconds"])
+            yield {**new, "date": old["date"], "version": old["version"]}
+
+
+# -- programs -----------------------------------------------------------------------------------------------------
+
+
+def program(line: str, name: str) -> outcomes.Row:
+    """One script in a guest of its own; prints what it prints. Its last line is the verdict."""
+    files = {"zaudit.pyz": ZAUDIT.read_bytes()}
+    files |= {each: (HERE / each).read_bytes() for each in ("unpack.sh", "pairs.sh", "pairs.py")}
+    started = time.monotonic()
+    with VM(zfs=line, disks=DISKS, mem="3G") as vm:
+        result = vm.start((HERE / f"{name}.sh").read_text(), files).wait(PROGRAM_S)
+    text = result.log.strip()
+    print(f"OpenZFS {line}\n{text}", flush=True)
+    keep(f"verify-{line}-{name}", {**result.out, "log": text.encode()})
+    verdict = next((each for each in reversed(text.splitlines()) if each.startswith(f"{name}: ")), "")
+    said = [] if result.rc == 0 and verdict else [verdict or f"no verdict: {text[-300:]}"]
+    seconds = round(time.monotonic() - started)
+    told(line, name, said, verdict, seconds)
+    return row(line, name, said, verdict, seconds)
 
 
 if __name__ == "__main__":

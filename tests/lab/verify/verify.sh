@@ -17,6 +17,7 @@ for plan in /lab/plan-*; do
     for i in 0 1 2 3; do n=N$i; echo "N$i $(kname "${!n}")"; done >"out/$name.names"
     eval "$CASE_AFTER"
     [ -f /tmp/background ] && { kill "$(cat /tmp/background)"; rm /tmp/background; sleep 1; }
+    rmmod refuse_flush 2>/dev/null
     for parameter in zfs_nocacheflush zil_nocacheflush; do param $parameter 0; done
     write_cache "write back" $N0 $N1 $N2 $N3
     umount /tank/db 2>/dev/null; zfs mount -a 2>/dev/null

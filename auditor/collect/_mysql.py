@@ -1,0 +1,198 @@
+"""MySQL and MariaDB: their settings from option files and command line, and what they come to.
+
+Which files are read, in this order: /etc/my.cnf, /etc/mysql/my.cnf, my.cnf in the SYSCONFDIR of the build, in $MYSQL_HOME
+(MariaDB: $MARIADB_HOME before it), the file of --defaults-extra-file, and ~/.my.cnf, where ~ is $HOME; after them the
+command line, and in MySQL mysqld-auto.cnf. --defaults-file replaces all of them, --no-defaults leaves all of them out.
+(MySQL manual, Using Option Files; MariaDB manual, Configuring MariaDB with Option Files; init_default_directories() in
+mysys/my_default.cc of MySQL 8.0 and mysys/my_default.c of MariaDB 11)
+
+A file that all may write is ignored by the server and believed here.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+
+from auditor.collect import _database_files as files
+from auditor.collect._database_files import SKIPPED, Found, setting
+from auditor.collect.database_process import option
+from auditor.collect.request import Files
+from auditor.facts import Evidence, Known
+
+ALWAYS = ("/etc/my.cnf", "/etc/mysql/my.cnf")
+FOLDERS = ("/etc/my.cnf.d", "/etc/mysql/conf.d", "/etc/mysql/mysql.conf.d", "/etc/mysql/mariadb.conf.d")
+LINKED = ("/etc/alternatives/my.cnf", "/etc/mysql/mariadb.cnf", "/etc/mysql/mysql.cnf")
+# the SYSCONFDIR of packages and of the archives of MySQL and MariaDB; which of them one build reads it does not show
+BUILDS = ("/usr/etc/my.cnf", "/usr/local/etc/my.cnf", "/usr/local/mysql/etc/my.cnf")
+PREFIXES = ("/usr", "/usr/local", "/usr/local/mysql")
+# a number stands for a word. What innodb_dedicated_server takes where nothing is said depends on the release of MySQL.
+FLUSH_METHODS = ("FSYNC", "O_DSYNC", "LITTLESYNC", "NOSYNC", "O_DIRECT", "O_DIRECT_NO_FSYNC")
+GROUPS = {
+    "mysql": ("mysqld", "server"),
+    "mariadb": ("mysqld", "server", "mariadb", "mariadbd", "client-server", "galera"),
+}
+PERSISTED, MISSING = "mysqld-auto.cnf", "/nonexistent"  # where SET PERSIST writes; in the data directory
+# what is judged; the server takes the beginning of a name for the name as long as no other begins so
+WATCHED = (
+    *("innodb_flush_log_at_trx_commit", "innodb_doublewrite", "innodb_flush_method", "innodb_page_size", "sync_binlog"),
+    *("log_bin", "datadir", "innodb_log_group_home_dir", "innodb_undo_directory", "innodb_data_home_dir"),
+)
+
+
+def wanted(engine: str, arguments: Sequence[str], variables: Mapping[str, str], home: str, program: str) -> list[str]:
+    """Files and folders to read. home: its data; program: the path of its executable, or empty."""
+    given = option(arguments, "--defaults-file")
+    names = [given] if given else [*ALWAYS, *LINKED, *_unsure(home, program), *_own(engine, arguments, variables)]
+    names += [f"{folder}/*.cnf" for folder in FOLDERS]
+    return [*names, f"{home or MISSING}/{PERSISTED}"] if engine == "mysql" else names
+
+
+def _own(engine: str, arguments: Sequence[str], variables: Mapping[str, str]) -> Iterator[str]:
+    """The files of this one server, in their order."""
+    home = (variables.get("MARIADB_HOME") if engine == "mariadb" else None) or variables.get("MYSQL_HOME")
+    if home:
+        yield f"{home.rstrip('/')}/my.cnf"
+    if extra := option(arguments, "--defaults-extra-file"):
+        yield extra
+    if user := variables.get("HOME"):
+        yield f"{user.rstrip('/')}/.my.cnf"
+
+
+def _unsure(home: str, program: str) -> list[str]:
+    """Files that may count or not. home: of the data of a server that does not run, which is often that of its user."""
+    prefix = posixpath.dirname(posixpath.dirname(program))
+    more = [f"{prefix}/etc/my.cnf"] if program and prefix != "/" else []
+    return list(dict.fromkeys([*BUILDS, *more, *([f"{home}/.my.cnf"] if home and not program else [])]))
+
+
+def read(
+    tree: files.Tree,
+    reply: Files,
+    engine: str,
+    place: str,
+    arguments: Sequence[str],
+    variables: Mapping[str, str] | None,
+    program: str,
+) -> Found:
+    """What the files come to. place: its process, or where its data lies. variables: of its environment, None where they
+    could not be read. Raises ValueError where something that counts was not read."""
+    settings = _of_files(tree, engine, place, arguments, variables, program)
+    for each in arguments:
+        if each.startswith("--"):
+            name, value = files.mysql_option(*each[2:].partition("="))
+            settings[name] = value, "command line"
+    if place.startswith("/"):
+        settings["datadir"] = place, "--db"
+    if engine == "mysql":
+        settings |= _persisted(reply)
+    for name in settings:
+        if short := [each for each in WATCHED if each.startswith(name) and each != name]:
+            raise ValueError(f"{settings[name][1]}: {name} may be short for {short[0]}")
+    yield from facts_of(settings, engine)
+
+
+def _of_files(
+    tree: files.Tree,
+    engine: str,
+    place: str,
+    arguments: Sequence[str],
+    variables: Mapping[str, str] | None,
+    program: str,
+) -> files.Settings:
+    if "--no-defaults" in arguments:
+        return {}
+    given = option(arguments, "--defaults-file")
+    if place.isdigit() and variables is None:
+        raise ValueError(f"/proc/{place}/environ: not read, and $MYSQL_HOME, $HOME or a group suffix may add settings")
+    suffix = option(arguments, "--defaults-group-suffix") or next(
+        (each for name in _SUFFIXES[engine] if (each := (variables or {}).get(name))), ""
+    )
+    groups = [*GROUPS[engine], *(f"{each}{suffix}" for each in GROUPS[engine] if suffix)]
+    if given:
+        return files.mysql(tree, given, groups)
+    prefix = posixpath.dirname(posixpath.dirname(program))
+    if place.isdigit() and prefix not in PREFIXES:
+        raise ValueError(
+            f"which option files {program} was built to read is not known"
+            if program
+            else f"/proc/{place}/exe: not read, and it decides which option files count"
+        )
+    settings: files.Settings = {}
+    for path in ALWAYS:
+        settings |= files.mysql(tree, path, groups, needed=False)
+    home = place if place.startswith("/") else ""
+    for path in _unsure(home, program):
+        if told := [name for name in files.mysql(tree, path, groups, needed=False) if name in WATCHED]:
+            raise ValueError(f"{path} sets {told[0]}, and whether this build reads it is not known")
+    for path in _own(engine, arguments, variables or {}):
+        settings |= files.mysql(tree, path, groups, needed=path == option(arguments, "--defaults-extra-file"))
+    return settings
+
+
+_SUFFIXES = {"mysql": ("MYSQL_GROUP_SUFFIX",), "mariadb": ("MARIADB_GROUP_SUFFIX", "MYSQL_GROUP_SUFFIX")}
+
+
+def facts_of(settings: files.Settings, engine: str) -> Found:
+    """What settings come to, whoever said them."""
+    value, seen = setting(settings, "innodb_flush_log_at_trx_commit", "1")
+    if value not in ("0", "1", "2", "3"):
+        raise ValueError(f"innodb_flush_log_at_trx_commit = {value[:20]!r}")
+    yield "flush_log_at_commit", Known(int(value), (seen,))
+    value, seen = setting(settings, "innodb_doublewrite", "ON")
+    kind = _doublewrite(value, engine)
+    yield "doublewrite", Known(kind, (seen,))
+    yield "torn_page_guard", Known(kind in ("ON", "DETECT_AND_RECOVER", "FAST"), (seen,))
+    value, seen = setting(settings, "innodb_flush_method", "")
+    dedicated = setting(settings, "innodb_dedicated_server", "OFF")[0]
+    if value or dedicated == SKIPPED or not files.boolean(dedicated, "innodb_dedicated_server"):
+        method = FLUSH_METHODS[int(value)] if value.isdigit() and int(value) < len(FLUSH_METHODS) else value.upper()
+        yield "flush_method", Known(method or "default", (seen,))
+    value, seen = setting(settings, "innodb_page_size", "16384")
+    size = int(value[:-1]) << 10 if value[-1:] in "kK" else int(value)
+    yield "page_bytes", Known(size, (seen,))
+    log, seen = setting(settings, "log_bin", "ON" if engine == "mysql" else SKIPPED)
+    if log == SKIPPED:
+        yield "sync_binlog", Known(1, (Evidence(f"no binary log is written ({seen.text})", seen.command),))
+    else:
+        value, seen = setting(settings, "sync_binlog", "1" if engine == "mysql" else "0")
+        yield "sync_binlog", Known(int(value), (seen,))
+    yield from _places(settings, log)
+
+
+def _doublewrite(value: str, engine: str) -> str:
+    """OFF, ON, DETECT_ONLY or DETECT_AND_RECOVER (MySQL), FAST (MariaDB)."""
+    word = "FAST" if engine == "mariadb" and value == "2" else value.upper()
+    if word in ("DETECT_ONLY", "DETECT_AND_RECOVER", "FAST"):
+        return word
+    return "ON" if value != SKIPPED and files.boolean(value, "innodb_doublewrite") else "OFF"
+
+
+def _places(settings: files.Settings, log: str) -> Found:
+    home = settings.get("datadir", ("/var/lib/mysql", ""))[0].rstrip("/")
+    logs = [settings.get(name, ("", ""))[0] for name in ("innodb_log_group_home_dir", "innodb_undo_directory")]
+    logs += [posixpath.dirname(log)] if log.startswith("/") else []
+    data = settings.get("innodb_data_home_dir", ("", ""))[0] or home
+    places = [
+        f"data:{home}",
+        f"data:{posixpath.normpath(posixpath.join(home, data))}",
+        *(f"log:{posixpath.normpath(posixpath.join(home, each or home))}" for each in logs),
+    ]
+    unique = tuple(dict.fromkeys(each.rstrip("/") for each in places))
+    yield "directories", Known(unique, (Evidence(", ".join(unique), f"ls -l {home}"),))
+
+
+def _persisted(reply: Files) -> files.Settings:
+    """What SET PERSIST wrote: it counts before files and command line. (MySQL manual, Persisted System Variables)"""
+    path = next(each for each in (*reply.text, *reply.errors) if each.endswith(f"/{PERSISTED}"))
+    if path not in reply.text:
+        if not reply.errors[path].startswith("no such file") or f"{MISSING}/" in path:
+            raise ValueError(f"{PERSISTED}: {reply.errors[path]}")
+        return {}
+    found: files.Settings = {}
+    for name, table in json.loads(reply.text[path]).items():
+        for variable, entry in table.items() if isinstance(table, dict) else ():
+            if isinstance(entry, dict) and "Value" in entry and name.startswith("mysql_"):
+                found[variable.lower()] = str(entry["Value"]), PERSISTED
+    return found

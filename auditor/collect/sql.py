@@ -1,0 +1,214 @@
+"""What a running PostgreSQL, MySQL or MariaDB says of its settings, over the connection that ``--db NAME=DSN`` names.
+
+It asks in a read-only session for settings alone, with short time-outs. The drivers (psycopg, PyMySQL) are optional: where
+this Python lacks them, the same functions run as :func:`script` by ``python3 -I -c``, for Debian's packages belong to the
+system's Python. No password goes into the DSN (:func:`fault`), and so into no recording, report or list of processes:
+libpq takes it from PGPASSFILE, a service or the environment, PyMySQL from the option file that the DSN names.
+
+A connection alone does not say on which host the server runs. The process at the other end of the socket does: SO_PEERCRED
+names it for a unix socket, and for TCP the kernel's table of sockets, in which a socket of this host has an inode, and the
+process that holds this inode. (man 7 unix; man 5 proc_pid_net; PostgreSQL manual, libpq, Connection Strings)
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from typing import Any
+
+NAME = "sql"  # argv: (NAME, engine, DSN); no program of that name is started
+DRIVERS = {"postgres": "psycopg", "mysql": "pymysql", "mariadb": "pymysql"}
+EXTRAS = {"psycopg": ("postgres", "python3-psycopg"), "pymysql": ("mysql", "python3-pymysql")}
+VARIABLES = ("HOME", "KRB5CCNAME")  # and all that begin with PG: for libpq where it runs in another process
+
+
+def fault(engine: str, dsn: str) -> str:
+    """Why a DSN is not taken, or an empty string. Does not repeat it: it may hold a password."""
+    from urllib.parse import parse_qsl, urlsplit
+
+    uri = "://" in dsn
+    try:
+        parts = urlsplit(dsn) if uri else None
+        secret = bool(parts and parts.password is not None)
+        words = {name.lower() for name, _ in parse_qsl(parts.query)} if parts else set()
+    except ValueError:
+        return "not a URI"
+    if engine == "postgres":
+        if parts and parts.scheme not in ("postgres", "postgresql"):
+            return "a DSN of PostgreSQL is postgresql://USER@HOST/NAME or key=value"
+        words |= {each.partition("=")[0].strip().lower() for each in dsn.split()} if not uri else set()
+        where = "PGPASSFILE (~/.pgpass) or a service (PGSERVICE)"
+    else:
+        if not parts or parts.scheme not in ("mysql", "mariadb"):
+            return f"a DSN of {engine} is {engine}://USER@HOST:PORT or {engine}://USER@/?unix_socket=PATH"
+        if wrong := words - {"unix_socket", "read_default_file", "password", "passwd"}:
+            return f"{sorted(wrong)[0]} is no option of a DSN; there are unix_socket and read_default_file"
+        where = "the option file of ?read_default_file=PATH"
+    if secret or any("pass" in word and word != "passfile" for word in words):
+        return f"no password here, where every user of this host sees it (ps); put it into {where}"
+    return ""
+
+
+def answer(engine: str, dsn: str) -> str:
+    """JSON: engine, version, the settings, and "process" (a number) or "unseen" (why there is none).
+
+    Raises what the driver raises; no error shows more than the driver's own words.
+    """
+    import json
+
+    return json.dumps((postgres if engine == "postgres" else mysql)(dsn), indent=1, sort_keys=True) + "\n"
+
+
+def postgres(dsn: str) -> dict[str, Any]:
+    """Settings as pg_settings has them (a role without pg_read_all_settings is not shown some), and what roles and
+    databases set otherwise for themselves."""
+    import psycopg
+
+    names = (
+        "'fsync', 'synchronous_commit', 'full_page_writes', 'wal_init_zero', 'wal_recycle', 'wal_sync_method',"
+        " 'data_directory', 'block_size', 'server_version'"
+    )
+    # of a database of encoding SQL_ASCII psycopg would give bytes
+    words = {"connect_timeout": 5, "fallback_application_name": "zaudit", "client_encoding": "utf8"}
+    with psycopg.connect(dsn, **words) as connection:
+        connection.read_only = True
+        connection.execute("SET LOCAL statement_timeout = 5000")
+        connection.execute("SET LOCAL lock_timeout = 5000")
+        settings = connection.execute(
+            "SELECT name, setting, source, sourcefile, sourceline, pending_restart FROM pg_settings"
+            f" WHERE name IN ({names}) ORDER BY name"
+        ).fetchall()
+        roles = connection.execute(
+            "SELECT coalesce(datname, ''), coalesce(rolname, ''), entry FROM pg_db_role_setting"
+            " CROSS JOIN unnest(setconfig) AS entry LEFT JOIN pg_database d ON d.oid = setdatabase"
+            " LEFT JOIN pg_roles r ON r.oid = setrole WHERE entry LIKE 'synchronous_commit=%' ORDER BY 1, 2, 3"
+        ).fetchall()
+        return {
+            "settings": [list(row) for row in settings],
+            "roles": [list(row) for row in roles],
+            **holder(connection.fileno(), ("postgres",)),
+        }
+
+
+def mysql(dsn: str) -> dict[str, Any]:
+    """Settings as SHOW GLOBAL VARIABLES has them."""
+    import configparser
+    import os
+    from urllib.parse import parse_qs, unquote, urlsplit
+
+    import pymysql
+
+    parts = urlsplit(dsn)
+    query = parse_qs(parts.query)
+    words: dict[str, Any] = {"connect_timeout": 5, "read_timeout": 5, "write_timeout": 5, "local_infile": False}
+    words |= {name: query[name][0] for name in ("unix_socket", "read_default_file") if name in query}
+    if parts.username:
+        words["user"] = unquote(parts.username)
+    if parts.port:
+        words["port"] = parts.port
+    if parts.hostname:
+        words["host"] = parts.hostname
+    elif not query:  # as the clients of both do
+        usual = ("/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock")
+        words["unix_socket"] = next((path for path in usual if os.path.exists(path)), usual[0])
+    try:
+        connection = pymysql.connect(**words)
+    except configparser.Error:  # its words are lines of the file
+        raise ValueError("the option file of the connection is not understood") from None
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SET SESSION TRANSACTION READ ONLY")
+            cursor.execute(
+                "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'innodb_doublewrite',"
+                " 'innodb_flush_method', 'innodb_page_size', 'sync_binlog', 'log_bin', 'log_bin_basename', 'datadir',"
+                " 'innodb_log_group_home_dir', 'innodb_undo_directory', 'innodb_data_home_dir', 'version')"
+            )
+            settings = sorted([str(name), str(value)] for name, value in cursor.fetchall())
+        return {"settings": settings, **holder(connection._sock.fileno(), ("mysqld", "mariadbd"))}
+    finally:
+        connection.close()
+
+
+def holder(number: int, names: tuple[str, ...]) -> dict[str, Any]:
+    """{"process": N} of the server at the other end of this socket, or {"unseen": why}. names: of its process."""
+    import contextlib
+    import os
+    import socket
+    import struct
+    import sys
+
+    def spelt(address: tuple[Any, ...]) -> str:
+        packed = socket.inet_pton(
+            socket.AF_INET6 if ":" in address[0] else socket.AF_INET, address[0].partition("%")[0]
+        )
+        words = [packed[i : i + 4] for i in range(0, len(packed), 4)]
+        host = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words).hex().upper()
+        return host.removeprefix("0000000000000000FFFF0000") + f":{address[1]:04X}"
+
+    def stat(process: str) -> tuple[str, str]:
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+            name, _, rest = file.read().partition(" (")[2].rpartition(") ")
+            return name, rest.split(" ")[1]
+
+    def server(process: str) -> dict[str, Any]:
+        try:
+            name, parent = stat(process)
+            if name not in names:
+                return {"unseen": f"the other end of the connection is {name}, which may pass it on to another host"}
+            if stat(parent)[0] == name:
+                process = parent
+        except OSError:
+            return {"unseen": "the process at the other end of the connection is not one that is seen here"}
+        return {"process": int(process)}
+
+    with socket.socket(fileno=os.dup(number)) as mine:
+        if mine.family == socket.AF_UNIX:
+            return server(str(struct.unpack("3i", mine.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]))
+        ends = spelt(mine.getpeername()), spelt(mine.getsockname())
+    inode = ""
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError), open(f"/proc/net/{table}", encoding="ascii") as file:
+            for fields in map(str.split, file):
+                if fields[1].removeprefix("0000000000000000FFFF0000") == ends[0] and fields[2].endswith(ends[1]):
+                    inode = fields[9]
+    if not inode:
+        return {"unseen": "the connection leaves this host, or this network namespace"}
+    denied = False
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if stat(process)[0] in names:
+                folder = f"/proc/{process}/fd"
+                if any(os.readlink(f"{folder}/{each}") == f"socket:[{inode}]" for each in os.listdir(folder)):
+                    return server(process)
+        except FileNotFoundError:
+            continue
+        except PermissionError:
+            denied = True
+    return {
+        "unseen": "permission denied to see which process has the other end"
+        if denied
+        else "no server here has the other end"
+    }
+
+
+def importable(engine: str) -> bool:
+    """Whether this Python has the driver."""
+    return importlib.util.find_spec(DRIVERS[engine]) is not None
+
+
+@cache
+def script() -> str:
+    """For ``python3 -I -c SCRIPT ENGINE DSN``."""
+    import inspect
+
+    functions = "\n".join(inspect.getsource(each) for each in (answer, postgres, mysql, holder))
+    return f"""from __future__ import annotations
+import sys
+from typing import Any
+{functions}
+try:
+    text = answer(sys.argv[1], sys.argv[2])
+except Exception as error:
+    sys.exit(type(error).__name__ + ": " + str(error))
+sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+"""

@@ -1,0 +1,13 @@
+"""The rules that were there first: none of them may go, and what all others cost is measured against them."""
+
+THE_FIRST = frozenset(
+    """
+    sync-disabled sync-ancestor-trap logbias-throughput-log logbias-throughput-compression
+    zfs-nocacheflush zil-nocacheflush zil-replay-disabled write-cache-forced-through flush-latched-off
+    slog-unmirrored slog-striped slog-legs-same-device slog-shared-with-data slog-no-plp slog-plp-failed
+    slog-virtual slog-unhealthy slog-rotational special-acts-as-log special-redundancy-mismatch
+    no-redundancy ashift-too-small ashift-mixed raidz-small-blocks pool-degraded pool-data-errors
+    vdev-errors-nonzero scrub-stale pool-nearly-full failmode-continue checksum-off primarycache
+    recordsize-vs-page dedup-on-db version-mismatch
+    """.split()  # noqa: SIM905 (a list of words)
+)
