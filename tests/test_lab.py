@@ -54,7 +54,9 @@ def test_scenario_is_sound(each: Scenario) -> None:
         assert one.outcome in ("fail", "unknown")
     assert not {one.rule for one in each.must} & set(each.must_not)
     assert each.power_cut.because
-    assert all(re.fullmatch(r"(nvme|sata|vblk):\d+G(:[a-z_-]+=[\w -]+(,[a-z_-]+=\w+)*)?", disk) for disk in each.disks)
+    assert all(
+        re.fullmatch(r"(nvme|sata|vblk):\d+G(!flush)?(:[a-z_-]+=[\w -]+(,[a-z_-]+=\w+)*)?", disk) for disk in each.disks
+    )
 
 
 @pytest.mark.parametrize(

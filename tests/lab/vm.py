@@ -8,7 +8,8 @@ The input files travel as a second cpio archive behind the initrd (guest: /lab).
 they run. There is no network and no login. The root disk is a snapshot: nothing that a guest does is kept.
 
 A disk is ``KIND:SOURCE[:DEVICE_OPTIONS]``. KIND: nvme, sata (not on line 2.1: its kernel has no AHCI), scsi, vblk; the
-serial numbers are LABNVME0, LABNVME1, LABSATA0... SOURCE: a size (a new sparse file), @PATH (an existing raw file),
+serial numbers are LABNVME0, LABNVME1, LABSATA0... SOURCE: a size (a new sparse file), SIZE!flush (one
+whose flushes fail with EIO), @PATH (an existing raw file),
 nbd=PATH (the unix socket of an NBD server). DEVICE_OPTIONS go to the QEMU device as they are.
 """
 
@@ -33,6 +34,8 @@ from typing import Any, Self
 from . import cpio
 from .machine import CACHE, LabError, accelerator, image, qemu
 
+# blkdebug, a filter of QEMU (docs/devel/blkdebug.txt)
+FLUSH_FAILS = '[inject-error]\nevent = "none"\niotype = "flush"\nerrno = "5"\nonce = "off"\n'
 GUEST = Path(__file__).parent / "guest"
 KERNEL_ARGS = (
     "console=ttyS0 quiet loglevel=4 random.trust_cpu=on cryptomgr.notests audit=0 mitigations=off "
@@ -248,6 +251,9 @@ class VM:
         return arguments
 
     def _backing(self, index: int, source: str) -> str:
+        if source.endswith("!flush"):
+            (self.dir / "flush.conf").write_text(FLUSH_FAILS)
+            return f"blkdebug:flush.conf:{self._backing(index, source.removesuffix('!flush'))}"
         if source.startswith("nbd="):
             return f"nbd+unix:///?socket={source[4:]}"
         if source.startswith("@"):
