@@ -28,8 +28,10 @@ LABELS = {
     faults.CUT: "truncated",
     faults.UNKNOWN_RELEASE: "release",
 }
-# zpool list, zpool events and files of people have no end mark: an answer that is cut between two lines looks whole
-NO_END_MARK = frozenset({"zpool_list", "zpool_events", "modprobe", "scrub_timers", "scrub_cron"})
+# zpool list, zpool events, tables of mounts and files of people have no end mark: what is cut between two lines looks whole
+NO_END_MARK = frozenset(
+    {"zpool_list", "zpool_events", "modprobe", "scrub_timers", "scrub_cron", "database_paths", "database_settings"}
+)
 
 Outcomes = dict[tuple[str, Subject], str]
 
