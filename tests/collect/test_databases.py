@@ -288,8 +288,14 @@ def test_a_server_that_does_not_answer_is_undecided_although_its_files_are_there
 
 
 def test_mariadb_that_is_called_mysqld_is_one_database() -> None:
-    settings = {"version": "10.3.39-MariaDB", "innodb_flush_log_at_trx_commit": "1", "innodb_doublewrite": "ON", "log_bin": "ON",
-                "sync_binlog": "0", "datadir": "/srv/db/"}  # fmt: skip
+    settings = {
+        "version": "10.3.39-MariaDB",
+        "innodb_flush_log_at_trx_commit": "1",
+        "innodb_doublewrite": "ON",
+        "log_bin": "ON",
+        "sync_binlog": "0",
+        "datadir": "/srv/db/",
+    }
     found = {"process": 700, "name": "mysqld", "settings": list(settings.items())}
     files = {"/proc/700/stat": STAT.format(700, "mysqld", 1)}
     facts = asked(Capture(0, json.dumps(found).encode()), engine="mariadb", files=files)
