@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from auditor.collect import database_paths
 from auditor.collect._database_files import ELSEWHERE
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, word
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, word
 
 if TYPE_CHECKING:
     from auditor.collect.gather import Gatherer
@@ -50,9 +50,18 @@ def look_at(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
         for each in databases:
             if why := gatherer.failure(name, each):  # else it would be "not looked at" to those that ask next
                 facts.put_all(Fact(each, fact, why) for fact in PLACES[name] if fact not in facts.of(each))
-    not_asked = Known(False, (Evidence("its files were read, and it was not asked itself"),))
-    facts.put_all(Fact(each, "live", not_asked) for each in databases)
+    for each in databases:
+        facts.put(Fact(each, "live", _not_asked(facts, each)))
     facts.put_all(list(database_paths.lies_on(facts, inventory)))
+
+
+def _not_asked(facts: Facts, database: Subject) -> Judged:
+    """Of one that does not answer it is open whether it is the one that was meant."""
+    connected = facts.get(HOST, "connected_database")
+    engine = text_of(facts, "connected_engine")
+    if engine and isinstance(connected, Unknown) and database.name.startswith(f"{engine} "):
+        return connected
+    return Known(False, (Evidence("its files were read, and it was not asked itself"),))
 
 
 def _not_reached(facts: Facts, engine: str) -> None:

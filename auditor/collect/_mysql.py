@@ -33,6 +33,7 @@ GROUPS = {
     "mysql": ("mysqld", "server"),
     "mariadb": ("mysqld", "server", "mariadb", "mariadbd", "client-server", "galera"),
 }
+ARIA = "aria_log_control"  # in the data directory of every MariaDB, and of no MySQL
 PERSISTED, MISSING = "mysqld-auto.cnf", "/nonexistent"  # where SET PERSIST writes; in the data directory
 # what is judged; the server takes the beginning of a name for the name as long as no other begins so
 WATCHED = (
@@ -46,7 +47,7 @@ def wanted(engine: str, arguments: Sequence[str], variables: Mapping[str, str], 
     given = option(arguments, "--defaults-file")
     names = [given] if given else [*ALWAYS, *LINKED, *_unsure(home, program), *_own(engine, arguments, variables)]
     names += [f"{folder}/*.cnf" for folder in FOLDERS]
-    return [*names, f"{home or MISSING}/{PERSISTED}"] if engine == "mysql" else names
+    return [*names, *(f"{home or MISSING}/{name}" for name in (PERSISTED, ARIA))] if engine == "mysql" else names
 
 
 def _own(engine: str, arguments: Sequence[str], variables: Mapping[str, str]) -> Iterator[str]:
@@ -78,6 +79,7 @@ def read(
 ) -> Found:
     """What the files come to. place: its process, or where its data lies. variables: of its environment, None where they
     could not be read. Raises ValueError where something that counts was not read."""
+    engine = _flavour(reply, engine, program)
     settings = _of_files(tree, engine, place, arguments, variables, program)
     for each in arguments:
         if each.startswith("--"):
@@ -91,6 +93,18 @@ def read(
         if short := [each for each in WATCHED if each.startswith(name) and each != name]:
             raise ValueError(f"{settings[name][1]}: {name} may be short for {short[0]}")
     yield from facts_of(settings, engine)
+
+
+def _flavour(reply: Files, engine: str, program: str) -> str:
+    """Older MariaDB servers, and those that are started by their old name, are called mysqld; their defaults are others."""
+    if engine == "mariadb" or posixpath.basename(program) == "mariadbd":
+        return "mariadb"
+    why = [error for path, error in reply.errors.items() if path.endswith(f"/{ARIA}")]
+    if why and not (
+        why[0].startswith("no such file") and not any(f"{MISSING}/{ARIA}" in path for path in reply.errors)
+    ):
+        raise ValueError(f"whether it is MySQL or MariaDB is not known ({ARIA} in its data directory: {why[0]})")
+    return "mysql" if why else "mariadb"
 
 
 def _of_files(

@@ -14,6 +14,7 @@ from typing import Any
 from auditor.collect import _mysql, _postgres, database_process, database_processes, database_settings, sql
 from auditor.collect._database_files import ELSEWHERE, SKIPPED, Settings, in_words
 from auditor.collect.request import Output, Run, Skip
+from auditor.collect.telling import SERVERS
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, link, word, words
 
 PER = "host"
@@ -46,10 +47,11 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     """Raises ValueError where another server answers than the one that was named."""
     engine, found = reply.command.removeprefix("--db ").partition("=")[0], json.loads(reply.text)
     process = found.get("process")
-    subject = Subject("database", f"{engine} {process if isinstance(process, int) else ELSEWHERE}")
+    of = SERVERS.get(str(found.get("name")), engine)  # MariaDB may be called mysqld
+    subject = Subject("database", f"{of} {process if isinstance(process, int) else ELSEWHERE}")
     yield Fact(HOST, "connected_database", known(subject, f"{reply.command} leads to {subject.name}"))
     yield Fact(HOST, "connection_unseen", known("" if process else str(found["unseen"]), reply.command))
-    yield Fact(subject, "engine", known(engine, reply.command))
+    yield Fact(subject, "engine", known(of, reply.command))
     if process:
         yield Fact(subject, "process", known(str(process), f"process {process} has the other end", f"ps {process}"))
     facts = list(_postgres_says(found) if engine == "postgres" else _mysql_says(found, engine))

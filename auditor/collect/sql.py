@@ -50,7 +50,7 @@ def fault(engine: str, dsn: str) -> str:
 
 
 def answer(engine: str, dsn: str) -> str:
-    """JSON: engine, version, the settings, and "process" (a number) or "unseen" (why there is none).
+    """JSON: engine, version, the settings, and "process" (a number) with its "name", or "unseen" (why there is none).
 
     Raises what the driver raises; no error shows more than the driver's own words.
     """
@@ -130,7 +130,8 @@ def mysql(dsn: str) -> dict[str, Any]:
 
 
 def holder(number: int, names: tuple[str, ...]) -> dict[str, Any]:
-    """{"process": N} of the server at the other end of this socket, or {"unseen": why}. names: of its process."""
+    """{"process": N, "name": of its command} of the server at the other end of this socket, or {"unseen": why}. names: that
+    it may have."""
     import contextlib
     import os
     import socket
@@ -159,7 +160,7 @@ def holder(number: int, names: tuple[str, ...]) -> dict[str, Any]:
                 process = parent
         except OSError:
             return {"unseen": "the process at the other end of the connection is not one that is seen here"}
-        return {"process": int(process)}
+        return {"process": int(process), "name": name}
 
     with socket.socket(fileno=os.dup(number)) as mine:
         if mine.family == socket.AF_UNIX:

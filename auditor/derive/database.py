@@ -11,7 +11,7 @@ from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, U
 SUBJECT = "dataset"
 FACTS = {
     "db_named": flag("which database runs here was said, or found"),
-    "db_engine": word("which it is, or empty", "postgres", "mysql", "mariadb", "sqlite", "mongodb", "etcd", "redis"),
+    "db_engine": word("which it is", "postgres", "mysql", "mariadb", "sqlite", "mongodb", "etcd", "redis", "none"),
     "db_page_bytes": number("page of the database's data files"),
 }
 NEEDS = (
@@ -32,7 +32,7 @@ def derive(dataset: Subject, facts: Facts) -> Iterator[Fact]:
 
 Three = tuple[Judged, Judged, Judged]
 _NOBODY = (Evidence("no database named", "--db"),)
-_NONE = Known(False, _NOBODY), Known("", _NOBODY), unknown("no database was named", "--db")
+_NONE = Known(False, _NOBODY), Known("none", _NOBODY), unknown("no database was named", "--db")
 _SEEN: dict[tuple[str, str], Three] = {}
 
 
@@ -44,7 +44,8 @@ def _of(facts: Facts, dataset: Subject) -> Three:
             return _seen(str(each.value), each.evidence[0].command)
     if isinstance(named, Unknown):
         return named, named, named
-    unseen = None
+    found = facts.get(HOST, "databases")
+    unseen = found if isinstance(found, Unknown) else None
     for database in facts.linked(HOST, "databases"):
         places = facts.get(database, "data_datasets")
         if isinstance(places, Unknown) and isinstance(facts.get(database, "process"), Known):  # it runs on this host

@@ -28,10 +28,14 @@ LABELS = {
     faults.CUT: "truncated",
     faults.UNKNOWN_RELEASE: "release",
 }
-# zpool list, zpool events, the kernel's log and files of people have no end mark: an answer that is cut between two lines
-# looks whole
-NO_END_MARK = frozenset({"zpool_list", "zpool_events", "kernel_log", "modprobe", "scrub_timers", "scrub_cron"})
-
+# zpool list, zpool events, the kernel's log, tables of mounts and files of people have no end mark: what is cut between two
+# lines looks whole
+NO_END_MARK = frozenset(
+    {
+        *("zpool_list", "zpool_events", "kernel_log", "modprobe", "scrub_timers", "scrub_cron"),
+        *("database_paths", "database_settings"),
+    }
+)
 NAMED = "postgres"  # as if the user had said --db: there are rules on what is named
 
 Outcomes = dict[tuple[str, Subject], str]

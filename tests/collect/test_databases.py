@@ -214,7 +214,7 @@ def answered(*, end: Any = None, sources: Any = None, roles: Any = (), **setting
         [name, value, (sources or {}).get(name, "default"), None, None, False]
         for name, value in {**SAID, **settings}.items()
     ]
-    found = {"settings": rows, "roles": list(roles), **(end or {"process": 612})}
+    found = {"settings": rows, "roles": list(roles), **(end or {"process": 612, "name": "postgres"})}
     return Capture(0, json.dumps(found).encode())
 
 
@@ -275,7 +275,7 @@ def test_a_server_that_was_not_seen_here_has_no_folders_here() -> None:
         Capture(1, b"", b"OperationalError: connection refused"),
         Capture(None, fault="no answer within 30 s"),
         Capture(0, b"{}"),
-        Capture(0, b'{"process": 612, "settings": [], "roles": []}'),
+        Capture(0, b'{"process": 612, "name": "postgres", "settings": [], "roles": []}'),
     ],
 )
 def test_a_server_that_does_not_answer_is_undecided_although_its_files_are_there(capture: Capture) -> None:
@@ -285,6 +285,22 @@ def test_a_server_that_does_not_answer_is_undecided_although_its_files_are_there
     elsewhere = asked(capture, engine="mariadb")
     assert outcome(elsewhere, "pg-fsync-off") == ["pass", "not applicable"]
     assert outcome(elsewhere, "innodb-flush-log") == ["not applicable", "unknown"]
+
+
+def test_mariadb_that_is_called_mysqld_is_one_database() -> None:
+    settings = {
+        "version": "10.3.39-MariaDB",
+        "innodb_flush_log_at_trx_commit": "1",
+        "innodb_doublewrite": "ON",
+        "log_bin": "ON",
+        "sync_binlog": "0",
+        "datadir": "/srv/db/",
+    }
+    found = {"process": 700, "name": "mysqld", "settings": list(settings.items())}
+    files = {"/proc/700/stat": STAT.format(700, "mysqld", 1)}
+    facts = asked(Capture(0, json.dumps(found).encode()), engine="mariadb", files=files)
+    assert [each.name for each in facts.linked(HOST, "database_processes")] == ["postgres 612", "mysql 700"]
+    assert outcome(facts, "innodb-sync-binlog") == ["not applicable", "fail"]
 
 
 # -- another file system on a zvol ------------------------------------------------------------------------------------
