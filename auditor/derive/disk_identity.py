@@ -61,8 +61,9 @@ def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:
     table = _table(model, drive, disk, facts)
     virtual = _virtual(table, drive, disk, facts)
     yield Fact(disk, "model", model)
-    for name in ("serial", "firmware", "wwn"):
+    for name in ("serial", "wwn"):
         yield Fact(disk, name, _first(disk, facts, SOURCES[name]))
+    yield Fact(disk, "firmware", _firmware(disk, facts))
     yield Fact(disk, "virtual", virtual)
     yield Fact(disk, "hdd", _hdd(table, drive, virtual, disk, facts))
     yield Fact(disk, "drive_class", table)
@@ -97,6 +98,17 @@ def _model(disk: Subject, facts: Facts) -> Judged:
             case Known(str(text), evidence) if text.strip():
                 return Known(_with_vendor(_vendor(disk, facts, name), text.strip()), evidence)
     return _first(disk, facts, SOURCES["model"])
+
+
+def _firmware(disk: Subject, facts: Facts) -> Judged:
+    """Of the 8 characters of a SATA drive the kernel gives 4, mostly the last (libata ata_scsiop_inq_std); udev all."""
+    *own, sysfs, udev = SOURCES["firmware"]
+    if _vendor(disk, facts, "sysfs_model") != "ATA":
+        return _first(disk, facts, SOURCES["firmware"])
+    found = _first(disk, facts, (*own, udev))
+    if isinstance(found, Unknown) and isinstance(facts.get(disk, sysfs), Known):
+        return unknown(f"{disk}: the kernel gives only 4 characters of the firmware revision", "run as root")
+    return found
 
 
 def _with_vendor(vendor: str, model: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from auditor.data import TableError, firmware
 from auditor.data.firmware import Bug
-from auditor.derive import firmware_bug
+from auditor.derive import disk_identity, firmware_bug
 from auditor.facts import Fact, Facts, Known, Subject, Unknown, known, unknown
 
 DISK = Subject("disk", "sda")
@@ -69,3 +69,23 @@ def test_a_wrong_table_is_an_error(change: tuple[str, str], says: str) -> None:
     assert len(firmware.parse(ENTRY)) == 1
     with pytest.raises(TableError, match=says):
         firmware.parse(ENTRY.replace(*change))
+
+
+def revision(**said: str) -> Known | Unknown:
+    facts = Facts()
+    for name, text in said.items():
+        facts.put(Fact(DISK, name, known(text, text)))
+    return next(fact.value for fact in disk_identity.derive(DISK, facts) if fact.name == "firmware")
+
+
+def test_the_four_characters_that_the_kernel_gives_of_a_sata_drive_are_no_revision() -> None:
+    assert isinstance(revision(sysfs_vendor="ATA     ", sysfs_firmware="GXA7"), Unknown)
+    whole = revision(sysfs_vendor="ATA     ", sysfs_firmware="GXA7", udev_firmware="3B2QGXA7")
+    assert isinstance(whole, Known)
+    assert whole.value == "3B2QGXA7"
+    asked = revision(sysfs_vendor="ATA     ", sysfs_firmware="GXA7", smart_firmware="5B2QGXA7", udev_firmware="x")
+    assert isinstance(asked, Known)
+    assert asked.value == "5B2QGXA7"
+    sas = revision(sysfs_vendor="HP      ", sysfs_firmware="HPD7")
+    assert isinstance(sas, Known)
+    assert sas.value == "HPD7"
