@@ -4,7 +4,7 @@
 for i in $(seq 8); do
     laid
     through $i &
-    until pgrep -f 'status-interva[l]=1' >/dev/null; do sleep 0.3; done
+    until pgrep -f 'status-interva[l]=1' >/dev/null; do kill -0 $! || exit 1; sleep 0.3; done
     measured $i
     wait
     rm -r /tank/db/bare
