@@ -112,7 +112,7 @@ def summary(taken: Recording) -> tuple[int, list[tuple[str, bool, str, int]]]:
 def test_models_and_names_of_datasets_are_the_same(case: Path) -> None:
     before, after = facts_of(past(case)), facts_of(redacted(case))
     shown = values(before, SHOWN)
-    assert len(shown) >= 10
+    assert len(shown) >= 5  # of a pool that hangs little can be seen
     assert sorted(map(repr, values(after, SHOWN))) == sorted(map(repr, shown))
     assert list(after.subjects("dataset")) == list(before.subjects("dataset"))
     assert list(after.subjects("pool")) == list(before.subjects("pool"))
