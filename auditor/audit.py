@@ -74,10 +74,13 @@ def look(host: Host, names: Sequence[str], options: Options, progress: gather.Pr
     started = time.process_time()
     facts, inventory = Facts(host.now), Facts(host.now)
     facts.put(Fact(HOST, "consistent", known(options.consistent, "--consistent" if options.consistent else "")))
-    facts.put(Fact(HOST, "database", known(options.database, f"--db {options.database}" if options.database else "")))
+    named = f"--db {options.database}={options.connection}" if options.connection else ""
+    # of a server that is asked itself it will be seen which datasets are its own
+    everywhere = "" if options.connection else options.database
+    facts.put(Fact(HOST, "database", known(everywhere, f"--db {everywhere}" if everywhere else "")))
+    facts.put(Fact(HOST, "connected_engine", known(options.database if options.connection else "", named)))
     directory = known(options.directory, f"--db {options.database}={options.directory}" if options.directory else "")
     facts.put(Fact(HOST, "database_directory", directory))
-    named = f"--db {options.database}={options.connection}" if options.connection else ""
     facts.put(Fact(HOST, "database_connection", known(options.connection, named)))
     gatherer = gather.Gatherer(host, registry.collectors(), progress)
     try:

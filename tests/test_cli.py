@@ -163,6 +163,11 @@ def test_skip(mine: Path, zaudit: CommandLine) -> None:
         (["--db", "postgres=here"], "absolute path"),
         (["--db", "sqlite=/srv/x.db"], "not of SQLite"),
         (["--db", "oracle"], "NAME is one of postgres, mysql"),
+        (["--db", "postgres="], "NAME is one of"),
+        (["--db", "etcd=http://db1:2379"], "a DSN goes with postgres, mysql, mariadb only"),
+        (["--db", "postgres=postgresql://u:hunter2@db1/app"], "no password here"),
+        (["--db", "mysql=mysql://u@db1?password=hunter2"], "no password here"),
+        (["--db", "postgres=service=x", "--verify"], "--verify"),
         (["--output", "/nonexistent/x"], "No such file"),
         (["--output", "/"], "directory"),
     ],
@@ -173,6 +178,7 @@ def test_usage(words: list[str], says: str, zaudit: CommandLine) -> None:
     assert says in done.err
     assert done.out == ""
     assert "Traceback" not in done.err
+    assert "hunter2" not in done.err
 
 
 @pytest.mark.parametrize(

@@ -54,14 +54,16 @@ def test_scenario_is_sound(each: Scenario) -> None:
         assert one.outcome in ("fail", "unknown")
     assert not {one.rule for one in each.must} & set(each.must_not)
     assert each.power_cut.because
-    assert all(re.fullmatch(r"(nvme|sata|vblk):\d+G(:[a-z_-]+=[\w -]+(,[a-z_-]+=\w+)*)?", disk) for disk in each.disks)
+    assert all(
+        re.fullmatch(r"(nvme|sata|vblk):\d+G(!flush|!read)?(:[a-z_-]+=[\w -]+(,[a-z_-]+=\w+)*)?", disk) for disk in each.disks
+    )
 
 
 @pytest.mark.parametrize(
     "each", [each for each in SCENARIOS if each.power_cut.may_lose], ids=lambda each: str(each.name)
 )
 def test_what_may_lose_commits_is_a_finding_about_commits(each: Scenario) -> None:
-    assert any(one.outcome == "fail" and RULES[one.rule].harm == "commits" for one in each.must)
+    assert any(one.outcome == "fail" and RULES[one.rule].harm in ("commits", "corruption") for one in each.must)
 
 
 def test_a_file_that_cannot_be_right_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -23,6 +24,14 @@ QUICK = {rule.id: rule for rule in rulebook.load(examples=False)}
 FILES = [rule for rule in RULES if rule.path.endswith(f"/{rule.id}.toml")]
 PLAIN = ("id", "title", "severity", "subject", "harm", "origin", "impact", "why", "references", "conflicts")
 EXAMPLES = [(rule, each) for rule in RULES for each in rule.examples]
+# links that may lead nowhere, and why a rule may go over them all the same
+MAY_BE_NONE = {
+    "pools": "an audit without a pool ends before anything is judged",
+    "datasets": "of a pool or a database: that there is none means that there is none to go wrong",
+    "data_datasets": "a database whose files are all elsewhere, which database.off_zfs says",
+    "ancestors": "the root dataset of a pool has none",
+    "log_leaves": "a pool without a log vdev",
+}
 
 
 @pytest.mark.parametrize(("rule", "case"), EXAMPLES, ids=[f"{rule.id}: {case.name}" for rule, case in EXAMPLES])
@@ -82,6 +91,19 @@ def sources(rule: Any) -> list[object]:
         rule.fix.text,
         rule.fix.cost,
     ]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
+def test_no_rule_passes_over_what_was_not_seen(rule: Any) -> None:
+    """all() over nothing is true: a link that must lead somewhere is unknown where it does not."""
+    conditions = [rule.expect, *(condition for _, condition in rule.severity_if), *([rule.when] if rule.when else [])]
+    for condition in conditions:
+        for node in ast.walk(ast.parse(condition.source.strip(), mode="eval")):
+            if isinstance(node, ast.comprehension):
+                assert isinstance(node.iter, ast.Attribute)
+                link = node.iter.attr
+                specs = [spec for (_, name), spec in registry().items() if name == link and spec.many]
+                assert link in MAY_BE_NONE or all(spec.nonempty for spec in specs), link
 
 
 def test_the_first_rules_are_there() -> None:

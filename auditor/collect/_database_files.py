@@ -15,7 +15,10 @@ from auditor.facts import Evidence, Known, Subject
 Settings = dict[str, tuple[str, str]]  # name -> (value, the path of the file that says so)
 Found = Iterator[tuple[str, Known]]  # names of facts with their values
 ELSEWHERE = "connection"  # in place of a process or folder: a server that was not seen on this host
-COMPARED = ("fsync", "synchronous_commit", "torn_page_guard", "flush_log_at_commit", "flush_method", "sync_binlog")
+COMPARED = (
+    *("fsync", "synchronous_commit", "torn_page_guard"),
+    *("flush_log_at_commit", "flush_method", "doublewrite", "sync_binlog"),
+)
 DEPTH = 10
 SKIPPED = "(skipped)"  # the value of what MySQL was told to do without (skip-log-bin)
 

@@ -5,25 +5,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from auditor.collect import database_paths
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, word
+from auditor.collect._database_files import ELSEWHERE
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, word
 
 if TYPE_CHECKING:
     from auditor.collect.gather import Gatherer
 
 PROVIDES = {
-    "host.database": word("the database that the user named, or empty"),
+    "host.database": word("the database that the user named for all datasets, or empty"),
+    "host.connected_engine": word("the database that the user named a connection to, or empty"),
     "host.database_directory": word("where the user said that the data of that database lies, or empty"),
     "host.database_connection": word("how the user said to connect to it, or empty"),
     "database.live": flag("its settings are those in force: it says them itself"),
 }
+PLACES: dict[str, tuple[str, ...]] = {
+    "database_process": (),
+    "database_settings": ("directories",),
+    "database_paths": ("mountinfo", "symlinks"),
+}
+"""What is asked one after the other, and what of it says where files are."""
 
 
 def look_at(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
     """The servers that run and the one that is named: each question needs the answers of the one before."""
     gatherer.settle(facts, ["database_processes", "database_sql"])
+    named, directory = text_of(facts, "database"), text_of(facts, "database_directory")
     if text_of(facts, "database_connection") and (why := gatherer.failure("database_sql", HOST)):
         facts.put(Fact(HOST, "connected_database", why))
-    named, directory = text_of(facts, "database"), text_of(facts, "database_directory")
+        if not facts.linked(HOST, "connected_database"):
+            _not_reached(facts, text_of(facts, "connected_engine"))
     if directory:
         subject = Subject("database", f"{named} {directory}")
         seen = (Evidence(f"--db {named}={directory}", "zaudit check --db"),)
@@ -34,12 +44,33 @@ def look_at(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
         _add_database(facts, subject, (Evidence("--db"),))
         facts.put(Fact(subject, "live", Known(True, (Evidence("the server itself was asked", "--db"),))))
     databases = list(facts.subjects("database"))
-    for name in ("database_process", "database_settings", "database_paths"):
+    for name in PLACES:
         gatherer.ask(name, databases, facts)
         gatherer.settle(facts, [name])
-    not_asked = Known(False, (Evidence("its files were read, and it was not asked itself"),))
-    facts.put_all(Fact(each, "live", not_asked) for each in databases)
+        for each in databases:
+            if why := gatherer.failure(name, each):  # else it would be "not looked at" to those that ask next
+                facts.put_all(Fact(each, fact, why) for fact in PLACES[name] if fact not in facts.of(each))
+    for each in databases:
+        facts.put(Fact(each, "live", _not_asked(facts, each)))
     facts.put_all(list(database_paths.lies_on(facts, inventory)))
+
+
+def _not_asked(facts: Facts, database: Subject) -> Judged:
+    """Of one that does not answer it is open whether it is the one that was meant."""
+    connected = facts.get(HOST, "connected_database")
+    engine = text_of(facts, "connected_engine")
+    if engine and isinstance(connected, Unknown) and database.name.startswith(f"{engine} "):
+        return connected
+    return Known(False, (Evidence("its files were read, and it was not asked itself"),))
+
+
+def _not_reached(facts: Facts, engine: str) -> None:
+    """A server that did not answer is undecided, and not left out. Where one of its kind runs here, it may be this one."""
+    here = [each for each in facts.subjects("database") if each.name.startswith(f"{engine} ")]
+    if not here:
+        subject = Subject("database", f"{engine} {ELSEWHERE}")
+        facts.put(Fact(subject, "engine", Known(engine, (Evidence(f"--db {engine}"),))))
+        _add_database(facts, subject, (Evidence("--db"),))
 
 
 def _add_database(facts: Facts, subject: Subject, seen: tuple[Evidence, ...]) -> None:

@@ -27,10 +27,13 @@ LINKED = ("/etc/alternatives/my.cnf", "/etc/mysql/mariadb.cnf", "/etc/mysql/mysq
 # the SYSCONFDIR of packages and of the archives of MySQL and MariaDB; which of them one build reads it does not show
 BUILDS = ("/usr/etc/my.cnf", "/usr/local/etc/my.cnf", "/usr/local/mysql/etc/my.cnf")
 PREFIXES = ("/usr", "/usr/local", "/usr/local/mysql")
+# a number stands for a word. What innodb_dedicated_server takes where nothing is said depends on the release of MySQL.
+FLUSH_METHODS = ("FSYNC", "O_DSYNC", "LITTLESYNC", "NOSYNC", "O_DIRECT", "O_DIRECT_NO_FSYNC")
 GROUPS = {
     "mysql": ("mysqld", "server"),
     "mariadb": ("mysqld", "server", "mariadb", "mariadbd", "client-server", "galera"),
 }
+ARIA = "aria_log_control"  # in the data directory of every MariaDB, and of no MySQL
 PERSISTED, MISSING = "mysqld-auto.cnf", "/nonexistent"  # where SET PERSIST writes; in the data directory
 # what is judged; the server takes the beginning of a name for the name as long as no other begins so
 WATCHED = (
@@ -44,7 +47,7 @@ def wanted(engine: str, arguments: Sequence[str], variables: Mapping[str, str], 
     given = option(arguments, "--defaults-file")
     names = [given] if given else [*ALWAYS, *LINKED, *_unsure(home, program), *_own(engine, arguments, variables)]
     names += [f"{folder}/*.cnf" for folder in FOLDERS]
-    return [*names, f"{home or MISSING}/{PERSISTED}"] if engine == "mysql" else names
+    return [*names, *(f"{home or MISSING}/{name}" for name in (PERSISTED, ARIA))] if engine == "mysql" else names
 
 
 def _own(engine: str, arguments: Sequence[str], variables: Mapping[str, str]) -> Iterator[str]:
@@ -76,6 +79,7 @@ def read(
 ) -> Found:
     """What the files come to. place: its process, or where its data lies. variables: of its environment, None where they
     could not be read. Raises ValueError where something that counts was not read."""
+    engine = _flavour(reply, engine, program)
     settings = _of_files(tree, engine, place, arguments, variables, program)
     for each in arguments:
         if each.startswith("--"):
@@ -89,6 +93,18 @@ def read(
         if short := [each for each in WATCHED if each.startswith(name) and each != name]:
             raise ValueError(f"{settings[name][1]}: {name} may be short for {short[0]}")
     yield from facts_of(settings, engine)
+
+
+def _flavour(reply: Files, engine: str, program: str) -> str:
+    """Older MariaDB servers, and those that are started by their old name, are called mysqld; their defaults are others."""
+    if engine == "mariadb" or posixpath.basename(program) == "mariadbd":
+        return "mariadb"
+    why = [error for path, error in reply.errors.items() if path.endswith(f"/{ARIA}")]
+    if why and not (
+        why[0].startswith("no such file") and not any(f"{MISSING}/{ARIA}" in path for path in reply.errors)
+    ):
+        raise ValueError(f"whether it is MySQL or MariaDB is not known ({ARIA} in its data directory: {why[0]})")
+    return "mysql" if why else "mariadb"
 
 
 def _of_files(
@@ -139,12 +155,14 @@ def facts_of(settings: files.Settings, engine: str) -> Found:
         raise ValueError(f"innodb_flush_log_at_trx_commit = {value[:20]!r}")
     yield "flush_log_at_commit", Known(int(value), (seen,))
     value, seen = setting(settings, "innodb_doublewrite", "ON")
-    guard = value.upper() in ("DETECT_AND_RECOVER", "FAST") or (
-        value.upper() != "DETECT_ONLY" and value != SKIPPED and files.boolean(value, "innodb_doublewrite")
-    )
-    yield "torn_page_guard", Known(guard, (seen,))
+    kind = _doublewrite(value, engine)
+    yield "doublewrite", Known(kind, (seen,))
+    yield "torn_page_guard", Known(kind in ("ON", "DETECT_AND_RECOVER", "FAST"), (seen,))
     value, seen = setting(settings, "innodb_flush_method", "")
-    yield "flush_method", Known(value.upper(), (seen,))
+    dedicated = setting(settings, "innodb_dedicated_server", "OFF")[0]
+    if value or dedicated == SKIPPED or not files.boolean(dedicated, "innodb_dedicated_server"):
+        method = FLUSH_METHODS[int(value)] if value.isdigit() and int(value) < len(FLUSH_METHODS) else value.upper()
+        yield "flush_method", Known(method or "default", (seen,))
     value, seen = setting(settings, "innodb_page_size", "16384")
     size = int(value[:-1]) << 10 if value[-1:] in "kK" else int(value)
     yield "page_bytes", Known(size, (seen,))
@@ -155,6 +173,14 @@ def facts_of(settings: files.Settings, engine: str) -> Found:
         value, seen = setting(settings, "sync_binlog", "1" if engine == "mysql" else "0")
         yield "sync_binlog", Known(int(value), (seen,))
     yield from _places(settings, log)
+
+
+def _doublewrite(value: str, engine: str) -> str:
+    """OFF, ON, DETECT_ONLY or DETECT_AND_RECOVER (MySQL), FAST (MariaDB)."""
+    word = "FAST" if engine == "mariadb" and value == "2" else value.upper()
+    if word in ("DETECT_ONLY", "DETECT_AND_RECOVER", "FAST"):
+        return word
+    return "ON" if value != SKIPPED and files.boolean(value, "innodb_doublewrite") else "OFF"
 
 
 def _places(settings: files.Settings, log: str) -> Found:

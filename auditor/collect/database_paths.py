@@ -75,6 +75,8 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
         raise ValueError(f"{path}: {reply.errors.get(path, 'was not read')}")
     lines = tuple(reply.text[path].split("\n")[:-1])
     mounts.mounts(reply.text[path])  # raises for what is no such table
+    if not lines:
+        raise ValueError(f"{path}: no mount in it")
     for place, error in reply.errors.items():
         if not (place.endswith("/pg_tblspc/*") and error.startswith("no such file")):
             raise ValueError(f"{place.removeprefix(root)}: {error}")

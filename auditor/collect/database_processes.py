@@ -37,6 +37,9 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
             if found is None:
                 raise ValueError(f"{path} is cut off")
             processes[found[1]] = found[2], found[3]
+    for path, error in reply.errors.items():  # without its parent a child looks like a server; one that ended is none
+        if path != "/proc/*/stat" and not error.startswith("no such"):
+            raise ValueError(f"{path}: {error}")
     if "1" not in processes:
         why = "permission denied" if processes else reply.errors.get("/proc/*/stat", "was not read")
         raise ValueError(f"/proc/1/stat: {why}")

@@ -27,7 +27,8 @@ FACTS = {
     "wal_recycle": flag("PostgreSQL"),
     "wal_sync_method": word("PostgreSQL; empty: the default of this system, fdatasync on Linux"),
     "flush_log_at_commit": number("innodb_flush_log_at_trx_commit"),
-    "flush_method": word("innodb_flush_method in capitals; empty: the default"),
+    "flush_method": word("innodb_flush_method in capitals, or default"),
+    "doublewrite": word("innodb_doublewrite", "OFF", "ON", "DETECT_ONLY", "DETECT_AND_RECOVER", "FAST"),
     "sync_binlog": number("MySQL, MariaDB sync_binlog; 1 where no binary log is written"),
     "page_bytes": number("page of its data files"),
     "journal": flag("MongoDB keeps a journal"),
@@ -167,7 +168,7 @@ def _redis(tree: files.Tree, cwd: str) -> Found:
 def _unanswered(facts: Facts, engine: str) -> Skip | None:
     """Where the user named a connection, and it failed, the files of that server are not what he asked for."""
     dsn, named, connected = (
-        facts.get(HOST, each) for each in ("database_connection", "database", "connected_database")
+        facts.get(HOST, each) for each in ("database_connection", "connected_engine", "connected_database")
     )
     asked = isinstance(dsn, Known) and bool(dsn.value) and isinstance(named, Known) and named.value == engine
     if asked and isinstance(connected, Unknown):

@@ -14,6 +14,7 @@ from typing import Any
 from auditor.collect import _mysql, _postgres, database_process, database_processes, database_settings, sql
 from auditor.collect._database_files import ELSEWHERE, SKIPPED, Settings, in_words
 from auditor.collect.request import Output, Run, Skip
+from auditor.collect.telling import SERVERS
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, link, word, words
 
 PER = "host"
@@ -35,7 +36,7 @@ OF_THE_SESSION = ("database", "user", "database user", "client", "override", "in
 
 def request(host: Subject, facts: Facts) -> Run | Skip:
     """Asked only where the user named a connection."""
-    named, dsn = (facts.get(HOST, name) for name in ("database", "database_connection"))
+    named, dsn = (facts.get(HOST, name) for name in ("connected_engine", "database_connection"))
     if not (isinstance(named, Known) and isinstance(dsn, Known) and dsn.value):
         return Skip("no connection was named", "--db NAME=DSN", applies=False)
     extra, package = sql.EXTRAS[sql.DRIVERS[str(named.value)]]
@@ -46,10 +47,11 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     """Raises ValueError where another server answers than the one that was named."""
     engine, found = reply.command.removeprefix("--db ").partition("=")[0], json.loads(reply.text)
     process = found.get("process")
-    subject = Subject("database", f"{engine} {process if isinstance(process, int) else ELSEWHERE}")
+    of = SERVERS.get(str(found.get("name")), engine)  # MariaDB may be called mysqld
+    subject = Subject("database", f"{of} {process if isinstance(process, int) else ELSEWHERE}")
     yield Fact(HOST, "connected_database", known(subject, f"{reply.command} leads to {subject.name}"))
     yield Fact(HOST, "connection_unseen", known("" if process else str(found["unseen"]), reply.command))
-    yield Fact(subject, "engine", known(engine, reply.command))
+    yield Fact(subject, "engine", known(of, reply.command))
     if process:
         yield Fact(subject, "process", known(str(process), f"process {process} has the other end", f"ps {process}"))
     facts = list(_postgres_says(found) if engine == "postgres" else _mysql_says(found, engine))

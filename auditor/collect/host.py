@@ -9,25 +9,22 @@ sleep); output bounded; every failure is a value.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 import resource
 import select
 import signal
-import stat
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
-from functools import cache, partial
+from functools import partial
 from typing import Protocol, TypeVar
 
 from auditor.collect import lzc, sql, udev_db
+from auditor.collect.files import read_files
 from auditor.collect.request import NOTHING, Files, Read, Run
-from auditor.collect.telling import CONFIGURATION, PROCESS_ROOT, told
 
 T = TypeVar("T")
 
@@ -39,7 +36,6 @@ ROOTS = (
     *("/usr/local/lib/modprobe.d/", "/lib/modprobe.d/"),
 )
 OUTPUT_LIMIT = 128 << 20
-FILE_LIMIT = 4 << 20
 PIPE = 1 << 16  # what a pipe holds
 AFTER_KILL_S = 2.0
 
@@ -60,6 +56,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("nvme", "id-ns"), frozenset({"-o"}), _DEVICE),
     (("nvme", "cmdset-ind-id-ns"), frozenset({"-o"}), _DEVICE),
     (("nvme", "smart-log"), frozenset({"-o"}), _DEVICE),
+    (("nvme", "ocp", "smart-add-log"), frozenset({"-o"}), _DEVICE),
     (("nvme", "get-feature"), frozenset({"-f", "-H"}), _DEVICE),
     (("smartctl", "-j", "-x"), frozenset(), _DEVICE),
     (("hdparm", "-W"), frozenset(), re.compile(r"/dev/[^-].*")),
@@ -74,6 +71,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
         re.compile(r"[a-z-]+\.service"),
     ),
     (("systemctl", "list-units"), frozenset({"--type=timer", "--plain", "--no-legend"}), re.compile(r"\*scrub\*")),
+    (("dmesg", "-k"), frozenset(), re.compile(r"(?!)")),
     (("dmidecode", "-t", "memory"), frozenset(), re.compile(r"(?!)")),
 )
 
@@ -253,95 +251,3 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         process.wait(AFTER_KILL_S)
     except subprocess.TimeoutExpired:
         process.returncode = -signal.SIGKILL  # keeps the interpreter from waiting for it later
-
-
-def read_files(patterns: tuple[str, ...]) -> Files:
-    """Expand the patterns and read what they name; symbolic links are noted, and followed only to regular files."""
-    text: dict[str, str] = {}
-    links: dict[str, str] = {}
-    errors: dict[str, str] = {}
-    names = cache(_names)  # many patterns go through the same folders
-    for pattern in patterns:
-        paths = _expand(pattern, names) if "*" in pattern else [pattern]
-        if not paths:
-            errors[pattern] = _why_none(pattern)
-        for path in paths:
-            try:
-                mode = os.lstat(path).st_mode
-                if stat.S_ISLNK(mode):
-                    links[path] = os.readlink(path)
-                    if not os.path.isfile(path):
-                        continue
-                elif not stat.S_ISREG(mode):
-                    continue
-                # below the root directory of a process (containers have their own) only files of these names are read,
-                # whoever may write the folders that they lie in; of everything else there only links are noted
-                if (root := PROCESS_ROOT.match(path)) and not CONFIGURATION.fullmatch(path.rpartition("/")[2]):
-                    continue
-                data = _content(path, guarded=bool(root))
-            except OSError as error:
-                errors[path] = (error.strerror or "unreadable").lower()
-                continue
-            if len(data) > FILE_LIMIT:
-                errors[path] = f"more than {FILE_LIMIT >> 20} MiB"
-            else:
-                kept = told(path, data.decode("utf-8", "surrogateescape"))
-                if kept is not None:
-                    text[path] = kept
-    return Files(text, links, errors)
-
-
-def _expand(pattern: str, names: Callable[[str], list[str]]) -> list[str]:
-    """The paths that match, sorted; as glob.glob does it, but with each folder listed once for all patterns."""
-    *folders, last = pattern.split("/")
-    paths = [""]
-    for part in folders[1:]:
-        paths = _within(paths, part, names)
-    return sorted(path for path in _within(paths, last, names) if "*" in last or os.path.lexists(path))
-
-
-def _within(folders: list[str], part: str, names: Callable[[str], list[str]]) -> list[str]:
-    if "*" not in part:
-        return [f"{folder}/{part}" for folder in folders]
-    return [f"{folder}/{name}" for folder in folders for name in names(folder) if fnmatchcase(name, part)]
-
-
-def _names(folder: str) -> list[str]:
-    """What is in a folder, without what is hidden; nothing where it cannot be listed."""
-    try:
-        return [name for name in os.listdir(folder) if not name.startswith(".")]
-    except OSError:
-        return []
-
-
-def _why_none(pattern: str) -> str:
-    """Why a pattern matches nothing: glob does not tell a folder that it may not list from an empty one."""
-    try:
-        os.scandir(pattern[: pattern.index("*")].rpartition("/")[0]).close()
-    except (FileNotFoundError, NotADirectoryError):
-        return "no such file"
-    except OSError as error:
-        return (error.strerror or "unreadable").lower()
-    return "no such file"
-
-
-def _content(path: str, *, guarded: bool = False) -> bytes:
-    """A whole file, a byte more than the limit at most; in small pieces, because a sysctl refuses a large buffer.
-
-    guarded: of a folder that others may write. Opening never waits (a FIFO), and nothing is told that the owner of the
-    folder could not read himself: what a symbolic link there leads to must be his, or readable by all.
-    """
-    file = os.open(path, os.O_RDONLY | (os.O_NONBLOCK if guarded else 0))
-    try:
-        found = os.fstat(file)
-        if guarded and not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
-        if guarded and not found.st_mode & stat.S_IROTH and found.st_uid != os.stat(os.path.dirname(path)).st_uid:
-            raise OSError(errno.EACCES, "belongs to another user than its folder, and is not readable by all")
-        chunks, size = [], 0
-        while size <= FILE_LIMIT and (chunk := os.read(file, 1 << 16)):
-            chunks.append(chunk)
-            size += len(chunk)
-    finally:
-        os.close(file)
-    return b"".join(chunks)

@@ -6,10 +6,10 @@ A header (kstat number, type 1, flags, number of rows, size, creation time, snap
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from auditor.collect.request import Files
-from auditor.facts import Known, known
+from auditor.facts import Fact, Known, Subject, known
 from auditor.text import quoted
 
 ROOT = "/proc/spl/kstat/zfs"
@@ -53,6 +53,13 @@ def counts(text: str, path: str, names: Mapping[str, str]) -> Iterator[tuple[str
     for row, fact in names.items():
         if row in found and (value := number(*found[row])) is not None:
             yield fact, known(value, f"{row} {value}", f"grep -w {row} {quoted(path)}")
+
+
+def of_rows(reply: Files, path: str, subject: Subject, names: Iterable[str]) -> Iterator[Fact]:
+    """Each row of the one file that was asked for, if it was there, under its own name."""
+    for text in only(reply, path):
+        for name, value in counts(text, path, {row: row for row in names}):
+            yield Fact(subject, name, value)
 
 
 def only(reply: Files, path: str) -> Iterator[str]:

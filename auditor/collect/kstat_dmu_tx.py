@@ -35,6 +35,4 @@ def request(host: Subject, facts: Facts) -> Request:
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """Each row under its own name."""
-    for text in kstat.only(reply, PATH):
-        for name, value in kstat.counts(text, PATH, {row: row for row in FACTS}):
-            yield Fact(HOST, name, value)
+    return kstat.of_rows(reply, PATH, HOST, FACTS)

@@ -29,7 +29,4 @@ def request(pool: Subject, facts: Facts) -> Request:
 
 def parse(reply: Files, pool: Subject) -> Iterator[Fact]:
     """Each row under its own name; 2.1 and 2.2 have none of them."""
-    path = f"{kstat.ROOT}/{pool.name}/iostats"
-    for text in kstat.only(reply, path):
-        for name, value in kstat.counts(text, path, {row: row for row in FACTS}):
-            yield Fact(pool, name, value)
+    return kstat.of_rows(reply, f"{kstat.ROOT}/{pool.name}/iostats", pool, FACTS)

@@ -49,6 +49,7 @@ _CLIENT = re.compile(r'(?<=\s)[^\s#()\\/"-][^\s()]*')
 _SMB_CONF = "/etc/samba/smb.conf"
 _SMB_LINE = re.compile(r"\s*(?:\[|(?i:path|strict\s*sync|include|config|copy|registry)\b)")
 _BINARY = "/etc/hostid"  # only that it exists says anything
+_BUILDER = re.compile(rb"(Linux version \S+) .*")  # who built the kernel, and on which host
 _CMDLINE, _ZFS_OPTION = "/proc/cmdline", re.compile(r'(?<!\S)"?(?:zfs|spl)\.[^\s"]+"?')
 _ZFS_WORD = re.compile(r"\b(?:zfs|spl)\b")
 # words that are spelt like identities, or are the name of a host, and stand elsewhere for something else
@@ -72,6 +73,7 @@ def redact(recording: Recording) -> Recording:
     replace_words = _replacer(sorted(found, key=lambda each: (-len(each), each)), key)
 
     def replace_all(data: bytes) -> bytes:
+        data = _BUILDER.sub(rb"\1 (redacted)", data)
         return replace_words(_HOST.sub(lambda found: _stand_in(found[0], key), data))
 
     def file(path: str, content: str) -> str:
@@ -119,9 +121,23 @@ def _without_connection(commands: Mapping[tuple[str, ...], Capture]) -> dict[tup
     for argv, capture in commands.items():
         if argv[0] == sql.NAME:
             argv = (*argv[:2], _CONNECTION)
-            capture = replace(capture, stderr=re.sub(rb"(?s): .*", b": (redacted)", capture.stderr))
+            stderr = re.sub(rb"(?s): .*", b": (redacted)", capture.stderr)
+            capture = replace(capture, stdout=_without_roles(capture.stdout), stderr=stderr)
         found[argv] = capture
     return found
+
+
+def _without_roles(answer: bytes) -> bytes:
+    """Roles and databases that have settings of their own become role1, database1, ..."""
+    import json
+
+    try:
+        found = json.loads(answer)
+        for number, row in enumerate(found["roles"], 1):
+            row[:2] = [row[0] and f"database{number}", row[1] and f"role{number}"]
+    except (ValueError, KeyError, TypeError):
+        return answer
+    return (json.dumps(found, indent=1, sort_keys=True) + "\n").encode()
 
 
 def _capture(capture: Capture, replace_all: Callable[[bytes], bytes]) -> Capture:

@@ -50,7 +50,7 @@ def fault(engine: str, dsn: str) -> str:
 
 
 def answer(engine: str, dsn: str) -> str:
-    """JSON: engine, version, the settings, and "process" (a number) or "unseen" (why there is none).
+    """JSON: engine, version, the settings, and "process" (a number) with its "name", or "unseen" (why there is none).
 
     Raises what the driver raises; no error shows more than the driver's own words.
     """
@@ -68,7 +68,9 @@ def postgres(dsn: str) -> dict[str, Any]:
         "'fsync', 'synchronous_commit', 'full_page_writes', 'wal_init_zero', 'wal_recycle', 'wal_sync_method',"
         " 'data_directory', 'block_size', 'server_version'"
     )
-    with psycopg.connect(dsn, connect_timeout=5, fallback_application_name="zaudit") as connection:
+    # of a database of encoding SQL_ASCII psycopg would give bytes
+    words = {"connect_timeout": 5, "fallback_application_name": "zaudit", "client_encoding": "utf8"}
+    with psycopg.connect(dsn, **words) as connection:
         connection.read_only = True
         connection.execute("SET LOCAL statement_timeout = 5000")
         connection.execute("SET LOCAL lock_timeout = 5000")
@@ -128,7 +130,8 @@ def mysql(dsn: str) -> dict[str, Any]:
 
 
 def holder(number: int, names: tuple[str, ...]) -> dict[str, Any]:
-    """{"process": N} of the server at the other end of this socket, or {"unseen": why}. names: of its process."""
+    """{"process": N, "name": of its command} of the server at the other end of this socket, or {"unseen": why}. names: that
+    it may have."""
     import contextlib
     import os
     import socket
@@ -157,7 +160,7 @@ def holder(number: int, names: tuple[str, ...]) -> dict[str, Any]:
                 process = parent
         except OSError:
             return {"unseen": "the process at the other end of the connection is not one that is seen here"}
-        return {"process": int(process)}
+        return {"process": int(process), "name": name}
 
     with socket.socket(fileno=os.dup(number)) as mine:
         if mine.family == socket.AF_UNIX:

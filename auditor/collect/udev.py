@@ -33,6 +33,7 @@ FACTS = {
 }
 COMMAND = "udevadm info /dev/{subject}"
 
+_PRIORITY = re.compile(r"-?\d{1,9}")
 _ESCAPE = re.compile(r"\\x([0-9a-fA-F]{2})")
 
 
@@ -68,18 +69,20 @@ def devices(text: str) -> dict[str, Device]:
 
 def _device(record: str) -> Device | None:
     """One record; None when it is not a block device, or says too little of itself."""
+    if "\nE: SUBSYSTEM=block" not in record:  # most devices of a host are none
+        return None
     node, priority, links, properties = "", 0, [], {}
     for line in record.split("\n"):
-        match line[:3], line[3:]:
-            case "N: ", name:
-                node = name
-            case "L: ", number if re.fullmatch(r"-?\d{1,9}", number):
-                priority = int(number)
-            case "S: ", link:
-                links.append(f"/dev/{link}")
-            case "E: ", pair if "=" in pair:
-                key, _, value = pair.partition("=")
-                properties[key] = value
+        tag = line[:3]
+        if tag == "E: " and "=" in line:
+            key, _, value = line[3:].partition("=")
+            properties[key] = value
+        elif tag == "S: ":
+            links.append(f"/dev/{line[3:]}")
+        elif tag == "N: ":
+            node = line[3:]
+        elif tag == "L: " and _PRIORITY.fullmatch(line[3:]):
+            priority = int(line[3:])
     path, devtype = properties.get("DEVPATH", ""), properties.get("DEVTYPE", "")
     if properties.get("SUBSYSTEM") != "block" or not path or devtype not in ("disk", "partition"):
         return None

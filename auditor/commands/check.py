@@ -78,6 +78,8 @@ def check(
         options = options._replace(policy=read(policy_file))
     rules = rulebook.select(folders, only, skip, options.policy, runs=verifying)
     if verifying:
+        if options.connection:
+            raise click.UsageError("--verify does not ask a database: --db NAME alone chooses what is written")
         if replay or len(targets) != 1:
             raise click.UsageError(
                 "--verify goes with one TARGET of this host (zaudit verify --replay judges a recorded one)"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pkgutil
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 
 def text(name: str) -> str:
@@ -10,3 +13,28 @@ def text(name: str) -> str:
     content = pkgutil.get_data(__name__, name)
     assert content is not None
     return content.decode()
+
+
+class TableError(ValueError):
+    """A table that cannot be used; the text says which entry and why."""
+
+
+def entries(file: str, content: str, word: str, keys: frozenset[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(what to call it in an error, table) of each ``[[word]]`` of a file that has nothing else, each with exactly these keys.
+
+    Raises TableError.
+    """
+    try:
+        document = tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise TableError(f"{file}: {error}") from None
+    found = document.get(word)
+    if set(document) != {word} or not isinstance(found, list) or not found:
+        raise TableError(f"{file}: expected [[{word}]] entries and nothing else")
+    for number, entry in enumerate(found, 1):
+        where = f"{file}: entry {number}"
+        if not isinstance(entry, dict):
+            raise TableError(f"{where} is not a table")
+        if wrong := keys ^ set(entry):
+            raise TableError(f"{where}: missing or unknown {', '.join(sorted(wrong))}")
+        yield where, entry

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-import tomllib
+from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from auditor import data
+from auditor.data import TableError
 
 FILE = "drives.toml"
 CLASSES = ("plp-full", "data-at-rest-only", "none", "ephemeral", "virtual")
 CONFIDENCES = ("A", "B", "C")
 KEYS = frozenset({"pattern", "class", "confidence", "family", "source", "examples"})
-
-
-class DrivesError(ValueError):
-    """drives.toml cannot be used; the text says which entry and why."""
 
 
 class Drive(NamedTuple):
@@ -76,42 +73,30 @@ def _entries() -> tuple[tuple[str, str], ...]:
 
 
 def parse(text: str, *, compiled: bool = True) -> tuple[Drive, ...]:
-    """The entries of a table in this form. Raises DrivesError for anything misspelt, missing or of the wrong type.
+    """The entries of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type.
 
     compiled: False for a table whose patterns the tests have compiled.
     """
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise DrivesError(f"{FILE}: {error}") from None
-    entries = document.get("drive")
-    if set(document) != {"drive"} or not isinstance(entries, list) or not entries:
-        raise DrivesError(f"{FILE}: expected [[drive]] entries and nothing else")
-    return tuple(_drive(entry, number, compiled) for number, entry in enumerate(entries, 1))
+    return tuple(_drive(entry, where, compiled) for where, entry in data.entries(FILE, text, "drive", KEYS))
 
 
-def _drive(entry: object, number: int, compiled: bool) -> Drive:
-    where = f"{FILE}: entry {number}"
-    if not isinstance(entry, dict):
-        raise DrivesError(f"{where} is not a table")
-    if wrong := KEYS ^ set(entry):
-        raise DrivesError(f"{where}: missing or unknown {', '.join(sorted(wrong))}")
+def _drive(entry: Mapping[str, Any], where: str, compiled: bool) -> Drive:
     where = f"{where} ({entry['family']})"
     texts = {key: entry[key] for key in sorted(KEYS - {"examples"})}
     if any(not isinstance(value, str) or not value.strip() for value in texts.values()):
-        raise DrivesError(f"{where}: {', '.join(texts)} are texts, and not empty")
+        raise TableError(f"{where}: {', '.join(texts)} are texts, and not empty")
     examples = entry["examples"]
     if not isinstance(examples, list) or not examples or any(not isinstance(e, str) or not e for e in examples):
-        raise DrivesError(f"{where}: examples is a list of models, at least one")
+        raise TableError(f"{where}: examples is a list of models, at least one")
     if texts["class"] not in CLASSES:
-        raise DrivesError(f"{where}: class is one of {', '.join(CLASSES)}")
+        raise TableError(f"{where}: class is one of {', '.join(CLASSES)}")
     if texts["confidence"] not in CONFIDENCES:
-        raise DrivesError(f"{where}: confidence is one of {', '.join(CONFIDENCES)}")
+        raise TableError(f"{where}: confidence is one of {', '.join(CONFIDENCES)}")
     try:
         if compiled:
             _compiled(texts["pattern"])
     except re.error as error:
-        raise DrivesError(f"{where}: pattern: {error}") from None
+        raise TableError(f"{where}: pattern: {error}") from None
     return Drive(
         texts["pattern"], texts["class"], texts["confidence"], texts["family"], texts["source"], tuple(examples)
     )

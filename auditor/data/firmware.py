@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-import tomllib
+from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from auditor import data
+from auditor.data import TableError
 from auditor.data.drives import normal
 
 FILE = "firmware.toml"
 KEYS = frozenset({"model", "firmware", "harm", "fixed", "source", "example"})
-
-
-class FirmwareError(ValueError):
-    """firmware.toml cannot be used; the text says which entry and why."""
 
 
 class Bug(NamedTuple):
@@ -36,31 +33,20 @@ def load() -> tuple[Bug, ...]:
 
 
 def parse(text: str) -> tuple[Bug, ...]:
-    """The entries of a table in this form. Raises FirmwareError for anything misspelt, missing or of the wrong type."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise FirmwareError(f"{FILE}: {error}") from None
-    entries = document.get("firmware")
-    if set(document) != {"firmware"} or not isinstance(entries, list) or not entries:
-        raise FirmwareError(f"{FILE}: expected [[firmware]] entries and nothing else")
-    return tuple(_bug(entry, f"{FILE}: entry {number}") for number, entry in enumerate(entries, 1))
+    """The entries of a table in this form. Raises TableError for anything misspelt, missing or of the wrong type."""
+    return tuple(_bug(entry, where) for where, entry in data.entries(FILE, text, "firmware", KEYS))
 
 
-def _bug(entry: object, where: str) -> Bug:
-    if not isinstance(entry, dict):
-        raise FirmwareError(f"{where} is not a table")
-    if wrong := KEYS ^ set(entry):
-        raise FirmwareError(f"{where}: missing or unknown {', '.join(sorted(wrong))}")
+def _bug(entry: Mapping[str, Any], where: str) -> Bug:
     example = entry["example"]
     texts = [entry[key] for key in sorted(KEYS - {"example"})]
     texts += example if isinstance(example, list) and len(example) == 3 else [None]
     if any(not isinstance(each, str) or not each.strip() for each in texts):
-        raise FirmwareError(f"{where}: all values are texts, and example has three")
+        raise TableError(f"{where}: all values are texts, and example has three")
     try:
         model, firmware = (re.compile(entry[key], re.IGNORECASE | re.ASCII) for key in ("model", "firmware"))
     except re.error as error:
-        raise FirmwareError(f"{where}: {error}") from None
+        raise TableError(f"{where}: {error}") from None
     return Bug(model, firmware, entry["harm"], entry["fixed"], entry["source"], tuple(example))
 
 

@@ -6,44 +6,59 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.data.databases import databases
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, flag, number, unknown
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, number, unknown, word
 
 SUBJECT = "dataset"
 FACTS = {
     "db_named": flag("which database runs here was said, or found"),
+    "db_engine": word("which it is", "postgres", "mysql", "mariadb", "sqlite", "mongodb", "etcd", "redis", "none"),
     "db_page_bytes": number("page of the database's data files"),
 }
-NEEDS = ("host.database", "dataset.database", "host.databases", "database.data_datasets", "database.page_bytes")
+NEEDS = (
+    "host.database",
+    "dataset.database",
+    "host.databases",
+    "database.data_datasets",
+    "database.page_bytes",
+    "database.process",
+    "database.engine",
+)
 
 
 def derive(dataset: Subject, facts: Facts) -> Iterator[Fact]:
     """db_page_bytes of one that was named is the default of that database; a server built otherwise is not seen here."""
-    found = _of(facts, dataset)
-    yield Fact(dataset, "db_named", found[0])
-    yield Fact(dataset, "db_page_bytes", found[1])
+    yield from (Fact(dataset, name, value) for name, value in zip(FACTS, _of(facts, dataset), strict=True))
 
 
-_NONE = (Known(False, (Evidence("no database named", "--db"),)), unknown("no database was named", "--db"))
-_SEEN: dict[tuple[str, str], tuple[Known, Known]] = {}
+Three = tuple[Judged, Judged, Judged]
+_NOBODY = (Evidence("no database named", "--db"),)
+_NONE = Known(False, _NOBODY), Known("none", _NOBODY), unknown("no database was named", "--db")
+_SEEN: dict[tuple[str, str], Three] = {}
 
 
-def _of(facts: Facts, dataset: Subject) -> tuple[Known | Unknown, Known | Unknown]:
-    """The same two objects for all datasets of a database."""
+def _of(facts: Facts, dataset: Subject) -> Three:
+    """The same three objects for all datasets of a database."""
     declared, named = facts.get(dataset, "database"), facts.get(HOST, "database")
     for each in (declared, named):
         if isinstance(each, Known) and each.value:
             return _seen(str(each.value), each.evidence[0].command)
     if isinstance(named, Unknown):
-        return named, named
+        return named, named, named
+    found = facts.get(HOST, "databases")
+    unseen = found if isinstance(found, Unknown) else None
     for database in facts.linked(HOST, "databases"):
+        places = facts.get(database, "data_datasets")
+        if isinstance(places, Unknown) and isinstance(facts.get(database, "process"), Known):  # it runs on this host
+            unseen = places
         if dataset in facts.linked(database, "data_datasets"):
-            return Known(True, (Evidence(f"{database.name} keeps its data here"),)), facts.get(database, "page_bytes")
-    return _NONE
+            here = (Evidence(f"{database.name} keeps its data here"),)
+            return Known(True, here), facts.get(database, "engine"), facts.get(database, "page_bytes")
+    return (unseen, unseen, unseen) if unseen else _NONE
 
 
-def _seen(name: str, command: str) -> tuple[Known, Known]:
+def _seen(name: str, command: str) -> Three:
     if (name, command) not in _SEEN:
         database = databases()[name]
         seen = Evidence(f"{database.name} pages of {database.page_bytes} bytes by default", command)
-        _SEEN[name, command] = Known(True, (seen,)), Known(database.page_bytes, (seen,))
+        _SEEN[name, command] = Known(True, (seen,)), Known(name, (seen,)), Known(database.page_bytes, (seen,))
     return _SEEN[name, command]

@@ -33,6 +33,7 @@ _SPELT = {
     "torn_page_guard": ("full_page_writes", "innodb_doublewrite"),
     "flush_log_at_commit": ("innodb_flush_log_at_trx_commit",),
     "flush_method": ("innodb_flush_method",),
+    "doublewrite": ("innodb_doublewrite",),
 }
 
 

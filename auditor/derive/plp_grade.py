@@ -9,6 +9,10 @@ No grade (unknown): no word of the drive about its cache, a table and a drive th
 (decided where it comes from), and a hard disk, which needs none: disk.hdd. Whether flushes arrive is not its question:
 leaf.flush_path_intact. A clear failure bit proves no protection; it only lifts 4 to 5.
 
+Capacitors speak through an ATA attribute, or through the extended SMART log of datacenter NVMe drives (OCP, C0h). There 0 is
+failed, and 100 and more is good where the drive has finished every power cut; what lies between, and a power cut that it
+did not finish, proves neither.
+
 Held by a property test: with fewer facts a grade stays, falls or becomes unknown; it rises only when the fact that went
 was the failure itself, or the half of a contradiction.
 """
@@ -28,7 +32,17 @@ BACKUP_FAILED = 0x10  # critical warning bit 4: volatile memory backup device fa
 WARNINGS = ("nvme_critical_warning", "smart_nvme_critical_warning")
 BACKUPS = ("nvme_backup_failed", "smart_nvme_backup_failed")
 ABSENT = (("nvme_vwc_present", False), ("nvme_ns_vwc_absent", True))
-READS = ("drive_class", "drive_confidence", "virtual", "hdd", "volatile_cache", "capacitor_ok", "capacitor_attribute")
+OCP = ("ocp_capacitor_health", "ocp_incomplete_shutdowns")
+READS = (
+    "drive_class",
+    "drive_confidence",
+    "virtual",
+    "hdd",
+    "volatile_cache",
+    "capacitor_ok",
+    "capacitor_attribute",
+    *OCP,
+)
 NEEDS = tuple(f"disk.{name}" for name in (*READS, *WARNINGS, *BACKUPS, *(name for name, _ in ABSENT)))
 
 
@@ -51,10 +65,21 @@ def _backup(disk: Subject, facts: Facts) -> list[tuple[bool, Known]]:
     return found
 
 
+def _capacitors(disk: Subject, facts: Facts) -> list[Known]:
+    """What each source says of the capacitors: good or not."""
+    attribute = facts.get(disk, "capacitor_ok")
+    found = [attribute] if isinstance(attribute, Known) else []
+    match facts.get(disk, OCP[0]), facts.get(disk, OCP[1]):
+        case Known(0, evidence), _:
+            found.append(Known(False, evidence))
+        case Known(int() as percent, evidence), Known(0, finished) if percent >= 100:
+            found.append(Known(True, (*evidence, *finished)))
+    return found
+
+
 def _failed(disk: Subject, facts: Facts) -> Judged:
     """One report of a failure is enough; no report at all is unknown, unless there is nothing that could fail."""
-    capacitor = facts.get(disk, "capacitor_ok")
-    reports = _backup(disk, facts) + ([(not capacitor.value, capacitor)] if isinstance(capacitor, Known) else [])
+    reports = _backup(disk, facts) + [(not capacitor.value, capacitor) for capacitor in _capacitors(disk, facts)]
     bad = [fact for failed, fact in reports if failed]
     if bad:
         return Known(True, _evidence(*bad))
@@ -86,7 +111,7 @@ def _grade(disk: Subject, facts: Facts, failed: Judged) -> Judged:
     if isinstance(table, Unknown) or isinstance(virtual, Unknown) or isinstance(hdd, Unknown):
         return join([each for each in (table, virtual, hdd) if isinstance(each, Unknown)])
     absent = next((fact for name, value in ABSENT if (fact := _if(disk, facts, name, value))), None)
-    healthy = _if(disk, facts, "capacitor_ok", True)
+    healthy = next((each for each in _capacitors(disk, facts) if each.value is True), None)
     if table.value == "plp-full":
         return _full(disk, facts, table, absent, healthy)
     if absent and table.value != "none":

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from auditor.facts import HOST, Judged, Known
-from auditor.judge.expression import Expression, ExpressionError, Registry, Scope, fact
+from auditor.judge.expression import Expression, Registry, Scope, fact
 from auditor.judge.rule import Rule, RuleError
 from auditor.judge.rule_file import ID, SAYING, from_parts, from_table
+from auditor.judge.types import ExpressionError
 
 PREFIX = "advisory-"
 REQUIRED = {"title", "severity", "harm", "affected", "impact", "why", "until", "references"}

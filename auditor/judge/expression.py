@@ -1,8 +1,7 @@
 """Rule expressions: Python's own grammar, cut down, with Kleene's third truth value.
 
-``False and unknown`` is False, ``True or unknown`` is True; everything else that depends on an unknown is unknown, with
-all the reasons. (S. C. Kleene, Introduction to Metamathematics, section 64: the strong connectives.) What an expression
-comes to is a fact like any other: Known with the evidence that decided it, or Unknown with the reasons.
+What an expression comes to is a fact like any other: Known with the evidence that decided it, or Unknown with the reasons
+(:mod:`auditor.judge.kleene`).
 
 ``all`` over nothing is unknown, not true as in Python: of what was not there nothing was seen. So is ``any``, but for
 links of which "there are none" is an answer (``none_tells``).
@@ -15,46 +14,18 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from auditor.facts import (
-    HOST,
-    KINDS,
-    Evidence,
-    Facts,
-    Judged,
-    Kind,
-    Known,
-    Reason,
-    Spec,
-    Subject,
-    Unknown,
-    join,
-    unknown,
-)
+from auditor.facts import HOST, Evidence, Facts, Judged, Kind, Known, Spec, Subject, Unknown, unknown
+from auditor.judge import types
+from auditor.judge.kleene import connective, negation, strict
+from auditor.judge.types import BOOL, NUMBER, ExpressionError, Type
 from auditor.text import quoted
 
 Registry = Mapping[tuple[Kind, str], Spec]  # (kind, fact name) -> what it is
 Constants = Mapping[str, Known]  # name -> number
 NO_CONSTANTS: Constants = {}
-
-
-class ExpressionError(ValueError):
-    """An expression that is not of the language, or that asks for a fact that nobody provides."""
-
-
-class Type(NamedTuple):
-    """base: bool, number, str, tuple, subject or subjects. values: of a closed set of words. kind: of subjects.
-    none_tells: of subjects, that there are none is an answer."""
-
-    base: str
-    values: tuple[str, ...] = ()
-    kind: Kind | None = None
-    none_tells: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.base} of kind {self.kind}" if self.kind else self.base
 
 
 class Scope:
@@ -84,7 +55,6 @@ class Expression(NamedTuple):
     evaluate: Evaluate
 
 
-BOOL, NUMBER, STR, TUPLE = Type("bool"), Type("number"), Type("str"), Type("tuple")
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -149,7 +119,7 @@ class _Compiler:
         match node:
             case ast.Constant(bool() | int() | float() | str() as value):
                 constant = Known(value, ())
-                return _type_of_constant(value), lambda scope: constant
+                return types.of_constant(value), lambda scope: constant
             case ast.Tuple(elts=items):
                 return self.literal_tuple(items)
             case ast.Name(id=name):
@@ -209,7 +179,7 @@ class _Compiler:
             )
         if isinstance(base, ast.Name):
             of = base.id
-            return _type_of_fact(spec), lambda scope: fact(scope.names[of], name, scope)
+            return types.of_fact(spec), lambda scope: fact(scope.names[of], name, scope)
 
         def evaluate(scope: Scope) -> Judged:
             subject = evaluate_base(scope)
@@ -218,7 +188,7 @@ class _Compiler:
             assert isinstance(subject.value, Subject)
             return fact(subject.value, name, scope)
 
-        return _type_of_fact(spec), evaluate
+        return types.of_fact(spec), evaluate
 
     def arithmetic(
         self, left: ast.expr, apply: Callable[[Any, Any], Any], right: ast.expr, names: Mapping[str, Kind]
@@ -242,7 +212,7 @@ class _Compiler:
         sides = [self.build(each, names) for each in (node.left, *node.comparators)]
         steps = []
         for i, op in enumerate(node.ops):
-            _check_comparison(sides[i][0], op, sides[i + 1][0], node)
+            types.check_comparison(sides[i][0], op, sides[i + 1][0], node)
             steps.append((sides[i][1], _COMPARE[type(op)], sides[i + 1][1]))
         if len(steps) == 1:
             first, apply, second = steps[0]
@@ -302,42 +272,6 @@ class _Compiler:
         return BOOL, evaluate
 
 
-# -- Kleene ---------------------------------------------------------------------------------------------------------
-
-
-def connective(operands: Iterable[Judged], decisive: bool) -> Judged:
-    """``or`` (decisive True) and ``and`` (decisive False): one decisive operand settles it whatever the others are, so
-    those after it are not asked for."""
-    unknowns: list[Unknown] = []
-    evidence: list[Evidence] = []
-    for operand in operands:
-        if isinstance(operand, Unknown):
-            unknowns.append(operand)
-        elif operand.value is decisive:
-            return operand
-        else:
-            evidence.extend(operand.evidence)
-    return join(unknowns) if unknowns else Known(not decisive, tuple(dict.fromkeys(evidence)))
-
-
-def negation(operand: Judged) -> Judged:
-    """``not``: an unknown stays one."""
-    return operand if isinstance(operand, Unknown) else Known(not operand.value, operand.evidence)
-
-
-def strict(apply: Callable[[Any, Any], Any], left: Judged, right: Judged) -> Judged:
-    """An operation that needs both operands."""
-    if isinstance(left, Unknown):
-        return join([left, right]) if isinstance(right, Unknown) else left
-    if isinstance(right, Unknown):
-        return right
-    try:
-        value = apply(left.value, right.value)
-    except (ZeroDivisionError, OverflowError, ValueError):
-        return Unknown((Reason(f"no number comes of {left.value} and {right.value}"),))
-    return Known(value, left.evidence + right.evidence)
-
-
 def _length(links: Judged) -> Judged:
     if isinstance(links, Unknown):
         return links
@@ -375,47 +309,3 @@ def bind(found: Known, subject: Subject) -> Known:
             for each in found.evidence
         ),
     )
-
-
-# -- types ----------------------------------------------------------------------------------------------------------
-
-
-def _type_of_constant(value: bool | int | float | str) -> Type:
-    if isinstance(value, bool):
-        return BOOL
-    return Type("str", (value,)) if isinstance(value, str) else NUMBER
-
-
-def _type_of_fact(spec: Spec) -> Type:
-    if spec.type is Subject:
-        return Type("subjects" if spec.many else "subject", kind=spec.kind, none_tells=spec.none_tells)
-    if spec.type is str:
-        return Type("str", ("", *spec.values) if spec.values else ())
-    return {bool: BOOL, int: NUMBER, float: NUMBER, tuple: TUPLE}[spec.type]
-
-
-def _check_comparison(left: Type, op: ast.cmpop, right: Type, node: ast.Compare) -> None:
-    """Same types only; words against the closed set of the fact; order only for numbers and versions."""
-    if isinstance(op, ast.Is | ast.IsNot):
-        raise ExpressionError(f"{ast.unparse(node)!r}: 'is' is not part of the rule language")
-    if isinstance(op, ast.In | ast.NotIn):
-        if right.base not in ("tuple", "str") or left.base not in ("str", "number"):
-            raise ExpressionError(f"{ast.unparse(node)!r}: cannot look for a {left} in a {right}")
-        closed, asked = left, right
-    else:
-        if left.base != right.base or (left.base in ("subject", "subjects") and left.kind != right.kind):
-            raise ExpressionError(f"{ast.unparse(node)!r} compares a {left} with a {right}")
-        if not isinstance(op, ast.Eq | ast.NotEq) and left.base not in ("number", "tuple"):
-            raise ExpressionError(f"{ast.unparse(node)!r}: a {left} has no order")
-        closed, asked = (left, right) if left.values[:1] == ("",) else (right, left)
-    if closed.values[:1] == ("",) and closed.base == "str":
-        wrong = [value for value in asked.values if value not in closed.values]
-        if wrong:
-            raise ExpressionError(
-                f"{ast.unparse(node)!r}: {wrong[0]!r} is never the value; it is one of {', '.join(closed.values[1:])}"
-            )
-
-
-def kinds() -> tuple[Kind, ...]:
-    """The kinds of subject that a rule may be about."""
-    return KINDS

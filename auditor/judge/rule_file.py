@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 from auditor.facts import KINDS, Kind
 from auditor.judge.expression import (
     Expression,
-    ExpressionError,
     Registry,
     compile_condition,
     compile_expression,
@@ -35,6 +34,7 @@ from auditor.judge.rule import (
     Template,
 )
 from auditor.judge.threshold import Decided, Threshold, ThresholdError, constants, of_rule
+from auditor.judge.types import ExpressionError
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 MARGIN = 10
+LEAST = 16  # columns that are worth writing in
 # what an ASCII terminal gets instead (LC_ALL=C); one character for each that a picture is made of
 ASCII = str.maketrans(
     {"·": "|", "—": "-", "–": "-", "…": "...", "’": "'", "“": '"', "”": '"', "→": "->", "≥": ">=", "≤": "<=", "×": "x"}
@@ -37,24 +37,38 @@ def printed(parts: Iterable[RenderableType], *, width: int, color: bool, ascii_o
     return text.translate(ASCII).encode("ascii", "backslashreplace").decode() if ascii_only else text
 
 
-def head(word: str, style: str, name: str, where: Text) -> Table:
+class Hanging:
+    """Words, and text beside them that goes on below its own beginning; below the words where there is no room beside."""
+
+    def __init__(self, words: Text, text: Text, at: int) -> None:
+        """at: column of the text, unless the words are longer."""
+        self._words = words
+        self._text = text
+        self._at = max(at, words.cell_len)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """One line after the other, none of which is wrapped again."""
+        beside = options.max_width - self._at >= LEAST
+        column = self._at if beside else MARGIN
+        lines = list(self._text.wrap(console, max(options.max_width - column, 1), overflow="fold"))
+        first = self._words.copy()
+        if beside:
+            first.pad_right(column - first.cell_len)
+            first.append_text(lines.pop(0))
+        for line in (first, *(Text(" " * column).append_text(line) for line in lines)):
+            line.no_wrap, line.overflow = True, "ignore"
+            yield line
+
+
+def head(word: str, style: str, name: str, where: Text) -> Hanging:
     """The first line of a finding: CRITICAL  sync-disabled  tank."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(width=MARGIN - 2, no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row(Text(word, style), Text(name, "bold"), where)
-    return table
+    words = Text.assemble((word, style), " " * (MARGIN - len(word)), (name, "bold"), "  ")
+    return Hanging(words, where, 0)
 
 
-def body(rows: Iterable[tuple[str, RenderableType]]) -> Padding:
+def body(rows: Iterable[tuple[str, Text]]) -> Group:
     """What stands below it: a word in the margin and what it says."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(width=8, no_wrap=True, style="dim")
-    table.add_column(overflow="fold")
-    for label, content in rows:
-        table.add_row(label, content)
-    return Padding(table, (0, 0, 0, MARGIN))
+    return Group(*(Hanging(Text.assemble(" " * MARGIN, (label, "dim")), text, 2 * MARGIN) for label, text in rows))
 
 
 def says(sentence: str) -> Padding:

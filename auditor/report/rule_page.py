@@ -45,7 +45,9 @@ def document(rule: Rule) -> dict[str, Any]:
         "harm": rule.harm,
         "when": rule.when.source if rule.when else None,
         "expect": rule.expect.source,
-        "thresholds": [each._asdict() | {"decided": None} for each in rule.thresholds],
+        "thresholds": [
+            {key: value for key, value in each._asdict().items() if key != "decided"} for each in rule.thresholds
+        ],
         "impact": rule.impact,
         "why": rule.why,
         "fix": {

@@ -80,7 +80,7 @@ def answer(report: Report) -> Text:
 
 def _failed(finding: Finding) -> RenderableType:
     rule = finding.rule
-    rows: list[tuple[str, RenderableType]] = []
+    rows: list[tuple[str, Text]] = []
     if finding.severity != "low":
         rows.append(("At stake", Text(rule.impact)))
     rows += [("Seen" if i == 0 else "", each) for i, each in enumerate(_evidence(finding.verdicts))]
@@ -95,7 +95,7 @@ def _waived(finding: Finding) -> RenderableType:
     assert waiver is not None
     where = Text(finding_words.where(finding))
     where.append(f"   {'is' if finding.failed else 'would be'} {finding.severity}", "dim")
-    rows: list[tuple[str, RenderableType]] = [("At stake", Text(finding.rule.impact))]
+    rows: list[tuple[str, Text]] = [("At stake", Text(finding.rule.impact))]
     rows.append(("Waived", Text(f"until {waiver.expires} by {harmless(waiver.owner)}: {harmless(waiver.reason)}")))
     sentence = finding_words.sentence(finding) if finding.failed else finding_words.question(finding)
     return Group(head("WAIVED", STYLES["waived"], finding.rule.id, where), says(sentence), body(rows))
@@ -114,7 +114,7 @@ def _undecided(group: Sequence[Finding]) -> RenderableType:
     worst = group[0]
     where = Text(finding_words.where(*group))
     where.append(f"   would be {worst.severity}", "dim")
-    rows: list[tuple[str, RenderableType]] = []
+    rows: list[tuple[str, Text]] = []
     others = list(dict.fromkeys(finding.rule.id for finding in group[1:] if finding.rule.id != worst.rule.id))
     if others:
         rows.append(("Also", Text(", ".join(others))))
@@ -129,7 +129,7 @@ def _undecided(group: Sequence[Finding]) -> RenderableType:
     return Group(head("UNKNOWN", STYLES["undecided"], worst.rule.id, where), sentence, body(rows))
 
 
-def _evidence(verdicts: Sequence[Verdict]) -> Iterator[RenderableType]:
+def _evidence(verdicts: Sequence[Verdict]) -> Iterator[Text]:
     """What was seen of the first subject, each with what repeats the observation, and how many others it was seen of."""
     first, others = verdicts[0], verdicts[1:]
     lines = finding_words.evidence(first)
@@ -144,7 +144,7 @@ def _evidence(verdicts: Sequence[Verdict]) -> Iterator[RenderableType]:
         yield Text(f"and {' and '.join(more)} (--format json has all)", "dim")
 
 
-def _mend(finding: Finding) -> Iterator[RenderableType]:
+def _mend(finding: Finding) -> Iterator[Text]:
     """The commands, what they cost, and what no command can say."""
     fix = finding.rule.fix
     commands = finding_words.commands(finding)

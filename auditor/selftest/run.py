@@ -28,8 +28,15 @@ LABELS = {
     faults.CUT: "truncated",
     faults.UNKNOWN_RELEASE: "release",
 }
-# zpool list, zpool events and files of people have no end mark: an answer that is cut between two lines looks whole
-NO_END_MARK = frozenset({"zpool_list", "zpool_events", "modprobe", "scrub_timers", "scrub_cron"})
+# zpool list, zpool events, the kernel's log, tables of mounts and files of people have no end mark: what is cut between two
+# lines looks whole
+NO_END_MARK = frozenset(
+    {
+        *("zpool_list", "zpool_events", "kernel_log", "modprobe", "scrub_timers", "scrub_cron"),
+        *("database_paths", "database_settings"),
+    }
+)
+NAMED = "postgres"  # as if the user had said --db: there are rules on what is named
 
 Outcomes = dict[tuple[str, Subject], str]
 
@@ -99,7 +106,8 @@ def _steps(
 def _look(past: Recording, seen: Any) -> Facts | None:
     """The facts, or None where zaudit refuses to judge (exit code 3)."""
     try:
-        return audit.look(seen, past.targets or ("tank",), audit.Options.from_words(past.options)).facts
+        options = audit.Options.from_words(past.options)._replace(database=NAMED)
+        return audit.look(seen, past.targets or ("tank",), options).facts
     except audit.NothingToAudit:
         return None
 
@@ -137,6 +145,7 @@ def _questions(facts: Facts) -> dict[str, set[tuple[str, ...]]]:
         "pool": pools,
         "target": tuple(Subject("dataset", pool.name) for pool in pools),
         "disk": tuple(facts.subjects("disk")),
+        "database": tuple(facts.subjects("database")),
     }
     asked: dict[str, set[tuple[str, ...]]] = {}
     for per, members in subjects.items():

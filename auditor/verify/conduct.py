@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from auditor.verify.profile import Profile
 from auditor.verify.trial import UNSEEN, Ran, Trial
 
 MOUNTS = "/proc/self/mountinfo"
+VOLUME_NAME = 256  # ZFS_MAX_DATASET_NAME_LEN
+BLKZNAME = 2 << 30 | VOLUME_NAME << 16 | 0x12 << 8 | 125  # _IOR(0x12, 125, char[256])
 COPIED = ("volblocksize", "sync", "logbias", "compression", "checksum", "dedup", "primarycache", "copies")
 
 
@@ -56,7 +59,7 @@ def trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: run.P
     with run.interruptible():
         made = _make(host, plan, facts)
         try:
-            landed = made.dataset if made.kind == "zvol" else _landed(host, made.path)
+            landed = _volume(place.log_file(made)) if made.kind == "zvol" else _landed(host, made.path)
             if landed == made.dataset:
                 _write(Path(made.path) / JOB_FILE, plan.profile.text)
                 if plan.sweep:
@@ -151,6 +154,19 @@ def _landed(host: Host, path: str) -> str:
             if mount.major_minor == f"{os.major(number)}:{os.minor(number)}":
                 return mount.source if mount.fstype == "zfs" else f"{mount.fstype} ({mount.source})"
     return ""
+
+
+def _volume(path: str) -> str:
+    """The zvol behind a path, as its driver says (BLKZNAME of include/sys/fs/zfs.h, which udev's zvol_id asks too): what
+    fio opens, whatever the name of a link is. Empty where it does not say so."""
+    name = bytearray(VOLUME_NAME)
+    with contextlib.suppress(OSError):
+        node = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.ioctl(node, BLKZNAME, name)
+        finally:
+            os.close(node)
+    return name.partition(b"\0")[0].decode("utf-8", "surrogateescape")
 
 
 def _scan(host: Host, pool: Subject) -> str | None:

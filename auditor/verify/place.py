@@ -90,7 +90,7 @@ def zvol(target: str, size: int, properties: Sequence[tuple[str, str]], zfs: Com
     try:
         _appears(device)
         os.mkdir(place.path, 0o700)
-        os.symlink(device, os.path.join(place.path, f"{FILES}log.0.0"))
+        os.symlink(device, log_file(place))
     except OSError as error:
         remove(place, zfs)
         raise PlaceError(f"{device}: {error.strerror}") from None
@@ -114,6 +114,11 @@ def dataset(target: str, properties: Sequence[tuple[str, str]], zfs: Command) ->
         remove(place, zfs)
         raise PlaceError(f"{name} was made, and is not mounted ({where.strip()})")
     return place._replace(path=where)
+
+
+def log_file(place: Place) -> str:
+    """What the job of the log writes to: a file, or the link to a scratch zvol."""
+    return os.path.join(place.path, f"{FILES}log.0.0")
 
 
 def _appears(device: str) -> None:

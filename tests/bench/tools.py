@@ -11,7 +11,8 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from auditor.collect.host import Capture, permitted, read_files, spawn
+from auditor.collect.files import read_files
+from auditor.collect.host import Capture, permitted, spawn
 from auditor.collect.recording import Recording
 from auditor.collect.request import Files, Read, Run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -15,7 +16,7 @@ from auditor.collect import _database_walk, gather
 from auditor.collect.host import Capture, LiveHost
 from auditor.collect.request import Files, Read, Run
 from auditor.collect.telling import told
-from auditor.derive import database, database_pool, databases
+from auditor.derive import database, database_changes, database_pool, databases
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
 from auditor.judge.verdict import judge
 from tests.collect.test_pairs import COMMANDS
@@ -41,6 +42,9 @@ LINKS = {"/proc/612/cwd": "/var/lib/postgresql/15/main", f"{DATA}/pg_wal": "/wal
 FOLDERS = {os.path.dirname(path) for path in (*FILES, *LINKS)}
 
 
+NOT_INSTALLED = Capture(None, fault="not installed")
+
+
 @dataclass
 class Machine:
     """A host with these files and links; all folders above them are there."""
@@ -50,9 +54,10 @@ class Machine:
     denied: tuple[str, ...] = ()
     now: float = 1.7e9
     euid: int = 0
+    answer: Capture = NOT_INSTALLED
 
     def run(self, request: Run) -> Capture:
-        return Capture(None, fault="not installed")
+        return self.answer if request.argv[0] == "sql" else NOT_INSTALLED
 
     def realpath(self, path: str) -> str:
         return path
@@ -80,9 +85,12 @@ def seen(
     links: Any = None,
     denied: tuple[str, ...] = (),
     inventory: Facts | None = None,
+    connection: tuple[str, str, Capture] | None = None,
     **datasets: str,
 ) -> Facts:
     facts = Facts(1.7e9)
+    for name, value in zip(("connected_engine", "database_connection"), (connection or ("", ""))[:2], strict=True):
+        facts.put(Fact(HOST, name, known(value, f"--db {value}")))
     pool = Subject("pool", "tank")
     facts.put(Fact(HOST, "pools", known((pool,), "tank")))
     found = tuple(Subject("dataset", f"tank/{name}") for name in datasets)
@@ -90,14 +98,17 @@ def seen(
     for name, sync in datasets.items():
         facts.put(Fact(Subject("dataset", f"tank/{name}"), "sync", known(sync, f"sync={sync}")))
     machine = Machine({**FILES, **(files or {})}, {**LINKS, **(links or {})}, denied)
+    machine.answer = connection[2] if connection else machine.answer
     gatherer = gather.Gatherer(machine, registry.collectors())
-    gatherer.ask("database_processes", [HOST], facts)
+    for collector in ("database_processes", "database_sql"):
+        gatherer.ask(collector, [HOST], facts)
     _database_walk.look_at(gatherer, facts, inventory or Facts())
     gather.fill(gatherer, facts)
     gatherer.close()
     facts.put_all(list(databases.derive(HOST, facts)))
     for each in list(facts.subjects("database")):
-        facts.put_all(list(database_pool.derive(each, facts)))
+        for derivation in (database_pool, database_changes):
+            facts.put_all(list(derivation.derive(each, facts)))
     return facts
 
 
@@ -190,6 +201,160 @@ def test_a_database_that_does_not_run_is_judged_by_its_files() -> None:
     assert facts.linked(subject, "datasets") == (Subject("dataset", "tank/pg"),)
 
 
+# -- asked itself -----------------------------------------------------------------------------------------------------
+
+SAID = {
+    "fsync": "on", "full_page_writes": "on", "synchronous_commit": "on", "wal_init_zero": "on", "wal_recycle": "on",
+    "wal_sync_method": "fdatasync", "data_directory": "/var/lib/postgresql/15/main", "block_size": "8192",
+}  # fmt: skip
+
+
+def answered(*, end: Any = None, sources: Any = None, roles: Any = (), **settings: str) -> Capture:
+    rows = [
+        [name, value, (sources or {}).get(name, "default"), None, None, False]
+        for name, value in {**SAID, **settings}.items()
+    ]
+    found = {"settings": rows, "roles": list(roles), **(end or {"process": 612, "name": "postgres"})}
+    return Capture(0, json.dumps(found).encode())
+
+
+def asked(capture: Capture, engine: str = "postgres", **more: Any) -> Facts:
+    return seen(connection=(engine, "service=audit", capture), pg="standard", wal="standard", **more)
+
+
+def test_what_the_server_says_goes_before_its_files() -> None:
+    facts = asked(answered(fsync="off", full_page_writes="off"))
+    assert outcome(facts, "pg-fsync-off") == ["fail"]
+    assert outcome(facts, "db-path-not-on-zfs") == ["pass"]
+    changes = facts.get(PG, "changes_at_restart")
+    assert isinstance(changes, Known)
+    assert changes.value == ("fsync = off, on in its files", "torn_page_guard = off, on in its files")
+    assert {each.text.split(" =")[0] for each in changes.evidence} == {"fsync", "full_page_writes"}
+
+
+def test_server_and_files_that_agree() -> None:
+    facts = asked(answered())
+    assert outcome(facts, "db-changes-at-restart") == ["pass"]
+    assert outcome(facts, "pg-synchronous-commit-roles") == ["pass"]
+    assert outcome(seen(pg="standard", wal="standard"), "db-changes-at-restart") == ["not applicable"]
+
+
+def test_what_a_role_has_of_its_own_says_nothing_of_the_others() -> None:
+    roles = [
+        ["", "app", "synchronous_commit=off"],
+        ["web", "", "synchronous_commit=off"],
+        ["", "b", "synchronous_commit=on"],
+    ]
+    facts = asked(answered(synchronous_commit="off", sources={"synchronous_commit": "user"}, roles=roles))
+    found = facts.get(PG, "asynchronous_roles")
+    assert isinstance(found, Known)
+    assert found.value == ("role app", "database web")
+    sync = facts.get(PG, "synchronous_commit")
+    assert isinstance(sync, Known), sync
+    assert (sync.value, sync.evidence[0].text) == (
+        "on",
+        "synchronous_commit = on (not set: the default)",
+    )  # of its files
+
+
+def test_a_server_that_was_not_seen_here_has_no_folders_here() -> None:
+    facts = asked(answered(end={"unseen": "the connection leaves this host, or this network namespace"}, fsync="off"))
+    other = Subject("database", "postgres connection")
+    assert facts.linked(HOST, "databases") == (PG, other)
+    assert outcome(facts, "pg-fsync-off") == ["pass", "fail"]
+    assert outcome(facts, "sync-mixed-log-data") == ["pass", "unknown"]
+    assert outcome(facts, "libeatmydata") == ["pass", "unknown"]
+    why = facts.get(other, "datasets")
+    assert isinstance(why, Unknown)
+    assert "leaves this host" in why.reasons[0].text
+
+
+@pytest.mark.parametrize(
+    "capture",
+    [
+        Capture(1, b"", b"OperationalError: connection refused"),
+        Capture(None, fault="no answer within 30 s"),
+        Capture(0, b"{}"),
+        Capture(0, b'{"process": 612, "name": "postgres", "settings": [], "roles": []}'),
+    ],
+)
+def test_a_server_that_does_not_answer_is_undecided_although_its_files_are_there(capture: Capture) -> None:
+    facts = asked(capture)
+    assert outcome(facts, "pg-fsync-off") == ["unknown"]
+    assert outcome(facts, "sync-mixed-log-data") == ["unknown"]
+    elsewhere = asked(capture, engine="mariadb")
+    assert outcome(elsewhere, "pg-fsync-off") == ["pass", "not applicable"]
+    assert outcome(elsewhere, "innodb-flush-log") == ["not applicable", "unknown"]
+
+
+def test_mariadb_that_is_called_mysqld_is_one_database() -> None:
+    settings = {
+        "version": "10.3.39-MariaDB",
+        "innodb_flush_log_at_trx_commit": "1",
+        "innodb_doublewrite": "ON",
+        "log_bin": "ON",
+        "sync_binlog": "0",
+        "datadir": "/srv/db/",
+    }
+    found = {"process": 700, "name": "mysqld", "settings": list(settings.items())}
+    files = {"/proc/700/stat": STAT.format(700, "mysqld", 1)}
+    facts = asked(Capture(0, json.dumps(found).encode()), engine="mariadb", files=files)
+    assert [each.name for each in facts.linked(HOST, "database_processes")] == ["postgres 612", "mysql 700"]
+    assert outcome(facts, "innodb-sync-binlog") == ["not applicable", "fail"]
+
+
+# -- another file system on a zvol ------------------------------------------------------------------------------------
+
+VOLUME = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n40 22 230:0 / /var/lib/postgresql rw - ext4 {0} rw\n"
+
+
+def devices(**made_of: tuple[str, ...]) -> Facts:
+    """zd0 is tank/my volume; sda1 is on sda."""
+    facts = Facts()
+    kinds = {"zd0": "zvol", "sda": "sata", "dm-0": "dm", "loop0": "loop"}
+    for name, kind in kinds.items():
+        disk = Subject("disk", name)
+        facts.put(Fact(disk, "transport", known(kind, kind)))
+        facts.put(Fact(disk, "slaves", known(made_of.get(name.replace("-", ""), ()), "slaves")))
+        links = ("/dev/zd0", "/dev/zvol/tank/my+volume") if name == "zd0" else (f"/dev/{name}",)
+        facts.put(Fact(disk, "devlinks", known(links, "links")))
+        named = ("/dev/zvol/tank/my+volume=zd0", "/dev/zd0p1=zd0p1") if name == "zd0" else (f"/dev/{name}={name}",)
+        facts.put(Fact(disk, "device_names", known(named, "names")))
+        facts.put(Fact(disk, "partitions", known(("sda1",) if name == "sda" else (), "parts")))
+    return facts
+
+
+@pytest.mark.parametrize("source", ["/dev/zd0", "/dev/zd0p1", "/dev/zvol/tank/my+volume", "/dev/dm-0"])
+def test_a_file_system_on_a_zvol_is_on_that_zvol(source: str) -> None:
+    volume: dict[str, Any] = {"my volume": "standard"}
+    facts = seen(files={"/proc/612/mountinfo": VOLUME.format(source)}, links={f"{DATA}/pg_wal": "/var/lib/postgresql/wal"},
+                 inventory=devices(dm0=("zd0",)), **volume)  # fmt: skip
+    assert facts.linked(PG, "datasets") == (Subject("dataset", "tank/my volume"),)
+    assert outcome(facts, "db-path-not-on-zfs") == ["pass"]
+
+
+@pytest.mark.parametrize(
+    ("source", "made_of"), [("/dev/gone", ()), ("/dev/loop0", ()), ("/dev/dm-0", ("zd0", "sda")), ("/dev/dm-0", ())]
+)
+def test_what_cannot_be_followed_to_one_zvol_is_unknown(source: str, made_of: tuple[str, ...]) -> None:
+    files = {"/proc/612/mountinfo": VOLUME.format(source)}
+    facts = seen(files=files, inventory=devices(dm0=made_of), pg="standard")
+    assert isinstance(facts.get(PG, "datasets"), Unknown)
+    assert outcome(facts, "db-path-not-on-zfs") == ["unknown"]
+
+
+def test_a_file_system_on_a_disk_beside_zvols_is_off_zfs() -> None:
+    facts = seen(
+        files={"/proc/612/mountinfo": VOLUME.format("/dev/sda")}, inventory=devices(), pg="standard", wal="standard"
+    )
+    found = facts.get(PG, "off_zfs")
+    assert isinstance(found, Known)
+    assert found.value == (
+        "/var/lib/postgresql/15/main on ext4",
+        "/var/lib/postgresql/15/main/pg_wal (/wal/15) on ext4",
+    )
+
+
 # -- the seam ---------------------------------------------------------------------------------------------------------
 
 
@@ -264,5 +429,5 @@ def test_of_configuration_no_password_is_kept(name: str, text: str, kept: str) -
 
 
 def test_every_collector_of_databases_has_a_case_that_is_refused() -> None:
-    for name in ("database_processes", "database_process", "database_settings", "database_paths"):
+    for name in ("database_processes", "database_process", "database_settings", "database_paths", "database_sql"):
         assert any('"error"' in path.read_text() for path in (COMMANDS / name).glob("*.json")), name

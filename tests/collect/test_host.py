@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from auditor import audit, registry
+from auditor.collect import files, lzc, zpool_history
 from auditor.collect import host as seam
-from auditor.collect import lzc, zpool_history
-from auditor.collect.host import LiveHost, bounded, permitted, read_files, spawn
+from auditor.collect.files import read_files
+from auditor.collect.host import LiveHost, bounded, permitted, spawn
 from auditor.collect.request import Read, Run
 from auditor.facts import HOST, Fact, Facts, Kind, Subject, Value, known
 
@@ -101,6 +102,11 @@ def test_permitted(argv: tuple[str, ...]) -> None:
 def states() -> Iterator[Facts]:
     """What may be known of a host when the questions are put: nothing, and each release with each kind of drive."""
     yield Facts()
+    for engine, dsn in (("postgres", "service=audit"), ("mariadb", "mariadb://root@/?unix_socket=/run/s")):
+        facts = Facts()
+        facts.put(Fact(HOST, "connected_engine", known(engine, "")))
+        facts.put(Fact(HOST, "database_connection", known(dsn, "")))
+        yield facts
     for place in ("/srv/my db", "/srv/../etc", "/", "relative", "/srv/*"):
         facts = Facts()
         for subject in subjects("database"):
@@ -113,7 +119,7 @@ def states() -> Iterator[Facts]:
         (release, transport, model, consistent)
         for release in ((2, 1, 11), (2, 2, 0), (2, 3, 9), (2, 4, 4), (3, 0, 0))
         for transport in ("nvme", "sata", "sas", "usb", "virtio", "dm", "unknown")
-        for model in ("QEMU NVMe Ctrl", "Samsung SSD 980")
+        for model in ("QEMU NVMe Ctrl", "Samsung SSD 980", "INTEL SSDPEDMD400G4")
         for consistent in (False, True)
     ]
     for release, transport, model, consistent in values:
@@ -124,6 +130,7 @@ def states() -> Iterator[Facts]:
         for subject in subjects("disk"):
             facts.put(Fact(subject, "transport", known(transport, "")))
             facts.put(Fact(subject, "model", known(model, "")))
+            facts.put(Fact(subject, "sysfs_model", known(model, "")))
         yield facts
 
 
@@ -308,7 +315,7 @@ def test_files_links_folders_and_devices(tmp_path: Path) -> None:
         "to-file": "file", "to-folder": "folder", "to-nothing": "nothing", "to-itself": "to-itself", "to-device": "/dev/zero",
     }  # fmt: skip
     assert {path.removeprefix(f"{tmp_path}/"): error for path, error in done.errors.items()} == {
-        "absent": "no such file or directory", "no/*": "no such file",
+        "absent": "no such file or directory", "no/*": "no such file", "to-itself/inner": "too many levels of symbolic links",
     }  # fmt: skip
 
 
@@ -355,7 +362,7 @@ def errors_for_nobody(patterns: tuple[str, ...]) -> dict[str, str]:
 
 
 def test_a_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seam, "FILE_LIMIT", 1 << 20)
+    monkeypatch.setattr(files, "FILE_LIMIT", 1 << 20)
     (tmp_path / "large").write_bytes(bytes((1 << 20) + 1))
     (tmp_path / "fits").write_bytes(bytes(1 << 20))
     done = read_files((f"{tmp_path}/large", f"{tmp_path}/fits"))

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auditor.collect import archive as members_of
 from auditor.collect import recording
 from auditor.collect.host import Capture
 from auditor.collect.recording import MANIFEST, Recording, RecordingError, ReplayHost
@@ -146,8 +147,8 @@ def test_a_member_of_ten_gigabytes_is_refused_before_it_is_unpacked(tmp_path: An
 
 
 def test_a_header_that_unpacks_to_gigabytes_is_refused(tmp_path: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(recording, "TOTAL_LIMIT", 1 << 20)
-    monkeypatch.setattr(recording, "COUNT_LIMIT", 10)
+    monkeypatch.setattr(members_of, "TOTAL_LIMIT", 1 << 20)
+    monkeypatch.setattr(members_of, "COUNT_LIMIT", 10)
     info = tarfile.TarInfo("pax")
     info.type, info.size = tarfile.XHDTYPE, 1 << 30
     path = tmp_path / "rec.tar.gz"
@@ -159,7 +160,7 @@ def test_a_header_that_unpacks_to_gigabytes_is_refused(tmp_path: Any, monkeypatc
 
 
 def test_too_many_members(tmp_path: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(recording, "COUNT_LIMIT", 3)
+    monkeypatch.setattr(members_of, "COUNT_LIMIT", 3)
     path = archive(tmp_path / "rec.tar.gz", *((f"m{i}", b"") for i in range(5)))
     with pytest.raises(RecordingError, match="too large"):
         recording.load(path)

@@ -16,7 +16,7 @@ from auditor import audit, rulebook
 from auditor.collect import nfs_exports, recording, redaction
 from auditor.collect.host import Capture
 from auditor.collect.recording import Recording, ReplayHost
-from auditor.collect.request import Files
+from auditor.collect.request import Files, Run
 from auditor.facts import Facts, Kind, Known
 from tests import golden
 
@@ -112,7 +112,7 @@ def summary(taken: Recording) -> tuple[int, list[tuple[str, bool, str, int]]]:
 def test_models_and_names_of_datasets_are_the_same(case: Path) -> None:
     before, after = facts_of(past(case)), facts_of(redacted(case))
     shown = values(before, SHOWN)
-    assert len(shown) >= 10
+    assert len(shown) >= 5  # of a pool that hangs little can be seen
     assert sorted(map(repr, values(after, SHOWN))) == sorted(map(repr, shown))
     assert list(after.subjects("dataset")) == list(before.subjects("dataset"))
     assert list(after.subjects("pool")) == list(before.subjects("pool"))
@@ -235,3 +235,25 @@ def test_options_of_the_kernel_and_of_other_modules_go() -> None:
     (found,) = redaction.redact(past).files.values()
     assert found.text[cmdline] == 'zfs.zfs_arc_max=1 "zfs.zil_replay_disable=1"\n'
     assert found.text[conf] == "options zfs zfs_txg_timeout=7\n"
+
+
+def test_how_a_database_was_reached_is_not_left() -> None:
+    """Hosts, users and roles go; the question of a replay finds the answer."""
+    dsn = "host=db1.example user=alice dbname=payroll"
+    answer = json.dumps(
+        {"process": 612, "settings": [["fsync", "on"]], "roles": [["payroll", "", "synchronous_commit=off"]]}
+    )
+    refused = b'OperationalError: connection to server at "db1.example", port 5432 failed: no user "alice"'
+    for capture in (Capture(0, answer.encode()), Capture(1, b"", refused)):
+        past = Recording(
+            1.7e9, 0, (), {"database": "postgres", "connection": dsn}, commands={("sql", "postgres", dsn): capture}
+        )
+        redacted = redaction.redact(past)
+        whole = b"".join(data for _, data in recording.members(redacted)).decode()
+        for name in ("db1.example", "alice", "payroll"):
+            assert name not in whole
+        again = ReplayHost(redacted).run(Run(("sql", "postgres", redacted.options["connection"])))
+        assert (again.exit, again.fault) == (capture.exit, "")
+        if capture.exit == 0:
+            assert json.loads(again.stdout)["roles"] == [["database1", "", "synchronous_commit=off"]]
+            assert json.loads(again.stdout)["settings"] == [["fsync", "on"]]

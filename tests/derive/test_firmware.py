@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.data import firmware
-from auditor.data.firmware import Bug, FirmwareError
+from auditor.data import TableError, firmware
+from auditor.data.firmware import Bug
 from auditor.derive import disk_identity, firmware_bug
 from auditor.facts import Fact, Facts, Known, Subject, Unknown, known, unknown
 
@@ -67,7 +67,7 @@ def test_without_model_or_revision_it_is_unknown() -> None:
 )
 def test_a_wrong_table_is_an_error(change: tuple[str, str], says: str) -> None:
     assert len(firmware.parse(ENTRY)) == 1
-    with pytest.raises(FirmwareError, match=says):
+    with pytest.raises(TableError, match=says):
         firmware.parse(ENTRY.replace(*change))
 
 

@@ -69,6 +69,8 @@ CLEAR = {"nvme_critical_warning": 0}
 BROKEN = {"nvme_critical_warning": 0x10}
 HEALTHY = {"capacitor_ok": True}
 WORN = {"capacitor_ok": False}
+OCP = {"ocp_capacitor_health": 114, "ocp_incomplete_shutdowns": 0}
+OCP_EMPTY = {"ocp_capacitor_health": 0, "ocp_incomplete_shutdowns": 0}
 
 
 @pytest.mark.parametrize(
@@ -78,6 +80,13 @@ WORN = {"capacitor_ok": False}
         (5, nvme(FULL, **NO_CACHE, **HEALTHY, **CLEAR)),
         (5, nvme(INFERRED, **NO_CACHE, **HEALTHY, **CLEAR)),
         (5, nvme(FULL, nvme_ns_vwc_absent=True, **HEALTHY, nvme_backup_failed=False)),
+        (5, nvme(FULL, **NO_CACHE, **OCP, **CLEAR)),
+        (1, nvme(FULL, **NO_CACHE, **OCP_EMPTY, **CLEAR)),
+        (1, nvme(FULL, **NO_CACHE, **OCP_EMPTY, **HEALTHY, **CLEAR)),
+        # a power cut that it did not finish, and what lies between empty and full, prove nothing either way
+        (4, nvme(FULL, **NO_CACHE, **OCP | {"ocp_incomplete_shutdowns": 2}, **CLEAR)),
+        (4, nvme(FULL, **NO_CACHE, **OCP | {"ocp_capacitor_health": 99}, **CLEAR)),
+        (4, nvme(FULL, **NO_CACHE, ocp_capacitor_health=163, **CLEAR)),
         (5, nvme(FULL, **NO_CACHE, **HEALTHY, nvme_critical_warning=0x2F)),  # all warnings but bit 4
         # 4: class and one witness
         (4, nvme(FULL, **NO_CACHE, **HEALTHY)),
@@ -290,6 +299,8 @@ WORDS: dict[str, list[Value]] = {
     "smart_rotation_rpm": [0, 7200],
     "capacitor_ok": FLAG,
     "capacitor_attribute": FLAG,
+    "ocp_capacitor_health": [0, 50, 114],
+    "ocp_incomplete_shutdowns": [0, 2],
     "nvme_critical_warning": [0, 1, 0x10, 0x1F],
     "nvme_backup_failed": FLAG,
     "smart_nvme_critical_warning": [0, 0x10],
@@ -322,6 +333,7 @@ def damning(given: Mapping[str, Value]) -> set[str]:
     bits = ("nvme_critical_warning", "smart_nvme_critical_warning")
     found = {name for name in bits if int(str(given.get(name, 0))) & 0x10}
     found |= {name for name in ("nvme_backup_failed", "smart_nvme_backup_failed") if given.get(name) is True}
+    found |= {"ocp_capacitor_health"} if given.get("ocp_capacitor_health") == 0 else set()
     return found | ({"capacitor_ok"} if given.get("capacitor_ok") is False else set())
 
 
@@ -368,4 +380,4 @@ def test_a_good_grade_never_rests_on_one_thing_alone(given: dict[str, Value]) ->
         assert isinstance(table, Known)
         assert table.value == "plp-full"
         named = {line.command for line in grade.evidence}
-        assert named & {"nvme_vwc_present", "nvme_ns_vwc_absent", "capacitor_ok"}
+        assert named & {"nvme_vwc_present", "nvme_ns_vwc_absent", "capacitor_ok", "ocp_capacitor_health"}

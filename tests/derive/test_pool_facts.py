@@ -334,15 +334,21 @@ def test_pool_age() -> None:
 
 @pytest.mark.parametrize(("name", "page"), [("postgres", 8192), ("mysql", 16384), ("sqlite", 4096), ("etcd", 4096)])
 def test_database(name: str, page: int) -> None:
-    world = World(MIRROR)
     dataset = Subject("dataset", "tank/db")
+    unseen = World(MIRROR)
+    unseen.facts.add(dataset)
+    assert unseen.get(dataset, "db_named") is None  # nobody looked whether one runs
+    world = World(MIRROR)
     world.facts.add(dataset)
+    world.put(HOST, database_processes=())
     assert world.get(dataset, "db_named") is False
+    assert world.get(dataset, "db_engine") == "none"
     assert world.get(dataset, "db_page_bytes") is None
     other = World(MIRROR)
     other.facts.add(dataset)
     other.put(HOST, database=name)
     assert other.get(dataset, "db_page_bytes") == page
+    assert other.get(dataset, "db_engine") == name
 
 
 def test_every_derivation_says_what_it_needs_and_gives_what_it_promises() -> None:

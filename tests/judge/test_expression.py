@@ -28,7 +28,9 @@ from auditor.facts import (
     word,
     words,
 )
-from auditor.judge.expression import ExpressionError, Scope, compile_condition, compile_expression, connective, negation
+from auditor.judge.expression import Scope, compile_condition, compile_expression
+from auditor.judge.kleene import connective, negation
+from auditor.judge.types import ExpressionError
 
 POOL = Subject("pool", "tank")
 LEAVES = tuple(Subject("leaf", f"l{i}", "tank") for i in range(3))

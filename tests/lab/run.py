@@ -161,6 +161,10 @@ def outcome_of(each: Scenario, result: Result) -> Outcome | None:
 
 def judge(each: Scenario, line: str, outcome: Outcome, run: Run) -> None:
     """Print the line of one scenario; keep what came back in the cache, and as a fixture when asked."""
+    if why := outcome.facts.get("not_run"):
+        run.total["not run"] += 1
+        print(f"{line}  {each.name:{WIDTH}} {why}", flush=True)
+        return
     wrong = list(verdict.problems(each, line, outcome, run.zaudit))
     run.total["wrong" if wrong else "ok"] += 1
     run.rows.append(outcomes.row(each, line, release(line), outcome, wrong))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -156,6 +158,47 @@ def test_where_the_files_do_not_lie_on_the_dataset_fio_is_not_run(bench: Bench) 
     done = bench.trial()
     assert (done.landed, done.runs) == ("tank/other", ())
     assert bench.left() == []
+
+
+def scratch(bench: Bench, monkeypatch: pytest.MonkeyPatch, driver: Callable[..., None]) -> Trial:
+    """A run on a scratch zvol whose node answers as it is told."""
+    bench.fio(GOOD)
+    monkeypatch.setattr(fcntl, "ioctl", driver)
+
+    def zvol(target: str, size: int, properties: object, zfs: object) -> place.Place:
+        made = place.directory(str(bench.tank), "tank/db")
+        Path(place.log_file(made)).write_text("")
+        return made._replace(kind="zvol", dataset=f"tank/zaudit-{made.id}")
+
+    monkeypatch.setattr(place, "zvol", zvol)
+    monkeypatch.setattr(place, "_destroy", lambda made, zfs: None)
+    return bench.trial(bench.plan()._replace(kind="zvol"))
+
+
+def test_the_zvol_that_is_written_to_is_the_one_that_its_driver_names(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def names(node: int, request: int, buffer: bytearray) -> None:
+        assert request == 0x8100127D  # _IOR(0x12, 125, char[256]) on x86 and ARM
+        name = next(each.name.removeprefix(".zaudit-") for each in bench.tank.iterdir())
+        buffer[: len(name) + 12] = f"tank/zaudit-{name}".encode()
+
+    done = scratch(bench, monkeypatch, names)
+    assert done.landed == done.dataset != done.target
+    assert len(done.runs) == 2
+
+
+def test_a_node_that_is_another_zvol_or_none_is_not_written_to(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def other(node: int, request: int, buffer: bytearray) -> None:
+        buffer[:10] = b"tank/other"
+
+    def none(node: int, request: int, buffer: bytearray) -> None:
+        raise OSError(25, "Inappropriate ioctl for device")
+
+    for driver, landed in ((other, "tank/other"), (none, "")):
+        done = scratch(bench, monkeypatch, driver)
+        assert (done.landed, done.runs) == (landed, ())
+        assert bench.left() == []
 
 
 def test_a_scrub_that_came_and_went_is_seen(bench: Bench) -> None:

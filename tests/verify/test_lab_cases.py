@@ -13,6 +13,7 @@ from tests.lab.machine import LINES
 from tests.lab.verify import case as cases
 from tests.lab.verify import pairs
 from tests.lab.verify.case import Case, Returned, problems
+from tests.lab.verify.run import PROGRAMS
 
 EVERYTHING = cases.everything()
 ROWS = outcomes.read(tables.VERIFY)
@@ -83,7 +84,7 @@ def test_every_case_that_was_run_came_out_as_it_must() -> None:
     """What was not run stands in the table as "not run"."""
     there = {(line, each.name) for each in EVERYTHING for line in each.lines}
     ran = {(row["line"], row["scenario"]): row for row in ROWS}
-    assert {(line, name) for line, name in ran if name not in ("kill", "ratio")} <= there
+    assert {(line, name) for line, name in ran if name not in PROGRAMS} <= there
     assert [key for key, row in ran.items() if row["outcome"] != "ok"] == []
     for row in ROWS:
         assert row["verdict"]
@@ -143,7 +144,7 @@ def written(folder: Path, *ratios: float) -> Path:
 def test_pairs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], ratios: tuple[float, ...], code: int, says: str
 ) -> None:
-    assert pairs.main([str(written(tmp_path, *ratios))]) == code
+    assert pairs.main("ratio", [str(written(tmp_path, *ratios))]) == code
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("ratio: ")
     assert says in last
@@ -153,8 +154,8 @@ def test_several_series_are_one(tmp_path: Path, capsys: pytest.CaptureFixture[st
     for name, ratio in (("a", 1.0), ("b", 1.02)):
         (tmp_path / name).mkdir()
         written(tmp_path / name, *(ratio,) * 3)
-    assert pairs.main([str(tmp_path / "a"), str(tmp_path / "b")]) == 0
-    assert "median of 6 pairs, zaudit to bare fio: p50 1.010" in capsys.readouterr().out
+    assert pairs.main("turns", [str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    assert "turns: median of 6 pairs, zaudit to bare fio: p50 1.010" in capsys.readouterr().out
 
 
 def test_the_interval_of_a_median() -> None:

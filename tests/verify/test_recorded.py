@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from auditor.commands import _verifying
-from tests.golden import verifications, verified
+from tests.golden import VERIFICATIONS, verifications, verified
 
 LARGEST = 150_000
 TRUTH = {  # what the pool was made to be: outcome, and the links that contradict or a word of the reason
     "2.3-mirrored-slog": ("TRACED", set(), ""),
     "2.3-sync-disabled": ("CONTRADICTED", {"ZIL", "nvme2n1", "nvme3n1"}, ""),
+    "2.3-flushing-latched-off": ("CONTRADICTED", {"nvme0n1", "nvme1n1", "nvme2n1", "nvme3n1"}, ""),
     "2.3-foreign-load-other-dataset": ("INCONCLUSIVE", set(), "tank/other"),
 }
 
@@ -34,5 +35,16 @@ def test_a_recorded_verification_is_judged_as_it_was(path: Path) -> None:
         assert judged == {"not judged"}
 
 
-def test_one_of_each_outcome() -> None:
+def test_flushing_that_no_setting_turns_off_names_the_way_out() -> None:
+    found = json.loads((VERIFICATIONS / "2.3-flushing-latched-off.json").read_text())
+    critical = {each["rule"]: each["subjects"] for each in found["findings"] if each["severity"] == "critical"}
+    assert set(critical) == {"flush-latched-off", "fsync-not-followed"}, "nothing that can be configured explains it"
+    assert len(critical["flush-latched-off"]) == 4
+    found = json.loads((VERIFICATIONS / "2.3-mirrored-slog.json").read_text())
+    assert "flush-latched-off" not in {each["rule"] for each in found["findings"]}, (
+        "the run has shown that flushes arrive"
+    )
+
+
+def test_all_of_them() -> None:
     assert {path.name.removesuffix(".tar.gz") for path in verifications()} == set(TRUTH)

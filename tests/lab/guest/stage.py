@@ -18,10 +18,14 @@ OUT = Path("/lab/out")
 PARAMETERS = Path("/sys/module/zfs/parameters")
 BY_ID = Path("/dev/disk/by-id")
 SETUP_S, CHECK_S = 300, 180
+NOT_RUN = 77  # what a setup ends with where this guest lacks what it needs
 ARCHIVE, UNPACKED = "/lab/zaudit.pyz", "/lab/zaudit"
 NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "env", "HOME=/nonexistent")
 TAKE_DOWN = r"""
 cd /
+for p in $(pgrep -x 'postgres|mariadbd|sqlite3'); do kill -9 $p; done
+while pgrep -x 'postgres|mariadbd|sqlite3' >/dev/null; do sleep 0.1; done
+rm -rf /etc/postgresql/lab /etc/mysql/conf.d/lab.cnf
 mount | awk '$3 ~ "^/mnt/" { print $3 }' | sort -r | while read -r d; do umount "$d"; done
 zpool list -Ho name 2>/dev/null | while read -r p; do timeout 60 zpool destroy -f "$p" || timeout 60 zpool export -f "$p"; done
 for vg in $(vgs --noheadings -o vg_name 2>/dev/null); do vgremove -ff -y $vg; done
@@ -123,7 +127,9 @@ def stage(scenario: dict[str, Any], before: dict[Path, str]) -> bool:
     log = folder / "log"
     status = shell(f"set -euo pipefail; . /lab/state.sh; cd /lab/scratch\n{scenario['setup']}", log, SETUP_S)
     outcome["setup_s"] = round(time.monotonic() - started, 1)
-    if status:
+    if status == NOT_RUN:
+        outcome["not_run"] = log.read_text(errors="replace").strip().splitlines()[-1]
+    elif status:
         outcome["error"] = f"the setup ended with {status}: {log.read_text(errors='replace')[-600:].strip()}"
     else:
         looking, users = time.monotonic(), {"root": (), "nobody": NOBODY}

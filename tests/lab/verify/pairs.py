@@ -1,4 +1,4 @@
-"""pairs.py FOLDER...: latency as bare fio printed it beside what zaudit reported of the same job, pair by pair.
+"""pairs.py NAME FOLDER...: latency as bare fio printed it beside what zaudit reported of the same job, pair by pair.
 
 FOLDER holds bare-N.json (fio) and zaudit-N.json (zaudit verify --format json). The last line is the verdict, the exit code is 0
 when the median of the ratios is within 0.97 and 1.03. Of a longer series the median moves less: its 95 % interval, from the
@@ -46,24 +46,25 @@ def interval(ratios: Sequence[float]) -> tuple[float, float] | None:
     return (sorted(ratios)[k - 1], sorted(ratios)[n - k]) if k else None
 
 
-def main(folders: Sequence[str]) -> int:
+def main(name: str, folders: Sequence[str]) -> int:
+    """Print them; 0 when they are the same within the limits. name: of the series, for its last line."""
     pairs = [
         pair(folder, path.stem.partition("-")[2])
         for folder in map(Path, folders)
         for path in sorted(folder.glob("bare-*.json"), key=lambda path: int(path.stem.partition("-")[2]))
     ]
     for number, each in enumerate(pairs, 1):
-        shown = (f"{name} {one / 1e6:.3f} and {other / 1e6:.3f} ms" for name, (one, other) in each.items())
+        shown = (f"{what} {one / 1e6:.3f} and {other / 1e6:.3f} ms" for what, (one, other) in each.items())
         print(f"pair {number}, bare fio and zaudit: {'; '.join(shown)}")
     parts, good = [], len(pairs) >= PAIRS_LEAST
-    for name in ("p50", "mean"):
-        ratios = [other / one for each in pairs for one, other in [each[name]]]
+    for what in ("p50", "mean"):
+        ratios = [other / one for each in pairs for one, other in [each[what]]]
         middle, around = statistics.median(ratios), interval(ratios)
-        parts.append(f"{name} {middle:.3f}" + (f" (95 % from {around[0]:.3f} to {around[1]:.3f})" if around else ""))
+        parts.append(f"{what} {middle:.3f}" + (f" (95 % from {around[0]:.3f} to {around[1]:.3f})" if around else ""))
         good = good and LEAST <= middle <= MOST
-    print(f"ratio: median of {len(pairs)} pairs, zaudit to bare fio: {', '.join(parts)}")
+    print(f"{name}: median of {len(pairs)} pairs, zaudit to bare fio: {', '.join(parts)}")
     return 0 if good else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

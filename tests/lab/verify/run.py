@@ -2,7 +2,8 @@
 
     python -m tests.lab.verify.run [--line 2.3] [NAME...]
     python -m tests.lab.verify.run --line 2.3 --program kill     SIGKILL at ten random moments, then zaudit clean
-    python -m tests.lab.verify.run --line 2.3 --program ratio    latency beside that of bare fio on the same job
+    python -m tests.lab.verify.run --line 2.3 --program ratio    latency beside that of bare fio on the same job, at once
+    python -m tests.lab.verify.run --line 2.3 --program turns    the same, each alone on the pool
     python -m tests.lab.verify.run --kept                        boot nothing: what was recorded, judged by the code as it is
 
 Exit code: 0 when each case came out as cases.toml says, 1 when one did not.
@@ -28,7 +29,7 @@ ZAUDIT = HERE.parents[2] / "zaudit.pyz"
 RESULTS, OUTCOMES = CACHE / "results", HERE / "outcomes.json"
 DISKS = ["nvme:2G", "nvme:2G", "nvme:1G", "nvme:1G"]
 A_GUEST, CASE_S, PROGRAM_S, WIDTH = 6, 420, 1800, 36
-PROGRAMS = ("kill", "ratio")
+PROGRAMS = ("kill", "ratio", "turns")
 SOURCES = (".py", ".toml", ".fio", ".json")
 
 
@@ -189,8 +190,8 @@ def kept(line: str, chosen: Sequence[Case], rows: Sequence[outcomes.Row]) -> Ite
 
 def program(line: str, name: str) -> outcomes.Row:
     """One script in a guest of its own; prints what it prints. Its last line is the verdict."""
-    files = {"zaudit.pyz": ZAUDIT.read_bytes(), "unpack.sh": (HERE / "unpack.sh").read_bytes()}
-    files["pairs.py"] = (HERE / "pairs.py").read_bytes()
+    files = {"zaudit.pyz": ZAUDIT.read_bytes()}
+    files |= {each: (HERE / each).read_bytes() for each in ("unpack.sh", "pairs.sh", "pairs.py")}
     started = time.monotonic()
     with VM(zfs=line, disks=DISKS, mem="3G") as vm:
         result = vm.start((HERE / f"{name}.sh").read_text(), files).wait(PROGRAM_S)

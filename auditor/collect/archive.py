@@ -1,0 +1,105 @@
+"""The members of a recording, from a folder or a .tar.gz. Its content is hostile: nothing is extracted to disk, names may not
+climb, sizes are bounded, and whatever is wrong is a :class:`RecordingError` in one sentence."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from auditor.errors import Stop
+
+if TYPE_CHECKING:  # slow to import, and needed for archives only
+    import gzip
+    import tarfile
+
+TOTAL_LIMIT = 256 << 20
+MEMBER_LIMIT = 128 << 20
+COUNT_LIMIT = 20_000
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
+
+
+class RecordingError(Stop):
+    """A recording that cannot be used, and why, in one sentence."""
+
+
+def read(path: Path) -> dict[str, bytes]:
+    """Name -> content of every member; raises RecordingError."""
+    try:
+        return _folder(path) if path.is_dir() else _archive(path)
+    except RecordingError:
+        raise
+    except FileNotFoundError:
+        raise RecordingError(f"{path}: no such file or folder") from None
+    except OSError as error:
+        raise RecordingError(f"{path}: {error.strerror or error}") from None
+
+
+def _folder(path: Path) -> dict[str, bytes]:
+    content: dict[str, bytes] = {}
+    total = 0
+    for entry in sorted(path.iterdir()):
+        if not NAME.fullmatch(entry.name) or entry.is_symlink() or not entry.is_file():
+            continue  # a golden report or a note may lie beside; links are not followed
+        total += entry.stat().st_size
+        _bounded(str(path), entry.name, entry.stat().st_size, total, len(content))
+        content[entry.name] = entry.read_bytes()
+    return content
+
+
+def _archive(path: Path) -> dict[str, bytes]:
+    import gzip
+    import tarfile
+    import zlib
+
+    try:
+        # a stream, so that nothing after a refused member is even decompressed; and a bounded one, because tarfile itself
+        # reads extended headers of any size into memory
+        with gzip.open(path) as packed, tarfile.open(fileobj=_Bounded(packed, str(path)), mode="r|") as archive:
+            return _members(archive, path)
+    except (tarfile.TarError, zlib.error, EOFError) as error:
+        raise RecordingError(f"{path}: not a whole .tar.gz ({error})") from None
+
+
+def _members(archive: tarfile.TarFile, path: Path) -> dict[str, bytes]:
+    content: dict[str, bytes] = {}
+    total = 0
+    for info in archive:
+        name = info.name.removeprefix("./")
+        if info.isdir() and "/" not in name and not name.startswith("."):
+            continue
+        if not info.isfile():
+            raise RecordingError(f"{path}: member {info.name!r} is not a plain file")
+        if not NAME.fullmatch(name):
+            raise RecordingError(f"{path}: member name {info.name!r} is not allowed in a recording")
+        total += info.size
+        _bounded(str(path), name, info.size, total, len(content))
+        member = archive.extractfile(info)
+        assert member is not None
+        content[name] = member.read()
+    return content
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that refuses to give more than a recording may hold."""
+
+    def __init__(self, stream: gzip.GzipFile, path: str) -> None:
+        self._stream, self._path, self._left = stream, path, TOTAL_LIMIT + COUNT_LIMIT * 1024
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        self._left -= max(size, 0)
+        if self._left < 0:
+            raise RecordingError(f"{self._path}: unpacks to more than {TOTAL_LIMIT >> 20} MiB")
+        return self._stream.read(size)
+
+
+def _bounded(path: str, name: str, size: int, total: int, count: int) -> None:
+    if size > MEMBER_LIMIT or total > TOTAL_LIMIT or count >= COUNT_LIMIT:
+        raise RecordingError(
+            f"{path}: too large at member {name!r} (at most {COUNT_LIMIT} members, {MEMBER_LIMIT >> 20} MiB each, "
+            f"{TOTAL_LIMIT >> 20} MiB together)"
+        )

@@ -1,0 +1,112 @@
+"""``dmesg -k``: what the kernel logged of failing disks and pools since it booted.
+
+The kernel keeps the newest messages only. That none is there means that nothing happened only where its first message, the
+"Linux version", is still there; ``dmesg -C`` hides it, too. Without root it is readable where kernel.dmesg_restrict is 0.
+
+Only the lines that are named here are kept, and recorded (block/blk-mq.c blk_print_req_error, before 5.16 block/blk-core.c
+print_req_error; drivers/nvme/host/pci.c nvme_timeout; drivers/ata/libata-eh.c ata_eh_link_report; drivers/scsi/sd.c
+sd_read_cache_type; OpenZFS module/zfs/zio.c zio_suspend). A failed FLUSH CACHE is tried again by libata: what it comes to
+is said by the block layer. The block layer says no more than ten lines in five seconds, so the numbers are the least.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from auditor.collect.request import Output, Run
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, words
+
+PER = "host"
+SUBJECT = "host"
+FACTS = {
+    "kernel_log_whole": flag("the kernel's log reaches back to its start"),
+    "kernel_log_io_errors": words("DEVICE=NUMBER of reads and writes that failed; one evidence each"),
+    "kernel_log_flush_errors": words("DEVICE=NUMBER of cache flushes that failed; one evidence each"),
+    "kernel_log_resets": words(
+        "NAME=NUMBER of NVMe controllers that were reset and ATA devices that failed a flush at first"
+    ),
+    "kernel_log_suspended": words("POOL=NUMBER of suspensions of each pool; one evidence each"),
+    "kernel_log_assumed": words(
+        "DEVICE=1 of each whose cache the kernel could not ask about, and took for write through"
+    ),
+}
+COMMAND = "dmesg -k"
+# DISCARD, SECURE_ERASE, WRITE_ZEROES: drives refuse what they cannot do (include/linux/blk_types.h enum req_op)
+NO_HARM = frozenset({"0x3", "0x5", "0x9"})
+FLUSH, WRITE = "0x2", "0x1"
+FAILURES = frozenset({"I/O", "critical medium", "critical target", "timeout", "protection", "recoverable transport"})
+
+# a time and, with CONFIG_PRINTK_CALLER, a thread or CPU
+_HEAD = r"^(?:\[ *\d+\.\d+\])?(?:\[ *[TC]\d+\])? ?"
+_LINES = {
+    "boot": r"Linux version \S+ .*",
+    "error": (
+        r"(?:\w+: )?(?P<what>[A-Za-z/ ]+) error, dev (?P<dev>[\w!-]+), sector \d+"
+        r"(?: op (?P<op>0x[0-9a-f]+)(?::\(\w+\))?)?(?: flags 0x[0-9a-f]+)?(?: phys_seg (?P<segments>\d+))?(?: prio class \d+)?"
+    ),
+    "reset": r"nvme (?P<nvme>nvme\d+): (?:I/O .* timeout, (?:reset|disable) controller|controller is down; will reset: .*)",
+    "ata": r"(?P<ata>ata\d+\.\d+): failed command: FLUSH CACHE(?: EXT)?",
+    "pool": r"WARNING: Pool '(?P<pool>[^'=]+)' has encountered an uncorrectable I/O failure and has been suspended\.",
+    "cache": (
+        r"sd [\d:]+: \[(?P<sd>sd[a-z]+)\] "
+        r"(?:(?P<assumed>Assuming) drive cache: write (?P<mode>through|back)|Write cache: .*)"
+    ),
+}
+_PATTERNS = {name: re.compile(f"{_HEAD}{pattern}") for name, pattern in _LINES.items()}
+KEEP = f"{_HEAD}(?:{'|'.join(re.sub(r'[?]P<[a-z]+>', '?:', pattern) for pattern in _LINES.values())})$"
+
+
+def request(host: Subject, facts: Facts) -> Run:
+    """Of the kernel alone; it neither clears the log nor changes what the console shows."""
+    return Run(("dmesg", "-k"), package="util-linux", keep=KEEP)
+
+
+def parse(reply: Output, host: Subject) -> Iterator[Fact]:
+    """What it holds, and that it is whole where it is; raises ValueError for a line that is none of these, or half of one."""
+    *text, rest = reply.text.split("\n")
+    if rest:
+        raise ValueError("the last line is cut off")
+    found: dict[str, Counter[str]] = {name: Counter() for name in FACTS if name != "kernel_log_whole"}
+    last: dict[tuple[str, str], str] = {}
+    boots = []
+    for at, line in enumerate(text):
+        name, match = next(
+            ((name, hit) for name, each in _PATTERNS.items() if (hit := each.fullmatch(line))), ("", None)
+        )
+        if match is None:
+            raise ValueError(f"a line that was not asked for: {line[:80]}")
+        if name == "boot":
+            boots.append(at)
+        elif (told := _told(name, match.groupdict())) is not None:
+            fact, device = told
+            found[fact][device] += 1
+            last[fact, device] = line
+        elif name == "cache":  # it could be asked in the end
+            found["kernel_log_assumed"].pop(match["sd"], None)
+    if boots == [0]:
+        seen = Evidence("the kernel's log reaches back to its start", f"{COMMAND} | head -1")
+        yield Fact(HOST, "kernel_log_whole", Known(True, (seen,)))
+    for fact, counted in found.items():
+        lines = [Evidence(f"{last[fact, each].strip()} ({times} times)", COMMAND) for each, times in counted.items()]
+        none = Evidence("nothing of the kind in what is left of the kernel's log", COMMAND)
+        yield Fact(HOST, fact, Known(tuple(f"{each}={times}" for each, times in counted.items()), (*lines,) or (none,)))
+
+
+def _told(name: str, part: Mapping[str, str | None]) -> tuple[str, str] | None:
+    """(fact, device) of a line, or None: it says nothing bad."""
+    if name == "reset":
+        return "kernel_log_resets", str(part["nvme"])
+    if name == "pool":
+        return "kernel_log_suspended", str(part["pool"])
+    if name == "ata":
+        return "kernel_log_resets", str(part["ata"])
+    if name == "cache":
+        assumed = part["assumed"] and part["mode"] == "through"
+        return ("kernel_log_assumed", str(part["sd"])) if assumed else None
+    # one path of an NVMe device (nvme0c1n1) is the device
+    device = re.sub(r"^(nvme\d+)c\d+(n\d+)$", r"\1\2", str(part["dev"]))
+    if part["op"] == FLUSH or (part["op"] == WRITE and part["segments"] == "0"):
+        return "kernel_log_flush_errors", device  # an empty write is a flush
+    return ("kernel_log_io_errors", device) if part["what"] in FAILURES and part["op"] not in NO_HARM else None

@@ -1,0 +1,90 @@
+"""What the kernel logged of each disk since it booted: failed I/O, failed flushes, resets, and a cache that it guessed.
+
+What is there counts even where the beginning of the log is gone; that nothing is there counts only where it is whole. ATA
+devices are found by their port, NVMe controllers by their place in the device tree. A name may have gone to another drive
+since: what is logged is of whatever had it then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, number, unknown
+
+SUBJECT = "disk"
+FACTS = {
+    "logged_io_errors": number("reads and writes of it that the kernel logged as failed since it booted, at least"),
+    "logged_flush_errors": number("cache flushes of it that the kernel logged as failed since it booted, at least"),
+    "logged_resets": number("resets of its controller and flushes that had to be repeated, since boot, at least"),
+    "cache_assumed": flag(
+        "the kernel could not ask whether it caches writes, and took it for a cache that writes through"
+    ),
+}
+SOURCES = {
+    "logged_io_errors": "kernel_log_io_errors",
+    "logged_flush_errors": "kernel_log_flush_errors",
+    "logged_resets": "kernel_log_resets",
+    "cache_assumed": "kernel_log_assumed",
+}
+NEEDS = ("host.kernel_log_whole", *(f"host.{name}" for name in SOURCES.values()), "disk.sysfs_path")
+GONE = "dmesg -k: the beginning of the kernel's log is gone, so what it no longer holds is not known"
+_PORT, _CONTROLLER = re.compile(r"/(ata\d+)/"), re.compile(r"/nvme/(nvme\d+)/")
+
+
+def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:
+    """All facts of one disk."""
+    for name, source in SOURCES.items():
+        log = facts.get(HOST, source)
+        if isinstance(log, Unknown):
+            yield Fact(disk, name, log)
+            continue
+        names = _names(disk, log, facts)
+        if isinstance(names, Unknown):
+            yield Fact(disk, name, names)
+        else:
+            yield Fact(disk, name, _judged(name, log, facts.get(HOST, "kernel_log_whole"), names))
+
+
+def _judged(name: str, log: Known, whole: Judged, names: frozenset[str]) -> Judged:
+    """The sum over its names."""
+    found = [(*str(entry).rpartition("=")[::2], seen) for entry, seen in zip(_entries(log), log.evidence, strict=False)]
+    mine = [(int(times), seen) for device, times, seen in found if device in names]
+    if not mine and isinstance(whole, Unknown):
+        return unknown(GONE)
+    nothing = (Evidence("nothing of it in the kernel's log, which reaches back to its start", "dmesg -k"),)
+    times = sum(times for times, _ in mine)
+    return Known(times > 0 if name == "cache_assumed" else times, tuple(seen for _, seen in mine) or nothing)
+
+
+def _entries(log: Known) -> tuple[object, ...]:
+    return log.value if isinstance(log.value, tuple) else ()
+
+
+def _names(disk: Subject, log: Known, facts: Facts) -> frozenset[str] | Unknown:
+    """What the log may call it: its own name, its controller, its port where no other disk hangs on that."""
+    devices = {str(entry).rpartition("=")[0] for entry in _entries(log)}
+    ports = {device.partition(".")[0]: device for device in devices if device.startswith("ata")}
+    controllers = {device for device in devices if re.fullmatch(r"nvme\d+", device)}
+    if not ports and not controllers:
+        return frozenset({disk.name})
+    place = facts.get(disk, "sysfs_path")
+    if isinstance(place, Unknown):
+        return place
+    path = f"{place.value}/"
+    names = {disk.name}
+    if (port := _PORT.search(path)) and port[1] in ports:
+        others = [other for other in facts.subjects("disk") if other != disk and f"/{port[1]}/" in _path(other, facts)]
+        if others:
+            return unknown(f"dmesg -k: {ports[port[1]]} may be {disk} or {others[0]}, which hang on one port")
+        names.add(ports[port[1]])
+    if controllers and disk.name.startswith("nvme"):
+        if not (controller := _CONTROLLER.search(path)):
+            return unknown(f"dmesg -k: which NVMe controller {disk} hangs on is not known")
+        names.add(controller[1])
+    return frozenset(names)
+
+
+def _path(disk: Subject, facts: Facts) -> str:
+    found = facts.get(disk, "sysfs_path")
+    return f"{found.value}/" if isinstance(found, Known) else ""

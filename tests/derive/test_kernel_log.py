@@ -1,0 +1,107 @@
+"""The kernel's log, set beside the disks: whose line it is, and when silence means that nothing happened."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.collect import kernel_log as collector
+from auditor.collect.host import _kept
+from auditor.collect.request import Output
+from auditor.derive import kernel_log, suspensions
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known
+
+BOOT = "[    0.000000] Linux version 6.12.48 (ann@build7) #1 SMP\n"
+SDA, SDB = Subject("disk", "sda"), Subject("disk", "sdb")
+NVME = Subject("disk", "nvme1n1")
+PLACES = {
+    SDA: "/devices/pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sda",
+    SDB: "/devices/pci0000:00/0000:00:17.0/ata4/host3/target3:0:0/3:0:0:0/block/sdb",
+    NVME: "/devices/pci0000:00/0000:00:06.0/nvme/nvme0/nvme1n1",  # the controller has another number
+}
+
+
+def judged(text: str, places: dict[Subject, str] | None = None) -> dict[tuple[str, str], Judged]:
+    facts = Facts()
+    facts.put_all(collector.parse(Output(text, "dmesg -k"), HOST))
+    for disk in (SDA, SDB, NVME):
+        facts.add(disk)
+        if place := (PLACES if places is None else places).get(disk):
+            facts.put(Fact(disk, "sysfs_path", known(place, place)))
+    return {(disk.name, each.name): each.value for disk in (SDA, SDB, NVME) for each in kernel_log.derive(disk, facts)}
+
+
+def value(found: Judged) -> object:
+    return found.value if isinstance(found, Known) else None
+
+
+def test_a_whole_log_without_a_word_of_it_is_none() -> None:
+    found = judged(BOOT)
+    assert {value(each) for (_, name), each in found.items() if name != "cache_assumed"} == {0}
+    assert {value(each) for (_, name), each in found.items() if name == "cache_assumed"} == {False}
+
+
+def test_what_is_seen_counts_where_the_beginning_is_gone_and_nothing_else_does() -> None:
+    found = judged("[9.0] I/O error, dev sda, sector 0 op 0x1:(WRITE) flags 0x800 phys_seg 0 prio class 0\n")
+    assert value(found["sda", "logged_flush_errors"]) == 1
+    for key in (("sda", "logged_io_errors"), ("sdb", "logged_flush_errors"), ("nvme1n1", "logged_resets")):
+        why = found[key]
+        assert isinstance(why, Unknown)
+        assert "the beginning of the kernel's log is gone" in why.reasons[0].text
+
+
+def test_a_port_and_a_controller_are_found_by_their_place() -> None:
+    text = (
+        BOOT
+        + "[1.0] ata4.00: failed command: FLUSH CACHE EXT\n[2.0] nvme nvme0: I/O 1 QID 5 timeout, reset controller\n"
+    )
+    found = judged(text)
+    assert [value(found[disk, "logged_resets"]) for disk in ("sda", "sdb", "nvme1n1")] == [0, 1, 1]
+    nowhere = judged(text, {})
+    assert all(isinstance(nowhere[disk, "logged_resets"], Unknown) for disk in ("sda", "sdb", "nvme1n1"))
+    shared = judged(text, PLACES | {SDA: PLACES[SDA].replace("ata3", "ata4")})
+    assert isinstance(shared["sdb", "logged_resets"], Unknown)
+    hidden = judged(text, PLACES | {NVME: "/devices/virtual/nvme-subsystem/nvme-subsys1/nvme1n1"})
+    assert isinstance(hidden["nvme1n1", "logged_resets"], Unknown)
+
+
+def test_a_cache_that_was_guessed_and_one_that_answered_later() -> None:
+    text = BOOT + "[1.0] sd 2:0:0:0: [sda] Assuming drive cache: write through\n"
+    assert value(judged(text)["sda", "cache_assumed"]) is True
+    text += "[9.0] sd 2:0:0:0: [sda] Write cache: enabled, read cache: enabled, doesn't support DPO or FUA\n"
+    assert value(judged(text)["sda", "cache_assumed"]) is False
+
+
+@pytest.mark.parametrize(
+    ("events", "line", "times"),
+    [
+        (0, "", 0),
+        (2, "", 2),
+        (None, "", None),
+        (None, "tank", 1),
+        (0, "tank", 1),  # the event was cleared, or pushed out by others
+        (0, "tan", 0),
+        (3, "tank", 3),
+    ],
+)
+def test_a_suspension_that_one_remembers_counts(events: int | None, line: str, times: int | None) -> None:
+    facts, pool = Facts(), Subject("pool", "tank")
+    text = f"[9.0] WARNING: Pool '{line}' has encountered an uncorrectable I/O failure and has been suspended.\n"
+    facts.put_all(collector.parse(Output(BOOT + (text if line else ""), "dmesg -k"), HOST))
+    if events is not None:
+        facts.put(Fact(pool, "events_io_failure", known(events, f"{events} events")))
+    (fact,) = suspensions.derive(pool, facts)
+    assert value(fact.value) == times
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[    1.000000] Command line: password=hunter2",
+        "[    1.000000] audit: type=1400 apparmor error, dev nobody",
+        "[    1.000000] sd 2:0:0:0: [sda] Attached SCSI disk",
+        "[    1.000000] EXT4-fs (sda1): I/O error, dev sda, sector 5",
+    ],
+)
+def test_of_the_log_only_lines_that_are_read_are_kept(line: str) -> None:
+    kept = _kept(f"{BOOT}{line}\n".encode(), collector.KEEP).decode()
+    assert kept == BOOT
