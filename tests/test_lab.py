@@ -55,7 +55,8 @@ def test_scenario_is_sound(each: Scenario) -> None:
     assert not {one.rule for one in each.must} & set(each.must_not)
     assert each.power_cut.because
     assert all(
-        re.fullmatch(r"(nvme|sata|vblk):\d+G(!flush)?(:[a-z_-]+=[\w -]+(,[a-z_-]+=\w+)*)?", disk) for disk in each.disks
+        re.fullmatch(r"(nvme|sata|vblk):\d+G(!flush|!read)?(:[a-z_-]+=[\w -]+(,[a-z_-]+=\w+)*)?", disk)
+        for disk in each.disks
     )
 
 

@@ -9,7 +9,7 @@ they run. There is no network and no login. The root disk is a snapshot: nothing
 
 A disk is ``KIND:SOURCE[:DEVICE_OPTIONS]``. KIND: nvme, sata (not on line 2.1: its kernel has no AHCI), scsi, vblk; the
 serial numbers are LABNVME0, LABNVME1, LABSATA0... SOURCE: a size (a new sparse file), SIZE!flush (one
-whose flushes fail with EIO), @PATH (an existing raw file),
+whose flushes fail with EIO), SIZE!read (one that cannot read its sector 1048576), @PATH (an existing raw file),
 nbd=PATH (the unix socket of an NBD server). DEVICE_OPTIONS go to the QEMU device as they are.
 """
 
@@ -35,7 +35,10 @@ from . import cpio
 from .machine import CACHE, LabError, accelerator, image, qemu
 
 # blkdebug, a filter of QEMU (docs/devel/blkdebug.txt)
-FLUSH_FAILS = '[inject-error]\nevent = "none"\niotype = "flush"\nerrno = "5"\nonce = "off"\n'
+FAILS = {
+    "flush": '[inject-error]\nevent = "none"\niotype = "flush"\nerrno = "5"\nonce = "off"\n',
+    "read": '[inject-error]\nevent = "none"\niotype = "read"\nerrno = "5"\nonce = "off"\nsector = "1048576"\n',
+}
 GUEST = Path(__file__).parent / "guest"
 KERNEL_ARGS = (
     "console=ttyS0 quiet loglevel=4 random.trust_cpu=on cryptomgr.notests audit=0 mitigations=off "
@@ -251,19 +254,20 @@ class VM:
         return arguments
 
     def _backing(self, index: int, source: str) -> str:
-        if source.endswith("!flush"):
-            (self.dir / "flush.conf").write_text(FLUSH_FAILS)
-            return f"blkdebug:flush.conf:{self._backing(index, source.removesuffix('!flush'))}"
+        size, _, fails = source.partition("!")
+        if fails in FAILS:
+            (self.dir / f"{fails}.conf").write_text(FAILS[fails])
+            return f"blkdebug:{fails}.conf:{self._backing(index, size)}"
         if source.startswith("nbd="):
             return f"nbd+unix:///?socket={source[4:]}"
         if source.startswith("@"):
             return os.path.abspath(source[1:])
-        size = re.fullmatch(r"(\d+)([KMGT]?)", source)
-        if size is None:
+        bytes_ = re.fullmatch(r"(\d+)([KMGT]?)", source)
+        if bytes_ is None:
             raise LabError(f"lab: bad size of a disk: {source!r}")
         path = self.dir / f"disk{index}.raw"
         with path.open("wb") as disk:
-            disk.truncate(int(size[1]) << 10 * " KMGT".index(size[2] or " "))
+            disk.truncate(int(bytes_[1]) << 10 * " KMGT".index(bytes_[2] or " "))
         return str(path)
 
 
