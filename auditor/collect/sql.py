@@ -30,7 +30,8 @@ def fault(engine: str, dsn: str) -> str:
     try:
         parts = urlsplit(dsn) if uri else None
         secret = bool(parts and parts.password is not None)
-        words = {name.lower() for name, _ in parse_qsl(parts.query)} if parts else set()
+        query = {name.lower(): value for name, value in parse_qsl(parts.query)} if parts else {}
+        words = set(query)
     except ValueError:
         return "not a URI"
     if engine == "postgres":
@@ -43,6 +44,10 @@ def fault(engine: str, dsn: str) -> str:
             return f"a DSN of {engine} is {engine}://USER@HOST:PORT or {engine}://USER@/?unix_socket=PATH"
         if wrong := words - {"unix_socket", "read_default_file", "password", "passwd"}:
             return f"{sorted(wrong)[0]} is no option of a DSN; there are unix_socket and read_default_file"
+        if relative := [
+            name for name in ("unix_socket", "read_default_file") if not query.get(name, "/").startswith("/")
+        ]:
+            return f"{relative[0]} must be an absolute path"
         where = "the option file of ?read_default_file=PATH"
     if secret or any("pass" in word and word != "passfile" for word in words):
         return f"no password here, where every user of this host sees it (ps); put it into {where}"

@@ -37,6 +37,7 @@ ME = Path(f"/proc/{os.getpid()}/comm").read_text().strip()
         ("mysql", "mysql://root@db1?passwd=hunter2", "no password"),
         ("mysql", "mysql://root@db1?init_command=DROP", "init_command is no option"),
         ("mariadb", "host=db1", "a DSN of mariadb is"),
+        ("mysql", "mysql://root@/?unix_socket=mysqld.sock", "unix_socket must be an absolute path"),
         ("postgres", "postgresql://app@db1:5433/app?passfile=/root/.pgpass", ""),
         ("postgres", "service=audit passfile=/root/.pgpass", ""),
         ("mariadb", "mariadb://root@/?unix_socket=/run/mysqld/mysqld.sock", ""),

@@ -8,7 +8,7 @@ RANDOM=7 bad=0
 for i in $(seq 10); do
     target=tank/db; [ $((i % 3)) = 0 ] && target=tank/vol
     zaudit verify $target --quick -o /tmp/report 2>/dev/null &
-    moment=$((RANDOM % 260 + 20)); sleep "$((moment / 10)).$((moment % 10))"
+    moment=$((RANDOM % 400 + 80)); sleep "$((moment / 10)).$((moment % 10))"
     kill -9 $! 2>/dev/null; wait $! 2>/dev/null
     left=$( { ls -A /tank/db | grep '^\.zaudit'; zfs list -H -o name | grep zaudit-; } | tr '\n' ' ')
     sleep 0.5; running=$(pgrep -x fio | wc -l)
