@@ -27,7 +27,7 @@ DATA = ("normal", "special", "dedup")
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     """All facts of all leaves."""
     leaves, pools = list(facts.subjects("leaf")), list(facts.subjects("pool"))
-    holes = [why for pool in pools if isinstance(why := facts.get(pool, "leaves"), Unknown)]
+    holes = {pool.name: why for pool in pools if isinstance(why := facts.get(pool, "leaves"), Unknown)}
     everywhere = dict.fromkeys(other for pool in pools for other in facts.linked(pool, "leaves"))
     devices = {leaf: _devices(facts.linked(leaf, "disks"), facts) for leaf in (*leaves, *everywhere)}
     on: dict[str, set[Subject]] = defaultdict(set)
@@ -52,7 +52,12 @@ def _whole(leaf: Subject, facts: Facts) -> list[Known] | Unknown:
 
 
 def _leaf(
-    leaf: Subject, here: list[str], near: list[Subject], unsure: list[Subject], holes: list[Unknown], facts: Facts
+    leaf: Subject,
+    here: list[str],
+    near: list[Subject],
+    unsure: list[Subject],
+    holes: Mapping[str, Unknown],
+    facts: Facts,
 ) -> Iterator[Fact]:
     """One neighbour that is seen decides; without one, every other leaf must have been followed to its disk."""
     names = ", ".join(map(str, near))
@@ -61,10 +66,15 @@ def _leaf(
     everywhere: dict[Subject, Judged] = {other: Known(True, ()) for other in asked}
     legs = {other: _is_leg(leaf, other, facts) for other in asked}
     data = {other: _is_data(other, facts) for other in asked}
-    yield Fact(leaf, "disk_neighbours", _judged(names, near, everywhere, holes, facts, seen))
-    for name, group in (("shares_disk_with_leg", legs), ("shares_disk_with_data", data)):
+    anywhere = list(holes.values())
+    in_its_pool = [holes[leaf.within]] if leaf.within in holes else []  # no leg of its vdev is in another one
+    yield Fact(leaf, "disk_neighbours", _judged(names, near, everywhere, anywhere, facts, seen))
+    for name, group, unlisted in (
+        ("shares_disk_with_leg", legs, in_its_pool),
+        ("shares_disk_with_data", data, anywhere),
+    ):
         members = [other for other in near if is_true(group[other])]
-        yield Fact(leaf, name, _judged(bool(members), members, group, holes, facts, seen))
+        yield Fact(leaf, name, _judged(bool(members), members, group, unlisted, facts, seen))
 
 
 def _judged(

@@ -213,6 +213,8 @@ def _value(expression: Expression, scope: Scope) -> str | None:
             return subject.name
         case tuple() as many:
             return ", ".join(each.name if isinstance(each, Subject) else str(each) for each in many)
+        case bool() as switch:
+            return "on" if switch else "off"
         case float() as number:
             return f"{number:.1f}".removesuffix(".0")
         case value:

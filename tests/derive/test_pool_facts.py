@@ -193,6 +193,13 @@ def test_a_leaf_whose_disk_is_unknown_may_be_anywhere() -> None:
     assert world.get(leaf("l0"), "shares_disk_with_data") is True
 
 
+def test_another_pool_that_was_not_listed_has_no_leg_of_this_one() -> None:
+    world = World(MIRROR, SLOG)
+    world.put(Subject("pool", "other"), leaves=unknown("zpool status other: timed out"))
+    assert world.get(leaf("l0"), "shares_disk_with_leg") is False
+    assert "timed out" in world.why(leaf("l0"), "shares_disk_with_data")
+
+
 # -- flushes --------------------------------------------------------------------------------------------------------
 
 
