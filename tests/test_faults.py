@@ -90,7 +90,10 @@ def look(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gather, "answer_to", answer_to)
         patch.setattr(gather, "WORKERS", 1)
-        return audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options)).facts
+        options = audit.Options.from_words(past.options)
+        # a database is named, so that what is named and not seen is judged, too
+        options = options._replace(database=options.database or "postgres")
+        return audit.look(ReplayHost(past), past.targets, options).facts
 
 
 def outcomes(facts: Facts, targets: tuple[str, ...]) -> Outcomes:
@@ -322,7 +325,7 @@ def test_nothing_passes_when_every_answer_is_at_fault(case: Path, fault: Fault) 
     host = FaultyHost(ReplayHost(known.past), fault)
     targets = known.past.targets or ("tank",)
     try:
-        facts = audit.look(host, targets, audit.Options()).facts
+        facts = audit.look(host, targets, audit.Options(database="postgres")).facts
     except audit.NothingToAudit:
         return
     assert set(outcomes(facts, targets).values()) == {"unknown"}

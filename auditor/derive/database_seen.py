@@ -12,7 +12,7 @@ FACTS = {
     "database_expected": flag("--db or the policy names a database"),
     "database_seen": flag("of each database that is named, a server or a data directory was found"),
 }
-NEEDS = ("host.database", "dataset.database", "host.databases", "database.engine")
+NEEDS = ("host.database", "host.connected_engine", "dataset.database", "host.databases", "database.engine")
 SAME = {"mariadb": "mysql"}  # a server of one is often asked for by the name of the other
 
 
@@ -40,8 +40,9 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
 
 def _expected(facts: Facts) -> Iterator[tuple[str, str]]:
     """(the word for a database, what names it)."""
-    for subject in (HOST, *facts.subjects("dataset")):
-        match facts.get(subject, "database"):
+    asked = [(HOST, "database"), (HOST, "connected_engine")]
+    for subject, fact in (*asked, *((each, "database") for each in facts.subjects("dataset"))):
+        match facts.get(subject, fact):
             case Known(str() as name, (Evidence(_, command), *_)) if name:
                 yield name, command
 

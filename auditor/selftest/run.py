@@ -36,7 +36,6 @@ NO_END_MARK = frozenset(
         *("database_paths", "database_settings"),
     }
 )
-NAMED = "postgres"  # as if the user had said --db: there are rules on what is named
 
 Outcomes = dict[tuple[str, Subject], str]
 
@@ -106,8 +105,7 @@ def _steps(
 def _look(past: Recording, seen: Any) -> Facts | None:
     """The facts, or None where zaudit refuses to judge (exit code 3)."""
     try:
-        options = audit.Options.from_words(past.options)._replace(database=NAMED)
-        return audit.look(seen, past.targets or ("tank",), options).facts
+        return audit.look(seen, past.targets or ("tank",), audit.Options.from_words(past.options)).facts
     except audit.NothingToAudit:
         return None
 
