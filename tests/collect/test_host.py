@@ -252,7 +252,7 @@ def test_the_environment_and_standard_input_are_fixed(monkeypatch: pytest.Monkey
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
     monkeypatch.setenv("ZFS_COLOR", "1")
     monkeypatch.setenv("LD_PRELOAD", "")
-    capture = spawn(("/bin/sh", "-c", "cat; env; pwd; ps -o pgid= -p $$ | tr -d ' '; echo $$"), 10)
+    capture = spawn(("/bin/sh", "-c", "cat; env; pwd; cut -d' ' -f5 /proc/$$/stat; echo $$"), 10)
     lines = capture.stdout.decode().splitlines()
     assert {"LC_ALL=C", "TZ=UTC", "LANG=C"} <= set(lines)
     assert not [line for line in lines if line.startswith(("ZFS_", "LD_"))]
