@@ -71,15 +71,20 @@ class Gatherer:
         """Put one collector's question for each subject; does not wait."""
         for subject in subjects:
             if (name, subject) not in self._pending and (name, subject) not in self.answers:
-                self._asked += 1
                 module = self.collectors[name]
                 request = module.request(subject, facts)
+                if isinstance(request, Skip):
+                    self.answers[name, subject] = answer_to(module, subject, request, self.host)
+                    continue
+                self._asked += 1
                 self._pending.add((name, subject))
                 self._workers.submit((name, subject), partial(self._answer, module, name, subject, request))
 
     def settle(self, facts: Facts, names: Sequence[str] | None = None) -> None:
         """Wait for the answers of these collectors (all, when None) and store them by collector and subject."""
-        for key in sorted(key for key in self._pending if names is None or key[0] in names):
+        keys = sorted(key for key in self._pending if names is None or key[0] in names)
+        self._workers.wait(keys)
+        for key in keys:
             answer = self._workers.result(key)
             self._pending.remove(key)
             facts.merge(answer.facts)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from _thread import start_new_thread
-from collections.abc import Callable, Hashable
+from _thread import allocate_lock, start_new_thread
+from collections.abc import Callable, Hashable, Iterable
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
@@ -17,25 +17,36 @@ class Workers(Generic[K, T]):
     def __init__(self, most: int) -> None:
         self._most = most
         self._threads = 0
-        self._open = 0  # submitted, and not answered as far as we know
+        self._open = 0  # submitted, and not answered
         self._calls: SimpleQueue[tuple[K, Callable[[], T]] | None] = SimpleQueue()
-        self._ended: SimpleQueue[tuple[K, T | BaseException]] = SimpleQueue()
         self._results: dict[K, T | BaseException] = {}
+        self._awaited: set[K] = set()
+        self._guard = allocate_lock()  # of all that changes when a call ends
+        self._asleep = allocate_lock()  # held by the thread that waits, until the last of what it awaits has ended
 
     def submit(self, key: K, call: Callable[[], T]) -> None:
         """Have it called; does not wait."""
-        self._open += 1
+        with self._guard:
+            self._open += 1
+            more = self._threads < min(self._most, self._open)
         self._calls.put((key, call))
-        if self._threads < min(self._most, self._open):
+        if more:
             self._threads += 1
             start_new_thread(self._work, ())  # threading would wait for it to run
 
+    def wait(self, keys: Iterable[K]) -> None:
+        """Wait until all these calls have ended: once, for a thread that is woken for each of them disturbs the others."""
+        with self._guard:
+            self._awaited = set(keys) - self._results.keys()
+            if not self._awaited:
+                return
+            self._asleep.acquire()
+        self._asleep.acquire()  # which the last of them lets go of
+        self._asleep.release()
+
     def result(self, key: K) -> T:
         """Wait for what a call returns; raises what it raised."""
-        while key not in self._results:
-            ended, result = self._ended.get()
-            self._results[ended] = result
-            self._open -= 1
+        self.wait((key,))
         found = self._results.pop(key)
         if isinstance(found, BaseException):
             raise found
@@ -53,4 +64,10 @@ class Workers(Generic[K, T]):
                 result: T | BaseException = call()
             except BaseException as error:  # handed on to the thread that asks
                 result = error
-            self._ended.put((key, result))
+            with self._guard:
+                self._results[key] = result
+                self._open -= 1
+                if key in self._awaited:
+                    self._awaited.remove(key)
+                    if not self._awaited:
+                        self._asleep.release()
