@@ -1,14 +1,18 @@
-"""Whether a database lies in one pool: what is in one pool goes back to one moment in a crash."""
+"""How the files of a database lie to each other: in one pool, which goes back to one moment in a crash, and its log apart from
+its data, so that each has the settings that it needs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.facts import Evidence, Fact, Facts, Known, Subject, flag
+from auditor.facts import Evidence, Fact, Facts, Known, Subject, Unknown, flag, join, unknown
 
 SUBJECT = "database"
-FACTS = {"one_pool": flag("all its files are in one pool")}
-NEEDS = ("database.datasets",)
+FACTS = {
+    "one_pool": flag("all its files are in one pool"),
+    "log_apart": flag("its log is written to other datasets than its data"),
+}
+NEEDS = ("database.datasets", "database.log_datasets", "database.data_datasets")
 
 
 def derive(database: Subject, facts: Facts) -> Iterator[Fact]:
@@ -18,3 +22,13 @@ def derive(database: Subject, facts: Facts) -> Iterator[Fact]:
         pools = sorted({each.name.partition("/")[0] for each in facts.linked(database, "datasets")})
         places = Known(len(pools) == 1, (Evidence(f"files in {' and '.join(pools) or 'no pool'}"),))
     yield Fact(database, "one_pool", places)
+    holes = [hole for name in NEEDS[1:] if isinstance(hole := facts.get(database, name.partition(".")[2]), Unknown)]
+    if holes:
+        yield Fact(database, "log_apart", join(holes))
+        return
+    log, data = ([each.name for each in facts.linked(database, name)] for name in ("log_datasets", "data_datasets"))
+    if not log and not data:
+        yield Fact(database, "log_apart", unknown(f"{database.name}: none of its files was seen on a dataset"))
+        return
+    said = f"log in {', '.join(log) or 'no dataset'}, data in {', '.join(data) or 'no dataset'}"
+    yield Fact(database, "log_apart", Known(not set(log) & set(data), (Evidence(said),)))
