@@ -90,13 +90,19 @@ class Tree:
         return sorted(each.removeprefix(self._root) for each in found)
 
 
+def _included(tree: Tree, path: str, needed: bool, depth: int) -> str | None:
+    """The text of a file that others may include, None where it need not be there. Raises ValueError."""
+    text = tree.text(path, needed=needed)
+    if text is not None and depth > DEPTH:
+        raise ValueError(f"{path}: included too deep")
+    return text
+
+
 def postgres(tree: Tree, path: str, *, needed: bool = True, depth: int = 0) -> Settings:
     """postgresql.conf: ``name = value``, the last one counts. (PostgreSQL manual, Setting Parameters)"""
-    text = tree.text(path, needed=needed)
+    text = _included(tree, path, needed, depth)
     if text is None:
         return {}
-    if depth > DEPTH:
-        raise ValueError(f"{path}: included too deep")
     found: Settings = {}
     for line in text.splitlines():
         entry = re.match(r"\s*([A-Za-z_][\w.]*)\s*(?:=\s*|\s)('(?:[^'\\]|''|\\.)*'|[^\s#']+)\s*(?:#.*)?$", line)
@@ -121,11 +127,9 @@ def postgres(tree: Tree, path: str, *, needed: bool = True, depth: int = 0) -> S
 
 def mysql(tree: Tree, path: str, groups: Iterable[str], *, needed: bool = True, depth: int = 0) -> Settings:
     """my.cnf: the options of these groups, the last one counts. (MySQL manual, Using Option Files)"""
-    text = tree.text(path, needed=needed)
+    text = _included(tree, path, needed, depth)
     if text is None:
         return {}
-    if depth > DEPTH:
-        raise ValueError(f"{path}: included too deep")
     found: Settings = {}
     groups = tuple(groups)
     here, versioned = False, ""
