@@ -43,8 +43,8 @@ def _expected(facts: Facts) -> Iterator[tuple[str, str]]:
     asked = [(HOST, "database"), (HOST, "connected_engine")]
     for subject, fact in (*asked, *((each, "database") for each in facts.subjects("dataset"))):
         match facts.get(subject, fact):
-            case Known(str() as name, (Evidence(_, command), *_)) if name:
-                yield name, command
+            case Known(str() as name, seen) if name:
+                yield name, seen[0].command if seen else "--db"
 
 
 def _unseen(name: str) -> Reason:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from auditor.derive.combine import is_true
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, number, unknown
 
 SUBJECT = "disk"
@@ -48,9 +49,11 @@ def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:
 
 def _judged(name: str, log: Known, whole: Judged, names: frozenset[str]) -> Judged:
     """The sum over its names."""
-    found = [(*str(entry).rpartition("=")[::2], seen) for entry, seen in zip(_entries(log), log.evidence, strict=False)]
+    entries = _entries(log)
+    pairs = zip(entries, log.evidence, strict=True) if entries else ()  # an entry without evidence must not be lost
+    found = [(*str(entry).rpartition("=")[::2], seen) for entry, seen in pairs]
     mine = [(int(times), seen) for device, times, seen in found if device in names]
-    if not mine and isinstance(whole, Unknown):
+    if not mine and not is_true(whole):
         return unknown(GONE)
     nothing = (Evidence("nothing of it in the kernel's log, which reaches back to its start", "dmesg -k"),)
     times = sum(times for times, _ in mine)
