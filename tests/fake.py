@@ -13,8 +13,7 @@ import pytest
 
 from auditor import cli
 from auditor.collect import host as seam
-from auditor.collect.host import Capture
-from auditor.collect.request import Files, Read, Run
+from auditor.collect.request import Capture, Files, Read, Run
 
 NOT_INSTALLED = Capture(None, fault="not installed")
 

@@ -11,8 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from auditor.collect import _pool_tree, _status_json, _status_text, device_reply, kstat, lzc, zfs_properties
-from auditor.collect.host import Capture
-from auditor.collect.request import Files
+from auditor.collect.request import Capture, Files
 from auditor.selftest.faults import (
     BINARY,
     DENIED,

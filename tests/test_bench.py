@@ -9,8 +9,9 @@ import pytest
 
 from auditor import audit, rulebook
 from auditor.collect import recording
-from auditor.collect.host import Capture, Host
+from auditor.collect.host import Host
 from auditor.collect.recording import Recording, ReplayHost
+from auditor.collect.request import Capture
 from tests.bench import synthetic, tools
 from tests.bench.__main__ import RECORDING
 from tests.golden import findings_of

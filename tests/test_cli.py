@@ -13,7 +13,7 @@ import pytest
 
 from auditor import __version__, audit, rulebook
 from auditor.collect import recording
-from auditor.collect.host import Capture
+from auditor.collect.request import Capture
 from auditor.report import rule_page
 from tests.fake import CommandLine, FakeHost
 from tests.golden import CANONICAL, HOSTS, cases

@@ -19,9 +19,9 @@ import pytest
 
 from auditor import audit, registry, rulebook
 from auditor.collect import blocks, gather, recording
-from auditor.collect.host import Capture, Host
+from auditor.collect.host import Host
 from auditor.collect.recording import Recording, ReplayHost
-from auditor.collect.request import Files, Read, Request, Run, Skip
+from auditor.collect.request import Capture, Files, Read, Run
 from auditor.facts import HOST, Facts, Kind, Known, Subject, Unknown
 from auditor.judge.rule import Rule
 from auditor.selftest.run import NO_END_MARK
@@ -51,7 +51,7 @@ ABSENCE_TELLS = frozenset({"hostid_file", "partitions", "dev_links", "scrub_cron
 LESS_PRECISE = frozenset({"layers", "stack", "device_names"})
 
 Outcomes = dict[tuple[str, Subject], str]
-Questions = dict[str, list[tuple[Subject, Request]]]
+Questions = dict[str, list[tuple[Subject, Run | Read]]]
 
 
 @cache
@@ -77,19 +77,20 @@ def look(
     only: Subject | None = None,
 ) -> Facts:
     """Replay, one collector at fault, of all subjects or of one."""
-    original = gather.answer_to
+    original = gather.answer_of
 
-    def answer_to(module: ModuleType, subject: Subject, request: Request, host: Host) -> gather.Answer:
+    def answer_of(
+        module: ModuleType, subject: Subject, request: Run | Read, reply: Capture | Files, host: Host
+    ) -> gather.Answer:
         name = module.__name__.rpartition(".")[2]
-        if asked is not None and not isinstance(request, Skip):
+        if asked is not None:
             asked.setdefault(name, []).append((subject, request))
         if fault and name == collector and only in (None, subject):
-            host = FaultyHost(host, fault)
-        return original(module, subject, request, host)
+            reply = reply_to(request, FaultyHost(host, fault))
+        return original(module, subject, request, reply, host)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gather, "answer_to", answer_to)
-        patch.setattr(gather, "WORKERS", 1)
+        patch.setattr(gather, "answer_of", answer_of)
         options = audit.Options.from_words(past.options)
         # a database is named, so that what is named and not seen is judged, too
         options = options._replace(database=options.database or "postgres")
@@ -109,22 +110,21 @@ def base(case: Path) -> Base:
     return Base(past, asked, facts, outcomes(facts, past.targets))
 
 
+def reply_to(request: Run | Read, host: FaultyHost | ReplayHost) -> Capture | Files:
+    return host.run(request) if isinstance(request, Run) else host.read(request)
+
+
 def replies(known: Base, collector: str) -> list[Capture | Files]:
-    host = ReplayHost(known.past)
-    found: list[Capture | Files] = []
-    for _, request in known.asked[collector]:
-        match request:
-            case Run():
-                found.append(host.run(request))
-            case Read():
-                found.append(host.read(request))
-    return found
+    return [reply_to(request, ReplayHost(known.past)) for _, request in known.asked[collector]]
 
 
 def signature(known: Base, collector: str, fault: Fault) -> object:
     """All that the rest of zaudit can notice of the faulty answers: two faults with one signature are one case."""
     host, module = FaultyHost(ReplayHost(known.past), fault), registry.collectors()[collector]
-    answers = (gather.answer_to(module, subject, request, host) for subject, request in known.asked[collector])
+    answers = (
+        gather.answer_of(module, subject, request, reply_to(request, host), host)
+        for subject, request in known.asked[collector]
+    )
     return frozenset(
         (fact.subject, fact.name, fact.value.value if isinstance(fact.value, Known) else None, type(fact.value))
         for answer in answers

@@ -15,9 +15,8 @@ import pytest
 
 from auditor import audit, rulebook
 from auditor.collect import nfs_exports, raid_drivers, recording, samba_conf, trim_timers
-from auditor.collect.host import Capture
 from auditor.collect.recording import Recording, ReplayHost
-from auditor.collect.request import Files
+from auditor.collect.request import Capture, Files
 from auditor.facts import HOST, Facts
 from auditor.judge.verdict import Verdict
 
@@ -43,7 +42,7 @@ def everywhere(pairs: Mapping[str, str]) -> Edit:
         return replace(
             past,
             commands={
-                tuple(map(words, argv)): replace(each, stdout=words(each.stdout.decode("latin-1")).encode("latin-1"))
+                tuple(map(words, argv)): each._replace(stdout=words(each.stdout.decode("latin-1")).encode("latin-1"))
                 for argv, each in past.commands.items()
             },
             files={
@@ -87,7 +86,7 @@ def in_output(command: str, pattern: str, new: str) -> Edit:
         for argv, each in past.commands.items():
             if " ".join(argv).startswith(command):
                 text, count = re.subn(pattern, new, each.stdout.decode(), flags=re.M)
-                commands[argv] = replace(each, stdout=text.encode())
+                commands[argv] = each._replace(stdout=text.encode())
                 found += count
         assert found, f"{pattern} is not in {command}"
         return replace(past, commands=commands)

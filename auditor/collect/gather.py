@@ -4,16 +4,16 @@ answers allow. Every failure becomes Unknown(reason) here and nowhere else."""
 from __future__ import annotations
 
 import shlex
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from types import ModuleType
 from typing import NamedTuple, cast
 
 from auditor.collect import _database_walk, blocks, zpool_status_paths
 from auditor.collect.host import Host
 from auditor.collect.reasons import command_line, decoded, fault_of, root_if, unread
-from auditor.collect.request import Output, Read, Reply, Request, Run, Skip
-from auditor.collect.workers import Workers
+from auditor.collect.request import Capture, Files, Output, Read, Reply, Run, Skip
+from auditor.collect.running import Running, Watch
 from auditor.facts import (
     HOST,
     Evidence,
@@ -42,7 +42,7 @@ PROVIDES = {
     "dataset.database": word("the database that the policy names for it, or empty"),
     "pool.datasets": links("dataset", "what is audited of its datasets"),
 }
-WORKERS = 32  # that wait for commands; a host with 24 drives has 150 to ask
+AT_ONCE = 32  # questions; a host with 24 drives has 150
 
 Progress = Callable[[int, int, str], None]
 
@@ -63,74 +63,91 @@ class Gatherer:
         self.collectors = collectors
         self.progress: Progress = progress or (lambda done, total, what: None)
         self.answers: dict[tuple[str, Subject], Answer] = {}
-        self._pending: set[tuple[str, Subject]] = set()
-        self._workers: Workers[tuple[str, Subject], Answer] = Workers(WORKERS)
         self._asked = self._done = 0
+        self._questions: dict[tuple[str, Subject], Run | Read] = {}  # whose answers are not stored yet
+        self._waiting: deque[tuple[str, Subject]] = deque()
+        self._watch: Watch[tuple[str, Subject], Capture | Files] = Watch()
+        self._told: dict[tuple[str, Subject], Answer] = {}  # and not stored yet
 
     def ask(self, name: str, subjects: Iterable[Subject], facts: Facts) -> None:
         """Put one collector's question for each subject; does not wait."""
         for subject in subjects:
-            if (name, subject) not in self._pending and (name, subject) not in self.answers:
-                module = self.collectors[name]
-                request = module.request(subject, facts)
+            key = (name, subject)
+            if key not in self._questions and key not in self.answers:
+                request = self.collectors[name].request(subject, facts)
                 if isinstance(request, Skip):
-                    self.answers[name, subject] = answer_to(module, subject, request, self.host)
-                    continue
-                self._asked += 1
-                self._pending.add((name, subject))
-                self._workers.submit((name, subject), partial(self._answer, module, name, subject, request))
+                    self.answers[key] = Answer(Facts(), unknown(request.reason, request.remedy), request.applies)
+                else:
+                    self._asked += 1
+                    self._questions[key] = request
+                    self._waiting.append(key)
+        self._start()
 
     def settle(self, facts: Facts, names: Sequence[str] | None = None) -> None:
         """Wait for the answers of these collectors (all, when None) and store them by collector and subject."""
-        keys = sorted(key for key in self._pending if names is None or key[0] in names)
-        self._workers.wait(keys)
+        keys = sorted(key for key in self._questions if names is None or key[0] in names)
+        while not all(key in self._told for key in keys):
+            for key, reply in self._watch.ended().items():
+                self._hear(key, reply)
+            self._start()
         for key in keys:
-            answer = self._workers.result(key)
-            self._pending.remove(key)
+            answer = self._told.pop(key)
+            del self._questions[key]
             facts.merge(answer.facts)
             self.answers[key] = answer._replace(facts=Facts())
 
     def close(self) -> None:
-        """Let go of the workers."""
-        self._workers.close()
+        """Let go of what still runs."""
+        self._waiting.clear()
+        self._watch.abandon()
 
     def failure(self, name: str, subject: Subject) -> Unknown | None:
         """Why a question failed, if it did."""
         answer = self.answers.get((name, subject))
         return answer.failure if answer else None
 
-    def _answer(self, module: ModuleType, name: str, subject: Subject, request: Request) -> Answer:
-        answer = answer_to(module, subject, request, self.host)
+    def _start(self) -> None:
+        """Put questions that wait, as long as not too many are open."""
+        while self._waiting and len(self._watch) < AT_ONCE:
+            key = self._waiting.popleft()
+            request = self._questions[key]
+            reply = self.host.run(request) if isinstance(request, Run) else self.host.read(request)
+            if isinstance(reply, Running):
+                self._watch.add(key, reply)
+            else:
+                self._hear(key, reply)
+
+    def _hear(self, key: tuple[str, Subject], reply: Capture | Files) -> None:
+        name, subject = key
+        self._told[key] = answer_of(self.collectors[name], subject, self._questions[key], reply, self.host)
         self._done += 1
         self.progress(self._done, self._asked, name.replace("_", " "))
-        return answer
 
 
-def answer_to(module: ModuleType, subject: Subject, request: Request, host: Host) -> Answer:
-    """Ask, parse, and turn whatever goes wrong into a reason."""
-    match request:
-        case Skip(reason, remedy, applies):
-            return Answer(Facts(), unknown(reason, remedy), applies)
-        case Run():
-            capture = host.run(request)
+def answer_of(module: ModuleType, subject: Subject, request: Run | Read, reply: Capture | Files, host: Host) -> Answer:
+    """Parse what came, and turn whatever went wrong into a reason."""
+    said: Reply
+    match request, reply:
+        case Run(), Capture() as capture:
             text = command_line(request.argv)
             if fault := fault_of(request, capture, text, host.euid):
                 return Answer(Facts(), Unknown((fault,)))
             assert capture.exit is not None
-            reply: Reply = Output(decoded(capture.stdout), text, capture.exit, decoded(capture.stderr))
-            missing = unknown(f"{text}: does not report it", root_if(host, decoded(capture.stderr)))
-        case Read():
-            files = host.read(request)
+            said = Output(decoded(capture.stdout), text, capture.exit, decoded(capture.stderr))
+            missing = unknown(f"{text}: does not report it", root_if(host, said.stderr))
+        case Read(), Files() as said:
             text = request.patterns[0]
-            reply, missing = files, unread(files, text, host)
+            missing = unread(said, text, host)
+        case _:
+            raise TypeError(f"{reply} is no answer to {request}")
     try:
         found = Facts()
-        found.put_all(module.parse(reply, subject))
+        found.put_all(module.parse(said, subject))
         return Answer(found, missing)
     except Exception as error:  # a parser may fail in any way on what it was never shown
-        said = harmless(str(error) or type(error).__name__)[:200]
-        remedy = missing.reasons[0].remedy or root_if(host, said)
-        return Answer(Facts(), unknown(f"{text}: {said if remedy else f'output not understood: {said}'}", remedy))
+        why = harmless(str(error) or type(error).__name__)[:200]
+        remedy = missing.reasons[0].remedy or root_if(host, why)
+        return Answer(Facts(), unknown(f"{text}: {why if remedy else f'output not understood: {why}'}", remedy))
 
 
 # -- the walk -------------------------------------------------------------------------------------------------------

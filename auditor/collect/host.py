@@ -8,25 +8,20 @@ sleep); output bounded; every failure is a value.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import resource
-import select
 import signal
-import subprocess
-import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from auditor.collect import lzc, sql, udev_db
 from auditor.collect.files import read_files
-from auditor.collect.request import NOTHING, Files, Read, Run
-
-T = TypeVar("T")
+from auditor.collect.process import Process
+from auditor.collect.request import NOTHING, Capture, Files, Read, Run
+from auditor.collect.running import Call, Running, Then
 
 VENDORS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli", "/opt/smartstorageadmin/ssacli/bin")
 PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin", *VENDORS)
@@ -35,9 +30,6 @@ ROOTS = (
     *("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/", "/var/lib/nfs/"),
     *("/usr/local/lib/modprobe.d/", "/lib/modprobe.d/"),
 )
-OUTPUT_LIMIT = 128 << 20
-PIPE = 1 << 16  # what a pipe holds
-AFTER_KILL_S = 2.0
 
 # Command, the options that it may have, what else may stand there. Nothing else is ever started; each only reads.
 _NAME, _DEVICE = re.compile(r"[^-].*", re.DOTALL), re.compile(r"/dev/[^-].*|json|6")
@@ -76,28 +68,19 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Capture:
-    """What a command did. exit: None when it never ended by itself. fault: empty, or why there is no answer
-    ("not installed", "timed out after 30 s", "not in the recording", ...)."""
-
-    exit: int | None
-    stdout: bytes = b""
-    stderr: bytes = b""
-    seconds: float = 0.0
-    fault: str = ""
-
-
 class Host(Protocol):
-    """now: seconds since the epoch; euid: who asks (0 is root)."""
+    """Gives an answer, or what runs until there is one (:func:`auditor.collect.running.result` waits for it).
+
+    now: seconds since the epoch; euid: who asks (0 is root).
+    """
 
     now: float
     euid: int
 
-    def run(self, request: Run) -> Capture:
+    def run(self, request: Run) -> Capture | Running[Capture]:
         """Run a command. Never raises for what the command does."""
 
-    def read(self, request: Read) -> Files:
+    def read(self, request: Read) -> Files | Running[Files]:
         """Read all files that the patterns name. Never raises for what the files do."""
 
     def realpath(self, path: str) -> str:
@@ -124,14 +107,16 @@ class LiveHost:
         self.euid = os.geteuid()
         self._timeout_s = timeout_s
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+        if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:  # inherited: every command would seem to end with 0
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
-    def run(self, request: Run) -> Capture:
+    def run(self, request: Run) -> Capture | Running[Capture]:
         argv = request.argv
         if not permitted(argv):
             raise PermissionError(f"zaudit does not run this: {' '.join(argv)}")
         if (inside := _in_process(argv)) is not None:
-            done = bounded(partial(_called, inside), self._timeout_s)
-            return done or Capture(None, fault=f"no answer within {self._timeout_s:g} s")
+            late = Capture(None, fault=f"no answer within {self._timeout_s:g} s")
+            return Call(partial(_called, inside), self._timeout_s, late)
         more = {}
         if argv[0] == sql.NAME:
             argv = ("python3", "-I", "-c", sql.script(), *argv[1:])
@@ -140,23 +125,31 @@ class LiveHost:
         tool = next((path for path in places if os.access(path, os.X_OK)), None)
         if tool is None:
             return Capture(None, fault="not installed")
-        capture = spawn((tool, *argv[1:]), self._timeout_s, more)
-        return replace(capture, stdout=_kept(capture.stdout, request.keep)) if request.keep else capture
+        running = spawn((tool, *argv[1:]), self._timeout_s, more)
+        return Then(running, partial(_kept, request.keep)) if request.keep and isinstance(running, Running) else running
 
-    def read(self, request: Read) -> Files:
+    def read(self, request: Read) -> Files | Running[Files]:
         if not all(pattern.startswith(ROOTS) and ".." not in pattern.split("/") for pattern in request.patterns):
             raise PermissionError(f"zaudit does not read this: {request.patterns}")
-        files = bounded(partial(read_files, request.patterns), self._timeout_s)
-        return files or Files({}, errors=dict.fromkeys(request.patterns, f"no answer within {self._timeout_s:g} s"))
+        late = dict.fromkeys(request.patterns, f"no answer within {self._timeout_s:g} s")
+        return Call(partial(read_files, request.patterns), self._timeout_s, Files({}, errors=late))
 
     def realpath(self, path: str) -> str:
         return os.path.realpath(path, strict=True)
 
 
-def _kept(output: bytes, pattern: str) -> bytes:
-    """The lines in which the pattern is found."""
-    lines = re.finditer(rb"^.*(?:%s).*(?:\n|\Z)" % pattern.encode(), output, re.MULTILINE)
-    return b"".join(line[0] for line in lines)
+def spawn(argv: tuple[str, ...], timeout_s: float, more: Mapping[str, str] = NOTHING) -> Capture | Running[Capture]:
+    """Start a command by its path. more: of the environment."""
+    try:
+        return Process(argv, timeout_s, {**ENVIRONMENT, **more})
+    except OSError as error:
+        return Capture(None, fault=f"cannot be started: {error.strerror}")
+
+
+def _kept(pattern: str, capture: Capture) -> Capture:
+    """Of its output the lines in which the pattern is found."""
+    lines = re.finditer(rb"^.*(?:%s).*(?:\n|\Z)" % pattern.encode(), capture.stdout, re.MULTILINE)
+    return capture._replace(stdout=b"".join(line[0] for line in lines))
 
 
 def _in_process(argv: tuple[str, ...]) -> Callable[[], str] | None:
@@ -180,74 +173,3 @@ def _called(call: Callable[[], str]) -> Capture:
     except Exception as error:  # a library may raise anything; the capture says what
         return Capture(1, b"", f"{type(error).__name__}: {error}".encode(), time.monotonic() - started)
     return Capture(0, answer.encode("utf-8", "surrogateescape"), b"", time.monotonic() - started)
-
-
-def bounded(call: Callable[[], T], timeout_s: float) -> T | None:
-    """The result of a call, or None when it takes too long; a thread that hangs in the kernel is left behind."""
-    box: list[T] = []
-    thread = threading.Thread(target=lambda: box.append(call()), daemon=True)
-    thread.start()
-    thread.join(timeout_s)
-    return box[0] if box else None
-
-
-def spawn(argv: tuple[str, ...], timeout_s: float, more: Mapping[str, str] = NOTHING) -> Capture:
-    """Run argv[0] (an absolute path) in its own process group, bounded in time and output. more: of the environment."""
-    started = time.monotonic()
-    try:
-        process = subprocess.Popen(
-            argv,
-            bufsize=0,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**ENVIRONMENT, **more},
-            cwd="/",
-            start_new_session=True,
-        )
-    except OSError as error:
-        return Capture(None, fault=f"cannot be started: {error.strerror}")
-    assert process.stdout is not None
-    assert process.stderr is not None
-    chunks: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
-    out, err = (chunks[stream.fileno()] for stream in (process.stdout, process.stderr))
-    size, fault = 0, ""
-    with process.stdout, process.stderr:
-        streams, speaking = select.poll(), set(chunks)
-        for fd in chunks:
-            streams.register(fd, select.POLLIN)
-        while speaking and not fault:
-            left = started + timeout_s - time.monotonic()
-            ready = streams.poll(max(left, 0) * 1000)
-            if not ready and left <= 0:
-                fault = f"no answer within {timeout_s:g} s"
-            for fd, event in ready:
-                data = os.read(fd, PIPE) if event & select.POLLIN else b""
-                if data:
-                    chunks[fd].append(data)
-                    size += len(data)
-                else:
-                    streams.unregister(fd)
-                    speaking.remove(fd)
-            if size > OUTPUT_LIMIT:
-                fault = f"more than {OUTPUT_LIMIT >> 20} MiB of output"
-    if not fault:
-        try:
-            process.wait(max(started + timeout_s - time.monotonic(), 0.1))
-        except subprocess.TimeoutExpired:
-            fault = f"no answer within {timeout_s:g} s"
-    if fault:
-        _kill(process)
-    return Capture(
-        None if fault else process.returncode, b"".join(out), b"".join(err), time.monotonic() - started, fault
-    )
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the whole group; do not wait for what the kernel does not let go."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    try:
-        process.wait(AFTER_KILL_S)
-    except subprocess.TimeoutExpired:
-        process.returncode = -signal.SIGKILL  # keeps the interpreter from waiting for it later

@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Sequence
 
 from auditor.collect import sql
-from auditor.collect.host import Capture, Host
-from auditor.collect.request import Files, Run
+from auditor.collect.host import Host
+from auditor.collect.request import Capture, Files, Run
 from auditor.facts import Reason, Unknown, unknown
 from auditor.text import harmless
 

@@ -10,17 +10,19 @@ from __future__ import annotations
 import io
 import json
 import re
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from auditor.collect import archive
 from auditor.collect.archive import NAME
 from auditor.collect.archive import RecordingError as RecordingError
-from auditor.collect.host import Capture, Host
-from auditor.collect.request import Files, Read, Run
+from auditor.collect.host import Host
+from auditor.collect.request import Capture, Files, Read, Run
+from auditor.collect.running import Running, Then
+
+T = TypeVar("T")
 
 SCHEMA = "zaudit-recording/1"
 MANIFEST, TRIAL = "recording.json", "trial.json"
@@ -75,22 +77,15 @@ class RecordingHost:
         self.now = host.now
         self.euid = host.euid
         self._host = host
-        self._lock = threading.Lock()
         self.commands: dict[tuple[str, ...], Capture] = {}
         self.files: dict[tuple[str, ...], Files] = {}
         self.paths: dict[str, str] = {}
 
-    def run(self, request: Run) -> Capture:
-        capture = self._host.run(request)
-        with self._lock:
-            self.commands[request.argv] = capture
-        return capture
+    def run(self, request: Run) -> Capture | Running[Capture]:
+        return _noted(self._host.run(request), self.commands, request.argv)
 
-    def read(self, request: Read) -> Files:
-        files = self._host.read(request)
-        with self._lock:
-            self.files[request.patterns] = files
-        return files
+    def read(self, request: Read) -> Files | Running[Files]:
+        return _noted(self._host.read(request), self.files, request.patterns)
 
     def realpath(self, path: str) -> str:
         try:
@@ -103,6 +98,16 @@ class RecordingHost:
     def recording(self, targets: tuple[str, ...], options: Mapping[str, str], zaudit: str) -> Recording:
         """What was seen so far."""
         return Recording(self.now, self.euid, targets, options, zaudit, self.commands, self.files, self.paths)
+
+
+def _noted(answer: T | Running[T], notes: dict[tuple[str, ...], T], key: tuple[str, ...]) -> T | Running[T]:
+    """The answer, which is noted as soon as it is there."""
+
+    def note(found: T) -> T:
+        notes[key] = found
+        return found
+
+    return Then(answer, note) if isinstance(answer, Running) else note(answer)
 
 
 # -- writing ------------------------------------------------------------------------------------------------------

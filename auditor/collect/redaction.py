@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from auditor.collect import sql
-from auditor.collect.host import Capture
 from auditor.collect.recording import Recording
-from auditor.collect.request import Files
+from auditor.collect.request import Capture, Files
 
 # (where an identity is spelt, as the group "id"); each found value is then replaced wherever it stands
 _SPELT = tuple(
@@ -122,7 +121,7 @@ def _without_connection(commands: Mapping[tuple[str, ...], Capture]) -> dict[tup
         if argv[0] == sql.NAME:
             argv = (*argv[:2], _CONNECTION)
             stderr = re.sub(rb"(?s): .*", b": (redacted)", capture.stderr)
-            capture = replace(capture, stdout=_without_roles(capture.stdout), stderr=stderr)
+            capture = capture._replace(stdout=_without_roles(capture.stdout), stderr=stderr)
         found[argv] = capture
     return found
 
@@ -141,7 +140,7 @@ def _without_roles(answer: bytes) -> bytes:
 
 
 def _capture(capture: Capture, replace_all: Callable[[bytes], bytes]) -> Capture:
-    return replace(capture, stdout=replace_all(capture.stdout), stderr=replace_all(capture.stderr))
+    return capture._replace(stdout=replace_all(capture.stdout), stderr=replace_all(capture.stderr))
 
 
 def _identities(recording: Recording) -> Iterator[bytes]:

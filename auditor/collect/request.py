@@ -57,6 +57,17 @@ class Skip(NamedTuple):
 Request = Run | Read | Skip
 
 
+class Capture(NamedTuple):
+    """What a command did. exit: None when it never ended by itself. fault: empty, or why there is no answer
+    ("not installed", "timed out after 30 s", "not in the recording", ...)."""
+
+    exit: int | None
+    stdout: bytes = b""
+    stderr: bytes = b""
+    seconds: float = 0.0
+    fault: str = ""
+
+
 class Output(NamedTuple):
     """What a command answered: text (UTF-8, with surrogateescape for what is not) and the command as a user would type it."""
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from auditor.collect import mounts
 from auditor.collect.host import Host
 from auditor.collect.request import Read, Run
+from auditor.collect.running import result
 from auditor.facts import Subject, Unknown
 from auditor.text import harmless
 
@@ -44,7 +45,7 @@ def _of_path(host: Host, path: str) -> str:
         raise TargetError(f"{harmless(path)}: no such file or folder") from None
     except OSError as error:
         raise TargetError(f"{harmless(path)}: {error.strerror or error}") from None
-    table = host.read(MOUNTS).text.get("/proc/self/mountinfo")
+    table = result(host.read(MOUNTS)).text.get("/proc/self/mountinfo")
     if table is None:
         raise TargetError(f"{harmless(path)}: /proc/self/mountinfo cannot be read; name the dataset itself")
     try:
@@ -85,7 +86,7 @@ def must_exist(host: Host, root: Subject, failure: Unknown | None) -> None:
     """Raises TargetError with the near matches when ``zfs list`` said that there is no such dataset."""
     if failure and any("does not exist" in reason.text for reason in failure.reasons):
         pool = root.name.partition("/")[0]
-        listed = host.run(Run(("zfs", "list", "-H", "-o", "name", "-t", "filesystem,volume", "-r", pool)))
+        listed = result(host.run(Run(("zfs", "list", "-H", "-o", "name", "-t", "filesystem,volume", "-r", pool))))
         raise TargetError(_missing(root.name, listed.stdout.decode("utf-8", "replace").splitlines()))
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from auditor.collect.host import Capture, Host
-from auditor.collect.request import Files, Read, Run
+from auditor.collect.host import Host
+from auditor.collect.request import Capture, Files, Read, Run
+from auditor.collect.running import result
 
 DENIED = "permission denied"
 GARBAGE = bytes((i * 197 + 61) % 256 for i in range(700)) + b"\n"
@@ -46,11 +47,11 @@ class FaultyHost:
         self.now, self.euid = self.host.now, self.host.euid
 
     def run(self, request: Run) -> Capture:
-        answered = self.host.run(request)
+        answered = result(self.host.run(request))
         return self.fault.capture(answered) if request.argv in self.to else answered
 
     def read(self, request: Read) -> Files:
-        answered = self.host.read(request)
+        answered = result(self.host.read(request))
         if request.patterns not in self.to:
             return answered
         files = self.fault.files(answered)
@@ -68,7 +69,7 @@ def of_text(name: str, change: Callable[[bytes], bytes], *, partial: bool = True
         text = {path: as_text(change(as_bytes(text))) for path, text in answered.text.items()}
         return answered._replace(text=text)
 
-    return Fault(name, lambda answered: replace(answered, stdout=change(answered.stdout)), files, partial=partial)
+    return Fault(name, lambda answered: answered._replace(stdout=change(answered.stdout)), files, partial=partial)
 
 
 def as_bytes(text: str) -> bytes:
@@ -106,13 +107,13 @@ TIME_OUT = Fault(
     True,
 )
 EMPTY = of_text("empty", lambda _: b"")
-NOTHING_SAID = Fault("nothing said", lambda answered: replace(answered, stdout=b""), lambda _: Files({}))
+NOTHING_SAID = Fault("nothing said", lambda answered: answered._replace(stdout=b""), lambda _: Files({}))
 BINARY = of_text("garbage", lambda _: GARBAGE, partial=False)
 CUT = of_text("cut off", lambda text: cut_in(text, 0))
 HALVED = of_text("cut in half", lambda text: text[: len(text) // 2])
 UNKNOWN_RELEASE = Fault(
     "unknown release",  # it spells every word otherwise, and calls every file otherwise
-    lambda answered: replace(answered, stdout=_other_words(answered.stdout)),
+    lambda answered: answered._replace(stdout=_other_words(answered.stdout)),
     _silent("no such file"),
     partial=False,
 )

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from auditor.collect import recording
-from auditor.collect.host import Capture
 from auditor.collect.recording import Recording
-from auditor.collect.request import Files
+from auditor.collect.request import Capture, Files
 
 FIRST = 10  # number of the first copy: nvme10n1
 CHILDREN = 100  # datasets in each folder of a synthetic pool
@@ -70,11 +69,11 @@ def with_disks(small: Recording, disks: int) -> Recording:
     commands: dict[tuple[str, ...], Capture] = {}
     for argv, capture in small.commands.items():
         text = capture.stdout.decode()
-        commands[argv] = replace(capture, stdout=_output(argv, text, copies).encode())
+        commands[argv] = capture._replace(stdout=_output(argv, text, copies).encode())
         for drive, number in (leg for legs in copies for leg in legs):
             if f"/dev/nvme{drive.node}n1" in argv:
                 other = tuple(drive.renamed(word, number) for word in argv)
-                commands[other] = replace(capture, stdout=drive.renamed(text, number).encode())
+                commands[other] = capture._replace(stdout=drive.renamed(text, number).encode())
     files = {patterns: _files(each, copies) for patterns, each in small.files.items()}
     return replace(small, commands=commands, files=files)
 
@@ -176,11 +175,10 @@ def with_datasets(small: Recording, datasets: int) -> Recording:
         text = capture.stdout.decode()
         match argv[:2]:
             case ("zfs", "list"):
-                commands[argv] = replace(capture, stdout=(text + "".join(f"{name}\n" for name in names)).encode())
+                commands[argv] = capture._replace(stdout=(text + "".join(f"{name}\n" for name in names)).encode())
             case ("zfs", "get"):
                 plain = "".join(line for line in text.splitlines(keepends=True) if line.startswith(f"{PLAIN}\t"))
-                commands[argv] = replace(
-                    capture,
+                commands[argv] = capture._replace(
                     stdout=(text + "".join(_properties(plain, n, name) for n, name in enumerate(names))).encode(),
                 )
     files = {

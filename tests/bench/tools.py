@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from auditor.collect.files import read_files
-from auditor.collect.host import Capture, permitted, spawn
+from auditor.collect.host import permitted, spawn
 from auditor.collect.recording import Recording
-from auditor.collect.request import Files, Read, Run
+from auditor.collect.request import Capture, Files, Read, Run
+from auditor.collect.running import Call, Running
 
 
 def lay_out(recording: Recording, folder: Path, scale: float) -> None:
@@ -69,7 +70,7 @@ class ToolHost:
         self._root = str(folder / "root")
         self._timeout_s = timeout_s
 
-    def run(self, request: Run) -> Capture:
+    def run(self, request: Run) -> Capture | Running[Capture]:
         if not permitted(request.argv):
             raise PermissionError(request.argv)
         tool = f"{self._bin}/{request.argv[0]}"
@@ -77,7 +78,10 @@ class ToolHost:
             return Capture(None, fault="not installed")
         return spawn((tool, *request.argv[1:]), self._timeout_s)
 
-    def read(self, request: Read) -> Files:
+    def read(self, request: Read) -> Running[Files]:
+        return Call(lambda: self._files(request), self._timeout_s, Files({}))
+
+    def _files(self, request: Read) -> Files:
         files = read_files(tuple(self._root + pattern for pattern in request.patterns))
         return Files(self._bare(files.text), self._bare(files.links), self._bare(files.errors))
 

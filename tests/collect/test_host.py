@@ -7,18 +7,22 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from auditor import audit, registry
-from auditor.collect import files, lzc, zpool_history
+from auditor.collect import files, lzc, process, zpool_history
 from auditor.collect import host as seam
 from auditor.collect.files import read_files
-from auditor.collect.host import LiveHost, bounded, permitted, spawn
-from auditor.collect.request import Read, Run
+from auditor.collect.host import LiveHost, permitted, spawn
+from auditor.collect.request import Capture, Read, Run
+from auditor.collect.running import Call, Running, result
 from auditor.facts import HOST, Fact, Facts, Kind, Subject, Value, known
+
+T = TypeVar("T")
 
 REFUSED = """
 hdparm -W0 /dev/sda
@@ -176,6 +180,15 @@ def test_a_name_that_looks_like_an_option_is_not_passed_on() -> None:
 # -- commands ---------------------------------------------------------------------------------------------------------
 
 
+def run(argv: tuple[str, ...], timeout_s: float) -> Capture:
+    return result(spawn(argv, timeout_s))
+
+
+def called(call: Callable[[], T], timeout_s: float) -> T | None:
+    running: T | Running[T | None] | None = Call(call, timeout_s, None)
+    return result(running)
+
+
 def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
@@ -195,8 +208,8 @@ def alive(pid: int) -> bool:
 )
 def test_a_command_that_hangs_is_killed_with_all_its_children(script: str) -> None:
     started = time.monotonic()
-    capture = spawn(("/bin/sh", "-c", script), 0.5)
-    assert time.monotonic() - started < 0.5 + seam.AFTER_KILL_S
+    capture = run(("/bin/sh", "-c", script), 0.5)
+    assert time.monotonic() - started < 0.5 + process.AFTER_KILL_S
     assert (capture.exit, capture.fault) == (None, "no answer within 0.5 s")
     children = [int(pid) for pid in re.findall(rb"\d+", capture.stdout)]
     assert children
@@ -207,16 +220,16 @@ def test_a_command_that_hangs_is_killed_with_all_its_children(script: str) -> No
 
 
 def test_what_was_said_before_the_time_out_is_kept_apart_from_an_answer() -> None:
-    capture = spawn(("/bin/sh", "-c", "echo half; echo why >&2; sleep 60"), 0.3)
+    capture = run(("/bin/sh", "-c", "echo half; echo why >&2; sleep 60"), 0.3)
     assert (capture.stdout, capture.stderr, capture.exit) == (b"half\n", b"why\n", None)
     assert capture.fault
 
 
 @pytest.mark.parametrize("where", ["", " >&2"])
 def test_output_is_bounded(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seam, "OUTPUT_LIMIT", 1 << 20)
+    monkeypatch.setattr(process, "OUTPUT_LIMIT", 1 << 20)
     started = time.monotonic()
-    capture = spawn(("/bin/sh", "-c", f"while :; do echo 0123456789012345678901234567890123456789{where}; done"), 30)
+    capture = run(("/bin/sh", "-c", f"while :; do echo 0123456789012345678901234567890123456789{where}; done"), 30)
     assert capture.fault == "more than 1 MiB of output"
     assert capture.exit is None
     assert len(capture.stdout) + len(capture.stderr) < (1 << 20) + (1 << 19)
@@ -232,27 +245,27 @@ def test_of_a_history_only_the_lines_that_were_asked_for_are_kept(
     (tmp_path / "other-name").chmod(0o755)
     monkeypatch.setattr(seam, "PATH", (str(tmp_path),))
     request = Run(("zpool", "history", "tank"), also=("other-name",), keep=zpool_history.KEEP)
-    assert LiveHost(5).run(request).stdout.decode().split("\n") == [
+    assert result(LiveHost(5).run(request)).stdout.decode().split("\n") == [
         "History for tank:",
         "1 zpool create tank a",
         "3 zpool import -m tank",
         "",
         "",
     ]
-    assert LiveHost(5).run(request._replace(also=())).fault == "not installed"
+    assert result(LiveHost(5).run(request._replace(also=()))).fault == "not installed"
 
 
 def test_streams_are_apart_and_the_exit_code_is_kept() -> None:
-    capture = spawn(("/bin/sh", "-c", "echo out; echo err >&2; exit 3"), 10)
+    capture = run(("/bin/sh", "-c", "echo out; echo err >&2; exit 3"), 10)
     assert (capture.exit, capture.stdout, capture.stderr, capture.fault) == (3, b"out\n", b"err\n", "")
-    assert spawn(("/bin/sh", "-c", "kill -9 $$"), 10).exit == -9
+    assert run(("/bin/sh", "-c", "kill -9 $$"), 10).exit == -9
 
 
 def test_the_environment_and_standard_input_are_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
     monkeypatch.setenv("ZFS_COLOR", "1")
     monkeypatch.setenv("LD_PRELOAD", "")
-    capture = spawn(("/bin/sh", "-c", "cat; env; pwd; cut -d' ' -f5 /proc/$$/stat; echo $$"), 10)
+    capture = run(("/bin/sh", "-c", "cat; env; pwd; cut -d' ' -f5 /proc/$$/stat; echo $$"), 10)
     lines = capture.stdout.decode().splitlines()
     assert {"LC_ALL=C", "TZ=UTC", "LANG=C"} <= set(lines)
     assert not [line for line in lines if line.startswith(("ZFS_", "LD_"))]
@@ -261,15 +274,15 @@ def test_the_environment_and_standard_input_are_fixed(monkeypatch: pytest.Monkey
 
 
 def test_what_cannot_be_started_is_a_value(tmp_path: Path) -> None:
-    assert spawn((str(tmp_path / "none"),), 1).fault.startswith("cannot be started")
+    assert run((str(tmp_path / "none"),), 1).fault.startswith("cannot be started")
     (tmp_path / "text").write_text("no program")
     (tmp_path / "text").chmod(0o755)
-    assert spawn((str(tmp_path / "text"),), 1).fault.startswith("cannot be started")
+    assert run((str(tmp_path / "text"),), 1).fault.startswith("cannot be started")
 
 
 def test_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seam, "PATH", ())
-    capture = LiveHost(1).run(Run(("zpool", "status", "tank"), "zfsutils-linux"))
+    capture = result(LiveHost(1).run(Run(("zpool", "status", "tank"), "zfsutils-linux")))
     assert (capture.exit, capture.fault) == (None, "not installed")
 
 
@@ -277,14 +290,14 @@ def test_the_path_of_the_user_is_not_searched(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "zpool").write_text("#!/bin/sh\necho wrong\n")
     (tmp_path / "zpool").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert b"wrong" not in LiveHost(5).run(Run(("zpool", "status", "tank"))).stdout
+    assert b"wrong" not in result(LiveHost(5).run(Run(("zpool", "status", "tank")))).stdout
 
 
 def test_a_call_that_hangs_is_left_behind() -> None:
     started = time.monotonic()
-    assert bounded(lambda: time.sleep(1.0), 0.1) is None
+    assert called(lambda: time.sleep(1.0), 0.1) is None
     assert time.monotonic() - started < 0.9
-    assert bounded(lambda: 7, 5) == 7
+    assert called(lambda: 7, 5) == 7
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
@@ -300,9 +313,8 @@ def test_files_links_folders_and_devices(tmp_path: Path) -> None:
     (tmp_path / "to-itself").symlink_to("to-itself")
     (tmp_path / "to-device").symlink_to("/dev/zero")
     os.mkfifo(tmp_path / "pipe")
-    done = bounded(
-        lambda: read_files((f"{tmp_path}/*", f"{tmp_path}/*/inner", f"{tmp_path}/absent", f"{tmp_path}/no/*")), 5
-    )
+    patterns = (f"{tmp_path}/*", f"{tmp_path}/*/inner", f"{tmp_path}/absent", f"{tmp_path}/no/*")
+    done = called(lambda: read_files(patterns), 5)
     assert done is not None
     names = {path.removeprefix(f"{tmp_path}/"): text for path, text in done.text.items()}
     assert names == {
@@ -321,7 +333,7 @@ def test_files_links_folders_and_devices(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/tty", "/dev/pts", "/proc/self"])
 def test_a_device_or_a_folder_is_not_read(path: str) -> None:
-    done = LiveHost(5).read(Read((path,)))
+    done = result(LiveHost(5).read(Read((path,))))
     assert not done.text
 
 
@@ -371,7 +383,7 @@ def test_a_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_sysctl_is_read_whole() -> None:
-    done = LiveHost(5).read(Read(("/proc/sys/kernel/hostname", "/proc/uptime")))
+    done = result(LiveHost(5).read(Read(("/proc/sys/kernel/hostname", "/proc/uptime"))))
     assert done.text["/proc/sys/kernel/hostname"].endswith("\n")
     assert done.text["/proc/uptime"]
 
@@ -379,12 +391,12 @@ def test_a_sysctl_is_read_whole() -> None:
 @pytest.mark.parametrize("pattern", ["/home/x", "/root/.ssh/*", "etc/passwd", "/sys/../root/x", "/etc/..", "", "/"])
 def test_files_elsewhere_are_refused(pattern: str) -> None:
     with pytest.raises(PermissionError, match="does not read this"):
-        LiveHost(1).read(Read(("/proc/uptime", pattern)))
+        result(LiveHost(1).read(Read(("/proc/uptime", pattern))))
 
 
 def test_files_that_hang_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seam, "read_files", lambda patterns: time.sleep(1.0))
-    assert LiveHost(0.1).read(Read(("/proc/uptime",))).errors == {"/proc/uptime": "no answer within 0.1 s"}
+    assert result(LiveHost(0.1).read(Read(("/proc/uptime",)))).errors == {"/proc/uptime": "no answer within 0.1 s"}
 
 
 @pytest.mark.skipif(Path("/sys/module/zfs").exists(), reason="OpenZFS is loaded here")

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from auditor.collect import archive as members_of
 from auditor.collect import recording
-from auditor.collect.host import Capture
 from auditor.collect.recording import MANIFEST, Recording, RecordingError, ReplayHost
-from auditor.collect.request import Files, Read, Run
+from auditor.collect.request import Capture, Files, Read, Run
 
 BYTES = st.binary(max_size=60)
 TEXT = st.binary(max_size=60).map(lambda data: data.decode("utf-8", "surrogateescape"))

@@ -14,9 +14,8 @@ import pytest
 
 from auditor import audit, rulebook
 from auditor.collect import nfs_exports, recording, redaction
-from auditor.collect.host import Capture
 from auditor.collect.recording import Recording, ReplayHost
-from auditor.collect.request import Files, Run
+from auditor.collect.request import Capture, Files, Run
 from auditor.facts import Facts, Kind, Known
 from tests import golden
 

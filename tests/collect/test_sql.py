@@ -19,6 +19,7 @@ from auditor.collect import sql
 from auditor.collect.host import LiveHost, permitted
 from auditor.collect.reasons import command_line, fault_of
 from auditor.collect.request import Run
+from auditor.collect.running import result
 
 ME = Path(f"/proc/{os.getpid()}/comm").read_text().strip()
 
@@ -210,7 +211,7 @@ def test_a_missing_driver_is_a_reason_with_both_ways_to_get_it(monkeypatch: pyte
     )
     request = Run((sql.NAME, "postgres", "service=audit"), package="python3-psycopg", extra="postgres")
     text = command_line(request.argv)
-    fault = fault_of(request, LiveHost(20).run(request), text, 0)
+    fault = fault_of(request, result(LiveHost(20).run(request)), text, 0)
     assert fault is not None
     assert fault.text == "--db postgres=service=audit: Python's psycopg is not installed"
     assert fault.remedy == "pip install 'zaudit[postgres]' or apt install python3-psycopg"
@@ -223,5 +224,5 @@ def test_libpq_in_another_process_has_its_environment_and_nothing_else_has(monke
     )
     monkeypatch.setenv("PGSERVICE", "audit")
     monkeypatch.setenv("MYSQL_PWD", "hunter2")
-    capture = LiveHost(20).run(Run((sql.NAME, "postgres", "service=audit")))
+    capture = result(LiveHost(20).run(Run((sql.NAME, "postgres", "service=audit"))))
     assert capture.stdout == b"['HOME', 'PGSERVICE']\n"

@@ -6,7 +6,7 @@ import pytest
 
 from auditor.collect import kernel_log as collector
 from auditor.collect.host import _kept
-from auditor.collect.request import Output
+from auditor.collect.request import Capture, Output
 from auditor.derive import kernel_log, suspensions
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known
 
@@ -103,5 +103,5 @@ def test_a_suspension_that_one_remembers_counts(events: int | None, line: str, t
     ],
 )
 def test_of_the_log_only_lines_that_are_read_are_kept(line: str) -> None:
-    kept = _kept(f"{BOOT}{line}\n".encode(), collector.KEEP).decode()
+    kept = _kept(collector.KEEP, Capture(0, f"{BOOT}{line}\n".encode())).stdout.decode()
     assert kept == BOOT
