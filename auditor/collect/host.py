@@ -21,7 +21,7 @@ from auditor.collect import lzc, sql, udev_db
 from auditor.collect.files import read_files
 from auditor.collect.process import Process
 from auditor.collect.request import NOTHING, Capture, Files, Read, Run
-from auditor.collect.running import Call, Running, Then
+from auditor.collect.running import Lane, Running, Then
 
 VENDORS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli", "/opt/smartstorageadmin/ssacli/bin")
 PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin", *VENDORS)
@@ -106,6 +106,7 @@ class LiveHost:
         self.now = time.time()
         self.euid = os.geteuid()
         self._timeout_s = timeout_s
+        self._lane = Lane()
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:  # inherited: every command would seem to end with 0
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -116,7 +117,7 @@ class LiveHost:
             raise PermissionError(f"zaudit does not run this: {' '.join(argv)}")
         if (inside := _in_process(argv)) is not None:
             late = Capture(None, fault=f"no answer within {self._timeout_s:g} s")
-            return Call(partial(_called, inside), self._timeout_s, late)
+            return self._lane.call(partial(_called, inside), self._timeout_s, late)
         more = {}
         if argv[0] == sql.NAME:
             argv = ("python3", "-I", "-c", sql.script(), *argv[1:])
@@ -132,7 +133,7 @@ class LiveHost:
         if not all(pattern.startswith(ROOTS) and ".." not in pattern.split("/") for pattern in request.patterns):
             raise PermissionError(f"zaudit does not read this: {request.patterns}")
         late = dict.fromkeys(request.patterns, f"no answer within {self._timeout_s:g} s")
-        return Call(partial(read_files, request.patterns), self._timeout_s, Files({}, errors=late))
+        return self._lane.call(partial(read_files, request.patterns), self._timeout_s, Files({}, errors=late))
 
     def realpath(self, path: str) -> str:
         return os.path.realpath(path, strict=True)

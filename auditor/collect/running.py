@@ -6,13 +6,17 @@ they print cost 40 ms of processor time so, in one thread it costs 16 ms.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import time
 from _thread import start_new_thread  # threading would wait for it to run
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Collection, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+HELD_UP_S = 0.05  # by calls before it
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -134,23 +138,55 @@ class Then(Running[T]):
         self._first.abandon()
 
 
-class Call(Running[T]):
-    """A call that may hang in the kernel, in a thread of its own. late: the answer when it does not return in time; the
-    thread is left behind then, with what it holds."""
+class Lane:
+    """Calls that may hang in the kernel, made one after the other in a thread while they return soon: threads that read
+    files at the same time contend for the interpreter. One that is held up too long gets another thread."""
 
-    def __init__(self, call: Callable[[], T], timeout_s: float, late: T) -> None:
-        self._call = call
+    def __init__(self) -> None:
+        self._open: deque[Call[Any]] = deque()
+        self._busy = False
+
+    def call(self, function: Callable[[], T], timeout_s: float, late: T) -> Running[T]:
+        """Have it called. late: the answer when it does not return within so many seconds; the thread is left behind then,
+        with what it holds."""
+        call = Call(self, function, timeout_s, late)
+        self._open.append(call)
+        if not self._busy:
+            self.open()
+        return call
+
+    def open(self) -> None:
+        """Another thread, for as long as there is something to call."""
+        self._busy = True
+        start_new_thread(self._work, ())
+
+    def _work(self) -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                self._open.popleft().make()
+        self._busy = False  # what is added at this moment is held up, and then opens a lane of its own
+
+
+class Call(Running[T]):
+    """One call of a :class:`Lane`."""
+
+    def __init__(self, lane: Lane, function: Callable[[], T], timeout_s: float, late: T) -> None:
+        self._lane = lane
+        self._function = function
+        self._timeout_s = timeout_s
         self._late = late
+        self._began = 0.0
+        self._look = time.monotonic() + HELD_UP_S
         self._returned: list[T] = []
         self._raised: list[BaseException] = []
         self._event = os.eventfd(0)
         self._watched: Collection[int] = (self._event,)
-        self._due = time.monotonic() + timeout_s
-        start_new_thread(self._run, ())
 
-    def _run(self) -> None:
+    def make(self) -> None:
+        """Call, in the thread that may be left behind."""
+        self._began = time.monotonic()
         try:
-            self._returned.append(self._call())
+            self._returned.append(self._function())
         except BaseException as error:  # handed on to the thread that asks
             self._raised.append(error)
         os.eventfd_write(self._event, 1)
@@ -161,13 +197,20 @@ class Call(Running[T]):
 
     @property
     def due(self) -> float:
-        return self._due
+        return self._began + self._timeout_s if self._began else self._look
 
     def proceed(self, ready: Collection[int]) -> bool:
         if ready:
             self._watched = ()
             os.close(self._event)
-        return bool(ready) or time.monotonic() >= self._due
+            return True
+        now = time.monotonic()
+        if self._began:
+            return now >= self.due
+        if now >= self._look:
+            self._look = now + HELD_UP_S
+            self._lane.open()
+        return False
 
     def result(self) -> T:
         if self._watched:

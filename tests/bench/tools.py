@@ -15,7 +15,7 @@ from auditor.collect.files import read_files
 from auditor.collect.host import permitted, spawn
 from auditor.collect.recording import Recording
 from auditor.collect.request import Capture, Files, Read, Run
-from auditor.collect.running import Call, Running
+from auditor.collect.running import Lane, Running
 
 
 def lay_out(recording: Recording, folder: Path, scale: float) -> None:
@@ -69,6 +69,7 @@ class ToolHost:
         self._bin = str(folder / "bin")
         self._root = str(folder / "root")
         self._timeout_s = timeout_s
+        self._lane = Lane()
 
     def run(self, request: Run) -> Capture | Running[Capture]:
         if not permitted(request.argv):
@@ -79,7 +80,7 @@ class ToolHost:
         return spawn((tool, *request.argv[1:]), self._timeout_s)
 
     def read(self, request: Read) -> Running[Files]:
-        return Call(lambda: self._files(request), self._timeout_s, Files({}))
+        return self._lane.call(lambda: self._files(request), self._timeout_s, Files({}))
 
     def _files(self, request: Read) -> Files:
         files = read_files(tuple(self._root + pattern for pattern in request.patterns))

@@ -1,0 +1,213 @@
+"""What runs beside each other: one thread watches over it, nothing holds up anything else, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from auditor.collect.gather import AT_ONCE, Gatherer
+from auditor.collect.host import spawn
+from auditor.collect.request import Capture, Run
+from auditor.collect.running import HELD_UP_S, Lane, Running, Then, Watch, result
+from auditor.facts import Facts, Subject
+from auditor.registry import collectors
+from tests.fake import FakeHost
+
+SHELL = "/bin/sh"
+
+
+def shell(script: str, timeout_s: float = 20) -> Running[Capture]:
+    running = spawn((SHELL, "-c", script), timeout_s)
+    assert isinstance(running, Running)
+    return running
+
+
+def everything(watch: Watch[str, Capture]) -> list[tuple[str, Capture]]:
+    """In the order in which they ended."""
+    found: list[tuple[str, Capture]] = []
+    while watch:
+        found += watch.ended().items()
+    return found
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def waited_for(path: Path) -> str:
+    deadline = time.monotonic() + 5
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return path.read_text()
+
+
+def gone(pid: int) -> bool:
+    deadline = time.monotonic() + 2
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+# -- commands ---------------------------------------------------------------------------------------------------------
+
+
+def test_each_answer_comes_when_it_is_there() -> None:
+    watch: Watch[str, Capture] = Watch()
+    before = descriptors()
+    for name, script in {
+        "slow": "sleep 0.6; echo slow",
+        "hangs": "echo half; sleep 60",
+        "large": "head -c 3000000 /dev/zero",
+        "fails": "echo why >&2; exit 3",
+    }.items():
+        watch.add(name, shell(script, 1.2))
+    started = time.monotonic()
+    found = everything(watch)
+    assert time.monotonic() - started < 3
+    assert [name for name, _ in found[2:]] == ["slow", "hangs"]
+    answers = dict(found)
+    assert answers["slow"].stdout == b"slow\n"
+    assert answers["large"].stdout == bytes(3000000)
+    assert (answers["fails"].exit, answers["fails"].stderr) == (3, b"why\n")
+    assert (answers["hangs"].exit, answers["hangs"].fault) == (None, "no answer within 1.2 s")
+    assert answers["hangs"].seconds < 2.5
+    assert descriptors() <= before + 1  # the poll object of the watch
+
+
+def test_nothing_runs_nothing_ends() -> None:
+    assert Watch[str, Capture]().ended() == {}
+
+
+def test_what_nobody_waits_for_is_killed_with_its_children(tmp_path: Path) -> None:
+    watch: Watch[str, Capture] = Watch()
+    watch.add("goes on", shell(f"sleep 60 & echo $! $$ >{tmp_path}/new; mv {tmp_path}/new {tmp_path}/pids; wait"))
+    pids = [int(pid) for pid in waited_for(tmp_path / "pids").split()]
+    watch.abandon()
+    assert len(watch) == 0
+    assert len(pids) == 2
+    assert all(map(gone, pids))
+
+
+def test_an_answer_can_be_changed_before_it_is_told() -> None:
+    before: Capture | Running[Capture] = Then(shell("echo a"), lambda capture: capture._replace(stdout=b"b"))
+    assert result(before).stdout == b"b"
+
+
+def test_a_parent_that_ignores_its_children_does_not_hide_their_exit_codes() -> None:
+    """Where SIGCHLD is ignored, wait() finds no child, and Popen takes that for exit code 0."""
+    program = (
+        "from auditor.collect import host\n"
+        "host.LiveHost(5)\n"
+        "from auditor.collect.running import result\n"
+        "print(result(host.spawn(('/bin/sh', '-c', 'exit 7'), 5)).exit)\n"
+    )
+    argv = (SHELL, "-c", 'trap \'\' CHLD; exec "$0" -c "$1"', sys.executable, program)
+    assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout == "7\n"
+
+
+# -- calls ------------------------------------------------------------------------------------------------------------
+
+
+def test_calls_that_return_soon_share_one_thread() -> None:
+    lane, watch = Lane(), Watch[int, int]()
+    for number in range(50):
+        watch.add(number, lane.call(threading.get_ident, 5, 0))
+    threads = set()
+    while watch:
+        threads |= set(watch.ended().values())
+    assert len(threads) <= 2  # a second one where the machine was busy for longer than a lane may be held up
+    assert threads.isdisjoint({0, threading.get_ident()})
+
+
+def test_calls_that_hang_hold_up_no_other() -> None:
+    lane, watch = Lane(), Watch[str, str]()
+    release = threading.Event()
+    for name in ("first", "second", "third"):
+        watch.add(name, lane.call(lambda: str(release.wait(30)), 1.0, "late"))
+    watch.add("quick", lane.call(lambda: "here", 1.0, "late"))
+    started = time.monotonic()
+    assert watch.ended() == {"quick": "here"}
+    assert time.monotonic() - started < 1.0 - HELD_UP_S
+    found: dict[str, str] = {}
+    while watch:
+        found |= watch.ended()
+    assert found == dict.fromkeys(("first", "second", "third"), "late")
+    assert time.monotonic() - started < 2.0  # each for as long as it had, and not one after the other
+    release.set()
+
+
+def test_a_lane_that_was_left_is_opened_again() -> None:
+    lane = Lane()
+    for number in range(20):
+        answer: int | Running[int] = lane.call(lambda number=number: number, 5, -1)  # type: ignore[misc]
+        assert result(answer) == number
+        if number % 5 == 0:
+            time.sleep(0.01)
+
+
+def test_what_a_call_raises_is_raised_where_it_is_asked_for() -> None:
+    answer: float | Running[float] = Lane().call(lambda: 1 / 0, 5, 0.0)
+    with pytest.raises(ZeroDivisionError):
+        result(answer)
+
+
+def test_calls_leave_no_descriptors() -> None:
+    lane, before = Lane(), descriptors()
+    for _ in range(20):
+        answer: int | Running[int] = lane.call(lambda: 1, 5, 0)
+        assert result(answer) == 1
+    assert descriptors() == before
+
+
+# -- the walk over them -----------------------------------------------------------------------------------------------
+
+
+class Slow(FakeHost):
+    """Its commands take their time; most: of them at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = self.most = 0
+
+    def run(self, request: Run) -> Capture | Running[Capture]:  # type: ignore[override]
+        self.open += 1
+        self.most = max(self.most, self.open)
+        return Then(shell("sleep 0.02; echo"), self.ended)
+
+    def ended(self, capture: Capture) -> Capture:
+        self.open -= 1
+        return capture
+
+
+def test_not_too_many_at_once() -> None:
+    host, facts = Slow(), Facts()
+    gatherer = Gatherer(host, collectors())
+    pools = [Subject("pool", f"p{number}") for number in range(3 * AT_ONCE)]
+    gatherer.ask("zdb_config", pools, facts)
+    gatherer.settle(facts)
+    assert len(gatherer.answers) == len(pools)
+    assert host.most == AT_ONCE
+    assert host.open == 0
+
+
+def test_who_gives_up_leaves_nothing_running(tmp_path: Path) -> None:
+    class Hanging(FakeHost):
+        def run(self, request: Run) -> Capture | Running[Capture]:  # type: ignore[override]
+            return shell(f"echo $$ >{tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; sleep 60")
+
+    gatherer = Gatherer(Hanging(), collectors())
+    gatherer.ask("zdb_config", [Subject("pool", "tank")], Facts())
+    pid = int(waited_for(tmp_path / "pid"))
+    gatherer.close()
+    assert gone(pid)
