@@ -28,6 +28,8 @@ SEAM = {
     "__main__.py",
     "collect/files.py",
     "collect/host.py",
+    "collect/process.py",
+    "collect/running.py",
     "collect/udev_db.py",
     "collect/lzc.py",
     "collect/sql.py",
