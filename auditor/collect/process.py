@@ -75,6 +75,10 @@ class Process(Running[Capture]):
         self._seconds = now - self._started
         return True
 
+    def grant(self, seconds: float) -> None:
+        self._last += seconds
+        self._due += seconds
+
     def result(self) -> Capture:
         exit_code = None if self._fault else self._process.returncode
         out, err = map(b"".join, self._said)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Hashable
 from typing import Any, Generic, TypeVar
 
 HELD_UP_S = 0.05  # by calls before it
+NOTICED_S = 0.01  # shorter than that, nobody was away
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -41,6 +42,10 @@ class Running(ABC, Generic[T_co]):
         """Look after it; whether it has ended. ready: those of the watched descriptors that can be read. Never waits."""
 
     @abstractmethod
+    def grant(self, seconds: float) -> None:
+        """So much more time, because nobody listened for as long."""
+
+    @abstractmethod
     def result(self) -> T_co:
         """What came of it, once it has ended; raises what it raised."""
 
@@ -56,12 +61,15 @@ class Watch(Generic[K, T]):
         self._poll = select.poll()
         self._running: dict[K, Running[T]] = {}
         self._owner: dict[int, K] = {}  # of each watched descriptor
+        self._listened = time.monotonic()
 
     def __len__(self) -> int:
         return len(self._running)
 
     def add(self, key: K, running: Running[T]) -> None:
         """Watch over it from now on."""
+        if not self._running:
+            self._listened = time.monotonic()
         self._running[key] = running
         for descriptor in running.watched:
             self._owner[descriptor] = key
@@ -70,6 +78,9 @@ class Watch(Generic[K, T]):
     def ended(self) -> dict[K, T]:
         """Wait until at least one has ended, and give what came of those that have; raises what one of them raised.
         Nothing where nothing runs."""
+        if (away := time.monotonic() - self._listened) > NOTICED_S:
+            for running in self._running.values():
+                running.grant(away)
         found: dict[K, T] = {}
         while self._running and not found:
             for key, ready in self._ready().items():
@@ -82,6 +93,7 @@ class Watch(Generic[K, T]):
                         del self._owner[descriptor]
                 if ended:
                     found[key] = self._running.pop(key).result()
+        self._listened = time.monotonic()
         return found
 
     def _ready(self) -> dict[K, list[int]]:
@@ -130,6 +142,9 @@ class Then(Running[T]):
 
     def proceed(self, ready: Collection[int]) -> bool:
         return self._first.proceed(ready)
+
+    def grant(self, seconds: float) -> None:
+        self._first.grant(seconds)
 
     def result(self) -> T:
         return self._then(self._first.result())
@@ -211,6 +226,9 @@ class Call(Running[T]):
             self._look = now + HELD_UP_S
             self._lane.open()
         return False
+
+    def grant(self, seconds: float) -> None:
+        self._timeout_s += seconds
 
     def result(self) -> T:
         if self._watched:

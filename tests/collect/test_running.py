@@ -85,6 +85,19 @@ def test_each_answer_comes_when_it_is_there() -> None:
     assert descriptors() <= before + 1  # the poll object of the watch
 
 
+def test_who_is_busy_for_longer_than_a_command_may_take_still_hears_it() -> None:
+    """Parsing the properties of many datasets takes a while; nobody listens then."""
+    watch: Watch[str, Capture] = Watch()
+    watch.add("large", shell("head -c 200000 /dev/zero", 0.4))  # more than a pipe holds
+    watch.add("small", shell("echo here; exit 3", 0.4))
+    watch.add("hangs", shell("echo here; sleep 60", 0.4))
+    time.sleep(0.6)
+    answers = dict(everything(watch))
+    assert (answers["small"].exit, answers["small"].stdout) == (3, b"here\n")
+    assert (answers["large"].exit, len(answers["large"].stdout)) == (0, 200000)
+    assert answers["hangs"].fault == "no answer within 0.4 s"
+
+
 def test_nothing_runs_nothing_ends() -> None:
     assert Watch[str, Capture]().ended() == {}
 
