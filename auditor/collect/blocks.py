@@ -140,6 +140,8 @@ def _down(
     if isinstance(slaves, Known) and not slaves.value and not stacked:
         return Way((disk,), layers)
     if isinstance(slaves, Unknown):
+        if stacked and "slaves" not in inventory.of(subject):
+            return unknown(f"/sys/class/block/{disk}/slaves: does not say what {disk} is made of")
         return slaves if stacked or isinstance(transport, Unknown) else Way((disk,), layers)
     assert isinstance(slaves.value, tuple)
     if not slaves.value or depth > DEPTH:

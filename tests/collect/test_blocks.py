@@ -30,3 +30,15 @@ def test_a_missing_device_is_named_by_where_it_was(note: str, why: str) -> None:
     for value in found.values():
         assert isinstance(value, Unknown)
         assert [reason.text for reason in value.reasons] == [why]
+
+
+def test_a_stacked_device_that_names_nothing_below_it_is_not_taken_for_a_disk() -> None:
+    facts, inventory = Facts(), Facts()
+    facts.put(Fact(LEAF, "type", known("disk", "")))
+    facts.put(Fact(LEAF, "path", known("/dev/dm-3", "")))
+    inventory.put(Fact(Subject("disk", "dm-3"), "transport", known("dm", "")))
+    disks = {fact.name: fact.value for fact in blocks.links(facts, inventory)}["disks"]
+    assert isinstance(disks, Unknown)
+    assert [reason.text for reason in disks.reasons] == [
+        "/sys/class/block/dm-3/slaves: does not say what dm-3 is made of"
+    ]
