@@ -179,10 +179,60 @@ def test_an_archive_cut_off_anywhere_is_an_error(tmp_path: Any) -> None:
     path = tmp_path / "rec.tar.gz"
     recording.write(Recording(0.0, 0, ("tank",), commands={("zfs", "get"): Capture(0, bytes(range(256)) * 40)}), path)
     whole = path.read_bytes()
-    for size in range(0, len(whole) - 8, max(len(whole) // 40, 1)):
+    last = range(len(whole) - 9, len(whole))  # the check sum and the length of gzip
+    for size in (*range(0, len(whole), max(len(whole) // 40, 1)), *last):
         path.write_bytes(whole[:size])
-        with pytest.raises(RecordingError):
+        with pytest.raises(RecordingError, match="not a whole"):
             recording.load(path)
+
+
+def test_no_bit_of_an_archive_can_be_another_without_notice(tmp_path: Any) -> None:
+    path = tmp_path / "rec.tar.gz"
+    recording.write(Recording(0.0, 0, ("tank",), commands={("zfs", "get"): Capture(0, b"sync\tdisabled\n" * 40)}), path)
+    whole, good = path.read_bytes(), recording.load(path)
+    for place in range(len(whole)):
+        other = bytearray(whole)
+        other[place] ^= 1 << place % 8
+        path.write_bytes(other)
+        try:
+            assert recording.load(path) == good, place  # of a header of gzip: when it was packed, and the like
+        except RecordingError:
+            continue
+        assert place < 20, place
+
+
+def test_what_follows_an_archive_is_an_error(tmp_path: Any) -> None:
+    path = tmp_path / "rec.tar.gz"
+    recording.write(Recording(0.0, 0, ("tank",)), path)
+    whole = path.read_bytes()
+    for junk in (b"junk", gzip.compress(b"junk"), gzip.compress(bytes(20_000) + b"x")):
+        path.write_bytes(whole + junk)
+        with pytest.raises(RecordingError, match="not a whole"):
+            recording.load(path)
+    path.write_bytes(whole + gzip.compress(bytes(20_000)))
+    assert recording.load(path).targets == ("tank",)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"GNU.sparse.size": "x"},
+        {"GNU.sparse.map": "0,a,b"},
+        {"GNU.sparse.map": "0,1,2"},
+        {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "a", "GNU.sparse.realsize": "9" * 5000},
+        {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "a", "GNU.sparse.realsize": "512"},
+        {"size": "9" * 400},
+        {"size": "-1"},
+    ],
+)
+def test_extended_headers_that_are_no_numbers_or_holes(tmp_path: Any, headers: Any) -> None:
+    info = tarfile.TarInfo("a")
+    info.pax_headers, info.size = headers, 512
+    path = tmp_path / "rec.tar.gz"
+    with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(info, io.BytesIO(b"1\n0\n512\n".ljust(512, b"\0")))
+    with pytest.raises(RecordingError):
+        recording.load(path)
 
 
 def test_folders_missing_files_and_links(tmp_path: Any) -> None:
