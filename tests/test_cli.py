@@ -596,6 +596,31 @@ def test_the_policy_of_a_recording_is_followed_and_another_replaces_it(tmp_path:
     assert json.loads(done.out)["waived"] == []
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"database": "oracle"}, "recorded with the database 'oracle'; this zaudit knows postgres, mysql"),
+        ({"database": "oracle", "connection": "x"}, "the database 'oracle'"),
+        ({"database": "sqlite", "connection": "x"}, "a connection to sqlite, which cannot be asked"),
+        ({"connection": "x"}, "a connection to no database, which"),
+        ({"policy_path": "p.toml", "policy": "a = " + "[" * 100_000}, "p.toml: nested too deep"),
+        ({"policy_path": "p.toml", "policy": "a = " + "9" * 5000}, "p.toml: a number with too many digits"),
+    ],
+)
+def test_a_recording_with_options_that_there_are_not(
+    options: dict[str, str], says: str, tmp_path: Path, zaudit: CommandLine
+) -> None:
+    from dataclasses import replace
+
+    path = tmp_path / "rec.tar.gz"
+    recording.write(replace(recording.load(REC), options=options), path)
+    for words in (("check", "--replay", path), ("diff", path, path), ("policy", "init", "--replay", path)):
+        done = zaudit(*words)
+        assert (done.code, done.out) == (2, "")
+        assert says in done.err
+        assert done.err.count("\n") == 1
+
+
 def test_policy_init_writes_one_that_parses_and_decides_nothing(tmp_path: Path, zaudit: CommandLine) -> None:
     from auditor.judge.policy_file import parse
 

@@ -25,6 +25,7 @@ from auditor.collect.running import Running, Then
 T = TypeVar("T")
 
 SCHEMA = "zaudit-recording/1"
+LAST = 253402214399  # 9999-12-30 23:59:59 UTC
 MANIFEST, TRIAL = "recording.json", "trial.json"
 
 
@@ -211,7 +212,7 @@ def parse(path: str, content: Mapping[str, bytes]) -> Recording:
             else:
                 files[_strings(entry["read"])] = _files(content[entry["files"]])
         return Recording(
-            taken=float(manifest["taken"]),
+            taken=_time(manifest["taken"]),
             euid=int(manifest["euid"]),
             targets=_strings(manifest["targets"]),
             options={str(key): str(value) for key, value in manifest["options"].items()},
@@ -225,6 +226,14 @@ def parse(path: str, content: Mapping[str, bytes]) -> Recording:
         raise RecordingError(f"{path}: incomplete, {error.args[0]!r} is missing") from None
     except (ValueError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise RecordingError(f"{path}: {MANIFEST} is malformed ({error})") from None
+
+
+def _time(value: Any) -> float:
+    """Seconds since the epoch that are a date: from then to the end of the year 9999, less a day for any time zone."""
+    seconds = float(value)
+    if not 0 <= seconds <= LAST:
+        raise ValueError("taken is no time")
+    return seconds
 
 
 def _strings(value: Any) -> tuple[str, ...]:

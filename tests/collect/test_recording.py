@@ -125,6 +125,11 @@ def huge(name: Any) -> Any:
         ([(MANIFEST, manifest(captures=7))], "malformed"),
         ([(MANIFEST, manifest(taken="yesterday"))], "malformed"),
         ([(MANIFEST, manifest(options=[]))], "malformed"),
+        *(
+            ([(MANIFEST, manifest(taken=taken))], "malformed")
+            for taken in (1e308, float("nan"), float("inf"), -1, 253402300800, -62135596801, 10**400)
+        ),
+        ([(MANIFEST, manifest().replace(b'"taken": 0', b'"taken": 1' + b"0" * 5000))], "not a zaudit recording"),
     ],
 )
 def test_hostile_and_foreign_archives(tmp_path: Any, members: Any, says: Any) -> None:
