@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,17 @@ def write(text: str, output: Path | None, summary: str) -> None:
     """To a file, with a line on standard error that says what is in it, or to standard output."""
     if output:
         output.write_text(text, encoding="utf-8")
-        click.echo(f"{output}: {summary}", err=True)
+        note(f"{output}: {summary}")
     else:
         sys.stdout.write(text)
         sys.stdout.flush()
+
+
+def note(text: str) -> None:
+    """A line on standard error. Where none can be written the work is done all the same, and the exit code says what came
+    of it."""
+    with suppress(OSError):
+        click.echo(text, err=True)
 
 
 def steps() -> Callable[[str, float, float], None] | None:

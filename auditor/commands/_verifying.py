@@ -14,6 +14,7 @@ import click
 from auditor import __version__, audit, rulebook
 from auditor.collect import recording
 from auditor.collect.host import Host, LiveHost
+from auditor.commands._terminal import note
 from auditor.errors import Stop
 from auditor.facts import Known, Subject
 from auditor.judge.policy import NONE, Policy
@@ -67,7 +68,7 @@ def live(wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progre
     judging = wanted.rules or rules(wanted.policy)
     before = earlier(wanted.compare) if wanted.compare else None
     for left, wrong in place.clean(run.zfs):
-        click.echo(f"zaudit: {harmless(left.path)}, left by an earlier run, {wrong or 'was removed'}", err=True)
+        note(f"zaudit: {harmless(left.path)}, left by an earlier run, {wrong or 'was removed'}")
     machine = LiveHost(wanted.timeout)
     host: Host = recording.RecordingHost(machine) if wanted.record else machine
     seen = audit.look(host, (wanted.target,), options, progress)

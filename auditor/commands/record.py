@@ -9,7 +9,7 @@ import click
 from auditor import __version__
 from auditor.commands._options import database as database_option
 from auditor.commands._options import looking, policy, with_database
-from auditor.commands._terminal import progress
+from auditor.commands._terminal import note, progress
 
 
 @click.command(short_help="Record a host, to audit it elsewhere.")
@@ -52,10 +52,7 @@ def record(
     audit.look(host, targets, options, progress())
     taken = host.recording(targets, options.words(), __version__)
     recording.write(redaction.redact(taken) if redact else taken, path)
-    click.echo(
-        f"{path}: {len(taken.commands)} commands, {sum(len(files.text) for files in taken.files.values())} files",
-        err=True,
-    )
+    note(f"{path}: {len(taken.commands)} commands, {sum(len(files.text) for files in taken.files.values())} files")
 
 
 COMMAND = record
