@@ -384,6 +384,41 @@ def test_no_such_target(target: str, says: str, zaudit: CommandLine) -> None:
     assert "\x1b" not in done.err
 
 
+@pytest.mark.parametrize(
+    ("words", "place", "says"),
+    [
+        (("check", "--record"), "none/rec.tar.gz", "none: No such file or directory"),
+        (("record", "-o"), "none/rec.tar.gz", "none: No such file or directory"),
+        (("check", "--record"), "", "exists and is not a recording"),
+        (("record", "-o"), "mine", "exists and is not a recording"),
+    ],
+)
+def test_a_place_that_no_recording_can_have_is_known_before_anything_is_asked(
+    words: tuple[str, ...], place: str, says: str, tmp_path: Path, zaudit: CommandLine
+) -> None:
+    (tmp_path / "mine").touch()
+    zaudit.host = with_pools()
+    done = zaudit(*words, tmp_path / place, "tank")
+    assert (done.code, done.out) == (2, "")
+    assert says in done.err
+    assert zaudit.host.ran == []
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_recording_that_cannot_be_written_costs_no_report(
+    tmp_path: Path, zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    zaudit.host = with_pools()
+    report = zaudit("check", "tank").out
+    monkeypatch.setattr(recording, "write", full)
+    done = zaudit("check", "tank", "--record", tmp_path / "rec")
+    assert (done.code, done.out) == (2, report)
+    assert done.err == "zaudit: No space left on device\n"
+
+
 def test_no_such_dataset_names_those_near_it(zaudit: CommandLine) -> None:
     zaudit.host = with_pools()
     missing = Capture(1, b"", b"cannot open 'tank/dv': dataset does not exist\n")

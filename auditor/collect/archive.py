@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # slow to import, and needed for archives only
 TOTAL_LIMIT = 256 << 20
 MEMBER_LIMIT = 128 << 20
 COUNT_LIMIT = 20_000
+MANIFEST, TRIAL = "recording.json", "trial.json"
 PIECE = 1 << 16
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 

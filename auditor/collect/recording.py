@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from auditor.collect import archive
-from auditor.collect.archive import NAME
+from auditor.collect.archive import MANIFEST as MANIFEST
+from auditor.collect.archive import TRIAL
 from auditor.collect.archive import RecordingError as RecordingError
 from auditor.collect.host import Host
+from auditor.collect.replacing import replacing
 from auditor.collect.request import Capture, Files, Read, Run
 from auditor.collect.running import Running, Then
 
@@ -26,7 +28,6 @@ T = TypeVar("T")
 
 SCHEMA = "zaudit-recording/1"
 LAST = 253402214399  # 9999-12-30 23:59:59 UTC
-MANIFEST, TRIAL = "recording.json", "trial.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,13 @@ def _files_to_json(files: Files) -> bytes:
 
 
 def write(recording: Recording, path: Path) -> None:
-    """Write a folder, or one .tar.gz when the name ends so. Refuses to overwrite what is not a recording."""
+    """Write a folder, or one .tar.gz when the name ends so. Refuses to overwrite what is not a recording, and leaves the one
+    that was there until the new one is whole."""
+    with replacing(path) as new:
+        _write(recording, new)
+
+
+def _write(recording: Recording, path: Path) -> None:
     if path.name.endswith((".tar.gz", ".tgz")):
         import tarfile
 
@@ -173,12 +180,7 @@ def write(recording: Recording, path: Path) -> None:
                 info.size, info.mtime, info.mode = len(data), int(recording.taken), 0o644
                 archive.addfile(info, io.BytesIO(data))
         return
-    if path.exists() and (not path.is_dir() or (any(path.iterdir()) and not (path / MANIFEST).is_file())):
-        raise RecordingError(f"{path} exists and is not a recording; zaudit does not overwrite it")
-    path.mkdir(parents=True, exist_ok=True)
-    for old in path.iterdir():
-        if NAME.fullmatch(old.name) and old.is_file():
-            old.unlink()
+    path.mkdir()
     for name, data in members(recording):
         (path / name).write_bytes(data)
 

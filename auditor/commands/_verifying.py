@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import click
 
 from auditor import __version__, audit, rulebook
-from auditor.collect import recording
+from auditor.collect import recording, replacing
 from auditor.collect.host import Host, LiveHost
 from auditor.commands._terminal import note
 from auditor.errors import Stop
@@ -67,6 +67,8 @@ def live(wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progre
     options = audit.Options(policy=wanted.policy)
     judging = wanted.rules or rules(wanted.policy)
     before = earlier(wanted.compare) if wanted.compare else None
+    if wanted.record:
+        replacing.possible(wanted.record)
     for left, wrong in place.clean(run.zfs):
         note(f"zaudit: {harmless(left.path)}, left by an earlier run, {wrong or 'was removed'}")
     machine = LiveHost(wanted.timeout)
