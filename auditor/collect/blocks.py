@@ -18,6 +18,10 @@ PROVIDES = {
     "leaf.layers": words(
         "what lies between OpenZFS and the disks, outermost first: partition, crypt, lvm, multipath, md, loop, ..."
     ),
+    "leaf.nodes": words("kernel names of all that lies above the disks, partitions too, outermost first"),
+    "leaf.stack_write_cache": words(
+        "NAME=CACHE of each device-mapper, md or bcache device among them: its queue/write_cache"
+    ),
     "leaf.dm_targets": words("what the device-mapper devices among these are made of: linear, crypt, cache, thin, ..."),
 }
 STACKED = ("dm", "md", "bcache")
@@ -26,11 +30,14 @@ _DM = {"CRYPT": "crypt", "LVM": "lvm", "mpath": "multipath", "part1": "partition
 
 
 class Way(NamedTuple):
-    """disks: kernel names at the bottom. layers: what was passed. targets: dm_targets of each device-mapper device."""
+    """disks: kernel names at the bottom. layers: what was passed. nodes: by name. targets: dm_targets of each device-mapper
+    device. caches: sysfs_write_cache of each stacked device."""
 
     disks: tuple[str, ...]
     layers: tuple[str, ...]
+    nodes: tuple[str, ...] = ()
     targets: tuple[Judged, ...] = ()
+    caches: tuple[Judged, ...] = ()
 
 
 def links(facts: Facts, inventory: Facts) -> Iterator[Fact]:
@@ -111,21 +118,25 @@ def _leaf(leaf: Subject, path: str, inventory: Facts, nodes: dict[str, tuple[str
     yield Fact(leaf, "node", Known(node, named))
     way = _down(disk, ("partition",) if node != disk else (), inventory, nodes)
     if isinstance(way, Unknown):
-        yield from (Fact(leaf, name, way) for name in ("disks", "layers", "dm_targets"))
+        mine = ("disks", "layers", "nodes", "stack_write_cache", "dm_targets")
+        yield from (Fact(leaf, name, way) for name in mine)
         return
     between = way.layers[1:] if node != disk else way.layers
     text = node if node in way.disks else " on ".join((node, *between, " and ".join(way.disks)))
     seen = (Evidence(text, f"lsblk -s /dev/{node}"),)
     yield Fact(leaf, "disks", Known(tuple(Subject("disk", name) for name in way.disks), seen))
     yield Fact(leaf, "layers", Known(way.layers, seen))
-    yield Fact(leaf, "dm_targets", _targets(way, seen))
+    own = (node,) if node not in (disk, *way.nodes) else ()
+    yield Fact(leaf, "nodes", Known((*own, *way.nodes), seen))
+    yield Fact(leaf, "stack_write_cache", _together(way.caches, seen))
+    yield Fact(leaf, "dm_targets", _together(way.targets, seen))
 
 
-def _targets(way: Way, seen: tuple[Evidence, ...]) -> Judged:
-    """Those of all devices together."""
-    if unknowns := [each for each in way.targets if isinstance(each, Unknown)]:
+def _together(parts: tuple[Judged, ...], seen: tuple[Evidence, ...]) -> Judged:
+    """The words of all devices."""
+    if unknowns := [each for each in parts if isinstance(each, Unknown)]:
         return join(unknowns)
-    found = [each for each in way.targets if isinstance(each, Known)]
+    found = [each for each in parts if isinstance(each, Known)]
     names = tuple(dict.fromkeys(name for each in found for name in _words(each)))
     return Known(names, tuple(piece for each in found for piece in each.evidence) or seen)
 
@@ -147,20 +158,31 @@ def _down(
     if not slaves.value or depth > DEPTH:
         return unknown(f"/sys/class/block/{disk}/slaves: does not lead to a disk")
     layers += (_layer(subject, str(transport.value) if isinstance(transport, Known) else "stacked", inventory),)
-    ways = []
-    for name in slaves.value:
-        _, below = nodes.get(f"/dev/{name}", (str(name), str(name)))
+    ways, parts = [], []
+    for name in map(str, slaves.value):
+        _, below = nodes.get(f"/dev/{name}", (name, name))
+        parts += [name] if name != below else []
         ways.append(_down(below, layers, inventory, nodes, depth + 1))
     unknowns = [way for way in ways if isinstance(way, Unknown)]
     if unknowns:
         return join(unknowns)
     found = [way for way in ways if isinstance(way, Way)]
-    own = (inventory.get(subject, "dm_targets"),) if disk.startswith("dm-") else ()
+    targets = (inventory.get(subject, "dm_targets"),) if disk.startswith("dm-") else ()
     return Way(
         tuple(sorted({name for way in found for name in way.disks})),
         tuple(dict.fromkeys(layer for way in found for layer in way.layers)),
-        (*own, *(each for way in found for each in way.targets)),
+        tuple(dict.fromkeys((disk, *parts, *(name for way in found for name in way.nodes)))),
+        (*targets, *(each for way in found for each in way.targets)),
+        (_cache(subject, inventory), *(each for way in found for each in way.caches)),
     )
+
+
+def _cache(disk: Subject, inventory: Facts) -> Judged:
+    path = f"/sys/class/block/{disk.name}/queue/write_cache"
+    match inventory.get(disk, "sysfs_write_cache"):
+        case Known(str(word)):
+            return Known((f"{disk.name}={word}",), (Evidence(f"{disk.name}: {word}", f"cat {path}"),))
+    return unknown(f"{path}: was not seen")
 
 
 def _layer(disk: Subject, transport: str, inventory: Facts) -> str:

@@ -39,6 +39,7 @@ class World:
                 disk = Subject("disk", each)
                 self.put(leaf(each), type="disk", allocation_class=allocation_class, being_replaced=False)
                 self.put(leaf(each), vdev=vdev(name), pool=POOL, disks=(disk,))
+                self.put(leaf(each), layers=(), nodes=(), stack_write_cache=())
                 self.put(disk, physical_block_bytes=512, sysfs_path=f"/devices/{each}")
 
     def put(self, subject: Subject, **facts: Value | Judged) -> None:
@@ -204,7 +205,9 @@ def test_another_pool_that_was_not_listed_has_no_leg_of_this_one() -> None:
 
 
 def counters(world: World, name: str, writes: int, flushes: int, cache: bool | Unknown = True) -> None:
-    world.put(Subject("disk", name), writes=writes, flushes=flushes, sysfs_write_cache="write back")
+    world.put(Subject("disk", name), writes=writes, flushes=flushes, sysfs_write_cache="write back", partitions=())
+    world.put(Subject("disk", name), write_sectors=8 * writes)
+    world.put(POOL, txg_written_bytes_max=100 << 20)
     world.facts.replace(
         Fact(Subject("disk", name), "volatile_cache", cache if isinstance(cache, Unknown) else known(cache, ""))
     )
@@ -212,9 +215,9 @@ def counters(world: World, name: str, writes: int, flushes: int, cache: bool | U
 
 def flushes_of(world: World, name: str) -> Judged:
     """The derivation alone: volatile_cache is a derived fact itself."""
-    from auditor.derive import flushes
+    from auditor.derive import flush_counters
 
-    return next(fact.value for fact in flushes.derive(leaf(name), world.facts) if fact.name == "flushes_reach_disk")
+    return next(fact.value for fact in flush_counters.derive(leaf(name), world.facts))
 
 
 @pytest.mark.parametrize(
@@ -232,7 +235,7 @@ def flushes_of(world: World, name: str) -> Judged:
 )
 def test_flushes_reach_disk(writes: int, flushes: int, txgs: int, expected: bool | None) -> None:
     world = World(MIRROR)
-    world.put(POOL, txg_history_written=txgs, data_vdevs=(vdev("mirror-0"),))
+    world.put(POOL, txg_history_written=txgs, vdevs=(vdev("mirror-0"),))
     counters(world, "a", writes, flushes)
     found = flushes_of(world, "a")
     assert (found.value if isinstance(found, Known) else None) is expected
@@ -240,14 +243,14 @@ def test_flushes_reach_disk(writes: int, flushes: int, txgs: int, expected: bool
 
 def test_a_wide_pool_does_not_touch_every_leaf_in_every_group() -> None:
     world = World(MIRROR)
-    world.put(POOL, txg_history_written=100, data_vdevs=tuple(vdev(f"mirror-{i}") for i in range(40)))
+    world.put(POOL, txg_history_written=100, vdevs=tuple(vdev(f"mirror-{i}") for i in range(40)))
     counters(world, "a", 2000, 12)
     assert isinstance(flushes_of(world, "a"), Unknown)
 
 
 def test_no_volatile_cache_no_flushes() -> None:
     world = World(MIRROR)
-    world.put(POOL, txg_history_written=100, data_vdevs=(vdev("mirror-0"),))
+    world.put(POOL, txg_history_written=100, vdevs=(vdev("mirror-0"),))
     counters(world, "a", 100_000, 0, cache=False)
     assert flushes_of(world, "a") == Known(True, flushes_of(world, "a").evidence)  # type: ignore[union-attr]
     counters(world, "a", 100_000, 0, cache=unknown("nvme is not installed"))
@@ -256,7 +259,7 @@ def test_no_volatile_cache_no_flushes() -> None:
 
 def test_the_counters_of_a_multipath_disk_are_not_its_own() -> None:
     world = World(MIRROR)
-    world.put(POOL, txg_history_written=100, data_vdevs=(vdev("mirror-0"),))
+    world.put(POOL, txg_history_written=100, vdevs=(vdev("mirror-0"),))
     counters(world, "a", 100_000, 0)
     world.put(Subject("disk", "a"), sysfs_path="/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1")
     assert isinstance(flushes_of(world, "a"), Unknown)
@@ -270,6 +273,126 @@ def intact(world: World, name: str) -> Judged:
 
 def truth(found: Judged) -> bool | None:
     return bool(found.value) if isinstance(found, Known) else None
+
+
+def test_flushes_that_stopped_long_ago_do_not_pass_by_their_number() -> None:
+    """Some minutes of flushes after boot, none since: more of them than the kernel lists transaction groups."""
+    world = World(MIRROR)
+    world.put(POOL, txg_history_written=100)
+    counters(world, "a", 900_000_000, 200)
+    found = flushes_of(world, "a")
+    assert isinstance(found, Unknown)
+    assert "the flushes stopped at some time" in found.reasons[0].text
+    counters(world, "a", 900_000_000, 200_000)  # large writes, all of them in groups that were flushed
+    assert truth(flushes_of(world, "a")) is True
+
+
+@pytest.mark.parametrize(
+    ("partitions", "quiet", "expected"),
+    [
+        (("a1", "a9"), ("a9",), True),
+        (("a1", "a2", "a9"), ("a9",), None),  # another file system, which is flushed too
+        (("a1", "a2", "a9"), ("a2", "a9"), True),  # swap
+        (("a1",), None, True),
+        (("a1", "a9"), None, None),  # nobody says what a9 is
+    ],
+)
+def test_flushes_of_others_prove_nothing(
+    partitions: tuple[str, ...], quiet: tuple[str, ...] | None, expected: bool | None
+) -> None:
+    world = World(MIRROR)
+    world.put(POOL, txg_history_written=100)
+    counters(world, "a", 5806, 840)
+    world.put(leaf("a"), layers=("partition",), nodes=("a1",))
+    world.put(Subject("disk", "a"), partitions=partitions)
+    world.put(Subject("disk", "a"), udev_quiet_partitions=unknown("no udev") if quiet is None else quiet)
+    assert truth(flushes_of(world, "a")) is expected
+
+
+@pytest.mark.parametrize(
+    ("layer", "expected"), [("crypt", True), ("lvm", None), ("md-raid1", None), ("multipath", None)]
+)
+def test_what_lies_below_a_layer_may_be_flushed_by_others(layer: str, expected: bool | None) -> None:
+    world = World(MIRROR)
+    world.put(POOL, txg_history_written=100)
+    counters(world, "a", 5806, 840)
+    world.put(leaf("a"), layers=(layer,))
+    assert truth(flushes_of(world, "a")) is expected
+
+
+def test_a_multipath_device_that_counts_its_flushes_itself_is_no_failure() -> None:
+    world = World(MIRROR)
+    world.put(POOL, txg_history_written=100)
+    counters(world, "a", 100_000, 0)
+    world.put(leaf("a"), layers=("multipath",))
+    assert truth(flushes_of(world, "a")) is None
+
+
+@pytest.mark.parametrize(
+    ("blocks", "flushes", "pools", "expected"),
+    [
+        (5000, 6, (POOL,), False),
+        (5000, 25, (POOL,), None),  # some got through
+        (12, 6, (POOL,), None),  # hardly anything was committed: a replica, a new log
+        (5000, 6, (POOL, Subject("pool", "other")), None),  # whose log blocks?
+    ],
+)
+def test_a_log_is_flushed_for_commits_not_for_groups(
+    blocks: int, flushes: int, pools: tuple[Subject, ...], expected: bool | None
+) -> None:
+    world = World(MIRROR, SLOG)
+    world.put(POOL, txg_history_written=100)
+    world.put(HOST, zil_itx_metaslab_slog_count=blocks, imported_pools=pools)
+    counters(world, "l0", 512_000, flushes)
+    assert truth(flushes_of(world, "l0")) is expected
+
+
+def test_the_log_blocks_of_the_datasets_go_before_those_of_all_pools() -> None:
+    world = World(MIRROR, SLOG)
+    dataset = Subject("dataset", "tank/db")
+    world.put(POOL, txg_history_written=100, datasets=(dataset,))
+    world.put(dataset, zil_itx_metaslab_slog_count=5000)
+    counters(world, "l0", 512_000, 6)
+    assert truth(flushes_of(world, "l0")) is False
+
+
+def test_the_writes_of_a_cache_beside_the_log_are_not_its_own() -> None:
+    world = World(MIRROR, SLOG, ("cache-0", "disk", "cache", ("c0",)))
+    world.put(POOL, txg_history_written=100)
+    world.put(HOST, zil_itx_metaslab_slog_count=5000, imported_pools=(POOL,))
+    counters(world, "l0", 512_000, 6)
+    world.put(leaf("c0"), disks=(Subject("disk", "l0"),))
+    assert truth(flushes_of(world, "l0")) is None
+
+
+@pytest.mark.parametrize(
+    ("stack", "cache", "expected"),
+    [
+        ((), True, False),
+        (("dm-0=write back",), True, False),
+        (("dm-0=write through",), True, True),
+        (("dm-1=write back", "dm-0=write through"), True, True),
+        (("dm-0=write through",), False, False),
+        (("dm-0=write through",), None, None),
+        (None, True, None),
+    ],
+)
+def test_a_layer_that_says_write_through_drops_flushes(
+    stack: tuple[str, ...] | None, cache: bool | None, expected: bool | None
+) -> None:
+    from auditor.derive import flushes
+
+    world = World(MIRROR)
+    world.put(HOST, zfs_nocacheflush=0)
+    world.put(leaf("a"), stack_write_cache=unknown("not read") if stack is None else stack)
+    world.put(Subject("disk", "a"), sysfs_write_cache="write back")
+    world.put(Subject("disk", "a"), volatile_cache=unknown("not asked") if cache is None else cache)
+    found = {fact.name: fact.value for fact in flushes.derive(leaf("a"), world.facts)}
+    assert truth(found["stack_drops_flushes"]) is expected
+    if expected:
+        assert truth(found["flush_path_intact"]) is False
+    if expected is None:
+        assert truth(found["flush_path_intact"]) is None
 
 
 @pytest.mark.parametrize(
