@@ -12,11 +12,11 @@ from _thread import start_new_thread
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
-from auditor.collect import running
+from auditor.collect import process, running
 from auditor.collect.gather import AT_ONCE, Gatherer
 from auditor.collect.host import spawn
 from auditor.collect.request import Capture, Run
@@ -125,17 +125,39 @@ def test_who_was_stopped_for_longer_than_a_command_may_take_still_hears_it() -> 
         assert zaudit.stdout.read() == "3 b'here\\n' \n"
 
 
-def test_who_is_interrupted_leaves_nothing_running(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_who_is_interrupted_leaves_nothing_running(number: int, code: int, tmp_path: Path) -> None:
     program = (
+        "import click, sys\n"
+        "from auditor import cli\n"
         "from auditor.collect.host import spawn\n"
         "from auditor.collect.running import result\n"
         f"script = 'echo $$ >{tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; sleep 60'\n"
-        "result(spawn(('/bin/sh', '-c', script), 30))\n"
+        "cli.main = click.command()(lambda: result(spawn(('/bin/sh', '-c', script), 30)))\n"
+        "sys.argv[1:] = []\n"
+        "cli.run()\n"
     )
     with subprocess.Popen((sys.executable, "-c", program), stderr=subprocess.DEVNULL) as zaudit:
         pid = int(waited_for(tmp_path / "pid"))
-        zaudit.send_signal(signal.SIGINT)
+        zaudit.send_signal(number)
     assert gone(pid)
+    assert zaudit.returncode == code
+
+
+def test_a_signal_between_start_and_watch_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    original = subprocess.Popen
+
+    def start(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(original(*arguments, **options))
+        os.kill(os.getpid(), signal.SIGINT)
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    with pytest.raises(KeyboardInterrupt):
+        spawn((SHELL, "-c", "sleep 60"), 30)
+    process.kill_all()
+    assert gone(started[0].pid)
 
 
 def test_nothing_runs_nothing_ends() -> None:
