@@ -54,6 +54,7 @@ ENOUGH_LOG_BLOCKS = 1000
 SECTOR = 512
 OWN_LAYERS = frozenset({"partition", "crypt"})  # each holds one leaf
 COUNT = "zil_itx_metaslab_slog_count"
+MEASURE = "zaudit verify"  # follows flushes that it causes itself
 MULTIPATH_HEADS = "/devices/virtual/nvme-subsystem/"
 
 
@@ -66,7 +67,7 @@ def derive(leaf: Subject, facts: Facts) -> Iterator[Fact]:
     if isinstance(layers, Known) and isinstance(layers.value, tuple) and "multipath" in layers.value:
         # request-based multipath hands clones to the paths past their flush machinery (drivers/md/dm-rq.c)
         why = unknown(
-            f"leaf {leaf}: the kernel counts the flushes of a multipath device at the device, not at its paths"
+            f"leaf {leaf}: the kernel counts the flushes of a multipath device at the device, not at its paths", MEASURE
         )
         yield Fact(leaf, "flushes_reach_disk", why)
         return
@@ -92,7 +93,7 @@ def _disk(leaf: Subject, disk: Subject, facts: Facts) -> Judged:
     match facts.get(disk, "sysfs_path"):
         case Known(str(path)) if path.startswith(MULTIPATH_HEADS):
             # nvme_mpath_start_request() counts writes at the head, blk_account_io_flush() flushes at the hidden path
-            return unknown(f"{disk.name}: the kernel counts the flushes of an NVMe multipath disk elsewhere")
+            return unknown(f"{disk.name}: the kernel counts the flushes of an NVMe multipath disk elsewhere", MEASURE)
     counters = values(facts, disk, "writes", "flushes")
     if isinstance(counters, Unknown):
         return counters
@@ -103,7 +104,7 @@ def _disk(leaf: Subject, disk: Subject, facts: Facts) -> Judged:
     if flushes >= MANY_FLUSHES and writes <= flushes * WRITES_PER_FLUSH:
         return _alone(leaf, disk, seen, facts)
     if writes < ENOUGH_WRITES:
-        return unknown(f"{text}: too few to tell whether flushes get through")
+        return unknown(f"{text}: too few to tell whether flushes get through", MEASURE)
     held = facts.get(leaf, "allocation_class")
     if isinstance(held, Unknown):
         return held
@@ -120,13 +121,16 @@ def _data(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evi
         return known
     groups = _number(known[0])
     if groups < ENOUGH_TXGS:
-        return unknown(f"{text}, {groups} transaction groups with data: too few to tell whether flushes get through")
+        return unknown(
+            f"{text}, {groups} transaction groups with data: too few to tell whether flushes get through", MEASURE
+        )
     evidence = seen + known[0].evidence
     if flushes * GROUPS_PER_FLUSH <= groups * _share(pool, facts):
         return Known(False, evidence)
     if flushes < groups:
         return unknown(
-            f"{text} and {groups} transaction groups with data: fewer flushes than expected, not few enough to tell"
+            f"{text} and {groups} transaction groups with data: fewer flushes than expected, not few enough to tell",
+            MEASURE,
         )
     sizes = every((facts.get(disk, "write_sectors"), facts.get(pool, "txg_written_bytes_max")))
     if isinstance(sizes, Unknown):
@@ -135,7 +139,8 @@ def _data(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evi
     if written > flushes * largest:
         return unknown(
             f"{text}: {written:,} bytes, and no transaction group that is still listed wrote more than {largest:,}, so the"
-            " flushes stopped at some time, or the groups were larger once"
+            " flushes stopped at some time, or the groups were larger once",
+            MEASURE,
         )
     return _alone(leaf, disk, (*evidence, *sizes[1].evidence), facts)
 
@@ -147,9 +152,11 @@ def _log(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evid
         return known
     blocks, others = known
     if names := ", ".join(_words(others)):
-        return unknown(f"{text}; it also holds {names}, whose writes cannot be told from those of the log")
+        return unknown(f"{text}; it also holds {names}, whose writes cannot be told from those of the log", MEASURE)
     if _number(blocks) < ENOUGH_LOG_BLOCKS or flushes >= MANY_FLUSHES:
-        return unknown(f"{text}, {_number(blocks):,} log blocks: these do not tell whether flushes get through")
+        return unknown(
+            f"{text}, {_number(blocks):,} log blocks: these do not tell whether flushes get through", MEASURE
+        )
     return Known(False, seen + blocks.evidence)
 
 
@@ -181,7 +188,7 @@ def _alone(leaf: Subject, disk: Subject, seen: tuple[Evidence, ...], facts: Fact
     """Known(True) where nobody but leaves flushes the disk; else unknown: their flushes would hide those that are lost."""
     others = _others(leaf, disk, facts)
     if names := ", ".join(_words(others)):
-        return unknown(f"{disk.name} also holds {names}, and the kernel counts all flushes of a disk together")
+        return unknown(f"{disk.name} also holds {names}, and the kernel counts all flushes of a disk together", MEASURE)
     return others if isinstance(others, Unknown) else Known(True, seen)
 
 
