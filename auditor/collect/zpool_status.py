@@ -51,6 +51,7 @@ FACTS: dict[str, Spec] = {
     "pool.scan_function": word("the running scan, or the last", "scrub", "resilver", "errorscrub", "none"),
     "pool.scan_state": word("how it stands", "finished", "in progress", "canceled", "paused", "none"),
     "pool.scan_end_s": number("when it ended, seconds since the epoch; from text up to a time zone off"),
+    "pool.scan_start_s": number("when it began, where it has not ended yet; as scan_end_s"),
     "pool.scan_errors": number("errors that it found and could not repair"),
     "pool.scan_repaired_bytes": number("bytes that it repaired or resilvered"),
     "pool.guid": GUID,
@@ -165,6 +166,7 @@ def _of_scan(status: PoolStatus, pool: Subject, command: str) -> Iterator[Fact]:
         ("scan_function", scan.function, scan.text),
         ("scan_state", scan.state, scan.text),
         ("scan_end_s", scan.end_s, f"{scan.text}{local}"),
+        ("scan_start_s", scan.start_s, f"{scan.text}{local}"),
         ("scan_errors", scan.errors, scan.text),
         ("scan_repaired_bytes", scan.repaired, scan.text),
     ):
