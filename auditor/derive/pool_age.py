@@ -49,7 +49,9 @@ def _scrub(pool: Subject, facts: Facts) -> Known | Unknown:
         return ever if isinstance(ever, Unknown) else unknown(f"{pool.name}: no scrub is on record")
     if state.value in UNFINISHED:
         text = f"{pool.name}: a scrub is {state.value}; zpool status does not remember the scrub before it"
-        return unknown(text, f"zpool scrub {quoted(pool.name)}" if state.value == "paused" else "wait until it has ended")
+        return unknown(
+            text, f"zpool scrub {quoted(pool.name)}" if state.value == "paused" else "wait until it has ended"
+        )
     if state.value != "finished":
         return unknown(f"{pool.name}: the last scrub was {state.value}; when one last finished is not on record")
     return since(facts, pool, "scan_end_s", "scrub finished")
