@@ -63,6 +63,7 @@ FACTS: dict[str, Spec] = {
     "vdev.allocation_class": word("what is allocated on it", *_CLASSES),
     "vdev.state": word("its state", *ROW_STATES),
     "vdev.parity": PARITY,
+    "vdev.legs": number("legs of a mirror; a disk and the spare or the new disk in its place are one"),
     "vdev.guid": GUID,
     "vdev.allocating": flag("new blocks may go there: neither being removed nor set to non-allocating"),
     "vdev.note": _NOTE,
@@ -192,6 +193,8 @@ def _of_vdevs(status: PoolStatus, pool: Subject, command: str) -> Iterator[Fact]
             values.pop("state", None)
         if (disks := parity(row.name if row.type.startswith(("raidz", "draid")) else "", row.type)) >= 0:
             values["parity"] = disks
+        if row.type == "mirror":
+            values["legs"] = len(row.children)
         values |= {name: row.counts[key] for key, (name, _) in _ERRORS.items() if key in row.counts}
         for name, value in values.items():
             yield Fact(vdev, name, known(value, _text(row, name, value), command))

@@ -35,6 +35,8 @@ class World:
         for name, kind, allocation_class, leaves in tops:
             self.put(vdev(name), type=kind, allocation_class=allocation_class, state="ONLINE", ashift=12, parity=0)
             self.put(vdev(name), leaves=tuple(leaf(each) for each in leaves), pool=POOL)
+            if kind == "mirror":
+                self.put(vdev(name), legs=len(leaves))
             for each in leaves:
                 disk = Subject("disk", each)
                 self.put(leaf(each), type="disk", allocation_class=allocation_class, being_replaced=False)
@@ -90,11 +92,12 @@ def test_failures_tolerated(kind: str, parity: int | Unknown, leaves: str, expec
     assert world.get(vdev("top"), "failures_tolerated") == expected
 
 
-def test_a_replacement_is_not_a_third_leg() -> None:
+def test_a_spare_in_use_or_a_replacement_is_not_a_third_leg() -> None:
     world = World(("mirror-0", "mirror", "normal", ("a", "old", "new")))
-    world.put(leaf("old"), being_replaced=True)
-    world.put(leaf("new"), being_replaced=True)
+    world.put(vdev("mirror-0"), legs=2)
     assert world.get(vdev("mirror-0"), "failures_tolerated") == 1
+    world.put(vdev("mirror-0"), legs=unknown("zpool status: timed out"))
+    assert world.get(vdev("mirror-0"), "failures_tolerated") is None
 
 
 def names(found: Value | None) -> list[str]:
