@@ -38,6 +38,8 @@ def shared(exports: tuple[str, ...] | Unknown, **settings: str) -> World:
         ("/tank/db *(rw,sync)", []),
         ("/tank/db *(rw,async,sync)", []),
         ("/tank/db *(ro,async)", []),
+        ("/tank/db *(ro,async,rw)", ["tank/db"]),
+        ("/tank/db *(rw,async,ro)", []),
         ("/tank/db *()", []),
         ("/tank\\057db *(async)", ["tank/db"]),
         ("/srv *(rw,async)", []),
@@ -52,7 +54,20 @@ def test_an_async_export_belongs_to_the_dataset_that_holds_its_path(export: str,
 
 
 @pytest.mark.parametrize(
-    ("sharenfs", "is_async"), [("off", False), ("on", False), ("rw=@10.0.0.0/24,async", True), ("rw,noasync", False)]
+    ("sharenfs", "is_async"),
+    [
+        ("off", False),
+        ("on", False),
+        ("rw=@10.0.0.0/24,async", True),
+        ("rw,noasync", False),
+        ("async,no_root_squash", True),
+        ("ro,async", False),
+        ("ro=@10.0.0.0/24:backup,async", False),
+        ("async,ro=@10.0.0.0/24,rw=db1", True),
+        ("ro,rw=db1,async", True),
+        ("rw,async,ro", True),
+        ("ro;rw=db1,async", True),
+    ],
 )
 def test_the_property_counts_though_nothing_is_exported(sharenfs: str, is_async: bool) -> None:
     world = shared(())

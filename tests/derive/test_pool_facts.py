@@ -35,6 +35,8 @@ class World:
         for name, kind, allocation_class, leaves in tops:
             self.put(vdev(name), type=kind, allocation_class=allocation_class, state="ONLINE", ashift=12, parity=0)
             self.put(vdev(name), leaves=tuple(leaf(each) for each in leaves), pool=POOL)
+            if kind == "mirror":
+                self.put(vdev(name), legs=len(leaves))
             for each in leaves:
                 disk = Subject("disk", each)
                 self.put(leaf(each), type="disk", allocation_class=allocation_class, being_replaced=False)
@@ -91,11 +93,12 @@ def test_failures_tolerated(kind: str, parity: int | Unknown, leaves: str, expec
     assert world.get(vdev("top"), "failures_tolerated") == expected
 
 
-def test_a_replacement_is_not_a_third_leg() -> None:
+def test_a_spare_in_use_or_a_replacement_is_not_a_third_leg() -> None:
     world = World(("mirror-0", "mirror", "normal", ("a", "old", "new")))
-    world.put(leaf("old"), being_replaced=True)
-    world.put(leaf("new"), being_replaced=True)
+    world.put(vdev("mirror-0"), legs=2)
     assert world.get(vdev("mirror-0"), "failures_tolerated") == 1
+    world.put(vdev("mirror-0"), legs=unknown("zpool status: timed out"))
+    assert world.get(vdev("mirror-0"), "failures_tolerated") is None
 
 
 def names(found: Value | None) -> list[str]:
@@ -433,27 +436,39 @@ def test_native_ashift_is_the_largest_of_the_leaves() -> None:
     assert "gone" in world.why(vdev("mirror-0"), "native_ashift")
 
 
-def scan(world: World, function: str, state: str, end: int | None = None) -> None:
-    world.put(POOL, scan_function=function, scan_state=state, scan_end_s=unknown("no end") if end is None else end)
-
-
 @pytest.mark.parametrize(
-    ("function", "state", "end", "age", "ever"),
+    ("function", "state", "start", "end", "age", "ever", "without"),
     [
-        ("scrub", "finished", 90 * DAY, 10.0, True),
-        ("scrub", "in progress", None, 0.0, True),
-        ("scrub", "paused", None, 0.0, True),
-        ("scrub", "canceled", 90 * DAY, None, True),
-        ("resilver", "finished", 90 * DAY, None, None),
-        ("none", "none", None, None, False),
-        ("scrub", "finished", 140 * DAY, None, True),  # in the future
+        ("scrub", "finished", None, 90, 10.0, True, 10.0),
+        ("scrub", "in progress", 99, None, None, True, 1.0),
+        ("scrub", "in progress", None, None, None, True, None),
+        ("scrub", "paused", 20, None, None, True, 80.0),
+        ("scrub", "canceled", None, 90, None, True, 10.0),
+        ("resilver", "finished", None, 90, None, None, 10.0),
+        ("resilver", "in progress", 95, None, None, None, 5.0),
+        ("errorscrub", "finished", None, 90, None, None, 10.0),
+        ("errorscrub", "paused", 30, None, None, None, 70.0),
+        ("none", "none", None, None, None, False, None),
+        ("scrub", "finished", None, 140, None, True, None),  # in the future
     ],
 )
-def test_scrub_age(function: str, state: str, end: int | None, age: float | None, ever: bool | None) -> None:
+def test_scrub_age(
+    function: str,
+    state: str,
+    start: int | None,
+    end: int | None,
+    age: float | None,
+    ever: bool | None,
+    without: float | None,
+) -> None:
+    """Days, at day 100. What has not ended says nothing of when a scrub ended last."""
     world = World(MIRROR, now=100 * DAY)
-    scan(world, function, state, end)
+    world.put(POOL, scan_function=function, scan_state=state)
+    world.put(POOL, scan_start_s=unknown("no start") if start is None else start * DAY)
+    world.put(POOL, scan_end_s=unknown("no end") if end is None else end * DAY)
     assert world.get(POOL, "scrub_age_days") == age
     assert world.get(POOL, "ever_scrubbed") == ever
+    assert world.get(POOL, "unscrubbed_days") == without
 
 
 def test_pool_age() -> None:
