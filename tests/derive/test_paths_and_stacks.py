@@ -240,6 +240,26 @@ def test_the_battery_of_the_controller(batteries: tuple[str, ...] | Unknown, goo
     assert world.get(DISK, "raid_cache_protected") is good
 
 
+@pytest.mark.parametrize(
+    ("policy", "models", "cache"),
+    [
+        ("enabled", unknown("storcli64: no models"), "on"),
+        ("enabled", ("INTEL SSDSC2KG019T8", "ST600MM0208"), "on"),
+        ("enabled", ("INTEL SSDSC2KG019T8", "INTEL SSDSC2KG019T8"), "on, protected"),
+        ("default", ("INTEL SSDSC2KG019T8",), "on, protected"),
+        ("default", ("ST600MM0208",), None),
+        ("disabled", ("ST600MM0208",), "off"),
+        (unknown("storcli64 is not installed"), unknown("storcli64 is not installed"), None),
+    ],
+)
+def test_the_caches_of_the_drives_behind_a_controller(
+    policy: str | Unknown, models: tuple[str, ...] | Unknown, cache: str | None
+) -> None:
+    world = World(MIRROR)
+    world.put(DISK, raid_disk_cache=policy, raid_drive_models=models)
+    assert world.get(DISK, "raid_drive_cache") == cache
+
+
 # -- releases and the past --------------------------------------------------------------------------------------------
 
 
