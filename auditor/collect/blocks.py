@@ -5,6 +5,7 @@ A stack that cannot be followed to its end is unknown: a disk that was not found
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -18,19 +19,30 @@ PROVIDES = {
     "leaf.layers": words(
         "what lies between OpenZFS and the disks, outermost first: partition, crypt, lvm, multipath, md, loop, ..."
     ),
-    "leaf.dm_targets": words("what the device-mapper devices among these are made of: linear, crypt, cache, thin, ..."),
+    "leaf.dm_targets": words("what the device-mapper devices among these are made of: linear, crypt, thin, ..."),
+    "leaf.between": words("kernel names of the stacked devices among these: dm-0, md0, ..."),
+    "leaf.redundant_below": flag("md or device-mapper RAID below it keeps it whole when one of its disks dies"),
 }
+BEHIND = ("disks", "layers", "dm_targets", "between", "redundant_below")
 STACKED = ("dm", "md", "bcache")
 DEPTH = 16  # deeper than any sane stack; ends a loop of loops
 _DM = {"CRYPT": "crypt", "LVM": "lvm", "mpath": "multipath", "part1": "partition", "DMRAID": "dmraid"}
+_REDUNDANT_MD = frozenset({"raid1", "raid4", "raid5", "raid6", "raid10"})
+_REDUNDANT_DM = re.compile(r"mirror|raid-raid(?:1|4|5|6|10)(?:_\w+)?")
 
 
 class Way(NamedTuple):
-    """disks: kernel names at the bottom. layers: what was passed. targets: dm_targets of each device-mapper device."""
+    """From a block device to its disks.
+
+    disks: kernel names at the bottom. layers: what was passed. targets: dm_targets of each device-mapper device.
+    between: kernel names of what was passed. redundant: any one of the disks may die.
+    """
 
     disks: tuple[str, ...]
     layers: tuple[str, ...]
     targets: tuple[Judged, ...] = ()
+    between: tuple[str, ...] = ()
+    redundant: bool = False
 
 
 def links(facts: Facts, inventory: Facts) -> Iterator[Fact]:
@@ -111,14 +123,18 @@ def _leaf(leaf: Subject, path: str, inventory: Facts, nodes: dict[str, tuple[str
     yield Fact(leaf, "node", Known(node, named))
     way = _down(disk, ("partition",) if node != disk else (), inventory, nodes)
     if isinstance(way, Unknown):
-        yield from (Fact(leaf, name, way) for name in ("disks", "layers", "dm_targets"))
+        yield from (Fact(leaf, name, way) for name in BEHIND)
         return
     between = way.layers[1:] if node != disk else way.layers
     text = node if node in way.disks else " on ".join((node, *between, " and ".join(way.disks)))
     seen = (Evidence(text, f"lsblk -s /dev/{node}"),)
     yield Fact(leaf, "disks", Known(tuple(Subject("disk", name) for name in way.disks), seen))
     yield Fact(leaf, "layers", Known(way.layers, seen))
-    yield Fact(leaf, "dm_targets", _targets(way, seen))
+    targets = _targets(way, seen)
+    yield Fact(leaf, "dm_targets", targets)
+    yield Fact(leaf, "between", Known(way.between, seen))
+    open_ = isinstance(targets, Unknown) and not way.redundant
+    yield Fact(leaf, "redundant_below", targets if open_ else Known(way.redundant, seen))
 
 
 def _targets(way: Way, seen: tuple[Evidence, ...]) -> Judged:
@@ -160,11 +176,25 @@ def _down(
         tuple(sorted({name for way in found for name in way.disks})),
         tuple(dict.fromkeys(layer for way in found for layer in way.layers)),
         (*own, *(each for way in found for each in way.targets)),
+        tuple(dict.fromkeys((disk, *(name for way in found for name in way.between)))),
+        _redundant(subject, found, inventory),
     )
 
 
+def _redundant(disk: Subject, legs: list[Way], inventory: Facts) -> bool:
+    """By its own RAID, whole and over several disks, or because all that it is made of is redundant itself."""
+    if all(leg.redundant for leg in legs):
+        return True
+    below = [name for leg in legs for name in leg.disks]
+    match inventory.get(disk, "md_level"), inventory.get(disk, "md_degraded"):
+        case Known(str(level)), Unknown() | Known(0) if level in _REDUNDANT_MD:
+            return len(below) > 1 and len(set(below)) == len(below)  # else two of its legs die with one disk
+    targets = _words(inventory.get(disk, "dm_targets"))
+    return bool(targets) and all(_REDUNDANT_DM.fullmatch(each) for each in targets) and len(set(below)) > 1
+
+
 def _layer(disk: Subject, transport: str, inventory: Facts) -> str:
-    """crypt, lvm, multipath, raid1, ...: dm says it in the prefix of its UUID, md in its level."""
+    """crypt, lvm, multipath, raid1, ...: dm says it in the prefix of its UUID, md in its level, bcache in its mode."""
     if transport == "dm":
         match inventory.get(disk, "dm_uuid"):
             case Known(str(uuid)):
@@ -174,4 +204,12 @@ def _layer(disk: Subject, transport: str, inventory: Facts) -> str:
         match inventory.get(disk, "md_level"):
             case Known(str(level)):
                 return f"md-{level}"
+    if transport == "bcache":
+        match inventory.get(disk, "bcache_mode"), inventory.get(disk, "bcache_state"):
+            case _, Known("no cache"):
+                return "bcache-none"
+            case (Known(str(mode)), Known("clean")) | (Known("writeback" as mode), _):
+                return (
+                    f"bcache-{mode}"  # what was written back stays in the cache for a while after the mode has changed
+                )
     return transport

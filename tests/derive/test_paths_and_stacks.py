@@ -96,7 +96,13 @@ def test_smb_shares_have_the_value_of_global_unless_they_say_otherwise() -> None
         (("lvm",), ("thin", "thin-pool", "linear"), True, False),
         (("lvm",), ("cache", "linear"), True, True),
         (("dm",), ("writecache",), True, True),
+        (("lvm",), ("cache-writeback", "linear"), True, True),
+        (("lvm",), ("cache-writethrough", "linear"), True, False),
+        (("lvm",), ("cache-passthrough", "writecache"), True, True),
         (("bcache",), unknown("needs root"), True, True),
+        (("bcache-writeback",), unknown("needs root"), True, True),
+        (("bcache-writethrough",), unknown("needs root"), True, False),
+        (("lvm", "bcache-writethrough"), unknown("needs root"), True, None),
         (("md-raid1",), (), True, False),
         (("lvm",), unknown("needs root"), None, None),
         (("dm",), (), None, None),
@@ -111,6 +117,33 @@ def test_layers(
     world.put(leaf("a"), layers=layers, dm_targets=targets)
     assert world.get(leaf("a"), "stack_rearranges") is rearranges
     assert world.get(leaf("a"), "stack_caches") is caches
+
+
+@pytest.mark.parametrize(
+    ("kernel", "volumes", "survives"),
+    [
+        (True, ((False, unknown("no tool")),), True),
+        (False, ((False, unknown("no tool")),), False),
+        (False, ((True, "0"),), False),
+        (False, ((True, "5"),), True),
+        (False, ((True, "1"), (True, "10")), True),
+        (False, ((True, "1"), (False, unknown("no tool"))), False),
+        (False, ((True, unknown("no tool")),), None),
+        (unknown("needs root"), ((False, unknown("no tool")),), None),
+        (unknown("needs root"), ((True, "1"),), True),
+    ],
+)
+def test_what_survives_the_death_of_a_drive(
+    kernel: bool | Unknown, volumes: tuple[tuple[bool, str | Unknown], ...], survives: bool | None
+) -> None:
+    world = World(MIRROR)
+    disks = tuple(Subject("disk", f"sd{at}") for at, _ in enumerate(volumes))
+    world.put(leaf("a"), redundant_below=kernel, disks=disks)
+    for disk, (volume, level) in zip(disks, volumes, strict=True):
+        world.put(
+            disk, smart_model="PERC H730 Mini" if volume else "INTEL SSDSC2BB120G4", transport="scsi", raid_level=level
+        )
+    assert world.get(leaf("a"), "survives_drive_loss") is survives
 
 
 # -- controllers ------------------------------------------------------------------------------------------------------
