@@ -42,7 +42,7 @@ class Way(NamedTuple):
     layers: tuple[str, ...]
     targets: tuple[Judged, ...] = ()
     between: tuple[str, ...] = ()
-    redundant: bool = False
+    redundant: bool | Unknown = False
 
 
 def links(facts: Facts, inventory: Facts) -> Iterator[Fact]:
@@ -130,11 +130,10 @@ def _leaf(leaf: Subject, path: str, inventory: Facts, nodes: dict[str, tuple[str
     seen = (Evidence(text, f"lsblk -s /dev/{node}"),)
     yield Fact(leaf, "disks", Known(tuple(Subject("disk", name) for name in way.disks), seen))
     yield Fact(leaf, "layers", Known(way.layers, seen))
-    targets = _targets(way, seen)
-    yield Fact(leaf, "dm_targets", targets)
+    yield Fact(leaf, "dm_targets", _targets(way, seen))
     yield Fact(leaf, "between", Known(way.between, seen))
-    open_ = isinstance(targets, Unknown) and not way.redundant
-    yield Fact(leaf, "redundant_below", targets if open_ else Known(way.redundant, seen))
+    redundant = way.redundant
+    yield Fact(leaf, "redundant_below", redundant if isinstance(redundant, Unknown) else Known(redundant, seen))
 
 
 def _targets(way: Way, seen: tuple[Evidence, ...]) -> Judged:
@@ -181,16 +180,34 @@ def _down(
     )
 
 
-def _redundant(disk: Subject, legs: list[Way], inventory: Facts) -> bool:
+def _redundant(disk: Subject, legs: list[Way], inventory: Facts) -> bool | Unknown:
     """By its own RAID, whole and over several disks, or because all that it is made of is redundant itself."""
-    if all(leg.redundant for leg in legs):
+    below = [leg.redundant for leg in legs]
+    own = _own_redundancy(disk, legs, inventory)
+    if own is True or all(each is True for each in below):
         return True
-    below = [name for leg in legs for name in leg.disks]
-    match inventory.get(disk, "md_level"), inventory.get(disk, "md_degraded"):
-        case Known(str(level)), Unknown() | Known(0) if level in _REDUNDANT_MD:
-            return len(below) > 1 and len(set(below)) == len(below)  # else two of its legs die with one disk
-    targets = _words(inventory.get(disk, "dm_targets"))
-    return bool(targets) and all(_REDUNDANT_DM.fullmatch(each) for each in targets) and len(set(below)) > 1
+    if isinstance(own, Unknown):
+        return own
+    return False if False in below else join([each for each in below if isinstance(each, Unknown)])
+
+
+def _own_redundancy(disk: Subject, legs: list[Way], inventory: Facts) -> bool | Unknown:
+    """md by its level, device mapper by its targets; two legs on one disk die together."""
+    disks = [name for leg in legs for name in leg.disks]
+    level, lacks, targets = (inventory.get(disk, name) for name in ("md_level", "md_degraded", "dm_targets"))
+    match inventory.get(disk, "transport"):
+        case Known("md"):
+            if isinstance(level, Unknown):
+                return level
+            if level.value not in _REDUNDANT_MD or len(disks) < 2 or len(set(disks)) < len(disks):
+                return False
+            return lacks if isinstance(lacks, Unknown) else lacks.value == 0
+        case Known("dm"):
+            names = _words(targets)
+            if isinstance(targets, Unknown):
+                return targets
+            return bool(names) and all(_REDUNDANT_DM.fullmatch(each) for each in names) and len(set(disks)) > 1
+    return False
 
 
 def _layer(disk: Subject, transport: str, inventory: Facts) -> str:

@@ -57,8 +57,8 @@ def behind(top: str, **devices: dict[str, Value | Judged]) -> dict[str, Judged]:
     return {fact.name: fact.value for fact in blocks.links(facts, inventory)}
 
 
-def md(level: str, *slaves: str, **more: Value) -> dict[str, Value | Judged]:
-    return {"transport": "md", "md_level": level, "slaves": slaves, **more}
+def md(level: str, *slaves: str, md_degraded: int | Unknown = 0) -> dict[str, Value | Judged]:
+    return {"transport": "md", "md_level": level, "slaves": slaves, "md_degraded": md_degraded}
 
 
 def dm(targets: tuple[str, ...] | Unknown, *slaves: str) -> dict[str, Value | Judged]:
@@ -73,7 +73,7 @@ TWO: dict[str, dict[str, Value | Judged]] = {"sda": {"partitions": ("sda1", "sda
     [
         (False, {"top": {}}),
         (True, {"top": md("raid1", "sda", "sdb")}),
-        (True, {"top": md("raid1", "sda", "sdb", md_degraded=0)}),
+        (None, {"top": md("raid1", "sda", "sdb", md_degraded=unknown("not read"))}),
         (False, {"top": md("raid1", "sda", "sdb", md_degraded=1)}),
         (False, {"top": md("raid1", "sda")}),
         (False, {"top": md("raid1", "sda1", "sda2")}),
@@ -91,6 +91,9 @@ TWO: dict[str, dict[str, Value | Judged]] = {"sda": {"partitions": ("sda1", "sda
         (False, {"top": dm(("raid-raid1",), "sda1", "sda2")}),
         (False, {"top": dm(("multipath",), "sda", "sdb")}),
         (None, {"top": dm(unknown("needs root"), "sda", "sdb")}),
+        (None, {"top": dm(("crypt",), "dm-2"), "dm_2": dm(unknown("needs root"), "sda")}),
+        (False, {"top": dm(("linear",), "dm-2", "sdb"), "dm_2": dm(unknown("needs root"), "sda")}),
+        (None, {"top": {"transport": "md", "slaves": ("sda", "sdb"), "md_level": unknown("not read")}}),
     ],
 )
 def test_raid_of_the_kernel_survives_the_death_of_one_disk(
