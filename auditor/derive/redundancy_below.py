@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.derive.combine import about, every, is_true
-from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag
+from auditor.derive.device_names import NAMED_BY, names
+from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown
 
 SUBJECT = "leaf"
 FACTS = {"survives_drive_loss": flag("RAID below it keeps it whole when one drive dies")}
-NEEDS = ("leaf.disks", "leaf.redundant_below", "disk.raid_volume", "disk.raid_level")
+NEEDS = ("leaf.disks", "leaf.layers", "leaf.redundant_below", "disk.raid_volume", "disk.raid_level", *NAMED_BY)
 NOT_REDUNDANT = "0"
 
 
@@ -24,7 +25,7 @@ def _judged(leaf: Subject, facts: Facts) -> Judged:
     """A RAID of the kernel is enough; without one, every disk must be a redundant volume."""
     kernel, disks = facts.get(leaf, "redundant_below"), facts.get(leaf, "disks")
     if is_true(kernel):
-        return kernel
+        return _apart(leaf, facts) or kernel
     if isinstance(disks, Unknown):
         return disks
     volumes = [(disk, _volume(disk, facts)) for disk in facts.linked(leaf, "disks")]
@@ -36,6 +37,16 @@ def _judged(leaf: Subject, facts: Facts) -> Judged:
         return found
     pairs = zip(volumes, found, strict=True)
     return Known(True, tuple(piece for (disk, _), volume in pairs for piece in about(disk, volume)))
+
+
+def _apart(leaf: Subject, facts: Facts) -> Unknown | None:
+    """Two legs may be namespaces of one drive. Paths of dm-multipath have all names in common, and are one leg."""
+    layers = facts.get(leaf, "layers")
+    if isinstance(layers, Unknown) or (isinstance(layers.value, tuple) and "multipath" in layers.value):
+        return layers if isinstance(layers, Unknown) else None
+    known_as = [names((disk,), facts).all for disk in facts.linked(leaf, "disks")]
+    twice = {name for at, each in enumerate(known_as) for other in known_as[:at] for name in each & other}
+    return unknown(f"{leaf}: two of the disks below it give {min(twice)}, and may be one drive") if twice else None
 
 
 def _volume(disk: Subject, facts: Facts) -> Judged:

@@ -1,19 +1,17 @@
 """Leaves on one physical device: mirrors that are none, and logs that die with the data.
 
-Two leaves share a device when they end at the same whole disk, at two NVMe namespaces of one drive, or at two disks that
-give the same serial number. Virtual disks are told apart by their names and world-wide names alone: a cloud shows all its
-volumes as namespaces of one emulated controller with a constant serial number (Google "nvme_card-pd", Azure "SN: 000001"),
-so that a common one says nothing of what they lie on. The world-wide names of drives are not used: some give all the same.
+Two leaves share a device when they end at the same whole disk, or at disks that are one device by their names
+(``device_names``): namespaces of one NVMe drive, paths of one LUN.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from auditor.derive.combine import every, is_true
-from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown, word
+from auditor.derive.device_names import NAMED_BY, Names, names
+from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, word
 
 SUBJECT = "host"  # each leaf is set beside all others
 FACTS = {
@@ -23,18 +21,7 @@ FACTS = {
     ),
     "leaf.disk_neighbours": word("the other leaves on the same physical device, or empty"),
 }
-NEEDS = (
-    "leaf.disks",
-    "leaf.vdev",
-    "leaf.allocation_class",
-    "pool.leaves",
-    "disk.serial",
-    "disk.sysfs_subsystem_nqn",
-    "disk.virtual",
-    "disk.wwn",
-)
-COMPOSED = "nvme."  # the kernel makes it of serial number, model and namespace where the namespace has no name
-UNSEEN = "what they lie on is not seen from here"
+NEEDS = ("leaf.disks", "leaf.vdev", "leaf.allocation_class", "pool.leaves", *NAMED_BY)
 DATA = ("normal", "special", "dedup")
 
 
@@ -43,7 +30,7 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     leaves, pools = list(facts.subjects("leaf")), list(facts.subjects("pool"))
     holes = {pool.name: why for pool in pools if isinstance(why := facts.get(pool, "leaves"), Unknown)}
     everywhere = dict.fromkeys(other for pool in pools for other in facts.linked(pool, "leaves"))
-    devices = {leaf: _devices(facts.linked(leaf, "disks"), facts) for leaf in (*leaves, *everywhere)}
+    devices = {leaf: names(facts.linked(leaf, "disks"), facts) for leaf in (*leaves, *everywhere)}
     on: dict[str, set[Subject]] = defaultdict(set)
     alike: dict[str, set[Subject]] = defaultdict(set)
     for other in everywhere:
@@ -86,15 +73,15 @@ def _leaf(
     facts: Facts,
 ) -> Iterator[Fact]:
     """One neighbour that is seen decides; without one, every other leaf must have been followed to its disk."""
-    names = ", ".join(map(str, near))
-    seen = Evidence(f"shares {', '.join(here)} with {names}" if near else f"alone on {', '.join(here)}", "lsblk")
+    neighbours = ", ".join(map(str, near))
+    seen = Evidence(f"shares {', '.join(here)} with {neighbours}" if near else f"alone on {', '.join(here)}", "lsblk")
     asked = dict.fromkeys((*near, *unsure))
     everywhere: dict[Subject, Judged] = {other: Known(True, ()) for other in asked}
     legs = {other: _is_leg(leaf, other, facts) for other in asked}
     data = {other: _is_data(other, facts) for other in asked}
     anywhere = list(holes.values())
     in_its_pool = [holes[leaf.within]] if leaf.within in holes else []  # no leg of its vdev is in another one
-    yield Fact(leaf, "disk_neighbours", _judged(names, near, everywhere, anywhere, unsure, seen))
+    yield Fact(leaf, "disk_neighbours", _judged(neighbours, near, everywhere, anywhere, unsure, seen))
     for name, group, unlisted in (
         ("shares_disk_with_leg", legs, in_its_pool),
         ("shares_disk_with_data", data, anywhere),
@@ -122,46 +109,6 @@ def _judged(
             asked.append(unsure[other])
     followed = every(asked)
     return followed if isinstance(followed, Unknown) else Known(value, (seen,))
-
-
-class Names(NamedTuple):
-    """What identifies the devices of a leaf. sure: one name, one device. unsure: name -> why it may stand for several."""
-
-    sure: frozenset[str]
-    unsure: Mapping[str, Unknown]
-
-    @property
-    def all(self) -> set[str]:
-        return {*self.sure, *self.unsure}
-
-
-def _devices(disks: tuple[Subject, ...], facts: Facts) -> Names:
-    """Every name that is known of the physical device behind each disk."""
-    sure: set[str] = set()
-    unsure: dict[str, Unknown] = {}
-    for disk in disks:
-        sure.add(disk.name)
-        virtual = facts.get(disk, "virtual")
-        given = [found for name in ("sysfs_subsystem_nqn", "serial") if (found := _given(disk, name, facts))]
-        if isinstance(virtual, Known) and virtual.value is False:
-            sure.update(given)
-            continue
-        for name in given:
-            several = unknown(
-                f"several disks, virtual or perhaps so, give {name} as NVMe subsystem or serial number: {UNSEEN}"
-            )
-            unsure[name] = several if isinstance(virtual, Known) else join([several, virtual])
-        if is_true(virtual) and not (wwn := _given(disk, "wwn", facts)).startswith(COMPOSED):
-            sure.update([wwn] if wwn else [])
-    return Names(frozenset(sure), unsure)
-
-
-def _given(disk: Subject, name: str, facts: Facts) -> str:
-    """What a disk says of itself; empty where it says nothing, or nothing but zeros."""
-    match facts.get(disk, name):
-        case Known(str(value)) if value.rpartition(".")[2].removeprefix("0x").strip("0 "):
-            return value
-    return ""
 
 
 def _blurred(name: str, *of: Names) -> list[Unknown]:

@@ -143,6 +143,26 @@ def test_what_survives_the_death_of_a_drive(
         world.put(
             disk, smart_model="PERC H730 Mini" if volume else "INTEL SSDSC2BB120G4", transport="scsi", raid_level=level
         )
+    world.put(leaf("a"), layers=("md-raid1",))
+    assert world.get(leaf("a"), "survives_drive_loss") is survives
+
+
+@pytest.mark.parametrize(
+    ("layers", "serials", "survives"),
+    [
+        (("md-raid1",), ("S1", "S2"), True),
+        (("md-raid1",), ("S1", "S1"), None),
+        (("md-raid1", "multipath"), ("S1", "S1"), True),
+    ],
+)
+def test_a_mirror_of_two_namespaces_of_one_drive(
+    layers: tuple[str, ...], serials: tuple[str, ...], survives: bool | None
+) -> None:
+    world = World(MIRROR)
+    disks = (Subject("disk", "nvme0n1"), Subject("disk", "nvme0n2"))
+    world.put(leaf("a"), redundant_below=True, disks=disks, layers=layers)
+    for disk, serial in zip(disks, serials, strict=True):
+        world.put(disk, nvme_serial=serial, virtual=False)
     assert world.get(leaf("a"), "survives_drive_loss") is survives
 
 
