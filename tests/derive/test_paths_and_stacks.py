@@ -276,6 +276,13 @@ def test_volumes_of_raid_controllers(model: str, transport: str, raid: bool | No
     assert world.get(DISK, "raid_volume") is raid
 
 
+@pytest.mark.parametrize(("transport", "raid"), [("scsi", True), ("sata", False), ("iscsi", False)])
+def test_a_volume_of_any_name_that_its_controller_lists(transport: str, raid: bool) -> None:
+    world = World(MIRROR)
+    world.put(DISK, smart_model="Wonder Volume 9", transport=transport, raid_level="1")
+    assert world.get(DISK, "raid_volume") is raid
+
+
 @pytest.mark.parametrize(
     ("batteries", "good"),
     [
