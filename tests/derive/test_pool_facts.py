@@ -177,8 +177,64 @@ def test_legs_on_two_namespaces_of_one_drive() -> None:
     world = World(MIRROR, SLOG)
     on(world, l0="nvme9n1", l1="nvme9n2")
     for name in ("nvme9n1", "nvme9n2"):
-        world.put(Subject("disk", name), sysfs_subsystem_nqn="nqn.x")
+        world.put(Subject("disk", name), sysfs_subsystem_nqn="nqn.x", virtual=False, wwn=f"eui.{name}")
     assert world.get(leaf("l1"), "shares_disk_with_leg") is True
+
+
+@pytest.mark.parametrize("virtual", [{"virtual": True}, {"nvme_model": unknown("nvme id-ctrl: not permitted")}])
+def test_a_common_controller_or_serial_number_of_virtual_disks_says_nothing(virtual: dict[str, Judged | bool]) -> None:
+    world = World(MIRROR, SLOG)
+    names = ("nvme0n1", "nvme0n2", "nvme0n3")
+    for name, disk in zip(("l0", "l1", "a"), names, strict=True):
+        on(world, **{name: disk})
+        same = {"sysfs_subsystem_nqn": "nqn.2014.08.org:nvme_card-pd", "nvme_serial": "nvme_card-pd"}
+        world.put(Subject("disk", disk), udev_wwn=f"nvme.1ae0-{disk[-1]}", **same, **virtual)
+    for fact in ("shares_disk_with_leg", "shares_disk_with_data", "disk_neighbours"):
+        assert "give nvme_card-pd as NVMe subsystem or serial number: what they lie on is not seen" in world.why(
+            leaf("l0"), fact
+        )
+    assert "nvme_card-pd" in world.why(leaf("a"), "disk_neighbours")
+    assert world.get(leaf("a"), "shares_disk_with_leg") is False
+    assert ("not permitted" in world.why(leaf("l0"), "shares_disk_with_leg")) is ("virtual" not in virtual)
+
+
+def test_two_partitions_of_one_virtual_disk_share_it() -> None:
+    world = World(MIRROR, SLOG)
+    on(world, l0="nvme0n1", l1="nvme0n1")
+    world.put(Subject("disk", "nvme0n1"), virtual=True, nvme_serial="nvme_card-pd")
+    assert world.get(leaf("l0"), "shares_disk_with_leg") is True
+
+
+@pytest.mark.parametrize(
+    ("wwn", "shares"),
+    [
+        ("0x600140512345678900000000000000001", True),
+        ("eui.0025385b21404321", True),
+        ("eui.0000000000000000", None),
+        ("nvme.1ae0-6e766d65-00000001", None),
+    ],
+)
+def test_the_world_wide_name_of_a_virtual_disk_is_its_own(wwn: str, shares: bool | None) -> None:
+    world = World(MIRROR, SLOG)
+    on(world, l0="sdx", l1="sdy")
+    for name in ("sdx", "sdy"):
+        world.put(Subject("disk", name), virtual=True, udev_serial="1", udev_wwn=wwn)
+    assert world.get(leaf("l0"), "shares_disk_with_leg") is shares
+
+
+def test_drives_that_all_give_one_world_wide_name_are_drives_still() -> None:
+    world = World(MIRROR, SLOG)
+    for name in ("l0", "l1"):
+        world.put(Subject("disk", name), virtual=False, udev_wwn="eui.0000000001000000", nvme_serial=f"S{name}")
+    assert world.get(leaf("l0"), "shares_disk_with_leg") is False
+
+
+def test_one_of_two_with_a_common_serial_number_may_be_virtual() -> None:
+    world = World(MIRROR, SLOG)
+    world.put(Subject("disk", "l0"), virtual=False, nvme_serial="S1")
+    world.put(Subject("disk", "l1"), nvme_model=unknown("not permitted"), nvme_serial="S1")
+    assert "not permitted" in world.why(leaf("l0"), "shares_disk_with_leg")
+    assert "not permitted" in world.why(leaf("l1"), "shares_disk_with_leg")
 
 
 def test_a_log_on_the_disk_of_the_data() -> None:
