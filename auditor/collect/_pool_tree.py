@@ -60,6 +60,7 @@ class Scan(NamedTuple):
     """One scan. function: scrub, resilver, errorscrub. state: finished, in progress, canceled, paused.
 
     end_s: seconds since the epoch, or -1 where not said; repaired (bytes) and errors likewise. text: as printed.
+    start_s: when it began, of one that has not ended.
     """
 
     function: str
@@ -68,6 +69,7 @@ class Scan(NamedTuple):
     end_s: int = -1
     errors: int = -1
     repaired: int = -1
+    start_s: int = -1
 
 
 class PoolStatus(NamedTuple):

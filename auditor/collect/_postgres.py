@@ -44,6 +44,7 @@ def read(tree: files.Tree, reply: Files, arguments: Sequence[str], variables: Ma
     settings |= files.postgres(tree, f"{home}/postgresql.auto.conf", needed=False)
     settings |= {name: (value, "command line") for name, value in _given(arguments)}
     yield from facts_of(settings, home)
+    yield "temp_tablespaces", temp_tablespaces(settings)
 
 
 def facts_of(settings: files.Settings, home: str) -> Found:
@@ -66,6 +67,12 @@ def facts_of(settings: files.Settings, home: str) -> Found:
     if home:
         places = (f"data:{home}", f"log:{home}/pg_wal")
         yield "directories", Known(places, (Evidence(f"data in {home}", f"ls -l {home}"),))
+
+
+def temp_tablespaces(settings: files.Settings) -> Known:
+    """Their names; PostgreSQL's default is none."""
+    value, seen = setting(settings, "temp_tablespaces", "")
+    return Known(tuple(name for each in value.split(",") if (name := each.strip().strip('"'))), (seen,))
 
 
 def _given(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:

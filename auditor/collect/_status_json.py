@@ -32,6 +32,7 @@ _NOTES = {
     "CHILDREN_OFFLINE": "all children offline",
 }
 _SCAN_STATES = {"SCANNING": "in progress", "FINISHED": "finished", "CANCELED": "canceled"}
+_ERROR_SCRUB_STATES = {"ERRORSCRUBBING": "in progress", "FINISHED": "finished", "CANCELED": "canceled"}
 _REBUILD_STATES = {"ACTIVE": "in progress", "COMPLETE": "finished", "CANCELED": "canceled"}
 
 
@@ -143,12 +144,32 @@ def _scans(stats: dict[str, Any]) -> list[Scan]:
     for each in stats.get("rebuild_stats", {}).values():
         if each.get("state") in _REBUILD_STATES:
             found.append(_scan("resilver", _REBUILD_STATES[each["state"]], each, "rebuilt"))
-    return found
+    error_scrub = _error_scrub(stats)
+    # one that is over is no reason to forget the whole scrub before it, which is told beside it
+    return found + [each for each in error_scrub if each.state in ("in progress", "paused") or not found]
+
+
+def _error_scrub(stats: dict[str, Any]) -> list[Scan]:
+    """zpool scrub -e (OpenZFS 2.2 and later), where it began after the last other scan."""
+    if stats.get("err_scrub_func") != "ERRORSCRUB" or stats.get("err_scrub_state") not in _ERROR_SCRUB_STATES:
+        return []
+    state = _ERROR_SCRUB_STATES[stats["err_scrub_state"]]
+    paused = state == "in progress" and count(stats.get("err_scrub_pause", 0)) > 0
+    times = {name: stats.get(f"err_scrub_{name}") for name in ("start_time", "end_time")}
+    return [_scan("errorscrub", "paused" if paused else state, times, "repaired")]
 
 
 def _scan(function: str, state: str, stats: dict[str, Any], repaired: str) -> Scan:
     """Times are numbers with --json-int; a date with the name of a time zone is left alone."""
     over = state in ("finished", "canceled")
-    end, errors = count(stats.get("end_time")), count(stats.get("errors"))
+    start, end, errors = (count(stats.get(name)) for name in ("start_time", "end_time", "errors"))
     text = f"{function} {state}" + (f" with {errors} errors" if errors >= 0 and over else "")
-    return Scan(function, state, text, end if over and end > 0 else -1, errors, size(stats.get(repaired)))
+    return Scan(
+        function,
+        state,
+        text,
+        end_s=end if over and end > 0 else -1,
+        errors=errors,
+        repaired=size(stats.get(repaired)),
+        start_s=start if not over and start > 0 else -1,
+    )

@@ -22,6 +22,7 @@ _COUNT = r"\d+(?:\.\d+)?[KMGTPE]?"
 _COUNTS = rf"\s+({_COUNT})\s+({_COUNT})\s+({_COUNT})"
 _CLASSES = {"logs": "log", "log": "log", "special": "special", "dedup": "dedup", "cache": "cache", "spares": "spare"}
 _BLOCKS = re.compile(r"block size: (\d+)B configured, (\d+)B native")
+_WHEN = r"(\w{3} \w{3} +\d{1,2} \d\d:\d\d:\d\d \d{4})"
 _NO_ERRORS = ("No known data errors", "No known errors")
 _LISTED = "Permanent errors have been detected"
 _SCANS = (  # pattern -> function, state
@@ -193,7 +194,10 @@ def _scan(text: str) -> list[Scan]:
         return []
     function, state = kinds[0]
     over = state in ("finished", "canceled")
-    ended = re.search(r" on (\w{3} \w{3} +\d{1,2} \d\d:\d\d:\d\d \d{4})", text) if over else None
+    ended = re.search(rf" on {_WHEN}", text) if over else None
+    # a paused one has two dates: that of the pause and, below, that of the start
+    began = None if over else re.search(rf" started on {_WHEN}", text) or re.search(rf" since {_WHEN}", text)
+    paused = state == "paused" and began is not None and " started on " not in began[0]
     errors = re.search(r" with (\d+) errors", text)
     repaired = re.search(r"(?:repaired|resilvered)(?: \([^)]*\))? ([\d.]+[KMGTPE]?B?) in ", text)
     return [
@@ -204,6 +208,7 @@ def _scan(text: str) -> list[Scan]:
             end_s=_ctime(ended[1]) if ended else -1,
             errors=int(errors[1]) if errors else -1,
             repaired=size(repaired[1]) if repaired else -1,
+            start_s=_ctime(began[1]) if began and not paused else -1,
         )
     ]
 

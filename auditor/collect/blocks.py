@@ -5,6 +5,7 @@ A stack that cannot be followed to its end is unknown: a disk that was not found
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -18,19 +19,35 @@ PROVIDES = {
     "leaf.layers": words(
         "what lies between OpenZFS and the disks, outermost first: partition, crypt, lvm, multipath, md, loop, ..."
     ),
-    "leaf.dm_targets": words("what the device-mapper devices among these are made of: linear, crypt, cache, thin, ..."),
+    "leaf.nodes": words("kernel names of all that lies above the disks, partitions too, outermost first"),
+    "leaf.stack_write_cache": words(
+        "NAME=CACHE of each device-mapper, md or bcache device among them: its queue/write_cache"
+    ),
+    "leaf.dm_targets": words("what the device-mapper devices among these are made of: linear, crypt, thin, ..."),
+    "leaf.redundant_below": flag("md or device-mapper RAID below it keeps it whole when one of its disks dies"),
 }
+BEHIND = ("disks", "layers", "nodes", "stack_write_cache", "dm_targets", "redundant_below")
 STACKED = ("dm", "md", "bcache")
 DEPTH = 16  # deeper than any sane stack; ends a loop of loops
 _DM = {"CRYPT": "crypt", "LVM": "lvm", "mpath": "multipath", "part1": "partition", "DMRAID": "dmraid"}
+_REDUNDANT_MD = frozenset({"raid1", "raid4", "raid5", "raid6", "raid10"})
+_REDUNDANT_DM = re.compile(r"mirror|raid-raid(?:1|4|5|6|10)(?:_\w+)?")
 
 
 class Way(NamedTuple):
-    """disks: kernel names at the bottom. layers: what was passed. targets: dm_targets of each device-mapper device."""
+    """From a block device to its disks.
+
+    disks: kernel names at the bottom. layers: what was passed. nodes: by kernel name, partitions too. targets: dm_targets
+    of each device-mapper device. caches: sysfs_write_cache of each stacked device.
+    redundant: any one of the disks may die.
+    """
 
     disks: tuple[str, ...]
     layers: tuple[str, ...]
+    nodes: tuple[str, ...] = ()
     targets: tuple[Judged, ...] = ()
+    caches: tuple[Judged, ...] = ()
+    redundant: bool | Unknown = False
 
 
 def links(facts: Facts, inventory: Facts) -> Iterator[Fact]:
@@ -111,21 +128,26 @@ def _leaf(leaf: Subject, path: str, inventory: Facts, nodes: dict[str, tuple[str
     yield Fact(leaf, "node", Known(node, named))
     way = _down(disk, ("partition",) if node != disk else (), inventory, nodes)
     if isinstance(way, Unknown):
-        yield from (Fact(leaf, name, way) for name in ("disks", "layers", "dm_targets"))
+        yield from (Fact(leaf, name, way) for name in BEHIND)
         return
     between = way.layers[1:] if node != disk else way.layers
     text = node if node in way.disks else " on ".join((node, *between, " and ".join(way.disks)))
     seen = (Evidence(text, f"lsblk -s /dev/{node}"),)
     yield Fact(leaf, "disks", Known(tuple(Subject("disk", name) for name in way.disks), seen))
     yield Fact(leaf, "layers", Known(way.layers, seen))
-    yield Fact(leaf, "dm_targets", _targets(way, seen))
+    own = (node,) if node not in (disk, *way.nodes) else ()
+    yield Fact(leaf, "nodes", Known((*own, *way.nodes), seen))
+    yield Fact(leaf, "stack_write_cache", _together(way.caches, seen))
+    yield Fact(leaf, "dm_targets", _together(way.targets, seen))
+    redundant = way.redundant
+    yield Fact(leaf, "redundant_below", redundant if isinstance(redundant, Unknown) else Known(redundant, seen))
 
 
-def _targets(way: Way, seen: tuple[Evidence, ...]) -> Judged:
-    """Those of all devices together."""
-    if unknowns := [each for each in way.targets if isinstance(each, Unknown)]:
+def _together(parts: tuple[Judged, ...], seen: tuple[Evidence, ...]) -> Judged:
+    """The words of all devices."""
+    if unknowns := [each for each in parts if isinstance(each, Unknown)]:
         return join(unknowns)
-    found = [each for each in way.targets if isinstance(each, Known)]
+    found = [each for each in parts if isinstance(each, Known)]
     names = tuple(dict.fromkeys(name for each in found for name in _words(each)))
     return Known(names, tuple(piece for each in found for piece in each.evidence) or seen)
 
@@ -147,24 +169,66 @@ def _down(
     if not slaves.value or depth > DEPTH:
         return unknown(f"/sys/class/block/{disk}/slaves: does not lead to a disk")
     layers += (_layer(subject, str(transport.value) if isinstance(transport, Known) else "stacked", inventory),)
-    ways = []
-    for name in slaves.value:
-        _, below = nodes.get(f"/dev/{name}", (str(name), str(name)))
+    ways, parts = [], []
+    for name in map(str, slaves.value):
+        _, below = nodes.get(f"/dev/{name}", (name, name))
+        parts += [name] if name != below else []
         ways.append(_down(below, layers, inventory, nodes, depth + 1))
     unknowns = [way for way in ways if isinstance(way, Unknown)]
     if unknowns:
         return join(unknowns)
     found = [way for way in ways if isinstance(way, Way)]
-    own = (inventory.get(subject, "dm_targets"),) if disk.startswith("dm-") else ()
+    targets = (inventory.get(subject, "dm_targets"),) if disk.startswith("dm-") else ()
     return Way(
         tuple(sorted({name for way in found for name in way.disks})),
         tuple(dict.fromkeys(layer for way in found for layer in way.layers)),
-        (*own, *(each for way in found for each in way.targets)),
+        tuple(dict.fromkeys((disk, *parts, *(name for way in found for name in way.nodes)))),
+        (*targets, *(each for way in found for each in way.targets)),
+        (_cache(subject, inventory), *(each for way in found for each in way.caches)),
+        _redundant(subject, found, inventory),
     )
 
 
+def _cache(disk: Subject, inventory: Facts) -> Judged:
+    path = f"/sys/class/block/{disk.name}/queue/write_cache"
+    match inventory.get(disk, "sysfs_write_cache"):
+        case Known(str(word)):
+            return Known((f"{disk.name}={word}",), (Evidence(f"{disk.name}: {word}", f"cat {path}"),))
+    return unknown(f"{path}: was not seen")
+
+
+def _redundant(disk: Subject, legs: list[Way], inventory: Facts) -> bool | Unknown:
+    """By its own RAID, whole and over several disks, or because all that it is made of is redundant itself."""
+    below = [leg.redundant for leg in legs]
+    own = _own_redundancy(disk, legs, inventory)
+    if own is True or all(each is True for each in below):
+        return True
+    if isinstance(own, Unknown):
+        return own
+    return False if False in below else join([each for each in below if isinstance(each, Unknown)])
+
+
+def _own_redundancy(disk: Subject, legs: list[Way], inventory: Facts) -> bool | Unknown:
+    """md by its level, device mapper by its targets; two legs on one disk die together."""
+    disks = [name for leg in legs for name in leg.disks]
+    level, lacks, targets = (inventory.get(disk, name) for name in ("md_level", "md_degraded", "dm_targets"))
+    match inventory.get(disk, "transport"):
+        case Known("md"):
+            if isinstance(level, Unknown):
+                return level
+            if level.value not in _REDUNDANT_MD or len(disks) < 2 or len(set(disks)) < len(disks):
+                return False
+            return lacks if isinstance(lacks, Unknown) else lacks.value == 0
+        case Known("dm"):
+            names = _words(targets)
+            if isinstance(targets, Unknown):
+                return targets
+            return bool(names) and all(_REDUNDANT_DM.fullmatch(each) for each in names) and len(set(disks)) > 1
+    return False
+
+
 def _layer(disk: Subject, transport: str, inventory: Facts) -> str:
-    """crypt, lvm, multipath, raid1, ...: dm says it in the prefix of its UUID, md in its level."""
+    """crypt, lvm, multipath, raid1, ...: dm says it in the prefix of its UUID, md in its level, bcache in its mode."""
     if transport == "dm":
         match inventory.get(disk, "dm_uuid"):
             case Known(str(uuid)):
@@ -174,4 +238,12 @@ def _layer(disk: Subject, transport: str, inventory: Facts) -> str:
         match inventory.get(disk, "md_level"):
             case Known(str(level)):
                 return f"md-{level}"
+    if transport == "bcache":
+        match inventory.get(disk, "bcache_mode"), inventory.get(disk, "bcache_state"):
+            case _, Known("no cache"):
+                return "bcache-none"
+            case (Known(str(mode)), Known("clean")) | (Known("writeback" as mode), _):
+                return (
+                    f"bcache-{mode}"  # what was written back stays in the cache for a while after the mode has changed
+                )
     return transport

@@ -40,6 +40,7 @@ PROVIDES = {
     "database.datasets": links("dataset", "all that it keeps files on"),
     "database.log_datasets": links("dataset", "where its log is written"),
     "database.data_datasets": links("dataset", "where its data is written"),
+    "database.tablespace_datasets": links("dataset", "where it keeps nothing but tablespaces (pg_tblspc)"),
     "database.off_zfs": words("its directories that are not on ZFS, with the file system that they are on"),
 }
 ARROW = " -> "
@@ -146,14 +147,16 @@ def _placed(
     mounted = mounts.mounts("".join(f"{line}\n" for line in table))
     spaces = [f"data:{path}" for path in targets if "/pg_tblspc/" in path]
     on: dict[str, dict[Subject, None]] = {"log": {}, "data": {}}
+    main: set[str] = set()
     off, seen, unsure = [], [], []
-    for place in (*directories, *spaces):
+    for i, place in enumerate((*directories, *spaces)):
         kind, _, path = place.partition(":")
         real = tree.real(path)
         found = holds(mounts.mount_of(mounted, real))
         shown = harmless(path if path == real else f"{path} ({real})")
         if found.dataset:
             on[kind][Subject("dataset", found.dataset)] = None
+            main |= {found.dataset} if i < len(directories) else set()
             seen.append(f"{kind} in {shown} is on {harmless(found.dataset)}{found.how}")
         elif found.off:
             off.append(f"{shown} on {found.how}")
@@ -165,6 +168,8 @@ def _placed(
     for name, kinds in (("datasets", ("log", "data")), ("log_datasets", ("log",)), ("data_datasets", ("data",))):
         datasets = tuple(dict.fromkeys(each for kind in kinds for each in on[kind]))
         yield Fact(database, name, why or Known(datasets, evidence))
+    apart = tuple(each for each in on["data"] if each.name not in main)
+    yield Fact(database, "tablespace_datasets", why or Known(apart, evidence))
     text = ", ".join(off) or "all its directories are on ZFS"
     yield Fact(database, "off_zfs", why or known(tuple(off), text, command))
 

@@ -31,6 +31,7 @@ FACTS = {
     "doublewrite": word("innodb_doublewrite", "OFF", "ON", "DETECT_ONLY", "DETECT_AND_RECOVER", "FAST"),
     "sync_binlog": number("MySQL, MariaDB sync_binlog; 1 where no binary log is written"),
     "page_bytes": number("page of its data files"),
+    "temp_tablespaces": words("PostgreSQL: those that are named for temporary tables and files, by the configuration"),
     "journal": flag("MongoDB keeps a journal"),
     "no_fsync": flag("etcd --unsafe-no-fsync"),
     "appendonly": flag("Redis appendonly"),

@@ -75,6 +75,8 @@ def _postgres_says(found: Any) -> Iterator[tuple[str, Known]]:
     for name, value in _postgres.facts_of(settings, home):
         if of.get(name, name) not in hidden:
             yield name, _from_server(value, f"psql -c 'SHOW {of.get(name, name)}'")
+    if "temp_tablespaces" in settings:
+        yield "temp_tablespaces", _from_server(_postgres.temp_tablespaces(settings), "psql -c 'SHOW temp_tablespaces'")
     if home:
         yield "data_directory", known(home, f"data_directory = {home} (server)", "psql -c 'SHOW data_directory'")
     off = [

@@ -1,7 +1,9 @@
 """``dmsetup table --concise``: what each device-mapper device does with the writes that it gets. (man 8 dmsetup)
 
 One line: ``NAME,UUID,MINOR,FLAGS,TABLE[,TABLE...]`` of each device, joined by semicolons, with a backslash before what is
-none of these. A table line is ``START LENGTH TARGET ...``; the kernel calls the device dm-MINOR. Needs root.
+none of these. A table line is ``START LENGTH TARGET ...``; the kernel calls the device dm-MINOR. Needs root. A cache says
+how it writes among its features, ``cache METADATA CACHE ORIGIN BLOCK NUMBER FEATURE...``, and RAID its level in the word
+after ``raid``. (Linux Documentation/admin-guide/device-mapper/cache.rst, dm-raid.rst)
 """
 
 from __future__ import annotations
@@ -14,7 +16,10 @@ from auditor.facts import HOST, Fact, Facts, Known, Subject, known, words
 
 PER = "host"
 SUBJECT = "disk"
-FACTS = {"dm_targets": words("device-mapper targets that it is made of: linear, crypt, multipath, cache, ...")}
+FACTS = {
+    "dm_targets": words("device-mapper targets that it is made of: linear, crypt, multipath, cache-writeback, ...")
+}
+CACHE_MODES = ("writeback", "writethrough", "passthrough")
 
 _SPLIT = {mark: re.compile(rf"(?<!\\)((?:\\\\)*){re.escape(mark)}") for mark in ",;"}
 
@@ -38,16 +43,26 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
         fields = _parts(device, ",")
         if len(fields) < 4 or not fields[2].isdigit() or fields[3] not in ("ro", "rw"):
             raise ValueError(f"not a device: {device[:60]}")
-        targets = [re.match(r"\d+ \d+ ([a-z0-9_-]+)", table) for table in fields[4:]]
+        targets = [re.match(r"\d+ \d+ ([a-z0-9_-]+)(.*)", table) for table in fields[4:]]
         if not all(targets):
             raise ValueError(f"not a table: {device[:60]}")
-        names = tuple(dict.fromkeys(found[1] for found in targets if found))
+        names = tuple(dict.fromkeys(_target(found[1], found[2].split()) for found in targets if found))
         disk = Subject("disk", f"dm-{fields[2]}")
         yield Fact(
             disk,
             "dm_targets",
             known(names, f"{fields[0]}: {', '.join(names) or 'empty'}", f"dmsetup table {fields[0]}"),
         )
+
+
+def _target(name: str, words: list[str]) -> str:
+    """The target, with its mode or level where it has one and says it."""
+    if name == "cache" and len(words) > 4 and words[4].isdigit():
+        modes = [each for each in words[5 : 5 + int(words[4])] if each in CACHE_MODES]
+        return f"cache-{modes[0]}" if len(modes) == 1 else name
+    if name == "raid" and words and words[0].startswith("raid"):
+        return f"raid-{words[0]}"
+    return name
 
 
 def _parts(text: str, mark: str) -> list[str]:

@@ -116,8 +116,7 @@ class LiveHost:
         if not permitted(argv):
             raise PermissionError(f"zaudit does not run this: {' '.join(argv)}")
         if (inside := _in_process(argv)) is not None:
-            late = Capture(None, fault=f"no answer within {self._timeout_s:g} s")
-            return self._lane.call(partial(_called, inside), self._timeout_s, late)
+            return self._lane.call(partial(_called, inside), self._timeout_s, _fault)
         more = {}
         if argv[0] == sql.NAME:
             argv = ("python3", "-I", "-c", sql.script(), *argv[1:])
@@ -132,11 +131,18 @@ class LiveHost:
     def read(self, request: Read) -> Files | Running[Files]:
         if not all(pattern.startswith(ROOTS) and ".." not in pattern.split("/") for pattern in request.patterns):
             raise PermissionError(f"zaudit does not read this: {request.patterns}")
-        late = dict.fromkeys(request.patterns, f"no answer within {self._timeout_s:g} s")
-        return self._lane.call(partial(read_files, request.patterns), self._timeout_s, Files({}, errors=late))
+        return self._lane.call(partial(read_files, request.patterns), self._timeout_s, partial(_none, request))
 
     def realpath(self, path: str) -> str:
         return os.path.realpath(path, strict=True)
+
+
+def _fault(reason: str) -> Capture:
+    return Capture(None, fault=reason)
+
+
+def _none(request: Read, reason: str) -> Files:
+    return Files({}, errors=dict.fromkeys(request.patterns, reason))
 
 
 def spawn(argv: tuple[str, ...], timeout_s: float, more: Mapping[str, str] = NOTHING) -> Capture | Running[Capture]:

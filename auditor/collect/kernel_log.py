@@ -24,6 +24,9 @@ FACTS = {
     "kernel_log_whole": flag("the kernel's log reaches back to its start"),
     "kernel_log_io_errors": words("DEVICE=NUMBER of reads and writes that failed; one evidence each"),
     "kernel_log_flush_errors": words("DEVICE=NUMBER of cache flushes that failed; one evidence each"),
+    "kernel_log_flush_path_errors": words(
+        "DEVICE=NUMBER of these that may be the fault of the path: dm-multipath repeats them on another; one evidence each"
+    ),
     "kernel_log_resets": words(
         "NAME=NUMBER of NVMe controllers that were reset and ATA devices that failed a flush at first"
     ),
@@ -36,6 +39,19 @@ COMMAND = "dmesg -k"
 # DISCARD, SECURE_ERASE, WRITE_ZEROES: drives refuse what they cannot do (include/linux/blk_types.h enum req_op)
 NO_HARM = frozenset({"0x3", "0x5", "0x9"})
 FLUSH, WRITE = "0x2", "0x1"
+# every other error may be the path's fault, and is repeated on another path (blk_types.h blk_path_error, blk-core.c
+# blk_errors; "critical nexus" is "reservation conflict" before 6.4)
+NO_PATH_ERROR = frozenset(
+    {
+        "operation not supported",
+        "critical space allocation",
+        "critical target",
+        "critical nexus",
+        "reservation conflict",
+        "critical medium",
+        "protection",
+    }
+)
 FAILURES = frozenset({"I/O", "critical medium", "critical target", "timeout", "protection", "recoverable transport"})
 
 # a time and, with CONFIG_PRINTK_CALLER, a thread or CPU
@@ -81,8 +97,10 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
             boots.append(at)
         elif (told := _told(name, match.groupdict())) is not None:
             fact, device = told
-            found[fact][device] += 1
-            last[fact, device] = line
+            of_path = fact == "kernel_log_flush_errors" and match["what"] not in NO_PATH_ERROR
+            for each in (fact, "kernel_log_flush_path_errors") if of_path else (fact,):
+                found[each][device] += 1
+                last[each, device] = line
         elif name == "cache":  # it could be asked in the end
             found["kernel_log_assumed"].pop(match["sd"], None)
     if boots == [0]:

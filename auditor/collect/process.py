@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from types import FrameType
 
 from auditor.collect.request import Capture
 from auditor.collect.running import Running
@@ -15,7 +16,36 @@ from auditor.collect.running import Running
 OUTPUT_LIMIT = 128 << 20
 PIPE = 1 << 16  # what a pipe holds
 AFTER_KILL_S = 2.0
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SOONEST_S, LATEST_S = 0.0005, 0.05  # from one look to the next whether a command has ended that has shut its output
+
+_RUNNING: set[Process] = set()
+
+
+@contextlib.contextmanager
+def _whole() -> Iterator[None]:
+    """A signal that ends the program comes after this block: a command that nobody knows of could not be killed."""
+    came: list[tuple[int, FrameType | None]] = []
+
+    def later(number: int, frame: FrameType | None) -> None:
+        came.append((number, frame))
+
+    handlers = {each: handler for each in ENDING if callable(handler := signal.getsignal(each))}
+    for each in handlers:
+        signal.signal(each, later)
+    try:
+        yield
+    finally:
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
+    for number, frame in came:
+        handlers[signal.Signals(number)](number, frame)
+
+
+def kill_all() -> None:
+    """Nothing that was started outlives the program."""
+    for process in tuple(_RUNNING):
+        process.abandon()
 
 
 class Process(Running[Capture]):
@@ -28,20 +58,22 @@ class Process(Running[Capture]):
     def __init__(self, argv: tuple[str, ...], timeout_s: float, environment: Mapping[str, str]) -> None:
         self._timeout_s = timeout_s
         self._started = time.monotonic()
-        self._process = subprocess.Popen(
-            argv,
-            bufsize=0,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-            cwd="/",
-            start_new_session=True,
-        )
-        out, err = self._process.stdout, self._process.stderr
-        assert out is not None
-        assert err is not None
-        self._streams = {out.fileno(): out, err.fileno(): err}
+        with _whole():
+            self._process = subprocess.Popen(
+                argv,
+                bufsize=0,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                cwd="/",
+                start_new_session=True,
+            )
+            out, err = self._process.stdout, self._process.stderr
+            assert out is not None
+            assert err is not None
+            self._streams = {out.fileno(): out, err.fileno(): err}
+            _RUNNING.add(self)
         self._said: list[list[bytes]] = [[], []]
         self._chunks = dict(zip(self._streams, self._said, strict=True))
         self._size, self._seconds, self._fault = 0, 0.0, ""
@@ -73,6 +105,7 @@ class Process(Running[Capture]):
                 return False
             self._process.returncode = -signal.SIGKILL  # keeps the interpreter from waiting for it later
         self._seconds = now - self._started
+        _RUNNING.discard(self)
         return True
 
     def grant(self, seconds: float) -> None:
@@ -88,6 +121,7 @@ class Process(Running[Capture]):
         """Kill it and do not wait."""
         self._kill("abandoned")
         self._process.returncode = -signal.SIGKILL
+        _RUNNING.discard(self)
 
     def _hear(self, descriptor: int) -> None:
         if data := os.read(descriptor, PIPE):

@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 
 HELD_UP_S = 0.05  # by calls before it
 NOTICED_S = 0.01  # shorter than that, nobody was away
+HEAR_S = 0.25  # to hear the rest of what was said while nobody listened
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -79,8 +80,7 @@ class Watch(Generic[K, T]):
         """Wait until at least one has ended, and give what came of those that have; raises what one of them raised.
         Nothing where nothing runs."""
         if (away := time.monotonic() - self._listened) > NOTICED_S:
-            for running in self._running.values():
-                running.grant(away)
+            self._grant(away)
         found: dict[K, T] = {}
         while self._running and not found:
             for key, ready in self._ready().items():
@@ -100,17 +100,26 @@ class Watch(Generic[K, T]):
         """What is to be looked after, and which of its descriptors can be read; waits until there is something."""
         soonest = min(running.due for running in self._running.values())
         ready: dict[K, list[int]] = {}
-        for descriptor, _ in self._poll.poll(max(soonest - time.monotonic(), 0) * 1000):
+        for descriptor, _ in self._poll.poll(max(soonest - (asked := time.monotonic()), 0) * 1000):
             ready.setdefault(self._owner[descriptor], []).append(descriptor)
         now = time.monotonic()
-        if soonest <= now:
+        if (away := now - max(soonest, asked)) > NOTICED_S:  # stopped, or kept from running
+            self._grant(away + (HEAR_S if ready else 0.0))
+        elif soonest <= now:
             for key, running in self._running.items():
                 if running.due <= now:
                     ready.setdefault(key, [])
         return ready
 
+    def _grant(self, seconds: float) -> None:
+        for running in self._running.values():
+            running.grant(seconds)
+
     def abandon(self) -> None:
         """Let go of all that still runs."""
+        for descriptor in self._owner:
+            self._poll.unregister(descriptor)
+        self._owner.clear()
         for running in self._running.values():
             running.abandon()
         self._running.clear()
@@ -122,7 +131,10 @@ def result(answer: T | Running[T]) -> T:
         return answer
     watch: Watch[str, T] = Watch()
     watch.add("", answer)
-    return watch.ended()[""]
+    try:
+        return watch.ended()[""]
+    finally:
+        watch.abandon()
 
 
 class Then(Running[T]):
@@ -160,20 +172,32 @@ class Lane:
     def __init__(self) -> None:
         self._open: deque[Call[Any]] = deque()
         self._busy = False
+        self._opened = 0.0
 
-    def call(self, function: Callable[[], T], timeout_s: float, late: T) -> Running[T]:
-        """Have it called. late: the answer when it does not return within so many seconds; the thread is left behind then,
-        with what it holds."""
-        call = Call(self, function, timeout_s, late)
+    def call(self, function: Callable[[], T], timeout_s: float, failed: Callable[[str], T]) -> T | Running[T]:
+        """Have it called. failed: makes an answer of the reason why there is none: it raised something, there is no thread
+        for it, or it did not return within so many seconds; its thread is left behind then, with what it holds."""
+        try:
+            call = Call(self, function, timeout_s, failed)
+        except OSError as error:
+            return failed(f"cannot be started: {error.strerror}")
         self._open.append(call)
         if not self._busy:
-            self.open()
+            try:
+                self.open()
+            except RuntimeError as error:  # no more threads for this user
+                self._busy = False
+                self._open.clear()
+                call.abandon()
+                return failed(f"cannot be started: {error}")
         return call
 
     def open(self) -> None:
-        """Another thread, for as long as there is something to call."""
-        self._busy = True
-        start_new_thread(self._work, ())
+        """Another thread, for as long as there is something to call; one at a time. Raises RuntimeError."""
+        now = time.monotonic()
+        if now - self._opened >= HELD_UP_S or not self._busy:
+            self._busy, self._opened = True, now
+            start_new_thread(self._work, ())
 
     def _work(self) -> None:
         with contextlib.suppress(IndexError):
@@ -183,15 +207,17 @@ class Lane:
 
 
 class Call(Running[T]):
-    """One call of a :class:`Lane`."""
+    """One call of a :class:`Lane`. Raises OSError when there is no descriptor for it."""
 
-    def __init__(self, lane: Lane, function: Callable[[], T], timeout_s: float, late: T) -> None:
+    def __init__(self, lane: Lane, function: Callable[[], T], timeout_s: float, failed: Callable[[str], T]) -> None:
         self._lane = lane
         self._function = function
         self._timeout_s = timeout_s
-        self._late = late
+        self._seconds = timeout_s  # with what was granted
+        self._failed = failed
+        self._asked = time.monotonic()
         self._began = 0.0
-        self._look = time.monotonic() + HELD_UP_S
+        self._look = self._asked + HELD_UP_S
         self._returned: list[T] = []
         self._raised: list[BaseException] = []
         self._event = os.eventfd(0)
@@ -202,7 +228,7 @@ class Call(Running[T]):
         self._began = time.monotonic()
         try:
             self._returned.append(self._function())
-        except BaseException as error:  # handed on to the thread that asks
+        except BaseException as error:  # told to the thread that asks
             self._raised.append(error)
         os.eventfd_write(self._event, 1)
 
@@ -212,7 +238,7 @@ class Call(Running[T]):
 
     @property
     def due(self) -> float:
-        return self._began + self._timeout_s if self._began else self._look
+        return self._began + self._seconds if self._began else self._look
 
     def proceed(self, ready: Collection[int]) -> bool:
         if ready:
@@ -221,21 +247,26 @@ class Call(Running[T]):
             return True
         now = time.monotonic()
         if self._began:
-            return now >= self.due
+            return now >= self._began + self._seconds
         if now >= self._look:
             self._look = now + HELD_UP_S
-            self._lane.open()
-        return False
+            with contextlib.suppress(RuntimeError):  # there may be a thread the next time
+                self._lane.open()
+        return now >= self._asked + self._seconds
 
     def grant(self, seconds: float) -> None:
-        self._timeout_s += seconds
+        self._seconds += seconds
 
     def result(self) -> T:
         if self._watched:
-            return self._late
+            return self._failed(f"no answer within {self._timeout_s:g} s")
         if self._raised:
-            raise self._raised[0]
+            error = self._raised[0]
+            return self._failed(f"{type(error).__name__}: {error}")
         return self._returned[0]
 
     def abandon(self) -> None:
-        """The thread cannot be ended from outside."""
+        """The thread cannot be ended from outside; where none has begun, only the descriptor is left."""
+        if not self._began:
+            self._watched = ()
+            os.close(self._event)

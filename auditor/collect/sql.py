@@ -71,7 +71,7 @@ def postgres(dsn: str) -> dict[str, Any]:
 
     names = (
         "'fsync', 'synchronous_commit', 'full_page_writes', 'wal_init_zero', 'wal_recycle', 'wal_sync_method',"
-        " 'data_directory', 'block_size', 'server_version'"
+        " 'temp_tablespaces', 'data_directory', 'block_size', 'server_version'"
     )
     # of a database of encoding SQL_ASCII psycopg would give bytes
     words = {"connect_timeout": 5, "fallback_application_name": "zaudit", "client_encoding": "utf8"}

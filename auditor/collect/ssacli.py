@@ -1,8 +1,10 @@
-"""``ssacli ctrl all show config detail``: write cache and battery of HPE Smart Array controllers and their volumes.
+"""``ssacli ctrl all show config detail``: caches and battery of HPE Smart Array controllers, and their volumes.
 
 Sections by heading: ``... in Slot N ...``, ``Logical Drive: N``, ``physicaldrive ...``; below them ``Key: value``. Older
 releases print ``Disk Name: /dev/sda          Mount Points: ...`` in one line. ``No-Battery Write Cache: Enabled`` keeps
-write back on without a good battery. (HPE, Smart Storage Administrator CLI User Guide)
+write back on without a good battery. ``Drive Write Cache: Enabled`` is about the drives; newer controllers set it apart for
+those of volumes (``Configured Drive Write Cache Policy``), where Default leaves it to each drive. ``Fault Tolerance`` is
+the level of a volume: ``RAID 1``, ``1``, ``1+0``, ``6 (ADG)``. (HPE, Smart Storage Administrator CLI User Guide)
 """
 
 from __future__ import annotations
@@ -12,13 +14,15 @@ from collections.abc import Iterator
 
 from auditor.collect.raid_drivers import unless
 from auditor.collect.request import Output, Run, Skip
-from auditor.collect.storcli_volumes import POLICY, WRITE_POLICIES
+from auditor.collect.storcli_volumes import DRIVE_CACHE, DRIVE_CACHES, LEVEL, LEVELS, POLICY, WRITE_POLICIES
 from auditor.facts import Fact, Facts, Subject, flag, known
 
 PER = "host"
 SUBJECT = "disk"
 FACTS = {
     "raid_write_policy": POLICY,
+    "raid_disk_cache": DRIVE_CACHE,
+    "raid_level": LEVEL,
     "raid_battery_ok": flag("the battery, capacitor or flash behind the cache of its RAID controller is good"),
 }
 COMMAND = "ssacli ctrl all show config detail"
@@ -27,6 +31,11 @@ _HEADING = re.compile(
     r"\s+(Logical Drive: \S+|physicaldrive .*|unassigned|Array:? .*|array .*|Enclosure.*|SEP .*|Expander.*)"
 )
 _PAIR = re.compile(r"\s+([A-Za-z][^:]*): +(.*?)\s*")
+_LEVEL = re.compile(r"(?:RAID )?(\d)(?:\+)?(\d?)(?: \(\w+\))?")
+_DRIVE_CACHE_KEYS = ("Configured Drive Write Cache Policy", "Drive Write Cache")
+_DRIVE_CACHE = {"Default": DRIVE_CACHES[2]}
+_DRIVE_CACHE |= dict.fromkeys(("Enabled", "Enable"), DRIVE_CACHES[0])
+_DRIVE_CACHE |= dict.fromkeys(("Disabled", "Disable"), DRIVE_CACHES[1])
 Section = dict[str, str]
 
 
@@ -48,11 +57,23 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
             if policy := _policy(controller, volume):
                 text = f"{node[0]}: Caching {volume['Caching']}"
                 yield Fact(disk, "raid_write_policy", known(policy, text, COMMAND))
+            yield from _drives(disk, controller, volume)
             if battery := controller.get("Battery/Capacitor Status"):
                 text = f"Battery/Capacitor Status: {battery}"
                 yield Fact(disk, "raid_battery_ok", known(battery == "OK", text, COMMAND))
             elif controller.get("Battery/Capacitor Count") == "0":
                 yield Fact(disk, "raid_battery_ok", known(False, "Battery/Capacitor Count: 0", COMMAND))
+
+
+def _drives(disk: Subject, controller: Section, volume: Section) -> Iterator[Fact]:
+    """How the drives behind a volume cache, which is set for all of the controller's, and at what level they make it up."""
+    for key in _DRIVE_CACHE_KEYS:
+        if (value := controller.get(key, "")) in _DRIVE_CACHE:
+            yield Fact(disk, "raid_disk_cache", known(_DRIVE_CACHE[value], f"{key}: {value}", COMMAND))
+            break
+    fault = volume.get("Fault Tolerance", "")
+    if (level := _LEVEL.fullmatch(fault)) and (digits := level[1] + level[2]) in LEVELS:
+        yield Fact(disk, "raid_level", known(digits, f"Fault Tolerance: {fault}", COMMAND))
 
 
 def _policy(controller: Section, volume: Section) -> str:

@@ -1,8 +1,9 @@
-"""``storcli64 /call/vall show all``: the write cache policy of each volume of a MegaRAID or PERC controller.
+"""``storcli64 /call/vall show all``: cache policies, RAID level and drives of each volume of a MegaRAID or PERC controller.
 
 perccli is the same tool under Dell's name. ``Cache`` is read ahead (R, NR, Ra), write policy (WT; WB, which falls back to
-write through while the battery is not good; AWB and FWB, which do not) and C or D for cached or direct. ``nolog`` keeps
-the tool from writing a log file. (Its own legend; Broadcom, StorCLI Reference Manual)
+write through while the battery is not good; AWB and FWB, which do not) and C or D for cached or direct. ``Disk Cache
+Policy`` is that of the drives behind the volume: Enabled, Disabled, or Disk's Default, which leaves it to each drive.
+``nolog`` keeps the tool from writing a log file. (Its own legend; Broadcom, StorCLI Reference Manual)
 """
 
 from __future__ import annotations
@@ -13,19 +14,27 @@ from collections.abc import Iterator, Mapping
 from auditor.collect.device_reply import document
 from auditor.collect.raid_drivers import unless
 from auditor.collect.request import Output, Run, Skip
-from auditor.facts import Fact, Facts, Subject, known, word
+from auditor.facts import Fact, Facts, Scalar, Subject, known, word, words
 
 PER = "host"
 SUBJECT = "disk"
 WRITE_POLICIES = ("write through", "write back", "write back without battery")
 POLICY = word("write cache policy of a RAID volume", *WRITE_POLICIES)
+DRIVE_CACHES = ("enabled", "disabled", "default")
+DRIVE_CACHE = word("write caches of the drives behind a RAID volume, as its controller sets them", *DRIVE_CACHES)
+LEVELS = ("0", "1", "5", "6", "10", "50", "60")
+LEVEL = word("RAID level of a volume", *LEVELS)
 FACTS = {
     "raid_write_policy": POLICY,
+    "raid_disk_cache": DRIVE_CACHE,
+    "raid_level": LEVEL,
+    "raid_drive_models": words("model of each drive behind a RAID volume"),
     "storcli_controller": word("number of the controller that it is a volume of"),
 }
 COMMAND = "storcli64 /call/vall show all"
 TOOLS = ("storcli", "perccli64", "perccli")
 _CACHE = re.compile(r"(?:NR|Ra|R)(WT|WB|AWB|FWB)[CD]")
+_DISK_CACHE = {"Enabled": DRIVE_CACHES[0], "Disabled": DRIVE_CACHES[1], "Disk's Default": DRIVE_CACHES[2]}
 _POLICY = {"WT": WRITE_POLICIES[0], "WB": WRITE_POLICIES[1], "AWB": WRITE_POLICIES[2], "FWB": WRITE_POLICIES[2]}
 
 
@@ -62,8 +71,33 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
             if not isinstance(rows, list) or not rows or not isinstance(properties, Mapping):
                 continue
             node = re.fullmatch(r"/dev/([a-z0-9]+)", str(properties.get("OS Drive Name", "")))
-            cache = _CACHE.fullmatch(str(rows[0].get("Cache", ""))) if isinstance(rows[0], Mapping) else None
-            if node and cache:
-                disk, text = Subject("disk", node[1]), f"{key} {properties['OS Drive Name']}: Cache {cache[0]}"
-                yield Fact(disk, "raid_write_policy", known(_POLICY[cache[1]], text, COMMAND))
-                yield Fact(disk, "storcli_controller", known(controller, text, COMMAND))
+            if not node or not isinstance(rows[0], Mapping):
+                continue
+            disk, drives = Subject("disk", node[1]), data.get(f"PDs for VD {volume[1] if volume else ''}")
+            found = {"storcli_controller": (controller, "")} | _volume(rows[0]) | _behind(properties, drives)
+            for name, (value, text) in found.items():
+                yield Fact(disk, name, known(value, f"{key} {node[0]}: {text}".rstrip(": "), COMMAND))
+
+
+def _volume(row: Mapping[str, object]) -> dict[str, tuple[Scalar, str]]:
+    """Fact -> (value, text) of the row of a volume; what it does not say in known words is left out."""
+    found: dict[str, tuple[Scalar, str]] = {}
+    if cache := _CACHE.fullmatch(str(row.get("Cache", ""))):
+        found["raid_write_policy"] = _POLICY[cache[1]], f"Cache {cache[0]}"
+    level = str(row.get("TYPE", "")).removeprefix("RAID")
+    if level in LEVELS:
+        found["raid_level"] = level, f"RAID{level}"
+    return found
+
+
+def _behind(properties: Mapping[str, object], drives: object) -> dict[str, tuple[Scalar | tuple[str, ...], str]]:
+    """The same of the drives behind it; their models only where all of them say theirs."""
+    found: dict[str, tuple[Scalar | tuple[str, ...], str]] = {}
+    policy = str(properties.get("Disk Cache Policy", ""))
+    if policy in _DISK_CACHE:
+        found["raid_disk_cache"] = _DISK_CACHE[policy], f"Disk Cache Policy {policy}"
+    rows = drives if isinstance(drives, list) else []
+    models = [str(row.get("Model", "")).strip() if isinstance(row, Mapping) else "" for row in rows]
+    if models and all(models):
+        found["raid_drive_models"] = tuple(models), ", ".join(models)
+    return found

@@ -28,11 +28,24 @@ FACTS = {
     "udev_dm_name": word("name of a device-mapper device"),
     "udev_dm_uuid": word("UUID of a device-mapper device; its prefix says LVM-, CRYPT-, mpath-"),
     "udev_partitions": words("kernel names of the partitions"),
+    "udev_quiet_partitions": words("those of a type that next to nothing is written to"),
     "devlinks": words("every path under /dev that denotes the whole disk"),
     "device_names": words("PATH=NODE for every path under /dev that denotes the disk or one of its partitions"),
 }
 COMMAND = "udevadm info /dev/{subject}"
 
+# Of a partition table (ID_PART_ENTRY_TYPE of blkid): the reserve that OpenZFS leaves at the end of a disk, boot code, EFI
+# system (FAT, written to when a kernel is installed), swap, Microsoft's reserve. (UEFI Specification; util-linux
+# include/pt-gpt-partnames.h)
+_QUIET = frozenset(
+    {
+        "6a945a3b-1dd2-11b2-99a6-080020736631",
+        *("21686148-6449-6e6f-744e-656564454649", "9e1a2d38-c612-4316-aa26-8b49521e5a8b", "0x41"),
+        *("c12a7328-f81f-11d2-ba4b-00a0c93ec93b", "0xef"),
+        *("0657fd6d-a4ab-43c4-84e5-0933c84b4f4f", "0x82"),
+        "e3c9e316-0b5c-4db8-817d-f92df00215ae",
+    }
+)
 _PRIORITY = re.compile(r"-?\d{1,9}")
 _ESCAPE = re.compile(r"\\x([0-9a-fA-F]{2})")
 
@@ -129,6 +142,8 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
         mine = tuple(pair.rpartition("=")[0] for pair in pairs if pair.rpartition("=")[2] == device.name)
         inside = tuple(sorted(parts.get(device.name, ())))
         yield Fact(disk, "udev_partitions", known(inside, " ".join(inside) or "no partitions", COMMAND))
+        quiet = tuple(each for each in inside if found[each].properties.get("ID_PART_ENTRY_TYPE") in _QUIET)
+        yield Fact(disk, "udev_quiet_partitions", known(quiet, " ".join(quiet) or "none of these", COMMAND))
         yield Fact(disk, "devlinks", known(mine, " ".join(mine), COMMAND))
         yield Fact(disk, "device_names", known(tuple(pairs), f"{len(pairs)} paths", COMMAND))
 

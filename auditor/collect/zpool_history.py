@@ -30,11 +30,13 @@ FACTS = {
 KEEP = r"^History for |^$|zpool (import|clear|trim|create) "
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d\.\d\d:\d\d:\d\d ")
 _LINE = re.compile(r"(\d{4}-\d\d-\d\d\.\d\d:\d\d:\d\d)(?: \(\d+ms\))? zpool (\w+) (.*)")
+# nothing stands after the last word: zfs_save_arguments() of libzfs puts a blank before each argument
 _KINDS = {
-    "imports_without_log": ("import_without_log_s", "import", re.compile(r"(?:^|\s)-[A-Za-z]*m[A-Za-z]*(?=\s)")),
+    "imports_without_log": ("import_without_log_s", "import", re.compile(r"(?:^|\s)-[A-Za-z]*m[A-Za-z]*(?=\s|$)")),
     "rewinds": ("rewind_s", "import|clear", re.compile(r"(?:^|\s)(?:-[A-Za-z]*[FXT]|--rewind-to-checkpoint)")),
     "trims": ("trim_s", "trim", re.compile(r"")),
 }
+_TRIM_STOPPED = re.compile(r"(?:^|\s)(?:-[a-z]*[cs]|--(?:cancel|suspend)(?=\s|$))")
 
 
 def request(pool: Subject, facts: Facts) -> Run:
@@ -51,7 +53,7 @@ def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
     found = [match for line in lines[1:] if (match := _LINE.fullmatch(line))]
     for name, (when, commands, options) in _KINDS.items():
         hits = [each for each in found if re.fullmatch(commands, each[2]) and options.search(each[3])]
-        hits = [each for each in hits if not (each[2] == "trim" and re.search(r"(?:^|\s)-[a-z]*[cs]", each[3]))]
+        hits = [each for each in hits if not (each[2] == "trim" and _TRIM_STOPPED.search(each[3]))]
         last = hits[-1] if hits else None
         text = f"{last[1]} zpool {last[2]} {last[3]}" if last else f"no such command in {len(found)} lines"
         yield Fact(pool, name, known(len(hits), text, "zpool history {subject}"))

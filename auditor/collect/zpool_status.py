@@ -51,6 +51,7 @@ FACTS: dict[str, Spec] = {
     "pool.scan_function": word("the running scan, or the last", "scrub", "resilver", "errorscrub", "none"),
     "pool.scan_state": word("how it stands", "finished", "in progress", "canceled", "paused", "none"),
     "pool.scan_end_s": number("when it ended, seconds since the epoch; from text up to a time zone off"),
+    "pool.scan_start_s": number("when it began, where it has not ended yet; as scan_end_s"),
     "pool.scan_errors": number("errors that it found and could not repair"),
     "pool.scan_repaired_bytes": number("bytes that it repaired or resilvered"),
     "pool.guid": GUID,
@@ -62,6 +63,7 @@ FACTS: dict[str, Spec] = {
     "vdev.allocation_class": word("what is allocated on it", *_CLASSES),
     "vdev.state": word("its state", *ROW_STATES),
     "vdev.parity": PARITY,
+    "vdev.legs": number("legs of a mirror; a disk and the spare or the new disk in its place are one"),
     "vdev.guid": GUID,
     "vdev.allocating": flag("new blocks may go there: neither being removed nor set to non-allocating"),
     "vdev.note": _NOTE,
@@ -165,6 +167,7 @@ def _of_scan(status: PoolStatus, pool: Subject, command: str) -> Iterator[Fact]:
         ("scan_function", scan.function, scan.text),
         ("scan_state", scan.state, scan.text),
         ("scan_end_s", scan.end_s, f"{scan.text}{local}"),
+        ("scan_start_s", scan.start_s, f"{scan.text}{local}"),
         ("scan_errors", scan.errors, scan.text),
         ("scan_repaired_bytes", scan.repaired, scan.text),
     ):
@@ -190,6 +193,8 @@ def _of_vdevs(status: PoolStatus, pool: Subject, command: str) -> Iterator[Fact]
             values.pop("state", None)
         if (disks := parity(row.name if row.type.startswith(("raidz", "draid")) else "", row.type)) >= 0:
             values["parity"] = disks
+        if row.type == "mirror":
+            values["legs"] = len(row.children)
         values |= {name: row.counts[key] for key, (name, _) in _ERRORS.items() if key in row.counts}
         for name, value in values.items():
             yield Fact(vdev, name, known(value, _text(row, name, value), command))

@@ -9,20 +9,22 @@ from auditor.facts import Evidence, Fact, Facts, Known, Subject, Unknown, flag, 
 
 SUBJECT = "database"
 FACTS = {
-    "one_pool": flag("all its files are in one pool"),
+    "one_pool": flag("all its files are in one pool, besides those that the policy says are rebuilt"),
     "log_apart": flag("its log is written to other datasets than its data"),
 }
-NEEDS = ("database.datasets", "database.log_datasets", "database.data_datasets")
+NEEDS = ("database.datasets", "database.log_datasets", "database.data_datasets", "dataset.role")
 
 
 def derive(database: Subject, facts: Facts) -> Iterator[Fact]:
     """Unknown where its datasets are."""
     places = facts.get(database, "datasets")
     if isinstance(places, Known):
-        pools = sorted({each.name.partition("/")[0] for each in facts.linked(database, "datasets")})
+        all_of_it = facts.linked(database, "datasets")
+        lasting = [each for each in all_of_it if not _rebuilt(each, facts)]
+        pools = sorted({each.name.partition("/")[0] for each in lasting or all_of_it})
         places = Known(len(pools) == 1, (Evidence(f"files in {' and '.join(pools) or 'no pool'}"),))
     yield Fact(database, "one_pool", places)
-    holes = [hole for name in NEEDS[1:] if isinstance(hole := facts.get(database, name.partition(".")[2]), Unknown)]
+    holes = [hole for name in NEEDS[1:3] if isinstance(hole := facts.get(database, name.partition(".")[2]), Unknown)]
     if holes:
         yield Fact(database, "log_apart", join(holes))
         return
@@ -32,3 +34,9 @@ def derive(database: Subject, facts: Facts) -> Iterator[Fact]:
         return
     said = f"log in {', '.join(log) or 'no dataset'}, data in {', '.join(data) or 'no dataset'}"
     yield Fact(database, "log_apart", Known(not set(log) & set(data), (Evidence(said),)))
+
+
+def _rebuilt(dataset: Subject, facts: Facts) -> bool:
+    """Declared so; what nobody declares is not."""
+    role = facts.get(dataset, "role")
+    return isinstance(role, Known) and role.value == "rebuildable"

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.facts import Evidence, Fact, Facts, Known, Subject, Unknown, flag, real, unknown
+from auditor.text import quoted
 
 SUBJECT = "pool"
 FACTS = {
     "scrub_age_days": real("days since the last scrub ended without being canceled"),
+    "unscrubbed_days": real("days for which it is certain that no scrub has ended without being canceled"),
     "ever_scrubbed": flag("a scrub is on record"),
     "age_days": real("days since the pool was created"),
 }
-NEEDS = ("pool.scan_function", "pool.scan_state", "pool.scan_end_s", "dataset.creation")
+NEEDS = ("pool.scan_function", "pool.scan_state", "pool.scan_start_s", "pool.scan_end_s", "dataset.creation")
+UNFINISHED = ("in progress", "paused")
+PARTIAL = {"resilver": "a resilver", "errorscrub": "a scrub of known errors only (zpool scrub -e)"}
 DAY_S = 86400.0
 
 
@@ -20,6 +24,7 @@ def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """zpool status remembers the last scan only: after a resilver nothing is known of the scrub before it."""
     yield Fact(pool, "ever_scrubbed", _ever(pool, facts))
     yield Fact(pool, "scrub_age_days", _scrub(pool, facts))
+    yield Fact(pool, "unscrubbed_days", _without(pool, facts))
     yield Fact(pool, "age_days", since(facts, Subject("dataset", pool.name), "creation", "created"))
 
 
@@ -27,8 +32,9 @@ def _ever(pool: Subject, facts: Facts) -> Known | Unknown:
     function = facts.get(pool, "scan_function")
     if isinstance(function, Unknown):
         return function
-    if function.value == "resilver":
-        return unknown(f"{pool.name}: the last scan was a resilver; zpool status does not remember the scrub before it")
+    if function.value in PARTIAL:
+        what = PARTIAL[str(function.value)]
+        return unknown(f"{pool.name}: the last scan was {what}; zpool status does not remember the scrub before it")
     return Known(function.value == "scrub", function.evidence)
 
 
@@ -41,11 +47,29 @@ def _scrub(pool: Subject, facts: Facts) -> Known | Unknown:
     if function.value != "scrub":
         ever = _ever(pool, facts)
         return ever if isinstance(ever, Unknown) else unknown(f"{pool.name}: no scrub is on record")
-    if state.value in ("in progress", "paused"):
-        return Known(0.0, function.evidence + state.evidence)
+    if state.value in UNFINISHED:
+        text = f"{pool.name}: a scrub is {state.value}; zpool status does not remember the scrub before it"
+        return unknown(
+            text, f"zpool scrub {quoted(pool.name)}" if state.value == "paused" else "wait until it has ended"
+        )
     if state.value != "finished":
         return unknown(f"{pool.name}: the last scrub was {state.value}; when one last finished is not on record")
     return since(facts, pool, "scan_end_s", "scrub finished")
+
+
+def _without(pool: Subject, facts: Facts) -> Known | Unknown:
+    """Each scan that begins takes the place of the one before it, of whatever kind: since the last one ended, or, where it
+    has not, since it began, no scrub has ended."""
+    function, state = facts.get(pool, "scan_function"), facts.get(pool, "scan_state")
+    if isinstance(function, Unknown):
+        return function
+    if isinstance(state, Unknown):
+        return state
+    if function.value == "none":
+        return unknown(f"{pool.name}: no scrub is on record")
+    if state.value in UNFINISHED:
+        return since(facts, pool, "scan_start_s", f"{function.value} {state.value}, begun")
+    return since(facts, pool, "scan_end_s", f"{function.value} {state.value}")
 
 
 def since(facts: Facts, subject: Subject, name: str, what: str) -> Known | Unknown:

@@ -1,4 +1,5 @@
-"""Whether a disk is the volume of a RAID controller: by its model, which names the controller, or by what it hangs on."""
+"""Whether a disk is the volume of a RAID controller: by its model, which names the controller, by what it hangs on, or
+because the controller's own tool lists it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, un
 
 SUBJECT = "disk"
 FACTS = {"raid_volume": flag("a volume of a RAID controller, with drives behind it that cannot be seen")}
-NEEDS = ("disk.model", "disk.transport")
+LISTED = ("storcli_controller", "raid_write_policy", "raid_level")
+NEEDS = ("disk.model", "disk.transport", *(f"disk.{name}" for name in LISTED))
 FAMILY = "volume of a RAID controller"
 
 
@@ -33,4 +35,7 @@ def _judged(disk: Subject, facts: Facts) -> Judged:
         return transport
     if drive or bus in DRIVES:
         return Known(False, model.evidence + transport.evidence)
+    for name in LISTED:
+        if isinstance(listed := facts.get(disk, name), Known):
+            return Known(True, listed.evidence)
     return unknown(f"{disk} hangs on {bus}, its model is not in drives.toml: it may be the volume of a controller")

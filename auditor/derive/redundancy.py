@@ -1,18 +1,19 @@
 """How many devices a top-level vdev can lose before its data is gone. (zpoolconcepts.7, Virtual Devices)
 
-As it is built, not as it is now: a degraded mirror is still a mirror, and ``pool-degraded`` says that it is degraded.
+As it is built, not as it is now: a degraded mirror is still a mirror, and ``pool-degraded`` says that it is degraded. A hot
+spare that stands in for a disk adds no leg, and a raidz survives no more failures with one than without.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.derive.combine import is_true, values
+from auditor.derive.combine import values
 from auditor.facts import Fact, Facts, Known, Subject, Unknown, number, unknown
 
 SUBJECT = "vdev"
 FACTS = {"failures_tolerated": number("devices that it can lose without losing data")}
-NEEDS = ("vdev.type", "vdev.leaves", "vdev.parity", "leaf.being_replaced")
+NEEDS = ("vdev.type", "vdev.leaves", "vdev.parity", "vdev.legs")
 PARITY = {"raidz1": 1, "raidz2": 2, "raidz3": 3}
 
 
@@ -36,11 +37,9 @@ def _tolerated(kind: str, vdev: Subject, facts: Facts) -> int | None:
     if kind in ("disk", "file", "replacing", "spare"):
         return 0
     if kind == "mirror":
-        # the old and the new leaf of a replacement are one leg
-        leaves = facts.linked(vdev, "leaves")
-        replaced = sum(is_true(facts.get(leaf, "being_replaced")) for leaf in leaves)
-        legs = len(leaves) - replaced // 2
-        return legs - 1 if legs else None
+        match facts.get(vdev, "legs"):
+            case Known(int(legs)) if legs > 0:
+                return legs - 1
     if kind == "draid":
         match facts.get(vdev, "parity"):
             case Known(int(parity)) if parity > 0:

@@ -43,7 +43,7 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     lazy_shares = _hit(datasets, _lazy(shares), facts)
     for dataset in datasets:
         sharenfs, sharesmb = facts.get(dataset, "sharenfs"), facts.get(dataset, "sharesmb")
-        careless = "async" in re.split(r"[,:;()\s]+", _word(sharenfs))
+        careless = "async" in re.split(r"[,:;()\s]+", _word(sharenfs)) and not _reads_only(_word(sharenfs))
         yield Fact(dataset, "nfs_async", _judged(async_exports.get(dataset), careless, sharenfs, exports))
         shared = _word(sharesmb) not in ("", "off")
         own = lazy if shared and lazy else None
@@ -78,9 +78,17 @@ def _async(exports: Judged) -> Iterator[Share]:
         path, _, client = line.partition(" ")
         options = client.partition("(")[2].removesuffix(")").split(",")
         last = next((each for each in reversed(options) if each in ("sync", "async")), "sync")
-        if last == "async" and "ro" not in options:
+        access = next((each for each in reversed(options) if each in ("ro", "rw")), "rw")
+        if last == "async" and access == "rw":
             below = "crossmnt" in options or "nohide" in options
             yield Share(_plain(path), below, f"{path} {client}", "exportfs -v")
+
+
+def _reads_only(sharenfs: str) -> bool:
+    """Whether the property lets all its clients read and none of them write: ro without rw, each with clients or without.
+    (OpenZFS lib/libshare/os/linux/nfs.c foreach_nfs_host_cb: a line of exports for each client of each ro and rw)"""
+    keys = {each.partition("=")[0] for each in sharenfs.split(",")}
+    return "ro" in keys and "rw" not in keys and not re.search(r"[;()\s]", sharenfs)
 
 
 def _lazy(shares: Judged) -> Iterator[Share]:

@@ -1,7 +1,7 @@
 """Leaves on one physical device: mirrors that are none, and logs that die with the data.
 
-Two leaves share a device when they end at the same whole disk, at two NVMe namespaces of one subsystem, or at two disks
-that give the same serial number (paths of one LUN).
+Two leaves share a device when they end at the same whole disk, or at disks that are one device by their names
+(``device_names``): namespaces of one NVMe drive, paths of one LUN.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from auditor.derive.combine import every, is_true
-from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, word
+from auditor.derive.device_names import NAMED_BY, Names, names
+from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, word
 
 SUBJECT = "host"  # each leaf is set beside all others
 FACTS = {
@@ -20,7 +21,7 @@ FACTS = {
     ),
     "leaf.disk_neighbours": word("the other leaves on the same physical device, or empty"),
 }
-NEEDS = ("leaf.disks", "leaf.vdev", "leaf.allocation_class", "pool.leaves", "disk.serial", "disk.sysfs_subsystem_nqn")
+NEEDS = ("leaf.disks", "leaf.vdev", "leaf.allocation_class", "pool.leaves", *NAMED_BY)
 DATA = ("normal", "special", "dedup")
 
 
@@ -29,22 +30,34 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     leaves, pools = list(facts.subjects("leaf")), list(facts.subjects("pool"))
     holes = {pool.name: why for pool in pools if isinstance(why := facts.get(pool, "leaves"), Unknown)}
     everywhere = dict.fromkeys(other for pool in pools for other in facts.linked(pool, "leaves"))
-    devices = {leaf: _devices(facts.linked(leaf, "disks"), facts) for leaf in (*leaves, *everywhere)}
+    devices = {leaf: names(facts.linked(leaf, "disks"), facts) for leaf in (*leaves, *everywhere)}
     on: dict[str, set[Subject]] = defaultdict(set)
+    alike: dict[str, set[Subject]] = defaultdict(set)
     for other in everywhere:
-        for device in devices[other]:
+        for device in devices[other].sure:
             on[device].add(other)
+        for name in devices[other].all:
+            alike[name].add(other)
     blurred = dict.fromkeys(leaf for leaf in devices if isinstance(_whole(leaf, facts), Unknown))
     for leaf in leaves:
         mine = facts.get(leaf, "disks")
         if isinstance(mine, Unknown):
             yield from (Fact(leaf, name.removeprefix("leaf."), mine) for name in FACTS)
             continue
-        around = {other for device in devices[leaf] for other in on[device] if other != leaf}
+        own = devices[leaf]
+        around = {other for device in own.sure for other in on[device] if other != leaf}
+        maybe: dict[Subject, list[Unknown]] = defaultdict(list)
+        for name in sorted(own.all):
+            for other in alike[name] - around - {leaf}:
+                maybe[other] += _blurred(name, own, devices[other])
         # only what is not wholly known of a leaf can leave something open; most are
-        unsure = [other for other in everywhere if other != leaf and (other in blurred or leaf in blurred)]
+        unsure = {
+            other: join(maybe[other]) if other in maybe else facts.get(other, "disks")
+            for other in everywhere
+            if other != leaf and (other in blurred or leaf in blurred or other in maybe)
+        }
         near = [other for other in everywhere if other in around]
-        yield from _leaf(leaf, sorted(devices[leaf]), near, unsure, holes, facts)
+        yield from _leaf(leaf, sorted(own.sure), near, unsure, holes, facts)
 
 
 def _whole(leaf: Subject, facts: Facts) -> list[Known] | Unknown:
@@ -55,26 +68,26 @@ def _leaf(
     leaf: Subject,
     here: list[str],
     near: list[Subject],
-    unsure: list[Subject],
+    unsure: Mapping[Subject, Judged],
     holes: Mapping[str, Unknown],
     facts: Facts,
 ) -> Iterator[Fact]:
     """One neighbour that is seen decides; without one, every other leaf must have been followed to its disk."""
-    names = ", ".join(map(str, near))
-    seen = Evidence(f"shares {', '.join(here)} with {names}" if near else f"alone on {', '.join(here)}", "lsblk")
+    neighbours = ", ".join(map(str, near))
+    seen = Evidence(f"shares {', '.join(here)} with {neighbours}" if near else f"alone on {', '.join(here)}", "lsblk")
     asked = dict.fromkeys((*near, *unsure))
     everywhere: dict[Subject, Judged] = {other: Known(True, ()) for other in asked}
     legs = {other: _is_leg(leaf, other, facts) for other in asked}
     data = {other: _is_data(other, facts) for other in asked}
     anywhere = list(holes.values())
     in_its_pool = [holes[leaf.within]] if leaf.within in holes else []  # no leg of its vdev is in another one
-    yield Fact(leaf, "disk_neighbours", _judged(names, near, everywhere, anywhere, facts, seen))
+    yield Fact(leaf, "disk_neighbours", _judged(neighbours, near, everywhere, anywhere, unsure, seen))
     for name, group, unlisted in (
         ("shares_disk_with_leg", legs, in_its_pool),
         ("shares_disk_with_data", data, anywhere),
     ):
         members = [other for other in near if is_true(group[other])]
-        yield Fact(leaf, name, _judged(bool(members), members, group, unlisted, facts, seen))
+        yield Fact(leaf, name, _judged(bool(members), members, group, unlisted, unsure, seen))
 
 
 def _judged(
@@ -82,7 +95,7 @@ def _judged(
     near: list[Subject],
     group: Mapping[Subject, Judged],
     holes: list[Unknown],
-    facts: Facts,
+    unsure: Mapping[Subject, Judged],
     seen: Evidence,
 ) -> Judged:
     """One neighbour that is surely of the group decides; none is known to be none only when nothing is left open."""
@@ -92,22 +105,15 @@ def _judged(
     for other, member in group.items():
         if isinstance(member, Unknown):
             asked.append(member)
-        elif member.value is True:
-            asked.append(facts.get(other, "disks"))
+        elif member.value is True and other in unsure:
+            asked.append(unsure[other])
     followed = every(asked)
     return followed if isinstance(followed, Unknown) else Known(value, (seen,))
 
 
-def _devices(disks: tuple[Subject, ...], facts: Facts) -> set[str]:
-    """What identifies the physical device behind each disk: every name that is known of it."""
-    found = set()
-    for disk in disks:
-        found.add(disk.name)
-        for name in ("sysfs_subsystem_nqn", "serial"):
-            match facts.get(disk, name):
-                case Known(str(value)) if value and value.strip("0 "):
-                    found.add(value)
-    return found
+def _blurred(name: str, *of: Names) -> list[Unknown]:
+    """Why a name that two leaves have in common does not tell whether they are on one device."""
+    return [each.unsure[name] for each in of if name in each.unsure]
 
 
 def _is_leg(leaf: Subject, other: Subject, facts: Facts) -> Judged:

@@ -1,7 +1,8 @@
 """Whether what lies between a leaf and its disks only passes writes and flushes on, or moves them about or keeps them.
 
 Layers come from sysfs; what an LVM or other device-mapper device does stands in its table, which only root may read. A
-layer that only its name is known of ("dm", "lvm") is therefore unknown without the table.
+layer that only its name is known of ("dm", "lvm") is therefore unknown without the table. A cache that writes through, or
+around itself, holds no write that its disk has not; one whose mode is not known is taken for one that writes back.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ NEEDS = ("leaf.layers", "leaf.dm_targets")
 LAYERS = frozenset({"partition", "crypt", "multipath", "loop", "md-linear"})  # loop has a rule of its own
 TARGETS = frozenset({"linear", "crypt", "multipath"})
 TOLD_BY_TARGETS = frozenset({"lvm", "dm"})
-CACHES = frozenset({"bcache", "cache", "writecache"})
+CACHES = frozenset({"bcache", "bcache-writeback", "cache", "cache-writeback", "writecache"})
 
 
 def derive(leaf: Subject, facts: Facts) -> Iterator[Fact]:

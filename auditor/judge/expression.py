@@ -305,7 +305,7 @@ def bind(found: Known, subject: Subject) -> Known:
         found.value,
         tuple(
             Evidence(
-                each.text if subject == HOST else f"{subject}: {each.text}",
+                each.text if subject == HOST or not each.text else f"{subject}: {each.text}",
                 each.command.replace("{subject}", quoted(subject.name)),
                 each.origin,
             )

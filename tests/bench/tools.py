@@ -79,8 +79,8 @@ class ToolHost:
             return Capture(None, fault="not installed")
         return spawn((tool, *request.argv[1:]), self._timeout_s)
 
-    def read(self, request: Read) -> Running[Files]:
-        return self._lane.call(lambda: self._files(request), self._timeout_s, Files({}))
+    def read(self, request: Read) -> Files | Running[Files]:
+        return self._lane.call(lambda: self._files(request), self._timeout_s, lambda why: Files({}, errors={"": why}))
 
     def _files(self, request: Read) -> Files:
         files = read_files(tuple(self._root + pattern for pattern in request.patterns))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.collect import blocks
-from auditor.facts import Fact, Facts, Subject, Unknown, known
+from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, Value, known, unknown
 
 LEAF = Subject("leaf", "14412502418488260279", "tank")
 WAS = "was /dev/disk/by-id/nvme-A-part1"
@@ -42,3 +42,89 @@ def test_a_stacked_device_that_names_nothing_below_it_is_not_taken_for_a_disk() 
     assert [reason.text for reason in disks.reasons] == [
         "/sys/class/block/dm-3/slaves: does not say what dm-3 is made of"
     ]
+
+
+def behind(top: str, **devices: dict[str, Value | Judged]) -> dict[str, Judged]:
+    """The facts of a leaf on /dev/TOP; "dm_0" is dm-0. A device without slaves is a disk."""
+    facts, inventory = Facts(), Facts()
+    facts.put(Fact(LEAF, "type", known("disk", "")))
+    facts.put(Fact(LEAF, "path", known(f"/dev/{top}", "")))
+    for name, own in devices.items():
+        disk = Subject("disk", name.replace("_", "-"))
+        seen: dict[str, Value | Judged] = {"slaves": (), "transport": "sata"}
+        for fact, value in (seen | own).items():
+            inventory.put(Fact(disk, fact, value if isinstance(value, Known | Unknown) else known(value, fact)))
+    return {fact.name: fact.value for fact in blocks.links(facts, inventory)}
+
+
+def md(level: str, *slaves: str, md_degraded: int | Unknown = 0) -> dict[str, Value | Judged]:
+    return {"transport": "md", "md_level": level, "slaves": slaves, "md_degraded": md_degraded}
+
+
+def dm(targets: tuple[str, ...] | Unknown, *slaves: str) -> dict[str, Value | Judged]:
+    return {"transport": "dm", "dm_targets": targets, "slaves": slaves}
+
+
+TWO: dict[str, dict[str, Value | Judged]] = {"sda": {"partitions": ("sda1", "sda2")}, "sdb": {}}
+
+
+@pytest.mark.parametrize(
+    ("redundant", "devices"),
+    [
+        (False, {"top": {}}),
+        (True, {"top": md("raid1", "sda", "sdb")}),
+        (None, {"top": md("raid1", "sda", "sdb", md_degraded=unknown("not read"))}),
+        (False, {"top": md("raid1", "sda", "sdb", md_degraded=1)}),
+        (False, {"top": md("raid1", "sda")}),
+        (False, {"top": md("raid1", "sda1", "sda2")}),
+        (False, {"top": md("raid5", "sda1", "sda2", "sdb")}),
+        (False, {"top": md("raid0", "sda", "sdb")}),
+        (False, {"top": md("linear", "sda", "sdb")}),
+        (True, {"top": dm(("crypt",), "md0"), "md0": md("raid10", "sda", "sdb")}),
+        (True, {"top": dm(unknown("needs root"), "md0"), "md0": md("raid10", "sda", "sdb")}),
+        (False, {"top": dm(("linear",), "md0", "sdc"), "md0": md("raid1", "sda", "sdb"), "sdc": {}}),
+        (True, {"top": dm(("raid-raid1",), "sda", "sdb")}),
+        (True, {"top": dm(("raid-raid6_zr",), "sda", "sdb")}),
+        (True, {"top": dm(("mirror",), "sda", "sdb")}),
+        (False, {"top": dm(("raid-raid0",), "sda", "sdb")}),
+        (False, {"top": dm(("raid-raid1", "linear"), "sda", "sdb")}),
+        (False, {"top": dm(("raid-raid1",), "sda1", "sda2")}),
+        (False, {"top": dm(("multipath",), "sda", "sdb")}),
+        (None, {"top": dm(unknown("needs root"), "sda", "sdb")}),
+        (None, {"top": dm(("crypt",), "dm-2"), "dm_2": dm(unknown("needs root"), "sda")}),
+        (False, {"top": dm(("linear",), "dm-2", "sdb"), "dm_2": dm(unknown("needs root"), "sda")}),
+        (None, {"top": {"transport": "md", "slaves": ("sda", "sdb"), "md_level": unknown("not read")}}),
+    ],
+)
+def test_raid_of_the_kernel_survives_the_death_of_one_disk(
+    redundant: bool | None, devices: dict[str, dict[str, Value | Judged]]
+) -> None:
+    name = "dm-1" if devices["top"].get("transport") == "dm" else "md1"
+    renamed = {name.replace("-", "_") if each == "top" else each: own for each, own in devices.items()}
+    found = behind(name, **TWO, **renamed)["redundant_below"]
+    assert (found.value if isinstance(found, Known) else None) is redundant
+
+
+@pytest.mark.parametrize(
+    ("mode", "state", "layer"),
+    [
+        ("writethrough", "clean", "bcache-writethrough"),
+        ("writearound", "clean", "bcache-writearound"),
+        ("writethrough", "dirty", "bcache"),
+        ("writethrough", unknown("not read"), "bcache"),
+        ("writeback", "clean", "bcache-writeback"),
+        ("writeback", "dirty", "bcache-writeback"),
+        ("writeback", "no cache", "bcache-none"),
+        (unknown("not read"), "clean", "bcache"),
+    ],
+)
+def test_how_bcache_writes(mode: str | Unknown, state: str | Unknown, layer: str) -> None:
+    own: dict[str, Value | Judged] = {
+        "transport": "bcache",
+        "slaves": ("sda",),
+        "bcache_mode": mode,
+        "bcache_state": state,
+    }
+    layers = behind("bcache0", sda={}, bcache0=own)["layers"]
+    assert isinstance(layers, Known)
+    assert layers.value == (layer,)

@@ -17,7 +17,7 @@ from auditor.collect.host import LiveHost
 from auditor.collect.request import Capture, Files, Read, Run, Skip
 from auditor.collect.running import result
 from auditor.collect.telling import told
-from auditor.derive import database, database_changes, database_pool, databases
+from auditor.derive import database, database_changes, database_pool, databases, temporary
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
 from auditor.judge.verdict import judge
 from tests.collect.test_pairs import COMMANDS
@@ -97,7 +97,8 @@ def seen(
     found = tuple(Subject("dataset", f"tank/{name}") for name in datasets)
     facts.put(Fact(pool, "datasets", known(found, "datasets")))
     for name, sync in datasets.items():
-        facts.put(Fact(Subject("dataset", f"tank/{name}"), "sync", known(sync, f"sync={sync}")))
+        for fact, value in (("sync", sync), ("role", "undeclared"), ("readonly", "off")):
+            facts.put(Fact(Subject("dataset", f"tank/{name}"), fact, known(value, f"{fact}={value}")))
     machine = Machine({**FILES, **(files or {})}, {**LINKS, **(links or {})}, denied)
     machine.answer = connection[2] if connection else machine.answer
     gatherer = gather.Gatherer(machine, registry.collectors())
@@ -110,6 +111,7 @@ def seen(
     for each in list(facts.subjects("database")):
         for derivation in (database_pool, database_changes):
             facts.put_all(list(derivation.derive(each, facts)))
+    facts.put_all(list(temporary.derive(HOST, facts)))
     return facts
 
 
@@ -149,6 +151,34 @@ def test_mixed_sync_is_found_and_both_disabled_in_one_pool_is_left_to_another_ru
     assert outcome(seen(pg="standard", wal="disabled"), "sync-mixed-log-data") == ["fail"]
     assert outcome(seen(pg="disabled", wal="disabled"), "sync-mixed-log-data") == ["pass"]
     assert outcome(seen(pg="standard"), "sync-mixed-log-data") == ["unknown"]  # the other was not looked at
+
+
+@pytest.mark.parametrize(
+    ("setting", "role", "readonly", "verdict"),
+    [
+        ("", "undeclared", "off", "fail"),
+        ("temp_tablespaces = ''\n", "undeclared", "off", "fail"),
+        ("temp_tablespaces = 'scratch'\n", "undeclared", "off", "unknown"),
+        ("temp_tablespaces = 'scratch'\n", "rebuildable", "off", "pass"),
+        ("", "rebuildable", "off", "pass"),
+        ("", "undeclared", "on", "pass"),
+    ],
+)
+def test_a_tablespace_that_ignores_sync(setting: str, role: str, readonly: str, verdict: str) -> None:
+    """What a crash may take decides: a temporary one, one that is declared, one that nobody writes to."""
+    facts = seen(
+        files={
+            f"{DATA}/postgresql.auto.conf": setting,
+            "/proc/612/mountinfo": FILES["/proc/612/mountinfo"] + "42 22 0:52 / /srv/tmp rw - zfs tank/tmp rw\n",
+        },
+        links={f"{DATA}/pg_tblspc/16400": "/srv/tmp"},
+        pg="standard",
+        wal="standard",
+        tmp="disabled",
+    )
+    for name, value in (("role", role), ("readonly", readonly)):
+        facts.replace(Fact(Subject("dataset", "tank/tmp"), name, known(value, f"{name}={value}")))
+    assert outcome(facts, "sync-mixed-log-data") == [verdict]
 
 
 def test_a_tablespace_elsewhere_is_found() -> None:
@@ -260,6 +290,12 @@ def test_what_the_server_says_goes_before_its_files() -> None:
     assert isinstance(changes, Known)
     assert changes.value == ("fsync = off, on in its files", "torn_page_guard = off, on in its files")
     assert {each.text.split(" =")[0] for each in changes.evidence} == {"fsync", "full_page_writes"}
+
+
+def test_the_server_says_which_tablespaces_are_for_temporary_files() -> None:
+    found = asked(answered(temp_tablespaces='scratch, "Fast"')).get(PG, "temp_tablespaces")
+    assert isinstance(found, Known)
+    assert (found.value, found.evidence[0].command) == (("scratch", "Fast"), "psql -c 'SHOW temp_tablespaces'")
 
 
 def test_server_and_files_that_agree() -> None:

@@ -19,7 +19,7 @@ from auditor.collect import host as seam
 from auditor.collect.files import read_files
 from auditor.collect.host import LiveHost, permitted, spawn
 from auditor.collect.request import Capture, Read, Run
-from auditor.collect.running import Lane, Running, result
+from auditor.collect.running import Lane, result
 from auditor.facts import HOST, Fact, Facts, Kind, Subject, Value, known
 
 T = TypeVar("T")
@@ -185,8 +185,10 @@ def run(argv: tuple[str, ...], timeout_s: float) -> Capture:
 
 
 def called(call: Callable[[], T], timeout_s: float) -> T | None:
-    running: T | Running[T | None] | None = Lane().call(call, timeout_s, None)
-    return result(running)
+    def failed(why: str) -> T | None:
+        return None
+
+    return result(Lane().call(call, timeout_s, failed))
 
 
 def alive(pid: int) -> bool:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
+from _thread import start_new_thread
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
+from auditor.collect import process, running
 from auditor.collect.gather import AT_ONCE, Gatherer
 from auditor.collect.host import spawn
 from auditor.collect.request import Capture, Run
@@ -19,13 +25,15 @@ from auditor.facts import Facts, Subject
 from auditor.registry import collectors
 from tests.fake import FakeHost
 
+T = TypeVar("T")
+
 SHELL = "/bin/sh"
 
 
 def shell(script: str, timeout_s: float = 20) -> Running[Capture]:
-    running = spawn((SHELL, "-c", script), timeout_s)
-    assert isinstance(running, Running)
-    return running
+    started = spawn((SHELL, "-c", script), timeout_s)
+    assert isinstance(started, Running)
+    return started
 
 
 def everything(watch: Watch[str, Capture]) -> list[tuple[str, Capture]]:
@@ -98,6 +106,60 @@ def test_who_is_busy_for_longer_than_a_command_may_take_still_hears_it() -> None
     assert answers["hangs"].fault == "no answer within 0.4 s"
 
 
+def test_who_was_stopped_for_longer_than_a_command_may_take_still_hears_it() -> None:
+    """Ctrl-Z, or a virtual machine that was frozen."""
+    program = (
+        "from auditor.collect.host import spawn\n"
+        "from auditor.collect.running import result\n"
+        "print('begun', flush=True)\n"
+        "said = result(spawn(('/bin/sh', '-c', 'sleep 0.5; echo here; exit 3'), 1))\n"
+        "print(said.exit, said.stdout, said.fault)\n"
+    )
+    with subprocess.Popen((sys.executable, "-c", program), stdout=subprocess.PIPE, text=True) as zaudit:
+        assert zaudit.stdout is not None
+        assert zaudit.stdout.readline() == "begun\n"
+        time.sleep(0.2)
+        zaudit.send_signal(signal.SIGSTOP)
+        time.sleep(1.5)
+        zaudit.send_signal(signal.SIGCONT)
+        assert zaudit.stdout.read() == "3 b'here\\n' \n"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_who_is_interrupted_leaves_nothing_running(number: int, code: int, tmp_path: Path) -> None:
+    program = (
+        "import click, sys\n"
+        "from auditor import cli\n"
+        "from auditor.collect.host import spawn\n"
+        "from auditor.collect.running import result\n"
+        f"script = 'echo $$ >{tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; sleep 60'\n"
+        "cli.main = click.command()(lambda: result(spawn(('/bin/sh', '-c', script), 30)))\n"
+        "sys.argv[1:] = []\n"
+        "cli.run()\n"
+    )
+    with subprocess.Popen((sys.executable, "-c", program), stderr=subprocess.DEVNULL) as zaudit:
+        pid = int(waited_for(tmp_path / "pid"))
+        zaudit.send_signal(number)
+    assert gone(pid)
+    assert zaudit.returncode == code
+
+
+def test_a_signal_between_start_and_watch_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    original = subprocess.Popen
+
+    def start(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(original(*arguments, **options))
+        os.kill(os.getpid(), signal.SIGINT)
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    with pytest.raises(KeyboardInterrupt):
+        spawn((SHELL, "-c", "sleep 60"), 30)
+    process.kill_all()
+    assert gone(started[0].pid)
+
+
 def test_nothing_runs_nothing_ends() -> None:
     assert Watch[str, Capture]().ended() == {}
 
@@ -132,10 +194,20 @@ def test_a_parent_that_ignores_its_children_does_not_hide_their_exit_codes() -> 
 # -- calls ------------------------------------------------------------------------------------------------------------
 
 
+def call(lane: Lane, function: Callable[[], T], timeout_s: float, failed: Callable[[str], T]) -> Running[T]:
+    started = lane.call(function, timeout_s, failed)
+    assert isinstance(started, Running)
+    return started
+
+
+def waited(answer: str | Running[str]) -> str:
+    return result(answer)
+
+
 def test_calls_that_return_soon_share_one_thread() -> None:
     lane, watch = Lane(), Watch[int, int]()
     for number in range(50):
-        watch.add(number, lane.call(threading.get_ident, 5, 0))
+        watch.add(number, call(lane, threading.get_ident, 5, lambda why: 0))
     threads = set()
     while watch:
         threads |= set(watch.ended().values())
@@ -147,39 +219,91 @@ def test_calls_that_hang_hold_up_no_other() -> None:
     lane, watch = Lane(), Watch[str, str]()
     release = threading.Event()
     for name in ("first", "second", "third"):
-        watch.add(name, lane.call(lambda: str(release.wait(30)), 1.0, "late"))
-    watch.add("quick", lane.call(lambda: "here", 1.0, "late"))
+        watch.add(name, call(lane, lambda: str(release.wait(30)), 1.0, str))
+    watch.add("quick", call(lane, lambda: "here", 1.0, str))
     started = time.monotonic()
     assert watch.ended() == {"quick": "here"}
     assert time.monotonic() - started < 1.0 - HELD_UP_S
     found: dict[str, str] = {}
     while watch:
         found |= watch.ended()
-    assert found == dict.fromkeys(("first", "second", "third"), "late")
+    assert found == dict.fromkeys(("first", "second", "third"), "no answer within 1 s")
     assert time.monotonic() - started < 2.0  # each for as long as it had, and not one after the other
     release.set()
+
+
+def test_many_calls_that_are_held_up_do_not_each_open_a_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[float] = []
+
+    def start(function: Callable[[], None], arguments: tuple[()]) -> int:
+        started.append(time.monotonic())
+        return start_new_thread(function, arguments)
+
+    monkeypatch.setattr(running, "start_new_thread", start)
+    lane, watch = Lane(), Watch[int, str]()
+    release = threading.Event()
+    watch.add(0, call(lane, lambda: str(release.wait(30)), 5, str))
+    for number in range(1, 40):
+        watch.add(number, call(lane, lambda: "here", 5, str))
+    while len(watch) > 1:
+        watch.ended()
+    release.set()
+    assert len(started) == 2
+    assert watch.ended() == {0: "True"}
 
 
 def test_a_lane_that_was_left_is_opened_again() -> None:
     lane = Lane()
     for number in range(20):
-        answer: int | Running[int] = lane.call(lambda number=number: number, 5, -1)  # type: ignore[misc]
-        assert result(answer) == number
+        assert result(lane.call(partial(str, number), 5, str)) == str(number)
         if number % 5 == 0:
             time.sleep(0.01)
 
 
-def test_what_a_call_raises_is_raised_where_it_is_asked_for() -> None:
-    answer: float | Running[float] = Lane().call(lambda: 1 / 0, 5, 0.0)
-    with pytest.raises(ZeroDivisionError):
-        result(answer)
+def test_what_a_call_raises_is_a_reason() -> None:
+    assert result(Lane().call(lambda: str(1 / 0), 5, str)) == "ZeroDivisionError: division by zero"
+
+
+def test_without_a_thread_or_a_descriptor_there_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = descriptors()
+
+    def no_thread(function: object, arguments: object) -> int:
+        raise RuntimeError("can't start new thread")
+
+    def no_descriptor(value: int) -> int:
+        raise OSError(24, "Too many open files")
+
+    lane = Lane()
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "start_new_thread", no_thread)
+        assert result(lane.call(lambda: "here", 5, str)) == "cannot be started: can't start new thread"
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "eventfd", no_descriptor)
+        assert result(lane.call(lambda: "here", 5, str)) == "cannot be started: Too many open files"
+    assert result(lane.call(lambda: "here", 5, str)) == "here"
+    assert descriptors() == before
+
+
+def test_a_call_that_never_gets_a_thread_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    lane, release = Lane(), threading.Event()
+    first = call(lane, lambda: str(release.wait(30)), 5, str)
+    second = call(lane, lambda: "here", 0.4, str)
+
+    def no_thread(function: object, arguments: object) -> int:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(running, "start_new_thread", no_thread)
+    started = time.monotonic()
+    assert waited(second) == "no answer within 0.4 s"
+    assert time.monotonic() - started < 2
+    release.set()
+    assert waited(first) == "True"
 
 
 def test_calls_leave_no_descriptors() -> None:
     lane, before = Lane(), descriptors()
     for _ in range(20):
-        answer: int | Running[int] = lane.call(lambda: 1, 5, 0)
-        assert result(answer) == 1
+        assert result(lane.call(lambda: 1, 5, len)) == 1
     assert descriptors() == before
 
 

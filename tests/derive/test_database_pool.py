@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.derive import database_pool
-from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, unknown
+from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, Value, known, unknown
 
 SERVER = Subject("database", "postgres 812")
 
@@ -43,3 +43,20 @@ def test_log_apart(log: Known, data: Known, apart: bool) -> None:
 )
 def test_what_was_not_seen_decides_nothing(log: Judged, data: Judged) -> None:
     assert isinstance(derived(log, data), Unknown)
+
+
+def test_what_is_declared_rebuildable_does_not_spread_a_database_over_pools() -> None:
+    facts = Facts()
+    facts.put(Fact(SERVER, "datasets", on("tank/pg", "tank/wal", "fast/tmp")))
+
+    def one_pool() -> Value:
+        found = next(fact.value for fact in database_pool.derive(SERVER, facts) if fact.name == "one_pool")
+        assert isinstance(found, Known)
+        return found.value
+
+    assert one_pool() is False
+    facts.put(Fact(Subject("dataset", "fast/tmp"), "role", known("rebuildable", "policy")))
+    assert one_pool() is True
+    for name in ("tank/pg", "tank/wal"):
+        facts.put(Fact(Subject("dataset", name), "role", known("rebuildable", "policy")))
+    assert one_pool() is False

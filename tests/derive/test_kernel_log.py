@@ -71,6 +71,53 @@ def test_a_cache_that_was_guessed_and_one_that_answered_later() -> None:
     assert value(judged(text)["sda", "cache_assumed"]) is False
 
 
+def flushes(text: str, layers: tuple[str, ...] = ("multipath",)) -> Judged:
+    """logged_flush_errors of sda, a path of dm-0, on which the leaf lies by way of dm-1."""
+    facts, leaf = Facts(), Subject("leaf", "mpatha", "tank")
+    facts.put_all(collector.parse(Output(text, "dmesg -k"), HOST))
+    facts.put(Fact(leaf, "disks", known((SDA, SDB), "sda and sdb")))
+    facts.put(Fact(leaf, "layers", known(layers, "")))
+    facts.put(Fact(leaf, "nodes", known(("dm-1", "dm-0"), "")))
+    return {each.name: each.value for each in kernel_log.derive(SDA, facts)}["logged_flush_errors"]
+
+
+def error(what: str, device: str, operation: str = "op 0x1:(WRITE) flags 0x800 phys_seg 0") -> str:
+    return f"[9.0] {what} error, dev {device}, sector 0 {operation} prio class 2\n"
+
+
+PATH = error("recoverable transport", "sda")
+
+
+@pytest.mark.parametrize(
+    ("text", "times"),
+    [
+        (BOOT, 0),
+        (BOOT + PATH, 0),
+        (BOOT + error("I/O", "sda", "op 0x2:(FLUSH) flags 0x0 phys_seg 0") + error("timeout", "sda"), 0),
+        (BOOT + error("critical target", "sda"), 1),
+        (BOOT + error("critical medium", "sda") + PATH * 2, 1),
+        (BOOT + PATH + error("I/O", "dm-0"), 1),
+        (BOOT + error("recoverable transport", "sdb") + error("I/O", "dm-0"), 1),
+        (BOOT + PATH + error("I/O", "dm-7"), 0),
+        (PATH, None),
+        (BOOT + PATH * 10, None),
+        (BOOT + PATH + error("I/O", "sdb", "op 0x0:(READ) flags 0x0 phys_seg 1") * 9, None),
+        (PATH + error("critical target", "sda"), 1),
+    ],
+)
+def test_what_one_path_of_multipath_refuses_another_takes(text: str, times: int | None) -> None:
+    found = flushes(text)
+    assert value(found) == times
+    if times is None:
+        assert isinstance(found, Unknown)
+        assert "dm-multipath repeats" in found.reasons[0].text
+
+
+def test_without_multipath_every_failed_flush_counts() -> None:
+    assert value(flushes(BOOT + PATH, ("crypt",))) == 1
+    assert value(flushes(BOOT + PATH + error("I/O", "dm-0"), ("crypt",))) == 1
+
+
 @pytest.mark.parametrize(
     ("events", "line", "times"),
     [

@@ -38,6 +38,8 @@ def shared(exports: tuple[str, ...] | Unknown, **settings: str) -> World:
         ("/tank/db *(rw,sync)", []),
         ("/tank/db *(rw,async,sync)", []),
         ("/tank/db *(ro,async)", []),
+        ("/tank/db *(ro,async,rw)", ["tank/db"]),
+        ("/tank/db *(rw,async,ro)", []),
         ("/tank/db *()", []),
         ("/tank\\057db *(async)", ["tank/db"]),
         ("/srv *(rw,async)", []),
@@ -52,7 +54,20 @@ def test_an_async_export_belongs_to_the_dataset_that_holds_its_path(export: str,
 
 
 @pytest.mark.parametrize(
-    ("sharenfs", "is_async"), [("off", False), ("on", False), ("rw=@10.0.0.0/24,async", True), ("rw,noasync", False)]
+    ("sharenfs", "is_async"),
+    [
+        ("off", False),
+        ("on", False),
+        ("rw=@10.0.0.0/24,async", True),
+        ("rw,noasync", False),
+        ("async,no_root_squash", True),
+        ("ro,async", False),
+        ("ro=@10.0.0.0/24:backup,async", False),
+        ("async,ro=@10.0.0.0/24,rw=db1", True),
+        ("ro,rw=db1,async", True),
+        ("rw,async,ro", True),
+        ("ro;rw=db1,async", True),
+    ],
 )
 def test_the_property_counts_though_nothing_is_exported(sharenfs: str, is_async: bool) -> None:
     world = shared(())
@@ -96,7 +111,13 @@ def test_smb_shares_have_the_value_of_global_unless_they_say_otherwise() -> None
         (("lvm",), ("thin", "thin-pool", "linear"), True, False),
         (("lvm",), ("cache", "linear"), True, True),
         (("dm",), ("writecache",), True, True),
+        (("lvm",), ("cache-writeback", "linear"), True, True),
+        (("lvm",), ("cache-writethrough", "linear"), True, False),
+        (("lvm",), ("cache-passthrough", "writecache"), True, True),
         (("bcache",), unknown("needs root"), True, True),
+        (("bcache-writeback",), unknown("needs root"), True, True),
+        (("bcache-writethrough",), unknown("needs root"), True, False),
+        (("lvm", "bcache-writethrough"), unknown("needs root"), True, None),
         (("md-raid1",), (), True, False),
         (("lvm",), unknown("needs root"), None, None),
         (("dm",), (), None, None),
@@ -111,6 +132,53 @@ def test_layers(
     world.put(leaf("a"), layers=layers, dm_targets=targets)
     assert world.get(leaf("a"), "stack_rearranges") is rearranges
     assert world.get(leaf("a"), "stack_caches") is caches
+
+
+@pytest.mark.parametrize(
+    ("kernel", "volumes", "survives"),
+    [
+        (True, ((False, unknown("no tool")),), True),
+        (False, ((False, unknown("no tool")),), False),
+        (False, ((True, "0"),), False),
+        (False, ((True, "5"),), True),
+        (False, ((True, "1"), (True, "10")), True),
+        (False, ((True, "1"), (False, unknown("no tool"))), False),
+        (False, ((True, unknown("no tool")),), None),
+        (unknown("needs root"), ((False, unknown("no tool")),), None),
+        (unknown("needs root"), ((True, "1"),), True),
+    ],
+)
+def test_what_survives_the_death_of_a_drive(
+    kernel: bool | Unknown, volumes: tuple[tuple[bool, str | Unknown], ...], survives: bool | None
+) -> None:
+    world = World(MIRROR)
+    disks = tuple(Subject("disk", f"sd{at}") for at, _ in enumerate(volumes))
+    world.put(leaf("a"), redundant_below=kernel, disks=disks)
+    for disk, (volume, level) in zip(disks, volumes, strict=True):
+        world.put(
+            disk, smart_model="PERC H730 Mini" if volume else "INTEL SSDSC2BB120G4", transport="scsi", raid_level=level
+        )
+    world.put(leaf("a"), layers=("md-raid1",))
+    assert world.get(leaf("a"), "survives_drive_loss") is survives
+
+
+@pytest.mark.parametrize(
+    ("layers", "serials", "survives"),
+    [
+        (("md-raid1",), ("S1", "S2"), True),
+        (("md-raid1",), ("S1", "S1"), None),
+        (("md-raid1", "multipath"), ("S1", "S1"), True),
+    ],
+)
+def test_a_mirror_of_two_namespaces_of_one_drive(
+    layers: tuple[str, ...], serials: tuple[str, ...], survives: bool | None
+) -> None:
+    world = World(MIRROR)
+    disks = (Subject("disk", "nvme0n1"), Subject("disk", "nvme0n2"))
+    world.put(leaf("a"), redundant_below=True, disks=disks, layers=layers)
+    for disk, serial in zip(disks, serials, strict=True):
+        world.put(disk, nvme_serial=serial, virtual=False)
+    assert world.get(leaf("a"), "survives_drive_loss") is survives
 
 
 # -- controllers ------------------------------------------------------------------------------------------------------
@@ -223,6 +291,13 @@ def test_volumes_of_raid_controllers(model: str, transport: str, raid: bool | No
     assert world.get(DISK, "raid_volume") is raid
 
 
+@pytest.mark.parametrize(("transport", "raid"), [("scsi", True), ("sata", False), ("iscsi", False)])
+def test_a_volume_of_any_name_that_its_controller_lists(transport: str, raid: bool) -> None:
+    world = World(MIRROR)
+    world.put(DISK, smart_model="Wonder Volume 9", transport=transport, raid_level="1")
+    assert world.get(DISK, "raid_volume") is raid
+
+
 @pytest.mark.parametrize(
     ("batteries", "good"),
     [
@@ -238,6 +313,26 @@ def test_the_battery_of_the_controller(batteries: tuple[str, ...] | Unknown, goo
     world.put(DISK, storcli_controller="0")
     world.put(HOST, storcli_batteries=batteries)
     assert world.get(DISK, "raid_cache_protected") is good
+
+
+@pytest.mark.parametrize(
+    ("policy", "models", "cache"),
+    [
+        ("enabled", unknown("storcli64: no models"), "on"),
+        ("enabled", ("INTEL SSDSC2KG019T8", "ST600MM0208"), "on"),
+        ("enabled", ("INTEL SSDSC2KG019T8", "INTEL SSDSC2KG019T8"), "on, protected"),
+        ("default", ("INTEL SSDSC2KG019T8",), "on, protected"),
+        ("default", ("ST600MM0208",), None),
+        ("disabled", ("ST600MM0208",), "off"),
+        (unknown("storcli64 is not installed"), unknown("storcli64 is not installed"), None),
+    ],
+)
+def test_the_caches_of_the_drives_behind_a_controller(
+    policy: str | Unknown, models: tuple[str, ...] | Unknown, cache: str | None
+) -> None:
+    world = World(MIRROR)
+    world.put(DISK, raid_disk_cache=policy, raid_drive_models=models)
+    assert world.get(DISK, "raid_drive_cache") == cache
 
 
 # -- releases and the past --------------------------------------------------------------------------------------------

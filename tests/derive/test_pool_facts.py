@@ -35,10 +35,13 @@ class World:
         for name, kind, allocation_class, leaves in tops:
             self.put(vdev(name), type=kind, allocation_class=allocation_class, state="ONLINE", ashift=12, parity=0)
             self.put(vdev(name), leaves=tuple(leaf(each) for each in leaves), pool=POOL)
+            if kind == "mirror":
+                self.put(vdev(name), legs=len(leaves))
             for each in leaves:
                 disk = Subject("disk", each)
                 self.put(leaf(each), type="disk", allocation_class=allocation_class, being_replaced=False)
                 self.put(leaf(each), vdev=vdev(name), pool=POOL, disks=(disk,))
+                self.put(leaf(each), layers=(), nodes=(), stack_write_cache=())
                 self.put(disk, physical_block_bytes=512, sysfs_path=f"/devices/{each}")
 
     def put(self, subject: Subject, **facts: Value | Judged) -> None:
@@ -90,11 +93,12 @@ def test_failures_tolerated(kind: str, parity: int | Unknown, leaves: str, expec
     assert world.get(vdev("top"), "failures_tolerated") == expected
 
 
-def test_a_replacement_is_not_a_third_leg() -> None:
+def test_a_spare_in_use_or_a_replacement_is_not_a_third_leg() -> None:
     world = World(("mirror-0", "mirror", "normal", ("a", "old", "new")))
-    world.put(leaf("old"), being_replaced=True)
-    world.put(leaf("new"), being_replaced=True)
+    world.put(vdev("mirror-0"), legs=2)
     assert world.get(vdev("mirror-0"), "failures_tolerated") == 1
+    world.put(vdev("mirror-0"), legs=unknown("zpool status: timed out"))
+    assert world.get(vdev("mirror-0"), "failures_tolerated") is None
 
 
 def names(found: Value | None) -> list[str]:
@@ -173,8 +177,64 @@ def test_legs_on_two_namespaces_of_one_drive() -> None:
     world = World(MIRROR, SLOG)
     on(world, l0="nvme9n1", l1="nvme9n2")
     for name in ("nvme9n1", "nvme9n2"):
-        world.put(Subject("disk", name), sysfs_subsystem_nqn="nqn.x")
+        world.put(Subject("disk", name), sysfs_subsystem_nqn="nqn.x", virtual=False, wwn=f"eui.{name}")
     assert world.get(leaf("l1"), "shares_disk_with_leg") is True
+
+
+@pytest.mark.parametrize("virtual", [{"virtual": True}, {"nvme_model": unknown("nvme id-ctrl: not permitted")}])
+def test_a_common_controller_or_serial_number_of_virtual_disks_says_nothing(virtual: dict[str, Judged | bool]) -> None:
+    world = World(MIRROR, SLOG)
+    names = ("nvme0n1", "nvme0n2", "nvme0n3")
+    for name, disk in zip(("l0", "l1", "a"), names, strict=True):
+        on(world, **{name: disk})
+        same = {"sysfs_subsystem_nqn": "nqn.2014.08.org:nvme_card-pd", "nvme_serial": "nvme_card-pd"}
+        world.put(Subject("disk", disk), udev_wwn=f"nvme.1ae0-{disk[-1]}", **same, **virtual)
+    for fact in ("shares_disk_with_leg", "shares_disk_with_data", "disk_neighbours"):
+        assert "give nvme_card-pd as NVMe subsystem or serial number: what they lie on is not seen" in world.why(
+            leaf("l0"), fact
+        )
+    assert "nvme_card-pd" in world.why(leaf("a"), "disk_neighbours")
+    assert world.get(leaf("a"), "shares_disk_with_leg") is False
+    assert ("not permitted" in world.why(leaf("l0"), "shares_disk_with_leg")) is ("virtual" not in virtual)
+
+
+def test_two_partitions_of_one_virtual_disk_share_it() -> None:
+    world = World(MIRROR, SLOG)
+    on(world, l0="nvme0n1", l1="nvme0n1")
+    world.put(Subject("disk", "nvme0n1"), virtual=True, nvme_serial="nvme_card-pd")
+    assert world.get(leaf("l0"), "shares_disk_with_leg") is True
+
+
+@pytest.mark.parametrize(
+    ("wwn", "shares"),
+    [
+        ("0x600140512345678900000000000000001", True),
+        ("eui.0025385b21404321", True),
+        ("eui.0000000000000000", None),
+        ("nvme.1ae0-6e766d65-00000001", None),
+    ],
+)
+def test_the_world_wide_name_of_a_virtual_disk_is_its_own(wwn: str, shares: bool | None) -> None:
+    world = World(MIRROR, SLOG)
+    on(world, l0="sdx", l1="sdy")
+    for name in ("sdx", "sdy"):
+        world.put(Subject("disk", name), virtual=True, udev_serial="1", udev_wwn=wwn)
+    assert world.get(leaf("l0"), "shares_disk_with_leg") is shares
+
+
+def test_drives_that_all_give_one_world_wide_name_are_drives_still() -> None:
+    world = World(MIRROR, SLOG)
+    for name in ("l0", "l1"):
+        world.put(Subject("disk", name), virtual=False, udev_wwn="eui.0000000001000000", nvme_serial=f"S{name}")
+    assert world.get(leaf("l0"), "shares_disk_with_leg") is False
+
+
+def test_one_of_two_with_a_common_serial_number_may_be_virtual() -> None:
+    world = World(MIRROR, SLOG)
+    world.put(Subject("disk", "l0"), virtual=False, nvme_serial="S1")
+    world.put(Subject("disk", "l1"), nvme_model=unknown("not permitted"), nvme_serial="S1")
+    assert "not permitted" in world.why(leaf("l0"), "shares_disk_with_leg")
+    assert "not permitted" in world.why(leaf("l1"), "shares_disk_with_leg")
 
 
 def test_a_log_on_the_disk_of_the_data() -> None:
@@ -204,7 +264,9 @@ def test_another_pool_that_was_not_listed_has_no_leg_of_this_one() -> None:
 
 
 def counters(world: World, name: str, writes: int, flushes: int, cache: bool | Unknown = True) -> None:
-    world.put(Subject("disk", name), writes=writes, flushes=flushes, sysfs_write_cache="write back")
+    world.put(Subject("disk", name), writes=writes, flushes=flushes, sysfs_write_cache="write back", partitions=())
+    world.put(Subject("disk", name), write_sectors=8 * writes)
+    world.put(POOL, txg_written_bytes_max=100 << 20)
     world.facts.replace(
         Fact(Subject("disk", name), "volatile_cache", cache if isinstance(cache, Unknown) else known(cache, ""))
     )
@@ -212,9 +274,9 @@ def counters(world: World, name: str, writes: int, flushes: int, cache: bool | U
 
 def flushes_of(world: World, name: str) -> Judged:
     """The derivation alone: volatile_cache is a derived fact itself."""
-    from auditor.derive import flushes
+    from auditor.derive import flush_counters
 
-    return next(fact.value for fact in flushes.derive(leaf(name), world.facts) if fact.name == "flushes_reach_disk")
+    return next(fact.value for fact in flush_counters.derive(leaf(name), world.facts))
 
 
 @pytest.mark.parametrize(
@@ -232,7 +294,7 @@ def flushes_of(world: World, name: str) -> Judged:
 )
 def test_flushes_reach_disk(writes: int, flushes: int, txgs: int, expected: bool | None) -> None:
     world = World(MIRROR)
-    world.put(POOL, txg_history_written=txgs, data_vdevs=(vdev("mirror-0"),))
+    world.put(POOL, txg_history_written=txgs, vdevs=(vdev("mirror-0"),))
     counters(world, "a", writes, flushes)
     found = flushes_of(world, "a")
     assert (found.value if isinstance(found, Known) else None) is expected
@@ -240,14 +302,14 @@ def test_flushes_reach_disk(writes: int, flushes: int, txgs: int, expected: bool
 
 def test_a_wide_pool_does_not_touch_every_leaf_in_every_group() -> None:
     world = World(MIRROR)
-    world.put(POOL, txg_history_written=100, data_vdevs=tuple(vdev(f"mirror-{i}") for i in range(40)))
+    world.put(POOL, txg_history_written=100, vdevs=tuple(vdev(f"mirror-{i}") for i in range(40)))
     counters(world, "a", 2000, 12)
     assert isinstance(flushes_of(world, "a"), Unknown)
 
 
 def test_no_volatile_cache_no_flushes() -> None:
     world = World(MIRROR)
-    world.put(POOL, txg_history_written=100, data_vdevs=(vdev("mirror-0"),))
+    world.put(POOL, txg_history_written=100, vdevs=(vdev("mirror-0"),))
     counters(world, "a", 100_000, 0, cache=False)
     assert flushes_of(world, "a") == Known(True, flushes_of(world, "a").evidence)  # type: ignore[union-attr]
     counters(world, "a", 100_000, 0, cache=unknown("nvme is not installed"))
@@ -256,7 +318,7 @@ def test_no_volatile_cache_no_flushes() -> None:
 
 def test_the_counters_of_a_multipath_disk_are_not_its_own() -> None:
     world = World(MIRROR)
-    world.put(POOL, txg_history_written=100, data_vdevs=(vdev("mirror-0"),))
+    world.put(POOL, txg_history_written=100, vdevs=(vdev("mirror-0"),))
     counters(world, "a", 100_000, 0)
     world.put(Subject("disk", "a"), sysfs_path="/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1")
     assert isinstance(flushes_of(world, "a"), Unknown)
@@ -270,6 +332,126 @@ def intact(world: World, name: str) -> Judged:
 
 def truth(found: Judged) -> bool | None:
     return bool(found.value) if isinstance(found, Known) else None
+
+
+def test_flushes_that_stopped_long_ago_do_not_pass_by_their_number() -> None:
+    """Some minutes of flushes after boot, none since: more of them than the kernel lists transaction groups."""
+    world = World(MIRROR)
+    world.put(POOL, txg_history_written=100)
+    counters(world, "a", 900_000_000, 200)
+    found = flushes_of(world, "a")
+    assert isinstance(found, Unknown)
+    assert "the flushes stopped at some time" in found.reasons[0].text
+    counters(world, "a", 900_000_000, 200_000)  # large writes, all of them in groups that were flushed
+    assert truth(flushes_of(world, "a")) is True
+
+
+@pytest.mark.parametrize(
+    ("partitions", "quiet", "expected"),
+    [
+        (("a1", "a9"), ("a9",), True),
+        (("a1", "a2", "a9"), ("a9",), None),  # another file system, which is flushed too
+        (("a1", "a2", "a9"), ("a2", "a9"), True),  # swap
+        (("a1",), None, True),
+        (("a1", "a9"), None, None),  # nobody says what a9 is
+    ],
+)
+def test_flushes_of_others_prove_nothing(
+    partitions: tuple[str, ...], quiet: tuple[str, ...] | None, expected: bool | None
+) -> None:
+    world = World(MIRROR)
+    world.put(POOL, txg_history_written=100)
+    counters(world, "a", 5806, 840)
+    world.put(leaf("a"), layers=("partition",), nodes=("a1",))
+    world.put(Subject("disk", "a"), partitions=partitions)
+    world.put(Subject("disk", "a"), udev_quiet_partitions=unknown("no udev") if quiet is None else quiet)
+    assert truth(flushes_of(world, "a")) is expected
+
+
+@pytest.mark.parametrize(
+    ("layer", "expected"), [("crypt", True), ("lvm", None), ("md-raid1", None), ("multipath", None)]
+)
+def test_what_lies_below_a_layer_may_be_flushed_by_others(layer: str, expected: bool | None) -> None:
+    world = World(MIRROR)
+    world.put(POOL, txg_history_written=100)
+    counters(world, "a", 5806, 840)
+    world.put(leaf("a"), layers=(layer,))
+    assert truth(flushes_of(world, "a")) is expected
+
+
+def test_a_multipath_device_that_counts_its_flushes_itself_is_no_failure() -> None:
+    world = World(MIRROR)
+    world.put(POOL, txg_history_written=100)
+    counters(world, "a", 100_000, 0)
+    world.put(leaf("a"), layers=("multipath",))
+    assert truth(flushes_of(world, "a")) is None
+
+
+@pytest.mark.parametrize(
+    ("blocks", "flushes", "pools", "expected"),
+    [
+        (5000, 6, (POOL,), False),
+        (5000, 25, (POOL,), None),  # some got through
+        (12, 6, (POOL,), None),  # hardly anything was committed: a replica, a new log
+        (5000, 6, (POOL, Subject("pool", "other")), None),  # whose log blocks?
+    ],
+)
+def test_a_log_is_flushed_for_commits_not_for_groups(
+    blocks: int, flushes: int, pools: tuple[Subject, ...], expected: bool | None
+) -> None:
+    world = World(MIRROR, SLOG)
+    world.put(POOL, txg_history_written=100)
+    world.put(HOST, zil_itx_metaslab_slog_count=blocks, imported_pools=pools)
+    counters(world, "l0", 512_000, flushes)
+    assert truth(flushes_of(world, "l0")) is expected
+
+
+def test_the_log_blocks_of_the_datasets_go_before_those_of_all_pools() -> None:
+    world = World(MIRROR, SLOG)
+    dataset = Subject("dataset", "tank/db")
+    world.put(POOL, txg_history_written=100, datasets=(dataset,))
+    world.put(dataset, zil_itx_metaslab_slog_count=5000)
+    counters(world, "l0", 512_000, 6)
+    assert truth(flushes_of(world, "l0")) is False
+
+
+def test_the_writes_of_a_cache_beside_the_log_are_not_its_own() -> None:
+    world = World(MIRROR, SLOG, ("cache-0", "disk", "cache", ("c0",)))
+    world.put(POOL, txg_history_written=100)
+    world.put(HOST, zil_itx_metaslab_slog_count=5000, imported_pools=(POOL,))
+    counters(world, "l0", 512_000, 6)
+    world.put(leaf("c0"), disks=(Subject("disk", "l0"),))
+    assert truth(flushes_of(world, "l0")) is None
+
+
+@pytest.mark.parametrize(
+    ("stack", "cache", "expected"),
+    [
+        ((), True, False),
+        (("dm-0=write back",), True, False),
+        (("dm-0=write through",), True, True),
+        (("dm-1=write back", "dm-0=write through"), True, True),
+        (("dm-0=write through",), False, False),
+        (("dm-0=write through",), None, None),
+        (None, True, None),
+    ],
+)
+def test_a_layer_that_says_write_through_drops_flushes(
+    stack: tuple[str, ...] | None, cache: bool | None, expected: bool | None
+) -> None:
+    from auditor.derive import flushes
+
+    world = World(MIRROR)
+    world.put(HOST, zfs_nocacheflush=0)
+    world.put(leaf("a"), stack_write_cache=unknown("not read") if stack is None else stack)
+    world.put(Subject("disk", "a"), sysfs_write_cache="write back")
+    world.put(Subject("disk", "a"), volatile_cache=unknown("not asked") if cache is None else cache)
+    found = {fact.name: fact.value for fact in flushes.derive(leaf("a"), world.facts)}
+    assert truth(found["stack_drops_flushes"]) is expected
+    if expected:
+        assert truth(found["flush_path_intact"]) is False
+    if expected is None:
+        assert truth(found["flush_path_intact"]) is None
 
 
 @pytest.mark.parametrize(
@@ -310,27 +492,39 @@ def test_native_ashift_is_the_largest_of_the_leaves() -> None:
     assert "gone" in world.why(vdev("mirror-0"), "native_ashift")
 
 
-def scan(world: World, function: str, state: str, end: int | None = None) -> None:
-    world.put(POOL, scan_function=function, scan_state=state, scan_end_s=unknown("no end") if end is None else end)
-
-
 @pytest.mark.parametrize(
-    ("function", "state", "end", "age", "ever"),
+    ("function", "state", "start", "end", "age", "ever", "without"),
     [
-        ("scrub", "finished", 90 * DAY, 10.0, True),
-        ("scrub", "in progress", None, 0.0, True),
-        ("scrub", "paused", None, 0.0, True),
-        ("scrub", "canceled", 90 * DAY, None, True),
-        ("resilver", "finished", 90 * DAY, None, None),
-        ("none", "none", None, None, False),
-        ("scrub", "finished", 140 * DAY, None, True),  # in the future
+        ("scrub", "finished", None, 90, 10.0, True, 10.0),
+        ("scrub", "in progress", 99, None, None, True, 1.0),
+        ("scrub", "in progress", None, None, None, True, None),
+        ("scrub", "paused", 20, None, None, True, 80.0),
+        ("scrub", "canceled", None, 90, None, True, 10.0),
+        ("resilver", "finished", None, 90, None, None, 10.0),
+        ("resilver", "in progress", 95, None, None, None, 5.0),
+        ("errorscrub", "finished", None, 90, None, None, 10.0),
+        ("errorscrub", "paused", 30, None, None, None, 70.0),
+        ("none", "none", None, None, None, False, None),
+        ("scrub", "finished", None, 140, None, True, None),  # in the future
     ],
 )
-def test_scrub_age(function: str, state: str, end: int | None, age: float | None, ever: bool | None) -> None:
+def test_scrub_age(
+    function: str,
+    state: str,
+    start: int | None,
+    end: int | None,
+    age: float | None,
+    ever: bool | None,
+    without: float | None,
+) -> None:
+    """Days, at day 100. What has not ended says nothing of when a scrub ended last."""
     world = World(MIRROR, now=100 * DAY)
-    scan(world, function, state, end)
+    world.put(POOL, scan_function=function, scan_state=state)
+    world.put(POOL, scan_start_s=unknown("no start") if start is None else start * DAY)
+    world.put(POOL, scan_end_s=unknown("no end") if end is None else end * DAY)
     assert world.get(POOL, "scrub_age_days") == age
     assert world.get(POOL, "ever_scrubbed") == ever
+    assert world.get(POOL, "unscrubbed_days") == without
 
 
 def test_pool_age() -> None:

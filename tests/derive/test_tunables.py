@@ -11,7 +11,7 @@ from auditor import registry
 from auditor.collect import module_params
 from auditor.data import tunables
 from auditor.data.tunables import TunablesError
-from auditor.derive import release
+from auditor.derive import release, version_gap
 from auditor.derive import tunables as derived
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
 from tests.golden import HOSTS
@@ -119,3 +119,27 @@ def test_a_distribution_may_have_changed_a_release(text: str, published: bool | 
     facts.put(Fact(Subject("host", "host"), "zfs_version_text", known(text, text)))
     found = {fact.name: fact.value for fact in release.derive(HOST, facts)}["release_unmodified"]
     assert (found.value if isinstance(found, Known) else None) == published
+
+
+@pytest.mark.parametrize(
+    ("module", "commands", "gap"),
+    [
+        ((2, 3, 9), (2, 3, 9), "none"),
+        ((2, 2, 6), (2, 2, 2), "patch"),
+        ((2, 2, 2), (2, 2, 6), "patch"),
+        ((2, 2, 0), (2, 1, 5), "module newer"),
+        ((2, 10, 0), (2, 9, 5), "module newer"),
+        ((2, 2, 2), (2, 4, 1), "module older"),
+        ((2, 0, 6), (0, 8, 3), "unrelated"),
+        ((2, 1, 5), (2, 1, 99), "unrelated"),
+        ((2, 3, 9), None, None),
+    ],
+)
+def test_how_far_module_and_commands_are_apart(
+    module: tuple[int, ...], commands: tuple[int, ...] | None, gap: str | None
+) -> None:
+    facts = Facts()
+    facts.put(Fact(HOST, "zfs_version", known(module, "cat")))
+    facts.put(Fact(HOST, "zfs_userland_version", known(commands, "zfs") if commands else unknown("not installed")))
+    (found,) = version_gap.derive(HOST, facts)
+    assert (found.value.value if isinstance(found.value, Known) else None) == gap

@@ -28,7 +28,7 @@ from auditor.facts import (
     word,
     words,
 )
-from auditor.judge.expression import Scope, compile_condition, compile_expression
+from auditor.judge.expression import Scope, bind, compile_condition, compile_expression
 from auditor.judge.kleene import connective, negation
 from auditor.judge.types import ExpressionError
 
@@ -273,3 +273,12 @@ def test_all_of_those_that_count_needs_one_that_counts() -> None:
     assert told(TRUE, FALSE) is True
     assert told(FALSE, FALSE) is None
     assert told(FALSE, NOT_SEEN) is True
+
+
+def test_evidence_without_words_stays_without_words() -> None:
+    """What nobody declared is not shown as the bare name of a dataset."""
+    seen = bind(
+        Known("undeclared", (Evidence(""), Evidence("sync=disabled", "zfs get sync {subject}"))),
+        Subject("dataset", "t/a b"),
+    )
+    assert seen.evidence == (Evidence(""), Evidence("t/a b: sync=disabled", "zfs get sync 't/a b'"))

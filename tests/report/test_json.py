@@ -98,7 +98,7 @@ def judged(name: str, host: str = "db1", rules: Any = None) -> Report:
             Fact(dataset, "sync", known("disabled", f"sync=disabled, inherited from {name}", command, origin=name))
         )
         facts.put(Fact(dataset, "checksum", unknown(f"zfs get {name}: {name}", "run as root")))
-        put(dataset, pool=pool, type="filesystem", logbias=name, role="undeclared")
+        put(dataset, pool=pool, type="filesystem", logbias=name, role="undeclared", readonly="off")
     return audit.judge(audit.Look(facts, datasets), rulebook.load() if rules is None else rules, (name,), "low")
 
 

@@ -1,0 +1,59 @@
+"""What tells physical devices apart: the kernel's name, the serial number, the NVMe subsystem, the world-wide name.
+
+Namespaces of one NVMe drive and paths of one LUN have a name in common. Virtual disks are told apart by their kernel and
+world-wide names alone: a cloud shows all its volumes as namespaces of one emulated controller with a constant serial
+number (Google "nvme_card-pd", Azure "SN: 000001"), so that a common one says nothing of what they lie on. The world-wide
+names of drives are not used: some models give all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from auditor.derive.combine import is_true
+from auditor.facts import Facts, Known, Subject, Unknown, join, unknown
+
+NAMED_BY = ("disk.serial", "disk.sysfs_subsystem_nqn", "disk.virtual", "disk.wwn")
+COMPOSED = "nvme."  # the kernel makes it of serial number, model and namespace where the namespace has no name
+UNSEEN = "what they lie on is not seen from here"
+
+
+class Names(NamedTuple):
+    """What identifies some devices. sure: one name, one device. unsure: name -> why it may stand for several."""
+
+    sure: frozenset[str]
+    unsure: Mapping[str, Unknown]
+
+    @property
+    def all(self) -> set[str]:
+        return {*self.sure, *self.unsure}
+
+
+def names(disks: tuple[Subject, ...], facts: Facts) -> Names:
+    """Every name that is known of the physical device behind each disk."""
+    sure: set[str] = set()
+    unsure: dict[str, Unknown] = {}
+    for disk in disks:
+        sure.add(disk.name)
+        virtual = facts.get(disk, "virtual")
+        given = [found for name in ("sysfs_subsystem_nqn", "serial") if (found := _given(disk, name, facts))]
+        if isinstance(virtual, Known) and virtual.value is False:
+            sure.update(given)
+            continue
+        for name in given:
+            several = unknown(
+                f"several disks, virtual or perhaps so, give {name} as NVMe subsystem or serial number: {UNSEEN}"
+            )
+            unsure[name] = several if isinstance(virtual, Known) else join([several, virtual])
+        if is_true(virtual) and not (wwn := _given(disk, "wwn", facts)).startswith(COMPOSED):
+            sure.update([wwn] if wwn else [])
+    return Names(frozenset(sure), unsure)
+
+
+def _given(disk: Subject, name: str, facts: Facts) -> str:
+    """What a disk says of itself; empty where it says nothing, or nothing but zeros."""
+    match facts.get(disk, name):
+        case Known(str(value)) if value.rpartition(".")[2].removeprefix("0x").strip("0 "):
+            return value
+    return ""

@@ -1,0 +1,229 @@
+"""Has the kernel counted the flushes that OpenZFS must have sent since boot?
+
+OpenZFS sends at least one flush to every leaf that it wrote to in a transaction group (vdev_config_sync() in
+module/zfs/vdev_label.c), and one to a log device after each block of commits (zil_lwb_write_done() in module/zfs/zil.c). A
+leaf with thousands of writes and next to no flushes has lost them on the way, whatever the settings say now: OpenZFS 2.3 and
+later can remember that a device needs no flush (``vdev_nowritecache`` in module/os/linux/zfs/vdev_disk.c), after a flush
+that was refused as unsupported, and on kernels before 6.11 also when the queue said "write through" at vdev open. On 6.12
+setting the queue back was measured to bring the flushes back; what was written meanwhile had not been flushed.
+
+Counters since boot refute; they prove little. They say "yes" only where the flushes are as many as all writes since boot
+need and nobody else flushes the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.derive.combine import about, every, values
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown
+
+SUBJECT = "leaf"
+FACTS = {"flushes_reach_disk": flag("its disks have counted the flushes that OpenZFS must have sent since boot")}
+NEEDS = (
+    "leaf.disks",
+    "leaf.layers",
+    "leaf.nodes",
+    "leaf.allocation_class",
+    "vdev.allocation_class",
+    "disk.volatile_cache",
+    "disk.writes",
+    "disk.write_sectors",
+    "disk.flushes",
+    "disk.sysfs_path",
+    "disk.partitions",
+    "disk.udev_quiet_partitions",
+    "host.imported_pools",
+    "host.zil_itx_metaslab_slog_count",
+    "dataset.zil_itx_metaslab_slog_count",
+    "pool.datasets",
+    "pool.leaves",
+    "pool.vdevs",
+    "pool.txg_history_written",
+    "pool.txg_written_bytes_max",
+)
+# Measured on 2.3.9 and 2.4.4: a data leaf gets two flushes for each transaction group that writes to it (30 groups, 60
+# flushes); with flushing off, none but those of whoever partitioned the disk (6 for 2,227 writes and 32 groups).
+# A quarter of one flush a group is far below the one and far above the other.
+ENOUGH_WRITES = 1000
+ENOUGH_TXGS = 20
+GROUPS_PER_FLUSH = 4
+MANY_FLUSHES = 20
+WRITES_PER_FLUSH = 100
+ENOUGH_LOG_BLOCKS = 1000
+SECTOR = 512
+OWN_LAYERS = frozenset({"partition", "crypt"})  # each holds one leaf
+COUNT = "zil_itx_metaslab_slog_count"
+MEASURE = "zaudit verify"  # follows flushes that it causes itself
+MULTIPATH_HEADS = "/devices/virtual/nvme-subsystem/"
+
+
+def derive(leaf: Subject, facts: Facts) -> Iterator[Fact]:
+    """Unknown where a disk or its counters could not be seen, or count something else."""
+    disks, layers = facts.get(leaf, "disks"), facts.get(leaf, "layers")
+    if isinstance(disks, Unknown):
+        yield Fact(leaf, "flushes_reach_disk", disks)
+        return
+    if isinstance(layers, Known) and isinstance(layers.value, tuple) and "multipath" in layers.value:
+        # request-based multipath hands clones to the paths past their flush machinery (drivers/md/dm-rq.c)
+        why = unknown(
+            f"leaf {leaf}: the kernel counts the flushes of a multipath device at the device, not at its paths", MEASURE
+        )
+        yield Fact(leaf, "flushes_reach_disk", why)
+        return
+    results = [_disk(leaf, disk, facts) for disk in facts.linked(leaf, "disks")]
+    yield Fact(leaf, "flushes_reach_disk", _all(results))
+
+
+def _all(results: list[Judged]) -> Judged:
+    """False where one disk lost its flushes, True only where each got them."""
+    for each in results:
+        if isinstance(each, Known) and each.value is False:
+            return each
+    found = every(results)
+    return (
+        found if isinstance(found, Unknown) else Known(True, tuple(piece for each in found for piece in each.evidence))
+    )
+
+
+def _disk(leaf: Subject, disk: Subject, facts: Facts) -> Judged:
+    cache = facts.get(disk, "volatile_cache")
+    if isinstance(cache, Known) and cache.value is False:
+        return Known(True, about(disk, cache))
+    match facts.get(disk, "sysfs_path"):
+        case Known(str(path)) if path.startswith(MULTIPATH_HEADS):
+            # nvme_mpath_start_request() counts writes at the head, blk_account_io_flush() flushes at the hidden path
+            return unknown(f"{disk.name}: the kernel counts the flushes of an NVMe multipath disk elsewhere", MEASURE)
+    counters = values(facts, disk, "writes", "flushes")
+    if isinstance(counters, Unknown):
+        return counters
+    writes, flushes = (int(each.value) for each in counters if isinstance(each.value, int))
+    text = f"{disk.name}: {flushes:,} flushes for {writes:,} writes since boot"
+    counted = Evidence(text, f"cat /sys/block/{disk.name}/stat   # fields 16 and 5")
+    seen = (counted, *(about(disk, cache) if isinstance(cache, Known) else ()))
+    if flushes >= MANY_FLUSHES and writes <= flushes * WRITES_PER_FLUSH:
+        return _alone(leaf, disk, seen, facts)
+    if writes < ENOUGH_WRITES:
+        return unknown(f"{text}: too few to tell whether flushes get through", MEASURE)
+    held = facts.get(leaf, "allocation_class")
+    if isinstance(held, Unknown):
+        return held
+    found = (_log if held.value == "log" else _data)(leaf, disk, flushes, text, seen, facts)
+    # no volatile cache, no flushes: that would be in order
+    return cache if isinstance(cache, Unknown) and isinstance(found, Known) and found.value is False else found
+
+
+def _data(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evidence, ...], facts: Facts) -> Judged:
+    """By the transaction groups: those that the kernel lists, and as many as all that was written needed."""
+    pool = Subject("pool", leaf.within)
+    known = values(facts, pool, "txg_history_written")
+    if isinstance(known, Unknown):
+        return known
+    groups = _number(known[0])
+    if groups < ENOUGH_TXGS:
+        return unknown(
+            f"{text}, {groups} transaction groups with data: too few to tell whether flushes get through", MEASURE
+        )
+    evidence = seen + known[0].evidence
+    if flushes * GROUPS_PER_FLUSH <= groups * _share(pool, facts):
+        return Known(False, evidence)
+    if flushes < groups:
+        return unknown(
+            f"{text} and {groups} transaction groups with data: fewer flushes than expected, not few enough to tell",
+            MEASURE,
+        )
+    sizes = every((facts.get(disk, "write_sectors"), facts.get(pool, "txg_written_bytes_max")))
+    if isinstance(sizes, Unknown):
+        return sizes
+    written, largest = _number(sizes[0]) * SECTOR, _number(sizes[1])
+    if written > flushes * largest:
+        return unknown(
+            f"{text}: {written:,} bytes, and no transaction group that is still listed wrote more than {largest:,}, so the"
+            " flushes stopped at some time, or the groups were larger once",
+            MEASURE,
+        )
+    return _alone(leaf, disk, (*evidence, *sizes[1].evidence), facts)
+
+
+def _log(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evidence, ...], facts: Facts) -> Judged:
+    """By the log blocks: a log that nothing was committed to is not flushed, whatever else is written to its disk."""
+    known = every((_log_blocks(Subject("pool", leaf.within), facts), _others(leaf, disk, facts, but="log")))
+    if isinstance(known, Unknown):
+        return known
+    blocks, others = known
+    if names := ", ".join(_words(others)):
+        return unknown(f"{text}; it also holds {names}, whose writes cannot be told from those of the log", MEASURE)
+    if _number(blocks) < ENOUGH_LOG_BLOCKS or flushes >= MANY_FLUSHES:
+        return unknown(
+            f"{text}, {_number(blocks):,} log blocks: these do not tell whether flushes get through", MEASURE
+        )
+    return Known(False, seen + blocks.evidence)
+
+
+def _log_blocks(pool: Subject, facts: Facts) -> Judged:
+    """How many blocks were surely written to each log vdev of the pool, by its datasets (2.2 and later), else by the count of
+    all pools where there is no other."""
+    vdevs = [each for each in facts.linked(pool, "vdevs") if _value(facts.get(each, "allocation_class")) == "log"]
+    counted = [facts.get(each, COUNT) for each in facts.linked(pool, "datasets")]
+    own = [each for each in counted if isinstance(each, Known) and _number(each)]
+    if own:
+        return Known(sum(map(_number, own)) // max(len(vdevs), 1), own[0].evidence)
+    whole, pools = facts.get(HOST, COUNT), facts.get(HOST, "imported_pools")
+    known = every((whole, pools))
+    if isinstance(known, Unknown):
+        return known
+    if facts.linked(HOST, "imported_pools") != (pool,):
+        return unknown("/proc/spl/kstat/zfs/zil: counts the log blocks of all pools together")
+    return Known(_number(known[0]) // max(len(vdevs), 1), known[0].evidence)
+
+
+def _share(pool: Subject, facts: Facts) -> float:
+    """In how many transaction groups a leaf takes part at least: the uberblock goes to three top-level vdevs each time, log
+    vdevs are passed over (spa_sync_rewrite_vdev_config() in module/zfs/spa.c)."""
+    others = [each for each in facts.linked(pool, "vdevs") if _value(facts.get(each, "allocation_class")) != "log"]
+    return min(1.0, 3 / max(len(others), 1))
+
+
+def _alone(leaf: Subject, disk: Subject, seen: tuple[Evidence, ...], facts: Facts) -> Judged:
+    """Known(True) where nobody but leaves flushes the disk; else unknown: their flushes would hide those that are lost."""
+    others = _others(leaf, disk, facts)
+    if names := ", ".join(_words(others)):
+        return unknown(f"{disk.name} also holds {names}, and the kernel counts all flushes of a disk together", MEASURE)
+    return others if isinstance(others, Unknown) else Known(True, seen)
+
+
+def _others(leaf: Subject, disk: Subject, facts: Facts, *, but: str = "") -> Judged:
+    """What else is on the disk than leaves (but: of this class), and may be written to."""
+    known = values(facts, leaf, "layers")
+    parts = facts.get(disk, "partitions")
+    if isinstance(known, Unknown) or isinstance(parts, Unknown):
+        return join([each for each in (known, parts) if isinstance(each, Unknown)])
+    if stacked := [each for each in _words(known[0]) if each not in OWN_LAYERS]:
+        return Known(tuple(f"what else {each} keeps there" for each in stacked), known[0].evidence)
+    here = [
+        each
+        for pool in facts.subjects("pool")
+        for each in facts.linked(pool, "leaves")
+        if disk in facts.linked(each, "disks")
+    ]
+    named = {name for each in here for name in _words(facts.get(each, "nodes"))}
+    left = [name for name in _words(parts) if name not in named]
+    quiet = facts.get(disk, "udev_quiet_partitions")
+    if left and isinstance(quiet, Unknown):
+        return quiet
+    found = [name for name in left if name not in _words(quiet)]
+    if but:
+        found += [each.name for each in here if _value(facts.get(each, "allocation_class")) != but]
+    return Known(tuple(found), parts.evidence)
+
+
+def _words(found: Judged) -> tuple[str, ...]:
+    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()
+
+
+def _number(found: Known) -> int:
+    return int(found.value) if isinstance(found.value, int) else 0
+
+
+def _value(found: Judged) -> object:
+    return found.value if isinstance(found, Known) else None

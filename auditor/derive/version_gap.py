@@ -1,0 +1,44 @@
+"""How far apart the zfs commands and the loaded module are.
+
+A patch release changes nothing between them, and what a minor release adds to the interface is backwards compatible: older
+commands speak to a newer module as before, newer commands may ask an older module for what it does not have. A .99 is a
+build of the development branch, for which nothing is promised. (openzfs/zfs RELEASES.md)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.derive.combine import evidence, values
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, word
+
+SUBJECT = "host"
+FACTS = {
+    "zfs_version_gap": word("module beside commands", "none", "patch", "module newer", "module older", "unrelated"),
+}
+NEEDS = ("host.zfs_version", "host.zfs_userland_version")
+DEVELOPMENT = 99
+
+
+def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
+    """Unknown where one of them is."""
+    found = values(facts, HOST, "zfs_version", "zfs_userland_version")
+    if isinstance(found, Unknown):
+        yield Fact(HOST, "zfs_version_gap", found)
+        return
+    module, commands = map(_numbers, found)
+    yield Fact(HOST, "zfs_version_gap", Known(_gap(module, commands), evidence(*found)))
+
+
+def _numbers(found: Known) -> tuple[int, ...]:
+    return tuple(each for each in found.value if isinstance(each, int)) if isinstance(found.value, tuple) else ()
+
+
+def _gap(module: tuple[int, ...], commands: tuple[int, ...]) -> str:
+    if module == commands:
+        return "none"
+    if module[:1] != commands[:1] or DEVELOPMENT in (module[-1], commands[-1]):
+        return "unrelated"
+    if module[:2] == commands[:2]:
+        return "patch"
+    return "module newer" if module > commands else "module older"
