@@ -177,7 +177,8 @@ def focus(seen: Look, host: Host, names: Sequence[str]) -> Look:
     chosen = {gather.pool_of(root) for root in roots}
     for root in roots:
         if not facts.of(root):
-            raise NothingToAudit(f"in this recording: no dataset {root.name}")
+            there = [each.name for each in facts.linked(gather.pool_of(root), "datasets")]
+            raise NothingToAudit(f"in this recording: {targets.missing(root.name, there)}")
     facts.replace(Fact(HOST, "pools", Known(tuple(sorted(chosen)), ())))
     for pool in chosen:
         datasets = facts.get(pool, "datasets")

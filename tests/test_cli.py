@@ -160,6 +160,8 @@ def test_skip(mine: Path, zaudit: CommandLine) -> None:
         (["--format", "yaml"], "Invalid value"),
         (["--fail-on", "bad"], "Invalid value"),
         (["--timeout", "0"], "Invalid value"),
+        (["--timeout", "nan"], "'nan' is not a number of seconds"),
+        (["--timeout", "inf"], "Invalid value"),
         (["--db", "postgres=here"], "absolute path"),
         (["--db", "sqlite=/srv/x.db"], "not of SQLite"),
         (["--db", "oracle"], "NAME is one of postgres, mysql"),
@@ -427,6 +429,12 @@ def test_no_such_dataset_names_those_near_it(zaudit: CommandLine) -> None:
     done = zaudit("check", "tank/dv")
     assert (done.code, done.out) == (3, "")
     assert "no dataset tank/dv; near it: tank/db" in done.err
+
+
+def test_a_replay_names_those_near_it_as_well(zaudit: CommandLine) -> None:
+    done = zaudit("check", "--replay", REC, "tank/dbb")
+    assert (done.code, done.out) == (3, "")
+    assert done.err == "zaudit: in this recording: no dataset tank/dbb; near it: tank/db, tank/db/wal, tank\n"
 
 
 @pytest.mark.parametrize("target", ["tank/db", "tank/db/", "/tank/db", "/tank/db/pgdata", "/data", "/dev/zvol/tank/db"])

@@ -55,11 +55,16 @@ def look(output: Path | None) -> dict[str, Any]:
     return {} if output else {"width": width(), "color": color(), "ascii_only": ascii_only()}
 
 
-def write(text: str, output: Path | None, summary: str) -> None:
-    """To a file, with a line on standard error that says what is in it, or to standard output."""
+def write(text: str, output: Path | None, summary: str, *, encoded: bool = False) -> None:
+    """To a file, with a line on standard error that says what is in it, or to standard output.
+
+    encoded: as UTF-8, which the text says of itself, whatever standard output is.
+    """
     if output:
         output.write_text(text, encoding="utf-8")
         note(f"{output}: {summary}")
+    elif encoded:
+        click.echo(text.encode("utf-8"), nl=False)
     else:
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -130,6 +132,32 @@ def test_a_replay_says_what_was_said_live(runs: CommandLine, tmp_path: Path, for
         assert live.out == again.out
         assert (live.code, again.code) == (13, 13)
         assert len(live.out) > 1000
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8", "latin-1"])
+def test_a_page_is_the_same_bytes_whatever_standard_output_is(encoding: str, tmp_path: Path) -> None:
+    def page(*words: object) -> bytes:
+        line = [
+            sys.executable,
+            "-m",
+            "auditor",
+            "verify",
+            "--replay",
+            str(TRACED),
+            "--format",
+            "html",
+            *map(str, words),
+        ]
+        cwd = HOSTS.parent.parent
+        done = subprocess.run(
+            line, capture_output=True, cwd=cwd, env={**os.environ, "PYTHONIOENCODING": encoding}, check=False
+        )
+        assert (done.returncode, b"Traceback" in done.stderr) == (13, False)
+        return done.stdout
+
+    page("-o", tmp_path / "page")
+    assert page() == (tmp_path / "page").read_bytes()
+    assert not page().isascii()
 
 
 def test_what_is_said(runs: CommandLine, tmp_path: Path) -> None:
