@@ -85,10 +85,14 @@ def live(wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progre
     if planned.most_bytes > ASK_FROM and not wanted.yes:
         _ask(planned)
     done = _trial(wanted, machine, planned, seen, steps)
+    unkept: Exception | None = None
     if isinstance(host, recording.RecordingHost) and wanted.record:
         taken = host.recording((wanted.target,), options.words(), __version__)
-        recording.write(replace(taken, trial=trial.to_text(done).encode("utf-8", "surrogateescape")), wanted.record)
-    found = verification.judge(seen, done, judging, (wanted.target,), wanted.fail_on)
+        try:
+            recording.write(replace(taken, trial=trial.to_text(done).encode("utf-8", "surrogateescape")), wanted.record)
+        except (OSError, recording.RecordingError) as error:
+            unkept = error
+    found = verification.judge(seen, done, judging, (wanted.target,), wanted.fail_on)._replace(unkept=unkept)
     return found if before is None else found._replace(comparison=compare(before, found.verification))
 
 

@@ -144,6 +144,8 @@ def _verified(
     found = _verifying.live(wanted, progress(), steps())
     assert found is not None  # only a dry run finds nothing
     write(_verifying.rendered(found, format_, look(output)), output, _verifying.summary(found))
+    if found.unkept:
+        raise found.unkept
     sys.exit(found.report.exit_code)
 
 

@@ -81,6 +81,8 @@ def verify(
         found = done
     text = command.rendered(found, format_, look(output))
     write(text, output, command.summary(found), encoded=format_ == "html")
+    if found.unkept:
+        raise found.unkept
     sys.exit(found.report.exit_code)
 
 

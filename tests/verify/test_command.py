@@ -160,6 +160,25 @@ def test_a_page_is_the_same_bytes_whatever_standard_output_is(encoding: str, tmp
     assert not page().isascii()
 
 
+def test_a_recording_that_cannot_be_written_costs_no_report(
+    runs: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    report = runs("verify", "tank/db").out
+    monkeypatch.setattr(recording, "write", full)
+    done = runs("verify", "tank/db", "--record", tmp_path / "rec")
+    assert (done.code, done.out, done.err) == (2, report, "zaudit: No space left on device\n")
+
+
+def test_a_place_that_no_recording_can_have_is_known_before_anything_is_written(
+    zaudit: CommandLine, tmp_path: Path
+) -> None:
+    done = zaudit("verify", "tank/db", "--record", tmp_path / "none" / "rec.tar.gz")
+    assert (done.code, done.out, done.err) == (2, "", f"zaudit: {tmp_path / 'none'}: No such file or directory\n")
+
+
 def test_what_is_said(runs: CommandLine, tmp_path: Path) -> None:
     text = runs("verify", "tank/db").out
     assert "TRACED" in text
