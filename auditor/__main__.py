@@ -3,11 +3,18 @@
 ``--version`` alone is answered before anything else is imported: out of a zip archive the imports are most of the time.
 """
 
+from __future__ import annotations
+
 import gc
 import os
 import sys
 
 from auditor import __version__
+from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE
+
+TYPE_CHECKING = False  # as typing has it, which is slow to import
+if TYPE_CHECKING:
+    from typing import TextIO
 
 
 def main() -> None:
@@ -16,18 +23,51 @@ def main() -> None:
     The process ends there and then: the interpreter would take a tenth of a second to let go of the facts of 10,000
     datasets one by one, and might wait for a thread that hangs in the kernel.
     """
-    if sys.argv[1:] == ["--version"]:
-        print(f"zaudit {__version__}")
-        return
+    code, text = 0, ""
+    try:
+        _open_streams()
+        if sys.argv[1:] == ["--version"]:
+            text = f"zaudit {__version__}\n"
+        else:
+            _run()
+    except SystemExit as done:
+        code = done.code if isinstance(done.code, int) else int(done.code is not None)
+    except KeyboardInterrupt:  # before the command line is there to see it
+        code = EXIT_INTERRUPTED
+    os._exit(_said(text, code))
+
+
+def _run() -> None:
     gc.disable()  # a short run that makes a million small objects and no cycles to speak of
     from auditor.cli import run
 
+    run()
+
+
+def _open_streams() -> None:
+    """The null device in place of each standard stream that was closed when zaudit was started: else the next file that is
+    opened takes its number, and Python has no stream there to write to."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (the lowest free number, which is its own)
+
+
+def _said(text: str, code: int) -> int:
+    """The exit code, once everything is written; not 0 where it did not arrive."""
+    wrong = _written(sys.stdout, text)
+    lost = 0 if wrong is None else EXIT_BROKE if isinstance(wrong, BrokenPipeError) else EXIT_USAGE
+    _written(sys.stderr, f"zaudit: {wrong.strerror}\n" if wrong and lost == EXIT_USAGE and not code else "")
+    return code or lost
+
+
+def _written(stream: TextIO, text: str) -> OSError | None:
+    """What goes wrong when this, and what waits to be written, is written."""
     try:
-        run()
-    except SystemExit as done:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(done.code if isinstance(done.code, int) else int(done.code is not None))
+        stream.write(text)
+        stream.flush()
+    except OSError as error:
+        return error
+    return None
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from auditor import __version__, derive, registry
-from auditor.collect import gather, targets
+from auditor.collect import gather, sql, targets
 from auditor.collect.host import Host
+from auditor.data.databases import databases
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
 from auditor.judge import finding, policy_file, verdict, waivers
@@ -22,6 +23,10 @@ class NothingToAudit(Stop):
     """No ZFS here, no pool, or no such target; the text says which and what is there instead."""
 
     exit_code = EXIT_NOTHING
+
+
+class OptionsError(Stop):
+    """What a recording was made with that no zaudit of this release can have been told, and why."""
 
 
 class Options(NamedTuple):
@@ -48,15 +53,20 @@ class Options(NamedTuple):
 
     @classmethod
     def from_words(cls, words: Mapping[str, str]) -> Options:
-        """From a recording. Raises PolicyError."""
+        """From a recording. Raises OptionsError or PolicyError."""
+        name, connection = words.get("database", ""), words.get("connection", "")
+        if name and name not in databases():
+            raise OptionsError(f"recorded with the database {name!r}; this zaudit knows {', '.join(databases())}")
+        if connection and name not in sql.DRIVERS:
+            raise OptionsError(f"recorded with a connection to {name or 'no database'}, which cannot be asked")
         path = words.get("policy_path", "")
         policy = policy_file.parse(words.get("policy", ""), path) if path else NONE
         return cls(
             words.get("consistent") == "yes",
-            words.get("database", ""),
+            name,
             words.get("directory", ""),
             policy,
-            words.get("connection", ""),
+            connection,
         )
 
 
@@ -167,7 +177,8 @@ def focus(seen: Look, host: Host, names: Sequence[str]) -> Look:
     chosen = {gather.pool_of(root) for root in roots}
     for root in roots:
         if not facts.of(root):
-            raise NothingToAudit(f"in this recording: no dataset {root.name}")
+            there = [each.name for each in facts.linked(gather.pool_of(root), "datasets")]
+            raise NothingToAudit(f"in this recording: {targets.missing(root.name, there)}")
     facts.replace(Fact(HOST, "pools", Known(tuple(sorted(chosen)), ())))
     for pool in chosen:
         datasets = facts.get(pool, "datasets")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn, cast
 
@@ -54,7 +55,8 @@ def run() -> NoReturn:
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:
-        error.show()
+        with suppress(OSError):  # nowhere to say it; the exit code does
+            error.show()
         sys.exit(EXIT_USAGE)
     except click.Abort:
         sys.exit(EXIT_INTERRUPTED)
@@ -89,5 +91,6 @@ def _failed(error: Exception) -> int:
                 EXIT_BROKE,
                 f"internal error, please report it: {type(error).__name__}: {error} (ZAUDIT_DEBUG=1 shows where)",
             )
-    click.echo(f"zaudit: {harmless(text)}", err=True)
+    with suppress(OSError):
+        click.echo(f"zaudit: {harmless(text)}", err=True)
     return code

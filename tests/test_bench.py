@@ -11,10 +11,11 @@ from auditor import audit, rulebook
 from auditor.collect import recording
 from auditor.collect.host import Host
 from auditor.collect.recording import Recording, ReplayHost
-from auditor.collect.request import Capture
+from auditor.collect.request import Capture, Files, Read
+from auditor.collect.running import result
 from tests.bench import synthetic, tools
 from tests.bench.__main__ import RECORDING
-from tests.golden import findings_of
+from tests.golden import HOSTS, findings_of
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,23 @@ def test_a_host_of_scripts_answers_as_its_recording_does(small: Recording, tmp_p
     large = synthetic.large(small, 8, 5)
     tools.lay_out(large, tmp_path / "host", scale=0.0)
     assert findings(tools.ToolHost(tmp_path / "host", large.taken)) == findings(ReplayHost(large))
+
+
+@pytest.mark.parametrize("case", ["2.3-db-postgres-healthy", "2.3-stacked-devices", "2.1-degraded-mirror"])
+def test_other_recordings_can_be_laid_out_as_well(case: str, tmp_path: Path) -> None:
+    past = recording.load(HOSTS / case)
+    tools.lay_out(past, tmp_path / "host", scale=0.0)
+    host = tools.ToolHost(tmp_path / "host", past.taken)
+    for patterns, files in past.files.items():
+        if files.links and not any("*" in pattern for pattern in patterns):
+            assert result(host.read(Read(patterns))).links == files.links
+
+
+def test_a_file_behind_an_absolute_link_is_not_written(tmp_path: Path) -> None:
+    link = Files({"/etc/a/b": "mine"}, {"/etc/a": str(tmp_path)})
+    with pytest.raises(PermissionError, match="/etc/a/b leads out of"):
+        tools.lay_out(Recording(0.0, 0, (), files={("/etc/a/b",): link}), tmp_path / "host", scale=0.0)
+    assert not (tmp_path / "b").exists()
 
 
 def test_the_longest_chain(small: Recording) -> None:

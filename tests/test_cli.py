@@ -160,6 +160,8 @@ def test_skip(mine: Path, zaudit: CommandLine) -> None:
         (["--format", "yaml"], "Invalid value"),
         (["--fail-on", "bad"], "Invalid value"),
         (["--timeout", "0"], "Invalid value"),
+        (["--timeout", "nan"], "'nan' is not a number of seconds"),
+        (["--timeout", "inf"], "Invalid value"),
         (["--db", "postgres=here"], "absolute path"),
         (["--db", "sqlite=/srv/x.db"], "not of SQLite"),
         (["--db", "oracle"], "NAME is one of postgres, mysql"),
@@ -384,6 +386,41 @@ def test_no_such_target(target: str, says: str, zaudit: CommandLine) -> None:
     assert "\x1b" not in done.err
 
 
+@pytest.mark.parametrize(
+    ("words", "place", "says"),
+    [
+        (("check", "--record"), "none/rec.tar.gz", "none: No such file or directory"),
+        (("record", "-o"), "none/rec.tar.gz", "none: No such file or directory"),
+        (("check", "--record"), "", "exists and is not a recording"),
+        (("record", "-o"), "mine", "exists and is not a recording"),
+    ],
+)
+def test_a_place_that_no_recording_can_have_is_known_before_anything_is_asked(
+    words: tuple[str, ...], place: str, says: str, tmp_path: Path, zaudit: CommandLine
+) -> None:
+    (tmp_path / "mine").touch()
+    zaudit.host = with_pools()
+    done = zaudit(*words, tmp_path / place, "tank")
+    assert (done.code, done.out) == (2, "")
+    assert says in done.err
+    assert zaudit.host.ran == []
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_recording_that_cannot_be_written_costs_no_report(
+    tmp_path: Path, zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    zaudit.host = with_pools()
+    report = zaudit("check", "tank").out
+    monkeypatch.setattr(recording, "write", full)
+    done = zaudit("check", "tank", "--record", tmp_path / "rec")
+    assert (done.code, done.out) == (2, report)
+    assert done.err == "zaudit: No space left on device\n"
+
+
 def test_no_such_dataset_names_those_near_it(zaudit: CommandLine) -> None:
     zaudit.host = with_pools()
     missing = Capture(1, b"", b"cannot open 'tank/dv': dataset does not exist\n")
@@ -392,6 +429,12 @@ def test_no_such_dataset_names_those_near_it(zaudit: CommandLine) -> None:
     done = zaudit("check", "tank/dv")
     assert (done.code, done.out) == (3, "")
     assert "no dataset tank/dv; near it: tank/db" in done.err
+
+
+def test_a_replay_names_those_near_it_as_well(zaudit: CommandLine) -> None:
+    done = zaudit("check", "--replay", REC, "tank/dbb")
+    assert (done.code, done.out) == (3, "")
+    assert done.err == "zaudit: in this recording: no dataset tank/dbb; near it: tank/db, tank/db/wal, tank\n"
 
 
 @pytest.mark.parametrize("target", ["tank/db", "tank/db/", "/tank/db", "/tank/db/pgdata", "/data", "/dev/zvol/tank/db"])
@@ -594,6 +637,31 @@ def test_the_policy_of_a_recording_is_followed_and_another_replaces_it(tmp_path:
     assert [finding["rule"] for finding in document["waived"]] == ["sync-disabled"]
     done = zaudit("check", "--replay", tmp_path / "rec.tar.gz", "--policy", "/dev/null", "--format", "json")
     assert json.loads(done.out)["waived"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"database": "oracle"}, "recorded with the database 'oracle'; this zaudit knows postgres, mysql"),
+        ({"database": "oracle", "connection": "x"}, "the database 'oracle'"),
+        ({"database": "sqlite", "connection": "x"}, "a connection to sqlite, which cannot be asked"),
+        ({"connection": "x"}, "a connection to no database, which"),
+        ({"policy_path": "p.toml", "policy": "a = " + "[" * 100_000}, "p.toml: nested too deep"),
+        ({"policy_path": "p.toml", "policy": "a = " + "9" * 5000}, "p.toml: a number with too many digits"),
+    ],
+)
+def test_a_recording_with_options_that_there_are_not(
+    options: dict[str, str], says: str, tmp_path: Path, zaudit: CommandLine
+) -> None:
+    from dataclasses import replace
+
+    path = tmp_path / "rec.tar.gz"
+    recording.write(replace(recording.load(REC), options=options), path)
+    for words in (("check", "--replay", path), ("diff", path, path), ("policy", "init", "--replay", path)):
+        done = zaudit(*words)
+        assert (done.code, done.out) == (2, "")
+        assert says in done.err
+        assert done.err.count("\n") == 1
 
 
 def test_policy_init_writes_one_that_parses_and_decides_nothing(tmp_path: Path, zaudit: CommandLine) -> None:

@@ -29,6 +29,7 @@ SEAM = {
     "collect/files.py",
     "collect/host.py",
     "collect/process.py",
+    "collect/replacing.py",
     "collect/running.py",
     "collect/udev_db.py",
     "collect/lzc.py",

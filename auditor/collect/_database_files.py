@@ -40,8 +40,14 @@ def in_words(facts: Iterable[tuple[str, Known]]) -> Known:
 
 
 def plain(path: str) -> bool:
-    """Whether a path that a command line or a file names can be asked for as it is: absolute, no pattern, no way up."""
-    return path.startswith("/") and "*" not in path and ".." not in path.split("/")
+    """Whether a path that a command line or a file names can be asked for as it is: absolute, no pattern, no way up, and
+    nothing in it that means something else in a list of links or of mounts."""
+    return path.startswith("/") and "*" not in path and ".." not in path.split("/") and printable(path)
+
+
+def printable(path: str) -> bool:
+    """Whether there is no control character in it (a NUL byte, a new line) and no arrow, which parts a link from its target."""
+    return not re.search(r"[\x00-\x1f\x7f]| -> ", path)
 
 
 class Tree:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # slow to import, and needed for archives only
 TOTAL_LIMIT = 256 << 20
 MEMBER_LIMIT = 128 << 20
 COUNT_LIMIT = 20_000
+MANIFEST, TRIAL = "recording.json", "trial.json"
+PIECE = 1 << 16
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 
 
@@ -57,9 +59,21 @@ def _archive(path: Path) -> dict[str, bytes]:
         # a stream, so that nothing after a refused member is even decompressed; and a bounded one, because tarfile itself
         # reads extended headers of any size into memory
         with gzip.open(path) as packed, tarfile.open(fileobj=_Bounded(packed, str(path)), mode="r|") as archive:
-            return _members(archive, path)
-    except (tarfile.TarError, zlib.error, EOFError) as error:
+            content = _members(archive, path)
+            _to_the_end(archive, path)
+            return content
+    # tarfile takes numbers out of extended headers as they are, hence ValueError and OverflowError
+    except (tarfile.TarError, zlib.error, EOFError, gzip.BadGzipFile, ValueError, OverflowError) as error:
         raise RecordingError(f"{path}: not a whole .tar.gz ({error})") from None
+
+
+def _to_the_end(archive: tarfile.TarFile, path: Path) -> None:
+    """Reads what follows the last member: the check sum of gzip stands at the very end, and without it any bit may have
+    been another. Raises RecordingError for more than the zeros that fill a tar archive up."""
+    assert archive.fileobj is not None
+    while rest := archive.fileobj.read(PIECE):
+        if rest.strip(b"\0"):
+            raise RecordingError(f"{path}: not a whole .tar.gz (something else follows its last member)")
 
 
 def _members(archive: tarfile.TarFile, path: Path) -> dict[str, bytes]:
@@ -69,7 +83,7 @@ def _members(archive: tarfile.TarFile, path: Path) -> dict[str, bytes]:
         name = info.name.removeprefix("./")
         if info.isdir() and "/" not in name and not name.startswith("."):
             continue
-        if not info.isfile():
+        if not info.isfile() or info.issparse():
             raise RecordingError(f"{path}: member {info.name!r} is not a plain file")
         if not NAME.fullmatch(name):
             raise RecordingError(f"{path}: member name {info.name!r} is not allowed in a recording")

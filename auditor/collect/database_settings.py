@@ -68,7 +68,12 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
     root = files.root_of(database)
     process = root.removesuffix("root")
     own = ("cwd",) if process == "/proc/self/" else ("cmdline", "environ", "cwd", "exe")
-    safe = [name for name in names if files.plain(posixpath.dirname(name)) and not name.endswith("/..")]
+    # of the last part a pattern is meant
+    safe = [
+        name
+        for name in names
+        if files.plain(posixpath.dirname(name)) and files.printable(name) and not name.endswith("/..")
+    ]
     return Read((*(process + name for name in own), *(root + name for name in safe)))
 
 

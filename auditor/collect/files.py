@@ -27,7 +27,7 @@ def read_files(patterns: tuple[str, ...]) -> Files:
         for path in _expand(pattern, names) if several else [pattern]:
             try:
                 mode = os.lstat(path).st_mode
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 if not several or not isinstance(error, FileNotFoundError | NotADirectoryError):
                     there, errors[path] = True, _said(error)
                 continue
@@ -36,7 +36,7 @@ def read_files(patterns: tuple[str, ...]) -> Files:
                 if stat.S_ISLNK(mode):
                     links[path] = os.readlink(path)
                 kept = _told(path, mode)
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 errors[path] = _said(error)
                 continue
             if kept is not None:
@@ -60,7 +60,10 @@ def _told(path: str, mode: int) -> str | None:
     return told(path, data.decode("utf-8", "surrogateescape"))
 
 
-def _said(error: OSError) -> str:
+def _said(error: OSError | ValueError) -> str:
+    """ValueError is Python's for a NUL byte or a lone surrogate in a path."""
+    if isinstance(error, ValueError):
+        return "no file can have this name"
     text = error.strerror or "unreadable"
     return text if error.errno == errno.EFBIG else text.lower()
 
@@ -85,7 +88,7 @@ def _names(folder: str) -> list[str]:
     """What is in a folder, without what is hidden; nothing where it cannot be listed."""
     try:
         return [name for name in os.listdir(folder) if not name.startswith(".")]
-    except OSError:
+    except (OSError, ValueError):
         return []
 
 
@@ -95,7 +98,7 @@ def _why_none(pattern: str) -> str:
         os.scandir(pattern[: pattern.index("*")].rpartition("/")[0]).close()
     except (FileNotFoundError, NotADirectoryError):
         return "no such file"
-    except OSError as error:
+    except (OSError, ValueError) as error:
         return _said(error)
     return "no such file"
 

@@ -151,6 +151,8 @@ def spawn(argv: tuple[str, ...], timeout_s: float, more: Mapping[str, str] = NOT
         return Process(argv, timeout_s, {**ENVIRONMENT, **more})
     except OSError as error:
         return Capture(None, fault=f"cannot be started: {error.strerror}")
+    except ValueError as error:  # a NUL byte or a lone surrogate in an argument
+        return Capture(None, fault=f"cannot be started: {error}")
 
 
 def _kept(pattern: str, capture: Capture) -> Capture:

@@ -16,16 +16,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from auditor.collect import archive
-from auditor.collect.archive import NAME
+from auditor.collect.archive import MANIFEST as MANIFEST
+from auditor.collect.archive import TRIAL
 from auditor.collect.archive import RecordingError as RecordingError
 from auditor.collect.host import Host
+from auditor.collect.replacing import replacing
 from auditor.collect.request import Capture, Files, Read, Run
 from auditor.collect.running import Running, Then
 
 T = TypeVar("T")
 
 SCHEMA = "zaudit-recording/1"
-MANIFEST, TRIAL = "recording.json", "trial.json"
+LAST = 253402214399  # 9999-12-30 23:59:59 UTC
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,13 @@ def _files_to_json(files: Files) -> bytes:
 
 
 def write(recording: Recording, path: Path) -> None:
-    """Write a folder, or one .tar.gz when the name ends so. Refuses to overwrite what is not a recording."""
+    """Write a folder, or one .tar.gz when the name ends so. Refuses to overwrite what is not a recording, and leaves the one
+    that was there until the new one is whole."""
+    with replacing(path) as new:
+        _write(recording, new)
+
+
+def _write(recording: Recording, path: Path) -> None:
     if path.name.endswith((".tar.gz", ".tgz")):
         import tarfile
 
@@ -172,12 +180,7 @@ def write(recording: Recording, path: Path) -> None:
                 info.size, info.mtime, info.mode = len(data), int(recording.taken), 0o644
                 archive.addfile(info, io.BytesIO(data))
         return
-    if path.exists() and (not path.is_dir() or (any(path.iterdir()) and not (path / MANIFEST).is_file())):
-        raise RecordingError(f"{path} exists and is not a recording; zaudit does not overwrite it")
-    path.mkdir(parents=True, exist_ok=True)
-    for old in path.iterdir():
-        if NAME.fullmatch(old.name) and old.is_file():
-            old.unlink()
+    path.mkdir()
     for name, data in members(recording):
         (path / name).write_bytes(data)
 
@@ -211,7 +214,7 @@ def parse(path: str, content: Mapping[str, bytes]) -> Recording:
             else:
                 files[_strings(entry["read"])] = _files(content[entry["files"]])
         return Recording(
-            taken=float(manifest["taken"]),
+            taken=_time(manifest["taken"]),
             euid=int(manifest["euid"]),
             targets=_strings(manifest["targets"]),
             options={str(key): str(value) for key, value in manifest["options"].items()},
@@ -225,6 +228,14 @@ def parse(path: str, content: Mapping[str, bytes]) -> Recording:
         raise RecordingError(f"{path}: incomplete, {error.args[0]!r} is missing") from None
     except (ValueError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise RecordingError(f"{path}: {MANIFEST} is malformed ({error})") from None
+
+
+def _time(value: Any) -> float:
+    """Seconds since the epoch that are a date: from then to the end of the year 9999, less a day for any time zone."""
+    seconds = float(value)
+    if not 0 <= seconds <= LAST:
+        raise ValueError("taken is no time")
+    return seconds
 
 
 def _strings(value: Any) -> tuple[str, ...]:

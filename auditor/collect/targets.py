@@ -31,7 +31,7 @@ def resolve(host: Host, target: str, pools: Sequence[str] | None) -> Subject:
             raise TargetError(f"{harmless(target)} is a {what}; name its dataset {harmless(name.partition(mark)[0])}")
     pool = name.partition("/")[0]
     if pools is not None and pool not in pools:
-        raise TargetError(_missing(pool, pools))
+        raise TargetError(missing(pool, pools))
     return Subject("dataset", name)
 
 
@@ -87,10 +87,11 @@ def must_exist(host: Host, root: Subject, failure: Unknown | None) -> None:
     if failure and any("does not exist" in reason.text for reason in failure.reasons):
         pool = root.name.partition("/")[0]
         listed = result(host.run(Run(("zfs", "list", "-H", "-o", "name", "-t", "filesystem,volume", "-r", pool))))
-        raise TargetError(_missing(root.name, listed.stdout.decode("utf-8", "replace").splitlines()))
+        raise TargetError(missing(root.name, listed.stdout.decode("utf-8", "replace").splitlines()))
 
 
-def _missing(name: str, there: Sequence[str]) -> str:
+def missing(name: str, there: Sequence[str]) -> str:
+    """That there is no such pool or dataset, and which of those that are there are near it."""
     import difflib
 
     near = difflib.get_close_matches(name, there, n=3, cutoff=0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +16,20 @@ SEVERITIES = ("low", "medium", "high", "critical")
 DATABASES = ("postgres", "mysql", "mariadb", "sqlite", "mongodb", "etcd")
 
 
+class Seconds(click.FloatRange):
+    """A range of numbers without "nan", which is neither below nor above any bound."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Fails for what is not finite."""
+        number = super().convert(value, param, ctx)
+        return number if math.isfinite(number) else self.fail(f"{value!r} is not a number of seconds.", param, ctx)
+
+
 def looking(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of every command that looks at a host."""
     for option in reversed(
         (
-            click.option("--timeout", type=click.FloatRange(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
+            click.option("--timeout", type=Seconds(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
                          help="Give up on a command after so long."),
             click.option("--consistent", is_flag=True, help="Read dataset properties in one transaction group (root, pyzfs)."),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +55,26 @@ def look(output: Path | None) -> dict[str, Any]:
     return {} if output else {"width": width(), "color": color(), "ascii_only": ascii_only()}
 
 
-def write(text: str, output: Path | None, summary: str) -> None:
-    """To a file, with a line on standard error that says what is in it, or to standard output."""
+def write(text: str, output: Path | None, summary: str, *, encoded: bool = False) -> None:
+    """To a file, with a line on standard error that says what is in it, or to standard output.
+
+    encoded: as UTF-8, which the text says of itself, whatever standard output is.
+    """
     if output:
         output.write_text(text, encoding="utf-8")
-        click.echo(f"{output}: {summary}", err=True)
+        note(f"{output}: {summary}")
+    elif encoded:
+        click.echo(text.encode("utf-8"), nl=False)
     else:
         sys.stdout.write(text)
         sys.stdout.flush()
+
+
+def note(text: str) -> None:
+    """A line on standard error. Where none can be written the work is done all the same, and the exit code says what came
+    of it."""
+    with suppress(OSError):
+        click.echo(text, err=True)
 
 
 def steps() -> Callable[[str, float, float], None] | None:

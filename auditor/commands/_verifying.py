@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import click
 
 from auditor import __version__, audit, rulebook
-from auditor.collect import recording
+from auditor.collect import recording, replacing
 from auditor.collect.host import Host, LiveHost
+from auditor.commands._terminal import note
 from auditor.errors import Stop
 from auditor.facts import Known, Subject
 from auditor.judge.policy import NONE, Policy
@@ -66,8 +67,10 @@ def live(wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progre
     options = audit.Options(policy=wanted.policy)
     judging = wanted.rules or rules(wanted.policy)
     before = earlier(wanted.compare) if wanted.compare else None
+    if wanted.record:
+        replacing.possible(wanted.record)
     for left, wrong in place.clean(run.zfs):
-        click.echo(f"zaudit: {harmless(left.path)}, left by an earlier run, {wrong or 'was removed'}", err=True)
+        note(f"zaudit: {harmless(left.path)}, left by an earlier run, {wrong or 'was removed'}")
     machine = LiveHost(wanted.timeout)
     host: Host = recording.RecordingHost(machine) if wanted.record else machine
     seen = audit.look(host, (wanted.target,), options, progress)
@@ -82,10 +85,14 @@ def live(wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progre
     if planned.most_bytes > ASK_FROM and not wanted.yes:
         _ask(planned)
     done = _trial(wanted, machine, planned, seen, steps)
+    unkept: Exception | None = None
     if isinstance(host, recording.RecordingHost) and wanted.record:
         taken = host.recording((wanted.target,), options.words(), __version__)
-        recording.write(replace(taken, trial=trial.to_text(done).encode("utf-8", "surrogateescape")), wanted.record)
-    found = verification.judge(seen, done, judging, (wanted.target,), wanted.fail_on)
+        try:
+            recording.write(replace(taken, trial=trial.to_text(done).encode("utf-8", "surrogateescape")), wanted.record)
+        except (OSError, recording.RecordingError) as error:
+            unkept = error
+    found = verification.judge(seen, done, judging, (wanted.target,), wanted.fail_on)._replace(unkept=unkept)
     return found if before is None else found._replace(comparison=compare(before, found.verification))
 
 

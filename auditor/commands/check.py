@@ -67,7 +67,7 @@ def check(
     It audits the target and its children, the pool, every leaf, the physical disks behind them and the host.
     """
     from auditor import audit, rulebook
-    from auditor.collect import recording
+    from auditor.collect import recording, replacing
     from auditor.collect.host import Host, LiveHost
     from auditor.commands._policy import read
 
@@ -92,16 +92,20 @@ def check(
         host = recording.ReplayHost(past)
         asked = past.targets
     else:
+        if record:
+            replacing.possible(record)
         host = LiveHost(timeout)
         asked = targets
         if record:
             host = recording.RecordingHost(host)
     seen = audit.look(host, asked, options, None if replay else progress())
-    if record and isinstance(host, recording.RecordingHost):
-        recording.write(host.recording(targets, options.words(), __version__), record)
     focus = targets if past and targets and targets != asked else ()
     report = audit.judge(audit.focus(seen, host, focus) if focus else seen, rules, focus or asked, fail_on)
-    _emit(report, format_, output, verbose)
+    try:
+        if record and isinstance(host, recording.RecordingHost):
+            recording.write(host.recording(targets, options.words(), __version__), record)
+    finally:  # a disk that is full costs the recording, and not the report
+        _emit(report, format_, output, verbose)
     sys.exit(report.exit_code)
 
 
@@ -140,6 +144,8 @@ def _verified(
     found = _verifying.live(wanted, progress(), steps())
     assert found is not None  # only a dry run finds nothing
     write(_verifying.rendered(found, format_, look(output)), output, _verifying.summary(found))
+    if found.unkept:
+        raise found.unkept
     sys.exit(found.report.exit_code)
 
 

@@ -9,7 +9,7 @@ import click
 from auditor import __version__
 from auditor.commands._options import database as database_option
 from auditor.commands._options import looking, policy, with_database
-from auditor.commands._terminal import progress
+from auditor.commands._terminal import note, progress
 
 
 @click.command(short_help="Record a host, to audit it elsewhere.")
@@ -38,11 +38,12 @@ def record(
 ) -> None:
     """Ask everything that `zaudit check` asks and write the answers to REC; `zaudit check --replay REC` audits them."""
     from auditor import audit
-    from auditor.collect import recording, redaction
+    from auditor.collect import recording, redaction, replacing
     from auditor.collect.host import LiveHost
     from auditor.commands._policy import read
     from auditor.judge import policy_file as files
 
+    replacing.possible(path)
     wanted = with_database(audit.Options(consistent), database)
     host = recording.RecordingHost(LiveHost(timeout))
     policy = read(policy_file)
@@ -52,10 +53,7 @@ def record(
     audit.look(host, targets, options, progress())
     taken = host.recording(targets, options.words(), __version__)
     recording.write(redaction.redact(taken) if redact else taken, path)
-    click.echo(
-        f"{path}: {len(taken.commands)} commands, {sum(len(files.text) for files in taken.files.values())} files",
-        err=True,
-    )
+    note(f"{path}: {len(taken.commands)} commands, {sum(len(files.text) for files in taken.files.values())} files")
 
 
 COMMAND = record

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from auditor.commands._options import SEVERITIES, policy
+from auditor.commands._options import SEVERITIES, Seconds, policy
 from auditor.commands._terminal import look, progress, steps, write
 
 
@@ -46,7 +46,7 @@ from auditor.commands._terminal import look, progress, steps, write
 @policy
 @click.option("--fail-on", type=click.Choice(SEVERITIES), default="low", show_default=True,
               help="Findings and undecided rules below this do not count for the exit code.")  # fmt: skip
-@click.option("--timeout", type=click.FloatRange(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
+@click.option("--timeout", type=Seconds(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
               help="Give up on a command (not on fio) after so long.")  # fmt: skip
 def verify(
     target: str | None,
@@ -79,7 +79,10 @@ def verify(
         if done is None:
             sys.exit(0)
         found = done
-    write(command.rendered(found, format_, look(output)), output, command.summary(found))
+    text = command.rendered(found, format_, look(output))
+    write(text, output, command.summary(found), encoded=format_ == "html")
+    if found.unkept:
+        raise found.unkept
     sys.exit(found.report.exit_code)
 
 

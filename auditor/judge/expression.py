@@ -83,7 +83,10 @@ def compile_expression(source: str, kind: Kind, registry: Registry, constants: C
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ExpressionError(f"{source!r}: {getattr(error, 'msg', None) or error}") from None
     names: dict[str, Kind] = {"host": "host", kind: kind}
-    type_, evaluate = _Compiler(registry, constants).build(tree.body, names)
+    try:
+        type_, evaluate = _Compiler(registry, constants).build(tree.body, names)
+    except RecursionError:
+        raise ExpressionError(f"{source[:60]!r}...: nested too deep") from None
     return Expression(source, type_, evaluate)
 
 

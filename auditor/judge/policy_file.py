@@ -22,12 +22,12 @@ policy can never silently decide nothing, or something else::
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from typing import Any, cast
 
 from auditor.data.databases import databases
+from auditor.judge import strict_toml
 from auditor.judge.policy import ROLES, SCOPES, SETTINGS, Declared, Policy, PolicyError, Role, Setting, Waiver
 from auditor.judge.threshold import Decided, is_number
 
@@ -41,8 +41,8 @@ Fail = Callable[[str, str], PolicyError]
 def parse(text: str, path: str) -> Policy:
     """A policy from its text; raises PolicyError with path, line and cause."""
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        table = strict_toml.loads(text)
+    except strict_toml.TomlError as error:
         raise PolicyError(f"{path}: {error}") from None
     lines = _Lines(text, path)
     for name in table:

@@ -4,12 +4,12 @@ file's name, so that a rule can never silently judge nothing."""
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 from auditor.facts import KINDS, Kind
+from auditor.judge import strict_toml
 from auditor.judge.expression import (
     Expression,
     Registry,
@@ -118,14 +118,14 @@ def load(
         text = data.decode("utf-8")
         if not examples:
             return _tested(id, path, text.partition(EXAMPLES)[0], registry, decided)
-        return from_table(id, path, tomllib.loads(text), registry, decided)
-    except (RuleError, ExpressionError, ThresholdError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return from_table(id, path, strict_toml.loads(text), registry, decided)
+    except (RuleError, ExpressionError, ThresholdError, strict_toml.TomlError, UnicodeDecodeError) as error:
         raise RuleError(f"{path}: {error}") from None
 
 
 def _tested(id: str, path: str, text: str, registry: Registry, decided: DecidedBy) -> Rule:
     judged, mark, rest = text.partition(SAYING)
-    return from_parts(id, path, tomllib.loads(judged), lambda: tomllib.loads(mark + rest), registry, decided)
+    return from_parts(id, path, strict_toml.loads(judged), lambda: strict_toml.loads(mark + rest), registry, decided)
 
 
 def from_table(

@@ -34,6 +34,8 @@ def run(ran: Ran, trial: Trial, profile: Profile, facts: Facts) -> Run:
     if ran.limited:
         faults.append(LIMITED)
     try:
+        if not ran.sections:
+            raise FioError("no section of the profile was run")
         found = fio_output.documents(ran.stdout)
         jobs = fio_output.jobs(found[-1], syncs, ran.sections[0])
         jobs = tuple(

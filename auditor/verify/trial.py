@@ -84,7 +84,7 @@ def from_text(text: str) -> Trial:
     """Raises codec.CodecError for anything that is not a trial of this schema."""
     try:
         document = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise codec.CodecError(f"{MEMBER} is not JSON: {error}") from None
     if not isinstance(document, dict) or document.pop("schema", None) != SCHEMA:
         raise codec.CodecError(f"{MEMBER} is not of schema {SCHEMA}")

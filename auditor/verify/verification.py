@@ -20,12 +20,14 @@ from auditor.verify.trial import Trial
 
 
 class Found(NamedTuple):
-    """What ``zaudit verify`` found. sweep, comparison: where they were asked for."""
+    """What ``zaudit verify`` found. sweep, comparison: where they were asked for. unkept: why its recording could not be
+    written, to be raised once the report is out."""
 
     verification: Verification
     report: Report
     sweep: Sweep | None = None
     comparison: Comparison | None = None
+    unkept: Exception | None = None
 
 
 def judge(seen: audit.Look, trial: Trial, rules: Sequence[Rule], names: Sequence[str], threshold: Severity) -> Found:

@@ -7,6 +7,7 @@ a write too. (Linux Documentation/block/stat.rst; OpenZFS module/zfs/zil.c, data
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from auditor.collect import kstat
@@ -30,6 +31,7 @@ ROWS = {
     "errors": "zil_commit_error_count",
     "stalls": "zil_commit_stall_count",
 }
+COUNT = re.compile(r"[0-9]{1,20}")
 Counts = dict[str, int]
 
 
@@ -136,7 +138,7 @@ def devices(before: Moment, after: Moment, pool: Subject, facts: Facts) -> Itera
 
 def _device(before: Moment, after: Moment, disk: Subject, facts: Facts) -> Device | None:
     path = f"/sys/block/{disk.name.replace('/', '!')}/stat"
-    fields = [[int(each) for each in moment.text.get(path, "").split() if each.isdigit()] for moment in (before, after)]
+    fields = [_numbers(moment.text.get(path, "").split()) for moment in (before, after)]
     if min(map(len, fields)) < 11:
         return None
     delta = [later - earlier for earlier, later in zip(*fields, strict=False)]
@@ -159,6 +161,11 @@ def _device(before: Moment, after: Moment, disk: Subject, facts: Facts) -> Devic
         why="; ".join(each.text for each in (volatile.reasons if isinstance(volatile, Unknown) else volatile.evidence)),
         virtual=isinstance(virtual, Known) and virtual.value is True,
     )
+
+
+def _numbers(cells: Sequence[str]) -> list[int]:
+    """The counts that stand there; none where one of them is no count of 64 bits, for it may be any column."""
+    return [int(each) for each in cells] if all(COUNT.fullmatch(each) for each in cells) else []
 
 
 def disks(pool: Subject, facts: Facts) -> list[str]:
@@ -205,19 +212,14 @@ def txgs(texts: Sequence[str], boot: float, began: float, ended: float) -> tuple
     for text in texts:
         for line in text.splitlines():
             cells = line.split()
-            if len(cells) != 12 or not cells[0].isdigit() or not cells[1].isdigit():
+            numbers = _numbers(cells[:2] + cells[3:])
+            if len(cells) != 12 or not numbers:
                 continue
-            born = boot + int(cells[1]) / 1e9
-            opened, queued, waited, synced = (int(each) / 1e9 for each in cells[8:12])
+            number, birth, dirty, _, written = numbers[:5]
+            born = boot + birth / 1e9
+            opened, queued, waited, synced = (each / 1e9 for each in numbers[7:])
             if born <= ended and (
                 born >= began or born + opened + queued + waited + synced >= began or cells[2] != "C"
             ):
-                found[int(cells[0])] = Txg(
-                    int(cells[0]),
-                    round(born - began, 3),
-                    round(opened, 3),
-                    round(synced, 3),
-                    int(cells[3]),
-                    int(cells[5]),
-                )
+                found[number] = Txg(number, round(born - began, 3), round(opened, 3), round(synced, 3), dirty, written)
     return tuple(found[number] for number in sorted(found))

@@ -46,16 +46,20 @@ def lay_out(recording: Recording, folder: Path, scale: float) -> None:
 
 
 def _write(files: Files, root: Path) -> None:
-    """Folders behind the links first, as in /sys, then the files, which may lie behind them."""
+    """Folders behind the links first, as in /sys, then the files, which may lie behind them. A link may have been read
+    more than once. Raises PermissionError for a file behind an absolute link: it is of this host."""
     for path, target in sorted(files.links.items(), key=lambda link: link[0].count("/")):
         link = root / path[1:]
         link.parent.mkdir(parents=True, exist_ok=True)
         if not target.startswith("/"):
             behind = link.parent / target
             (behind.parent if path in files.text else behind).mkdir(parents=True, exist_ok=True)
-        link.symlink_to(target)
+        if not link.is_symlink():
+            link.symlink_to(target)
     for path, text in files.text.items():
         file = root / path[1:]
+        if not file.resolve().is_relative_to(root.resolve()):
+            raise PermissionError(f"{path} leads out of {root}")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode("utf-8", "surrogateescape"))
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from auditor import registry, rulebook
-from auditor.collect import _database_walk, gather
+from auditor.collect import _database_walk, database_paths, database_settings, gather
 from auditor.collect.host import LiveHost
-from auditor.collect.request import Capture, Files, Read, Run
+from auditor.collect.request import Capture, Files, Read, Run, Skip
 from auditor.collect.running import result
 from auditor.collect.telling import told
 from auditor.derive import database, database_changes, database_pool, databases, temporary
@@ -119,6 +119,12 @@ def outcome(facts: Facts, rule: str) -> list[str]:
     return [verdict.outcome for verdict in judge([RULES[rule]], facts)]
 
 
+def value(facts: Facts, subject: Subject, name: str) -> Any:
+    found = facts.get(subject, name)
+    assert isinstance(found, Known), found
+    return found.value
+
+
 PG = Subject("database", "postgres 612")
 
 
@@ -204,6 +210,29 @@ def test_an_include_that_was_not_read_leaves_every_setting_unknown() -> None:
     value = facts.get(PG, "fsync")
     assert isinstance(value, Unknown)
     assert "/srv/more.conf: was not read" in value.reasons[0].text
+
+
+@pytest.mark.parametrize("odd", ["\0", "\n", "\t", "\x7f", " -> "])
+def test_a_path_that_would_mean_something_else_is_not_asked_for(odd: str) -> None:
+    """Any user may call a process mongod and give it any file."""
+    server = {
+        "/proc/700/stat": STAT.format(700, "mongod", 1),
+        "/proc/700/cmdline": "mongod\0--config\0/etc/mongod.conf\0",
+        "/proc/700/root/etc/mongod.conf": f'storage:\n  dbPath: "/srv/a{odd}b"\n',
+    }
+    mongod = Subject("database", "mongodb 700")
+    facts = seen(server)
+    if odd != "\n":  # which ends the line of the file
+        assert f"data:/srv/a{odd}b" in value(facts, mongod, "directories")
+    assert isinstance(facts.get(mongod, "datasets"), Unknown)
+    assert isinstance(facts.get(PG, "datasets"), Known)
+    named = Facts()
+    named.put(Fact(mongod, "directories", known((f"data:/srv/a{odd}b",), "")))
+    assert isinstance(database_paths.request(mongod, named), Skip)
+    named.put(Fact(mongod, "arguments", known(("--config", f"/etc/a{odd}b"), "")))
+    asked = database_settings.request(mongod, named)
+    assert isinstance(asked, Read)
+    assert not any("/etc" in pattern for pattern in asked.patterns)
 
 
 def test_hidden_processes_are_no_sign_that_no_database_runs() -> None:

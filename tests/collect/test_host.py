@@ -384,6 +384,17 @@ def test_a_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert done.errors == {f"{tmp_path}/large": "more than 1 MiB"}
 
 
+@pytest.mark.parametrize("odd", ["\0", "\ud800"])
+def test_a_name_that_no_file_can_have_is_an_error_of_that_path(tmp_path: Path, odd: str) -> None:
+    (tmp_path / "file").write_text("1\n")
+    strange = (f"{tmp_path}/a{odd}b", f"{tmp_path}/a{odd}b/*", f"{tmp_path}/*{odd}/b")
+    done = read_files((*strange, f"{tmp_path}/file"))
+    assert done.text == {f"{tmp_path}/file": "1\n"}
+    assert set(done.errors) == set(strange)
+    assert {done.errors[each] for each in strange[:2]} == {"no file can have this name"}
+    assert run(("/bin/echo", f"a{odd}b"), 1).fault.startswith("cannot be started")
+
+
 def test_a_sysctl_is_read_whole() -> None:
     done = result(LiveHost(5).read(Read(("/proc/sys/kernel/hostname", "/proc/uptime"))))
     assert done.text["/proc/sys/kernel/hostname"].endswith("\n")

@@ -5,7 +5,10 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import tarfile
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.collect import archive as members_of
-from auditor.collect import recording
+from auditor.collect import recording, replacing
 from auditor.collect.recording import MANIFEST, Recording, RecordingError, ReplayHost
 from auditor.collect.request import Capture, Files, Read, Run
 
@@ -125,6 +128,11 @@ def huge(name: Any) -> Any:
         ([(MANIFEST, manifest(captures=7))], "malformed"),
         ([(MANIFEST, manifest(taken="yesterday"))], "malformed"),
         ([(MANIFEST, manifest(options=[]))], "malformed"),
+        *(
+            ([(MANIFEST, manifest(taken=taken))], "malformed")
+            for taken in (1e308, float("nan"), float("inf"), -1, 253402300800, -62135596801, 10**400)
+        ),
+        ([(MANIFEST, manifest().replace(b'"taken": 0', b'"taken": 1' + b"0" * 5000))], "not a zaudit recording"),
     ],
 )
 def test_hostile_and_foreign_archives(tmp_path: Any, members: Any, says: Any) -> None:
@@ -179,10 +187,60 @@ def test_an_archive_cut_off_anywhere_is_an_error(tmp_path: Any) -> None:
     path = tmp_path / "rec.tar.gz"
     recording.write(Recording(0.0, 0, ("tank",), commands={("zfs", "get"): Capture(0, bytes(range(256)) * 40)}), path)
     whole = path.read_bytes()
-    for size in range(0, len(whole) - 8, max(len(whole) // 40, 1)):
+    last = range(len(whole) - 9, len(whole))  # the check sum and the length of gzip
+    for size in (*range(0, len(whole), max(len(whole) // 40, 1)), *last):
         path.write_bytes(whole[:size])
-        with pytest.raises(RecordingError):
+        with pytest.raises(RecordingError, match="not a whole"):
             recording.load(path)
+
+
+def test_no_bit_of_an_archive_can_be_another_without_notice(tmp_path: Any) -> None:
+    path = tmp_path / "rec.tar.gz"
+    recording.write(Recording(0.0, 0, ("tank",), commands={("zfs", "get"): Capture(0, b"sync\tdisabled\n" * 40)}), path)
+    whole, good = path.read_bytes(), recording.load(path)
+    for place in range(len(whole)):
+        other = bytearray(whole)
+        other[place] ^= 1 << place % 8
+        path.write_bytes(other)
+        try:
+            assert recording.load(path) == good, place  # of a header of gzip: when it was packed, and the like
+        except RecordingError:
+            continue
+        assert place < 20, place
+
+
+def test_what_follows_an_archive_is_an_error(tmp_path: Any) -> None:
+    path = tmp_path / "rec.tar.gz"
+    recording.write(Recording(0.0, 0, ("tank",)), path)
+    whole = path.read_bytes()
+    for junk in (b"junk", gzip.compress(b"junk"), gzip.compress(bytes(20_000) + b"x")):
+        path.write_bytes(whole + junk)
+        with pytest.raises(RecordingError, match="not a whole"):
+            recording.load(path)
+    path.write_bytes(whole + gzip.compress(bytes(20_000)))
+    assert recording.load(path).targets == ("tank",)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"GNU.sparse.size": "x"},
+        {"GNU.sparse.map": "0,a,b"},
+        {"GNU.sparse.map": "0,1,2"},
+        {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "a", "GNU.sparse.realsize": "9" * 5000},
+        {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "a", "GNU.sparse.realsize": "512"},
+        {"size": "9" * 400},
+        {"size": "-1"},
+    ],
+)
+def test_extended_headers_that_are_no_numbers_or_holes(tmp_path: Any, headers: Any) -> None:
+    info = tarfile.TarInfo("a")
+    info.pax_headers, info.size = headers, 512
+    path = tmp_path / "rec.tar.gz"
+    with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(info, io.BytesIO(b"1\n0\n512\n".ljust(512, b"\0")))
+    with pytest.raises(RecordingError):
+        recording.load(path)
 
 
 def test_folders_missing_files_and_links(tmp_path: Any) -> None:
@@ -193,6 +251,110 @@ def test_folders_missing_files_and_links(tmp_path: Any) -> None:
     (tmp_path / MANIFEST).symlink_to("/etc/hostname")
     with pytest.raises(RecordingError, match="not a zaudit recording"):
         recording.load(tmp_path)
+
+
+OLD = Recording(1.0, 0, ("tank",), commands={("zfs", "get"): Capture(0, b"old"), ("zfs", "list"): Capture(0, b"old")})
+NEW = Recording(2.0, 0, ("tank",), commands={("zpool", "get"): Capture(0, b"new")})
+
+
+def everything(folder: Path) -> dict[str, bytes | str]:
+    """Content of files, targets of links."""
+    return {
+        str(each.relative_to(folder)): os.readlink(each) if each.is_symlink() else each.read_bytes()
+        for each in folder.rglob("*")
+        if each.is_symlink() or not each.is_dir()
+    }
+
+
+@pytest.mark.parametrize("name", ["rec", "rec.tar.gz", "rec.tgz"])
+def test_a_recording_is_replaced_by_another(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir() if name == "rec" else (tmp_path / name).touch()  # empty, as mktemp makes it
+    for each in (OLD, NEW, OLD):
+        recording.write(each, tmp_path / name)
+        assert recording.load(tmp_path / name) == each
+        assert [path.name for path in tmp_path.iterdir()] == [name]
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    usual = tmp_path / ("folder" if name == "rec" else "file")
+    assert (tmp_path / name).stat().st_mode == usual.stat().st_mode
+
+
+def test_what_lies_beside_a_recording_in_its_folder_stays(tmp_path: Path) -> None:
+    recording.write(OLD, tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "file").write_text("mine")
+    recording.write(NEW, tmp_path)
+    assert recording.load(tmp_path) == NEW
+    assert (tmp_path / "notes.txt").read_text() == (tmp_path / "sub" / "file").read_text() == "mine"
+    assert not list(tmp_path.glob("*zfs*"))
+    recording.write(OLD, tmp_path)
+    (tmp_path / "001-zpool_get.out").write_text("mine")
+    before = everything(tmp_path)
+    with pytest.raises(RecordingError, match=r"001-zpool_get.out is not of the recording there"):
+        recording.write(NEW, tmp_path)
+    assert everything(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["rec", "rec.tar.gz"])
+@pytest.mark.parametrize("there", ["text", "archive", "folder", "link", "dangling", "fifo", "foreign", "cut"])
+def test_what_is_no_recording_is_neither_overwritten_nor_followed(name: str, there: str, tmp_path: Path) -> None:
+    place, precious = tmp_path / "in" / name, tmp_path / "precious.tar.gz"
+    place.parent.mkdir()
+    recording.write(OLD, precious)
+    match there:
+        case "text":
+            place.write_text("mine")
+        case "archive":
+            archive(place, ("notes.txt", b"mine"))
+        case "folder":
+            place.mkdir()
+            (place / "notes.txt").write_text("mine")
+        case "link":
+            place.symlink_to(precious)
+        case "dangling":
+            place.symlink_to(tmp_path / "nowhere")
+        case "fifo":
+            os.mkfifo(place)
+        case "foreign":
+            place.mkdir()
+            (place / MANIFEST).write_text('{"schema": "another", "captures": []}')
+        case "cut":
+            place.write_bytes(precious.read_bytes()[:-3])
+    state = everything(tmp_path) if there != "fifo" else {}
+    for attempt in (replacing.possible, partial(recording.write, NEW)):
+        with pytest.raises(RecordingError, match="exists and is not a recording; zaudit does not overwrite it"):
+            attempt(place)
+    assert there == "fifo" or everything(tmp_path) == state
+
+
+@pytest.mark.parametrize("name", ["rec", "rec.tar.gz"])
+def test_a_write_that_fails_leaves_the_old_recording(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    recording.write(OLD, tmp_path / name)
+    before = everything(tmp_path)
+
+    def full(recording: Recording) -> Any:
+        yield "001-zpool.out", b"half"
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(recording, "members", full)
+    with pytest.raises(OSError, match="No space left"):
+        recording.write(NEW, tmp_path / name)
+    assert everything(tmp_path) == before
+
+
+def test_whether_a_recording_can_be_written_is_known_before(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for name, says in (
+        ("none/x.tar.gz", r"No such file or directory: '.*/none'"),
+        ("file/x.tar.gz", r"Not a directory: '.*/file'"),
+        ("file/x", r"Not a directory: '.*/file'"),
+    ):
+        with pytest.raises(OSError, match=says):
+            replacing.possible(tmp_path / name)
+    for name in ("x.tar.gz", "x", "a/b/c"):
+        replacing.possible(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_folder_that_is_no_recording_is_not_overwritten(tmp_path: Any) -> None:

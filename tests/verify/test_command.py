@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -130,6 +132,51 @@ def test_a_replay_says_what_was_said_live(runs: CommandLine, tmp_path: Path, for
         assert live.out == again.out
         assert (live.code, again.code) == (13, 13)
         assert len(live.out) > 1000
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8", "latin-1"])
+def test_a_page_is_the_same_bytes_whatever_standard_output_is(encoding: str, tmp_path: Path) -> None:
+    def page(*words: object) -> bytes:
+        line = [
+            sys.executable,
+            "-m",
+            "auditor",
+            "verify",
+            "--replay",
+            str(TRACED),
+            "--format",
+            "html",
+            *map(str, words),
+        ]
+        cwd = HOSTS.parent.parent
+        done = subprocess.run(
+            line, capture_output=True, cwd=cwd, env={**os.environ, "PYTHONIOENCODING": encoding}, check=False
+        )
+        assert (done.returncode, b"Traceback" in done.stderr) == (13, False)
+        return done.stdout
+
+    page("-o", tmp_path / "page")
+    assert page() == (tmp_path / "page").read_bytes()
+    assert not page().isascii()
+
+
+def test_a_recording_that_cannot_be_written_costs_no_report(
+    runs: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    report = runs("verify", "tank/db").out
+    monkeypatch.setattr(recording, "write", full)
+    done = runs("verify", "tank/db", "--record", tmp_path / "rec")
+    assert (done.code, done.out, done.err) == (2, report, "zaudit: No space left on device\n")
+
+
+def test_a_place_that_no_recording_can_have_is_known_before_anything_is_written(
+    zaudit: CommandLine, tmp_path: Path
+) -> None:
+    done = zaudit("verify", "tank/db", "--record", tmp_path / "none" / "rec.tar.gz")
+    assert (done.code, done.out, done.err) == (2, "", f"zaudit: {tmp_path / 'none'}: No such file or directory\n")
 
 
 def test_what_is_said(runs: CommandLine, tmp_path: Path) -> None:

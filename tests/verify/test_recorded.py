@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from auditor.collect import recording
 from auditor.commands import _verifying
+from auditor.verify import trial
+from auditor.verify.codec import CodecError
 from tests.golden import VERIFICATIONS, verifications, verified
 
 LARGEST = 150_000
@@ -33,6 +37,22 @@ def test_a_recorded_verification_is_judged_as_it_was(path: Path) -> None:
     assert judged <= {"met", "missed", "not judged"}
     if outcome != "TRACED":
         assert judged == {"not judged"}
+
+
+def test_a_run_of_no_section_is_a_fault_of_it(tmp_path: Path) -> None:
+    past = recording.load(verifications()[0])
+    document = json.loads(past.trial)
+    document["runs"] = [{**each, "sections": []} for each in document["runs"]]
+    recording.write(replace(past, trial=json.dumps(document).encode()), tmp_path / "rec.tar.gz")
+    found = _verifying.replayed(tmp_path / "rec.tar.gz", "low", None).verification
+    assert found.chain.outcome == "INCONCLUSIVE"
+    assert not any(run.jobs for run in found.runs)
+    assert all("fio: no section of the profile was run" in run.faults for run in found.runs)
+
+
+def test_a_trial_with_a_number_of_5000_digits_is_one_error() -> None:
+    with pytest.raises(CodecError, match=r"trial\.json is not JSON"):
+        trial.from_text('{"size": ' + "9" * 5000 + "}")
 
 
 def test_flushing_that_no_setting_turns_off_names_the_way_out() -> None:

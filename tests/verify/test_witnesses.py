@@ -152,6 +152,7 @@ def test_kernels_that_do_not_count_flushes(count: int) -> None:
         (fields(17), ""),
         (fields(10), fields(10)),
         ("not a number\n", fields(17)),
+        *((fields(17), f"{odd} {fields(17, 5)}") for odd in ("-1", "x", "9" * 5000, "\u00b2")),
         (fields(17, 5), fields(17)),
     ],
 )
@@ -196,6 +197,15 @@ BOOT = 1_000.0
 def row(number: int, birth_s: float, state: str, open_s: float = 5.0, sync_s: float = 0.0) -> str:
     times = " ".join(str(int(each * 1e9)) for each in (open_s, 0.0, 0.0, sync_s))
     return f"{number} {int(birth_s * 1e9)} {state} 4096 0 8192 1 2 {times}\n"
+
+
+@pytest.mark.parametrize("cell", [2, 3, 4, 6, 8, 9, 11])
+@pytest.mark.parametrize("odd", ["-1", "x", "9" * 400, "9" * 5000, "\u00b2", "1e9"])
+def test_a_transaction_group_with_a_cell_that_is_no_number_is_left_out(cell: int, odd: str) -> None:
+    cells = row(1, 9, "C").split()
+    cells[cell - 1 if cell < 3 else cell] = odd
+    texts = [f"{HEAD}{' '.join(cells)}\n{row(2, 9, 'C')}"]
+    assert [txg.number for txg in witnesses.txgs(texts, BOOT, BOOT, BOOT + 30)] == [2]
 
 
 def test_transaction_groups_in_each_state() -> None:

@@ -1,0 +1,67 @@
+"""Standard streams that are closed, full or read by nobody, and Ctrl-C before anything runs: the exit code says what it is."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from tests.golden import CANONICAL, HOSTS
+
+CHECK = f"check --replay {shlex.quote(str(HOSTS / CANONICAL))}"
+COMPLAINT = "zaudit: No space left on device\n"
+
+
+def shell(words: str, unbuffered: str = "") -> tuple[int, str]:
+    """(exit code, what reached standard error)."""
+    line = f"{shlex.quote(sys.executable)} -m auditor {words}"
+    done = subprocess.run(
+        ["bash", "-c", line],
+        capture_output=True,
+        cwd=HOSTS.parent.parent,
+        env={"PATH": "/usr/bin:/bin", "PYTHONUNBUFFERED": unbuffered},
+        check=False,
+    )
+    return done.returncode, done.stderr.decode()
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (f"{CHECK} >&-", 14, ""),
+        (f"{CHECK} 2>&- >/dev/null", 14, ""),
+        (f"{CHECK} <&- >&- 2>&-", 14, ""),
+        (f"{CHECK} >/dev/full", 2, COMPLAINT),
+        (f"{CHECK} -o /dev/null 2>/dev/full", 14, ""),
+        ("rules >&-", 0, ""),
+        ("rules >/dev/full 2>/dev/full", 2, ""),
+        ("check --replay nowhere 2>/dev/full", 2, ""),
+        ("check --replay nowhere 2>&-", 2, ""),
+        ("nonsense 2>/dev/full", 2, ""),
+        ("--version >&-", 0, ""),
+        ("--version >/dev/full", 2, COMPLAINT),
+        ("--version | true; exit ${PIPESTATUS[0]}", 1, ""),
+        ("rules | true; exit ${PIPESTATUS[0]}", 1, ""),
+    ],
+)
+def test_streams(words: str, code: int, says: str, unbuffered: str) -> None:
+    assert shell(words.replace("| true", "| { exec <&-; sleep 0.5; }"), unbuffered) == (code, says)
+
+
+@pytest.mark.parametrize("module", ["click", "auditor.cli", "auditor.commands.rules"])
+def test_an_interrupt_while_zaudit_starts(module: str) -> None:
+    script = (
+        "import sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "sys.argv = ['zaudit', 'rules']\n"
+        "from auditor.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, cwd=HOSTS.parent.parent, check=False)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, b"", b"")
