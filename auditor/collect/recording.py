@@ -164,9 +164,15 @@ def _files_to_json(files: Files) -> bytes:
 def write(recording: Recording, path: Path) -> None:
     """Write a folder, or one .tar.gz when the name ends so. Refuses to overwrite what is not a recording."""
     if path.name.endswith((".tar.gz", ".tgz")):
+        import gzip
         import tarfile
 
-        with tarfile.open(path, "w:gz", compresslevel=6) as archive:
+        # without the name of the file, which gzip would keep, and with the same bytes for the same recording
+        with (
+            path.open("wb") as raw,
+            gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=int(recording.taken)) as packed,
+            tarfile.open(fileobj=packed, mode="w") as archive,
+        ):
             for name, data in members(recording):
                 info = tarfile.TarInfo(name)
                 info.size, info.mtime, info.mode = len(data), int(recording.taken), 0o644

@@ -1,0 +1,157 @@
+"""The names and addresses of this host and of others, and which of them are words that stand for something else, too.
+
+A host may be called "db", "sda" or "tank". Where its name is also a word of a pool, a dataset or a tool it stays there, and
+goes where only a host can be meant, and out of names that were made with it (the volume group db-vg).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from auditor.collect._identities import COMMON
+from auditor.collect._stand_ins import StandIns, any_of
+from auditor.collect.recording import Recording
+
+HOST_FILE = "/proc/sys/kernel/hostname"
+SHORTEST = 2
+# where nothing but a host can be named: zdb, md, NFS and SMB
+HOSTNAME = re.compile(
+    rb"(?<=\bhostname: ')[^'\n]+(?=')|(?<=\bMD_NAME=)[^:\s]+(?=:)|(?<=\bmd-name-)[^:\s\"'=/]+(?=:)"
+    rb"|(?<= - nfs )[^\s:/]+(?=:)|(?<= - nfs4 )[^\s:/]+(?=:)|(?<= - (?:cifs|smb3) //)[^\s/]+"
+)
+_LISTS = {("zfs", "list"), ("zfs", "get"), ("zpool", "list")}
+# man 5 nfs, man 8 mount.cifs, mount.ceph, mount.glusterfs
+_NETWORK = re.compile(r" - (?:nfs4?|cifs|smb3|ceph|lustre|beegfs|9p|afs|fuse\.\S+|glusterfs) (\S+) (\S+)")
+_SERVER = re.compile(r"(?:^//|(?<=@)|^|,)(\[[0-9a-fA-F:.]+\]|[^\s/:,@\[\]=]+)(?=[:/@])")
+_AT = re.compile(r"(?:^|,)(?:\w*addr|ip|host|server|mon_addr|user|username|domain|workgroup)=([^,\s]+)")
+# in command lines and settings of databases
+_SETTINGS = re.compile(r"/proc/\d+/(?:cmdline|environ|root/.+)|/proc/self/root/.+")
+_URL = re.compile(r"(?<=://)(?:[^@/\s\0]*@)?(\[[0-9a-fA-F:.]+\]|[^\s\0/:,@\[\]\"']+)((?:,[^\s\0/:,@\"']+(?::\d+)?)*)")
+_KEYS = re.compile(rb"(?<=https://)(?:[^@/\s]*@)?([^/:@\s]+)")  # keylocation; man 7 zfsprops
+_NAMED = re.compile(
+    r"(?:--?|\b)(?:host|hostaddr|report[-_]host|master_host|bind[-_]address|wsrep[-_]node[-_](?:name|address)|replicaof"
+    r"|initial-cluster-token|ETCD_NAME|(?<=--)name|discovery-srv)[=\0 ]['\"]?([^\s\0'\",;]+)"
+)
+_MEMBER = re.compile(r"(?<![^\s\0,='\"])(?!-)(?![A-Z_]+=)([^\s\0,='\"]+)=[a-z]+://")
+_ADDRESS = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])")
+_HERE = re.compile(r"127(?:\.\d+){3}|0\.0\.0\.0|::1?|\[::1?\]|\*|/.*")
+# the kernel's names of devices and links, and words that are in every output
+_WORD = re.compile(
+    rb"sd[a-z]{1,3}|hd[a-z]|[sx]?vd[a-z]|nvme\w*|dm|md\d*|loop\d*|zd\d*|sr\d*|ram\d*|zram\d*|(?:ata|port|target|usb|pci|cpu)\d*"
+    rb"|[a-z]|\d+|ext[234]|xfs|nfs4?|tmpfs|proc|sys\w*|dev|etc|run|srv|var|lib|usr|opt|mnt|home|zfs|spl|zil|zed|zpool|zdb"
+    rb"|fs|io|id|ip|on|off|no|yes|ok|to|in|at|of|or|is|it|as|by|an|up|the|and|not|was|log|logs|raidz\w*|draid\w*|arc|txg"
+    rb"|scsi|sas|fc|iscsi|path|uuid|wwn|eui|nqn|iqn|lun|sn|fw|vg|lv|pv|lvm|luks|crypt|mpath|part\d*|type|true|false"
+    rb"|postgres\w*|mysqld?|mariadbd?|mongod?|etcd|redis|ereport|sysevent|config|delay|checksum|deadman|com|org|net"
+)
+_NAME_KEYS = rb"(?!DM_|MD_|ID_FS_LABEL|ID_PART_ENTRY_NAME|PARTNAME|ID_NET)[A-Z][A-Z0-9_]*"
+_MADE_IN = (  # names that people make with the name of the host
+    re.compile(rb"^E: (?:DM_NAME|DM_VG_NAME|DM_LV_NAME|MD_DEVNAME|ID_FS_LABEL(?:_ENC)?)=(?P<id>[^\n]+)", re.M),
+    re.compile(rb"/dev/mapper/(?P<id>[^\s/\"',]+)"),
+    re.compile(rb"\bdm-name-(?P<id>[^\s/\"'=]+)"),
+)
+_DMSETUP = re.compile(rb"(?:^|;)(?P<id>[^,;\s]+),")
+_NAMING = re.compile(
+    r"/proc/(?:\d+|self)/(?!stat$).*|/etc/(?:exports|samba|machine-id).*|/var/.*|" + re.escape(HOST_FILE)
+)
+_TOOLS = {"udevadm", "sql", "dmsetup", "stderr"}  # whose output is not made of words of their own
+
+
+def hosts(recording: Recording, texts: Iterable[tuple[tuple[str, ...], bytes]]) -> set[bytes]:
+    """Every name and address of a host; of a full name its first label and its domain, too."""
+    found: set[str] = set()
+    for files in recording.files.values():
+        for path, content in files.text.items():
+            if path == HOST_FILE:
+                found.add(content.strip())
+            elif path.endswith("/mountinfo"):
+                for source, options in _NETWORK.findall(content):
+                    found.update((*_SERVER.findall(source), *_AT.findall(options)))
+            elif _SETTINGS.fullmatch(path):
+                found.update((*_NAMED.findall(content), *_MEMBER.findall(content), *_ADDRESS.findall(content)))
+                for first, others in _URL.findall(content):
+                    found.update((first, *(each.partition(":")[0] for each in others.split(","))))
+    names = {each.strip("[]").encode("utf-8", "surrogateescape") for each in found if not _HERE.fullmatch(each)}
+    for argv, text in texts:
+        names.update(HOSTNAME.findall(text))
+        if argv[:2] == ("zfs", "get"):
+            names.update(_KEYS.findall(text))
+    return {each for name in names for each in _parts(name) if len(each) >= SHORTEST}
+
+
+def _parts(name: bytes) -> Iterator[bytes]:
+    yield name
+    first, dot, domain = name.partition(b".")
+    if dot and not re.fullmatch(rb"[\d.]+", name):
+        yield first
+        if b"." in domain:
+            yield domain
+
+
+def ordinary(
+    names: Iterable[bytes], taken: set[bytes], recording: Recording, texts: Iterable[tuple[tuple[str, ...], bytes]]
+) -> set[bytes]:
+    """Those that are words of pools, datasets, devices or tools in this recording. taken: parts of names of datasets."""
+    names = set(names)
+    found = names & taken | {each for each in names if each.lower() in COMMON or _WORD.fullmatch(each.lower())}
+    short = {each for each in names if len(each) < 4}
+    found |= short & {word for each in taken for word in re.split(rb"[^0-9A-Za-z]+", each)}
+    rest = {each.lower() for each in names - found}
+    if not rest:
+        return found
+    word = any_of(rest)
+    # a word by itself: not the host in /srv/db1 or db1-vg
+    alone = re.compile(rb"(?i)(?<![^\s\"'(\[,;:=])%s(?![^\s\"')\],;:=])" % word)
+    udev = re.compile(rb"(?im)(?:^E: %s=|^(?:P|N|E: DEVPATH|E: DEVNAME)[:=].*/)(%s)(?=[/\n])" % (_NAME_KEYS, word))
+    seen: set[bytes] = set()
+    for argv, text in texts:
+        if argv[:1] == ("udevadm",):
+            seen.update(each.lower() for each in udev.findall(text))
+        elif not argv or not (argv[0] in _TOOLS or (argv[0] == "file" and _NAMING.fullmatch(argv[1]))):
+            seen.update(each.lower() for each in alone.findall(HOSTNAME.sub(b"", text)))
+    parts = " ".join(
+        each
+        for asked in (*recording.files, *(argv for argv in recording.commands if argv[0] not in _TOOLS))
+        for each in asked
+        if not re.match(r"/proc/(?:\d+|self)/|/srv|/var|/home|/mnt", each)
+    )
+    seen.update(re.split(rb"[\s/,=:@*_.]+", parts.lower().encode("utf-8", "surrogateescape")))
+    return found | {each for each in names if each.lower() in seen}
+
+
+def datasets(recording: Recording) -> set[bytes]:
+    """The parts of all names of pools and datasets: a host is often called like one of them."""
+    lists = (each.stdout for argv, each in recording.commands.items() if argv[:2] in _LISTS)
+    names = {line.partition(b"\t")[0] for text in lists for line in text.split(b"\n")}
+    return {part for name in names for part in name.split(b"/")}
+
+
+def words(names: set[bytes], stand_ins: StandIns) -> dict[bytes, bytes]:
+    """Each way to write a name -> the same way to write its stand-in. LVM doubles the dash in names of device-mapper."""
+    return {
+        way.replace(b"-", dash): stand_ins.name(way).replace(b"-", dash)
+        for name in names
+        for way in (name, name.lower(), name.upper(), name.capitalize())
+        for dash in (b"-", b"--")
+    }
+
+
+def made_with(
+    names: set[bytes], taken: set[bytes], texts: Iterable[tuple[tuple[str, ...], bytes]], stand_ins: StandIns
+) -> dict[bytes, bytes]:
+    """Names of volumes and labels that hold one of these names as a word -> the same with its stand-in."""
+    if not names:
+        return {}
+    ways = words(names, stand_ins)
+    word = re.compile(rb"(?<![0-9A-Za-z])%s(?![0-9A-Za-z])" % any_of(ways))
+    found = {
+        each["id"]
+        for argv, text in texts
+        for pattern in ((_DMSETUP,) if argv[:1] == ("dmsetup",) else _MADE_IN)
+        for each in pattern.finditer(text)
+    }
+    return {
+        each: word.sub(lambda name: ways[name[0]], each)
+        for each in found - taken
+        if word.search(each) and each not in ways and not _WORD.fullmatch(each)
+    }
