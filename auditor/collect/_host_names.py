@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from auditor.collect._identities import COMMON
+from auditor.collect._identities import COMMON, NUMBERED
 from auditor.collect._stand_ins import StandIns, any_of
 from auditor.collect.recording import Recording
 
@@ -41,8 +41,8 @@ _WORD = re.compile(
     rb"sd[a-z]{1,3}|hd[a-z]|[sx]?vd[a-z]|nvme\w*|dm|md\d*|loop\d*|zd\d*|sr\d*|ram\d*|zram\d*|(?:ata|port|target|usb|pci|cpu)\d*"
     rb"|[a-z]|\d+|ext[234]|xfs|nfs4?|tmpfs|proc|sys\w*|dev|etc|run|srv|var|lib|usr|opt|mnt|home|zfs|spl|zil|zed|zpool|zdb"
     rb"|fs|io|id|ip|on|off|no|yes|ok|to|in|at|of|or|is|it|as|by|an|up|the|and|not|was|log|logs|raidz\w*|draid\w*|arc|txg"
-    rb"|scsi|sas|fc|iscsi|path|uuid|wwn|eui|nqn|iqn|lun|sn|fw|vg|lv|pv|lvm|luks|crypt|mpath|part\d*|type|true|false"
-    rb"|postgres\w*|mysqld?|mariadbd?|mongod?|etcd|redis|ereport|sysevent|config|delay|checksum|deadman|com|org|net"
+    rb"|scsi|sas|fc|iscsi|path|uuid|wwn|eui|nqn|iqn|lun|sn|fw|vg|lv|pv|lvm2?|raid|swap|vfat|luks\d?|crypto?|mpath|part\d*|type|true|false"
+    rb"|postgres\w*|mysqld?|mariadbd?|mongod?|etcd|redis|pg|wal|xlog|tblspc|auto|conf|cnf|base|global|main|member|cwd|exe|environ|maps|cmdline|mountinfo|stat|self|ro|rw|soft|hard|overlay|lower\w*|upper\w*|ereport|sysevent|config|delay|checksum|deadman|com|org|net"
 )
 _NAME_KEYS = rb"(?!DM_|MD_|ID_FS_LABEL|ID_PART_ENTRY_NAME|PARTNAME|ID_NET)[A-Z][A-Z0-9_]*"
 _MADE_IN = (  # names that people make with the name of the host
@@ -51,10 +51,18 @@ _MADE_IN = (  # names that people make with the name of the host
     re.compile(rb"\bdm-name-(?P<id>[^\s/\"'=]+)"),
 )
 _DMSETUP = re.compile(rb"(?:^|;)(?P<id>[^,;\s]+),")
-_NAMING = re.compile(
-    r"/proc/(?:\d+|self)/(?!stat$).*|/etc/(?:exports|samba|machine-id).*|/var/.*|" + re.escape(HOST_FILE)
+_NAMING = re.compile(  # files that hold names which people gave
+    r"/proc/(?:\d+|self)/(?!stat$).*|/etc/(?:exports|samba|machine-id|cron|modprobe).*|/var/.*"
+    r"|/sys/block/[^/]+/(?:dm|loop)/.*|/sys/.*/(?:serial|wwid|subsysnqn|address)|" + re.escape(HOST_FILE)
 )
-_TOOLS = {"udevadm", "sql", "dmsetup", "stderr"}  # whose output is not made of words of their own
+_PLACES = re.compile(r"/(?:proc/(?:\d+|self)/|dev/|srv|var/(?!lib/nfs/)|home|mnt)")  # paths in which people name things
+_SYSTEM = re.compile(r"/proc/(?:\d+|self)/root/(?:etc|usr|opt|var/lib)/")
+_GIVEN = re.compile(HOSTNAME.pattern + rb"|\bdataset_name\b.*")
+_MOUNT = re.compile(r"(?m)^(?:\S+ ){5}(\S+) .*?- (\S+) \S+ (\S+)$")
+_SETTING = re.compile(r"(?m)^[ \t!]*([A-Za-z][\w.-]*)[ \t]*(?:[=:]|$| )|(?:^|\0)--?([A-Za-z][\w-]*)")
+_KEY = re.compile(rb"(?m)^(?:E: |[ \t]*)([A-Za-z][\w.:@-]*)(?:=|: |:$)|\"([a-z][a-z0-9]*(?:_[a-z0-9]+)+)\"")
+_RECORDS = re.compile(rb"^(?:P|N|E: DEVPATH|E: DEVNAME|E: %s)[:=].*" % _NAME_KEYS, re.M)
+_TOOLS = {"dmsetup"}  # whose output is not made of words of their own
 
 
 def hosts(recording: Recording, texts: Iterable[tuple[tuple[str, ...], bytes]]) -> set[bytes]:
@@ -99,24 +107,47 @@ def ordinary(
     rest = {each.lower() for each in names - found}
     if not rest:
         return found
+    seen = _asked(recording)
     word = any_of(rest)
-    # a word by itself: not the host in /srv/db1 or db1-vg
-    alone = re.compile(rb"(?i)(?<![^\s\"'(\[,;:=])%s(?![^\s\"')\],;:=])" % word)
-    udev = re.compile(rb"(?im)(?:^E: %s=|^(?:P|N|E: DEVPATH|E: DEVNAME)[:=].*/)(%s)(?=[/\n])" % (_NAME_KEYS, word))
-    seen: set[bytes] = set()
+    # a word by itself, or a part of a key of JSON: not the host in /srv/db1 or db1-vg
+    alone = rb"(?<![^\s\"'(\[,;:=])%s(?![^\s\"')\],;:=])|(?<=_)%s(?=[a-z0-9_]*\"\s*:)|(?<=\")%s(?=_[a-z0-9_]*\"\s*:)"
+    anywhere = rb"(?<![0-9a-z])%s(?![0-9a-z])"
+    udev = rb"^E: %s=%%s(?=\n)|(?<=/)%%s(?=[/\n])" % _NAME_KEYS
+    tools, files, records = (re.compile(rb"(?im)" + each.replace(rb"%s", word)) for each in (alone, anywhere, udev))
     for argv, text in texts:
-        if argv[:1] == ("udevadm",):
-            seen.update(each.lower() for each in udev.findall(text))
-        elif not argv or not (argv[0] in _TOOLS or (argv[0] == "file" and _NAMING.fullmatch(argv[1]))):
-            seen.update(each.lower() for each in alone.findall(HOSTNAME.sub(b"", text)))
-    parts = " ".join(
-        each
-        for asked in (*recording.files, *(argv for argv in recording.commands if argv[0] not in _TOOLS))
-        for each in asked
-        if not re.match(r"/proc/(?:\d+|self)/|/srv|/var|/home|/mnt", each)
-    )
-    seen.update(re.split(rb"[\s/,=:@*_.]+", parts.lower().encode("utf-8", "surrogateescape")))
+        if argv[0] in ("udevadm", "zdb", "sql"):
+            keys = (part for pair in _KEY.findall(text) for part in pair)
+            seen.update(word for key in set(keys) for word in re.split(rb"[^0-9a-z]+", key.lower()))
+        if argv[0] == "udevadm":
+            text = b"\n".join(_RECORDS.findall(text)) + b"\n"
+            seen.update(each.lower().rpartition(b"=")[2] for each in records.findall(text))
+        elif argv[0] == "file" and _NAMING.fullmatch(argv[1]):
+            continue
+        elif argv[0] not in _TOOLS and not (argv[0] == "stderr" and argv[:2] in NUMBERED):
+            named = argv[0] in ("zdb", "paths", "sql") or argv[:2] in NUMBERED or argv[:2] in _LISTS
+            seen.update(each.lower() for each in (tools if named else files).findall(_GIVEN.sub(b"", text)))
     return found | {each for each in names if each.lower() in seen}
+
+
+def _asked(recording: Recording) -> set[bytes]:
+    """The words of all commands, of all paths of the kernel, and of the settings of databases and mounts."""
+    asked = [word for argv in recording.commands for word in (argv[:2] if argv[0] == "sql" else argv)]
+    found: list[str] = []
+    for patterns, files in recording.files.items():
+        paths = (*patterns, *files.text, *(part for pair in files.links.items() for part in pair))
+        asked += paths
+        found += (word for path in paths if _SYSTEM.match(path) for word in re.findall(r"[A-Za-z]+", path))
+        for path, content in files.text.items():
+            if path.endswith("/mountinfo"):
+                found += (word for each in _MOUNT.findall(content) for word in re.split(r"=[^,]*|,", ",".join(each)))
+            elif _SETTINGS.fullmatch(path):
+                found += (word for pair in _SETTING.findall(content) for word in pair)
+    parts = _encoded("\n".join((*found, *(each for each in asked if "*" in each or not _PLACES.match(each)))).lower())
+    return {*re.split(rb"[^0-9a-z]+", parts), *(each.strip(b"-") for each in re.split(rb"[\s/,=:@*_.]+", parts))}
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def datasets(recording: Recording) -> set[bytes]:

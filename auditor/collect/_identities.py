@@ -139,7 +139,8 @@ def _plain(value: bytes) -> bytes:
 
 def is_worth(value: bytes) -> bool:
     """Whether a value is nobody else's, wherever it stands."""
-    return len(value) >= SHORTEST and value.lower() not in COMMON and not _SAME.fullmatch(value)
+    limit = value.isdigit() and len(value) >= 17 and _is_limit(int(value))
+    return len(value) >= SHORTEST and value.lower() not in COMMON and not _SAME.fullmatch(value) and not limit
 
 
 def is_short(value: bytes) -> bool:

@@ -170,7 +170,9 @@ def write(recording: Recording, path: Path) -> None:
         # without the name of the file, which gzip would keep, and with the same bytes for the same recording
         with (
             path.open("wb") as raw,
-            gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=int(recording.taken)) as packed,
+            gzip.GzipFile(
+                filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=int(recording.taken) % 2**32
+            ) as packed,
             tarfile.open(fileobj=packed, mode="w") as archive,
         ):
             for name, data in members(recording):

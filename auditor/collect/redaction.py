@@ -34,6 +34,7 @@ _VARIABLE = re.compile(
     r"(?:PGDATA|HOME|(?:MARIADB|MYSQL)_(?:HOME|GROUP_SUFFIX)|ETCD_(?:CONFIG_FILE|DATA_DIR|WAL_DIR|UNSAFE_NO_FSYNC))="
 )
 _SETTINGS = re.compile(r"/proc/(?:\d+|self)/(?:cmdline|root/.+)")
+_USER = re.compile(r"(?<=://)[^@/\s\0\"',]+@")
 _SECRET = re.compile(
     r"(?i)((?:pass(?:word|wd|phrase)?|\bpwd|secret|masterauth|conninfo)[\"']?[ \t]*[=:\0 ][ \t]*)[^\n\0]+"
 )
@@ -179,7 +180,7 @@ def _without(path: str, content: str) -> str:
     if _ENVIRON.fullmatch(path):
         return "".join(each + "\0" for each in content.split("\0") if _VARIABLE.match(each))
     if _SETTINGS.fullmatch(path):
-        return _SECRET.sub(r"\1redacted", content)
+        return _SECRET.sub(r"\1redacted", _USER.sub("redacted@", content))
     return content
 
 
