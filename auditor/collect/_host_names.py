@@ -62,6 +62,7 @@ _MOUNT = re.compile(r"(?m)^(?:\S+ ){5}(\S+) .*?- (\S+) \S+ (\S+)$")
 _SETTING = re.compile(r"(?m)^[ \t!]*([A-Za-z][\w.-]*)[ \t]*(?:[=:]|$| )|(?:^|\0)--?([A-Za-z][\w-]*)")
 _KEY = re.compile(rb"(?m)^(?:E: |[ \t]*)([A-Za-z][\w.:@-]*)(?:=|: |:$)|\"([a-z][a-z0-9]*(?:_[a-z0-9]+)+)\"")
 _RECORDS = re.compile(rb"^(?:P|N|E: DEVPATH|E: DEVNAME|E: %s)[:=].*" % _NAME_KEYS, re.M)
+_NAMED_IN = {*NUMBERED, *_LISTS, ("zpool", "get")}  # whose output names devices and datasets, as people called them
 _TOOLS = {"dmsetup"}  # whose output is not made of words of their own
 
 
@@ -124,7 +125,7 @@ def ordinary(
         elif argv[0] == "file" and _NAMING.fullmatch(argv[1]):
             continue
         elif argv[0] not in _TOOLS and not (argv[0] == "stderr" and argv[:2] in NUMBERED):
-            named = argv[0] in ("zdb", "paths", "sql") or argv[:2] in NUMBERED or argv[:2] in _LISTS
+            named = argv[0] in ("zdb", "paths", "sql") or argv[:2] in _NAMED_IN
             seen.update(each.lower() for each in (tools if named else files).findall(_GIVEN.sub(b"", text)))
     return found | {each for each in names if each.lower() in seen}
 

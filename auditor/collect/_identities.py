@@ -59,9 +59,14 @@ NETS = (
         rb"|3?(?=[0-9]{0,15}[a-f])[56][0-9a-f]{15})(?![0-9A-Za-z])"
     ),
 )
-NUMBER = re.compile(rb"(?<![0-9A-Za-z.])(?P<id>\d{17,20})(?![0-9A-Za-z.])")
-# zpool prints GUIDs of devices that are missing in place of their names
-NUMBERED = {("zpool", "status"), ("zpool", "history"), *(("stderr", tool) for tool in ("zpool", "zfs", "zdb"))}
+# zpool prints the GUID of a device that is missing in place of its name; other numbers of this length may be bytes
+_NUMBER = re.compile(rb"(?<![0-9A-Za-z.])(?P<id>\d{17,20})(?![0-9A-Za-z.])")
+_NAME = re.compile(rb"(?m)(?:(?<=\")|(?<=[ \t]))(?P<id>\d{17,20})(?=\"|[ \t]+[A-Z]|[ \t]*$)")
+NUMBERED: dict[tuple[str, ...], re.Pattern[bytes]] = {
+    ("zpool", "status"): _NAME,
+    ("zpool", "history"): _NUMBER,
+    **{("stderr", tool): _NUMBER for tool in ("zpool", "zfs", "zdb")},
+}
 # the same on every host: ZFS's own numbers near 2^63 and 2^64 (also as signed ones), what zpool initialize writes
 _LIMITS = (1 << 63) - 1, (1 << 64) - (1 << 32), 0xDEADBEEFDEADBEEE
 _TYPE = re.compile(rb"\bID_PART_ENTRY_TYPE=(%s)" % _UUID)  # Discoverable Partitions Specification
@@ -109,8 +114,8 @@ def identities(texts: Iterable[tuple[tuple[str, ...], bytes]]) -> tuple[set[byte
                     short.add(value)
                     patterns.add(pattern)
         found.update(each["id"] for net in NETS for each in net.finditer(text) if not _SAME.fullmatch(each["id"]))
-        if argv[:2] in NUMBERED:
-            found.update(each["id"] for each in NUMBER.finditer(text) if not _is_limit(int(each["id"])))
+        if numbers := NUMBERED.get(argv[:2]):
+            found.update(each["id"] for each in numbers.finditer(text) if not _is_limit(int(each["id"])))
         found.update(each for match in _PARTS.finditer(text) for each in _core(match))
         types.update(_TYPE.findall(text))
         models.update(word for pair in _MODEL.findall(text) for each in pair for word in re.split(rb"[\s_]+", each))
