@@ -74,7 +74,7 @@ def redact(recording: Recording) -> Recording:
         },
         commands={
             tuple(map(text, argv)): each._replace(
-                stdout=_by_cells(replace_all, each.stdout) if argv[:2] in TABLES else replace_all(each.stdout),
+                stdout=_by_cells(replace_all, each.stdout) if _is_table(argv) else replace_all(each.stdout),
                 stderr=replace_all(each.stderr),
                 fault=text(each.fault),
             )
@@ -139,7 +139,10 @@ def _texts(recording: Recording) -> Iterator[tuple[tuple[str, ...], bytes]]:
     """(command or nothing, text) of all that is in a recording. Of a table each cell once."""
     for argv, capture in recording.commands.items():
         out = capture.stdout
-        yield argv, b"\n".join(sorted(set(_CELLS.split(out)))) if argv[:2] in TABLES and b"\tguid\t" not in out else out
+        if _is_table(argv):
+            argv = ("zfs", "get")
+            out = out if b"\tguid\t" in out else b"\n".join(sorted(set(_CELLS.split(out))))
+        yield argv, out
         if capture.stderr:
             yield ("stderr", argv[0]), capture.stderr
     small: list[str] = [*recording.targets, *recording.options.values(), *recording.paths, *recording.paths.values()]
@@ -152,6 +155,11 @@ def _texts(recording: Recording) -> Iterator[tuple[tuple[str, ...], bytes]]:
             yield ("file", path), _bytes(serial + content)
     yield _PATHS, _bytes("\n".join(small) + "\n")
     yield _PATHS, recording.trial
+
+
+def _is_table(argv: tuple[str, ...]) -> bool:
+    """Whether a command prints properties of datasets; the channel program prints them as zfs get does."""
+    return argv[:2] in TABLES or argv[0] == "python3"
 
 
 def _cut(recording: Recording) -> Recording:
@@ -207,7 +215,7 @@ def _without_names(commands: Mapping[tuple[str, ...], Capture]) -> dict[tuple[st
             argv = (*argv[:2], _CONNECTION)
             stderr = re.sub(rb"(?s): .*", b": (redacted)", capture.stderr)
             capture = capture._replace(stdout=_without_roles(capture.stdout), stderr=stderr)
-        elif argv[:2] == ("zfs", "get"):
+        elif _is_table(argv):
             capture = capture._replace(stdout=_SHARED.sub(_without_clients, capture.stdout))
         found[argv] = capture
     return found

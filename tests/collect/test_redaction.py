@@ -546,9 +546,10 @@ def test_of_the_environment_only_what_is_read_is_left() -> None:
     assert left == "PGDATA=/tank/pg\0ETCD_DATA_DIR=/tank/etcd\0HOME=/var/lib\0"
 
 
-def test_clients_of_a_share_are_not_left() -> None:
+@pytest.mark.parametrize("argv", [("zfs", "get"), ("python3", "-I", "-c", "zfs channel program")])
+def test_clients_of_a_share_are_not_left(argv: tuple[str, ...]) -> None:
     table = "tank\tsharenfs\trw=@10.0.0.0/24:db1.example.org,async\tlocal\ntank\tsync\tstandard\tdefault\n"
-    (left,) = redaction.redact(output(("zfs", "get"), table)).commands.values()
+    (left,) = redaction.redact(output(argv, table)).commands.values()
     assert left.stdout.decode() == "tank\tsharenfs\trw=client,async\tlocal\ntank\tsync\tstandard\tdefault\n"
 
 
