@@ -21,14 +21,14 @@ HOSTNAME = re.compile(
     rb"|(?<= - nfs )[^\s:/]+(?=:)|(?<= - nfs4 )[^\s:/]+(?=:)|(?<= - (?:cifs|smb3) //)[^\s/]+"
 )
 _LISTS = {("zfs", "list"), ("zfs", "get"), ("zpool", "list")}
-# man 5 nfs, man 8 mount.cifs, mount.ceph, mount.glusterfs
+# who serves a mount, and the options that name somebody
 _NETWORK = re.compile(r" - (?:nfs4?|cifs|smb3|ceph|lustre|beegfs|9p|afs|fuse\.\S+|glusterfs) (\S+) (\S+)")
 _SERVER = re.compile(r"(?:^//|(?<=@)|^|,)(\[[0-9a-fA-F:.]+\]|[^\s/:,@\[\]=]+)(?=[:/@])")
 _AT = re.compile(r"(?:^|,)(?:\w*addr|ip|host|server|mon_addr|user|username|domain|workgroup)=([^,\s]+)")
 # in command lines and settings of databases
 _SETTINGS = re.compile(r"/proc/\d+/(?:cmdline|environ|root/.+)|/proc/self/root/.+")
 _URL = re.compile(r"(?<=://)(?:[^@/\s\0]*@)?(\[[0-9a-fA-F:.]+\]|[^\s\0/:,@\[\]\"']+)((?:,[^\s\0/:,@\"']+(?::\d+)?)*)")
-_KEYS = re.compile(rb"(?<=https://)(?:[^@/\s]*@)?([^/:@\s]+)")  # keylocation; man 7 zfsprops
+_KEYS = re.compile(rb"(?<=https://)(?:[^@/\s]*@)?([^/:@\s]+)")  # keylocation
 _NAMED = re.compile(
     r"(?:--?|\b)(?:host|hostaddr|report[-_]host|master_host|bind[-_]address|wsrep[-_]node[-_](?:name|address)|replicaof"
     r"|initial-cluster-token|ETCD_NAME|(?<=--)name|discovery-srv)[=\0 ]['\"]?([^\s\0'\",;]+)"

@@ -1,8 +1,4 @@
-"""Where commands and files spell serials, GUIDs and WWNs, and what looks like one wherever it stands.
-
-(udev rules.d/60-persistent-storage.rules, udev-builtin-path_id.c, ata_id.c; sg3_utils 55-scsi-sg3_id.rules; smartctl -j;
-nvme-cli; storcli; ssacli)
-"""
+"""Where commands and files spell serials, GUIDs and WWNs, and what looks like one wherever it stands."""
 
 from __future__ import annotations
 
@@ -69,14 +65,14 @@ NUMBERED: dict[tuple[str, ...], re.Pattern[bytes]] = {
 }
 # the same on every host: ZFS's own numbers near 2^63 and 2^64 (also as signed ones), what zpool initialize writes
 _LIMITS = (1 << 63) - 1, (1 << 64) - (1 << 32), 0xDEADBEEFDEADBEEE
-_TYPE = re.compile(rb"\bID_PART_ENTRY_TYPE=(%s)" % _UUID)  # Discoverable Partitions Specification
+_TYPE = re.compile(rb"\bID_PART_ENTRY_TYPE=(%s)" % _UUID)  # says what a partition is for, the same on every host
 _SAME = re.compile(rb"[0fF:.-]+|0x0+")  # the zero UUID, and what drives say that have none
 # a number in JSON that is a part of a name: smartctl
 _PARTS = re.compile(
     rb'("wwn"\s*:\s*\{\s*"naa"\s*:\s*)(\d+)(\s*,\s*"oui"\s*:\s*)(\d+)(\s*,\s*"id"\s*:\s*)(\d+)(?=\s*\})'
     rb'|("eui64"\s*:\s*\{\s*"oui"\s*:\s*)(\d+)(\s*,\s*"ext_id"\s*:\s*)(\d+)(?=\s*\})'
 )
-_UNSAFE = re.compile(rb"[^0-9A-Za-z#+.:=@_/-]")  # systemd src/basic/utf8.c, udev_replace_chars
+_UNSAFE = re.compile(rb"[^0-9A-Za-z#+.:=@_/-]")  # what udev puts an underscore for in names of links
 FILES = (
     re.compile(r"/sys/block/[^/]+/(?:device/)?(?:serial|wwid|subsysnqn)"),
     re.compile(r"/sys/class/nvme/[^/]+/(?:serial|subsysnqn)"),

@@ -7,7 +7,7 @@ import string
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 ATTEMPTS = 50  # until a stand-in is found that is no other's; of names of one character there may be none left
-# NAA 5 and 6 (INCITS SPC-5, 7.7.6.6), with what stands before it in udev, smartctl and by-id
+# a WWN of 64 bits, with what stands before it in udev, smartctl and names of links
 _NAA = re.compile(rb"(0x|3|naa\.|t10\.)?([0-9A-Fa-f]{16})")
 
 
@@ -44,9 +44,9 @@ class StandIns:
 
 
 def _made(value: bytes, key: bytes, attempt: int) -> bytes:
-    """A decimal number keeps its first digit, so that a 64-bit GUID stays one, and so does a name that says its type in it.
+    """A decimal number keeps its first digit, so that a 64-bit GUID stays one, and so does a WWN, where it says the kind.
 
-    A hexadecimal digit that is a letter stays one, so that what is a number stays a number.
+    A letter that may be a hexadecimal digit becomes another, so that what is a number stays one.
     """
     import hashlib
 

@@ -570,6 +570,6 @@ def test_an_archive_does_not_keep_its_name_and_is_the_same_each_time(tmp_path: P
     for name in ("secret.tar.gz", "other.tar.gz"):
         recording.write(taken, tmp_path / name)
     packed = (tmp_path / "secret.tar.gz").read_bytes()
-    assert packed[3] == 0  # flags: no name (RFC 1952, 2.3)
+    assert packed[3] == 0  # flags of gzip: no name
     assert packed == (tmp_path / "other.tar.gz").read_bytes()
     assert recording.load(tmp_path / "secret.tar.gz").targets == taken.targets
