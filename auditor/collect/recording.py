@@ -172,9 +172,17 @@ def write(recording: Recording, path: Path) -> None:
 
 def _write(recording: Recording, path: Path) -> None:
     if path.name.endswith((".tar.gz", ".tgz")):
+        import gzip
         import tarfile
 
-        with tarfile.open(path, "w:gz", compresslevel=6) as archive:
+        # without the name of the file, which gzip would keep, and with the same bytes for the same recording
+        with (
+            path.open("wb") as raw,
+            gzip.GzipFile(
+                filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=int(recording.taken) % 2**32
+            ) as packed,
+            tarfile.open(fileobj=packed, mode="w") as archive,
+        ):
             for name, data in members(recording):
                 info = tarfile.TarInfo(name)
                 info.size, info.mtime, info.mode = len(data), int(recording.taken), 0o644

@@ -8,88 +8,62 @@ recording and thrown away: they cannot be turned back by trying all serials.
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from auditor.collect import sql
+from auditor.collect._host_names import HOST_FILE, HOSTNAME, datasets, hosts, made_with, ordinary, words
+from auditor.collect._identities import FILES, identities, is_short, ways, with_parts
+from auditor.collect._stand_ins import StandIns, any_of, replacer
 from auditor.collect.recording import Recording
 from auditor.collect.request import Capture, Files
 
-# (where an identity is spelt, as the group "id"); each found value is then replaced wherever it stands
-_SPELT = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rb'"(?:serial_number|SerialNumber|serial|sn|subnqn|SubsystemNQN|eui64|nguid|wwn|ieee_oui_identifier)"\s*:\s*"(?P<id>[^"\\]+)"',
-        rb"\bsn\s*:\s*(?P<id>\S+)",
-        # storcli, ssacli
-        rb'"(?:Serial Number|SAS Address|SCSI NAA Id|SN|WWN)"\s*:\s*"\s*(?P<id>[^"\\]+?)\s*"',
-        rb"\b(?:(?:Cache |Host )?Serial Number|Unique Identifier|Logical Drive Label|WWID):\s+(?P<id>\S[^\n]*?)\s*(?=\n)",
-        rb"\b(?:ID_SERIAL|ID_SERIAL_SHORT|ID_SCSI_SERIAL|SCSI_IDENT_SERIAL|ID_WWN|ID_WWN_WITH_EXTENSION|ID_NVME_NQN|ID_PART_ENTRY_UUID|ID_PART_TABLE_UUID|ID_FS_UUID|ID_FS_UUID_SUB|MD_UUID)=(?P<id>[^\n]+)",
-        # the prefix says what kind of device it is
-        rb"\bDM_UUID=(?:(?:part\d+-)?(?:LVM|CRYPT(?:-[A-Z]+\d*)?|mpath|DMRAID)-)?(?P<id>[^\n]+)",
-        rb"\b(?:pool_guid|guid_sum|guid|hostid)\b['\"]?\s*[:=\t]\s*['\"]?(?P<id>\d{6,20})",
-        rb"\bhostname: '(?P<id>[^']+)'",
-        rb"\b(?:wwn-|nvme-eui\.|nvme-uuid\.|nvme-nvme\.|scsi-|eui\.|uuid\.|nqn\.)(?P<id>[0-9A-Za-z][0-9A-Za-z.:_-]{7,}?)(?=-part\d|[^0-9A-Za-z.:_-]|\Z)",
-        rb"/dev/disk/by-(?:uuid|partuuid)/(?P<id>[^/\s\"'=]+)",
-        rb"\bzfs-(?P<id>[0-9a-f]{16})\b",
-        # /dev/disk/by-id/nvme-MODEL_SERIAL[_NAMESPACE][-partN]
-        rb"\b(?:ata|nvme|usb|mmc)-[^\s\"'/=]+?_(?P<id>[0-9A-Za-z]{4,}?)(?:_\d{1,2})?(?:-\d:\d)?(?:-part\d+)?(?=[\s\"'=]|\Z)",
-    )
-)
-_FILES = (
-    re.compile(r"/sys/block/[^/]+/(?:device/)?(?:serial|wwid|subsysnqn)"),
-    re.compile(r"/sys/class/nvme/[^/]+/(?:serial|subsysnqn)"),
-    re.compile(r"/proc/sys/kernel/hostname|/etc/machine-id"),
-)
 # of these nothing but what a rule reads stays: clients, users and comments are names of people and hosts
 _EXPORTS = re.compile(r"/etc/exports(?:\.d/.*)?|/var/lib/nfs/etab")
 _CLIENT = re.compile(r'(?<=\s)[^\s#()\\/"-][^\s()]*')
+_SHARED = re.compile(rb"\tsharenfs\t[^\t\n]*=[^\t\n]*")
 _SMB_CONF = "/etc/samba/smb.conf"
 _SMB_LINE = re.compile(r"\s*(?:\[|(?i:path|strict\s*sync|include|config|copy|registry)\b)")
 _BINARY = "/etc/hostid"  # only that it exists says anything
 _BUILDER = re.compile(rb"(Linux version \S+) .*")  # who built the kernel, and on which host
 _CMDLINE, _ZFS_OPTION = "/proc/cmdline", re.compile(r'(?<!\S)"?(?:zfs|spl)\.[^\s"]+"?')
 _ZFS_WORD = re.compile(r"\b(?:zfs|spl)\b")
-# words that are spelt like identities, or are the name of a host, and stand elsewhere for something else
-_COMMON = frozenset(
-    b"none unknown (none) localhost default disk disks nvme sata data root pool mirror spare cache special standard "
-    b"local online volume filesystem linux debian ubuntu name zpool host state errors sync device devices block".split()
-)
-_HOST_FILE = "/proc/sys/kernel/hostname"
-_HOST = re.compile(rb"(?<=\bhostname: ')[^'\n]+(?=')")  # replaced here even where it is short or common
-_LISTS = {("zfs", "list"), ("zfs", "get"), ("zpool", "list")}
 _CONNECTION = "redacted"
-SHORTEST = 4
+_ENVIRON = re.compile(r"/proc/\d+/environ")  # passwords, too; these are what zaudit reads
+_VARIABLE = re.compile(
+    r"(?:PGDATA|HOME|(?:MARIADB|MYSQL)_(?:HOME|GROUP_SUFFIX)|ETCD_(?:CONFIG_FILE|DATA_DIR|WAL_DIR|UNSAFE_NO_FSYNC))="
+)
+_SETTINGS = re.compile(r"/proc/(?:\d+|self)/(?:cmdline|root/.+)")
+_USER = re.compile(r"(?<=://)[^@/\s\0\"',]+@")
+_SECRET = re.compile(
+    r"(?i)((?:pass(?:word|wd|phrase)?|\bpwd|secret|masterauth|conninfo)[\"']?[ \t]*[=:\0 ][ \t]*)[^\n\0]+"
+)
+TABLES = {("zfs", "list"), ("zfs", "get")}
+_CELLS = re.compile(rb"([\t\n])")
+# names of devices in which a short serial may stand
+_ID = re.compile(rb"\b(?:ata|nvme|scsi|usb|mmc)-[^\s\"'/=,]+|\bID_SERIAL=[^\n]+")
+_PATHS = ("paths",)
+_ALL, _SERIAL = "hostname: '", "Serial Number: "  # all that follows is a name, or a serial number
+LONG = 8  # from here on an identity is known again inside of a word
 
 
 def redact(recording: Recording) -> Recording:
     """The same recording with every identity replaced. Device models, firmware and dataset names stay: rules need them."""
     import secrets
 
-    key = secrets.token_bytes(32)
-    found = set(_identities(recording)) - _names(recording)
-    replace_words = _replacer(sorted(found, key=lambda each: (-len(each), each)), key)
-
-    def replace_all(data: bytes) -> bytes:
-        data = _BUILDER.sub(rb"\1 (redacted)", data)
-        return replace_words(_HOST.sub(lambda found: _stand_in(found[0], key), data))
-
-    def file(path: str, content: str) -> str:
-        if path == _BINARY:
-            return ""
-        if path == _SMB_CONF:
-            content = "".join(line for line in content.splitlines(keepends=True) if _SMB_LINE.match(line))
-        if _EXPORTS.fullmatch(path):
-            content = _CLIENT.sub("client", re.sub(r"#.*", "", content))
-        if path == _CMDLINE:  # it may name anything: disks, addresses, passwords
-            return " ".join(_ZFS_OPTION.findall(content)) + "\n"
-        if "/modprobe.d/" in path:
-            return "".join(line for line in content.splitlines(keepends=True) if _ZFS_WORD.search(line))
-        return text(f"hostname: '{content.strip()}'")[11:-1] + "\n" if path == _HOST_FILE else text(content)
+    recording = _cut(recording)
+    replace_all = _replacement(recording, secrets.token_bytes(32))
 
     def text(value: str) -> str:
-        return replace_all(value.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+        return _bytewise(replace_all, value)
+
+    def file(path: str, content: str) -> str:
+        value = content.strip()
+        if path == HOST_FILE:
+            return content.replace(value, text(f"{_ALL}{value}'")[len(_ALL) : -1])
+        if is_short(_bytes(value)) and any(pattern.fullmatch(path) for pattern in FILES):
+            return content.replace(value, text(f"{_SERIAL}{value}")[len(_SERIAL) :])
+        return text(content)
 
     return replace(
         recording,
@@ -99,31 +73,156 @@ def redact(recording: Recording) -> Recording:
             for key, value in recording.options.items()
         },
         commands={
-            tuple(map(text, argv)): _capture(each, replace_all)
-            for argv, each in _without_connection(recording.commands).items()
+            tuple(map(text, argv)): each._replace(
+                stdout=_by_cells(replace_all, each.stdout) if _is_table(argv) else replace_all(each.stdout),
+                stderr=replace_all(each.stderr),
+                fault=text(each.fault),
+            )
+            for argv, each in recording.commands.items()
         },
         files={
-            patterns: Files(
+            tuple(map(text, patterns)): Files(
                 {text(path): file(path, content) for path, content in files.text.items()},
                 {text(path): text(target) for path, target in files.links.items()},
-                {text(path): error for path, error in files.errors.items()},
+                {text(path): text(error) for path, error in files.errors.items()},
             )
             for patterns, files in recording.files.items()
         },
         paths={text(path): text(real) for path, real in recording.paths.items()},
+        trial=replace_all(recording.trial),
     )
 
 
-def _without_connection(commands: Mapping[tuple[str, ...], Capture]) -> dict[tuple[str, ...], Capture]:
-    """How a database was reached names hosts and people, and so does the error where it was not."""
+def _replacement(recording: Recording, key: bytes) -> Callable[[bytes], bytes]:
+    """What replaces all identities of this recording in a text."""
+    texts = list(_texts(recording))
+    found, short, patterns = identities(texts)
+    named, taken = hosts(recording, texts), datasets(recording)
+    common = ordinary(named, taken, recording, texts)
+    found -= taken | named
+    stand_ins = StandIns(key, taken | named | found | short)
+    names = words(named - common, stand_ins)
+    names |= made_with(named & common, taken, texts, stand_ins)
+    parts: dict[bytes, bytes] = {}
+    for each in found:
+        (parts if len(each) >= LONG else names).update(zip(ways(each), ways(stand_ins.of(each)), strict=True))
+    in_words = replacer(names, parts)
+    long_enough = {each for each in short if len(each) > 1}
+    in_ids = re.compile(rb"(?<![0-9A-Za-z])%s(?![0-9A-Za-z])" % any_of(long_enough)) if long_enough else None
+
+    def local(match: re.Match[bytes]) -> bytes:
+        value = match["id"]
+        if value.strip() not in short:
+            return match[0]
+        start, end = (each - match.start() for each in match.span("id"))
+        return match[0][:start] + stand_ins.of(value) + match[0][end:]
+
+    def replace_all(data: bytes) -> bytes:
+        data = _BUILDER.sub(rb"\1 (redacted)", data)
+        if b'"oui"' in data:
+            data = with_parts(data, stand_ins.of)
+        for pattern in patterns:
+            data = pattern.sub(local, data)
+        if in_ids:
+            data = _ID.sub(lambda each: in_ids.sub(lambda part: stand_ins.of(part[0]), each[0]), data)
+        # once more where only a host is meant: there its name is replaced although it is a common word, and the result of
+        # the other pass is not touched
+        parts = HOSTNAME.split(data)
+        spelt = HOSTNAME.findall(data)
+        made = [in_words(part) for part in parts]
+        return made[0] + b"".join(stand_ins.name(name) + rest for name, rest in zip(spelt, made[1:], strict=True))
+
+    return replace_all
+
+
+def _texts(recording: Recording) -> Iterator[tuple[tuple[str, ...], bytes]]:
+    """(command or nothing, text) of all that is in a recording. Of a table each cell once."""
+    for argv, capture in recording.commands.items():
+        out = capture.stdout
+        if _is_table(argv):
+            argv = ("zfs", "get")
+            out = out if b"\tguid\t" in out else b"\n".join(sorted(set(_CELLS.split(out))))
+        yield argv, out
+        if capture.stderr:
+            yield ("stderr", argv[0]), capture.stderr
+    small: list[str] = [*recording.targets, *recording.options.values(), *recording.paths, *recording.paths.values()]
+    small += (word for argv in recording.commands if argv[0] != sql.NAME for word in argv)
+    small += (capture.fault for capture in recording.commands.values())
+    for patterns, files in recording.files.items():
+        small += (*patterns, *files.links, *files.links.values(), *files.errors, *files.errors.values(), *files.text)
+        for path, content in files.text.items():
+            serial = _SERIAL if any(pattern.fullmatch(path) for pattern in FILES) else ""
+            yield ("file", path), _bytes(serial + content)
+    yield _PATHS, _bytes("\n".join(small) + "\n")
+    yield _PATHS, recording.trial
+
+
+def _is_table(argv: tuple[str, ...]) -> bool:
+    """Whether a command prints properties of datasets; the channel program prints them as zfs get does."""
+    return argv[:2] in TABLES or argv[0] == "python3"
+
+
+def _cut(recording: Recording) -> Recording:
+    """Without what no rule reads of it, and nobody can tell what it names."""
+    return replace(
+        recording,
+        commands=_without_names(recording.commands),
+        files={
+            patterns: files._replace(text={path: _without(path, content) for path, content in files.text.items()})
+            for patterns, files in recording.files.items()
+        },
+    )
+
+
+def _without(path: str, content: str) -> str:
+    if path == _BINARY:
+        return ""
+    if path == _SMB_CONF:
+        return "".join(line for line in content.splitlines(keepends=True) if _SMB_LINE.match(line))
+    if _EXPORTS.fullmatch(path):
+        return _CLIENT.sub("client", re.sub(r"#.*", "", content))
+    if path == _CMDLINE:  # it may name anything: disks, addresses, passwords
+        return " ".join(_ZFS_OPTION.findall(content)) + "\n"
+    if "/modprobe.d/" in path:
+        return "".join(line for line in content.splitlines(keepends=True) if _ZFS_WORD.search(line))
+    if _ENVIRON.fullmatch(path):
+        return "".join(each + "\0" for each in content.split("\0") if _VARIABLE.match(each))
+    if _SETTINGS.fullmatch(path):
+        return _SECRET.sub(r"\1redacted", _USER.sub("redacted@", content))
+    return content
+
+
+def _by_cells(replace_all: Callable[[bytes], bytes], table: bytes) -> bytes:
+    """Each different cell once: a table of 10,000 datasets has few."""
+    cells = _CELLS.split(table)
+    made = {cell: replace_all(cell) for cell in set(cells)}
+    return b"".join(map(made.__getitem__, cells))
+
+
+def _bytewise(change: Callable[[bytes], bytes], value: str) -> str:
+    return change(_bytes(value)).decode("utf-8", "surrogateescape")
+
+
+def _bytes(value: str) -> bytes:
+    return value.encode("utf-8", "surrogateescape")
+
+
+def _without_names(commands: Mapping[tuple[str, ...], Capture]) -> dict[tuple[str, ...], Capture]:
+    """How a database was reached names hosts and people, and so does the error where it was not; a share names its clients."""
     found = {}
     for argv, capture in commands.items():
         if argv[0] == sql.NAME:
             argv = (*argv[:2], _CONNECTION)
             stderr = re.sub(rb"(?s): .*", b": (redacted)", capture.stderr)
             capture = capture._replace(stdout=_without_roles(capture.stdout), stderr=stderr)
+        elif _is_table(argv):
+            capture = capture._replace(stdout=_SHARED.sub(_without_clients, capture.stdout))
         found[argv] = capture
     return found
+
+
+def _without_clients(sharenfs: re.Match[bytes]) -> bytes:
+    return re.sub(rb"=[^,\t]+", b"=client", sharenfs[0])
 
 
 def _without_roles(answer: bytes) -> bytes:
@@ -137,68 +236,3 @@ def _without_roles(answer: bytes) -> bytes:
     except (ValueError, KeyError, TypeError):
         return answer
     return (json.dumps(found, indent=1, sort_keys=True) + "\n").encode()
-
-
-def _capture(capture: Capture, replace_all: Callable[[bytes], bytes]) -> Capture:
-    return capture._replace(stdout=replace_all(capture.stdout), stderr=replace_all(capture.stderr))
-
-
-def _identities(recording: Recording) -> Iterator[bytes]:
-    """Everything that some command or file spells as a serial, GUID, WWN or host name."""
-    links = "\n".join(path for files in recording.files.values() for path in files.links)
-    for text in (*(each.stdout for each in recording.commands.values()), links.encode("utf-8", "surrogateescape")):
-        for pattern in _SPELT:
-            for found in pattern.finditer(text):
-                yield from _worth(found["id"])
-    for files in recording.files.values():
-        for path, content in files.text.items():
-            if any(pattern.fullmatch(path) for pattern in _FILES):
-                yield from _worth(content.encode("utf-8", "surrogateescape"))
-
-
-def _names(recording: Recording) -> set[bytes]:
-    """The parts of all names of pools and datasets: a host is often called like one of them."""
-    lists = (each.stdout for argv, each in recording.commands.items() if argv[:2] in _LISTS)
-    return {part for text in lists for line in text.split(b"\n") for part in line.partition(b"\t")[0].split(b"/")}
-
-
-def _worth(value: bytes) -> Iterator[bytes]:
-    value = value.strip()
-    if len(value) >= SHORTEST and value.lower() not in _COMMON and not value.isspace():
-        yield value
-
-
-def _replacer(identities: list[bytes], key: bytes) -> Callable[[bytes], bytes]:
-    """One pass over the text, the longest identity first."""
-    if not identities:
-        return lambda data: data
-    stand_ins = {identity: _stand_in(identity, key) for identity in identities}
-    pattern = re.compile(b"|".join(map(_alone, identities)))
-    return lambda data: pattern.sub(lambda found: stand_ins[found[0]], data)
-
-
-def _alone(identity: bytes) -> bytes:
-    """A number is no part of a longer number, and a short word no part of a longer word."""
-    if len(identity) < 8:
-        return rb"(?<![0-9A-Za-z])%s(?![0-9A-Za-z])" % re.escape(identity)
-    return rb"(?<!\d)%s(?!\d)" % identity if identity.isdigit() else re.escape(identity)
-
-
-def _stand_in(identity: bytes, key: bytes) -> bytes:
-    """Of the same length: digits stay digits, letters stay letters of their case, everything else stays.
-
-    A decimal number keeps its first digit, so that a 64-bit GUID stays one.
-    """
-    import hashlib
-
-    stream = hashlib.shake_256(key + identity).digest(len(identity))
-    made = bytearray(identity)
-    for i, (byte, random) in enumerate(zip(identity, stream, strict=True)):
-        char = chr(byte)
-        if char in string.digits:
-            made[i] = byte if i == 0 and identity.isdigit() else ord(string.digits[random % 10])
-        elif char in string.ascii_lowercase:
-            made[i] = ord("abcdef"[random % 6] if char in "abcdef" else string.ascii_lowercase[random % 26])
-        elif char in string.ascii_uppercase:
-            made[i] = ord("ABCDEF"[random % 6] if char in "ABCDEF" else string.ascii_uppercase[random % 26])
-    return bytes(made)

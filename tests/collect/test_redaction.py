@@ -14,6 +14,8 @@ import pytest
 
 from auditor import audit, rulebook
 from auditor.collect import nfs_exports, recording, redaction
+from auditor.collect._stand_ins import any_of
+from auditor.collect.mounts import mounts
 from auditor.collect.recording import Recording, ReplayHost
 from auditor.collect.request import Capture, Files, Run
 from auditor.facts import Facts, Kind, Known
@@ -256,3 +258,318 @@ def test_how_a_database_was_reached_is_not_left() -> None:
         if capture.exit == 0:
             assert json.loads(again.stdout)["roles"] == [["database1", "", "synchronous_commit=off"]]
             assert json.loads(again.stdout)["settings"] == [["fsync", "on"]]
+
+
+# -- each way to spell an identity, alone: nothing else in the recording spells it -------------------------------------
+
+UDEV = ("udevadm", "info", "--export-db")
+STATUS = ("zpool", "status", "-P", "tank")
+SMART = ("smartctl", "-j", "-x", "/dev/sda")
+BY_ID, BY_PATH = "/dev/disk/by-id/", "/dev/disk/by-path/"
+ATA = "/dev/disk/by-id/ata-WDC_WD40EFRX-68N_WD-WCC7K1234567"
+
+
+def alone(**parts: object) -> Recording:
+    return Recording(0.0, 0, (), **parts)  # type: ignore[arg-type]
+
+
+def output(argv: tuple[str, ...], stdout: str, stderr: str = "") -> Recording:
+    return alone(commands={argv: Capture(0, stdout.encode(), stderr.encode())})
+
+
+def link(path: str) -> Recording:
+    return alone(files={("/dev/disk/*",): Files({}, {path: "../../sda"})})
+
+
+def text(path: str, written: str) -> Recording:
+    return alone(files={(path,): Files({path: written})})
+
+
+SPELT = {
+    "wwn of SATA": (output(SMART, '"wwn": {"naa": 5, "oui": 3152, "id": 2712847316}'), "2712847316"),
+    "wwn of SATA, pretty": (output(SMART, '"wwn": {\n  "naa": 5,\n  "oui": 3152,\n  "id": 2712847316\n }'), "2712847316"),
+    "eui64 of NVMe": (output(SMART, '"eui64": {"oui": 9528, "ext_id": 391812345678}'), "391812345678"),
+    "unit of SAS": (output(SMART, '"logical_unit_id": "0x5000cca0496c8a44"'), "5000cca0496c8a44"),
+    "port of SAS": (output(SMART, '"sas_address": "0x5000cca0496c8a45"'), "5000cca0496c8a45"),
+    "port of the expander": (output(SMART, '"attached_sas_address": "0x500304801f2a3b7f"'), "500304801f2a3b7f"),
+    "all digits": (output(SMART, '"sas_address": "0x5000000049618145"'), "5000000049618145"),
+    "quote in a serial": (output(SMART, '"serial_number": "AB\\"CD12345"'), "CD12345"),
+    "short serial": (output(SMART, '"serial_number": "A17"'), "A17"),
+    "short serial in sysfs": (text("/sys/block/nvme0n1/device/serial", "A17                 \n"), "A17"),
+    "nguid as text": (output(("nvme",), "nguid   : 0025385b71b12345aabbccddeeff0011\n"), "0025385b71b12345"),
+    "eui64 as text": (output(("nvme",), "eui64   : 0025385b71b1aaaa\n"), "0025385b71b1aaaa"),
+    **{
+        key: (output(UDEV, f"E: {key}={value}\n"), value)
+        for key, value in {
+            "ID_WWN_VENDOR_EXTENSION": "0x600508b1001c7e8f",
+            "ID_ATA_WWN": "0x50014ee2b1234567",
+            "SCSI_IDENT_LUN_NAA_REGEXT": "600508b1001cdeadbeef00112233aabb",
+            "SCSI_IDENT_PORT_NAA_REG": "5000cca0496c8a45",
+            "SCSI_IDENT_LUN_T10": "ATA_WDC_WCC7K99999999",
+            "ID_USB_SERIAL": "Seagate_NA8ABCDE-0:0",
+            "ID_USB_SERIAL_SHORT": "NA8ABCDE",
+            "NVME_TRADDR": "10.9.8.7",
+            "ID_PATH": "pci-0000:05:00.0-sas-exp0x500304801f2a3b4c-phy0-lun-0",
+            "ID_NET_NAME_MAC": "enxaabbccddeeff",
+        }.items()
+    },
+    "host of an array": (output(UDEV, "E: MD_NAME=otherhost01:0\n"), "otherhost01"),
+    "host of an array, a common word": (output(UDEV, "E: MD_NAME=storage:0\nE: ID_BUS=storage\n"), "MD_NAME=storage"),
+    "short host of an array": (link(BY_ID + "md-name-db1:0"), "md-name-db1"),
+    "expander": (link(BY_PATH + "pci-0000:05:00.0-sas-exp0x500304801f2a3b4c-phy0-lun-0"), "500304801f2a3b4c"),
+    "SAS port": (link(BY_PATH + "pci-0000:05:00.0-sas-0x500304801f2a3b4c-lun-0"), "500304801f2a3b4c"),
+    "fibre channel port": (link(BY_PATH + "pci-0000:05:00.0-fc-0x2106016041e0a1b2-lun-0"), "2106016041e0a1b2"),
+    "iSCSI name": (link(BY_PATH + "ip-10.1.2.3:3260-iscsi-iqn.2003-01.org.a.stor01.x8664:sn.abcd-lun-0"), "stor01"),
+    "iSCSI address": (link(BY_PATH + "ip-10.1.2.3:3260-iscsi-iqn.2003-01.org.a.stor01.x8664:sn.abcd-lun-0"), "10.1.2.3"),
+    "NVMe address": (text("/sys/class/nvme/nvme0/address", "traddr=10.9.8.7,trsvcid=4420\n"), "10.9.8.7"),
+    "logical volume": (link(f"{BY_ID}dm-uuid-LVM-{'AbCdEfGhIjKlMnOpQrStUvWxYz012345' * 2}"), "AbCdEfGhIj"),
+    "physical volume": (link(BY_ID + "lvm-pv-uuid-AbCdEf-GhIj-KlMn-OpQr-StUv-WxYz-012345"), "AbCdEf-GhIj"),
+    "array": (link(BY_ID + "md-uuid-3a1b2c3d:4e5f6a7b:8c9d0e1f:2a3b4c5d"), "3a1b2c3d"),
+    "virtio": (link(BY_ID + "virtio-SER1234567"), "SER1234567"),
+    "short virtio": (link(BY_ID + "virtio-A17"), "A17"),
+    "serial in stderr": (output(STATUS, "", f"cannot open {ATA}: no\n"), "WCC7K1234567"),
+    "wwn in stderr": (output(STATUS, "", "cannot open /dev/disk/by-id/wwn-0x5000c500a1b2c3d4-part1: no\n"), "a1b2c3d4"),
+    "guid in stderr": (output(STATUS, "", "cannot open 'x': guid: 1234567890123456789\n"), "1234567890123456789"),
+    "fault": (alone(commands={STATUS: Capture(None, fault=f"hung on {ATA}")}), "WCC7K1234567"),
+    "path that was not read": (alone(files={("/dev/*",): Files({}, {}, {ATA: "denied"})}), "WCC7K1234567"),
+    "error": (alone(files={("/dev/*",): Files({}, {}, {"/dev/x": f"is {ATA}"})}), "WCC7K1234567"),
+    "pattern and name of the member": (alone(files={(ATA,): Files({})}), "WCC7K1234567"),
+    "argument": (output(("hdparm", "-W", ATA), ""), "WCC7K1234567"),
+    "serial in dmesg": (output(("dmesg", "-k"), "[1.0] nvme nvme0: serial S4EVNF0M123456X\n"), "S4EVNF0M123456X"),
+    "wwn in dmesg": (output(("dmesg", "-k"), "[1.2] sd 0:0:0:0: [sda] wwn 5000c500a1b2c3d4\n"), "5000c500a1b2c3d4"),
+    "device that is gone": (output(STATUS, "\t 9876543210987654321 UNAVAIL was /dev/sdx1\n"), "9876543210987654321"),
+    "gone, JSON": (output(STATUS, '"9876543210987654321":{"name":"9876543210987654321"}'), "9876543210987654321"),
+    "guid in the history": (output(("zpool", "history", "tank"), "zpool import 9876543210987654321\n"), "9876543210987654321"),
+    "where it was": (output(STATUS, f"\t sda1 UNAVAIL was {ATA}-part1\n"), "WCC7K1234567"),
+    "WWID as a name": (output(STATUS, "\t 3600508b400105e210000900000490000 ONLINE\n"), "3600508b400105e2"),
+    "UUID in a name": (output(STATUS, "\t luks-3a1b2c3d-aaaa-bbbb-cccc-001122334455 ONLINE\n"), "3a1b2c3d"),
+    "partition": (output(STATUS, "\t /dev/gptid/1f2e3d4c-aaaa-bbbb-cccc-001122334455 ONLINE\n"), "1f2e3d4c"),
+    "naa": (output(STATUS, "\t naa.600508b400105e21 ONLINE\n"), "600508b400105e21"),
+    "eui": (output(STATUS, "\t nvme-eui.0025385b71b1aaaa ONLINE\n"), "0025385b71b1aaaa"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("taken", "identity"), SPELT.values(), ids=SPELT)
+def test_an_identity_that_nothing_else_spells(taken: Recording, identity: str) -> None:
+    assert any(way in content(taken) for way in spelt(identity))
+    left = content(redaction.redact(taken))
+    assert not any(way in left for way in spelt(identity))
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "E: ID_PART_ENTRY_TYPE=6a898cc3-1dd2-11b2-99a6-080020736631\n",
+        "E: ID_FS_UUID=00000000-0000-0000-0000-000000000000\n",
+        "E: ID_MODEL=PersistentDisk\nE: ID_SERIAL_SHORT=SER12345\n",
+        "E: ID_MODEL=Flash-Disk\nS: disk/by-id/usb-Generic_Flash-Disk\n",
+        '{"size": 5629499534213120, "guid": 18446744073709551615, "state": "ONLINE"}\n',
+        "nguid   : 00000000000000000000000000000000\n",
+    ],
+)
+def test_what_is_the_same_on_every_host_stays(kept: str) -> None:
+    """Types of partitions, the zero UUID, models, sizes, and numbers that mean "none"."""
+    (left,) = redaction.redact(output(UDEV, kept)).commands.values()
+    assert left.stdout.decode().split("SER12345")[0].splitlines()[0] == kept.splitlines()[0]
+
+
+def test_numbers_of_bytes_stay() -> None:
+    """Of a pool of more than 10 PB they have as many digits as a GUID."""
+    out = '{"alloc_space":12345678901234567}\n  scan: scrub in progress\n\t12345678901234567 scanned, 512 issued\n'
+    (left,) = redaction.redact(output(STATUS, out)).commands.values()
+    assert left.stdout.decode() == out
+
+
+def test_one_device_has_one_stand_in_however_it_is_spelt() -> None:
+    """smartctl gives a WWN in three numbers, udev with 0x, scsi_id with a 3 before it, a controller in capitals."""
+    commands = {
+        SMART: '"wwn": {"naa": 5, "oui": 3152, "id": 2712847316}',
+        ("zdb", "-C", "tank"): "path: '/dev/disk/by-id/wwn-0x5000c500a1b2c3d4-part1'\n",
+        UDEV: "E: ID_WWN=0x5000c500a1b2c3d4\nE: ID_SERIAL=35000c500a1b2c3d4\n",
+        ("storcli64",): '"WWN" : "5000C500A1B2C3D4"',
+    }
+    left = redaction.redact(alone(commands={argv: Capture(0, out.encode()) for argv, out in commands.items()})).commands
+    numbers = [int(each) for each in re.findall(rb"\d+", left[SMART].stdout)]
+    made = f"{numbers[0]:x}{numbers[1]:06x}{numbers[2]:09x}"
+    assert made != "5000c500a1b2c3d4"
+    assert made.startswith("5")
+    assert left["zdb", "-C", "tank"].stdout.decode() == f"path: '/dev/disk/by-id/wwn-0x{made}-part1'\n"
+    assert left[UDEV].stdout.decode() == f"E: ID_WWN=0x{made}\nE: ID_SERIAL=3{made}\n"
+    assert left["storcli64",].stdout.decode() == f'"WWN" : "{made.upper()}"'
+
+
+def test_a_serial_is_found_again_as_other_programs_write_it() -> None:
+    """JSON escapes a quote and a slash, udev makes them underscores."""
+    commands = {
+        SMART: '"serial_number": "AB\\"CD/12345"',
+        ("nvme",): '"x": "AB\\"CD\\/12345"',
+        STATUS: "\tusb-AB_CD/12345\n",
+    }
+    made = redaction.redact(alone(commands={argv: Capture(0, out.encode()) for argv, out in commands.items()})).commands
+    serial = json.loads(b"{" + made[SMART].stdout + b"}")["serial_number"]
+    assert "12345" not in serial
+    assert json.loads(b"{" + made["nvme",].stdout + b"}")["x"] == serial
+    assert made[STATUS].stdout.decode() == f"\tusb-{serial.replace(chr(34), '_')}\n"
+
+
+def test_different_values_have_different_stand_ins() -> None:
+    serials = [f"A{number:03d}" for number in range(400)]
+    out = "".join(f'"serial_number": "{each}"\n' for each in serials)
+    (left,) = redaction.redact(output(SMART, out)).commands.values()
+    made = re.findall(r'"([A-Z]\d{3})"', left.stdout.decode())
+    assert len(set(made)) == len(serials)
+    assert not set(made) & set(serials)
+
+
+# -- hosts -------------------------------------------------------------------------------------------------------------
+
+VOLUMES = (
+    "P: /devices/virtual/block/dm-0\nN: dm-0\nS: mapper/{lvm}--vg-root\nE: SUBSYSTEM=block\nE: DEVNAME=/dev/dm-0\n"
+    "E: DM_NAME={lvm}--vg-root\nE: DM_VG_NAME={name}-vg\nE: ID_FS_LABEL={name}-root\nE: MD_NAME={name}:0\n"
+    "E: DEVLINKS=/dev/mapper/{lvm}--vg-root /dev/{name}-vg/root\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    "name", ["db", "pg1", "db1", "DB1", "dbprod07", "db-prod-07", "db-prod-07.corp.example.com", "data"]
+)
+def test_the_name_of_the_host_in_names_of_volumes(name: str) -> None:
+    """The link between a volume, its table and the leaf of a pool stays."""
+    lvm = name.replace("-", "--")
+    host = "/proc/sys/kernel/hostname"
+    taken = alone(
+        commands={
+            UDEV: Capture(0, VOLUMES.format(name=name, lvm=lvm).encode()),
+            ("dmsetup", "table", "--concise"): Capture(0, f"{lvm}--vg-root,,0,rw,0 100 linear 259:1 2048\n".encode()),
+            STATUS: Capture(0, f"\t    {lvm}--vg-root  ONLINE  0 0 0\n".encode()),
+            ("zpool", "get", "-Hp", "tank", "all-vdevs"): Capture(0, f"{lvm}--vg-root\tashift\t12\tlocal\n".encode()),
+            ("zfs", "get", "-Hp", "tank"): Capture(0, f"tank\tmountpoint\t/srv/{name}/a\tlocal\n".encode()),
+        },
+        files={(host,): Files({host: f"{name}\n"})},
+    )
+    left = redaction.redact(taken)
+    seen = content(left).replace(b"--export-db", b"")
+    if name in ("db", "data"):  # a word of a command, or a common one: in a path it may mean anything
+        seen = seen.replace(b"/srv/%s/" % name.encode(), b"")
+    assert not re.search(rb"(?<![0-9A-Za-z])%s(?![0-9A-Za-z])" % name.encode(), seen, re.IGNORECASE)
+    mapped = re.findall(r"mapper/(\S+)--vg-root", left.commands[UDEV].stdout.decode())
+    assert len(set(mapped)) == 1
+    assert left.commands["dmsetup", "table", "--concise"].stdout.decode().startswith(f"{mapped[0]}--vg-root,,0,rw")
+    assert left.commands[STATUS].stdout.decode() == f"\t    {mapped[0]}--vg-root  ONLINE  0 0 0\n"
+
+
+def called(taken: Recording, name: str) -> Recording:
+    """The same of a host of another name."""
+    host = "/proc/sys/kernel/hostname"
+    return replace(
+        taken,
+        commands={
+            argv: each._replace(stdout=re.sub(rb"(hostname: '|MD_NAME=)\w+", rb"\g<1>%s" % name.encode(), each.stdout))
+            for argv, each in taken.commands.items()
+        },
+        files={
+            patterns: each._replace(text={**each.text, host: f"{name}\n"}) if host in each.text else each
+            for patterns, each in taken.files.items()
+        },
+    )
+
+
+ORDINARY = [
+    "db", "sda", "tank", "zfs", "nvme0n1", "online", "standard", "none", "block", "on", "file", "such", "pci", "driver",
+    "postgres", "kernel", "mirror-0", "qemu", "disk", "pg", "name", "get",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+@pytest.mark.parametrize("case", ["2.3-stacked-devices", "2.3-db-postgres-healthy", "2.1-slog-legs-one-disk"])
+def test_a_host_that_is_called_like_something_else(case: str, name: str) -> None:
+    """Its name goes where it is a host's, and no word that zaudit reads goes with it."""
+    taken = called(past(golden.HOSTS / case), name)
+    left = redaction.redact(taken)
+    assert summary(left) == summary(taken)
+    assert values(facts_of(left), SHOWN) == values(facts_of(taken), SHOWN)
+    assert not re.search(rb"(?:hostname: '|MD_NAME=)%s\b" % name.encode(), content(left))
+    (hostname,) = (each.text[h] for each in left.files.values() if (h := "/proc/sys/kernel/hostname") in each.text)
+    assert hostname != f"{name}\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["2.3-stacked-devices", "2.3-slow-drive", "2.3-db-mariadb-doublewrite-off", "2.1-single-slog"]
+)
+def test_hosts_that_are_called_like_every_word_of_the_recording(name: str) -> None:
+    taken = past(golden.HOSTS / name)
+    found = {each for each in re.split(r"[^0-9A-Za-z]+", content(taken).decode(errors="ignore")) if len(each) > 1}
+    assert len(found) > 1000
+    named = "".join(f"hostname: '{each}'\n" for each in sorted(found)).encode()
+    taken = replace(taken, commands={**taken.commands, ("zdb", "-C", "another"): Capture(0, named)})
+    assert summary(redaction.redact(taken)) == summary(past(golden.HOSTS / name))
+
+
+MOUNTS = (
+    "36 35 0:50 / /mnt/b rw - nfs4 backup01.corp.example.com:/export rw,vers=4.2,addr=10.1.2.3,clientaddr=10.1.2.9\n"
+    "37 35 0:51 / /mnt/c rw - cifs //files02/share rw,username=alice,domain=ACME,addr=10.1.2.4\n"
+    "38 35 0:52 / /mnt/d rw - nfs nas:/export rw,addr=fe80::77\n"
+    "39 35 0:53 / /mnt/e rw - nfs data:/export rw\n"
+    "40 35 0:54 / /tank rw - zfs tank rw,xattr,noacl\n"
+)
+
+
+@pytest.mark.parametrize("path", ["/proc/self/mountinfo", "/proc/612/mountinfo"])
+def test_servers_of_mounts_are_not_left(path: str) -> None:
+    left = redaction.redact(text(path, MOUNTS)).files[path,].text[path]
+    assert not re.search(r"backup01|example|10\.1\.2|files02|alice|ACME|\bnas\b|fe80|nfs data", left)
+    assert mounts(left)[-1] == mounts(MOUNTS)[-1]
+    assert [each.fstype for each in mounts(left)] == [each.fstype for each in mounts(MOUNTS)]
+    assert len(set(re.findall(r"addr=([\d.]+)", left))) == 3
+
+
+def test_what_command_lines_say_of_other_hosts_is_not_left() -> None:
+    line = (
+        "etcd\0--name\0node-muc-3\0--data-dir=/tank/etcd\0--initial-cluster\0"
+        "node-muc-3=https://node-muc-3.corp.example.com:2380,node-ber-1=https://10.4.5.6:2380\0"
+        "--advertise-client-urls=https://alice:hunter2@node-muc-3.corp.example.com:2379\0--password\0swordfish\0"
+    )
+    path = "/proc/9/cmdline"
+    left = redaction.redact(text(path, line)).files[path,].text[path]
+    assert not re.search(r"node-muc|node-ber|example|10\.4|hunter2|swordfish", left)
+    words = left.split("\0")
+    assert words[3] == "--data-dir=/tank/etcd"
+    assert words[5].startswith(f"{words[2]}=https://{words[2]}.")
+
+
+def test_of_the_environment_only_what_is_read_is_left() -> None:
+    path = "/proc/9/environ"
+    given = (
+        "PGDATA=/tank/pg\0PGPASSWORD=hunter2\0HOSTNAME=db1\0ETCD_DATA_DIR=/tank/etcd\0ETCD_NAME=db1\0HOME=/var/lib\0"
+    )
+    left = redaction.redact(text(path, given)).files[path,].text[path]
+    assert left == "PGDATA=/tank/pg\0ETCD_DATA_DIR=/tank/etcd\0HOME=/var/lib\0"
+
+
+@pytest.mark.parametrize("argv", [("zfs", "get"), ("python3", "-I", "-c", "zfs channel program")])
+def test_clients_of_a_share_are_not_left(argv: tuple[str, ...]) -> None:
+    table = "tank\tsharenfs\trw=@10.0.0.0/24:db1.example.org,async\tlocal\ntank\tsync\tstandard\tdefault\n"
+    (left,) = redaction.redact(output(argv, table)).commands.values()
+    assert left.stdout.decode() == "tank\tsharenfs\trw=client,async\tlocal\ntank\tsync\tstandard\tdefault\n"
+
+
+def test_thousands_of_identities_take_no_longer_than_a_few() -> None:
+    """By the work that is done, not by the clock: the pattern tries a branch a character, not one an identity."""
+    made = any_of(b"SERIAL%06d" % number for number in range(5000))
+    assert made.count(b"SERIAL") == 1
+    assert len(made) < 5000 * 6
+    assert all(re.fullmatch(made, b"SERIAL%06d" % number) for number in range(0, 5000, 7))
+    assert not re.search(made, b"SERIAL005000")
+    longest = re.search(any_of([b"ab", b"abcd", b"abc", b"x.y"]), b"abcdx")
+    assert longest is not None
+    assert longest[0] == b"abcd"
+
+
+def test_an_archive_does_not_keep_its_name_and_is_the_same_each_time(tmp_path: Path) -> None:
+    taken = redacted(CASES[0])
+    for name in ("secret.tar.gz", "other.tar.gz"):
+        recording.write(taken, tmp_path / name)
+    packed = (tmp_path / "secret.tar.gz").read_bytes()
+    assert packed[3] == 0  # flags of gzip: no name
+    assert packed == (tmp_path / "other.tar.gz").read_bytes()
+    assert recording.load(tmp_path / "secret.tar.gz").targets == taken.targets
