@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from auditor.collect._identities import COMMON, NUMBERED
+from auditor.collect._identities import COMMON, NUMBERED, PARTITION_TYPE
 from auditor.collect._stand_ins import StandIns, any_of
 from auditor.collect.recording import Recording
 
@@ -120,6 +120,7 @@ def ordinary(
             keys = (part for pair in _KEY.findall(text) for part in pair)
             seen.update(word for key in set(keys) for word in re.split(rb"[^0-9a-z]+", key.lower()))
         if argv[0] == "udevadm":
+            seen.update(part for each in set(PARTITION_TYPE.findall(text)) for part in each.lower().split(b"-"))
             text = b"\n".join(_RECORDS.findall(text)) + b"\n"
             seen.update(each.lower().rpartition(b"=")[2] for each in records.findall(text))
         elif argv[0] == "file" and _NAMING.fullmatch(argv[1]):

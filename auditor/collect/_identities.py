@@ -65,7 +65,9 @@ NUMBERED: dict[tuple[str, ...], re.Pattern[bytes]] = {
 }
 # the same on every host: ZFS's own numbers near 2^63 and 2^64 (also as signed ones), what zpool initialize writes
 _LIMITS = (1 << 63) - 1, (1 << 64) - (1 << 32), 0xDEADBEEFDEADBEEE
-_TYPE = re.compile(rb"\bID_PART_ENTRY_TYPE=(%s)" % _UUID)  # says what a partition is for, the same on every host
+PARTITION_TYPE = re.compile(
+    rb"\bID_PART_ENTRY_TYPE=(%s)" % _UUID
+)  # says what a partition is for, the same on every host
 _SAME = re.compile(rb"[0fF:.-]+|0x0+")  # the zero UUID, and what drives say that have none
 # a number in JSON that is a part of a name: smartctl
 _PARTS = re.compile(
@@ -113,7 +115,7 @@ def identities(texts: Iterable[tuple[tuple[str, ...], bytes]]) -> tuple[set[byte
         if numbers := NUMBERED.get(argv[:2]):
             found.update(each["id"] for each in numbers.finditer(text) if not _is_limit(int(each["id"])))
         found.update(each for match in _PARTS.finditer(text) for each in _core(match))
-        types.update(_TYPE.findall(text))
+        types.update(PARTITION_TYPE.findall(text))
         models.update(word for pair in _MODEL.findall(text) for each in pair for word in re.split(rb"[\s_]+", each))
     return (found | guesses - models) - types, short, patterns
 
