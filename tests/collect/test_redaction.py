@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+import secrets
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -42,6 +44,13 @@ SHOWN = {
     "dataset": ("sync", "mountpoint", "recordsize", "used"),
     "pool": ("state", "failmode", "capacity_percent"),
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same stand-ins each time: of short names a random one would be the name itself now and then."""
+    made = itertools.count()
+    monkeypatch.setattr(secrets, "token_bytes", lambda length: next(made).to_bytes(length, "big"))
 
 
 @cache
