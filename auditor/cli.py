@@ -4,7 +4,6 @@ the one that is asked for is imported, so that each starts at once."""
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from contextlib import suppress
 from importlib import import_module
@@ -12,7 +11,7 @@ from typing import NoReturn, cast
 
 import click
 
-from auditor import __version__
+from auditor import __version__, interrupt
 from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, Stop
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -46,9 +45,7 @@ def main() -> None:
 
 def run() -> NoReturn:
     """The command ``zaudit``: every error in one line with its exit code, a traceback only with ZAUDIT_DEBUG."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) == signal.SIG_DFL:  # under nohup it stays ignored
-            signal.signal(number, _ended)
+    interrupt.install()
     try:
         main.main(standalone_mode=False)
         sys.exit(0)
@@ -70,12 +67,6 @@ def run() -> NoReturn:
     finally:
         if started := sys.modules.get("auditor.collect.process"):
             started.kill_all()
-
-
-def _ended(number: int, _: object) -> NoReturn:
-    """As the signal would end it, but through what cleans up: commands have sessions of their own, nothing else ends them."""
-    signal.signal(number, signal.SIG_IGN)
-    raise SystemExit(128 + number)
 
 
 def _failed(error: Exception) -> int:

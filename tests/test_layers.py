@@ -14,7 +14,8 @@ STAGES: dict[str, set[str]] = {
     "text": set(),
     "units": set(),
     "data": set(),
-    "collect": {"errors", "facts", "text", "data"},
+    "interrupt": set(),
+    "collect": {"errors", "interrupt", "facts", "text", "data"},
     "derive": {"facts", "text", "data"},
     "judge": {"errors", "facts", "text", "data"},
     "report": {"facts", "text", "units", "judge", *VERIFIED},
@@ -26,6 +27,7 @@ STAGES: dict[str, set[str]] = {
 MACHINE = {"subprocess", "os", "socket", "glob", "shutil", "tempfile", "selectors", "signal", "resource", "importlib"}
 SEAM = {
     "__main__.py",
+    "interrupt.py",
     "collect/files.py",
     "collect/host.py",
     "collect/process.py",

@@ -7,39 +7,18 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Collection, Iterator, Mapping
-from types import FrameType
+from collections.abc import Collection, Mapping
 
+from auditor import interrupt
 from auditor.collect.request import Capture
 from auditor.collect.running import Running
 
 OUTPUT_LIMIT = 128 << 20
 PIPE = 1 << 16  # what a pipe holds
 AFTER_KILL_S = 2.0
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SOONEST_S, LATEST_S = 0.0005, 0.05  # from one look to the next whether a command has ended that has shut its output
 
 _RUNNING: set[Process] = set()
-
-
-@contextlib.contextmanager
-def _whole() -> Iterator[None]:
-    """A signal that ends the program comes after this block: a command that nobody knows of could not be killed."""
-    came: list[tuple[int, FrameType | None]] = []
-
-    def later(number: int, frame: FrameType | None) -> None:
-        came.append((number, frame))
-
-    handlers = {each: handler for each in ENDING if callable(handler := signal.getsignal(each))}
-    for each in handlers:
-        signal.signal(each, later)
-    try:
-        yield
-    finally:
-        for each, handler in handlers.items():
-            signal.signal(each, handler)
-    for number, frame in came:
-        handlers[signal.Signals(number)](number, frame)
 
 
 def kill_all() -> None:
@@ -58,7 +37,7 @@ class Process(Running[Capture]):
     def __init__(self, argv: tuple[str, ...], timeout_s: float, environment: Mapping[str, str]) -> None:
         self._timeout_s = timeout_s
         self._started = time.monotonic()
-        with _whole():
+        with interrupt.whole:  # a command that nobody knows of could not be killed
             self._process = subprocess.Popen(
                 argv,
                 bufsize=0,

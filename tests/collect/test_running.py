@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from auditor import interrupt
 from auditor.collect import process, running
 from auditor.collect.gather import AT_ONCE, Gatherer
 from auditor.collect.host import spawn
@@ -154,8 +155,14 @@ def test_a_signal_between_start_and_watch_leaves_nothing_running(monkeypatch: py
         return started[0]
 
     monkeypatch.setattr(subprocess, "Popen", start)
-    with pytest.raises(KeyboardInterrupt):
-        spawn((SHELL, "-c", "sleep 60"), 30)
+    before = {number: signal.getsignal(number) for number in interrupt.ENDING}
+    try:
+        interrupt.install()
+        with pytest.raises(KeyboardInterrupt):
+            spawn((SHELL, "-c", "sleep 60"), 30)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     process.kill_all()
     assert gone(started[0].pid)
 
