@@ -56,7 +56,8 @@ class _Reached:
 
     def __init__(self, kind: Kind, facts: Facts) -> None:
         self.subjects, self.holes = _reach(kind, facts)
-        self._own = [facts.of(subject).get for subject in self.subjects]
+        self._own = [facts.of(subject) for subject in self.subjects]
+        self._all: dict[str, tuple[Judged | None, ...]] = {}
         self._columns: dict[str, list[int]] = {}
 
     def identities(self, names: tuple[str, ...]) -> list[tuple[int, ...]]:
@@ -67,7 +68,13 @@ class _Reached:
 
     def _column(self, name: str) -> list[int]:
         if name not in self._columns:
-            self._columns[name] = [id(own(name)) for own in self._own]
+            if not self._all and self._own:
+                # all that the last one has, of each at once: to come back to 10,000 stores for each name costs more
+                names = tuple(self._own[-1])
+                rows = [tuple(map(own.get, names)) for own in self._own]
+                self._all = dict(zip(names, zip(*rows, strict=True), strict=True))
+            column = self._all[name] if name in self._all else [own.get(name) for own in self._own]
+            self._columns[name] = list(map(id, column))
         return self._columns[name]
 
 
