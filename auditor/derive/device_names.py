@@ -20,10 +20,12 @@ UNSEEN = "what they lie on is not seen from here"
 
 
 class Names(NamedTuple):
-    """What identifies some devices. sure: one name, one device. unsure: name -> why it may stand for several."""
+    """What identifies some devices. sure: one name, one device. unsure: name -> why it may stand for several. nameless: why
+    one of them may be another device here: it is perhaps a drive, and gives no name but the kernel's."""
 
     sure: frozenset[str]
     unsure: Mapping[str, Unknown]
+    nameless: tuple[Unknown, ...] = ()
 
     @property
     def all(self) -> set[str]:
@@ -34,10 +36,14 @@ def names(disks: tuple[Subject, ...], facts: Facts) -> Names:
     """Every name that is known of the physical device behind each disk."""
     sure: set[str] = set()
     unsure: dict[str, Unknown] = {}
+    nameless: list[Unknown] = []
     for disk in disks:
         sure.add(disk.name)
         virtual = facts.get(disk, "virtual")
         given = [found for name in ("sysfs_subsystem_nqn", "serial") if (found := _given(disk, name, facts))]
+        if not given and not is_true(virtual):
+            missing = [each for each in (facts.get(disk, "serial"), virtual) if isinstance(each, Unknown)]
+            nameless.append(join(missing) if missing else unknown(f"{disk} gives no serial number"))
         if isinstance(virtual, Known) and virtual.value is False:
             sure.update(given)
             continue
@@ -48,7 +54,7 @@ def names(disks: tuple[Subject, ...], facts: Facts) -> Names:
             unsure[name] = several if isinstance(virtual, Known) else join([several, virtual])
         if is_true(virtual) and not (wwn := _given(disk, "wwn", facts)).startswith(COMPOSED):
             sure.update([wwn] if wwn else [])
-    return Names(frozenset(sure), unsure)
+    return Names(frozenset(sure), unsure, tuple(nameless))
 
 
 def _given(disk: Subject, name: str, facts: Facts) -> str:

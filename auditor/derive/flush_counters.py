@@ -53,6 +53,7 @@ WRITES_PER_FLUSH = 100
 ENOUGH_LOG_BLOCKS = 1000
 SECTOR = 512
 OWN_LAYERS = frozenset({"partition", "crypt"})  # each holds one leaf
+SILENT = ("cache", "spare")  # classes of leaves that are not flushed
 COUNT = "zil_itx_metaslab_slog_count"
 MEASURE = "zaudit verify"  # follows flushes that it causes itself
 MULTIPATH_HEADS = "/devices/virtual/nvme-subsystem/"
@@ -72,7 +73,7 @@ def derive(leaf: Subject, facts: Facts) -> Iterator[Fact]:
         yield Fact(leaf, "flushes_reach_disk", why)
         return
     results = [_disk(leaf, disk, facts) for disk in facts.linked(leaf, "disks")]
-    yield Fact(leaf, "flushes_reach_disk", _all(results))
+    yield Fact(leaf, "flushes_reach_disk", _all(results) if results else unknown(f"leaf {leaf}: no disks are known"))
 
 
 def _all(results: list[Judged]) -> Judged:
@@ -119,6 +120,8 @@ def _data(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evi
     known = values(facts, pool, "txg_history_written")
     if isinstance(known, Unknown):
         return known
+    if isinstance(vdevs := facts.get(pool, "vdevs"), Unknown):
+        return vdevs
     groups = _number(known[0])
     if groups < ENOUGH_TXGS:
         return unknown(
@@ -147,7 +150,7 @@ def _data(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evi
 
 def _log(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evidence, ...], facts: Facts) -> Judged:
     """By the log blocks: a log that nothing was committed to is not flushed, whatever else is written to its disk."""
-    known = every((_log_blocks(Subject("pool", leaf.within), facts), _others(leaf, disk, facts, but="log")))
+    known = every((_log_blocks(Subject("pool", leaf.within), facts), _others(leaf, disk, facts, ("log",))))
     if isinstance(known, Unknown):
         return known
     blocks, others = known
@@ -185,15 +188,15 @@ def _share(pool: Subject, facts: Facts) -> float:
 
 
 def _alone(leaf: Subject, disk: Subject, seen: tuple[Evidence, ...], facts: Facts) -> Judged:
-    """Known(True) where nobody but leaves flushes the disk; else unknown: their flushes would hide those that are lost."""
-    others = _others(leaf, disk, facts)
+    """Known(True) where nobody else flushes the disk; else unknown: their flushes would hide those that are lost."""
+    others = _others(leaf, disk, facts, SILENT)
     if names := ", ".join(_words(others)):
         return unknown(f"{disk.name} also holds {names}, and the kernel counts all flushes of a disk together", MEASURE)
     return others if isinstance(others, Unknown) else Known(True, seen)
 
 
-def _others(leaf: Subject, disk: Subject, facts: Facts, *, but: str = "") -> Judged:
-    """What else is on the disk than leaves (but: of this class), and may be written to."""
+def _others(leaf: Subject, disk: Subject, facts: Facts, but: tuple[str, ...]) -> Judged:
+    """What else is on the disk, but for leaves of these classes, and may be written to."""
     known = values(facts, leaf, "layers")
     parts = facts.get(disk, "partitions")
     if isinstance(known, Unknown) or isinstance(parts, Unknown):
@@ -212,8 +215,7 @@ def _others(leaf: Subject, disk: Subject, facts: Facts, *, but: str = "") -> Jud
     if left and isinstance(quiet, Unknown):
         return quiet
     found = [name for name in left if name not in _words(quiet)]
-    if but:
-        found += [each.name for each in here if _value(facts.get(each, "allocation_class")) != but]
+    found += [each.name for each in here if each != leaf and _value(facts.get(each, "allocation_class")) not in but]
     return Known(tuple(found), parts.evidence)
 
 

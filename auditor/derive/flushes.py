@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.derive.combine import about, every
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown
 
 SUBJECT = "leaf"
 FACTS = {
@@ -50,6 +50,8 @@ def _stack(leaf: Subject, disks: tuple[Subject, ...], facts: Facts) -> Judged:
     for disk, cache in volatile:
         if isinstance(cache, Known) and cache.value is True:
             return Known(True, caches.evidence + about(disk, cache))
+    if not volatile:
+        return unknown(f"leaf {leaf}: no disks are known")
     found = every(cache for _, cache in volatile)
     seen = (piece for disk, cache in volatile if isinstance(cache, Known) for piece in about(disk, cache))
     return found if isinstance(found, Unknown) else Known(False, (*caches.evidence, *seen))
@@ -72,6 +74,8 @@ def _intact(disks: tuple[Subject, ...], stack: Judged, facts: Facts) -> Judged:
     match stack:
         case Known(True, seen):
             return Known(False, seen)
+    if not disks:
+        return unknown("no disks are known")
     if not all(_off(facts.get(disk, "volatile_cache")) for disk in disks):
         parts.append(stack)
     for disk in disks:

@@ -28,6 +28,8 @@ def _judged(leaf: Subject, facts: Facts) -> Judged:
         return _apart(leaf, facts) or kernel
     if isinstance(disks, Unknown):
         return disks
+    if not facts.linked(leaf, "disks"):
+        return unknown(f"{leaf}: no disks are known")
     volumes = [(disk, _volume(disk, facts)) for disk in facts.linked(leaf, "disks")]
     for disk, volume in volumes:
         if isinstance(volume, Known) and volume.value is False:

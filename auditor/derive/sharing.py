@@ -51,6 +51,9 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
             for other in alike[name] - around - {leaf}:
                 maybe[other] += _blurred(name, own, devices[other])
         # only what is not wholly known of a leaf can leave something open; most are
+        for other in everywhere:
+            if other != leaf and other not in around and (reasons := (*own.nameless, *devices[other].nameless)):
+                maybe[other] += reasons
         unsure = {
             other: join(maybe[other]) if other in maybe else facts.get(other, "disks")
             for other in everywhere

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.derive.combine import evidence, values
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, word
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, unknown, word
 
 SUBJECT = "host"
 FACTS = {
@@ -27,6 +27,9 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
         yield Fact(HOST, "zfs_version_gap", found)
         return
     module, commands = map(_numbers, found)
+    if not module or not commands:
+        yield Fact(HOST, "zfs_version_gap", unknown("a release without numbers cannot be compared"))
+        return
     yield Fact(HOST, "zfs_version_gap", Known(_gap(module, commands), evidence(*found)))
 
 

@@ -42,7 +42,7 @@ class World:
                 self.put(leaf(each), type="disk", allocation_class=allocation_class, being_replaced=False)
                 self.put(leaf(each), vdev=vdev(name), pool=POOL, disks=(disk,))
                 self.put(leaf(each), layers=(), nodes=(), stack_write_cache=())
-                self.put(disk, physical_block_bytes=512, sysfs_path=f"/devices/{each}")
+                self.put(disk, physical_block_bytes=512, sysfs_path=f"/devices/{each}", nvme_serial=f"S-{each}")
 
     def put(self, subject: Subject, **facts: Value | Judged) -> None:
         for name, value in facts.items():
@@ -168,6 +168,7 @@ def test_legs_on_one_disk() -> None:
     world = World(MIRROR, SLOG)
     assert world.get(leaf("l0"), "shares_disk_with_leg") is False
     on(world, l0="nvme9n1", l1="nvme9n1")
+    world.put(Subject("disk", "nvme9n1"), nvme_serial="S9")
     assert world.get(leaf("l0"), "shares_disk_with_leg") is True
     assert world.get(leaf("l0"), "shares_disk_with_data") is False
     assert world.get(leaf("a"), "shares_disk_with_leg") is False
@@ -226,6 +227,20 @@ def test_drives_that_all_give_one_world_wide_name_are_drives_still() -> None:
     world = World(MIRROR, SLOG)
     for name in ("l0", "l1"):
         world.put(Subject("disk", name), virtual=False, udev_wwn="eui.0000000001000000", nvme_serial=f"S{name}")
+    assert world.get(leaf("l0"), "shares_disk_with_leg") is False
+
+
+@pytest.mark.parametrize("virtual", [False, None])
+def test_a_drive_that_gives_no_serial_number_may_be_any_other(virtual: bool | None) -> None:
+    """Two paths of one LUN differ in the kernel's names."""
+    world = World(MIRROR, SLOG)
+    world.put(Subject("disk", "l0"), nvme_serial=unknown("nvme id-ctrl: not permitted"))
+    if virtual is not None:
+        world.put(Subject("disk", "l0"), virtual=virtual)
+    for name in ("shares_disk_with_leg", "shares_disk_with_data"):
+        assert "not permitted" in world.why(leaf("l0"), name)
+    assert "not permitted" in world.why(leaf("l1"), "shares_disk_with_leg")
+    world.put(Subject("disk", "l0"), virtual=True)  # of a hypervisor each is one
     assert world.get(leaf("l0"), "shares_disk_with_leg") is False
 
 
@@ -377,6 +392,26 @@ def test_what_lies_below_a_layer_may_be_flushed_by_others(layer: str, expected: 
     counters(world, "a", 5806, 840)
     world.put(leaf("a"), layers=(layer,))
     assert truth(flushes_of(world, "a")) is expected
+
+
+def test_flushes_of_another_leaf_on_the_disk_prove_nothing() -> None:
+    """What is remembered of a device is remembered for each leaf."""
+    world = World(MIRROR, SLOG)
+    world.put(POOL, txg_history_written=100)
+    counters(world, "a", 5806, 840)
+    assert truth(flushes_of(world, "a")) is True
+    world.put(leaf("l0"), disks=(Subject("disk", "a"),))
+    assert truth(flushes_of(world, "a")) is None
+
+
+def test_a_leaf_without_disks_passes_nothing() -> None:
+    from auditor.derive import flushes
+
+    world = World(MIRROR)
+    world.put(HOST, zfs_nocacheflush=0)
+    world.put(leaf("a"), disks=(), stack_write_cache=("dm-0=write through",))
+    found = {fact.name: fact.value for fact in flushes.derive(leaf("a"), world.facts)}
+    assert [truth(each) for each in (*found.values(), flushes_of(world, "a"))] == [None] * 3
 
 
 def test_a_multipath_device_that_counts_its_flushes_itself_is_no_failure() -> None:
