@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from auditor import __version__, derive, registry
-from auditor.collect import gather, sql, targets
-from auditor.collect.host import Host
 from auditor.data.databases import databases
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
+from auditor.gather import gather, targets
+from auditor.host import sql
+from auditor.host.live import Host
 from auditor.judge import finding, policy_file, verdict, waivers
 from auditor.judge.policy import NONE as NONE
 from auditor.judge.policy import Policy

@@ -65,7 +65,7 @@ def run() -> NoReturn:
             raise
         sys.exit(_failed(error))
     finally:
-        if started := sys.modules.get("auditor.collect.process"):
+        if started := sys.modules.get("auditor.host.process"):
             started.kill_all()
 
 

@@ -11,8 +11,10 @@ from typing import cast
 
 import auditor.collect
 import auditor.derive
-from auditor.collect import _database_walk, blocks, database_paths, gather
+from auditor.collect import _blocks as blocks
+from auditor.collect import database_paths
 from auditor.facts import Kind, Spec
+from auditor.gather import database_walk, gather
 from auditor.verify.specs import FACTS as RUN_FACTS
 from auditor.verify.specs import HOST_FACTS
 
@@ -65,7 +67,7 @@ def registry() -> dict[tuple[Kind, str], Spec]:
     walked: dict[tuple[Kind, str], Spec] = {
         **qualified(blocks.PROVIDES),
         **qualified(gather.PROVIDES),
-        **qualified(_database_walk.PROVIDES),
+        **qualified(database_walk.PROVIDES),
         **qualified(database_paths.PROVIDES),
         **qualified(RUN_FACTS, "run"),
         **qualified(HOST_FACTS, "host"),

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import pytest
 
 from auditor import cli
-from auditor.collect import host as seam
-from auditor.collect.request import Capture, Files, Read, Run
+from auditor.host import live as seam
+from auditor.host.request import Capture, Files, Read, Run
 
 NOT_INSTALLED = Capture(None, fault="not installed")
 

@@ -10,8 +10,9 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from auditor.collect import _pool_tree, _status_json, _status_text, device_reply, kstat, lzc, zfs_properties
-from auditor.collect.request import Capture, Files
+from auditor.collect import _pool_tree, _status_json, _status_text, device_reply, kstat, zfs_properties
+from auditor.host import lzc
+from auditor.host.request import Capture, Files
 from auditor.selftest.faults import (
     BINARY,
     DENIED,

@@ -16,8 +16,8 @@ from click.testing import CliRunner
 
 from auditor import audit, rulebook
 from auditor.cli import main as main_command
-from auditor.collect import recording
 from auditor.commands import _verifying
+from auditor.recording import recording
 from auditor.report import json as json_report
 from auditor.report import rule_index, terminal, verify_html, verify_terminal
 from auditor.report.model import Report

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from auditor import audit, rulebook
-from auditor.collect import recording
-from auditor.collect.host import Host
-from auditor.collect.recording import Recording, ReplayHost
-from auditor.collect.request import Capture, Files, Read
-from auditor.collect.running import result
+from auditor.host.live import Host
+from auditor.host.request import Capture, Files, Read
+from auditor.host.running import result
+from auditor.recording import recording
+from auditor.recording.recording import Recording, ReplayHost
 from tests.bench import synthetic, tools
 from tests.bench.__main__ import RECORDING
 from tests.golden import HOSTS, findings_of

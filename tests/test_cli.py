@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from auditor import __version__, audit, rulebook
-from auditor.collect import recording
-from auditor.collect.request import Capture
+from auditor.host.request import Capture
+from auditor.recording import recording
 from auditor.report import rule_page
 from tests.fake import CommandLine, FakeHost
 from tests.golden import CANONICAL, HOSTS, cases

@@ -18,12 +18,14 @@ from types import ModuleType
 import pytest
 
 from auditor import audit, registry, rulebook
-from auditor.collect import blocks, gather, recording
-from auditor.collect.host import Host
-from auditor.collect.recording import Recording, ReplayHost
-from auditor.collect.request import Capture, Files, Read, Run
+from auditor.collect import _blocks as blocks
 from auditor.facts import HOST, Facts, Kind, Known, Subject, Unknown
+from auditor.gather import gather
+from auditor.host.live import Host
+from auditor.host.request import Capture, Files, Read, Run
 from auditor.judge.rule import Rule
+from auditor.recording import recording
+from auditor.recording.recording import Recording, ReplayHost
 from auditor.selftest.run import NO_END_MARK
 from tests import golden
 from tests.faults import (

@@ -15,11 +15,14 @@ STAGES: dict[str, set[str]] = {
     "units": set(),
     "data": set(),
     "interrupt": set(),
-    "collect": {"errors", "interrupt", "facts", "text", "data"},
+    "host": {"errors", "interrupt", "text"},
+    "recording": {"errors", "host", "text", "data"},
+    "collect": {"facts", "host.request", "host.telling", "host.sql", "host.lzc", "text", "data"},
+    "gather": {"errors", "facts", "host", "collect", "text", "data"},
     "derive": {"facts", "text", "data"},
     "judge": {"errors", "facts", "text", "data"},
     "report": {"facts", "text", "units", "judge", *VERIFIED},
-    "registry": {"facts", "collect", "derive", "verify.specs"},
+    "registry": {"facts", "collect", "gather", "derive", "verify.specs"},
     "rulebook": {"judge", "registry", "data"},
     **{name: {"errors", "text", "units", *VERIFIED} for name in VERIFIED},
 }
@@ -28,14 +31,14 @@ MACHINE = {"subprocess", "os", "socket", "glob", "shutil", "tempfile", "selector
 SEAM = {
     "__main__.py",
     "interrupt.py",
-    "collect/files.py",
-    "collect/host.py",
-    "collect/process.py",
-    "collect/replacing.py",
-    "collect/running.py",
-    "collect/udev_db.py",
-    "collect/lzc.py",
-    "collect/sql.py",
+    "host/files.py",
+    "host/live.py",
+    "host/process.py",
+    "recording/replacing.py",
+    "host/running.py",
+    "host/udev_db.py",
+    "host/lzc.py",
+    "host/sql.py",
     "cli.py",
     "commands/_terminal.py",
     "registry.py",
@@ -87,7 +90,7 @@ def test_a_report_knows_what_was_verified_and_not_how() -> None:
         "auditor.verify.model",
         "auditor.verify.run",
         "auditor.verify",
-        "auditor.collect.host",
+        "auditor.host.live",
         "auditor.report.svg",
     ]
     assert forbidden(Path("report/verify_html.py"), names) == names[1:4]
@@ -111,5 +114,5 @@ def test_only_the_seam_touches_the_machine() -> None:
 
 def test_the_test_would_see_a_forbidden_import(tmp_path: Any) -> None:
     path = tmp_path / "x.py"
-    path.write_text("from auditor.collect import host\nimport subprocess\nfrom auditor import audit\n")
-    assert set(imports(path)) == {"auditor.collect.host", "subprocess", "auditor.audit"}
+    path.write_text("from auditor.host import live\nimport subprocess\nfrom auditor import audit\n")
+    assert set(imports(path)) == {"auditor.host.live", "subprocess", "auditor.audit"}

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from auditor import audit, rulebook
-from auditor.collect import nfs_exports, raid_drivers, recording, samba_conf, trim_timers
-from auditor.collect.recording import Recording, ReplayHost
-from auditor.collect.request import Capture, Files
+from auditor.collect import nfs_exports, raid_drivers, samba_conf, trim_timers
 from auditor.facts import HOST, Facts
+from auditor.host.request import Capture, Files
 from auditor.judge.verdict import Verdict
+from auditor.recording import recording
+from auditor.recording.recording import Recording, ReplayHost
 
 HOSTS = Path(__file__).parent.parent / "fixtures" / "hosts"
 RULES = {rule.id: rule for rule in rulebook.load()}

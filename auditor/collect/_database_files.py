@@ -9,8 +9,8 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from auditor.collect.request import Files
 from auditor.facts import Evidence, Known, Subject
+from auditor.host.request import Files
 
 Settings = dict[str, tuple[str, str]]  # name -> (value, the path of the file that says so)
 Found = Iterator[tuple[str, Known]]  # names of facts with their values

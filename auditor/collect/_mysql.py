@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from auditor.collect import _database_files as files
 from auditor.collect._database_files import SKIPPED, Found, setting
 from auditor.collect.database_process import option
-from auditor.collect.request import Files
 from auditor.facts import Evidence, Known
+from auditor.host.request import Files
 
 ALWAYS = ("/etc/my.cnf", "/etc/mysql/my.cnf")
 FOLDERS = ("/etc/my.cnf.d", "/etc/mysql/conf.d", "/etc/mysql/mysql.conf.d", "/etc/mysql/mariadb.conf.d")

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from auditor.collect.request import Run
 from auditor.facts import HOST, Facts, Known, number, word
+from auditor.host.request import Run
 
 ROW_STATES = ("ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "UNAVAIL", "REMOVED", "SPLIT", "UNKNOWN", "AVAIL", "INUSE")
 POOL_STATES = ("ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "UNAVAIL", "REMOVED", "SUSPENDED")

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from auditor.collect import _database_files as files
 from auditor.collect._database_files import Found, setting
 from auditor.collect.database_process import option
-from auditor.collect.request import Files
 from auditor.facts import Evidence, Known
+from auditor.host.request import Files
 
 
 def config_file(arguments: Sequence[str], variables: Mapping[str, str], home: str) -> str:

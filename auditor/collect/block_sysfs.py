@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from auditor.collect import bus
-from auditor.collect.request import Files, Read
 from auditor.facts import Fact, Facts, Known, Scalar, Subject, flag, known, number, word, words
+from auditor.host.request import Files, Read
 
 PER = "host"
 SUBJECT = "disk"

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from auditor.collect import blocks, mounts
+from auditor.collect import _blocks as blocks
+from auditor.collect import mounts
 from auditor.collect._database_files import ELSEWHERE, Tree, plain, root_of
-from auditor.collect.request import Files, Read, Skip
 from auditor.facts import (
     HOST,
     Evidence,
@@ -28,6 +28,7 @@ from auditor.facts import (
     unknown,
     words,
 )
+from auditor.host.request import Files, Read, Skip
 from auditor.text import harmless
 
 PER = "database"

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from auditor.collect._database_files import ELSEWHERE
-from auditor.collect.request import Files, Read, Skip
 from auditor.facts import Evidence, Fact, Facts, Known, Subject, flag, known, word, words
+from auditor.host.request import Files, Read, Skip
 
 PER = "database"
 SUBJECT = "database"

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.collect.request import Files, Read
-from auditor.collect.telling import SERVERS
 from auditor.facts import HOST, Fact, Facts, Subject, known, links, word
+from auditor.host.request import Files, Read
+from auditor.host.telling import SERVERS
 
 PER = "host"
 SUBJECT = "host"

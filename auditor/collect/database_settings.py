@@ -14,8 +14,8 @@ from auditor.collect import _database_files as files
 from auditor.collect import _mysql, _postgres
 from auditor.collect._database_files import Found, setting
 from auditor.collect.database_process import option
-from auditor.collect.request import Files, Read, Skip
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, flag, number, word, words
+from auditor.host.request import Files, Read, Skip
 
 PER = "database"
 SUBJECT = "database"

@@ -11,11 +11,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from auditor.collect import _mysql, _postgres, database_process, database_processes, database_settings, sql
+from auditor.collect import _mysql, _postgres, database_process, database_processes, database_settings
 from auditor.collect._database_files import ELSEWHERE, SKIPPED, Settings, in_words
-from auditor.collect.request import Output, Run, Skip
-from auditor.collect.telling import SERVERS
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, link, word, words
+from auditor.host import sql
+from auditor.host.request import Output, Run, Skip
+from auditor.host.telling import SERVERS
 
 PER = "host"
 SUBJECT = "database"

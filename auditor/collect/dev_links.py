@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.collect.request import Files, Read
 from auditor.facts import Fact, Facts, Subject, known, words
+from auditor.host.request import Files, Read
 
 PER = "host"
 SUBJECT = "host"

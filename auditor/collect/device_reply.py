@@ -10,8 +10,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from auditor.collect.request import Skip
 from auditor.facts import Facts, Known, Subject
+from auditor.host.request import Skip
 
 Document = Mapping[str, object]
 

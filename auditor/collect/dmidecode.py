@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.collect.request import Output, Request, Run
 from auditor.facts import HOST, Fact, Facts, Subject, flag, known
+from auditor.host.request import Output, Request, Run
 
 PER = "host"
 SUBJECT = "host"

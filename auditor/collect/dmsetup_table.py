@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.collect.request import Output, Run, Skip
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, words
+from auditor.host.request import Output, Run, Skip
 
 PER = "host"
 SUBJECT = "disk"

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.collect.request import Output, Run, Skip
 from auditor.facts import Fact, Facts, Known, Subject, flag, known
+from auditor.host.request import Output, Run, Skip
 
 PER = "disk"
 SUBJECT = "disk"

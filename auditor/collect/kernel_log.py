@@ -15,8 +15,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from auditor.collect.request import Output, Run
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, words
+from auditor.host.request import Output, Run
 
 PER = "host"
 SUBJECT = "host"

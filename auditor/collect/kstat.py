@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from auditor.collect.request import Files
 from auditor.facts import Fact, Known, Subject, known
+from auditor.host.request import Files
 from auditor.text import quoted
 
 ROOT = "/proc/spl/kstat/zfs"

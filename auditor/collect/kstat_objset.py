@@ -10,8 +10,8 @@ from functools import lru_cache
 
 from auditor.collect import kstat
 from auditor.collect.kstat_zil import FACTS as ZIL
-from auditor.collect.request import Files, Read, Request
 from auditor.facts import Fact, Facts, Known, Spec, Subject, known, number
+from auditor.host.request import Files, Read, Request
 from auditor.text import quoted
 
 PER = "target"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.collect import kstat
-from auditor.collect.request import Files, Read, Request
 from auditor.facts import Fact, Facts, Subject, known, word
+from auditor.host.request import Files, Read, Request
 from auditor.text import quoted
 
 PER = "pool"

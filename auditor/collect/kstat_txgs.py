@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from auditor.collect import kstat
-from auditor.collect.request import Files, Read, Request
 from auditor.facts import Fact, Facts, Subject, known, number, real
+from auditor.host.request import Files, Read, Request
 
 PER = "pool"
 SUBJECT = "pool"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.collect import kstat
-from auditor.collect.request import Files, Read, Request
 from auditor.facts import HOST, Fact, Facts, Spec, Subject, number
+from auditor.host.request import Files, Read, Request
 
 PER = "host"
 SUBJECT = "host"

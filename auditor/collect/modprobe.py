@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from auditor.collect.request import Files, Read, Request
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
+from auditor.host.request import Files, Read, Request
 
 PER = "host"
 SUBJECT = "host"

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.collect.request import WITNESS, Files, Read
 from auditor.facts import HOST, Fact, Facts, Subject, known, words
+from auditor.host.request import WITNESS, Files, Read
 from auditor.text import has_surrogates
 
 PER = "host"

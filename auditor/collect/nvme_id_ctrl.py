@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.collect.device_reply import document, only_nvme, pairs, whole
-from auditor.collect.request import Output, Run, Skip
 from auditor.facts import Fact, Facts, Scalar, Subject, flag, known, number, word
+from auditor.host.request import Output, Run, Skip
 
 PER = "disk"
 SUBJECT = "disk"

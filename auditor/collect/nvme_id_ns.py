@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from auditor.collect.device_reply import document, only_nvme, pairs, whole
-from auditor.collect.request import Output, Run, Skip
 from auditor.facts import Fact, Facts, Subject, Value, known, number, words
+from auditor.host.request import Output, Run, Skip
 
 PER = "disk"
 SUBJECT = "disk"

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from auditor.collect.device_reply import document
-from auditor.collect.request import Output, Run
 from auditor.facts import Fact, Facts, Subject, known, word
+from auditor.host.request import Output, Run
 
 PER = "host"
 SUBJECT = "disk"

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator
 
 from auditor.collect.device_reply import document, only_nvme, whole
-from auditor.collect.request import Output, Run, Skip
 from auditor.data import drives
 from auditor.facts import Fact, Facts, Known, Subject, known, number
+from auditor.host.request import Output, Run, Skip
 
 PER = "disk"
 SUBJECT = "disk"

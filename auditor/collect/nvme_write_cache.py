@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from auditor.collect.device_reply import Document, document, only_nvme
-from auditor.collect.request import Output, Run, Skip
 from auditor.facts import Fact, Facts, Subject, flag, known
+from auditor.host.request import Output, Run, Skip
 
 PER = "disk"
 SUBJECT = "disk"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.collect.request import WITNESS, Files, Read, Skip
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, words
+from auditor.host.request import WITNESS, Files, Read, Skip
 
 PER = "host"
 SUBJECT = "host"

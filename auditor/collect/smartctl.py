@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 
 from auditor.collect import bus, capacitor
 from auditor.collect.device_reply import Document, counter, document, whole
-from auditor.collect.request import Output, Run, Skip
 from auditor.facts import Fact, Facts, Known, Scalar, Subject, flag, known, number, word
+from auditor.host.request import Output, Run, Skip
 
 PER = "disk"
 SUBJECT = "disk"

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterator
 
 from auditor.collect.raid_drivers import unless
-from auditor.collect.request import Output, Run, Skip
 from auditor.collect.storcli_volumes import DRIVE_CACHE, DRIVE_CACHES, LEVEL, LEVELS, POLICY, WRITE_POLICIES
 from auditor.facts import Fact, Facts, Subject, flag, known
+from auditor.host.request import Output, Run, Skip
 
 PER = "host"
 SUBJECT = "disk"

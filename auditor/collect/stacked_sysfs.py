@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.collect.request import Files, Read
 from auditor.facts import Fact, Facts, Scalar, Subject, known, number, word
+from auditor.host.request import Files, Read
 
 PER = "host"
 SUBJECT = "disk"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from auditor.collect.raid_drivers import unless
-from auditor.collect.request import Output, Run, Skip
 from auditor.collect.storcli_volumes import controllers, storcli
 from auditor.facts import HOST, Fact, Facts, Subject, known, words
+from auditor.host.request import Output, Run, Skip
 
 PER = "host"
 SUBJECT = "host"

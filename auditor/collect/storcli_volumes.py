@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 
 from auditor.collect.device_reply import document
 from auditor.collect.raid_drivers import unless
-from auditor.collect.request import Output, Run, Skip
 from auditor.facts import Fact, Facts, Scalar, Subject, known, word, words
+from auditor.host.request import Output, Run, Skip
 
 PER = "host"
 SUBJECT = "disk"

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from auditor.collect import bus
-from auditor.collect.request import Output, Run
 from auditor.facts import Fact, Facts, Subject, known, word, words
+from auditor.host.request import Output, Run
 
 PER = "host"
 SUBJECT = "disk"

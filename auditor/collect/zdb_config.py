@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from auditor.collect._pool_tree import ASHIFT, GUID, PATH, display_name
-from auditor.collect.request import Output, Request, Run
 from auditor.facts import Fact, Facts, Subject, Value, flag, known, number
+from auditor.host.request import Output, Request, Run
 
 PER = "pool"
 SUBJECT = ("pool", "vdev", "leaf")

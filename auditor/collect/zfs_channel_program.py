@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.collect import lzc, zfs_get, zfs_properties
-from auditor.collect.request import Output, Request, Run, Skip
+from auditor.collect import zfs_get, zfs_properties
 from auditor.facts import HOST, Fact, Facts, Known, Subject
+from auditor.host import lzc
+from auditor.host.request import Output, Request, Run, Skip
 
 PER = "target"
 SUBJECT = "dataset"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.collect import zfs_properties
-from auditor.collect.request import Output, Request, Run, Skip
 from auditor.collect.zfs_get import COLUMNS
 from auditor.facts import Fact, Facts, Subject
+from auditor.host.request import Output, Request, Run, Skip
 
 PER = "target"
 SUBJECT = "dataset"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.collect.request import Output, Request, Run
 from auditor.facts import Fact, Facts, Subject, flag, known
+from auditor.host.request import Output, Request, Run
 
 PER = "target"
 SUBJECT = "dataset"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.collect.request import Output, Request, Run
 from auditor.collect.zfs_version import versions
 from auditor.facts import Fact, Facts, Subject, word, words
+from auditor.host.request import Output, Request, Run
 
 PER = "host"
 SUBJECT = "host"

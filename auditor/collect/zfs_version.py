@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.collect.request import Files, Read, Request
 from auditor.facts import HOST, Fact, Facts, Subject, known, word, words
+from auditor.host.request import Files, Read, Request
 
 PER = "host"
 SUBJECT = "host"

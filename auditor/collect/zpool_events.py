@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.collect.request import Output, Request, Run
 from auditor.facts import Fact, Facts, Subject, known, number
+from auditor.host.request import Output, Request, Run
 
 PER = "pool"
 SUBJECT = "pool"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.collect._pool_tree import GUID, POOL_STATES, count, speaks, zpool
-from auditor.collect.request import Output, Request
 from auditor.facts import Fact, Facts, Subject, Value, known, number, word
+from auditor.host.request import Output, Request
 
 PER = "pool"
 SUBJECT = "pool"

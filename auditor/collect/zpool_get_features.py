@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.collect._pool_tree import zpool
-from auditor.collect.request import Output, Run
 from auditor.facts import Fact, Facts, Subject, known, word
+from auditor.host.request import Output, Run
 
 PER = "pool"
 SUBJECT = "pool"

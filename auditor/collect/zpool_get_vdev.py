@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.collect._pool_tree import ASHIFT, GUID, PARITY, PATH, count, speaks, zpool
-from auditor.collect.request import Output, Request, Skip
 from auditor.facts import Fact, Facts, Subject, Value, flag, known
+from auditor.host.request import Output, Request, Skip
 
 PER = "pool"
 SUBJECT = ("vdev", "leaf")

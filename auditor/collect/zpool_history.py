@@ -12,8 +12,8 @@ from calendar import timegm
 from collections.abc import Iterator
 from time import strptime
 
-from auditor.collect.request import Output, Run
 from auditor.facts import Fact, Facts, Subject, known, number
+from auditor.host.request import Output, Run
 from auditor.text import has_surrogates
 
 PER = "pool"

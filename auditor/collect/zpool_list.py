@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.collect.request import Output, Request, Run
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, links, number, word
+from auditor.host.request import Output, Request, Run
 
 PER = "host"
 SUBJECT = "pool"

@@ -24,8 +24,8 @@ from auditor.collect._pool_tree import (
     speaks,
     zpool,
 )
-from auditor.collect.request import Output, Request
 from auditor.facts import Fact, Facts, Known, Spec, Subject, Value, flag, known, link, links, number, word, words
+from auditor.host.request import Output, Request
 
 PER = "pool"
 SUBJECT = ("pool", "vdev", "leaf")

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from auditor.collect import _status_text
 from auditor.collect._pool_tree import path_of, speaks, zpool
-from auditor.collect.request import Output, Request, Skip
 from auditor.facts import Fact, Facts, Kind, Known, Subject, known, words
+from auditor.host.request import Output, Request, Skip
 
 PER = "pool"
 SUBJECT = "pool"

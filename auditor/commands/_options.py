@@ -58,7 +58,7 @@ def with_database(options: Options, database: str | None) -> Options:
         )
     if not place or place.startswith("/"):
         return options._replace(database=name, directory=place.rstrip("/") or place, connection="")
-    from auditor.collect import sql
+    from auditor.host import sql
 
     if name not in sql.DRIVERS:
         raise click.UsageError(

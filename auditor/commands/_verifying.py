@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import click
 
 from auditor import __version__, audit, rulebook
-from auditor.collect import recording, replacing
-from auditor.collect.host import Host, LiveHost
 from auditor.commands._terminal import note
 from auditor.errors import Stop
 from auditor.facts import Known, Subject
+from auditor.host.live import Host, LiveHost
 from auditor.judge.policy import NONE, Policy
 from auditor.judge.rule import Rule
+from auditor.recording import recording, replacing
 from auditor.text import harmless
 from auditor.units import size
 from auditor.verify import conduct, document, place, plan, preflight, profile, run, sweeping, trial, verification

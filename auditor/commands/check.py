@@ -67,9 +67,9 @@ def check(
     It audits the target and its children, the pool, every leaf, the physical disks behind them and the host.
     """
     from auditor import audit, rulebook
-    from auditor.collect import recording, replacing
-    from auditor.collect.host import Host, LiveHost
     from auditor.commands._policy import read
+    from auditor.host.live import Host, LiveHost
+    from auditor.recording import recording, replacing
 
     past = recording.load(replay) if replay and not verifying else None
     options = audit.Options.from_words(past.options) if past else audit.Options(consistent)

@@ -64,7 +64,7 @@ def _document(path: Path, folders: tuple[Path, ...]) -> dict[str, Any]:
             raise click.UsageError(f"{path}: not a report of zaudit")
         return document
     from auditor import audit, rulebook
-    from auditor.collect import recording
+    from auditor.recording import recording
     from auditor.report import json as report
 
     past = recording.load(path)

@@ -25,10 +25,10 @@ def init(targets: tuple[str, ...], replay: Path | None, output: Path | None, tim
     """Look at TARGETs (all imported pools when none is named) and write a policy that decides nothing yet: as comments, the
     datasets with what they seem to be for, and a waiver for each finding."""
     from auditor import audit, rulebook
-    from auditor.collect import recording
-    from auditor.collect.host import Host, LiveHost
+    from auditor.host.live import Host, LiveHost
     from auditor.judge.policy import PolicyError
     from auditor.judge.policy_sketch import sketch
+    from auditor.recording import recording
 
     if output and output.exists():
         raise PolicyError(f"{output} exists already; zaudit does not overwrite it")

@@ -38,10 +38,10 @@ def record(
 ) -> None:
     """Ask everything that `zaudit check` asks and write the answers to REC; `zaudit check --replay REC` audits them."""
     from auditor import audit
-    from auditor.collect import recording, redaction, replacing
-    from auditor.collect.host import LiveHost
     from auditor.commands._policy import read
+    from auditor.host.live import LiveHost
     from auditor.judge import policy_file as files
+    from auditor.recording import recording, redaction, replacing
 
     replacing.possible(path)
     wanted = with_database(audit.Options(consistent), database)

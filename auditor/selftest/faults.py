@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 
-from auditor.collect.host import Host
-from auditor.collect.request import Capture, Files, Read, Run
-from auditor.collect.running import result
+from auditor.host.live import Host
+from auditor.host.request import Capture, Files, Read, Run
+from auditor.host.running import result
 
 DENIED = "permission denied"
 GARBAGE = bytes((i * 197 + 61) % 256 for i in range(700)) + b"\n"

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from auditor import audit, data, registry
-from auditor.collect import recording
-from auditor.collect.gather import of
-from auditor.collect.recording import Recording, ReplayHost
-from auditor.collect.request import Read, Run
 from auditor.facts import HOST, Facts, Subject
+from auditor.gather.gather import of
+from auditor.host.request import Read, Run
 from auditor.judge import example, verdict
 from auditor.judge.rule import Example, Rule
+from auditor.recording import recording
+from auditor.recording.recording import Recording, ReplayHost
 from auditor.selftest import faults
 from auditor.selftest.faults import HALVED, OF_ONE, Fault, FaultyHost
 

@@ -8,11 +8,11 @@ import os
 from pathlib import Path
 
 from auditor.collect import mounts
-from auditor.collect.host import Host
-from auditor.collect.request import Read, Run
-from auditor.collect.running import result
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import Facts, Known, Subject
+from auditor.host.live import Host
+from auditor.host.request import Read, Run
+from auditor.host.running import result
 from auditor.text import harmless
 from auditor.verify import fio_output, place, run, sweeping, witnesses
 from auditor.verify.place import Place, PlaceError

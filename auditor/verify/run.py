@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from auditor.collect.host import ENVIRONMENT, PATH, Host
-from auditor.collect.request import Read, Run
-from auditor.collect.running import result
 from auditor.errors import EXIT_INTERRUPTED, Stop
+from auditor.host.live import ENVIRONMENT, PATH, Host
+from auditor.host.request import Read, Run
+from auditor.host.running import result
 from auditor.verify import witnesses
 from auditor.verify.place import Place
 from auditor.verify.plan import ENV, IDLE_S, Plan, Step, command

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from auditor.collect import recording
-from auditor.collect.recording import Recording
+from auditor.recording import recording
+from auditor.recording.recording import Recording
 from tests.bench import measure, synthetic, tools
 from tests.first_rules import THE_FIRST
 

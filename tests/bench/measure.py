@@ -76,7 +76,7 @@ def _child(folder: Path, now: float, rules: Path | None = None) -> None:
 
     gc.disable()  # as auditor/__main__.py does before it imports anything else
     from auditor import cli, registry
-    from auditor.collect import host
+    from auditor.host import live as host
     from tests.bench.tools import ToolHost
 
     registry.registry()

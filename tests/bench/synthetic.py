@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from auditor.collect import recording
-from auditor.collect.recording import Recording
-from auditor.collect.request import Capture, Files
+from auditor.host.request import Capture, Files
+from auditor.recording import recording
+from auditor.recording.recording import Recording
 
 FIRST = 10  # number of the first copy: nvme10n1
 CHILDREN = 100  # datasets in each folder of a synthetic pool

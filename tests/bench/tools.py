@@ -1,6 +1,6 @@
 """A host of shell scripts: each command of a recording prints what was recorded, after as many seconds as it took then.
 
-:class:`ToolHost` runs them as :class:`auditor.collect.host.LiveHost` runs the real ones, and reads real files: those of
+:class:`ToolHost` runs them as :class:`auditor.host.live.LiveHost` runs the real ones, and reads real files: those of
 the recording, laid out below a folder.
 """
 
@@ -11,11 +11,11 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from auditor.collect.files import read_files
-from auditor.collect.host import permitted, spawn
-from auditor.collect.recording import Recording
-from auditor.collect.request import Capture, Files, Read, Run
-from auditor.collect.running import Lane, Running
+from auditor.host.files import read_files
+from auditor.host.live import permitted, spawn
+from auditor.host.request import Capture, Files, Read, Run
+from auditor.host.running import Lane, Running
+from auditor.recording.recording import Recording
 
 
 def lay_out(recording: Recording, folder: Path, scale: float) -> None:
@@ -99,7 +99,7 @@ class ToolHost:
 
 
 def longest_chain(recording: Recording) -> float:
-    """Seconds of the slowest commands that wait for each other, in the order of ``collect/gather.py``: lists of the host,
+    """Seconds of the slowest commands that wait for each other, in the order of ``gather/gather.py``: lists of the host,
     then ``zpool status``, then the disks; beside them everything else that only needs a list of the pools."""
     slowest = dict.fromkeys(("lists", "status", "disk", "host", "pool"), 0.0)
     for argv, capture in recording.commands.items():

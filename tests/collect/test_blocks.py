@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.collect import blocks
+from auditor.collect import _blocks as blocks
 from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, Value, known, unknown
 
 LEAF = Subject("leaf", "14412502418488260279", "tank")

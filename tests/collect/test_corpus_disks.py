@@ -20,8 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from auditor.collect import block_sysfs, udev
-from auditor.collect.request import Files, Output, Run, Skip
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
+from auditor.host.request import Files, Output, Run, Skip
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT / ".." / "shared"

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from auditor.collect import kstat_arcstats, kstat_dmu_tx, kstat_objset, kstat_state, kstat_zil, zfs_get, zpool_list
-from auditor.collect.request import Files, Output
 from auditor.collect.zfs_properties import PROPERTIES
 from auditor.facts import HOST, Fact, Known, Subject
+from auditor.host.request import Files, Output
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason=f"no corpus of foreign outputs at {CORPUS}")

@@ -12,8 +12,8 @@ import pytest
 
 from auditor.collect import zdb_config, zpool_get, zpool_status
 from auditor.collect._pool_tree import PoolStatus, Row, count
-from auditor.collect.request import Output
 from auditor.facts import Fact, Known, Subject
+from auditor.host.request import Output
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 FOLDERS = ("zpool_status", "zpool_status_issue_derived", "zpool_status_json", "zpool_status_json_issue_derived")

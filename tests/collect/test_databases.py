@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from auditor import registry, rulebook
-from auditor.collect import _database_walk, database_paths, database_settings, gather
-from auditor.collect.host import LiveHost
-from auditor.collect.request import Capture, Files, Read, Run, Skip
-from auditor.collect.running import result
-from auditor.collect.telling import told
+from auditor.collect import database_paths, database_settings
 from auditor.derive import database, database_changes, database_pool, databases, temporary
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
+from auditor.gather import database_walk, gather
+from auditor.host.live import LiveHost
+from auditor.host.request import Capture, Files, Read, Run, Skip
+from auditor.host.running import result
+from auditor.host.telling import told
 from auditor.judge.verdict import judge
 from tests.collect.test_pairs import COMMANDS
 
@@ -104,7 +105,7 @@ def seen(
     gatherer = gather.Gatherer(machine, registry.collectors())
     for collector in ("database_processes", "database_sql"):
         gatherer.ask(collector, [HOST], facts)
-    _database_walk.look_at(gatherer, facts, inventory or Facts())
+    database_walk.look_at(gatherer, facts, inventory or Facts())
     gather.fill(gatherer, facts)
     gatherer.close()
     facts.put_all(list(databases.derive(HOST, facts)))
@@ -251,7 +252,7 @@ def test_a_database_that_does_not_run_is_judged_by_its_files() -> None:
     machine = Machine({"/proc/1/stat": FILES["/proc/1/stat"], **files}, {"/proc/self/cwd": "/"})
     gatherer = gather.Gatherer(machine, registry.collectors())
     gatherer.ask("database_processes", [HOST], facts)
-    _database_walk.look_at(gatherer, facts, Facts())
+    database_walk.look_at(gatherer, facts, Facts())
     gatherer.close()
     subject = Subject("database", "postgres /srv/pg")
     assert facts.linked(HOST, "database_processes") == (subject,)

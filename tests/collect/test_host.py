@@ -14,13 +14,14 @@ from typing import TypeVar
 import pytest
 
 from auditor import audit, registry
-from auditor.collect import files, lzc, process, zpool_history
-from auditor.collect import host as seam
-from auditor.collect.files import read_files
-from auditor.collect.host import LiveHost, permitted, spawn
-from auditor.collect.request import Capture, Read, Run
-from auditor.collect.running import Lane, result
+from auditor.collect import zpool_history
 from auditor.facts import HOST, Fact, Facts, Kind, Subject, Value, known
+from auditor.host import files, lzc, process
+from auditor.host import live as seam
+from auditor.host.files import read_files
+from auditor.host.live import LiveHost, permitted, spawn
+from auditor.host.request import Capture, Read, Run
+from auditor.host.running import Lane, result
 
 T = TypeVar("T")
 

@@ -22,7 +22,6 @@ from auditor.collect import (
     kstat_state,
     kstat_txgs,
     kstat_zil,
-    lzc,
     memory,
     module_params,
     virtualization,
@@ -36,8 +35,9 @@ from auditor.collect import (
     zpool_list,
 )
 from auditor.collect.mounts import mount_of, mounts
-from auditor.collect.request import Files, Output, Run, Skip
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
+from auditor.host import lzc
+from auditor.host.request import Files, Output, Run, Skip
 
 COMMANDS = Path(__file__).parents[2] / "fixtures" / "commands"
 TANK = Subject("dataset", "tank")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from auditor.collect.request import Files, Output
 from auditor.facts import KINDS, Known, Subject
+from auditor.host.request import Files, Output
 from auditor.registry import collectors, registry, specs
 
 COMMANDS = Path(__file__).parent.parent.parent / "fixtures" / "commands"

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.collect import archive as members_of
-from auditor.collect import recording, replacing
-from auditor.collect.recording import MANIFEST, Recording, RecordingError, ReplayHost
-from auditor.collect.request import Capture, Files, Read, Run
+from auditor.host.request import Capture, Files, Read, Run
+from auditor.recording import archive as members_of
+from auditor.recording import recording, replacing
+from auditor.recording.recording import MANIFEST, Recording, RecordingError, ReplayHost
 
 BYTES = st.binary(max_size=60)
 TEXT = st.binary(max_size=60).map(lambda data: data.decode("utf-8", "surrogateescape"))

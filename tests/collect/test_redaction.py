@@ -15,12 +15,13 @@ from typing import cast
 import pytest
 
 from auditor import audit, rulebook
-from auditor.collect import nfs_exports, recording, redaction
-from auditor.collect._stand_ins import any_of
+from auditor.collect import nfs_exports
 from auditor.collect.mounts import mounts
-from auditor.collect.recording import Recording, ReplayHost
-from auditor.collect.request import Capture, Files, Run
 from auditor.facts import Facts, Kind, Known
+from auditor.host.request import Capture, Files, Run
+from auditor.recording import recording, redaction
+from auditor.recording.recording import Recording, ReplayHost
+from auditor.recording.stand_ins import any_of
 from tests import golden
 
 CASES = golden.cases()

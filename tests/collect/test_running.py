@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 import pytest
 
 from auditor import interrupt
-from auditor.collect import process, running
-from auditor.collect.gather import AT_ONCE, Gatherer
-from auditor.collect.host import spawn
-from auditor.collect.request import Capture, Run
-from auditor.collect.running import HELD_UP_S, Lane, Running, Then, Watch, result
 from auditor.facts import Facts, Subject
+from auditor.gather.gather import AT_ONCE, Gatherer
+from auditor.host import process, running
+from auditor.host.live import spawn
+from auditor.host.request import Capture, Run
+from auditor.host.running import HELD_UP_S, Lane, Running, Then, Watch, result
 from auditor.registry import collectors
 from tests.fake import FakeHost
 
@@ -110,8 +110,8 @@ def test_who_is_busy_for_longer_than_a_command_may_take_still_hears_it() -> None
 def test_who_was_stopped_for_longer_than_a_command_may_take_still_hears_it() -> None:
     """Ctrl-Z, or a virtual machine that was frozen."""
     program = (
-        "from auditor.collect.host import spawn\n"
-        "from auditor.collect.running import result\n"
+        "from auditor.host.live import spawn\n"
+        "from auditor.host.running import result\n"
         "print('begun', flush=True)\n"
         "said = result(spawn(('/bin/sh', '-c', 'sleep 0.5; echo here; exit 3'), 1))\n"
         "print(said.exit, said.stdout, said.fault)\n"
@@ -131,8 +131,8 @@ def test_who_is_interrupted_leaves_nothing_running(number: int, code: int, tmp_p
     program = (
         "import click, sys\n"
         "from auditor import cli\n"
-        "from auditor.collect.host import spawn\n"
-        "from auditor.collect.running import result\n"
+        "from auditor.host.live import spawn\n"
+        "from auditor.host.running import result\n"
         f"script = 'echo $$ >{tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; sleep 60'\n"
         "cli.main = click.command()(lambda: result(spawn(('/bin/sh', '-c', script), 30)))\n"
         "sys.argv[1:] = []\n"
@@ -189,10 +189,10 @@ def test_an_answer_can_be_changed_before_it_is_told() -> None:
 def test_a_parent_that_ignores_its_children_does_not_hide_their_exit_codes() -> None:
     """Where SIGCHLD is ignored, wait() finds no child, and Popen takes that for exit code 0."""
     program = (
-        "from auditor.collect import host\n"
-        "host.LiveHost(5)\n"
-        "from auditor.collect.running import result\n"
-        "print(result(host.spawn(('/bin/sh', '-c', 'exit 7'), 5)).exit)\n"
+        "from auditor.host import live\n"
+        "live.LiveHost(5)\n"
+        "from auditor.host.running import result\n"
+        "print(result(live.spawn(('/bin/sh', '-c', 'exit 7'), 5)).exit)\n"
     )
     argv = (SHELL, "-c", 'trap \'\' CHLD; exec "$0" -c "$1"', sys.executable, program)
     assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout == "7\n"

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from auditor.collect import sql
-from auditor.collect.host import LiveHost, permitted
-from auditor.collect.reasons import command_line, fault_of
-from auditor.collect.request import Run
-from auditor.collect.running import result
+from auditor.gather.reasons import command_line, fault_of
+from auditor.host import sql
+from auditor.host.live import LiveHost, permitted
+from auditor.host.request import Run
+from auditor.host.running import result
 
 ME = Path(f"/proc/{os.getpid()}/comm").read_text().strip()
 

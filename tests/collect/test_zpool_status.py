@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from auditor.collect import zdb_config, zpool_get, zpool_get_vdev, zpool_status, zpool_status_paths
 from auditor.collect._pool_tree import count, display_name, path_of, size
-from auditor.collect.request import Output, Run, Skip
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
+from auditor.host.request import Output, Run, Skip
 
 COMMANDS = Path(__file__).resolve().parents[2] / "fixtures" / "commands"
 RECORDINGS = Path(__file__).resolve().parents[3] / "shared" / "recordings"

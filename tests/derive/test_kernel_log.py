@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from auditor.collect import kernel_log as collector
-from auditor.collect.host import _kept
-from auditor.collect.request import Capture, Output
 from auditor.derive import kernel_log, suspensions
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known
+from auditor.host.live import _kept
+from auditor.host.request import Capture, Output
 
 BOOT = "[    0.000000] Linux version 6.12.48 (ann@build7) #1 SMP\n"
 SDA, SDB = Subject("disk", "sda"), Subject("disk", "sdb")

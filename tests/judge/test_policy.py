@@ -10,13 +10,13 @@ import jsonschema
 import pytest
 
 from auditor import audit, rulebook
-from auditor.collect import recording
 from auditor.judge import example
 from auditor.judge.policy import NONE, PolicyError
 from auditor.judge.policy_file import bare, parse
 from auditor.judge.rule import RuleError
 from auditor.judge.rule_file import load
 from auditor.judge.threshold import Decided
+from auditor.recording import recording
 from auditor.registry import registry
 from auditor.report import compare, terminal
 from auditor.report import json as json_report

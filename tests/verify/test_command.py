@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from auditor.collect import recording
 from auditor.commands import _verifying
+from auditor.recording import recording
 from auditor.verify import conduct, preflight, trial
 from tests.fake import CommandLine
 from tests.golden import HOSTS, VERIFICATIONS

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.collect.request import Capture
+from auditor.host.request import Capture
 from auditor.verify import conduct, place, plan, profile, reading, run, trial
 from auditor.verify.conduct import CannotVerify
 from auditor.verify.place import PlaceError

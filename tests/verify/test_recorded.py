@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.collect import recording
 from auditor.commands import _verifying
+from auditor.recording import recording
 from auditor.verify import trial
 from auditor.verify.codec import CodecError
 from tests.golden import VERIFICATIONS, verifications, verified

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from auditor.collect import recording
 from auditor.facts import Subject
+from auditor.recording import recording
 from auditor.verify import witnesses
 from auditor.verify.result import Device, Txg
 from auditor.verify.trial import Moment

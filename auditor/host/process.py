@@ -10,8 +10,8 @@ import time
 from collections.abc import Collection, Mapping
 
 from auditor import interrupt
-from auditor.collect.request import Capture
-from auditor.collect.running import Running
+from auditor.host.request import Capture
+from auditor.host.running import Running
 
 OUTPUT_LIMIT = 128 << 20
 PIPE = 1 << 16  # what a pipe holds

@@ -11,12 +11,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from auditor.collect import sql
-from auditor.collect._host_names import HOST_FILE, HOSTNAME, datasets, hosts, made_with, ordinary, words
-from auditor.collect._identities import FILES, identities, is_short, ways, with_parts
-from auditor.collect._stand_ins import StandIns, any_of, replacer
-from auditor.collect.recording import Recording
-from auditor.collect.request import Capture, Files
+from auditor.host import sql
+from auditor.host.request import Capture, Files
+from auditor.recording.host_names import HOST_FILE, HOSTNAME, datasets, hosts, made_with, ordinary, words
+from auditor.recording.identities import FILES, identities, is_short, ways, with_parts
+from auditor.recording.recording import Recording
+from auditor.recording.stand_ins import StandIns, any_of, replacer
 
 # of these nothing but what a rule reads stays: clients, users and comments are names of people and hosts
 _EXPORTS = re.compile(r"/etc/exports(?:\.d/.*)?|/var/lib/nfs/etab")

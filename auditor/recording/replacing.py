@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from auditor.collect import archive
-from auditor.collect.archive import MANIFEST, NAME, TRIAL, RecordingError
+from auditor.recording import archive
+from auditor.recording.archive import MANIFEST, NAME, TRIAL, RecordingError
 
 SUFFIXES = (".tar.gz", ".tgz")
 

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from auditor.collect import archive
-from auditor.collect.archive import MANIFEST as MANIFEST
-from auditor.collect.archive import TRIAL
-from auditor.collect.archive import RecordingError as RecordingError
-from auditor.collect.host import Host
-from auditor.collect.replacing import replacing
-from auditor.collect.request import Capture, Files, Read, Run
-from auditor.collect.running import Running, Then
+from auditor.host.live import Host
+from auditor.host.request import Capture, Files, Read, Run
+from auditor.host.running import Running, Then
+from auditor.recording import archive
+from auditor.recording.archive import MANIFEST as MANIFEST
+from auditor.recording.archive import TRIAL
+from auditor.recording.archive import RecordingError as RecordingError
+from auditor.recording.replacing import replacing
 
 T = TypeVar("T")
 

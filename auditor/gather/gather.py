@@ -9,11 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import NamedTuple, cast
 
-from auditor.collect import _database_walk, blocks, zpool_status_paths
-from auditor.collect.host import Host
-from auditor.collect.reasons import command_line, decoded, fault_of, root_if, unread
-from auditor.collect.request import Capture, Files, Output, Read, Reply, Run, Skip
-from auditor.collect.running import Running, Watch
+from auditor.collect import _blocks as blocks
+from auditor.collect import zpool_status_paths
 from auditor.facts import (
     HOST,
     Evidence,
@@ -29,6 +26,11 @@ from auditor.facts import (
     unknown,
     word,
 )
+from auditor.gather import database_walk
+from auditor.gather.reasons import command_line, decoded, fault_of, root_if, unread
+from auditor.host.live import Host
+from auditor.host.request import Capture, Files, Output, Read, Reply, Run, Skip
+from auditor.host.running import Running, Watch
 from auditor.text import harmless
 
 PROVIDES = {
@@ -211,7 +213,7 @@ def look_at_pools(
             facts.put(Fact(disk, name, value))
     for name in of(gatherer.collectors, "disk"):
         gatherer.ask(name, disks, facts)
-    _database_walk.look_at(gatherer, facts, inventory)
+    database_walk.look_at(gatherer, facts, inventory)
     gatherer.settle(facts)
     for fact in list(zpool_status_paths.adopt(facts)):
         facts.put(fact)

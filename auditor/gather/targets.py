@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.collect import mounts
-from auditor.collect.host import Host
-from auditor.collect.request import Read, Run
-from auditor.collect.running import result
 from auditor.facts import Subject, Unknown
+from auditor.host.live import Host
+from auditor.host.request import Read, Run
+from auditor.host.running import result
 from auditor.text import harmless
 
 ZVOL = "/dev/zvol/"

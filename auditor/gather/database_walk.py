@@ -9,7 +9,7 @@ from auditor.collect._database_files import ELSEWHERE
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, word
 
 if TYPE_CHECKING:
-    from auditor.collect.gather import Gatherer
+    from auditor.gather.gather import Gatherer
 
 PROVIDES = {
     "host.database": word("the database that the user named for all datasets, or empty"),

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from functools import cache
 
-from auditor.collect.request import Files
-from auditor.collect.telling import CONFIGURATION, PROCESS_ROOT, told
+from auditor.host.request import Files
+from auditor.host.telling import CONFIGURATION, PROCESS_ROOT, told
 
 FILE_LIMIT = 4 << 20
 

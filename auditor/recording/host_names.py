@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from auditor.collect._identities import COMMON, NUMBERED, PARTITION_TYPE
-from auditor.collect._stand_ins import StandIns, any_of
-from auditor.collect.recording import Recording
+from auditor.recording.identities import COMMON, NUMBERED, PARTITION_TYPE
+from auditor.recording.recording import Recording
+from auditor.recording.stand_ins import StandIns, any_of
 
 HOST_FILE = "/proc/sys/kernel/hostname"
 SHORTEST = 2

@@ -17,11 +17,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
-from auditor.collect import lzc, sql, udev_db
-from auditor.collect.files import read_files
-from auditor.collect.process import Process
-from auditor.collect.request import NOTHING, Capture, Files, Read, Run
-from auditor.collect.running import Lane, Running, Then
+from auditor.host import lzc, sql, udev_db
+from auditor.host.files import read_files
+from auditor.host.process import Process
+from auditor.host.request import NOTHING, Capture, Files, Read, Run
+from auditor.host.running import Lane, Running, Then
 
 VENDORS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli", "/opt/smartstorageadmin/ssacli/bin")
 PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin", *VENDORS)
@@ -69,7 +69,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
 
 
 class Host(Protocol):
-    """Gives an answer, or what runs until there is one (:func:`auditor.collect.running.result` waits for it).
+    """Gives an answer, or what runs until there is one (:func:`auditor.host.running.result` waits for it).
 
     now: seconds since the epoch; euid: who asks (0 is root).
     """

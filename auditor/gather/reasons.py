@@ -6,10 +6,10 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from auditor.collect import sql
-from auditor.collect.host import Host
-from auditor.collect.request import Capture, Files, Run
 from auditor.facts import Reason, Unknown, unknown
+from auditor.host import sql
+from auditor.host.live import Host
+from auditor.host.request import Capture, Files, Run
 from auditor.text import harmless
 
 ROOT = "run as root"

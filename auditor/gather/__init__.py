@@ -1,0 +1,1 @@
+"""The walk over a host: which collector is asked about which subject, in which order."""

@@ -1,0 +1,1 @@
+"""What leaves the house: recordings as folders and archives, and their redaction."""
