@@ -600,3 +600,37 @@ def test_every_derivation_says_what_it_needs_and_gives_what_it_promises() -> Non
             assert len({(fact.subject, fact.name) for fact in given}) == len(given), (name, subject)
             promised = {f"{kind}.{fact}" for (kind, fact), _ in registry.specs(module)}
             assert {f"{fact.subject.kind}.{fact.name}" for fact in given} == promised, (name, subject)
+
+
+class TestCommitLeaves:
+    """The leaves that a flush which is left out concerns."""
+
+    def world(self, **dataset: Value | Judged) -> World:
+        world = World(("mirror-0", "mirror", "normal", ("a", "b")), ("c", "disk", "log", ("c",)))
+        db = Subject("dataset", "tank/db")
+        world.facts.add(db)
+        quiet: dict[str, Value | Judged] = {"logbias": "latency", "zil_itx_indirect_count": 0}
+        world.put(db, **{**quiet, "zil_itx_metaslab_normal_count": 0, **dataset})
+        world.put(POOL, datasets=(db,))
+        return world
+
+    def test_of_the_log_where_nothing_goes_around_it(self) -> None:
+        assert self.world().get(POOL, "commit_leaves") == (leaf("c"),)
+
+    @pytest.mark.parametrize(
+        "seen", [{"logbias": "throughput"}, {"zil_itx_indirect_count": 1}, {"zil_itx_metaslab_normal_count": 7}]
+    )
+    def test_and_of_the_data_where_something_does(self, seen: dict[str, Value]) -> None:
+        assert self.world(**seen).get(POOL, "commit_leaves") == (leaf("c"), leaf("a"), leaf("b"))
+
+    def test_not_known_where_nobody_counted(self) -> None:
+        world = self.world(zil_itx_indirect_count=unknown("?"), zil_itx_metaslab_normal_count=unknown("?"))
+        assert world.get(POOL, "commit_leaves") is None
+        world.put(HOST, zil_itx_indirect_count=0, zil_itx_metaslab_normal_count=0)  # before 2.2: of all pools together
+        assert world.get(POOL, "commit_leaves") == (leaf("c"),)
+        world.put(HOST, zil_itx_indirect_count=3)
+        assert world.get(POOL, "commit_leaves") == (leaf("c"), leaf("a"), leaf("b"))
+
+    def test_one_that_is_seen_decides_whatever_is_not(self) -> None:
+        world = self.world(logbias=unknown("?"), zil_itx_indirect_count=1)
+        assert world.get(POOL, "commit_leaves") == (leaf("c"), leaf("a"), leaf("b"))

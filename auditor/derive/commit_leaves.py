@@ -1,0 +1,71 @@
+"""The leaves that must keep what a commit wrote before fsync returns: those of the log blocks, and often those of the data.
+
+With a log vdev (2.4: or a special one in its place) a commit still writes to the data vdevs where its data goes around the
+log (``logbias=throughput``, Direct I/O from 2.3 on: the log holds a pointer), and where the log has no room for its blocks.
+(OpenZFS module/zfs/zfs_log.c zfs_log_write, zil.c zil_lwb_add_block, zio.c zio_alloc_zil)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.derive.combine import about
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, join, links
+
+SUBJECT = "pool"
+FACTS = {"commit_leaves": links("leaf", "the leaves to which its commits write, or have written", nonempty=True)}
+NEEDS = (
+    "pool.zil_leaves",
+    "pool.zil_class",
+    "pool.data_leaves",
+    "pool.datasets",
+    "dataset.logbias",
+    "dataset.zil_itx_indirect_count",
+    "dataset.zil_itx_metaslab_normal_count",
+    "host.zil_itx_indirect_count",
+    "host.zil_itx_metaslab_normal_count",
+)
+AROUND = ("zil_itx_indirect_count", "zil_itx_metaslab_normal_count")
+
+
+def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
+    """The leaves of the data vdevs too where a counter or logbias shows that commits go there."""
+    log, chosen = facts.get(pool, "zil_leaves"), facts.get(pool, "zil_class")
+    if isinstance(log, Unknown) or isinstance(chosen, Unknown) or chosen.value == "normal":
+        yield Fact(pool, "commit_leaves", log)
+        return
+    around = _around(pool, facts)
+    if isinstance(around, Unknown):
+        yield Fact(pool, "commit_leaves", around)
+    elif around.value is False:
+        yield Fact(pool, "commit_leaves", Known(log.value, (*log.evidence, *around.evidence)))
+    else:
+        data = facts.get(pool, "data_leaves")
+        both = (*facts.linked(pool, "zil_leaves"), *facts.linked(pool, "data_leaves"))
+        seen = (*log.evidence, *around.evidence)
+        yield Fact(
+            pool, "commit_leaves", data if isinstance(data, Unknown) else Known(tuple(dict.fromkeys(both)), seen)
+        )
+
+
+def _around(pool: Subject, facts: Facts) -> Judged:
+    """Whether commits of this pool write to the data vdevs, with what shows it. One that does decides; not seen does not."""
+    if isinstance(datasets := facts.get(pool, "datasets"), Unknown):
+        return datasets
+    unknowns: list[Unknown] = []
+    quiet: list[Evidence] = []
+    for dataset in facts.linked(pool, "datasets"):
+        bias = facts.get(dataset, "logbias")
+        if isinstance(bias, Known) and bias.value == "throughput":
+            return Known(True, about(dataset, bias))
+        counts = [facts.get(dataset, name) for name in AROUND]
+        if all(isinstance(each, Unknown) for each in counts):  # not mounted, or before 2.2
+            counts = [facts.get(HOST, name) for name in AROUND]
+        for each in (bias, *counts):
+            if isinstance(each, Unknown):
+                unknowns.append(each)
+            elif isinstance(each.value, int) and each.value > 0:
+                return Known(True, about(dataset, each))
+            else:
+                quiet += each.evidence
+    return join(unknowns) if unknowns else Known(False, tuple(dict.fromkeys(quiet))[:3])
