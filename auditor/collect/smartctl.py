@@ -135,7 +135,7 @@ def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
         if len(counts) == 1:
             yield fact(name, counts[0], f"{next(title for title in titles if title in table)} {counts[0]}")
     capacitors = [(name, each) for name in capacitor.JUDGES for each in table.get(name, ())]
-    if table:
+    if capacitors or _all_named(root, table):
         said = ", ".join(name for name, _ in capacitors) or f"{len(table)} attributes, none about capacitors"
         yield fact("capacitor_attribute", bool(capacitors), said)
     if capacitors:
@@ -178,6 +178,13 @@ def _attributes(root: Document) -> dict[str, list[Document]]:
         if isinstance(each, Mapping) and isinstance(name := each.get("name"), str):
             found.setdefault(name, []).append(each)
     return found
+
+
+def _all_named(root: Document, table: Mapping[str, object]) -> bool:
+    """Whether each attribute has the name that its maker gives it: smartctl knows the model. Without that a capacitor of which
+    the drive complains is one of many numbers."""
+    named = _at(root, "in_smartctl_database") is True
+    return named and bool(table) and not any(name.startswith("Unknown") for name in table)
 
 
 def _raw(attribute: Document) -> int | None:

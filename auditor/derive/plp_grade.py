@@ -27,6 +27,7 @@ SUBJECT = "disk"
 FACTS = {
     "plp_grade": number("evidence for power-loss protection, from 1 (none) to 5 (proven); 3 is declared"),
     "plp_failed": flag("the drive reports that its power-loss protection failed"),
+    "plp_silent": flag("the drive has no report about its power-loss protection, neither good nor bad"),
 }
 BACKUP_FAILED = 0x10  # critical warning bit 4: volatile memory backup device failed
 WARNINGS = ("nvme_critical_warning", "smart_nvme_critical_warning")
@@ -47,9 +48,10 @@ NEEDS = tuple(f"disk.{name}" for name in (*READS, *WARNINGS, *BACKUPS, *(name fo
 
 
 def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:
-    """plp_failed and plp_grade."""
+    """plp_failed, plp_silent and plp_grade."""
     failed = _failed(disk, facts)
     yield Fact(disk, "plp_failed", failed)
+    yield Fact(disk, "plp_silent", _silent(disk, facts, failed))
     yield Fact(disk, "plp_grade", _grade(disk, facts, failed))
 
 
@@ -78,7 +80,8 @@ def _capacitors(disk: Subject, facts: Facts) -> list[Known]:
 
 
 def _failed(disk: Subject, facts: Facts) -> Judged:
-    """One report of a failure is enough; no report at all is unknown, unless there is nothing that could fail."""
+    """One report of a failure is enough; no report at all is unknown, unless there is nothing that could fail: a drive that
+    says nothing about its capacitors does not say that they are good."""
     reports = _backup(disk, facts) + [(not capacitor.value, capacitor) for capacitor in _capacitors(disk, facts)]
     bad = [fact for failed, fact in reports if failed]
     if bad:
@@ -94,9 +97,17 @@ def _failed(disk: Subject, facts: Facts) -> Judged:
     if reports:
         return Known(False, _evidence(*(fact for _, fact in reports)))
     if silence := _if(disk, facts, "capacitor_attribute", False):
-        return Known(False, _evidence(silence))
+        return unknown(f"the drive does not report on its power-loss protection ({_text(silence)})")
     silent = [fact for name in (WARNINGS[0], "capacitor_ok") if isinstance(fact := facts.get(disk, name), Unknown)]
     return join(silent)
+
+
+def _silent(disk: Subject, facts: Facts, failed: Judged) -> Judged:
+    """Whether there is nothing that could ever tell: all its attributes are known by name, and none is about capacitors."""
+    if isinstance(failed, Known):
+        return Known(False, failed.evidence)
+    silence = _if(disk, facts, "capacitor_attribute", False)
+    return Known(True, silence.evidence) if silence and _if(disk, facts, "virtual", False) else failed
 
 
 def _grade(disk: Subject, facts: Facts, failed: Judged) -> Judged:

@@ -179,7 +179,7 @@ def test_no_grade(given: dict[str, Value], says: str) -> None:
         (False, nvme(FULL, nvme_critical_warning=0x0F)),
         (False, sata(FULL_SATA, **HEALTHY)),
         (None, sata(FULL_SATA)),
-        (False, sata(FULL_SATA, capacitor_attribute=False)),
+        (None, sata(FULL_SATA, capacitor_attribute=False)),
         (None, sata(FULL_SATA, capacitor_attribute=True)),
         (True, nvme(CLIENT, **BROKEN)),
         (False, nvme(CLIENT, **CLEAR)),
@@ -192,6 +192,23 @@ def test_no_grade(given: dict[str, Value], says: str) -> None:
 )
 def test_failed(failed: bool | None, given: dict[str, Value]) -> None:
     assert value(given, "plp_failed") is failed
+
+
+@pytest.mark.parametrize(
+    ("silent", "given"),
+    [
+        (True, sata(FULL_SATA, capacitor_attribute=False)),
+        (False, sata(FULL_SATA, **HEALTHY)),
+        (False, sata(CLIENT)),
+        (None, sata(FULL_SATA)),
+        (None, nvme(FULL)),
+        (None, {**sata(FULL_SATA, capacitor_attribute=False), "transport": "virtio-scsi"}),
+    ],
+)
+def test_a_drive_that_says_nothing_about_its_capacitors_is_neither_good_nor_bad(
+    silent: bool | None, given: dict[str, Value]
+) -> None:
+    assert value(given, "plp_silent") is silent
 
 
 def test_the_evidence_names_the_table_and_how_sure_it_is() -> None:
