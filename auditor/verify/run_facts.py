@@ -17,6 +17,7 @@ from auditor.verify.trial import UNSEEN, Trial
 # classes: a flash program takes longer than a volatile buffer, a platter has to turn). Generous, so that it is an alarm.
 FLOOR_ANY_US = 10.0
 FLOOR_US = {"volatile flash": 150.0, "platter": 1000.0}
+PROTECTED = 3  # plp_grade of a drive that is known or declared to keep its cache without power
 THROTTLE = ("dmu_tx_dirty_delay", "dmu_tx_dirty_over_max")  # module/zfs/dmu_tx.c: delayed, and stopped
 
 
@@ -191,9 +192,14 @@ def _floor_of(disk: Subject, facts: Facts) -> Judged:
         return known(FLOOR_US["platter"], f"{disk} is a hard disk")
     if isinstance(volatile, Unknown):
         return volatile
-    if volatile.value:
-        return known(FLOOR_US["volatile flash"], f"{disk} has a volatile cache that a flush must empty")
-    return known(FLOOR_ANY_US, f"{disk}: no device answers in less")
+    if not volatile.value:
+        return known(FLOOR_ANY_US, f"{disk}: no device answers in less")
+    grade = facts.get(disk, "plp_grade")
+    if isinstance(grade, Unknown):
+        return grade
+    if isinstance(grade.value, int) and grade.value >= PROTECTED:  # SATA and SAS cannot declare that a cache is protected
+        return known(FLOOR_ANY_US, f"{disk} has power-loss protection: it may answer a flush at once, and truthfully")
+    return known(FLOOR_US["volatile flash"], f"{disk} has a volatile cache that a flush must empty")
 
 
 def _thermal(run: Run, facts: Facts) -> Judged:

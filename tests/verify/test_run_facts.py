@@ -175,7 +175,9 @@ def disks(**said: object) -> World:
 
 
 def test_the_floor_of_a_class_of_devices() -> None:
-    assert value(disks(virtual=False, hdd=False), "floor_us") == run_facts.FLOOR_US["volatile flash"]
+    assert value(disks(virtual=False, hdd=False, plp_grade=1), "floor_us") == run_facts.FLOOR_US["volatile flash"]
+    assert value(disks(virtual=False, hdd=False, plp_grade=3), "floor_us") == run_facts.FLOOR_ANY_US, "its cache is safe"
+    assert "plp_grade" in why(disks(virtual=False, hdd=False), "floor_us"), "it may be protected"
     assert value(disks(virtual=False, hdd=False, volatile_cache=False), "floor_us") == run_facts.FLOOR_ANY_US
     assert value(disks(virtual=False, hdd=True), "floor_us") == run_facts.FLOOR_US["platter"]
     assert "nvme2n1 is virtual" in why(disks(virtual=True, hdd=True), "floor_us")
@@ -187,7 +189,7 @@ def test_one_device_of_unknown_class_leaves_the_floor_unknown() -> None:
     what = disks(virtual=False, hdd=True)
     what.facts.replace(Fact(Subject("disk", "nvme3n1"), "hdd", unknown("rotational was not read")))
     assert "rotational was not read" in why(what, "floor_us")
-    what = disks(virtual=False, hdd=False)
+    what = disks(virtual=False, hdd=False, plp_grade=1)
     what.facts.replace(Fact(Subject("disk", "nvme3n1"), "volatile_cache", unknown("run as root")))
     assert "run as root" in why(what, "floor_us")
     what.facts.replace(Fact(Subject("leaf", "nvme3n1", "tank"), "disks", unknown("no such link")))
