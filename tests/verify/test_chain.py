@@ -23,6 +23,37 @@ HALF = tuple(
 SPECIAL = tuple(disk._replace(class_="special") for disk in (LEG_A, LEG_B))
 POINTERS = Zil(SYNCS, SYNCS, SYNCS, 1, 1, 0, 0, 0, SYNCS, SYNCS * 8192, 0, 0)
 
+FOUR_JOBS = {"rw": "write", "fdatasync": "1", "numjobs": "4"}
+
+
+def raidz(name: str, count: int, share: float, *, parity: int, volatile: bool) -> World:
+    """A raidz vdev without SLOG, of whose legs each log block touches a share."""
+    flushes = SYNCS + 20 if volatile else 0
+    legs = tuple(
+        Disk(f"sd{i}", name, "normal", int(SYNCS * share) + 300 + flushes, flushes, volatile) for i in range(count)
+    )
+    found = world(legs, zil_class="normal")
+    found.facts.put(Fact(Subject("vdev", name, "tank"), "parity", known(parity, "")))
+    return found
+
+
+def mirrors(count: int, writes: int, flushes: int) -> tuple[Disk, ...]:
+    """Many mirrors beside a mirrored SLOG, each written to in some of the transaction groups."""
+    data = (Disk(f"sd{i}{leg}", f"mirror-{i + 2}", "normal", writes, flushes) for i in range(count) for leg in "ab")
+    return (*data, LEG_A, LEG_B)
+
+
+def four_mirrors(flushes: int) -> tuple[Disk, ...]:
+    """No SLOG; of the last mirror this many flushes were counted."""
+    return tuple(
+        Disk(f"sd{i}{leg}", f"mirror-{i}", "normal", SYNCS // 2 + 300, SYNCS // 4 + 14 if i < 3 else flushes)
+        for i in range(4)
+        for leg in "ab"
+    )
+
+
+TWO_LOGS = (*DATA, Disk("nvme2n1", "nvme2n1", "log", SYNCS, SYNCS // 2))
+
 
 def many(count: int) -> tuple[Disk, ...]:
     return (*DATA, *(disk._replace(writes=2 * count, flushes=count) for disk in (LEG_A, LEG_B)))
@@ -47,6 +78,19 @@ TRACED = {
     "unknown cache, but flushed": world(tuple(disk._replace(volatile=None) for disk in MIRRORED)),
     "2.1: all pools together": world(together=True),
     "a few commits of others": world(others={"tank/other": 12}),
+    "raidz2 of eight without caches": raidz("raidz2-0", 8, 5 / 8, parity=2, volatile=False),
+    "raidz1 of six without caches": raidz("raidz1-0", 6, 4 / 6, parity=1, volatile=False),
+    "raidz2 of eight with caches": raidz("raidz2-0", 8, 5 / 8, parity=2, volatile=True),
+    "24 mirrors, each written to in some transaction groups": world(mirrors(24, 60, 5)),
+    "60 mirrors that get an uberblock now and then": world(mirrors(60, 16, 4)),
+    "two single log vdevs, four jobs": world(
+        (*TWO_LOGS, Disk("nvme3n1", "nvme3n1", "log", SYNCS, SYNCS // 2)), options=FOUR_JOBS
+    ),
+    "a second log vdev that took no part": world(
+        (*DATA, LEG_A._replace(top="nvme2n1"), Disk("nvme4n1", "nvme4n1", "log", 0, 0))
+    ).changed(idle_writes={"nvme2n1": 2, "nvme4n1": 0}),
+    "a few log blocks fell back": world(zil=Zil(SYNCS, SYNCS, SYNCS - 15, 1, 1, 15, 1, 1, 0, 0, 0, 0)),
+    "four mirrors, no SLOG, four jobs": world(four_mirrors(SYNCS // 4), options=FOUR_JOBS, zil_class="normal"),
 }
 
 CONTRADICTED = {
@@ -104,10 +148,55 @@ CONTRADICTED = {
         {"ZIL"},
         "tank/other saw 3000",
     ),
+    "one of two log vdevs never flushed, four jobs": (
+        world((*TWO_LOGS, Disk("nvme3n1", "nvme3n1", "log", SYNCS // 2, 0)), options=FOUR_JOBS),
+        {"nvme3n1"},
+        "1500 writes and no flushes although",
+    ),
+    "one of two log vdevs seldom flushed, four jobs": (
+        world((*TWO_LOGS, Disk("nvme3n1", "nvme3n1", "log", SYNCS // 2, 100)), options=FOUR_JOBS),
+        {"nvme3n1"},
+        "1500 writes and 100 flushes although",
+    ),
+    "one of four mirrors never flushed, four jobs": (
+        world(four_mirrors(0), options=FOUR_JOBS, zil_class="normal"),
+        {"sd3a", "sd3b"},
+        "1800 writes and no flushes although",
+    ),
+    "half of the log blocks on data vdevs that are not flushed for them": (
+        world(zil=Zil(SYNCS, SYNCS, SYNCS * 51 // 100, 1, 1, SYNCS * 49 // 100, 1, 1, 0, 0, 0, 0)),
+        {"nvme0n1", "nvme1n1"},
+        "14 flushes although",
+    ),
+    "half of the data as pointers to data vdevs that are not flushed for them": (
+        world(zil=Zil(SYNCS, SYNCS, SYNCS, 1, 1, 0, 1, 1, SYNCS * 49 // 100, 1, 0, 0)),
+        {"nvme0n1", "nvme1n1"},
+        "14 flushes although",
+    ),
+    "a raidz without caches that saw too few writes": (
+        raidz("raidz2-0", 8, 0.1, parity=2, volatile=False),
+        {"normal vdevs"},
+        "the commits went elsewhere",
+    ),
+    "one of 24 mirrors never flushed": (
+        world(
+            (
+                *mirrors(23, 60, 5),
+                Disk("sdza", "mirror-99", "normal", 60, 0),
+                Disk("sdzb", "mirror-99", "normal", 60, 5),
+            )
+        ),
+        {"sdza"},
+        "60 writes, no flushes in 7 transaction groups",
+    ),
     "even with foreign load": (world((*DATA, NO_FLUSH, LEG_B), others={"tank/other": 900}), {"nvme2n1"}, "no flushes"),
 }
 
 INCONCLUSIVE = {
+    "one of four mirrors flushed far less than the others": (
+        world(four_mirrors(30), options=FOUR_JOBS, zil_class="normal"),
+        "far fewer than others of its class",
+    ),
     "unknown cache, no flush": (world((*DATA, NO_FLUSH._replace(volatile=None), LEG_B)), "whether it has a volatile cache"),
     "no count of flushes": (world(tuple(disk._replace(flushes=None) for disk in MIRRORED)), "does not count flushes"),
     "foreign load on another dataset": (world(others={"tank/a": 1, "tank/b": 500}), "tank/b: 500"),
