@@ -20,6 +20,7 @@ from auditor.judge.types import ExpressionError
 PREFIX = "advisory-"
 REQUIRED = {"title", "severity", "harm", "affected", "impact", "why", "until", "references"}
 CONDITION = {"exposed", "exposing", "spared"}
+OPTIONAL = {"remedy"}  # other words than "Upgrade to ..."
 
 Release = tuple[int, ...]
 
@@ -82,7 +83,7 @@ def _checked(entry: Mapping[str, Any]) -> dict[str, Any]:
     """The table that the same rule would have in a file of its own."""
     if missing := sorted(REQUIRED - entry.keys()):
         raise RuleError(f"an advisory needs {', '.join(missing)}")
-    if stray := sorted(entry.keys() - REQUIRED - CONDITION):
+    if stray := sorted(entry.keys() - REQUIRED - CONDITION - OPTIONAL):
         raise RuleError(f"an advisory has no key {stray[0]!r}")
     if len(given := CONDITION & entry.keys()) not in (0, 3):
         raise RuleError(f"{', '.join(sorted(CONDITION))} go together; there is only {', '.join(sorted(given))}")
@@ -107,6 +108,7 @@ def _said(entry: Mapping[str, Any]) -> dict[str, Any]:
     if fixed and len(fixed) < len(ranges):
         unfixed = ", ".join(_text(last) for _, last in ranges if len(last) == 2)
         remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later; no release of {unfixed} mends it."
+    remedy = entry.get("remedy", remedy)
     return {
         **{key: entry[key] for key in ("impact", "why", "references")},
         "fix": {"text": f"{remedy} Until then: {entry['until']}", "cost": "needs restart"},
@@ -157,5 +159,7 @@ def _examples(ranges: tuple[tuple[Release, Release], ...], entry: Mapping[str, A
     if "spared" in entry:
         yield example("an affected release, and the host is not exposed", "pass", first, True, entry["spared"])
     elif len(last) == 2:
-        yield example("a release of another line", "pass", (*last[:1], last[1] + 1, 0), True, {})
+        newest = ranges[-1][1]
+        other = _after(newest) if len(newest) == 3 else (newest[0], newest[1] + 1, 0)
+        yield example("a release of another line", "pass", other, True, {})
     yield example("a distribution's build of an affected release", "unknown", first, changed, exposing)

@@ -197,7 +197,9 @@ def _floor_of(disk: Subject, facts: Facts) -> Judged:
     grade = facts.get(disk, "plp_grade")
     if isinstance(grade, Unknown):
         return grade
-    if isinstance(grade.value, int) and grade.value >= PROTECTED:  # SATA and SAS cannot declare that a cache is protected
+    if (
+        isinstance(grade.value, int) and grade.value >= PROTECTED
+    ):  # SATA and SAS cannot declare that a cache is protected
         return known(FLOOR_ANY_US, f"{disk} has power-loss protection: it may answer a flush at once, and truthfully")
     return known(FLOOR_US["volatile flash"], f"{disk} has a volatile cache that a flush must empty")
 

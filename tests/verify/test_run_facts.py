@@ -176,7 +176,9 @@ def disks(**said: object) -> World:
 
 def test_the_floor_of_a_class_of_devices() -> None:
     assert value(disks(virtual=False, hdd=False, plp_grade=1), "floor_us") == run_facts.FLOOR_US["volatile flash"]
-    assert value(disks(virtual=False, hdd=False, plp_grade=3), "floor_us") == run_facts.FLOOR_ANY_US, "its cache is safe"
+    assert value(disks(virtual=False, hdd=False, plp_grade=3), "floor_us") == run_facts.FLOOR_ANY_US, (
+        "its cache is safe"
+    )
     assert "plp_grade" in why(disks(virtual=False, hdd=False), "floor_us"), "it may be protected"
     assert value(disks(virtual=False, hdd=False, volatile_cache=False), "floor_us") == run_facts.FLOOR_ANY_US
     assert value(disks(virtual=False, hdd=True), "floor_us") == run_facts.FLOOR_US["platter"]
