@@ -13,6 +13,9 @@ FACTS = {
     "db_named": flag("which database runs here was said, or found"),
     "db_engine": word("which it is", "postgres", "mysql", "mariadb", "sqlite", "mongodb", "etcd", "redis", "none"),
     "db_page_bytes": number("page of the database's data files"),
+    "db_recordsize": number(
+        "the least recordsize that fits it: its page, or 16 KiB, below which compression saves nothing"
+    ),
 }
 NEEDS = (
     "host.database",
@@ -27,9 +30,14 @@ NEEDS = (
 
 def derive(dataset: Subject, facts: Facts) -> Iterator[Fact]:
     """db_page_bytes of one that was named is the default of that database; a server built otherwise is not seen here."""
-    yield from (Fact(dataset, name, value) for name, value in zip(FACTS, _of(facts, dataset), strict=True))
+    named, engine, page = _of(facts, dataset)
+    fitting = page
+    if isinstance(page, Known) and isinstance(page.value, int):  # OpenZFS documentation, Workload Tuning: SQLite
+        fitting = Known(max(page.value, SMALLEST), page.evidence)
+    yield from (Fact(dataset, name, value) for name, value in zip(FACTS, (named, engine, page, fitting), strict=True))
 
 
+SMALLEST = 16 << 10  # four sectors of 4096 bytes
 Three = tuple[Judged, Judged, Judged]
 _NOBODY = (Evidence("no database named", "--db"),)
 _NONE = Known(False, _NOBODY), Known("none", _NOBODY), unknown("no database was named", "--db")
