@@ -634,3 +634,49 @@ class TestCommitLeaves:
     def test_one_that_is_seen_decides_whatever_is_not(self) -> None:
         world = self.world(logbias=unknown("?"), zil_itx_indirect_count=1)
         assert world.get(POOL, "commit_leaves") == (leaf("c"), leaf("a"), leaf("b"))
+
+
+class TestTooFewDevices:
+    """Of a vdev whose state says nothing of it yet."""
+
+    def pool(self, kind: str, count: int, gone: int, *, parity: int = 0) -> World:
+        names = tuple("abcdefgh"[:count])
+        world = World(("top", kind, "normal", names))
+        world.put(vdev("top"), parity=parity)
+        for number, name in enumerate(names):
+            world.put(leaf(name), state="ONLINE", device_present=number >= gone)
+        return world
+
+    @pytest.mark.parametrize(
+        ("kind", "count", "gone", "too_few"),
+        [
+            ("disk", 1, 0, False),
+            ("disk", 1, 1, True),
+            ("mirror", 2, 1, False),
+            ("mirror", 2, 2, True),
+            ("raidz2", 6, 2, False),
+            ("raidz2", 6, 3, True),
+        ],
+    )
+    def test_counted_by_the_devices(self, kind: str, count: int, gone: int, too_few: bool) -> None:
+        assert self.pool(kind, count, gone).get(vdev("top"), "too_few_devices") is too_few
+
+    def test_by_the_state_of_its_leaves_too(self) -> None:
+        world = self.pool("mirror", 2, 1)
+        world.put(leaf("b"), state="UNAVAIL")
+        assert world.get(vdev("top"), "too_few_devices") is True
+
+    def test_not_known_where_those_that_were_not_seen_decide(self) -> None:
+        world = self.pool("mirror", 2, 1)
+        world.put(leaf("b"), device_present=unknown("/dev/disk/by-id could not be read"))
+        assert world.get(vdev("top"), "too_few_devices") is None
+        world.put(leaf("a"), device_present=True)
+        assert world.get(vdev("top"), "too_few_devices") is False
+
+    def test_what_others_stand_in_for_is_not_missed(self) -> None:
+        world = self.pool("mirror", 3, 2)
+        world.put(vdev("top"), legs=2)  # one of the three is new, or a spare
+        assert world.get(vdev("top"), "too_few_devices") is None
+        world = self.pool("raidz1", 4, 2)
+        world.put(vdev("top"), state="DEGRADED")
+        assert world.get(vdev("top"), "too_few_devices") is None
