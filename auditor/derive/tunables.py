@@ -39,6 +39,7 @@ FACTS = {
     "tunables_risky": words("those of them that can cost data"),
     "tunables_drifting": words("parameters that the next boot sets to another value than they have now"),
 }
+OTHERS = "all others at their defaults; some have rules of their own"
 NEEDS = ("host.zfs_boot_options", "host.release", *(f"host.{name}" for name in DURABILITY))
 
 
@@ -52,9 +53,9 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     release = facts.get(HOST, "release")
     there = [each for each in table.values() if isinstance(release, Unknown) or each.default(_numbers(release))]
     ruled = [each for each in there if each.changed in ("low", "medium")]
-    yield Fact(HOST, "tunables_changed", _listed((_change(each, facts) for each in ruled), "all at their defaults"))
+    yield Fact(HOST, "tunables_changed", _listed((_change(each, facts) for each in ruled), OTHERS))
     risky = [each for each in ruled if each.changed == "medium"]
-    yield Fact(HOST, "tunables_risky", _listed((_change(each, facts) for each in risky), "all at their defaults"))
+    yield Fact(HOST, "tunables_risky", _listed((_change(each, facts) for each in risky), OTHERS))
     steady = [each for each in there if each.name not in LOSES_COMMITS]
     yield Fact(
         HOST, "tunables_drifting", _listed((_drift(each, facts) for each in steady), "the next boot changes none")
