@@ -15,7 +15,7 @@ from auditor.host import sql
 from auditor.host.live import Host
 from auditor.judge import finding, policy_file, verdict, waivers
 from auditor.judge.policy import NONE as NONE
-from auditor.judge.policy import Policy
+from auditor.judge.policy import LeftOut, Policy
 from auditor.judge.rule import Rule, Severity
 from auditor.report.model import Report
 
@@ -191,8 +191,17 @@ def focus(seen: Look, host: Host, names: Sequence[str]) -> Look:
     return Look(facts, roots, seen.seconds, seen.policy)
 
 
-def judge(seen: Look, rules: Sequence[Rule], names: Sequence[str], threshold: Severity) -> Report:
-    """Judge what was seen and say what it comes to."""
+def judge(
+    seen: Look,
+    rules: Sequence[Rule],
+    names: Sequence[str],
+    threshold: Severity,
+    *,
+    left_out: Sequence[LeftOut] = (),
+    failed_only: bool = False,
+) -> Report:
+    """Judge what was seen and say what it comes to. left_out: rules that somebody chose not to run; failed_only: what is
+    undecided does not count for the exit code as what it may be."""
     about_waivers = [rule for rule in rules if rule.subject == "waiver"]
     verdicts = verdict.judge([rule for rule in rules if rule.subject != "waiver"], seen.facts)
     verdicts = waivers.apply(seen.policy, seen.facts, verdicts)
@@ -207,4 +216,6 @@ def judge(seen: Look, rules: Sequence[Rule], names: Sequence[str], threshold: Se
         covered=finding.coverage(rules, verdicts),
         threshold=threshold,
         policy=seen.policy.path,
+        left_out=tuple(left_out),
+        failed_only=failed_only,
     )

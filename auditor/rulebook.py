@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from auditor import data
 from auditor.judge import advisory, policy, rule_file
@@ -51,6 +51,13 @@ def advisories(*, examples: bool = True) -> list[Rule]:
     return load(f"auditor/data/{ADVISORIES}", data.text(ADVISORIES), registry())
 
 
+class Chosen(NamedTuple):
+    """The rules of one audit, and those that somebody left out of it."""
+
+    rules: list[Rule]
+    left_out: tuple[policy.LeftOut, ...]
+
+
 def select(
     folders: Sequence[Path],
     only: Sequence[str],
@@ -59,14 +66,27 @@ def select(
     *,
     runs: bool = False,
 ) -> list[Rule]:
+    """The rules of :func:`choose`."""
+    return choose(folders, only, skip, followed, runs=runs).rules
+
+
+def choose(
+    folders: Sequence[Path],
+    only: Sequence[str],
+    skip: Sequence[str],
+    followed: policy.Policy = policy.NONE,
+    *,
+    runs: bool = False,
+) -> Chosen:
     """The rules of one audit, which needs no examples. Raises RuleError or PolicyError.
 
     runs: also those that judge runs of fio, which there are in a verification only. Those on waivers need a policy with some.
     """
     everything = load(folders, examples=False, decided=followed.thresholds)
-    chosen = policy.select(everything, only, skip, followed)
     absent = {kind for kind, there in (("run", runs), ("waiver", followed.waivers)) if not there}
-    return [each for each in chosen if each.subject not in absent]
+    asked = [each for each in everything if each.subject not in absent]
+    chosen = [each for each in policy.select(everything, only, skip, followed) if each.subject not in absent]
+    return Chosen(chosen, policy.left_out(asked, chosen, only, skip, followed))
 
 
 def find(folders: Sequence[Path], id: str) -> Rule:

@@ -105,17 +105,17 @@ def test_the_exit_code_is_that_of_the_report(case: Path, zaudit: CommandLine) ->
         (["my-medium"], "low", 12),
         (["my-high"], "low", 13),
         (["my-critical"], "low", 14),
-        (["my-unknown"], "low", 10),
-        (["my-unknown", "my-pass"], "low", 10),
-        (["my-unknown", "my-low"], "low", 11),
+        (["my-unknown"], "low", 13),
+        (["my-unknown", "my-pass"], "low", 13),
+        (["my-unknown", "my-low"], "low", 13),
         (["my-low", "my-critical", "my-unknown"], "low", 14),
         (["my-low"], "medium", 0),
         (["my-medium"], "high", 0),
         (["my-high"], "high", 13),
         (["my-high"], "critical", 0),
-        (["my-unknown"], "high", 10),
+        (["my-unknown"], "high", 13),
         (["my-unknown"], "critical", 0),
-        (["my-low", "my-unknown"], "medium", 10),
+        (["my-low", "my-unknown"], "medium", 13),
         (["my-critical"], "critical", 14),
     ],
 )
@@ -127,6 +127,29 @@ def test_exit_codes(rules: list[str], threshold: str, code: int, mine: Path, zau
     document = json.loads(done.out)
     assert document["exit_code"] == code
     assert {each["rule"] for each in document["findings"]} == set(rules) - {"my-pass"}
+
+
+@pytest.mark.parametrize(
+    ("rules", "code"), [(["my-unknown"], 10), (["my-unknown", "my-low"], 11), (["my-critical", "my-unknown"], 14)]
+)
+def test_exit_codes_of_failures_alone(rules: list[str], code: int, mine: Path, zaudit: CommandLine) -> None:
+    chosen = [word for rule in rules for word in ("--rule", rule)]
+    assert zaudit("check", "--replay", REC, "--rules", mine, *chosen, "--failed-only").code == code
+
+
+def test_what_is_left_out_is_said_with_its_severity(tmp_path: Path, zaudit: CommandLine) -> None:
+    host = HOSTS / "2.3-sync-disabled"
+    done = zaudit("check", "--replay", host, "--skip", "sync-disabled")
+    assert "(1 RULE WAS LEFT OUT, THE GRAVEST CRITICAL)" in done.out
+    assert "Left out by --skip: sync-disabled (critical)." in " ".join(done.out.split())
+    (tmp_path / "p.toml").write_text('[rules]\nsync-disabled = "off"\nsync-ancestor-trap = "low"\n')
+    words = ("check", "--replay", host, "--policy", tmp_path / "p.toml", "--format", "json")
+    off, lowered = json.loads(zaudit(*words).out)["left_out"]
+    assert (off["rule"], off["severity"], off["by"]) == ("sync-disabled", "critical", f"policy {tmp_path / 'p.toml'}")
+    assert (lowered["rule"], lowered["counts_as"]) == ("sync-ancestor-trap", "low")
+    done = zaudit("check", "--replay", host, "--rule", "sync-always")
+    assert "RULES WERE LEFT OUT, THE GRAVEST CRITICAL)" in done.out
+    assert re.search(r"Left out by --rule: .* and 1\d\d more", " ".join(done.out.split()))
 
 
 def test_skip(mine: Path, zaudit: CommandLine) -> None:
@@ -491,7 +514,7 @@ def test_a_pool_that_nobody_could_look_for_is_unknown_not_fine(zaudit: CommandLi
     zaudit.host = FakeHost({("zpool",): denied, ("zfs",): denied, ("zdb",): denied}, FILES, euid=1000)
     done = zaudit("check", "tank", "--format", "json", "-v")
     document = json.loads(done.out)
-    assert done.code == 10
+    assert done.code == 14
     assert document["standing"] == "cannot tell"
     assert "run as root" in [each["remedy"] for each in document["coverage"]["remedies"]]
 
@@ -530,7 +553,7 @@ def test_redacted_record(tmp_path: Path, zaudit: CommandLine) -> None:
 
 @pytest.mark.parametrize("text", ["boom", "two\nlines \x1b[31m"])
 def test_an_internal_error_is_one_line(text: str, zaudit: CommandLine) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise RuntimeError(text)
 
     zaudit.patch.setattr(audit, "judge", broken)

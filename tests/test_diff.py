@@ -44,10 +44,11 @@ UNSEEN = ("rule-a", "unknown", "high", subject())
     ("old", "new", "change", "code"),
     [
         (report(), report(A), "new", 13),
-        (report(), report(UNSEEN), "new", 10),
+        (report(), report(UNSEEN), "new", 13),
         (report(A), report(), "gone", 0),
         (report(UNSEEN), report(A), "worse", 13),
-        (report(A), report(UNSEEN), "not seen", 10),
+        (report(A), report(UNSEEN), "not seen", 13),
+        (report(A), report(left_out=[{"rule": "rule-a", "severity": "high", "by": "--skip"}]), "not judged", 13),
         (report(A), report(("rule-a", "fail", "critical", subject())), "worse", 14),
         (report(A), report(("rule-a", "fail", "low", subject())), "better", 0),
         (report(A), report(("rule-a", "fail", "high", subject(evidence=[{"text": "else"}]))), "changed", 0),
@@ -56,7 +57,7 @@ UNSEEN = ("rule-a", "unknown", "high", subject())
             report(("rule-a", "fail", "high", subject("leaf", "x", pool="tank"))),
             report(("rule-a", "unknown", "high", subject("pool", "tank"))),
             "not seen",
-            10,
+            13,
         ),
     ],
 )
@@ -65,6 +66,11 @@ def test_changes(old: dict[str, Any], new: dict[str, Any], change: str, code: in
     assert change in [each.change for each in found.differences]
     assert found.exit_code("low") == code
     assert found.exit_code("critical") == (14 if code == 14 else 0)
+
+
+def test_what_cannot_be_told_counts_as_what_it_may_be_unless_failures_alone_are_asked_for() -> None:
+    found = compare.compare(report(A), report(UNSEEN))
+    assert (found.exit_code("low"), found.exit_code("low", failed_only=True)) == (13, 10)
 
 
 def test_the_worst_stands_first_and_what_did_not_change_is_counted() -> None:
@@ -107,7 +113,8 @@ def test_less_rights_mend_nothing(zaudit: CommandLine) -> None:
     """The same host as root and as nobody: nothing that failed is gone."""
     done = json.loads(zaudit("diff", HEALTHY, f"{HEALTHY}-nobody", "--format", "json").out)
     assert "gone" not in {each["change"] for each in done["changes"]}
-    assert done["exit_code"] in (0, 10)
+    failed = json.loads(zaudit("diff", HEALTHY, f"{HEALTHY}-nobody", "--format", "json", "--failed-only").out)
+    assert failed["exit_code"] in (0, 10)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": "other"}', '{"schema": "zaudit-report/1"}'])

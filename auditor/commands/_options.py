@@ -92,7 +92,9 @@ def formats(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def fail_on(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--fail-on SEVERITY``."""
+    """``--fail-on SEVERITY`` and ``--failed-only``."""
+    words = "The exit code counts failures alone; without it what is undecided counts as what it may be."
+    command = click.option("--failed-only", is_flag=True, help=words)(command)
     words = "Findings and undecided rules below this do not count for the exit code."
     kind = click.Choice(SEVERITIES)
     return click.option("--fail-on", type=kind, default="low", show_default=True, help=words)(command)

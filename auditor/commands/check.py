@@ -52,6 +52,7 @@ def check(
     format_: str,
     output: Path | None,
     fail_on: Any,
+    failed_only: bool,
     only: tuple[str, ...],
     skip: tuple[str, ...],
     folders: tuple[Path, ...],
@@ -76,7 +77,7 @@ def check(
     options = with_database(options, database)
     if policy_file or not past:
         options = options._replace(policy=read(policy_file))
-    rules = rulebook.select(folders, only, skip, options.policy, runs=verifying)
+    rules, left_out = rulebook.choose(folders, only, skip, options.policy, runs=verifying)
     if verifying:
         if options.connection:
             raise click.UsageError("--verify does not ask a database: --db NAME alone chooses what is written")
@@ -100,7 +101,8 @@ def check(
             host = recording.RecordingHost(host)
     seen = audit.look(host, asked, options, None if replay else progress())
     focus = targets if past and targets and targets != asked else ()
-    report = audit.judge(audit.focus(seen, host, focus) if focus else seen, rules, focus or asked, fail_on)
+    narrowed = audit.focus(seen, host, focus) if focus else seen
+    report = audit.judge(narrowed, rules, focus or asked, fail_on, left_out=left_out, failed_only=failed_only)
     try:
         if record and isinstance(host, recording.RecordingHost):
             recording.write(host.recording(targets, options.words(), __version__), record)

@@ -29,12 +29,12 @@ KIND = click.Path(path_type=Path)
 @formats
 @fail_on
 @folders
-def diff(old: Path, new: Path, format_: str, fail_on: Any, folders: tuple[Path, ...]) -> NoReturn:
+def diff(old: Path, new: Path, format_: str, fail_on: Any, failed_only: bool, folders: tuple[Path, ...]) -> NoReturn:
     """What is new, worse, changed, better and gone from OLD to NEW: recordings (folder or .tar.gz), which are judged by the
     rules of now, or reports of zaudit check --format json; one of each will do.
 
-    Exit code: 0 when nothing at or above --fail-on is new or worse; 10 when that cannot be told of some; else 11 to 14 by
-    the worst new failure.
+    Exit code: 0 when nothing at or above --fail-on is new or worse, else 11 to 14 by the worst that is or may be; with
+    --failed-only by the worst new failure, and 10 when some cannot be told.
     """
     from auditor.report import compare
 
@@ -43,7 +43,7 @@ def diff(old: Path, new: Path, format_: str, fail_on: Any, folders: tuple[Path, 
         found = compare.compare(before, after)
     except compare.CompareError as error:
         raise click.UsageError(f"not a report of zaudit: {error}") from None
-    code = found.exit_code(fail_on)
+    code = found.exit_code(fail_on, failed_only=failed_only)
     if format_ == "json":
         click.echo(json.dumps(_as_json(found, before, after, code), indent=1))
     else:
@@ -142,6 +142,8 @@ def _states(each: Difference) -> str:
 def _lines(each: Difference) -> Iterator[str]:
     """The title, and the evidence that came, went or changed."""
     yield each.shown.title
+    if each.change == "not judged":
+        yield "Its rule was left out this time: that does not mean that it is mended."
     if each.change == "not seen":
         yield "It was not seen this time: that does not mean that it is mended."
     if each.after and each.after.outcome == "unknown":

@@ -132,10 +132,12 @@ def coverage(rules: Sequence[Rule], verdicts: Iterable[Verdict]) -> Coverage:
     )
 
 
-def exit_code(found: Iterable[Finding], threshold: Severity) -> int:
-    """0, or by the worst failure at or above the threshold (11 to 14), or 10 when only undecided ones are left."""
-    counted = [finding for finding in found if RANK[finding.severity] >= RANK[threshold]]
-    failed = [EXIT_CODES[finding.severity] for finding in counted if finding.failed]
-    if failed:
-        return max(failed)
-    return EXIT_UNDECIDED if counted else 0
+def exit_code(found: Iterable[tuple[Severity, bool]], threshold: Severity, *, failed_only: bool = False) -> int:
+    """0, or by the worst that was found at or above the threshold (11 to 14). found: (severity, whether it failed).
+
+    What is undecided counts as what it may be: the night on which a critical rule could not see is no better than the one
+    on which it failed. failed_only: by failures alone, and 10 when only undecided ones are left.
+    """
+    counted = [(severity, failed) for severity, failed in found if RANK[severity] >= RANK[threshold]]
+    codes = [EXIT_CODES[severity] for severity, failed in counted if failed or not failed_only]
+    return max(codes, default=EXIT_UNDECIDED if counted else 0)

@@ -10,7 +10,7 @@ from datetime import date
 from typing import Literal, NamedTuple, get_args
 
 from auditor.errors import Stop
-from auditor.judge.rule import SEVERITIES, Rule
+from auditor.judge.rule import SEVERITIES, Rule, Severity
 from auditor.judge.threshold import Decided
 
 Role = Literal["log", "data", "both", "rebuildable"]
@@ -68,6 +68,16 @@ class Policy(NamedTuple):
 NONE = Policy("", "")
 
 
+class LeftOut(NamedTuple):
+    """A rule that was not judged, or counts as less grave than it is written (counts_as, else empty). by: what the user
+    said so with."""
+
+    rule: str
+    severity: Severity
+    by: str
+    counts_as: Severity | Literal[""] = ""
+
+
 def declared(policy: Policy, dataset: str) -> Declared | None:
     """What holds for a dataset: the entry for itself, or for the nearest above it."""
     above = (each for each in policy.datasets if dataset == each.dataset or dataset.startswith(each.dataset + "/"))
@@ -94,6 +104,21 @@ def select(rules: Sequence[Rule], only: Sequence[str], skip: Sequence[str], poli
     if not chosen:
         raise PolicyError("no rule is left to run")
     return chosen
+
+
+def left_out(
+    rules: Sequence[Rule], chosen: Sequence[Rule], only: Sequence[str], skip: Sequence[str], policy: Policy = NONE
+) -> tuple[LeftOut, ...]:
+    """What :func:`select` left out of the rules or made less grave, the gravest first: silence is never without a word."""
+    kept = {rule.id: rule for rule in chosen}
+    found = []
+    for rule in rules:
+        if rule.id not in kept:
+            by = "--skip" if rule.id in skip else "--rule" if only else f"policy {policy.path}"
+            found.append(LeftOut(rule.id, rule.severity, by))
+        elif SEVERITIES.index(kept[rule.id].severity) < SEVERITIES.index(rule.severity):
+            found.append(LeftOut(rule.id, rule.severity, f"policy {policy.path}", kept[rule.id].severity))
+    return tuple(sorted(found, key=lambda each: (-SEVERITIES.index(each.severity), each.rule)))
 
 
 def _must_fit(rules: Mapping[str, Rule], policy: Policy) -> None:

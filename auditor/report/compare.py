@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED, RANK
+from auditor.judge.finding import RANK, exit_code
 from auditor.judge.rule import SEVERITIES, Severity
 from auditor.report.json import SCHEMA
 
-Change = Literal["new", "worse", "changed", "not seen", "better", "gone"]
-CHANGES: tuple[Change, ...] = ("new", "worse", "changed", "not seen", "better", "gone")
+Change = Literal["new", "worse", "changed", "not seen", "not judged", "better", "gone"]
+CHANGES: tuple[Change, ...] = ("new", "worse", "changed", "not seen", "not judged", "better", "gone")
 WORSE = frozenset({"new", "worse"})
+UNFIT = WORSE | {"not seen", "not judged"}  # for a ratchet
 
 
 class CompareError(ValueError):
@@ -53,20 +54,11 @@ class Comparison(NamedTuple):
     notes: tuple[str, ...]
     same: int
 
-    def exit_code(self, threshold: Severity) -> int:
-        """As of a check, of what is new, worse or not seen any more: 0, 10 when all that is undecided, or 11 to 14 by the
-        worst new failure."""
-        counted = [
-            each
-            for each in self.differences
-            if each.change in (*WORSE, "not seen")
-            and each.shown.outcome != "waived"
-            and RANK[each.shown.severity] >= RANK[threshold]
-        ]
-        failed = [
-            EXIT_CODES[each.shown.severity] for each in counted if each.change in WORSE and each.shown.outcome == "fail"
-        ]
-        return max(failed) if failed else EXIT_UNDECIDED if counted else 0
+    def exit_code(self, threshold: Severity, *, failed_only: bool = False) -> int:
+        """As of a check, of what is new, worse, not seen any more or not judged any more."""
+        counted = (each for each in self.differences if each.change in UNFIT and each.shown.outcome != "waived")
+        found = ((each.shown.severity, each.change in WORSE and each.shown.outcome == "fail") for each in counted)
+        return exit_code(found, threshold, failed_only=failed_only)
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
@@ -74,6 +66,7 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
     before, after = _index(old), _index(new)
     other_scale = {rule for rule, _, _, _ in _moved(old, new)}
     undecided = {seen.rule for seen in after.values() if seen.outcome == "unknown"}
+    left_out = set(_left_out(new))
     found = []
     same = 0
     for key in dict.fromkeys((*after, *before)):
@@ -82,6 +75,8 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
             same += 1
         else:
             change = _change(one, other, undecided)
+            if change == "gone" and key[0] in left_out:
+                change = "not judged"
             if change in ("gone", "better") and key[0] in other_scale:
                 change = "changed"  # by another threshold nothing is mended
             found.append(Difference(change, one, other))
@@ -142,6 +137,16 @@ def _seen(finding: Mapping[str, Any]) -> Iterator[Seen]:
         )
 
 
+def _left_out(document: Mapping[str, Any]) -> Iterator[str]:
+    """The rules that somebody left out of a report; one of an older zaudit does not say."""
+    try:
+        for each in document.get("left_out", ()):
+            if not each.get("counts_as"):
+                yield str(each["rule"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CompareError(f"what was left out is malformed ({type(error).__name__}: {error})") from None
+
+
 def _moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     """(rule, name, before, after) of each threshold that is not the same in both. A report names those that a policy has
     changed, with their defaults; one of an older zaudit names none."""
@@ -174,6 +179,11 @@ def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
             yield f"different {what}: {_words(one)}, then {_words(other)}"
     for rule, name, was, now in _moved(old, new):
         yield f"another threshold: {rule}.{name} was {was} and is now {now}, so what it finds may differ on the same host"
+    before, after = set(_left_out(old)), set(_left_out(new))
+    for rules, when in ((before - after, "first"), (after - before, "second")):
+        if rules:
+            names = ", ".join(sorted(rules)[:5]) + (f" and {len(rules) - 5} more" if len(rules) > 5 else "")
+            yield f"left out of the {when}: {names}"
     one, other = old.get("zaudit"), new.get("zaudit")
     if one != other:
         yield f"judged by zaudit {one}, then {other}: a rule that the first did not have shows as new"

@@ -8,6 +8,7 @@ from typing import Any
 
 from auditor.facts import Evidence, Reason
 from auditor.judge.finding import Finding
+from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
 from auditor.report.model import Report
 from auditor.text import quoted, whole
@@ -50,6 +51,7 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
         },
         "findings": [_finding(finding) for finding in report.findings],
         "waived": [_waived(finding) for finding in report.waived],
+        "left_out": [_left_out(each) for each in report.left_out],
     }
     if report.policy:
         whole_document["policy"] = whole(report.policy)
@@ -57,6 +59,11 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
         passes = [verdict for verdict in report.verdicts if verdict.outcome == "pass"]
         whole_document["passes"] = [{"rule": verdict.rule.id, **_verdict(verdict)} for verdict in passes]
     return whole_document
+
+
+def _left_out(each: LeftOut) -> dict[str, str]:
+    shown = {"rule": each.rule, "severity": each.severity, "by": whole(each.by)}
+    return shown | ({"counts_as": each.counts_as} if each.counts_as else {})
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from auditor.facts import HOST, Facts, Known
 from auditor.judge.finding import RANK, Coverage, Finding, exit_code
+from auditor.judge.policy import LeftOut
 from auditor.judge.rule import SEVERITIES, Severity
 from auditor.judge.verdict import Verdict
 from auditor.text import quoted
@@ -27,7 +28,8 @@ HEADLINES: dict[Standing, str] = {
 
 class Report(NamedTuple):
     """One audit. taken: seconds since the epoch at which the host was looked at. release: of the kernel module. findings:
-    those that count; waived: those that somebody answers for. policy: the path of the one that was followed, or empty."""
+    those that count; waived: those that somebody answers for. policy: the path of the one that was followed, or empty.
+    left_out: rules that were not judged because somebody chose so, the gravest first."""
 
     zaudit: str
     hostname: str
@@ -43,6 +45,7 @@ class Report(NamedTuple):
     next_step: str
     exit_code: int
     policy: str = ""
+    left_out: tuple[LeftOut, ...] = ()
 
     @classmethod
     def make(
@@ -56,6 +59,8 @@ class Report(NamedTuple):
         covered: Coverage,
         threshold: Severity,
         policy: str = "",
+        left_out: tuple[LeftOut, ...] = (),
+        failed_only: bool = False,
     ) -> Report:
         counted = tuple(each for each in found if not each.waiver)
         waived = tuple(each for each in found if each.waiver)
@@ -72,14 +77,19 @@ class Report(NamedTuple):
             threshold=threshold,
             standing=_standing(counted, waived),
             next_step=_next_step(targets, counted),
-            exit_code=exit_code(counted, threshold),
+            exit_code=exit_code(((each.severity, each.failed) for each in counted), threshold, failed_only=failed_only),
             policy=policy,
+            left_out=left_out,
         )
 
     @property
     def headline(self) -> str:
-        """The answer to "can I lose commits?"."""
-        return HEADLINES[self.standing]
+        """The answer to "can I lose commits?", and whether all was asked for it."""
+        out = [each for each in self.left_out if not each.counts_as]
+        if not out:
+            return HEADLINES[self.standing]
+        rules = "RULE WAS" if len(out) == 1 else "RULES WERE"
+        return f"{HEADLINES[self.standing]} ({len(out)} {rules} LEFT OUT, THE GRAVEST {out[0].severity.upper()})"
 
     @property
     def counts(self) -> tuple[tuple[str, int], ...]:
@@ -120,8 +130,9 @@ def _grave(finding: Finding) -> bool:
 
 
 def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
-    """Latency means nothing while a durability finding stands, so a critical one is mended before it is measured."""
+    """Latency means nothing while a durability finding stands, so a grave one is mended before it is measured."""
     words = " ".join(quoted(target) for target in targets)
-    if found and found[0].failed and found[0].severity == "critical":
-        return f"mend the critical findings, then zaudit check {words}, then zaudit verify {words}"
-    return f"zaudit verify {words}"
+    measured = f"zaudit verify {quoted(targets[0])}"  # which takes one target
+    if found and found[0].failed and found[0].severity in ("critical", "high"):
+        return f"mend the {found[0].severity} findings, then zaudit check {words}, then {measured}"
+    return measured
