@@ -1,8 +1,6 @@
 """``/proc/PID``: where a database server was told to find its data, and whether something ignores its flushes.
 
-The working directory of postgres, mysqld and redis-server is their data directory (they change to it when they start);
-mongod and etcd stay where they were. (PostgreSQL src/backend/utils/init/miscinit.c ChangeToDataDir; MySQL sql/mysqld.cc
-my_setwd; redis.conf dir)
+Some servers change to their data directory when they start.
 """
 
 from __future__ import annotations
@@ -11,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from auditor.collect._database_files import ELSEWHERE
+from auditor.databases import ENGINES
 from auditor.facts import Evidence, Fact, Facts, Known, Subject, flag, known, word, words
 from auditor.host.request import Files, Read, Skip
 
@@ -23,16 +22,6 @@ FACTS = {
     "data_directory": word("where its data lies, as it sees it"),
     "eatmydata": flag("a library that turns fsync into nothing is loaded into it"),
 }
-OPTIONS = {
-    "postgres": ("-D", "--data_directory", "-cdata_directory"),
-    "mysql": ("--datadir", "-h"),
-    "mariadb": ("--datadir", "-h"),
-    "mongodb": ("--dbpath",),
-    "etcd": ("--data-dir", "-data-dir"),
-    "redis": ("--dir",),
-}
-VARIABLES = {"postgres": "PGDATA", "etcd": "ETCD_DATA_DIR"}
-HOME = ("postgres", "mysql", "mariadb", "redis")  # whose working directory is the data directory
 
 
 def request(database: Subject, facts: Facts) -> Read | Skip:
@@ -47,11 +36,12 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
 
 def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     """maps, cwd and environ are only for root and the user that it runs as."""
-    engine, _, process = database.name.partition(" ")
+    name, _, process = database.name.partition(" ")
+    engine = ENGINES[name]
     here = f"/proc/{process}/"
     found: list[tuple[str, str]] = []
     cwd = reply.links.get(here + "cwd", "")
-    if engine in HOME and cwd and not cwd.endswith(" (deleted)"):
+    if engine.at_home and cwd and not cwd.endswith(" (deleted)"):
         found.append((cwd, "cwd"))
     if program := reply.links.get(here + "exe"):
         yield Fact(database, "program", known(program.removesuffix(" (deleted)"), program, f"ls -l {here}exe"))
@@ -62,12 +52,12 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
         arguments = tuple(line.rstrip("\0").split("\0")[1:])
         shown = known(arguments, " ".join(arguments) or "no arguments", f"tr '\\0' ' ' <{here}cmdline")
         yield Fact(database, "arguments", shown)
-        found += [(value, "cmdline") for name in OPTIONS[engine] if (value := option(arguments, name)) is not None]
+        found += [(value, "cmdline") for name in engine.data_options if (value := option(arguments, name)) is not None]
     if here + "environ" in reply.text:
         variables = tuple(each for each in reply.text[here + "environ"].split("\0") if each)
         shown = known(variables, " ".join(variables), f"tr '\\0' '\\n' <{here}environ")
         yield Fact(database, "variables", shown)
-        name = VARIABLES.get(engine, "\0") + "="
+        name = (engine.data_variable or "\0") + "="
         found += [(each.removeprefix(name), "environ") for each in variables if each.startswith(name)]
     absolute = [(path, source) for path, source in found if path.startswith("/")]
     if absolute:

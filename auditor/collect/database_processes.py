@@ -8,15 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from auditor.databases import SERVERS
 from auditor.facts import HOST, Fact, Facts, Subject, known, links, word
 from auditor.host.request import Files, Read
-from auditor.host.telling import SERVERS
 
 PER = "host"
 SUBJECT = "host"
 FACTS = {
     "database_processes": links("database", "database servers that run, or that the user named"),
-    "database.engine": word("which server it is", "postgres", "mysql", "mariadb", "mongodb", "etcd", "redis"),
+    "database.engine": word("which server it is", *(each.name for each in SERVERS.values())),
     "database.process": word("its process number, or self where it does not run"),
 }
 STAT = re.compile(r"(\d+) \((.*)\) \S (\d+) .*\n", re.DOTALL)
@@ -47,9 +47,9 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     for number, (name, parent) in sorted(processes.items(), key=lambda each: int(each[0])):
         if name not in SERVERS or processes.get(parent, ("", ""))[0] == name:
             continue
-        subject = Subject("database", f"{SERVERS[name]} {number}")
+        subject = Subject("database", f"{SERVERS[name].name} {number}")
         servers.append(subject)
-        yield Fact(subject, "engine", known(SERVERS[name], f"process {number} is {name}", f"ps {number}"))
+        yield Fact(subject, "engine", known(SERVERS[name].name, f"process {number} is {name}", f"ps {number}"))
         yield Fact(subject, "process", known(number, f"process {number}", f"ps {number}"))
     text = ", ".join(each.name for each in servers) or "no database server runs"
     yield Fact(HOST, "database_processes", known(tuple(servers), text, f"pgrep -x '{'|'.join(SERVERS)}'"))

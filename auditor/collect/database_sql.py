@@ -13,10 +13,10 @@ from typing import Any
 
 from auditor.collect import _mysql, _postgres, database_process, database_processes, database_settings
 from auditor.collect._database_files import ELSEWHERE, SKIPPED, Settings, in_words
+from auditor.databases import ENGINES, SERVERS
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, link, word, words
 from auditor.host import sql
 from auditor.host.request import Output, Run, Skip
-from auditor.host.telling import SERVERS
 
 PER = "host"
 SUBJECT = "database"
@@ -48,7 +48,7 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     """Raises ValueError where another server answers than the one that was named."""
     engine, found = reply.command.removeprefix("--db ").partition("=")[0], json.loads(reply.text)
     process = found.get("process")
-    of = SERVERS.get(str(found.get("name")), engine)  # MariaDB may be called mysqld
+    of = SERVERS.get(str(found.get("name")), ENGINES[engine]).name  # MariaDB may be called mysqld
     subject = Subject("database", f"{of} {process if isinstance(process, int) else ELSEWHERE}")
     yield Fact(HOST, "connected_database", known(subject, f"{reply.command} leads to {subject.name}"))
     yield Fact(HOST, "connection_unseen", known("" if process else str(found["unseen"]), reply.command))

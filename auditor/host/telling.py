@@ -7,15 +7,8 @@ from __future__ import annotations
 
 import re
 
-# name of the process -> name of the database
-SERVERS = {
-    "postgres": "postgres",
-    "mysqld": "mysql",
-    "mariadbd": "mariadb",
-    "mongod": "mongodb",
-    "etcd": "etcd",
-    "redis-server": "redis",
-}
+from auditor.databases import SERVERS
+
 PROCESS_ROOT = re.compile(r"/proc/(?:\d+|self)/root/")
 CONFIGURATION = re.compile(r"(?:[\w.@#-]+\.(?:conf|cnf|ya?ml)|PG_VERSION)")
 _ENVIRON, _MAPS, _CMDLINE = (re.compile(rf"/proc/\d+/{name}") for name in ("environ", "maps", "cmdline"))
