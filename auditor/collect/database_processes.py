@@ -5,7 +5,6 @@ A server that forks a process for each client is the one of them whose parent is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from auditor.databases import SERVERS
@@ -19,7 +18,6 @@ FACTS = {
     "database.engine": word("which server it is", *(each.name for each in SERVERS.values())),
     "database.process": word("its process number, or self where it does not run"),
 }
-STAT = re.compile(r"(\d+) \((.*)\) \S (\d+) .*\n", re.DOTALL)
 NOT_RUNNING = "self"  # its files are looked for below our own root directory
 
 
@@ -32,11 +30,13 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """Raises ValueError where process 1 is not shown: then others are hidden, too (proc mounted with hidepid)."""
     processes = {}
     for path, text in reply.text.items():
-        if re.fullmatch(r"/proc/\d+/stat", path):
-            found = STAT.fullmatch(text)
-            if found is None:
+        if path.removeprefix("/proc/").removesuffix("/stat").isdigit():
+            number, _, rest = text.partition(" (")
+            name, _, rest = rest.rpartition(") ")  # which may hold any character
+            fields = rest.split(" ")
+            if len(fields) < 3 or not (number.isdigit() and fields[1].isdigit() and text.endswith("\n")):
                 raise ValueError(f"{path} is cut off")
-            processes[found[1]] = found[2], found[3]
+            processes[number] = name, fields[1]
     for path, error in reply.errors.items():  # without its parent a child looks like a server; one that ended is none
         if path != "/proc/*/stat" and not error.startswith("no such"):
             raise ValueError(f"{path}: {error}")
