@@ -29,8 +29,8 @@ from auditor.databases.engine import (
 )
 from auditor.facts import number
 
-# short options of mysqld, with a colon after those that have a value
-LETTERS = "ab:C:h:L:nO:o:P:r:st:u:vW:"
+# short options of mysqld, with a colon after those that have a value; of -T and -W it may be a number in the same word
+LETTERS = "ab:C:Dgh:L:nO:o:P:r:sTt:u:vVW0123456789"
 GROUPS = ("mysqld", "server", "mariadb", "mariadbd", "client-server", "galera")
 SKIPPED = "(skipped)"  # the value of what it was told to do without (skip-log-bin)
 ALONE = "ON"  # the value of what stands without one

@@ -21,6 +21,7 @@ from auditor.host.request import Capture, Files, Read, Run, Skip
 from auditor.host.running import result
 from auditor.host.telling import told
 from auditor.judge.verdict import judge
+from auditor.recording import recording, redaction
 from tests.collect.test_pairs import COMMANDS
 
 RULES = {rule.id: rule for rule in rulebook.load()}
@@ -494,6 +495,19 @@ def test_of_an_environment_only_what_says_where_files_are_is_kept() -> None:
 def test_of_configuration_no_password_is_kept(name: str, text: str, kept: str) -> None:
     assert told(f"/proc/612/root/etc/{name}", text) == told(f"/proc/612/root/etc/{name}", kept) == kept
     assert told(f"/etc/{name}", text) == text
+
+
+def test_no_secret_is_in_a_recording_of_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "mongod.conf").write_text('security:\n  "queryPassword": S3CRET\n  cert: |\n    S3CRET\n')
+    (tmp_path / "my.cnf").write_text("[client]\npassword=S3CRET\n[mysqld]\nsync_binlog=0 # S3CRET\n")
+    host = recording.RecordingHost(LiveHost(5))
+    found = result(host.read(Read((below(tmp_path) + "/*",))))
+    assert isinstance(found, Files)
+    assert found.text[below(tmp_path) + "/my.cnf"] == "[]\n#\n[mysqld]\nsync_binlog=0\n"
+    for taken in (host.recording((), {}, "0"), redaction.redact(host.recording((), {}, "0"))):
+        whole = b"".join(data for _, data in recording.members(taken))
+        assert b"sync_binlog=0" in whole
+        assert b"S3CRET" not in whole
 
 
 def test_every_collector_of_databases_has_a_case_that_is_refused() -> None:

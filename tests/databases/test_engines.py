@@ -10,6 +10,13 @@ from auditor.databases import ENGINES, SERVERS
 from auditor.derive import database
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
 from auditor.judge import policy_file, policy_sketch
+from auditor.verify import profile
+from tests.fake import CommandLine
+
+
+@pytest.fixture
+def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(monkeypatch, capsys)
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -19,6 +26,14 @@ def test_every_engine_can_be_named(name: str) -> None:
     policy_file.parse(f'[datasets."tank/db"]\nrole = "both"\ndatabase = "{name}"\n', "zaudit.toml")
     assert name in policy_sketch.DATASETS
     assert name in database.FACTS["db_engine"].values
+
+
+def test_what_no_profile_writes_like_is_refused_before_anything_is_written(zaudit: CommandLine) -> None:
+    for name in (each.name for each in ENGINES.values() if not each.profile):
+        done = zaudit("check", "tank/db", "--db", name, "--verify")
+        assert done.code == 2
+        assert f"there is no profile of {name} yet" in done.err
+    assert {each.profile for each in ENGINES.values()} - {""} <= set(profile.names())
 
 
 def test_an_engine_without_pages_has_no_size_of_one() -> None:

@@ -327,6 +327,15 @@ def test_a_command_line_in_doubt_leaves_nothing_known(engine: str, words: list[s
         settled(engine, cmdline=line)
 
 
+def test_a_file_that_is_kept_as_that_of_another_engine_leaves_nothing_known() -> None:
+    """By its name it would be: all that stands in it is a comment there."""
+    more = {"root/srv/redis.conf": "fsync = off\n"}
+    assert told(f"{PROC}/root/srv/redis.conf", "fsync = off\n") == "#\n"
+    with pytest.raises(ValueError, match="not read from a file of this name"):
+        settled("postgres", "include 'redis.conf'\n", **more)
+    assert settled("postgres", "include 'more.conf'\n", **{"root/srv/more.conf": "fsync = off\n"})["fsync"] is False
+
+
 def test_a_command_line_of_another_program_or_without_end_is_withheld() -> None:
     for line in ("python3\0-m\0postgres\0", "mysqld\0", f"postgres\0{'x' * 65536}\0", "postgres\0" + "x\0" * 4097):
         with pytest.raises(ValueError, match="withheld"):
@@ -353,6 +362,7 @@ def test_settings_as_the_servers_take_them() -> None:
     assert settled("mongodb", cmdline="mongod\0-dbpath\0/srv\0--nojournal\0")["journal"] is False
     assert settled("etcd", "name: 'x'\nunsafe-no-fsync: true\n")["no_fsync"] is True
     assert settled("etcd", cmdline="etcd\0", environ="ETCD_UNSAFE_NO_FSYNC=true\0")["no_fsync"] is True
+    assert settled("mysql", cmdline=BASE["mysql"]["cmdline"] + "-W2\0-uroot\0-u\0-h\0")["sync_binlog"] == 1
     assert settled("redis", "APPENDONLY yes\n")["appendonly"] is True
     assert settled("redis", cmdline="redis-server\0--appendonly\0yes\0")["appendonly"] is True
 
