@@ -67,8 +67,8 @@ def dashed(words: Sequence[str], values: Mapping[str, tuple[str, Shape]], flags:
         each = rest.pop(0)
         option, equals, value = each.partition("=")
         name = option.lstrip("-") if option.startswith("-") and len(option) - len(option.lstrip("-")) <= 2 else ""
-        if each == WITHHELD:
-            found.append(DOUBT)
+        if each in (WITHHELD, "-") or (name not in values and not each.startswith("--") and name[:1] in values):
+            found.append(DOUBT)  # settings from standard input; a short option with its value
         elif name in flags:
             value = kept(value, flags[name]) if equals else ""
             found.append(Line(f"{option}={value}" if equals else option, "setting", name, value or "true"))

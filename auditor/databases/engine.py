@@ -134,5 +134,5 @@ def by_line(text: str, read: Callable[[str], Line]) -> list[Line]:
     """Each line on its own; blanks around it are not part of it. Of a file with too many of them nothing is kept."""
     if text.count("\n") > LINES:
         return [DOUBT]
-    return [DOUBT if len(line) > LINE else read(stripped) if (stripped := line.strip(" \t\r")) else BLANK
+    return [DOUBT if len(line) > LINE else read(stripped) if (stripped := line.strip(" \t\r\v\f")) else BLANK
             for line in text.split("\n")]  # fmt: skip

@@ -317,6 +317,8 @@ def test_what_may_be_a_setting_leaves_nothing_known(engine: str, text: str) -> N
         ("postgres", ["-c", "config_file=a=b"]),
         ("postgres", ["-iFF"]),
         ("mongodb", ["--dbpath"]),
+        ("mongodb", ["-f/etc/mongod.conf"]),
+        ("redis", ["-"]),
         ("redis", ["--dir"]),
         ("etcd", ["--data-dir=a=b"]),
     ],
@@ -345,6 +347,7 @@ def test_a_command_line_of_another_program_or_without_end_is_withheld() -> None:
 def test_settings_as_the_servers_take_them() -> None:
     assert settled("mysql", "sync_binlog=0#x\n")["sync_binlog"] == 0
     assert settled("mysql", cmdline=BASE["mysql"]["cmdline"] + "--sync-binlog\x000\0")["sync_binlog"] == 0
+    assert settled("mysql", "[client]\n\v[mysqld]\nsync_binlog=0\n")["sync_binlog"] == 0
     assert settled("mysql", "log-bin\nSKIP-LOG-BIN\n")["sync_binlog"] == 1
     assert settled("mysql", "enable-log-bin\ninnodb_page_size=8k\n")["page_bytes"] == 8192
     static = '"mysql_server_static_options": {"innodb_page_size": {"Value": "4096"}}'
