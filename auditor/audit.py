@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from auditor import __version__, derive, registry
-from auditor.data.databases import databases
+from auditor.databases import ENGINES
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
 from auditor.gather import gather, targets
@@ -56,8 +56,8 @@ class Options(NamedTuple):
     def from_words(cls, words: Mapping[str, str]) -> Options:
         """From a recording. Raises OptionsError or PolicyError."""
         name, connection = words.get("database", ""), words.get("connection", "")
-        if name and name not in databases():
-            raise OptionsError(f"recorded with the database {name!r}; this zaudit knows {', '.join(databases())}")
+        if name and name not in ENGINES:
+            raise OptionsError(f"recorded with the database {name!r}; this zaudit knows {', '.join(ENGINES)}")
         if connection and name not in sql.DRIVERS:
             raise OptionsError(f"recorded with a connection to {name or 'no database'}, which cannot be asked")
         path = words.get("policy_path", "")

@@ -6,21 +6,22 @@ All raise ValueError where a file that counts was not read: a setting that may b
 from __future__ import annotations
 
 import posixpath
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import TypeVar
 
+from auditor.databases import ENGINES, kept
+from auditor.databases.engine import DOUBT, WITHHELD, Engine, Line
+from auditor.databases.engine import boolean as on
 from auditor.facts import Evidence, Known, Subject
 from auditor.host.request import Files
 
 Settings = dict[str, tuple[str, str]]  # name -> (value, the path of the file that says so)
 Found = Iterator[tuple[str, Known]]  # names of facts with their values
 ELSEWHERE = "connection"  # in place of a process or folder: a server that was not seen on this host
-COMPARED = (
-    *("fsync", "synchronous_commit", "torn_page_guard"),
-    *("flush_log_at_commit", "flush_method", "doublewrite", "sync_binlog"),
-)
+COMPARED = {name for engine in ENGINES.values() for name in engine.compared}
 DEPTH = 10
-SKIPPED = "(skipped)"  # the value of what MySQL was told to do without (skip-log-bin)
+T = TypeVar("T")
 
 
 def root_of(database: Subject) -> str:
@@ -47,7 +48,7 @@ def plain(path: str) -> bool:
 
 def printable(path: str) -> bool:
     """Whether there is no control character in it (a NUL byte, a new line) and no arrow, which parts a link from its target."""
-    return not re.search(r"[\x00-\x1f\x7f]| -> ", path)
+    return " -> " not in path and not any(each < " " or each == "\x7f" for each in path)
 
 
 class Tree:
@@ -95,78 +96,88 @@ class Tree:
             raise ValueError(f"{path}: this folder of included files was not read")
         return sorted(each.removeprefix(self._root) for each in found)
 
+    def lines(self, path: str, engine: Engine, *, needed: bool = True, depth: int = 0) -> list[Line]:
+        """What a file of this engine says, line by line; nothing where it is not there and need not be. depth: how many
+        files include one another."""
+        text = self.text(path, needed=needed)
+        if text is None:
+            return []
+        if depth > DEPTH:
+            raise ValueError(f"{path}: included too deep")
+        name = posixpath.basename(self.real(path))
+        form = next((form for pattern, form in engine.files if fnmatchcase(name, pattern)), None)
+        if form is None or not (read := kept.form(name)) or read[0] is not form:
+            raise ValueError(f"{path}: {engine.title} settings are not read from a file of this name")
+        found = form(text, engine.known)
+        if DOUBT in found:
+            raise ValueError(f"{path}: a line of it could not be told, and may be a setting")
+        return found
 
-def _included(tree: Tree, path: str, needed: bool, depth: int) -> str | None:
-    """The text of a file that others may include, None where it need not be there. Raises ValueError."""
-    text = tree.text(path, needed=needed)
-    if text is not None and depth > DEPTH:
-        raise ValueError(f"{path}: included too deep")
-    return text
+
+def said(line: Line, path: str) -> tuple[str, str]:
+    """(value, the path of the file that says so). Raises ValueError where the value is withheld."""
+    if line.value == WITHHELD:
+        raise ValueError(f"{path}: the value of {line.name} is withheld, as it does not look like one")
+    return line.value, path
+
+
+def given(database: str, line: str, process: str) -> Settings:
+    """What the command line of a server sets, by the names of :class:`Engine`. line: what was kept of it."""
+    words = kept.arguments(ENGINES[database], line)
+    where = f"/proc/{process}/cmdline"
+    if words is None:
+        raise ValueError(f"{where}: is not that of a server of {ENGINES[database].title}, and withheld")
+    if DOUBT in words:
+        raise ValueError(f"{where}: a word of it could not be told, and may be a setting")
+    return {each.name: (said(each, where)[0], "command line") for each in words if each.kind == "setting"}
 
 
 def postgres(tree: Tree, path: str, *, needed: bool = True, depth: int = 0) -> Settings:
-    """postgresql.conf: ``name = value``, the last one counts. (PostgreSQL manual, Setting Parameters)"""
-    text = _included(tree, path, needed, depth)
-    if text is None:
-        return {}
+    """postgresql.conf: the last one counts. (PostgreSQL manual, Setting Parameters)"""
     found: Settings = {}
-    for line in text.splitlines():
-        entry = re.match(r"\s*([A-Za-z_][\w.]*)\s*(?:=\s*|\s)('(?:[^'\\]|''|\\.)*'|[^\s#']+)\s*(?:#.*)?$", line)
-        if entry is None:
-            if line.strip() and not line.strip().startswith("#"):
-                raise ValueError(f"{path}: a line is no setting")
+    for line in tree.lines(path, ENGINES["postgres"], needed=needed, depth=depth):
+        if line.kind != "setting":
             continue
-        name, value = entry[1].lower(), entry[2]
-        if value.startswith("'"):
-            value = re.sub(r"''|\\(.)", lambda each: each[1] or "'", value[1:-1])
+        value, _ = found[line.name] = said(line, path)
         other = posixpath.join(posixpath.dirname(path), value)
-        match name:
+        match line.name:
             case "include" | "include_if_exists":
-                found |= postgres(tree, other, needed=name == "include", depth=depth + 1)
+                found |= postgres(tree, other, needed=line.name == "include", depth=depth + 1)
             case "include_dir":
                 for each in tree.folder(posixpath.normpath(other), ".conf"):
                     found |= postgres(tree, each, depth=depth + 1)
-            case _:
-                found[name] = value, path
     return found
 
 
 def mysql(tree: Tree, path: str, groups: Iterable[str], *, needed: bool = True, depth: int = 0) -> Settings:
     """my.cnf: the options of these groups, the last one counts. (MySQL manual, Using Option Files)"""
-    text = _included(tree, path, needed, depth)
-    if text is None:
-        return {}
     found: Settings = {}
     groups = tuple(groups)
     here, versioned = False, ""
-    for raw in text.splitlines():
-        line = raw.strip()
-        if line.startswith("!"):
-            word, _, other = line.partition(" ")
-            files = tree.folder(other.strip(), ".cnf") if word == "!includedir" else [other.strip()]
-            for each in files:
-                found |= mysql(tree, each, groups, depth=depth + 1)
-        elif line.startswith("["):
-            name = line[1:].partition("]")[0].strip()
-            here = name in groups
-            base = re.sub(r"-\d+(\.\d+)*$", "", name)
-            versioned = name if not here and base in groups else ""
-        elif versioned and line.lower().startswith(("innodb", "sync", "log", "datadir", "skip")):
-            raise ValueError(f"{path}: [{versioned}] sets {line[:40]}, and which version runs was not looked at")
-        elif here and line and line[0] not in "#;":
-            name, value = mysql_option(*line.partition("="))
-            found[name] = value, path
+    for line in tree.lines(path, ENGINES["mysql"], needed=needed, depth=depth):
+        match line.kind, line.name:
+            case "group", name:
+                here = name in groups
+                base, dash, _ = name.rpartition("-")
+                versioned = name if not here and dash and base in groups else ""
+            case "setting", ("!include" | "!includedir") as include:
+                other = said(line, path)[0]
+                for each in tree.folder(other, ".cnf") if include == "!includedir" else [other]:
+                    found |= mysql(tree, each, groups, depth=depth + 1)
+            case "setting", _ if versioned:
+                raise ValueError(f"{path}: [{versioned}] sets {line.text}, and which version runs was not looked at")
+            case "setting", name if here:
+                found[name] = said(line, path)
     return found
 
 
-def mysql_option(name: str, equals: str, value: str) -> tuple[str, str]:
-    """(name, value) as the server takes them: ``loose-innodb-doublewrite = 0 # why``, ``skip-log-bin``, ``log_bin``."""
-    name = name.strip().replace("-", "_").lower().removeprefix("loose_")
-    value = re.sub(r"\s+#.*", "", value.strip()).strip("'\"") if equals else "ON"
-    for prefix, means in (("skip_", SKIPPED), ("disable_", SKIPPED), ("enable_", "ON")):
-        if name.startswith((f"{prefix}innodb", f"{prefix}log_bin")):
-            return name.removeprefix(prefix), means
-    return name, value
+def plain_settings(tree: Tree, path: str, engine: Engine) -> Settings:
+    """Files in which each setting stands once, or the last one counts, and nothing is included."""
+    found: Settings = {}
+    for line in tree.lines(path, engine):
+        if line.kind == "setting":
+            found[line.name] = said(line, path)
+    return found
 
 
 def setting(settings: Settings, name: str, default: str) -> tuple[str, Evidence]:
@@ -177,39 +188,22 @@ def setting(settings: Settings, name: str, default: str) -> tuple[str, Evidence]
     return default, Evidence(f"{name} = {default or 'default'} (not set: the default)")
 
 
-def yaml(text: str, path: str) -> Iterator[tuple[str, str]]:
-    """(dotted name, value) of the plain mappings of a YAML file; raises ValueError for what is more than that."""
-    stack: list[tuple[int, str]] = []
-    for raw in text.splitlines():
-        line = re.sub(r"(?:^|\s)#.*", "", raw).rstrip()
-        if not line.strip() or line.strip() == "---" or line.lstrip().startswith("- "):
-            continue
-        entry = re.fullmatch(r"( *)([\w.-]+):(?:\s+(\S.*))?", line)
-        if entry is None or (entry[3] or "")[:1] in ("{", "|", ">", "&", "*") or entry[2] in ("__rest", "__exec"):
-            raise ValueError(f"{path}: more than plain settings in it")
-        indent = len(entry[1])
-        stack = [each for each in stack if each[0] < indent]
-        stack.append((indent, entry[2]))
-        if entry[3]:
-            yield ".".join(name for _, name in stack), entry[3].strip().strip("'\"")
+def facts_of(engine: Engine, settings: Settings) -> Found:
+    """The facts that are settings of their own."""
+    for each in engine.settings:
+        if each.fact:
+            value, seen = setting(settings, each.name, each.default)
+            yield each.fact, Known(parsed(each.parse, each.name, value), (seen,))
 
 
-def redis(tree: Tree, path: str) -> Settings:
-    """redis.conf: ``name value``, the last one counts. (redis.conf of 7.0)"""
-    found: Settings = {}
-    for line in (tree.text(path) or "").splitlines():
-        name, _, value = line.strip().partition(" ")
-        if name.lower() == "include":
-            raise ValueError(f"{path}: includes {value.strip()}, which was not read")
-        if name and not name.startswith("#"):
-            found[name.lower()] = value.strip().strip('"'), path
-    return found
+def parsed(parse: Callable[[str], T], name: str, value: str) -> T:
+    """Raises ValueError with the name of the setting."""
+    try:
+        return parse(value)
+    except ValueError as error:
+        raise ValueError(f"{name} = {value[:40]!r}: {error}") from None
 
 
 def boolean(value: str, name: str) -> bool:
-    """As PostgreSQL and MySQL spell it; raises ValueError."""
-    word: Mapping[str, bool] = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False,
-                                "0": False}  # fmt: skip
-    if value.lower() not in word:
-        raise ValueError(f"{name} = {value[:40]!r} is neither on nor off")
-    return word[value.lower()]
+    """Whether a setting is on. Raises ValueError."""
+    return parsed(on, name, value)

@@ -11,13 +11,14 @@ A file that all may write is ignored by the server and believed here.
 
 from __future__ import annotations
 
-import json
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from auditor.collect import _database_files as files
-from auditor.collect._database_files import SKIPPED, Found, setting
-from auditor.collect.database_process import option
+from auditor.collect._database_files import Found, Settings, setting
+from auditor.databases import ENGINES
+from auditor.databases.engine import DOUBT
+from auditor.databases.mysql import SKIPPED, persisted
 from auditor.facts import Evidence, Known
 from auditor.host.request import Files
 
@@ -35,28 +36,24 @@ GROUPS = {
 }
 ARIA = "aria_log_control"  # in the data directory of every MariaDB, and of no MySQL
 PERSISTED, MISSING = "mysqld-auto.cnf", "/nonexistent"  # where SET PERSIST writes; in the data directory
-# what is judged; the server takes the beginning of a name for the name as long as no other begins so
-WATCHED = (
-    *("innodb_flush_log_at_trx_commit", "innodb_doublewrite", "innodb_flush_method", "innodb_page_size", "sync_binlog"),
-    *("log_bin", "datadir", "innodb_log_group_home_dir", "innodb_undo_directory", "innodb_data_home_dir"),
-)
+KNOWN = ENGINES["mysql"].known
 
 
-def wanted(engine: str, arguments: Sequence[str], variables: Mapping[str, str], home: str, program: str) -> list[str]:
+def wanted(engine: str, given: Settings, variables: Mapping[str, str], home: str, program: str) -> list[str]:
     """Files and folders to read. home: its data; program: the path of its executable, or empty."""
-    given = option(arguments, "--defaults-file")
-    names = [given] if given else [*ALWAYS, *LINKED, *_unsure(home, program), *_own(engine, arguments, variables)]
+    own = [*ALWAYS, *LINKED, *_unsure(home, program), *_own(engine, given, variables)]
+    names = [given["defaults-file"][0]] if "defaults-file" in given else own
     names += [f"{folder}/*.cnf" for folder in FOLDERS]
     return [*names, *(f"{home or MISSING}/{name}" for name in (PERSISTED, ARIA))] if engine == "mysql" else names
 
 
-def _own(engine: str, arguments: Sequence[str], variables: Mapping[str, str]) -> Iterator[str]:
+def _own(engine: str, given: Settings, variables: Mapping[str, str]) -> Iterator[str]:
     """The files of this one server, in their order."""
     home = (variables.get("MARIADB_HOME") if engine == "mariadb" else None) or variables.get("MYSQL_HOME")
     if home:
         yield f"{home.rstrip('/')}/my.cnf"
-    if extra := option(arguments, "--defaults-extra-file"):
-        yield extra
+    if "defaults-extra-file" in given:
+        yield given["defaults-extra-file"][0]
     if user := variables.get("HOME"):
         yield f"{user.rstrip('/')}/.my.cnf"
 
@@ -73,25 +70,22 @@ def read(
     reply: Files,
     engine: str,
     place: str,
-    arguments: Sequence[str],
+    given: Settings,
     variables: Mapping[str, str] | None,
     program: str,
 ) -> Found:
     """What the files come to. place: its process, or where its data lies. variables: of its environment, None where they
     could not be read. Raises ValueError where something that counts was not read."""
     engine = _flavour(reply, engine, program)
-    settings = _of_files(tree, engine, place, arguments, variables, program)
-    for each in arguments:
-        if each.startswith("--"):
-            name, value = files.mysql_option(*each[2:].partition("="))
-            settings[name] = value, "command line"
+    settings = _of_files(tree, engine, place, given, variables, program)
+    settings |= {name: value for name, value in given.items() if any(each.startswith(name) for each in KNOWN)}
     if place.startswith("/"):
         settings["datadir"] = place, "--db"
     if engine == "mysql":
         settings |= _persisted(reply)
-    for name in settings:
-        if short := [each for each in WATCHED if each.startswith(name) and each != name]:
-            raise ValueError(f"{settings[name][1]}: {name} may be short for {short[0]}")
+    for name in settings.keys() - KNOWN:
+        short = next(each for each in KNOWN if each.startswith(name))
+        raise ValueError(f"{settings[name][1]}: {name} may be short for {short}")
     yield from facts_of(settings, engine)
 
 
@@ -111,21 +105,20 @@ def _of_files(
     tree: files.Tree,
     engine: str,
     place: str,
-    arguments: Sequence[str],
+    given: Settings,
     variables: Mapping[str, str] | None,
     program: str,
-) -> files.Settings:
-    if "--no-defaults" in arguments:
+) -> Settings:
+    if "no-defaults" in given:
         return {}
-    given = option(arguments, "--defaults-file")
     if place.isdigit() and variables is None:
         raise ValueError(f"/proc/{place}/environ: not read, and $MYSQL_HOME, $HOME or a group suffix may add settings")
-    suffix = option(arguments, "--defaults-group-suffix") or next(
+    suffix = given.get("defaults-group-suffix", ("",))[0] or next(
         (each for name in _SUFFIXES[engine] if (each := (variables or {}).get(name))), ""
     )
     groups = [*GROUPS[engine], *(f"{each}{suffix}" for each in GROUPS[engine] if suffix)]
-    if given:
-        return files.mysql(tree, given, groups)
+    if "defaults-file" in given:
+        return files.mysql(tree, given["defaults-file"][0], groups)
     prefix = posixpath.dirname(posixpath.dirname(program))
     if place.isdigit() and prefix not in PREFIXES:
         raise ValueError(
@@ -133,27 +126,25 @@ def _of_files(
             if program
             else f"/proc/{place}/exe: not read, and it decides which option files count"
         )
-    settings: files.Settings = {}
+    settings: Settings = {}
     for path in ALWAYS:
         settings |= files.mysql(tree, path, groups, needed=False)
     home = place if place.startswith("/") else ""
     for path in _unsure(home, program):
-        if told := [name for name in files.mysql(tree, path, groups, needed=False) if name in WATCHED]:
+        if told := list(files.mysql(tree, path, groups, needed=False)):
             raise ValueError(f"{path} sets {told[0]}, and whether this build reads it is not known")
-    for path in _own(engine, arguments, variables or {}):
-        settings |= files.mysql(tree, path, groups, needed=path == option(arguments, "--defaults-extra-file"))
+    extra = given.get("defaults-extra-file", ("",))[0]
+    for path in _own(engine, given, variables or {}):
+        settings |= files.mysql(tree, path, groups, needed=path == extra)
     return settings
 
 
 _SUFFIXES = {"mysql": ("MYSQL_GROUP_SUFFIX",), "mariadb": ("MARIADB_GROUP_SUFFIX", "MYSQL_GROUP_SUFFIX")}
 
 
-def facts_of(settings: files.Settings, engine: str) -> Found:
+def facts_of(settings: Settings, engine: str) -> Found:
     """What settings come to, whoever said them."""
-    value, seen = setting(settings, "innodb_flush_log_at_trx_commit", "1")
-    if value not in ("0", "1", "2", "3"):
-        raise ValueError(f"innodb_flush_log_at_trx_commit = {value[:20]!r}")
-    yield "flush_log_at_commit", Known(int(value), (seen,))
+    yield from files.facts_of(ENGINES[engine], settings)
     value, seen = setting(settings, "innodb_doublewrite", "ON")
     kind = _doublewrite(value, engine)
     yield "doublewrite", Known(kind, (seen,))
@@ -163,9 +154,6 @@ def facts_of(settings: files.Settings, engine: str) -> Found:
     if value or dedicated == SKIPPED or not files.boolean(dedicated, "innodb_dedicated_server"):
         method = FLUSH_METHODS[int(value)] if value.isdigit() and int(value) < len(FLUSH_METHODS) else value.upper()
         yield "flush_method", Known(method or "default", (seen,))
-    value, seen = setting(settings, "innodb_page_size", "16384")
-    size = int(value[:-1]) << 10 if value[-1:] in "kK" else int(value)
-    yield "page_bytes", Known(size, (seen,))
     log, seen = setting(settings, "log_bin", "ON" if engine == "mysql" else SKIPPED)
     if log == SKIPPED:
         yield "sync_binlog", Known(1, (Evidence(f"no binary log is written ({seen.text})", seen.command),))
@@ -183,7 +171,7 @@ def _doublewrite(value: str, engine: str) -> str:
     return "ON" if value != SKIPPED and files.boolean(value, "innodb_doublewrite") else "OFF"
 
 
-def _places(settings: files.Settings, log: str) -> Found:
+def _places(settings: Settings, log: str) -> Found:
     home = settings.get("datadir", ("/var/lib/mysql", ""))[0].rstrip("/")
     logs = [settings.get(name, ("", ""))[0] for name in ("innodb_log_group_home_dir", "innodb_undo_directory")]
     logs += [posixpath.dirname(log)] if log.startswith("/") else []
@@ -197,16 +185,14 @@ def _places(settings: files.Settings, log: str) -> Found:
     yield "directories", Known(unique, (Evidence(", ".join(unique), f"ls -l {home}"),))
 
 
-def _persisted(reply: Files) -> files.Settings:
+def _persisted(reply: Files) -> Settings:
     """What SET PERSIST wrote: it counts before files and command line. (MySQL manual, Persisted System Variables)"""
     path = next(each for each in (*reply.text, *reply.errors) if each.endswith(f"/{PERSISTED}"))
     if path not in reply.text:
         if not reply.errors[path].startswith("no such file") or f"{MISSING}/" in path:
             raise ValueError(f"{PERSISTED}: {reply.errors[path]}")
         return {}
-    found: files.Settings = {}
-    for name, table in json.loads(reply.text[path]).items():
-        for variable, entry in table.items() if isinstance(table, dict) else ():
-            if isinstance(entry, dict) and "Value" in entry and name.startswith("mysql_"):
-                found[variable.lower()] = str(entry["Value"]), PERSISTED
-    return found
+    lines = persisted(reply.text[path], KNOWN)
+    if DOUBT in lines:
+        raise ValueError(f"{PERSISTED}: could not be told")
+    return {each.name: files.said(each, PERSISTED) for each in lines if each.kind == "setting"}

@@ -1,38 +1,27 @@
 """``/proc/PID``: where a database server was told to find its data, and whether something ignores its flushes.
 
-The working directory of postgres, mysqld and redis-server is their data directory (they change to it when they start);
-mongod and etcd stay where they were. (PostgreSQL src/backend/utils/init/miscinit.c ChangeToDataDir; MySQL sql/mysqld.cc
-my_setwd; redis.conf dir)
+Some servers change to their data directory when they start.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from auditor.collect._database_files import ELSEWHERE
+from auditor.databases import ENGINES, kept
+from auditor.databases.engine import DOUBT, WITHHELD
 from auditor.facts import Evidence, Fact, Facts, Known, Subject, flag, known, word, words
 from auditor.host.request import Files, Read, Skip
 
 PER = "database"
 SUBJECT = "database"
 FACTS = {
-    "arguments": words("its command line, without the name"),
+    "arguments": words("its command line, without the name: the options that zaudit knows"),
     "variables": words("of its environment, those that say where its files are"),
     "program": word("the path of its executable, as it sees it"),
     "data_directory": word("where its data lies, as it sees it"),
     "eatmydata": flag("a library that turns fsync into nothing is loaded into it"),
 }
-OPTIONS = {
-    "postgres": ("-D", "--data_directory", "-cdata_directory"),
-    "mysql": ("--datadir", "-h"),
-    "mariadb": ("--datadir", "-h"),
-    "mongodb": ("--dbpath",),
-    "etcd": ("--data-dir", "-data-dir"),
-    "redis": ("--dir",),
-}
-VARIABLES = {"postgres": "PGDATA", "etcd": "ETCD_DATA_DIR"}
-HOME = ("postgres", "mysql", "mariadb", "redis")  # whose working directory is the data directory
 
 
 def request(database: Subject, facts: Facts) -> Read | Skip:
@@ -47,11 +36,12 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
 
 def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     """maps, cwd and environ are only for root and the user that it runs as."""
-    engine, _, process = database.name.partition(" ")
+    name, _, process = database.name.partition(" ")
+    engine = ENGINES[name]
     here = f"/proc/{process}/"
     found: list[tuple[str, str]] = []
     cwd = reply.links.get(here + "cwd", "")
-    if engine in HOME and cwd and not cwd.endswith(" (deleted)"):
+    if engine.at_home and cwd and not cwd.endswith(" (deleted)"):
         found.append((cwd, "cwd"))
     if program := reply.links.get(here + "exe"):
         yield Fact(database, "program", known(program.removesuffix(" (deleted)"), program, f"ls -l {here}exe"))
@@ -59,40 +49,25 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     if line is not None:
         if not line.endswith("\0"):  # of a postmaster that has set its title, too
             raise ValueError(f"{here}cmdline is cut off")
-        arguments = tuple(line.rstrip("\0").split("\0")[1:])
+        given = kept.arguments(engine, line)
+        arguments = (WITHHELD,) if given is None else tuple(each.text for each in given)
         shown = known(arguments, " ".join(arguments) or "no arguments", f"tr '\\0' ' ' <{here}cmdline")
         yield Fact(database, "arguments", shown)
-        found += [(value, "cmdline") for name in OPTIONS[engine] if (value := option(arguments, name)) is not None]
+        if given is None or DOUBT in given:
+            found.append((WITHHELD, "cmdline"))
+        options = {each.name: each.value for each in given or ()}
+        found += [(options[name], "cmdline") for name in engine.data_options if name in options]
     if here + "environ" in reply.text:
-        variables = tuple(each for each in reply.text[here + "environ"].split("\0") if each)
+        pairs = kept.environment(reply.text[here + "environ"])
+        variables = tuple(f"{name}={value}" for name, value in pairs)
         shown = known(variables, " ".join(variables), f"tr '\\0' '\\n' <{here}environ")
         yield Fact(database, "variables", shown)
-        name = VARIABLES.get(engine, "\0") + "="
-        found += [(each.removeprefix(name), "environ") for each in variables if each.startswith(name)]
-    absolute = [(path, source) for path, source in found if path.startswith("/")]
-    if absolute:
-        path, source = absolute[0]
+        found += [(value, "environ") for name, value in pairs if name == engine.data_variable]
+    told = [(path, source) for path, source in found if path.startswith("/") or path == WITHHELD]
+    if told and told[0][0] != WITHHELD:
+        path, source = told[0]
         yield Fact(database, "data_directory", known(path.rstrip("/") or "/", path, f"ls -l {here}{source}"))
     if maps := reply.text.get(here + "maps", ""):
         loaded = [each for each in maps.splitlines() if "libeatmydata" in each]
         text = f"{loaded[0]} is loaded" if loaded else "libeatmydata is not loaded"
         yield Fact(database, "eatmydata", Known(bool(loaded), (Evidence(text, f"grep libeatmydata {here}maps"),)))
-
-
-def option(arguments: Sequence[str], name: str) -> str | None:
-    """The value of an option, given as ``--name=value``, ``--name value`` or ``-Dvalue``; the last one counts. MySQL takes a
-    dash and an underscore in a name for the same."""
-    found, wanted = None, _bare(name)
-    for i, each in enumerate(arguments):
-        given, equals, value = each.partition("=")
-        if equals and given.startswith("--") and _bare(given) == wanted:
-            found = value
-        elif _bare(each) == wanted and i + 1 < len(arguments):
-            found = arguments[i + 1]
-        elif re.fullmatch(r"-\w", name) and each.startswith(name) and len(each) > 2:
-            found = each[2:]
-    return found
-
-
-def _bare(name: str) -> str:
-    return name.replace("_", "-")

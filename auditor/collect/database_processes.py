@@ -5,21 +5,19 @@ A server that forks a process for each client is the one of them whose parent is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from auditor.databases import SERVERS
 from auditor.facts import HOST, Fact, Facts, Subject, known, links, word
 from auditor.host.request import Files, Read
-from auditor.host.telling import SERVERS
 
 PER = "host"
 SUBJECT = "host"
 FACTS = {
     "database_processes": links("database", "database servers that run, or that the user named"),
-    "database.engine": word("which server it is", "postgres", "mysql", "mariadb", "mongodb", "etcd", "redis"),
+    "database.engine": word("which server it is", *(each.name for each in SERVERS.values())),
     "database.process": word("its process number, or self where it does not run"),
 }
-STAT = re.compile(r"(\d+) \((.*)\) \S (\d+) .*\n", re.DOTALL)
 NOT_RUNNING = "self"  # its files are looked for below our own root directory
 
 
@@ -32,11 +30,13 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """Raises ValueError where process 1 is not shown: then others are hidden, too (proc mounted with hidepid)."""
     processes = {}
     for path, text in reply.text.items():
-        if re.fullmatch(r"/proc/\d+/stat", path):
-            found = STAT.fullmatch(text)
-            if found is None:
+        if path.removeprefix("/proc/").removesuffix("/stat").isdigit():
+            number, _, rest = text.partition(" (")
+            name, _, rest = rest.rpartition(") ")  # which may hold any character
+            fields = rest.split(" ")
+            if len(fields) < 3 or not (number.isdigit() and fields[1].isdigit() and text.endswith("\n")):
                 raise ValueError(f"{path} is cut off")
-            processes[found[1]] = found[2], found[3]
+            processes[number] = name, fields[1]
     for path, error in reply.errors.items():  # without its parent a child looks like a server; one that ended is none
         if path != "/proc/*/stat" and not error.startswith("no such"):
             raise ValueError(f"{path}: {error}")
@@ -47,9 +47,9 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     for number, (name, parent) in sorted(processes.items(), key=lambda each: int(each[0])):
         if name not in SERVERS or processes.get(parent, ("", ""))[0] == name:
             continue
-        subject = Subject("database", f"{SERVERS[name]} {number}")
+        subject = Subject("database", f"{SERVERS[name].name} {number}")
         servers.append(subject)
-        yield Fact(subject, "engine", known(SERVERS[name], f"process {number} is {name}", f"ps {number}"))
+        yield Fact(subject, "engine", known(SERVERS[name].name, f"process {number} is {name}", f"ps {number}"))
         yield Fact(subject, "process", known(number, f"process {number}", f"ps {number}"))
     text = ", ".join(each.name for each in servers) or "no database server runs"
     yield Fact(HOST, "database_processes", known(tuple(servers), text, f"pgrep -x '{'|'.join(SERVERS)}'"))

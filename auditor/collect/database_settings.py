@@ -12,34 +12,24 @@ from collections.abc import Iterator, Mapping
 
 from auditor.collect import _database_files as files
 from auditor.collect import _mysql, _postgres
-from auditor.collect._database_files import Found, setting
-from auditor.collect.database_process import option
+from auditor.collect._database_files import Found, Settings
+from auditor.databases import ENGINES, kept
+from auditor.databases.engine import WITHHELD
+from auditor.databases.redis import CONF
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, flag, number, word, words
 from auditor.host.request import Files, Read, Skip
 
 PER = "database"
 SUBJECT = "database"
 FACTS = {
-    "fsync": flag("PostgreSQL fsync"),
-    "synchronous_commit": word("PostgreSQL", "on", "off", "local", "remote_write", "remote_apply"),
+    **{each.fact: each.spec for engine in ENGINES.values() for each in engine.settings if each.fact},
     "torn_page_guard": flag("full_page_writes, or the doublewrite buffer keeps whole pages"),
-    "wal_init_zero": flag("PostgreSQL"),
-    "wal_recycle": flag("PostgreSQL"),
-    "wal_sync_method": word("PostgreSQL; empty: the default of this system, fdatasync on Linux"),
-    "flush_log_at_commit": number("innodb_flush_log_at_trx_commit"),
     "flush_method": word("innodb_flush_method in capitals, or default"),
     "doublewrite": word("innodb_doublewrite", "OFF", "ON", "DETECT_ONLY", "DETECT_AND_RECOVER", "FAST"),
     "sync_binlog": number("MySQL, MariaDB sync_binlog; 1 where no binary log is written"),
-    "page_bytes": number("page of its data files"),
-    "temp_tablespaces": words("PostgreSQL: those that are named for temporary tables and files, by the configuration"),
-    "journal": flag("MongoDB keeps a journal"),
-    "no_fsync": flag("etcd --unsafe-no-fsync"),
-    "appendonly": flag("Redis appendonly"),
-    "appendfsync": word("Redis", "always", "everysec", "no"),
     "configured": words("NAME = VALUE of the settings that its files and command line say"),
     "directories": words("log:PATH and data:PATH of its files, besides links in its data directory"),
 }
-REDIS = "/etc/redis/redis.conf"
 
 
 def request(database: Subject, facts: Facts) -> Read | Skip:
@@ -49,22 +39,24 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
         return Skip("its files are not those of this host", applies=False)
     if why := _unanswered(facts, engine):
         return why
-    home, arguments = _word(facts, database, "data_directory"), _tuple(facts, database, "arguments")
+    home = _word(facts, database, "data_directory")
+    lines = ENGINES[engine].arguments(_tuple(facts, database, "arguments"))
+    given = {each.name: (each.value, "command line") for each in lines if each.kind == "setting"}
     variables = dict(each.split("=", 1) for each in _tuple(facts, database, "variables") if "=" in each)
     names: list[str] = []
     match engine:
         case "postgres":
             if not home:
                 return Skip(f"where the data of {database.name} lies is not known", "run as root")
-            names = _postgres.wanted(arguments, variables, home)
+            names = _postgres.wanted(given, variables, home)
         case "mysql" | "mariadb":
-            names = _mysql.wanted(engine, arguments, variables, home, _word(facts, database, "program"))
+            names = _mysql.wanted(engine, given, variables, home, _word(facts, database, "program"))
         case "mongodb":
-            names = [option(arguments, "--config") or option(arguments, "-f") or ""]
+            names = [given.get("config", ("",))[0]]
         case "etcd":
-            names = [option(arguments, "--config-file") or ""]
+            names = [given.get("config-file", ("",))[0] or variables.get("ETCD_CONFIG_FILE", "")]
         case "redis":
-            names = [REDIS]
+            names = [given.get("config", (CONF,))[0]]
     root = files.root_of(database)
     process = root.removesuffix("root")
     own = ("cwd",) if process == "/proc/self/" else ("cmdline", "environ", "cwd", "exe")
@@ -82,93 +74,87 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     engine, _, process = database.name.partition(" ")
     here = f"/proc/{process}/"
     tree = files.Tree(reply, files.root_of(database))
-    arguments: tuple[str, ...] = ()
+    given: Settings = {}
     if process.isdigit():
         line = reply.text.get(here + "cmdline", "")
         if not line.endswith("\0"):
             raise ValueError(f"{here}cmdline: {reply.errors.get(here + 'cmdline', 'is cut off')}")
-        arguments = tuple(line.rstrip("\0").split("\0")[1:])
+        given = files.given(engine, line, process)
     environ = reply.text.get(here + "environ")
-    variables = dict(each.split("=", 1) for each in (environ or "").split("\0") if "=" in each)
+    variables = dict(kept.environment(environ or ""))
+    if withheld := [name for name in ENGINES[engine].variables if variables.get(name) == WITHHELD]:
+        raise ValueError(f"{here}environ: {withheld[0]} is withheld, as it does not look like a path")
     match engine:
         case "postgres":
-            facts = _postgres.read(tree, reply, arguments, variables)
+            facts = _postgres.read(tree, reply, given, variables)
         case "mysql" | "mariadb":
             program = reply.links.get(here + "exe", "").removesuffix(" (deleted)")
             known = None if environ is None else variables
-            facts = _mysql.read(tree, reply, engine, process, arguments, known, program)
+            facts = _mysql.read(tree, reply, engine, process, given, known, program)
         case "mongodb":
-            facts = _mongodb(tree, arguments)
+            facts = _mongodb(tree, given)
         case "etcd":
             if environ is None:
                 raise ValueError(f"{here}environ: {reply.errors.get(here + 'environ', 'was not read')}")
-            facts = _etcd(tree, arguments, variables)
+            facts = _etcd(tree, given, variables)
         case _:
-            facts = _redis(tree, reply.links.get(here + "cwd", ""))
+            facts = _redis(tree, given, process if process.startswith("/") else reply.links.get(here + "cwd", ""))
     found = list(facts)
     yield from (Fact(database, name, value) for name, value in found)
-    if engine in ("postgres", "mysql", "mariadb"):
+    if ENGINES[engine].compared:
         yield Fact(database, "configured", files.in_words(found))
 
 
-def _mongodb(tree: files.Tree, arguments: tuple[str, ...]) -> Found:
-    path = option(arguments, "--config") or option(arguments, "-f")
-    settings = {name: (value, path) for name, value in files.yaml(tree.text(path) or "", path)} if path else {}
-    if "--nojournal" in arguments:
-        yield "journal", Known(False, (Evidence("--nojournal (command line)"),))
-    else:
-        value, seen = setting(settings, "storage.journal.enabled", "true")
-        yield "journal", Known(files.boolean(value, "storage.journal.enabled"), (seen,))
-    home = option(arguments, "--dbpath") or settings.get("storage.dbPath", ("/data/db", ""))[0]
-    yield "page_bytes", Known(32768, (Evidence("WiredTiger leaf pages of 32 KiB by default"),))
+def _mongodb(tree: files.Tree, given: Settings) -> Found:
+    engine = ENGINES["mongodb"]
+    settings = files.plain_settings(tree, given["config"][0], engine) if "config" in given else {}
+    for name, means in (("journal", "true"), ("nojournal", "false")):
+        if name in given and files.boolean(given[name][0], name):
+            settings["storage.journal.enabled"] = means, f"--{name} (command line)"
+    if "dbpath" in given:
+        settings["storage.dbPath"] = given["dbpath"]
+    yield from files.facts_of(engine, settings)
+    home = settings.get("storage.dbPath", ("/data/db", ""))[0]
+    yield "page_bytes", Known(engine.page_bytes, (Evidence("WiredTiger leaf pages of 32 KiB by default"),))
     yield "directories", Known((f"data:{home}", f"log:{home}/journal"), (Evidence(f"data in {home}", f"ls -l {home}"),))
 
 
-def _etcd(tree: files.Tree, arguments: tuple[str, ...], variables: Mapping[str, str]) -> Found:
+def _etcd(tree: files.Tree, given: Settings, variables: Mapping[str, str]) -> Found:
     """A configuration file replaces both flags and variables. (etcd manual, Configuration file)"""
-    path = option(arguments, "--config-file") or variables.get("ETCD_CONFIG_FILE")
-    if path:
-        settings = dict(files.yaml(tree.text(path) or "", path))
-        source = path
+    engine = ENGINES["etcd"]
+    if path := given.get("config-file", ("",))[0] or variables.get("ETCD_CONFIG_FILE"):
+        settings = files.plain_settings(tree, path, engine)
     else:
-        settings = {
-            name[5:].replace("_", "-").lower(): value for name, value in variables.items() if name.startswith("ETCD_")
-        }
-        for name in ("data-dir", "wal-dir", "unsafe-no-fsync"):
-            if (value := option(arguments, f"--{name}")) is not None:
-                settings[name] = value
-        if "--unsafe-no-fsync" in arguments:
-            settings["unsafe-no-fsync"] = "true"
-        source = "command line and environment"
-    value = settings.get("unsafe-no-fsync", "false")
+        of = {name: f"ETCD_{name.replace('-', '_').upper()}" for name in engine.known}
+        settings = {name: (variables[each], "environment") for name, each in of.items() if each in variables} | given
+    yield from files.facts_of(engine, settings)
     yield (
-        "no_fsync",
-        Known(files.boolean(value, "unsafe-no-fsync"), (Evidence(f"unsafe-no-fsync = {value} ({source})"),)),
+        "page_bytes",
+        Known(engine.page_bytes, (Evidence("bbolt pages are those of the system: 4096 bytes on x86-64"),)),
     )
-    yield "page_bytes", Known(4096, (Evidence("bbolt pages are those of the system: 4096 bytes on x86-64"),))
-    if (home := settings.get("data-dir", "")).startswith("/"):
-        log = settings.get("wal-dir") or f"{home}/member/wal"
+    if (home := settings.get("data-dir", ("", ""))[0]).startswith("/"):
+        log = settings.get("wal-dir", ("", ""))[0] or f"{home}/member/wal"
         yield (
             "directories",
             Known((f"data:{home}", f"log:{log}"), (Evidence(f"data in {home}, log in {log}", f"ls -l {home}"),)),
         )
 
 
-def _redis(tree: files.Tree, cwd: str) -> Found:
+def _redis(tree: files.Tree, given: Settings, cwd: str) -> Found:
     """Its title does not tell the file that it read; that of the package is believed where dir is its working directory."""
-    settings = files.redis(tree, REDIS)
-    if settings.get("dir", ("", ""))[0].rstrip("/") != cwd:
+    engine = ENGINES["redis"]
+    path = given.get("config", (CONF, ""))[0]
+    settings = files.plain_settings(tree, path, engine) | given
+    if "include" in settings:
+        raise ValueError(f"{path}: includes {settings['include'][0]}, which was not read")
+    home = settings.get("dir", ("", ""))[0]
+    if home.rstrip("/") != cwd:
         raise ValueError(
-            f"{REDIS}: its dir is not {cwd or 'known to be its working directory'}, so it is not the file that was read"
+            f"{path}: its dir is not {cwd or 'known to be its working directory'}, so it is not the file that was read"
         )
-    value, seen = setting(settings, "appendonly", "no")
-    yield "appendonly", Known(files.boolean(value, "appendonly"), (seen,))
-    value, seen = setting(settings, "appendfsync", "everysec")
-    if value not in ("always", "everysec", "no"):
-        raise ValueError(f"appendfsync = {value[:20]!r}")
-    yield "appendfsync", Known(value, (seen,))
-    if (home := settings.get("dir", ("", ""))[0]).startswith("/"):
-        yield "directories", Known((f"data:{home}", f"log:{home}"), (Evidence(f"dir {home}", f"grep ^dir {REDIS}"),))
+    yield from files.facts_of(engine, settings)
+    if home.startswith("/"):
+        yield "directories", Known((f"data:{home}", f"log:{home}"), (Evidence(f"dir {home}", f"grep ^dir {path}"),))
 
 
 def _unanswered(facts: Facts, engine: str) -> Skip | None:

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from auditor.collect import _mysql, _postgres, database_process, database_processes, database_settings
-from auditor.collect._database_files import ELSEWHERE, SKIPPED, Settings, in_words
+from auditor.collect._database_files import ELSEWHERE, Settings, in_words
+from auditor.databases import ENGINES, SERVERS
+from auditor.databases.mysql import SKIPPED
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, link, word, words
 from auditor.host import sql
 from auditor.host.request import Output, Run, Skip
-from auditor.host.telling import SERVERS
 
 PER = "host"
 SUBJECT = "database"
@@ -48,7 +49,7 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     """Raises ValueError where another server answers than the one that was named."""
     engine, found = reply.command.removeprefix("--db ").partition("=")[0], json.loads(reply.text)
     process = found.get("process")
-    of = SERVERS.get(str(found.get("name")), engine)  # MariaDB may be called mysqld
+    of = SERVERS.get(str(found.get("name")), ENGINES[engine]).name  # MariaDB may be called mysqld
     subject = Subject("database", f"{of} {process if isinstance(process, int) else ELSEWHERE}")
     yield Fact(HOST, "connected_database", known(subject, f"{reply.command} leads to {subject.name}"))
     yield Fact(HOST, "connection_unseen", known("" if process else str(found["unseen"]), reply.command))
@@ -74,10 +75,8 @@ def _postgres_says(found: Any) -> Iterator[tuple[str, Known]]:
     home = settings.get("data_directory", ("", ""))[0]
     of = {"torn_page_guard": "full_page_writes"}
     for name, value in _postgres.facts_of(settings, home):
-        if of.get(name, name) not in hidden:
+        if of.get(name, name) not in hidden and (name in settings or name != "temp_tablespaces"):
             yield name, _from_server(value, f"psql -c 'SHOW {of.get(name, name)}'")
-    if "temp_tablespaces" in settings:
-        yield "temp_tablespaces", _from_server(_postgres.temp_tablespaces(settings), "psql -c 'SHOW temp_tablespaces'")
     if home:
         yield "data_directory", known(home, f"data_directory = {home} (server)", "psql -c 'SHOW data_directory'")
     off = [

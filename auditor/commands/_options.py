@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from auditor.databases import ENGINES
+
 if TYPE_CHECKING:
     from auditor.audit import Options
 
 SEVERITIES = ("low", "medium", "high", "critical")
-DATABASES = ("postgres", "mysql", "mariadb", "sqlite", "mongodb", "etcd")
 
 
 class Seconds(click.FloatRange):
@@ -41,7 +42,7 @@ def looking(command: Callable[..., Any]) -> Callable[..., Any]:
 def database(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--db NAME[=DIR|DSN]``; see :func:`with_database`."""
     words = (
-        f"The database of the target: {', '.join(DATABASES)}. DIR: of its data, where it does not run. DSN: to ask the "
+        f"The database of the target: {', '.join(ENGINES)}. DIR: of its data, where it does not run. DSN: to ask the "
         "server itself; without a password."
     )
     return click.option("--db", "database", metavar="NAME[=DIR|DSN]", help=words)(command)
@@ -52,9 +53,9 @@ def with_database(options: Options, database: str | None) -> Options:
     if database is None:
         return options
     name, equals, place = database.partition("=")
-    if name not in DATABASES or (equals and not place) or (place.startswith("/") and name == "sqlite"):
+    if name not in ENGINES or (equals and not place) or (place.startswith("/") and name == "sqlite"):
         raise click.UsageError(
-            f"--db {name}: NAME is one of {', '.join(DATABASES)}; DIR is an absolute path, not of SQLite"
+            f"--db {name}: NAME is one of {', '.join(ENGINES)}; DIR is an absolute path, not of SQLite"
         )
     if not place or place.startswith("/"):
         return options._replace(database=name, directory=place.rstrip("/") or place, connection="")

@@ -13,6 +13,7 @@ from auditor import __version__
 from auditor.commands._options import database as database_option
 from auditor.commands._options import fail_on, folders, formats, looking, policy, with_database
 from auditor.commands._terminal import look, progress, steps, write
+from auditor.databases import ENGINES
 
 if TYPE_CHECKING:
     from auditor.audit import Options
@@ -124,8 +125,9 @@ def _verified(
     """The audit and a quick verification as one report; the profile is that of the database, if it was told."""
     from auditor.commands import _verifying
 
-    database = options.database
-    profile = {"mysql": "mysql-innodb", "mariadb": "mysql-innodb"}.get(database, database or "postgres")
+    profile = ENGINES[options.database or "postgres"].profile
+    if not profile:
+        raise click.UsageError(f"--verify: there is no profile of {options.database} yet")
     wanted = _verifying.Wanted(
         target=target,
         profile=profile,

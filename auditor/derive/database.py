@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.data.databases import databases
+from auditor.databases import ENGINES
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, number, unknown, word
 
 SUBJECT = "dataset"
 FACTS = {
     "db_named": flag("which database runs here was said, or found"),
-    "db_engine": word("which it is", "postgres", "mysql", "mariadb", "sqlite", "mongodb", "etcd", "redis", "none"),
+    "db_engine": word("which it is", *ENGINES, "none"),
     "db_page_bytes": number("page of the database's data files"),
     "db_recordsize": number(
         "the least recordsize that fits it: its page, or 16 KiB, below which compression saves nothing"
@@ -66,7 +66,11 @@ def _of(facts: Facts, dataset: Subject) -> Three:
 
 def _seen(name: str, command: str) -> Three:
     if (name, command) not in _SEEN:
-        database = databases()[name]
-        seen = Evidence(f"{database.name} pages of {database.page_bytes} bytes by default", command)
-        _SEEN[name, command] = Known(True, (seen,)), Known(name, (seen,)), Known(database.page_bytes, (seen,))
+        database = ENGINES[name]
+        seen = Evidence(f"{database.title} is named", command)
+        pages: Judged = unknown(f"{database.title} has no pages of one size")
+        if database.page_bytes:
+            seen = Evidence(f"{database.title} pages of {database.page_bytes} bytes by default", command)
+            pages = Known(database.page_bytes, (seen,))
+        _SEEN[name, command] = Known(True, (seen,)), Known(name, (seen,)), pages
     return _SEEN[name, command]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.data.databases import databases
+from auditor.databases import ENGINES
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Reason, Subject, Unknown, flag
 
 SUBJECT = "host"
@@ -19,7 +19,7 @@ SAME = {"mariadb": "mysql"}  # a server of one is often asked for by the name of
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Unknown, never false: what was not found may run elsewhere, later, or out of sight."""
     expected = dict(_expected(facts))
-    named = tuple(Evidence(f"{databases()[name].name} is named", command) for name, command in expected.items())
+    named = tuple(Evidence(f"{ENGINES[name].title} is named", command) for name, command in expected.items())
     yield Fact(HOST, "database_expected", Known(bool(expected), named or (Evidence("no database named", "--db"),)))
     found = facts.get(HOST, "databases")
     if isinstance(found, Unknown):
@@ -49,6 +49,6 @@ def _expected(facts: Facts) -> Iterator[tuple[str, str]]:
 
 def _unseen(name: str) -> Reason:
     return Reason(
-        f"no {databases()[name].name} was found that keeps files on what is audited: its settings were not looked at",
+        f"no {ENGINES[name].title} was found that keeps files on what is audited: its settings were not looked at",
         f"start it, or name its data directory: --db {name}=DIR",
     )

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from typing import Any, cast
 
-from auditor.data.databases import databases
+from auditor.databases import ENGINES
 from auditor.judge import strict_toml
 from auditor.judge.policy import ROLES, SCOPES, SETTINGS, Declared, Policy, PolicyError, Role, Setting, Waiver
 from auditor.judge.threshold import Decided, is_number
@@ -125,8 +125,8 @@ def _datasets(tables: Mapping[str, Any], lines: _Lines) -> Iterator[Declared]:
         role, database = table.get("role", ""), table.get("database", "")
         if "role" in table and role not in ROLES:
             raise fail("role", f"role = {role!r}: it is one of {', '.join(ROLES)}")
-        if "database" in table and database not in databases():
-            raise fail("database", f"database = {database!r}: it is one of {', '.join(databases())}")
+        if "database" in table and database not in ENGINES:
+            raise fail("database", f"database = {database!r}: it is one of {', '.join(ENGINES)}")
         reason = _text(table, "reason", fail) if "reason" in table else ""
         if role == "rebuildable" and not reason:
             raise fail("role", "rebuildable needs a reason: what it is rebuilt from")

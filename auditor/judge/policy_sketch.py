@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 
+from auditor.databases import ENGINES
 from auditor.facts import HOST, Facts, Known, Subject
 from auditor.judge.finding import Finding
 from auditor.judge.policy_file import PATH, quoted
@@ -21,10 +22,10 @@ HEAD = f"""\
 [rules]
 # atime-on = "off"
 """
-DATASETS = """\
+DATASETS = f"""\
 # -- what datasets are for; an entry holds for what is below it, too, unless that has its own
 # role      log, data, both, or rebuildable: may lose its last seconds in a crash, because it is rebuilt from elsewhere
-# database  postgres, mysql, mariadb, sqlite, mongodb, etcd
+# database  {", ".join(ENGINES)}
 # reason    needed with rebuildable: what it is rebuilt from
 """
 WAIVERS = """
@@ -69,7 +70,7 @@ def _roles(facts: Facts) -> dict[Subject, tuple[str, str, str]]:
         logs, data = facts.linked(database, "log_datasets"), facts.linked(database, "data_datasets")
         for each in (*logs, *data):
             role = "both" if each in logs and each in data else "log" if each in logs else "data"
-            found[each] = role, engine if engine != "redis" else "", f"files of {database.name} lie here"
+            found[each] = role, engine, f"files of {database.name} lie here"
     return found
 
 

@@ -27,14 +27,7 @@ _SERVER = re.compile(r"(?:^//|(?<=@)|^|,)(\[[0-9a-fA-F:.]+\]|[^\s/:,@\[\]=]+)(?=
 _AT = re.compile(r"(?:^|,)(?:\w*addr|ip|host|server|mon_addr|user|username|domain|workgroup)=([^,\s]+)")
 # in command lines and settings of databases
 _SETTINGS = re.compile(r"/proc/\d+/(?:cmdline|environ|root/.+)|/proc/self/root/.+")
-_URL = re.compile(r"(?<=://)(?:[^@/\s\0]*@)?(\[[0-9a-fA-F:.]+\]|[^\s\0/:,@\[\]\"']+)((?:,[^\s\0/:,@\"']+(?::\d+)?)*)")
 _KEYS = re.compile(rb"(?<=https://)(?:[^@/\s]*@)?([^/:@\s]+)")  # keylocation
-_NAMED = re.compile(
-    r"(?:--?|\b)(?:host|hostaddr|report[-_]host|master_host|bind[-_]address|wsrep[-_]node[-_](?:name|address)|replicaof"
-    r"|initial-cluster-token|ETCD_NAME|(?<=--)name|discovery-srv)[=\0 ]['\"]?([^\s\0'\",;]+)"
-)
-_MEMBER = re.compile(r"(?<![^\s\0,='\"])(?!-)(?![A-Z_]+=)([^\s\0,='\"]+)=[a-z]+://")
-_ADDRESS = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])")
 _HERE = re.compile(r"127(?:\.\d+){3}|0\.0\.0\.0|::1?|\[::1?\]|\*|/.*")
 # the kernel's names of devices and links, and words that are in every output
 _WORD = re.compile(
@@ -76,10 +69,6 @@ def hosts(recording: Recording, texts: Iterable[tuple[tuple[str, ...], bytes]]) 
             elif path.endswith("/mountinfo"):
                 for source, options in _NETWORK.findall(content):
                     found.update((*_SERVER.findall(source), *_AT.findall(options)))
-            elif _SETTINGS.fullmatch(path):
-                found.update((*_NAMED.findall(content), *_MEMBER.findall(content), *_ADDRESS.findall(content)))
-                for first, others in _URL.findall(content):
-                    found.update((first, *(each.partition(":")[0] for each in others.split(","))))
     names = {each.strip("[]").encode("utf-8", "surrogateescape") for each in found if not _HERE.fullmatch(each)}
     for argv, text in texts:
         names.update(HOSTNAME.findall(text))

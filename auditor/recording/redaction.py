@@ -11,8 +11,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
+from auditor.databases import kept
 from auditor.host import sql
 from auditor.host.request import Capture, Files
+from auditor.host.telling import told
 from auditor.recording.host_names import HOST_FILE, HOSTNAME, datasets, hosts, made_with, ordinary, words
 from auditor.recording.identities import FILES, identities, is_short, ways, with_parts
 from auditor.recording.recording import Recording
@@ -29,15 +31,8 @@ _BUILDER = re.compile(rb"(Linux version \S+) .*")  # who built the kernel, and o
 _CMDLINE, _ZFS_OPTION = "/proc/cmdline", re.compile(r'(?<!\S)"?(?:zfs|spl)\.[^\s"]+"?')
 _ZFS_WORD = re.compile(r"\b(?:zfs|spl)\b")
 _CONNECTION = "redacted"
-_ENVIRON = re.compile(r"/proc/\d+/environ")  # passwords, too; these are what zaudit reads
-_VARIABLE = re.compile(
-    r"(?:PGDATA|HOME|(?:MARIADB|MYSQL)_(?:HOME|GROUP_SUFFIX)|ETCD_(?:CONFIG_FILE|DATA_DIR|WAL_DIR|UNSAFE_NO_FSYNC))="
-)
-_SETTINGS = re.compile(r"/proc/(?:\d+|self)/(?:cmdline|root/.+)")
-_USER = re.compile(r"(?<=://)[^@/\s\0\"',]+@")
-_SECRET = re.compile(
-    r"(?i)((?:pass(?:word|wd|phrase)?|\bpwd|secret|masterauth|conninfo)[\"']?[ \t]*[=:\0 ][ \t]*)[^\n\0]+"
-)
+_ENVIRON = re.compile(r"/proc/\d+/environ")
+_OF_DATABASES = re.compile(r"/proc/(?:\d+|self)/(?:cmdline|maps|root/.+)")
 TABLES = {("zfs", "list"), ("zfs", "get")}
 _CELLS = re.compile(rb"([\t\n])")
 # names of devices in which a short serial may stand
@@ -168,13 +163,15 @@ def _cut(recording: Recording) -> Recording:
         recording,
         commands=_without_names(recording.commands),
         files={
-            patterns: files._replace(text={path: _without(path, content) for path, content in files.text.items()})
+            patterns: files._replace(
+                text={path: _without(path, content, files) for path, content in files.text.items()}
+            )
             for patterns, files in recording.files.items()
         },
     )
 
 
-def _without(path: str, content: str) -> str:
+def _without(path: str, content: str, others: Files) -> str:
     if path == _BINARY:
         return ""
     if path == _SMB_CONF:
@@ -185,10 +182,11 @@ def _without(path: str, content: str) -> str:
         return " ".join(_ZFS_OPTION.findall(content)) + "\n"
     if "/modprobe.d/" in path:
         return "".join(line for line in content.splitlines(keepends=True) if _ZFS_WORD.search(line))
-    if _ENVIRON.fullmatch(path):
-        return "".join(each + "\0" for each in content.split("\0") if _VARIABLE.match(each))
-    if _SETTINGS.fullmatch(path):
-        return _SECRET.sub(r"\1redacted", _USER.sub("redacted@", content))
+    if _ENVIRON.fullmatch(path):  # of this server alone
+        engine = kept.server(others.text.get(path.replace("environ", "cmdline"), "").partition("\0")[0])
+        return kept.variables(content, engine.variables if engine else {})
+    if _OF_DATABASES.fullmatch(path):  # an older zaudit kept more than this one
+        return told(path, content) or ""
     return content
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from auditor.facts import KINDS, Known, Subject
 from auditor.host.request import Files, Output
+from auditor.host.telling import told
 from auditor.registry import collectors, registry, specs
 
 COMMANDS = Path(__file__).parent.parent.parent / "fixtures" / "commands"
@@ -56,6 +57,28 @@ def test_pair(case: Any) -> None:
         check_type(fact)
         found.setdefault(f"{fact.subject.kind} {fact.subject}", {})[fact.name] = plain(fact.value.value)
     assert found == expected["facts"]
+
+
+READ = [case for case in CASES if case.with_name(case.stem + ".in.json").exists()]
+
+
+@pytest.mark.parametrize("case", READ, ids=[f"{path.parent.name}/{path.stem}" for path in READ])
+def test_what_is_kept_of_files_says_the_same(case: Path) -> None:
+    """A live host keeps less of a file than stands in it; the parser must not be able to tell the difference."""
+    expected = json.loads(case.read_text())
+    reply = reply_of(case, expected)
+    assert isinstance(reply, Files)
+    kept = {path: less for path, text in reply.text.items() if (less := told(path, text)) is not None}
+    again = {path: less for path, text in kept.items() if (less := told(path, text)) is not None}
+    assert again == kept
+    module, subject = collectors()[case.parent.name], Subject(*expected["subject"])
+    answers: list[list[Any] | None] = []
+    for text in (reply.text, kept):
+        try:
+            answers.append(list(module.parse(reply._replace(text=text), subject)))
+        except ValueError:
+            answers.append(None)
+    assert answers[0] == answers[1]
 
 
 def check_type(fact: Any) -> Any:

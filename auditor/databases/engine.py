@@ -1,0 +1,138 @@
+"""The words in which an engine is described, and how a line of its files or a word of its command line is kept.
+
+What a reader does not know is never kept. It is either :data:`OTHER`, which no setting that is asked for depends on, or
+:data:`DOUBT`, which might be one of them; and the value of a known setting that does not look like one is
+:data:`WITHHELD`. Readers read what they kept as they read the original, so that a recording says the same as the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from auditor.facts import Spec, Value
+
+WITHHELD = "(withheld)"  # in place of a value, or of all that may be a setting
+ARGUMENT = "(other)"  # in place of a word of a command line that sets nothing that is asked for
+LONGEST = 4096  # characters of a value
+LINE = 1 << 16  # characters of a line of a file
+LINES = 1 << 17  # of one file
+
+Shape = Callable[[str], bool]
+
+
+class Line(NamedTuple):
+    """One line of a file, or one word of a command line. text: what is kept of it. name, value: what it sets; a group of
+    options has a name alone."""
+
+    text: str
+    kind: Literal["other", "doubt", "setting", "group"] = "other"
+    name: str = ""
+    value: str = ""
+
+
+BLANK, OTHER, DOUBT = Line(""), Line("#"), Line(WITHHELD, "doubt")
+REST = Line(ARGUMENT)
+Form = Callable[[str, Mapping[str, Shape]], list[Line]]
+"""Reads a whole file: its text, and the settings that are known. As many lines as the text has, where it can be read."""
+
+
+class Setting(NamedTuple):
+    """One setting, named as its file names it.
+
+    shape: what its value must look like to be kept. fact: what it is called here, where it stands for a fact of its own;
+    spec, default, parse: of that fact. parse raises ValueError.
+    """
+
+    name: str
+    shape: Shape
+    fact: str = ""
+    spec: Spec = Spec(str, "")
+    default: str = ""
+    parse: Callable[[str], Value] = str
+
+
+class Engine(NamedTuple):
+    """What is known of one engine.
+
+    name: the word that --db takes. title: as people write it. page_bytes: default page of its data files, 0 where they have
+    none; page_source: where that is written. processes: names of its server.
+
+    settings: that are asked for. files: name (a pattern, as fnmatch has it) and form of its files. arguments: reads its
+    command line, without the name. variables: of its environment, each the path of a folder or file, or a word.
+    data_options, data_variable: which of these say where its data lies. at_home: its working directory is its data
+    directory. compared: facts that decide about durability, which a server that is asked says, too. profile: of a
+    verification, empty where there is none.
+    """
+
+    name: str
+    title: str
+    page_bytes: int
+    page_source: str
+    processes: tuple[str, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    files: tuple[tuple[str, Form], ...] = ()
+    arguments: Callable[[Sequence[str]], list[Line]] = lambda words: [DOUBT for _ in words]
+    variables: Mapping[str, Shape] = {}
+    data_options: tuple[str, ...] = ()
+    data_variable: str = ""
+    at_home: bool = False
+    compared: tuple[str, ...] = ()
+    profile: str = ""
+
+    @property
+    def known(self) -> dict[str, Shape]:
+        return {each.name: each.shape for each in self.settings}
+
+
+def path(value: str) -> bool:
+    """An absolute path, or a plain relative one; without what a path rarely has and a password or an address may have."""
+    if (
+        len(value) > LONGEST
+        or not value.isprintable()
+        or any(each in value for each in ("=", "://", "'", '"', "\\", "#"))
+    ):
+        return False
+    return value.startswith("/") or all(each.isalnum() or each in "_-.+@/" for each in value)
+
+
+def place(value: str) -> bool:
+    """An absolute path."""
+    return value.startswith("/") and path(value)
+
+
+def word(value: str) -> bool:
+    """A word or a number."""
+    return len(value) <= 64 and value.isascii() and all(each.isalnum() or each in "_-." for each in value)
+
+
+def names(value: str) -> bool:
+    """A list of identifiers, which may stand in double quotes."""
+    return len(value) <= LONGEST and value.isprintable() and all(each.isalnum() or each in '_$-, "' for each in value)
+
+
+def boolean(value: str) -> bool:
+    """As PostgreSQL, MySQL and the others spell it. Raises ValueError."""
+    if (each := value.lower()) in ("on", "true", "yes", "1"):
+        return True
+    if each in ("off", "false", "no", "0"):
+        return False
+    raise ValueError(f"{value[:40]!r} is neither on nor off")
+
+
+def kept(value: str, shape: Shape) -> str:
+    """The value of a known setting, or that it is withheld."""
+    return value if value == WITHHELD or shape(value) else WITHHELD
+
+
+def plain(value: str) -> bool:
+    """Whether a value means the same with and without quotes."""
+    return bool(value) and all(each.isalnum() or each in "_-./" for each in value)
+
+
+def by_line(text: str, read: Callable[[str], Line]) -> list[Line]:
+    """Each line on its own; blanks around it are not part of it. Of a file with too many of them nothing is kept."""
+    if text.count("\n") > LINES:
+        return [DOUBT]
+    return [DOUBT if len(line) > LINE else read(stripped) if (stripped := line.strip(" \t\r\v\f")) else BLANK
+            for line in text.split("\n")]  # fmt: skip
