@@ -45,6 +45,7 @@ SEAM = {
     "rulebook.py",
     "data/__init__.py",
     "verify/conduct.py",
+    "verify/job_file.py",
     "verify/place.py",
     "verify/run.py",
 }

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from auditor.verify import fio_output, profile
+from auditor.verify import fio_output, job_file, profile
 from auditor.verify.model import Slo
 from auditor.verify.profile import Profile
 from auditor.verify.units import ProfileError, nanoseconds, share, size_bytes
@@ -307,3 +307,48 @@ def test_no_times(text: str) -> None:
 @given(st.floats(0.001, 99.999))
 def test_a_percentile_is_a_share(percent: float) -> None:
     assert share(f"p{percent!r}") == pytest.approx(percent / 100, abs=1e-8)
+
+
+# -- the file of a user -------------------------------------------------------------------------------------------
+
+
+def test_a_job_file_is_a_plain_file_of_a_bearable_size(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.fio")
+    (tmp_path / "large.fio").write_bytes(b"; \n" * job_file.MOST)
+    for path, says in (
+        (tmp_path / "fifo.fio", "it is no regular file"),  # and nobody waits for its other end
+        (Path("/dev/zero"), "it is no regular file"),
+        (tmp_path, "no regular file"),
+        (tmp_path / "large.fio", "longer than 1 MiB"),
+    ):
+        with pytest.raises(ProfileError, match=says):
+            profile.load(str(path))
+
+
+def test_a_job_file_that_would_do_more_than_write_is_refused(tmp_path: Path) -> None:
+    """Each of these makes fio run a command, write elsewhere or read another file."""
+    path = tmp_path / "x.fio"
+    for line in (
+        "exec_prerun=id",
+        "exec_postrun=id",
+        "include /tmp/other.fio",
+        "filename=/etc/passwd",
+        "directory=/etc",
+        "filename_format=../zaudit.x",
+        "filename_format=zaudit./../../x",
+        "ioengine=external:/tmp/evil.so",
+        "ioengine=exec",
+        "write_bw_log=/tmp/x",
+        "read_iolog=/etc/shadow",
+        "verify_state_save=1",
+        "aux-path=/etc",
+        "opendir=/etc",
+        "cgroup=x",
+        "ioscheduler=none",
+        "buffer_pattern='/etc/shadow'",
+        "log_compression_cpus=1",
+        "trim=1",
+    ):
+        path.write_text(f"[log]\nrw=write\nfsync=1\nfilename_format=zaudit.x\n{line}\n")
+        with pytest.raises(ProfileError, match=r"\[log\]"):
+            profile.load(str(path))
