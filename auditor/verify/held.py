@@ -50,11 +50,13 @@ class Held(NamedTuple):
         """What is not as zaudit and fio made it, in a few words; empty where all is."""
         try:
             there = os.stat(self.name, dir_fd=self.parent, follow_symlinks=False)
+            if not os.path.samestat(there, os.fstat(self.folder)):
+                return "something else lies where it was made"
+            return "" if self.place.kind == "zvol" else next(self._strange(), "")
+        except FileNotFoundError:
+            return "it is not where it was made"
         except OSError as error:
-            return f"it is not where it was made ({error.strerror})"
-        if not os.path.samestat(there, os.fstat(self.folder)):
-            return "something else lies where it was made"
-        return "" if self.place.kind == "zvol" else next(self._strange(), "")
+            return f"it cannot be looked at ({error.strerror})"
 
     def _strange(self) -> Iterator[str]:
         own = os.fstat(self.folder)
@@ -62,12 +64,8 @@ class Held(NamedTuple):
             for number, entry in enumerate(entries):
                 if number == MOST:
                     yield f"it holds more than {MOST} files"
-                    return
-                with contextlib.suppress(FileNotFoundError):
-                    seen = entry.stat(follow_symlinks=False)
-                    plain = stat.S_ISREG(seen.st_mode) and seen.st_nlink == 1 and seen.st_uid == own.st_uid
-                    if not (plain and seen.st_dev == own.st_dev and entry.name.startswith(FILES)):
-                        yield f"it holds what fio did not make there ({harmless(entry.name)})"
+                elif not (entry.name.startswith(FILES) and entry.is_file(follow_symlinks=False) and _plain(entry, own)):
+                    yield f"it holds what fio did not make there ({harmless(entry.name)})"
 
     def remove(self, *names: str) -> None:
         """Files in it, with the rights of its owner. What is not there is no error. Raises PlaceError."""
@@ -89,6 +87,13 @@ class Held(NamedTuple):
             for entry in islice(entries, MOST):
                 if entry.name.startswith(FILES) and (entry.is_file(follow_symlinks=False) or entry.is_symlink()):
                     yield entry.name
+
+
+def _plain(entry: os.DirEntry[str], folder: os.stat_result) -> bool:
+    """Whether a file has no other name, and owner and file system of the folder; only files are asked for that, since what
+    a folder is mounted from may never answer."""
+    seen = entry.stat(follow_symlinks=False)
+    return (seen.st_nlink, seen.st_uid, seen.st_dev) == (1, folder.st_uid, folder.st_dev)
 
 
 def opened(path: str) -> int:

@@ -30,7 +30,7 @@ from auditor.verify.trial import Moment, Ran
 SLACK_S = 90.0  # what laying out files, starting and ending may take beside the run itself
 POLL_S = 0.25
 TXGS_EVERY_S = 60.0  # the kernel keeps the last 100
-MOST = 256 << 20  # bytes that fio or strace may print
+MOST = 128 << 20  # bytes that fio or strace may print
 PRELOADS = ("LD_PRELOAD", "LD_LIBRARY_PATH")
 PRELOAD_FILE = "/etc/ld.so.preload"
 PROGRAMS = ("setpriv", "strace", ENV, "fio")  # words of a command line that become absolute paths

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from auditor.host.request import Capture
-from auditor.verify import conduct, ledger, place, profile, reading, run, tools, trial
+from auditor.verify import conduct, ledger, place, profile, reading, run, sweeping, tools, trial
 from auditor.verify.actor import PlaceError
 from auditor.verify.conduct import CannotVerify
 from auditor.verify.held import Held
@@ -159,6 +159,14 @@ def test_the_limit_is_that_of_all_runs_together(bench: Bench) -> None:
     assert f'"io_bytes" : {each}' in SAYS.read_text()
     assert len(bench.trial(bench.plan("warm", "log", "data", limit=each)).runs) == 1
     assert len(bench.trial(bench.plan("warm", "log", "data", limit=each + 1)).runs) == 2
+
+
+def test_each_trial_of_a_sweep_has_its_job_file_and_begins_with_a_fresh_file(bench: Bench) -> None:
+    bench.fio(f"[ -e {sweeping.FILE} ] && exit 3; echo x >{sweeping.FILE}; cat '{SAYS}'; cat >&2")
+    once = Step("sweep-0", "sweep", ("sweep-0",), 1, LIMIT)
+    done = bench.trial(bench.plan()._replace(sweep=sweeping.LEAST, steps=(once, once)))
+    assert [(ran.exit, ran.stderr) for ran in done.runs] == [(0, sweeping.job_file(sweeping.LEAST))] * 2
+    assert bench.left() == []
 
 
 def test_where_the_files_do_not_lie_on_the_dataset_fio_is_not_run(bench: Bench) -> None:
