@@ -499,8 +499,10 @@ def test_a_ledger_that_others_could_change(ground: Ground, how: str) -> None:
 
 
 def test_a_record_that_is_a_link_or_has_no_end(ground: Ground) -> None:
-    ground.state.mkdir(mode=0o700)
-    (ground.state / "place-1.json").symlink_to(ground.file)
+    made = ground.made()
+    record = ground.state / f"place-{made.id}.json"
+    record.rename(ground.folder / "his.json")
+    (ground.state / "place-1.json").symlink_to(ground.folder / "his.json")
     os.mkfifo(ground.state / "place-2.json")
     (ground.state / "place-3.json").write_text("[" * (ledger.LONGEST + 1))
     assert [each.kind for each in ledger.places()] == ["", "", ""]
