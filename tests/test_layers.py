@@ -46,8 +46,12 @@ SEAM = {
     "rulebook.py",
     "data/__init__.py",
     "verify/conduct.py",
+    "verify/held.py",
+    "verify/job_file.py",
+    "verify/ledger.py",
     "verify/place.py",
     "verify/run.py",
+    "verify/tools.py",
 }
 
 

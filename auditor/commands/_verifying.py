@@ -21,10 +21,25 @@ from auditor.judge.rule import Rule
 from auditor.recording import recording, replacing
 from auditor.text import harmless
 from auditor.units import size
-from auditor.verify import conduct, document, place, plan, preflight, profile, run, sweeping, trial, verification
+from auditor.verify import (
+    conduct,
+    document,
+    ledger,
+    place,
+    plan,
+    preflight,
+    profile,
+    run,
+    sweeping,
+    tools,
+    trial,
+    verification,
+)
+from auditor.verify.actor import UNSEEN, Actor
 from auditor.verify.compare import compare
 from auditor.verify.model import Verification
 from auditor.verify.profile import Profile
+from auditor.verify.result import JOB_FILE
 from auditor.verify.units import size_bytes
 from auditor.verify.verification import Found
 
@@ -69,15 +84,17 @@ def live(wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progre
     before = earlier(wanted.compare) if wanted.compare else None
     if wanted.record:
         replacing.possible(wanted.record)
-    for left, wrong in place.clean(run.zfs):
+    for left, wrong in place.clean(tools.call):
         note(f"zaudit: {harmless(left.path)}, left by an earlier run, {wrong or 'was removed'}")
     machine = LiveHost(wanted.timeout)
     host: Host = recording.RecordingHost(machine) if wanted.record else machine
     seen = audit.look(host, (wanted.target,), options, progress)
     planned = _planned(wanted, asked, seen)
     refused = list(preflight.refusals(planned, seen.facts))
+    actor, stands = _actor(machine, planned)
+    refused += stands
     if wanted.dry_run:
-        click.echo(described(planned, seen, refused, wanted.despite), nl=False)
+        click.echo(described(planned, actor, seen, refused, wanted.despite), nl=False)
         return None
     if standing := [each for each in refused if each.override not in wanted.despite or not each.override]:
         raise Refused("not run: " + "; ".join(map(_refused, standing)))
@@ -94,6 +111,14 @@ def live(wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progre
             unkept = error
     found = verification.judge(seen, done, judging, (wanted.target,), wanted.fail_on)._replace(unkept=unkept)
     return found if before is None else found._replace(comparison=compare(before, found.verification))
+
+
+def _actor(machine: Host, planned: plan.Plan) -> tuple[Actor, list[preflight.Refusal]]:
+    """Who fio is to run as, or why it cannot be run."""
+    try:
+        return conduct.actor(machine, planned), []
+    except Stop as error:
+        return UNSEEN, [preflight.Refusal(str(error))]
 
 
 def _planned(wanted: Wanted, asked: Profile, seen: audit.Look) -> plan.Plan:
@@ -175,7 +200,11 @@ def _ask(planned: plan.Plan) -> None:
 
 
 def described(
-    planned: plan.Plan, seen: audit.Look, refused: Sequence[preflight.Refusal], despite: Sequence[str]
+    planned: plan.Plan,
+    actor: Actor,
+    seen: audit.Look,
+    refused: Sequence[preflight.Refusal],
+    despite: Sequence[str],
 ) -> str:
     """What would be done, exactly; for ``--dry-run``."""
     where = (
@@ -192,9 +221,10 @@ def described(
         "",
     ]
     for step in planned.steps:
+        job = sweeping.JOB_FILE if step.purpose == "sweep" else JOB_FILE
         lines += [
             f"# {step.name}: {step.seconds} s",
-            f"cd PLACE && {shlex.join(plan.command(planned, step))}",
+            f"cd PLACE && {shlex.join(plan.command(planned, step, actor, run.preloads()))} <{job}",
         ]
     for each in refused:
         overridden = each.override in despite and each.override
@@ -240,10 +270,10 @@ def summary(found: Found) -> str:
 def clean() -> int:
     """Remove what dead runs left; the number of places that could not be removed."""
     failed = 0
-    for left, wrong in place.clean(run.zfs):
+    for left, wrong in place.clean(tools.call):
         click.echo(f"{harmless(left.path)}: {wrong or 'removed'}")
         failed += bool(wrong)
-    for each in place.places():
-        if place.in_use(each):
+    for each in ledger.places():
+        if ledger.in_use(each):
             click.echo(f"{harmless(each.path)}: in use by process {each.pid}, left alone")
     return failed

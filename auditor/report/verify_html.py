@@ -12,7 +12,6 @@ from auditor.report import sweep as sweep_part
 from auditor.report import verify_words as words
 from auditor.report.model import Report
 from auditor.report.page import escaped, page, paragraph, section
-from auditor.text import quoted
 from auditor.units import duration
 from auditor.verify.compare import Comparison
 from auditor.verify.knee import Sweep
@@ -204,9 +203,8 @@ def _commands(verification: Verification) -> Iterator[str]:
     yield paragraph(f"Written to {verification.place}", "dim small")
     if verification.job_file:
         yield f"<h3>job file of {escaped(verification.profile)}</h3><pre>{_lines(verification.job_file)}</pre>"
-    for run in verification.runs:
-        command = " \\\n    ".join(map(quoted, run.argv))  # an option a line, and still to be pasted
-        yield f"<h3>{escaped(run.name)}</h3><pre>{html.escape(command)}</pre>"
+    for name, command in words.commands(verification, between=" \\\n    "):  # an option a line, and still to be pasted
+        yield f"<h3>{escaped(name)}</h3><pre>{html.escape(command)}</pre>"
 
 
 def _lines(text: str) -> str:

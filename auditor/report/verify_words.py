@@ -11,7 +11,7 @@ from auditor.report.model import Report
 from auditor.text import harmless, quoted
 from auditor.units import duration
 from auditor.verify.model import Chain, Latency, Link, Percentile, Slo, Verification
-from auditor.verify.result import Run
+from auditor.verify.result import JOB_FILE, Run
 
 STATUS = {"accounts": "accounts", "contradicts": "CONTRADICTS", "unseen": "not seen"}
 JUDGEMENT = {"met": "met", "missed": "MISSED", "not judged": "?"}
@@ -109,9 +109,14 @@ def samples(verification: Verification, name: str) -> int | None:
     return next((run.latency.samples for run in verification.runs if run.name == name), None)
 
 
-def commands(verification: Verification) -> list[tuple[str, str]]:
-    """(run, the exact command of fio), to be pasted."""
-    return [(run.name, " ".join(map(quoted, run.argv))) for run in verification.runs]
+def commands(verification: Verification, between: str = " ") -> list[tuple[str, str]]:
+    """(run, the exact command of fio), to be pasted in the place, with the job file beside it. between: two words."""
+    return [(run.name, between.join(map(quoted, run.argv)) + _given(run)) for run in verification.runs]
+
+
+def _given(run: Run) -> str:
+    """The job file, where fio reads it from its standard input."""
+    return f" <{JOB_FILE}" if run.argv[-1:] == ("-",) else ""
 
 
 def next_step(verification: Verification, report: Report | None) -> str:

@@ -3,10 +3,12 @@
 ::
 
     profile ──> plan ──> run ──────> trial ──> result ──> chain, latency ──> facts ──> judge ──> report
-    (fio's own  (where,  (the only   (raw, as  (counts,   (is each sync                (rules
-     job file)   what,    module that recorded) latencies)  followed?)                  on runs)
-                 bytes)   writes)
+    (fio's own  (where,  (fio, in a  (raw, as  (counts,   (is each sync                (rules
+     job file)   what,    place that  recorded) latencies)  followed?)                  on runs)
+                 bytes)   is held)
 
 ``trial`` is everything that was seen, as text: a recording of it is judged anew to the same report. ``place`` makes and
-removes what is written to; ``preflight`` refuses where a run would harm or say nothing.
+removes what is written to, ``ledger`` remembers it, ``held`` keeps it from being exchanged, and whatever is written there
+is the deed of an ``actor``: a process of the owner of the place, never of an almighty root. ``preflight`` refuses where a
+run would harm or say nothing.
 """

@@ -31,7 +31,7 @@ def follow(trial: Trial, runs: tuple[Run, ...], section: Section, facts: Facts) 
     calls = next((run for run in runs if run.purpose == "calls"), None)
     links = [_dataset(trial), _calls(calls, trial, section)]
     if log is None or not log.jobs:
-        why = "; ".join(log.faults) if log else "the run of the log did not take place"
+        why = "; ".join(log.faults) if log else f"the run of the log did not take place{_last(trial)}"
         links.append(Link("fio", "unseen", why))
         return _chain(links, ())
     links.append(_fio(log, section))
@@ -44,6 +44,11 @@ def follow(trial: Trial, runs: tuple[Run, ...], section: Section, facts: Facts) 
     elif trial.scan:
         others = (*others, f"a {trial.scan} ran meanwhile: its reads, writes and flushes cannot be told apart")
     return _chain(links, others)
+
+
+def _last(trial: Trial) -> str:
+    """Why nothing was run after the last run, where zaudit saw to that."""
+    return next((f" ({ran.name}: {ran.fault})" for ran in trial.runs[-1:] if ran.fault), "")
 
 
 def _chain(links: list[Link], others: tuple[str, ...]) -> Chain:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from pathlib import Path
+from collections.abc import Iterator
 
 from auditor.collect import mounts
 from auditor.errors import EXIT_NOTHING, Stop
@@ -14,9 +14,11 @@ from auditor.host.live import Host
 from auditor.host.request import Read, Run
 from auditor.host.running import result
 from auditor.text import harmless
-from auditor.verify import fio_output, place, run, sweeping, witnesses
-from auditor.verify.place import Place, PlaceError
-from auditor.verify.plan import JOB_FILE, SWEEP_FILE, Plan
+from auditor.verify import fio_output, place, run, sweeping, tools, witnesses
+from auditor.verify.actor import CALLER, ROOT, Actor, PlaceError
+from auditor.verify.held import Held, Replaced
+from auditor.verify.ledger import Place
+from auditor.verify.plan import Plan
 from auditor.verify.profile import Profile
 from auditor.verify.trial import UNSEEN, Ran, Trial
 
@@ -32,54 +34,48 @@ class CannotVerify(Stop):
     exit_code = EXIT_NOTHING
 
 
-def ready(profile: Profile) -> tuple[run.Tools, str]:
-    """(the tools, what ``fio --version`` says). Raises CannotVerify."""
-    found = run.tools()
-    if not found.fio:
-        raise CannotVerify("fio is not installed (apt install fio)")
-    for tool, package in (("setpriv", "util-linux"), ("env", "coreutils")):
-        if not getattr(found, tool):
+NEEDED = (("fio", "fio"), ("setpriv", "util-linux"), *((tool, "coreutils") for tool in ("env", "mkdir", "rm", "rmdir")))
+
+
+def ready(profile: Profile) -> str:
+    """What ``fio --version`` says. Raises CannotVerify."""
+    for tool, package in NEEDED:
+        if not tools.found(tool):
             raise CannotVerify(f"{tool} is not installed (apt install {package})")
-    code, said = run.zfs(("fio", "--version"))
+    code, said = tools.call(("fio", "--version"))
     try:
         if code or fio_output.version(said) < fio_output.OLDEST:
             oldest = ".".join(map(str, fio_output.OLDEST))
             raise CannotVerify(f"{said.strip() or 'fio'} is too old: {profile.name} needs fio {oldest} or newer")
     except fio_output.FioError as error:
         raise CannotVerify(str(error)) from None
-    return found, said.strip()
+    return said.strip()
 
 
 def trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: run.Progress | None, *, keep: bool) -> Trial:
     """Carry out a plan. Raises CannotVerify, PlaceError or Interrupted; the place is gone then, unless keep says otherwise."""
-    found, version = ready(plan.profile)
+    version = ready(plan.profile)
     pool = Subject("pool", plan.dataset.partition("/")[0])
     patterns = [*witnesses.patterns(pool.name, witnesses.disks(pool, facts)), *_smart(host, pool, facts)]
-    notes, landed, done = [], "", []
+    notes, landed = [], ""
+    done: list[Ran] = []
     scan = _scan(host, pool)
     with run.interruptible():
         made = _make(host, plan, facts)
         try:
-            landed = _volume(place.log_file(made)) if made.kind == "zvol" else _landed(host, made.path)
-            if landed == made.dataset:
-                _write(Path(made.path) / JOB_FILE, plan.profile.text)
-                if plan.sweep:
-                    _write(Path(made.path) / SWEEP_FILE, sweeping.job_file(plan.sweep))
-                left = plan.most_bytes
-                for what in plan.steps:
-                    if what.purpose == "calls" and not found.strace:
-                        continue
-                    if what.purpose == "sweep":
-                        (Path(made.path) / "zaudit.sweep").unlink(missing_ok=True)
-                    done.append(run.step(host, plan, what._replace(limit=left), made, patterns, progress))
-                    left -= _written(done[-1])
-                    if done[-1].exit != 0 or left <= 0:
-                        break
+            with place.hold(made) as here:
+                landed = _volume(here.device) if made.kind == "zvol" else _landed(host, here.folder)
+                try:
+                    if landed == made.dataset:
+                        done += _steps(host, plan, here, patterns, progress)
+                finally:
+                    if not keep and made.kind == "directory":
+                        _emptied(here)
         finally:
             if keep:
                 notes.append(f"{made.path} was kept; zaudit clean removes it")
             else:
-                _remove(made)
+                notes += _remove(made)
     return Trial(
         target=plan.dataset,
         dataset=made.dataset,
@@ -98,11 +94,27 @@ def trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: run.P
     )
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CannotVerify(f"{path}: {error.strerror}") from None
+def _steps(host: Host, plan: Plan, here: Held, patterns: list[str], progress: run.Progress | None) -> Iterator[Ran]:
+    """Until all are done, or one came out in a way that leaves nothing for the next."""
+    left = plan.most_bytes
+    for what in plan.steps:
+        if what.purpose == "calls" and not tools.found("strace"):
+            continue
+        job = plan.profile.text
+        if what.purpose == "sweep":
+            job = sweeping.job_file(plan.sweep)
+            here.remove(sweeping.FILE)
+        ran = run.step(host, plan, what._replace(limit=left), here, job, patterns, progress)
+        yield ran
+        left -= _written(ran)
+        if ran.exit != 0 or ran.fault or left <= 0:
+            return
+
+
+def _emptied(here: Held) -> None:
+    """Its files are removed wherever the directory lies by now; what is wrong is told when it is to be removed itself."""
+    with contextlib.suppress(PlaceError, OSError):
+        here.empty()
 
 
 def _written(ran: Ran) -> int:
@@ -119,20 +131,30 @@ def _smart(host: Host, pool: Subject, facts: Facts) -> list[str]:
     return [f"{witnesses.SMART}{disk}" for disk in sorted(disks) if disk.startswith("nvme") and host.euid == 0]
 
 
+def actor(host: Host, plan: Plan) -> Actor:
+    """Who fio is to run as. Raises CannotVerify or PlaceError where it cannot be run."""
+    if plan.kind == "zvol":
+        return CALLER if os.geteuid() else ROOT
+    return place.owner(_mount_point(host, plan.dataset))
+
+
 def _make(host: Host, plan: Plan, facts: Facts) -> Place:
     dataset = Subject("dataset", plan.dataset)
     if plan.kind == "dataset":
-        return place.dataset(plan.dataset, plan.properties, run.zfs)
+        return place.dataset(plan.dataset, actor(host, plan), plan.properties, tools.call)
     if plan.kind == "directory":
         return place.directory(_mount_point(host, plan.dataset), plan.dataset)
     own = {name: facts.get(dataset, name) for name in COPIED}
     properties = [(name, str(value.value)) for name, value in own.items() if isinstance(value, Known)]
-    return place.zvol(plan.dataset, plan.bytes_on_disk, properties, run.zfs)
+    return place.zvol(plan.dataset, plan.bytes_on_disk, properties, tools.call)
 
 
-def _remove(made: Place) -> None:
+def _remove(made: Place) -> Iterator[str]:
+    """What is to be said of it."""
     try:
-        place.remove(made, run.zfs)
+        place.remove(made, tools.call)
+    except Replaced as error:  # it is of no use any more, and the runs say so
+        yield str(error)
     except PlaceError as error:
         raise CannotVerify(f"what zaudit made could not be removed: {error} (zaudit clean tries again)") from None
 
@@ -146,27 +168,22 @@ def _mount_point(host: Host, dataset: str) -> str:
     return where[0]
 
 
-def _landed(host: Host, path: str) -> str:
-    """The file system on which a file below the path really lies: by its device number, which no mount above it hides."""
+def _landed(host: Host, folder: int) -> str:
+    """The file system on which a file in a folder really lies: by its device number, which no mount above it hides."""
     table = mounts.mounts(result(host.read(Read((MOUNTS,)))).text.get(MOUNTS, ""))
-    with contextlib.suppress(OSError):
-        number = os.stat(path).st_dev
-        for mount in reversed(table):
-            if mount.major_minor == f"{os.major(number)}:{os.minor(number)}":
-                return mount.source if mount.fstype == "zfs" else f"{mount.fstype} ({mount.source})"
+    number = os.fstat(folder).st_dev
+    for mount in reversed(table):
+        if mount.major_minor == f"{os.major(number)}:{os.minor(number)}":
+            return mount.source if mount.fstype == "zfs" else f"{mount.fstype} ({mount.source})"
     return ""
 
 
-def _volume(path: str) -> str:
-    """The zvol behind a path, as its driver says (BLKZNAME of include/sys/fs/zfs.h, which udev's zvol_id asks too): what
-    fio opens, whatever the name of a link is. Empty where it does not say so."""
+def _volume(device: int) -> str:
+    """The zvol that was opened, as its driver says (BLKZNAME of include/sys/fs/zfs.h, which udev's zvol_id asks too): what
+    fio opens, whatever the name of a node is. Empty where it does not say so."""
     name = bytearray(VOLUME_NAME)
     with contextlib.suppress(OSError):
-        node = os.open(path, os.O_RDONLY)
-        try:
-            fcntl.ioctl(node, BLKZNAME, name)
-        finally:
-            os.close(node)
+        fcntl.ioctl(device, BLKZNAME, name)
     return name.partition(b"\0")[0].decode("utf-8", "surrogateescape")
 
 

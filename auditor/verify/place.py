@@ -1,124 +1,130 @@
-"""What a run writes into: a new directory on the dataset, or a scratch zvol; recorded before it exists, removed after.
+"""What a run writes into: a new directory on the dataset, a scratch zvol or a scratch dataset; recorded before it exists,
+removed after.
 
-The ledger is a folder with one file a place, written and synced before anything is made. Whatever ends a run, the next
-one and ``zaudit clean`` find there what it left, and remove that and nothing else.
+Root makes and removes nothing in a folder of somebody else: a directory is made and removed by a process of the owner of the
+mount point, in folders that are held (:mod:`auditor.verify.held`). A scratch dataset is mounted, and the link to a scratch
+zvol lies, in the ledger's folder, which nobody else can enter. Whatever ends a run, the next one and ``zaudit clean`` find
+in the ledger what it left, and remove that and nothing else.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import re
 import secrets
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple
 
-from auditor.errors import Stop
-from auditor.verify import codec
+from auditor.text import harmless
+from auditor.verify import held, ledger, tools
+from auditor.verify.actor import Actor, PlaceError
+from auditor.verify.held import FILES, Held
+from auditor.verify.ledger import ID, Place
 
-ID = re.compile(r"[0-9a-f]{16}")
-PART = re.compile(r"part-[0-9a-f]{16}-([0-9]{1,9})-([0-9]{1,18})")  # a record that this process writes
-PREFIX, FILES = ".zaudit-", "zaudit."
-PROPERTY = "zaudit:scratch"  # of a scratch zvol: its value is the id in the ledger
+PREFIX = ".zaudit-"
+PROPERTY = "zaudit:scratch"  # of a scratch zvol or dataset: its value is the id in the ledger
+UNSHARED = (("sharenfs", "off"), ("sharesmb", "off"))  # a scratch dataset is for nobody else, whatever it would inherit
+LOG_FILE = f"{FILES}log.0.0"  # what the job of the log writes to, where that is a link to a scratch zvol
 
 Command = Callable[[tuple[str, ...]], tuple[int, str]]  # argv -> exit code, what it printed
 
 
-class PlaceError(Stop):
-    """The place could not be made or removed; the text says why."""
+def _numbers(actor: Actor) -> tuple[int, int]:
+    return (int(actor.uid), int(actor.gid)) if actor.uid else (os.geteuid(), os.getegid())
 
 
-class Place(NamedTuple):
-    """kind: directory, zvol or dataset. path: of the directory, of the folder with a link to the zvol, or where the scratch
-    dataset is mounted. dataset: a scratch one's own name, else the file system. pid, started: of the process that uses it
-    (clock ticks since boot); boot: id of the boot.
-    """
-
-    id: str
-    kind: str
-    path: str
-    dataset: str
-    pid: int
-    started: int
-    boot: str
-    made: float
+# -- making -------------------------------------------------------------------------------------------------------
 
 
-def ledger() -> Path:
-    """Where places are recorded: /var/lib/zaudit for root, else below $XDG_STATE_HOME (~/.local/state)."""
-    if folder := os.environ.get("ZAUDIT_STATE"):
-        return Path(folder)
-    if os.geteuid() == 0:
-        return Path("/var/lib/zaudit")
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "zaudit"
+def owner(mount_point: str) -> Actor:
+    """Who acts below a mount point. Raises PlaceError."""
+    with _open(mount_point) as folder:
+        return held.owner(folder, mount_point)
 
 
-def _new(kind: str, path: str, dataset: str, id: str) -> Place:
-    return Place(id, kind, path, dataset, os.getpid(), _started(os.getpid()), _boot(), time.time())
+@contextlib.contextmanager
+def _open(mount_point: str) -> Iterator[int]:
+    try:
+        folder = held.opened(mount_point)
+    except OSError as error:
+        raise PlaceError(f"{harmless(mount_point)}: no directory can be made there: {error.strerror}") from None
+    with held.closing(folder):
+        yield folder
 
 
 def directory(mount_point: str, dataset: str) -> Place:
-    """A new directory below a mount point, which only this user may enter. Raises PlaceError."""
+    """A new directory below a mount point, which its owner alone may enter. Raises PlaceError."""
     id = secrets.token_hex(8)
-    place = _new("directory", os.path.join(mount_point, f"{PREFIX}{id}"), dataset, id)
-    _record(place)
-    try:
-        os.mkdir(place.path, 0o700)
-    except OSError as error:
-        _forget(place)
-        raise PlaceError(f"{mount_point}: no directory can be made there: {error.strerror}") from None
+    name = f"{PREFIX}{id}"
+    with _open(mount_point) as parent:
+        actor = held.owner(parent, mount_point)
+        place = ledger.new("directory", os.path.join(mount_point, name), dataset, id, *_numbers(actor))
+        ledger.record(place)
+        code, said = tools.act(actor, parent, ("mkdir", "-m", "700", "--", name))
+        if code:
+            ledger.forget(place)
+            why = harmless(said.strip().rpartition(": ")[2])
+            raise PlaceError(f"{harmless(mount_point)}: no directory can be made there: {why}")
+        place = place._replace(inode=_inode(place, parent))
+        ledger.record(place)
     return place
+
+
+def _inode(place: Place, parent: int) -> int:
+    """Of the directory that was made: new, empty and its owner's, or somebody put another in its place."""
+    try:
+        folder = held.enter(place, parent)
+    except OSError:
+        raise PlaceError(f"{place.path} was taken away as soon as it was made") from None
+    with held.closing(folder):
+        seen = os.fstat(folder)
+        if seen.st_mode & 0o777 != 0o700 or held.rest(folder):
+            raise PlaceError(f"{place.path} was replaced as soon as it was made: it is left alone")
+        return seen.st_ino
 
 
 def zvol(target: str, size: int, properties: Sequence[tuple[str, str]], zfs: Command) -> Place:
-    """A scratch zvol beside a zvol, with its properties, and a folder with a link to it. Raises PlaceError."""
+    """A scratch zvol beside a zvol, with its properties, and a folder for a link to it. Raises PlaceError."""
     id = secrets.token_hex(8)
     parent, _, _ = target.rpartition("/")
     name = f"{parent}/zaudit-{id}"
-    place = _new("zvol", str(ledger() / f"link-{id}"), name, id)
-    _record(place)
-    options = [word for key, value in (*properties, (PROPERTY, id)) for word in ("-o", f"{key}={value}")]
-    code, said = zfs(("zfs", "create", "-s", "-V", str(size), *options, name))
-    if code:
-        _forget(place)
-        raise PlaceError(f"zfs create {name}: {said.strip()}")
-    device = f"/dev/zvol/{name.replace(' ', '+')}"
+    place = ledger.new("zvol", str(ledger.folder() / f"link-{id}"), name, id, os.geteuid(), os.getegid())
+    _create(place, ("-s", "-V", str(size)), properties, zfs)
     try:
-        _appears(device)
+        _appears(node(place))
         os.mkdir(place.path, 0o700)
-        os.symlink(device, log_file(place))
     except OSError as error:
         remove(place, zfs)
-        raise PlaceError(f"{device}: {error.strerror}") from None
+        raise PlaceError(f"{node(place)}: {error.strerror}") from None
     return place
 
 
-def dataset(target: str, properties: Sequence[tuple[str, str]], zfs: Command) -> Place:
-    """A scratch file system below a file system, which inherits what it does not set itself. Raises PlaceError."""
+def dataset(target: str, actor: Actor, properties: Sequence[tuple[str, str]], zfs: Command) -> Place:
+    """A scratch file system below a file system, which inherits what it does not set itself, mounted where nobody but the
+    actor and the caller get to. Raises PlaceError."""
     id = secrets.token_hex(8)
     name = f"{target}/zaudit-{id}"
-    place = _new("dataset", "", name, id)
-    _record(place)
-    options = [word for key, value in (*properties, (PROPERTY, id)) for word in ("-o", f"{key}={value}")]
-    code, said = zfs(("zfs", "create", *options, name))
-    if code:
-        _forget(place)
-        raise PlaceError(f"zfs create {name}: {said.strip()}")
-    code, where = zfs(("zfs", "get", "-Hp", "-o", "value", "mountpoint", name))
-    where = where.removesuffix("\n")
-    if code or not os.path.ismount(where):
+    place = ledger.new("dataset", str(ledger.folder() / f"mount-{id}"), name, id, *_numbers(actor))
+    _create(place, (), (*properties, *UNSHARED, ("mountpoint", place.path)), zfs)
+    if not os.path.ismount(place.path):
         remove(place, zfs)
-        raise PlaceError(f"{name} was made, and is not mounted ({where.strip()})")
-    return place._replace(path=where)
+        raise PlaceError(f"{name} was made, and is not mounted ({place.path})")
+    return place
 
 
-def log_file(place: Place) -> str:
-    """What the job of the log writes to: a file, or the link to a scratch zvol."""
-    return os.path.join(place.path, f"{FILES}log.0.0")
+def _create(place: Place, how: tuple[str, ...], properties: Sequence[tuple[str, str]], zfs: Command) -> None:
+    ledger.record(place)
+    options = [word for key, value in (*properties, (PROPERTY, place.id)) for word in ("-o", f"{key}={value}")]
+    code, said = zfs(("zfs", "create", *how, *options, place.dataset))
+    if code:
+        ledger.forget(place)
+        raise PlaceError(f"zfs create {place.dataset}: {said.strip()}")
+
+
+def node(place: Place) -> str:
+    """The device node of a scratch zvol, as udev names it."""
+    return f"/dev/zvol/{place.dataset.replace(' ', '+')}"
 
 
 def _appears(device: str) -> None:
@@ -130,55 +136,96 @@ def _appears(device: str) -> None:
     raise FileNotFoundError(2, "udev made no node for it in 10 s", device)
 
 
+# -- holding ------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def hold(place: Place) -> Iterator[Held]:
+    """Hold what was made, for as long as it is written to. Raises PlaceError."""
+    with contextlib.ExitStack() as stack:
+        try:
+            here = stack.enter_context(_entered(place))
+        except OSError:
+            raise PlaceError(f"{place.path} is not where it was made") from None
+        if place.kind == "dataset":
+            os.fchown(here.folder, place.uid, place.gid)  # the root of a new file system, in a folder of the caller
+            os.fchmod(here.folder, 0o700)
+        if place.kind == "zvol":
+            here = here._replace(device=stack.enter_context(_device(here)))
+        yield here
+
+
+@contextlib.contextmanager
+def _entered(place: Place) -> Iterator[Held]:
+    """Its folders, and nothing else of it. Raises OSError or Replaced."""
+    parent = held.opened(os.path.dirname(place.path))
+    with held.closing(parent):
+        folder = held.enter(place, parent)
+        with held.closing(folder):
+            yield Held(place, parent, folder, -1)
+
+
+@contextlib.contextmanager
+def _device(here: Held) -> Iterator[int]:
+    """The zvol, opened once; fio finds it behind a link to the descriptor, not to a name below /dev."""
+    place = here.place
+    try:
+        device = os.open(node(place), os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        raise PlaceError(f"{node(place)}: {error.strerror}") from None
+    with held.closing(device):
+        if not stat.S_ISBLK(os.fstat(device).st_mode):
+            raise PlaceError(f"{node(place)} is no block device")
+        os.symlink(tools.inside(device), LOG_FILE, dir_fd=here.folder)
+        yield device
+
+
+# -- removing -----------------------------------------------------------------------------------------------------
+
+
 def remove(place: Place, zfs: Command) -> None:
-    """Remove what was made there; only files of ours, only a zvol that bears our mark. Raises PlaceError, and keeps the
-    record then. What is gone already is no error."""
-    if place.kind == "dataset" and ID.fullmatch(place.id):
-        _destroy(place, zfs)
-        _forget(place)
-        return
-    if not ID.fullmatch(place.id) or os.path.basename(place.path) not in (f"{PREFIX}{place.id}", f"link-{place.id}"):
+    """Remove what was made there; only files of ours, only a zvol or dataset that bears our mark. Raises PlaceError, and
+    keeps the record then. What is gone already is no error."""
+    names = {"directory": f"{PREFIX}{place.id}", "zvol": f"link-{place.id}", "dataset": f"mount-{place.id}"}
+    lies = os.path.basename(place.path) == names.get(place.kind) or (place.kind == "dataset" and not place.path)
+    if not ID.fullmatch(place.id) or not lies:
         raise PlaceError(f"{place.path} is no place of zaudit's: the record is damaged")
-    if not _empty(place.path) and place.kind == "directory":
+    match place.kind:
+        case "directory":
+            _directory(place, zfs)
+        case "zvol":
+            _directory(place, zfs)
+            _destroy(place, zfs)
+        case _:
+            _destroy(place, zfs)
+            with contextlib.suppress(FileNotFoundError):
+                os.rmdir(ledger.folder() / names["dataset"])
+    ledger.forget(place)
+
+
+def _directory(place: Place, zfs: Command) -> None:
+    try:
+        with _entered(place) as here:
+            here.empty()
+            if left := held.rest(here.folder):
+                raise PlaceError(f"{place.path} holds what zaudit did not make ({left!r}): it is left alone")
+            code, said = tools.act(here.actor, here.parent, ("rmdir", "--", here.name))
+            if code:
+                raise PlaceError(f"{place.path}: {harmless(said.strip())}")
+    except FileNotFoundError:
         _gone(place, zfs)
-    if place.kind == "zvol":
-        _destroy(place, zfs)
-    _forget(place)
+    except OSError as error:
+        raise PlaceError(f"{place.path}: {error.strerror}") from None
 
 
 def _gone(place: Place, zfs: Command) -> None:
     """A directory that is not there may lie on a file system that is not mounted now: then it is not gone."""
     where = os.path.dirname(place.path)
-    if os.path.ismount(where):
+    if place.kind != "directory" or os.path.ismount(where):
         return
     code, said = zfs(("zfs", "get", "-Hp", "-o", "value", "mountpoint", place.dataset))
     if not (code and "does not exist" in said):
         raise PlaceError(f"{place.dataset} is not mounted on {where}: what was left there cannot be seen")
-
-
-def _empty(path: str) -> bool:
-    """Remove a folder with files of ours alone in it; whether it was there."""
-    try:
-        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise PlaceError(f"{path}: {error.strerror}") from None
-    try:
-        if os.fstat(folder).st_uid != os.geteuid():
-            raise PlaceError(f"{path} belongs to another user: it is left alone")
-        for name in os.listdir(folder):
-            mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-            if name.startswith(FILES) and (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
-                os.unlink(name, dir_fd=folder)
-        if left := os.listdir(folder):
-            raise PlaceError(f"{path} holds what zaudit did not make ({left[0]!r}): it is left alone")
-        os.rmdir(path)
-    except OSError as error:
-        raise PlaceError(f"{path}: {error.strerror}") from None
-    finally:
-        os.close(folder)
-    return True
 
 
 def _destroy(place: Place, zfs: Command) -> None:
@@ -197,75 +244,13 @@ def _destroy(place: Place, zfs: Command) -> None:
     raise PlaceError(f"zfs destroy {place.dataset}: {said.strip()}")
 
 
-def places() -> Iterator[Place]:
-    """All that are recorded. A record that cannot be read is a place of no kind, which :func:`remove` reports."""
-    for path in sorted(ledger().glob("place-*.json")):
-        try:
-            yield codec.load(Place, json.loads(path.read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            continue  # another zaudit has just removed it
-        except (ValueError, RecursionError, OSError):
-            yield Place("", "", str(path), "", 0, 0, "", 0.0)
-
-
-def in_use(place: Place) -> bool:
-    """Whether the process that made it lives: same boot, same number, same start."""
-    return place.boot == _boot() and place.started == _started(place.pid) != 0
-
-
 def clean(zfs: Command) -> Iterator[tuple[Place, str]]:
     """Remove what dead runs left; (place, what is wrong, or empty)."""
-    _forget_parts()
-    for place in places():
-        if not in_use(place):
+    ledger.forget_parts()
+    for place in ledger.places():
+        if not ledger.in_use(place):
             try:
                 remove(place, zfs)
                 yield place, ""
             except PlaceError as error:
                 yield place, str(error)
-
-
-def _record(place: Place) -> None:
-    folder = ledger()
-    path, part = folder / f"place-{place.id}.json", folder / f"part-{place.id}-{place.pid}-{place.started}"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            json.dump(codec.plain(place), file)
-            file.flush()
-            os.fsync(file.fileno())
-        part.rename(path)  # another zaudit never sees half of it
-        descriptor = os.open(folder, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.close(descriptor)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        raise PlaceError(f"{folder}: what is made cannot be recorded there: {error.strerror}") from None
-
-
-def _forget(place: Place) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        (ledger() / f"place-{place.id}.json").unlink()
-
-
-def _forget_parts() -> None:
-    """Records that a run was killed over while it wrote them: what they were to tell of was never made."""
-    for path in ledger().glob("part-*"):
-        found = PART.fullmatch(path.name)
-        if found and int(found[2]) != _started(int(found[1])):
-            path.unlink(missing_ok=True)
-
-
-def _boot() -> str:
-    with contextlib.suppress(OSError):
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return ""
-
-
-def _started(pid: int) -> int:
-    """Field 22 of /proc/PID/stat, 0 when there is no such process (proc(5); the name may hold spaces and brackets)."""
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19])
-    except (OSError, IndexError, ValueError):
-        return 0

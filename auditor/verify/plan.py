@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from auditor.facts import HOST, Facts, Known, Subject
+from auditor.verify.actor import BOUND, Actor
 from auditor.verify.profile import FILE_FORMAT, Profile, Section
 from auditor.verify.strace_output import CALLS
 from auditor.verify.units import ProfileError, size_bytes
@@ -17,10 +19,7 @@ QUICK = ("log",)
 EVERYTHING = ("log", "binlog", "group", "fresh", "recycled", "variant", "data")
 DIRTY_DEFAULT = 4 << 30  # zfs_dirty_data_max_max where nobody could read it (zfs.4)
 SIZE_LEAST, SIZE_MOST = 256 << 20, 8 << 30
-SWEEP_FILE = "zaudit.sweep.fio"
 ENV = "env"  # so that a command line in a report is all that it takes to repeat the run
-SETPRIV = ("setpriv", "--pdeathsig", "KILL")
-JOB_FILE = "zaudit.job.fio"  # the profile, in the place: one that changes meanwhile changes nothing
 LIMIT = 10 << 30  # bytes that a verification may write unless it is told otherwise
 
 
@@ -138,20 +137,21 @@ def environment(plan: Plan, step: Step) -> dict[str, str]:
     return {"ZAUDIT_DIRECTORY": ".", "ZAUDIT_RUNTIME": str(step.seconds), "ZAUDIT_SIZE": str(plan.size)}
 
 
-def command(plan: Plan, step: Step, trace: str = "TRACE") -> tuple[str, ...]:
-    """The command line of a step, with what it needs in its environment.
+def command(plan: Plan, step: Step, actor: Actor, preload: Sequence[str] = (), trace: str = "TRACE") -> tuple[str, ...]:
+    """The command line of a step, with what it needs in its environment; it reads the job file from its standard input.
 
-    Threads, so that nothing of fio outlives it; setpriv, so that fio does not outlive zaudit.
+    Threads, so that nothing of fio outlives it; setpriv, so that fio does not outlive zaudit and has the rights of the actor
+    alone. What is preloaded is named after that: a program that still has those of root never loads it.
 
-    trace: where strace writes.
+    preload: NAME=value, of the environment. trace: where strace writes.
     """
     strace = ("strace", "-f", "-y", "-qq", "-e", "signal=none", "-e", f"trace={','.join(CALLS)}", "-o", trace)
     return (
-        *SETPRIV,
-        *((*strace, *SETPRIV) if step.purpose == "calls" else ()),  # what strace traces would outlive it
-        *(ENV, *(f"{name}={value}" for name, value in environment(plan, step).items())),
+        *actor.setpriv,
+        *((*strace, *BOUND) if step.purpose == "calls" else ()),  # what strace traces would outlive it
+        *(ENV, *(f"{name}={value}" for name, value in environment(plan, step).items()), *preload),
         *("fio", "--thread", "--output-format=json+", "--eta=never"),
         *(() if step.purpose in ("warm", "calls", "sweep") else ("--status-interval=1",)),
         *(f"--section={name}" for name in step.sections),
-        SWEEP_FILE if step.purpose == "sweep" else JOB_FILE,
+        "-",
     )

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
+from auditor.verify import job_file
 from auditor.verify.model import Slo
 from auditor.verify.units import ProfileError, nanoseconds, share, size_bytes
 from auditor.verify.words import Purpose
@@ -146,13 +146,12 @@ def _ours() -> Traversable:
 def load(name: str) -> Profile:
     """One of ours by name, or a job file by path. Raises ProfileError."""
     own = not (name.endswith(".fio") or "/" in name)
-    path = _ours() / f"{name}.fio" if own else Path(name)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = (_ours() / f"{name}.fio").read_text(encoding="utf-8") if own else job_file.read(name)
     except FileNotFoundError:
         raise ProfileError(f"no profile {name}; there are {', '.join(names())}, or the path of a job file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{path}: {error}") from None
+        raise ProfileError(f"{name}: {error}") from None
     try:
         return parse(text, name, ours=own)
     except ProfileError as error:

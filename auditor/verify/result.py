@@ -11,6 +11,8 @@ from auditor.verify.histogram import Histogram
 
 LIMITED = "the run was ended early: it had written as many bytes as it may (--limit)"
 
+JOB_FILE = "zaudit.job.fio"  # what a command line calls the job file, which fio reads from its standard input
+
 
 class Slice(NamedTuple):
     """A piece of a run. at_s, to_s: seconds since the run began. syncs: latencies of the sync writes that ended in it."""

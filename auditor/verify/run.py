@@ -1,8 +1,14 @@
-"""The only module of zaudit that writes: it starts fio in the place that was made for it, and reads the witnesses around it."""
+"""Starts fio in the place that is held for it, with the rights of its owner, and reads the witnesses around it.
+
+Nothing that fio is told or prints has a name that anybody else could reach: the job file is its standard input, a file in
+memory that cannot be changed any more; what it and strace print goes into files without a name; it is started in the held
+folder, wherever that lies by now.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -10,22 +16,26 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 from auditor.errors import EXIT_INTERRUPTED, Stop
-from auditor.host.live import ENVIRONMENT, PATH, Host
+from auditor.host.live import ENVIRONMENT, Host
 from auditor.host.request import Read, Run
 from auditor.host.running import result
-from auditor.verify import witnesses
-from auditor.verify.place import Place
+from auditor.verify import tools, witnesses
+from auditor.verify.held import Held
 from auditor.verify.plan import ENV, IDLE_S, Plan, Step, command
 from auditor.verify.trial import Moment, Ran
 
 SLACK_S = 90.0  # what laying out files, starting and ending may take beside the run itself
 POLL_S = 0.25
 TXGS_EVERY_S = 60.0  # the kernel keeps the last 100
+MOST = 128 << 20  # bytes that fio or strace may print
 PRELOADS = ("LD_PRELOAD", "LD_LIBRARY_PATH")
 PRELOAD_FILE = "/etc/ld.so.preload"
+PROGRAMS = ("setpriv", "strace", ENV, "fio")  # words of a command line that become absolute paths
+SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+CHANGED = "the place was changed while fio ran, so that what it measured says nothing"
 
 Progress = Callable[[str, float, float], None]  # what runs, seconds done, seconds in all
 
@@ -40,23 +50,9 @@ class Interrupted(Stop):
         self.number = number
 
 
-class Tools(NamedTuple):
-    """Absolute paths; empty where not installed."""
-
-    fio: str
-    strace: str
-    setpriv: str
-    zpool: str
-    env: str
-
-
-def tools() -> Tools:
-    """What is installed, in the fixed PATH of zaudit."""
-    return Tools(*map(_tool, Tools._fields))
-
-
-def _tool(name: str) -> str:
-    return next((path for where in PATH if os.access(path := f"{where}/{name}", os.X_OK)), "")
+def preloads() -> tuple[str, ...]:
+    """What fio is to have in its environment for that, as NAME=value."""
+    return tuple(f"{name}={os.environ[name]}" for name in PRELOADS if name in os.environ)
 
 
 def preloaded() -> str:
@@ -84,18 +80,6 @@ def interruptible() -> Iterator[None]:
             signal.signal(each, handler)
 
 
-def zfs(argv: tuple[str, ...]) -> tuple[int, str]:
-    """Run a zfs command that makes or destroys a scratch zvol: (exit code, what it printed)."""
-    path = _tool(argv[0])
-    if not path:
-        return 127, f"{argv[0]} is not installed"
-    try:
-        done = subprocess.run((path, *argv[1:]), env=ENVIRONMENT, capture_output=True, timeout=60, cwd="/", check=False)
-    except subprocess.TimeoutExpired:
-        return 124, f"{argv[0]} did not answer in 60 s"
-    return done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace")
-
-
 def moment(host: Host, patterns: Sequence[str]) -> Moment:
     """The witnesses now."""
     at, up = time.time(), time.clock_gettime(time.CLOCK_MONOTONIC_RAW)  # as gethrtime() of the SPL
@@ -108,26 +92,25 @@ def moment(host: Host, patterns: Sequence[str]) -> Moment:
     return Moment(at, up, {**files.text, **smart}, dict(files.errors))
 
 
-def step(host: Host, plan: Plan, what: Step, place: Place, patterns: Sequence[str], progress: Progress | None) -> Ran:
-    """Be idle for a moment, run fio once, and read the witnesses before, between and after."""
-    trace = ""
-    if what.purpose == "calls":
-        descriptor, trace = tempfile.mkstemp(prefix="zaudit-strace-")
-        os.close(descriptor)
-    try:
-        idle = moment(host, patterns)
-        if what.purpose not in ("warm", "calls", "sweep"):
-            _wait(IDLE_S, "idle before " + what.name, progress)
-        before = moment(host, patterns)
-        ran = _fio(host, plan, what, place, trace, progress, patterns)
-        after = moment(host, patterns)
-        ran = ran._replace(idle=idle, before=before, after=after)
-        if trace:
-            ran = ran._replace(strace=Path(trace).read_text(errors="replace"))
-        return ran
-    finally:
-        if trace:
-            os.unlink(trace)
+def step(
+    host: Host, plan: Plan, what: Step, here: Held, job: str, patterns: Sequence[str], progress: Progress | None
+) -> Ran:
+    """Be idle for a moment, run fio once, and read the witnesses before, between and after. job: text of its job file.
+
+    Where the place was changed meanwhile, nothing of what was printed is kept: nobody knows where it was written.
+    """
+    idle = moment(host, patterns)
+    if what.purpose not in ("warm", "calls", "sweep"):
+        _wait(IDLE_S, "idle before " + what.name, progress)
+    before = moment(host, patterns)
+    with _unnamed("trace") as trace, _job(job) as given:
+        ran = _fio(host, plan, what, here, given, trace, progress, patterns)
+        ran = ran._replace(idle=idle, before=before, after=moment(host, patterns))
+        if what.purpose == "calls":
+            ran = ran._replace(strace=_text(trace))
+    if wrong := here.changed():
+        return ran._replace(stdout="", strace=None, fault=f"{CHANGED}: {wrong}")
+    return ran
 
 
 def _wait(seconds: float, what: str, progress: Progress | None) -> None:
@@ -139,23 +122,31 @@ def _wait(seconds: float, what: str, progress: Progress | None) -> None:
 
 
 def _fio(
-    host: Host, plan: Plan, what: Step, place: Place, trace: str, progress: Progress | None, patterns: Sequence[str]
+    host: Host,
+    plan: Plan,
+    what: Step,
+    here: Held,
+    job: IO[bytes],
+    trace: IO[bytes],
+    progress: Progress | None,
+    patterns: Sequence[str],
 ) -> Ran:
-    found = tools()
-    argv = command(plan, what, trace)
-    paths = {"fio": found.fio, "strace": found.strace, "setpriv": found.setpriv, ENV: found.env}
-    own = {name: os.environ[name] for name in PRELOADS if name in os.environ}
+    argv = command(plan, what, here.actor, preloads(), where := tools.inside(trace.fileno()))
+    programs = {word: tools.found(word) for word in PROGRAMS}
     txgs = [pattern for pattern in patterns if pattern.endswith("/txgs")]
     history: list[str] = []
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, _iostat(found, plan, what) as iostat:
+    inherited = [trace.fileno()] if what.purpose == "calls" else []
+    inherited += [here.device] if here.device >= 0 else []
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, _iostat(plan, what) as iostat:
         began = time.time()
         process = subprocess.Popen(
-            [paths.get(word, word) for word in argv],
-            stdin=subprocess.DEVNULL,
+            [programs.get(word) or word for word in argv],
+            stdin=job,
             stdout=out,
             stderr=err,
-            cwd=place.path,
-            env={**ENVIRONMENT, **own},
+            cwd=tools.inside(here.folder),
+            env=ENVIRONMENT,
+            pass_fds=inherited,
             start_new_session=True,
         )
         limited, fault = False, ""
@@ -168,8 +159,11 @@ def _fio(
                 if not limited and written(process.pid) > what.limit:
                     limited = True
                     _signal(process, signal.SIGINT)  # fio ends in order and prints what it has
-                if now - started > what.seconds + SLACK_S and not fault:
+                if now - started > what.seconds + SLACK_S:
                     fault = f"fio did not end within {what.seconds + SLACK_S:.0f} s"
+                if any(os.fstat(each.fileno()).st_size > MOST for each in (out, err, trace)):
+                    fault = f"fio printed more than {MOST >> 20} MiB"
+                if fault:
                     _signal(process, signal.SIGKILL)
                     break
                 if now - looked > TXGS_EVERY_S:
@@ -185,7 +179,7 @@ def _fio(
             name=what.name,
             purpose=what.purpose,
             sections=what.sections,
-            argv=argv if not trace else tuple("TRACE" if word == trace else word for word in argv),
+            argv=tuple("TRACE" if word == where else word for word in argv),
             idle=nothing,
             before=nothing,
             after=nothing,
@@ -201,9 +195,25 @@ def _fio(
         )
 
 
+def _unnamed(name: str) -> IO[bytes]:
+    """A file in memory. A process of another user that was given it can open it once more by its descriptor, as strace does."""
+    return os.fdopen(os.memfd_create(f"zaudit-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), "w+b")
+
+
+@contextlib.contextmanager
+def _job(text: str) -> Iterator[IO[bytes]]:
+    """The job file as standard input: sealed, so that fio reads what was judged (fcntl(2), file sealing)."""
+    with _unnamed("job") as file:
+        file.write(text.encode("utf-8"))
+        file.flush()
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, SEALS)
+        file.seek(0)
+        yield file
+
+
 def _text(file: IO[bytes]) -> str:
     file.seek(0)
-    return file.read(256 << 20).decode("utf-8", "replace")
+    return file.read(MOST).decode("utf-8", "replace")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -232,13 +242,14 @@ def written(pid: int) -> int:
 
 
 @contextlib.contextmanager
-def _iostat(found: Tools, plan: Plan, what: Step) -> Iterator[Callable[[], str]]:
+def _iostat(plan: Plan, what: Step) -> Iterator[Callable[[], str]]:
     """``zpool iostat`` over the time of a run, beside it: not needed for a verdict, and good to have when one is doubted."""
-    if not found.zpool or what.purpose in ("warm", "calls", "sweep"):
+    zpool = tools.found("zpool")
+    if not zpool or what.purpose in ("warm", "calls", "sweep"):
         yield lambda: ""
         return
     pool = plan.dataset.partition("/")[0]
-    argv = (found.zpool, "iostat", "-Hpvyl", pool, str(max(what.seconds - 1, 1)), "1")
+    argv = (zpool, "iostat", "-Hpvyl", pool, str(max(what.seconds - 1, 1)), "1")
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen(
             argv,

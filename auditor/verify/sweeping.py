@@ -19,6 +19,7 @@ from auditor.verify.units import ProfileError
 
 AMOUNT, BLOCK, TRIALS = 128 << 20, 16 << 10, 3
 LEAST = 4 << 20
+FILE, JOB_FILE = "zaudit.sweep", "zaudit.sweep.fio"
 SECONDS = 120  # after which a trial is slow; zaudit ends it some time later
 
 
@@ -29,7 +30,8 @@ def every(amount: int) -> tuple[int | None, ...]:
 
 def job_file(amount: int) -> str:
     """fio's job file of all intervals, a section each."""
-    head = "[global]\ndirectory=${ZAUDIT_DIRECTORY}\nfilename_format=zaudit.sweep\nioengine=psync\nfallocate=none\nrw=write\n"
+    where = f"directory=${{ZAUDIT_DIRECTORY}}\nfilename_format={FILE}\n"
+    head = f"[global]\n{where}ioengine=psync\nfallocate=none\nrw=write\n"
     jobs = "".join(f"\n[{_name(each)}]\n{_options(each)}" for each in every(amount))
     return f"{head}bs={BLOCK}\nsize={amount}\n{jobs}"
 

@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 
 from auditor.commands import _verifying
+from auditor.host.live import Host
 from auditor.recording import recording
 from auditor.verify import conduct, preflight, trial
+from auditor.verify.actor import Actor, PlaceError
+from auditor.verify.plan import Plan
 from tests.fake import CommandLine
 from tests.golden import HOSTS, VERIFICATIONS
 
@@ -30,6 +33,7 @@ def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
     past = recording.load(TRACED)
     monkeypatch.setattr(_verifying, "LiveHost", lambda timeout: recording.ReplayHost(past))
     monkeypatch.setattr(conduct, "trial", never)
+    monkeypatch.setattr(conduct, "actor", lambda host, planned: Actor("26", "27"))
     return CommandLine(monkeypatch, capsys)
 
 
@@ -83,7 +87,7 @@ def test_errors_are_one_line(
 
 
 def test_without_fio(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auditor.verify.run.PATH", ())
+    monkeypatch.setattr("auditor.verify.tools.PATH", ())
     done = zaudit("verify", "tank/db")
     assert (done.code, done.err) == (3, "zaudit: fio is not installed (apt install fio)\n")
 
@@ -108,11 +112,27 @@ def test_a_dry_run_says_what_would_be_done(zaudit: CommandLine, tmp_path: Path) 
     assert "at most 3 GiB written." in done.out
     commands = [line for line in lines if line.startswith("cd PLACE && ") and " env ZAUDIT_DIRECTORY=. " in line]
     assert [line.startswith("# ") for line in lines if line.startswith("# ")] == [True] * 3
-    assert all("setpriv --pdeathsig KILL " in line for line in commands)
+    assert all(line.startswith("cd PLACE && setpriv --pdeathsig KILL --no-new-privs --reuid 26 ") for line in commands)
+    assert all(line.endswith(" - <zaudit.job.fio") for line in commands)
     assert len(commands) == 3
     assert "Wear: at most this share" in done.out
     assert "refused" not in done.out
     assert not (tmp_path / "state").exists()
+
+
+def test_where_fio_cannot_be_run_as_anybody_nothing_is_run(
+    zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nobody(host: Host, planned: Plan) -> Actor:
+        raise PlaceError("/tank/db belongs to root and can be written by others")
+
+    monkeypatch.setattr(conduct, "actor", nobody)
+    done = zaudit("verify", "tank/db", "--dry-run")
+    assert (done.code, done.err) == (0, "")
+    assert "Would be refused: /tank/db belongs to root and can be written by others" in done.out
+    assert " --reuid UID --regid GID " in done.out
+    done = zaudit("verify", "tank/db")
+    assert (done.code, done.err) == (2, "zaudit: not run: /tank/db belongs to root and can be written by others\n")
 
 
 def test_a_dry_run_says_what_would_be_refused(zaudit: CommandLine) -> None:

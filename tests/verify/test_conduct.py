@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -9,15 +10,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from auditor.host.request import Capture
-from auditor.verify import conduct, place, plan, profile, reading, run, trial
+from auditor.verify import conduct, ledger, place, profile, reading, run, sweeping, tools, trial
+from auditor.verify.actor import PlaceError
 from auditor.verify.conduct import CannotVerify
-from auditor.verify.place import PlaceError
+from auditor.verify.held import Held
+from auditor.verify.ledger import Place
 from auditor.verify.plan import Plan, Step
 from auditor.verify.trial import Trial
 from tests.fake import FakeHost
@@ -43,7 +46,7 @@ class Bench:
         mount = f"30 1 {os.major(device)}:{os.minor(device)} / {self.tank} rw - zfs tank/db rw\n"
         status: dict[tuple[str, ...], Capture] = {("zpool", "status", "tank"): Capture(0, SCAN.encode())}
         self.host = FakeHost(status, {conduct.MOUNTS: mount}, euid=1000)
-        for tool in ("setpriv", "env"):
+        for tool, _ in conduct.NEEDED[1:]:
             if not (self.bin / tool).exists():
                 (self.bin / tool).symlink_to(str(shutil.which(tool)))
 
@@ -68,7 +71,7 @@ class Bench:
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     made = Bench(tmp_path)
     monkeypatch.setenv("ZAUDIT_STATE", str(made.state))
-    monkeypatch.setattr(run, "PATH", (str(made.bin),))
+    monkeypatch.setattr(tools, "PATH", (str(made.bin),))
     monkeypatch.setattr(run, "IDLE_S", 0.0)
     monkeypatch.setattr(run, "POLL_S", 0.02)
     return made
@@ -99,11 +102,19 @@ def test_it_runs_in_its_own_new_directory_with_its_own_environment(bench: Bench)
     bench.fio("pwd; ls -A; env; echo '{}'")
     said = bench.trial(bench.plan("warm")).runs[0].stdout.splitlines()
     assert Path(said[0]).parent == bench.tank
-    assert said[1] == plan.JOB_FILE
+    assert said[1].startswith("ZAUDIT_DIRECTORY="), "there is nothing in it"
     assert "ZAUDIT_SIZE=1048576" in said
     assert "ZAUDIT_SIZE=1048576" in bench.trial(bench.plan("warm")).runs[0].argv, "what a report shows can be repeated"
     assert "LC_ALL=C" in said
     assert not any(line.startswith("ZAUDIT_STATE") for line in said)
+
+
+def test_the_job_file_is_its_standard_input_and_cannot_be_changed(bench: Bench) -> None:
+    bench.fio("echo '[log]' >/proc/self/fd/0; cat; exit 1")
+    (ran,) = bench.trial().runs
+    assert ran.stdout == profile.load("postgres").text
+    assert ran.argv[-1] == "-"
+    assert "Operation not permitted" in ran.stderr or "Permission denied" in ran.stderr
 
 
 def test_what_is_preloaded_is_preloaded_into_fio_too(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,6 +161,14 @@ def test_the_limit_is_that_of_all_runs_together(bench: Bench) -> None:
     assert len(bench.trial(bench.plan("warm", "log", "data", limit=each + 1)).runs) == 2
 
 
+def test_each_trial_of_a_sweep_has_its_job_file_and_begins_with_a_fresh_file(bench: Bench) -> None:
+    bench.fio(f"[ -e {sweeping.FILE} ] && exit 3; echo x >{sweeping.FILE}; cat '{SAYS}'; cat >&2")
+    once = Step("sweep-0", "sweep", ("sweep-0",), 1, LIMIT)
+    done = bench.trial(bench.plan()._replace(sweep=sweeping.LEAST, steps=(once, once)))
+    assert [(ran.exit, ran.stderr) for ran in done.runs] == [(0, sweeping.job_file(sweeping.LEAST))] * 2
+    assert bench.left() == []
+
+
 def test_where_the_files_do_not_lie_on_the_dataset_fio_is_not_run(bench: Bench) -> None:
     bench.fio(GOOD)
     mount = bench.host.files[conduct.MOUNTS]
@@ -165,13 +184,21 @@ def scratch(bench: Bench, monkeypatch: pytest.MonkeyPatch, driver: Callable[...,
     bench.fio(GOOD)
     monkeypatch.setattr(fcntl, "ioctl", driver)
 
-    def zvol(target: str, size: int, properties: object, zfs: object) -> place.Place:
+    @contextlib.contextmanager
+    def device(here: Held) -> Iterator[int]:
+        yield here.folder
+
+    def zvol(target: str, size: int, properties: object, zfs: object) -> Place:
         made = place.directory(str(bench.tank), "tank/db")
-        Path(place.log_file(made)).write_text("")
         return made._replace(kind="zvol", dataset=f"tank/zaudit-{made.id}")
 
+    def remove(made: Place, zfs: place.Command) -> None:
+        place_remove(made._replace(kind="directory"), zfs)
+
+    place_remove = place.remove
     monkeypatch.setattr(place, "zvol", zvol)
-    monkeypatch.setattr(place, "_destroy", lambda made, zfs: None)
+    monkeypatch.setattr(place, "remove", remove)
+    monkeypatch.setattr(place, "_device", device)
     return bench.trial(bench.plan()._replace(kind="zvol"))
 
 
@@ -220,7 +247,7 @@ def test_kept_files_stay_until_they_are_cleaned(bench: Bench) -> None:
     done = bench.trial(keep=True)
     assert (Path(done.place) / "zaudit.log.0.0").exists()
     assert done.notes == (f"{done.place} was kept; zaudit clean removes it",)
-    assert [each.path for each in place.places()] == [done.place]
+    assert [each.path for each in ledger.places()] == [done.place]
 
 
 # -- nothing is run -----------------------------------------------------------------------------------------------
@@ -246,7 +273,7 @@ def test_no_fio_and_no_setpriv(bench: Bench) -> None:
     with pytest.raises(CannotVerify, match="apt install fio"):
         bench.trial()
     bench.fio(GOOD)
-    for tool, package in (("env", "coreutils"), ("setpriv", "util-linux")):
+    for tool, package in reversed(conduct.NEEDED[1:]):
         (bench.bin / tool).unlink()
         with pytest.raises(CannotVerify, match=rf"{tool} is not installed \(apt install {package}\)") as raised:
             bench.trial()
@@ -262,31 +289,27 @@ def test_what_is_not_mounted(bench: Bench) -> None:
     assert bench.left() == []
 
 
-def test_no_permission(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_permission(bench: Bench) -> None:
     bench.fio(GOOD)
 
-    mkdir_of_the_system = os.mkdir
-
-    def mkdir(path: str, mode: int = 0o777) -> None:
-        if "/.zaudit-" in str(path):
-            raise PermissionError(13, "Permission denied", path)
-        mkdir_of_the_system(path, mode)
-
-    monkeypatch.setattr("auditor.verify.place.os.mkdir", mkdir)
-    place.ledger().mkdir(parents=True)
+    (bench.bin / "mkdir").unlink()
+    (bench.bin / "mkdir").write_text(
+        "#!/bin/sh\necho \"mkdir: cannot create directory '$4': Permission denied\" >&2; exit 1"
+    )
+    (bench.bin / "mkdir").chmod(0o755)
     with pytest.raises(PlaceError, match="no directory can be made there: Permission denied"):
         bench.trial()
     assert bench.left() == []
 
 
-def test_a_full_dataset(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_dataset(bench: Bench) -> None:
+    (bench.bin / "mkdir").unlink()
+    (bench.bin / "mkdir").write_text(
+        "#!/bin/sh\necho \"mkdir: cannot create directory '$4': Disk quota exceeded\" >&2; exit 1"
+    )
+    (bench.bin / "mkdir").chmod(0o755)
     bench.fio(GOOD)
-
-    def full(path: Path, text: str, encoding: str) -> None:
-        raise OSError(122, "Disk quota exceeded", str(path))
-
-    monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(CannotVerify, match="Disk quota exceeded"):
+    with pytest.raises(PlaceError, match="Disk quota exceeded"):
         bench.trial()
     assert bench.left() == []
 
@@ -305,8 +328,8 @@ def interrupted(bench: Bench, number: int) -> tuple[int, str, int]:
     """(exit code, what was said, process number of fio) of a zaudit that gets a signal while fio runs."""
     bench.fio("echo x >zaudit.log.0.0; echo $$ >../pid.new; mv ../pid.new ../pid; exec sleep 60")
     script = (
-        "import sys; from pathlib import Path; from auditor.verify import run; from tests.verify import test_conduct\n"
-        "bench = test_conduct.Bench(Path(sys.argv[1])); run.PATH = (str(bench.bin),); run.IDLE_S = 0.0\n"
+        "import sys; from pathlib import Path; from auditor.verify import run, tools; from tests.verify import test_conduct\n"
+        "bench = test_conduct.Bench(Path(sys.argv[1])); tools.PATH = (str(bench.bin),); run.IDLE_S = 0.0\n"
         "try: bench.trial(bench.plan('warm', seconds=60))\n"
         "except run.Interrupted as error: print(error); sys.exit(error.exit_code)\n"
     )
@@ -342,7 +365,7 @@ def test_what_a_killed_zaudit_left_is_found_and_removed(bench: Bench) -> None:
     code, _, fio = interrupted(bench, signal.SIGKILL)
     assert code == -signal.SIGKILL
     assert not alive(fio), "fio does not outlive zaudit"
-    (left,) = place.places()
+    (left,) = ledger.places()
     assert (Path(left.path) / "zaudit.log.0.0").exists()
-    assert [(each, wrong) for each, wrong in place.clean(run.zfs)] == [(left, "")]
+    assert [(each, wrong) for each, wrong in place.clean(tools.call)] == [(left, "")]
     assert bench.left() == []

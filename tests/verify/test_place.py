@@ -13,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from auditor.verify import codec, place
-from auditor.verify.place import Place, PlaceError
+from auditor.verify import codec, ledger, place, tools
+from auditor.verify.actor import CALLER, Actor, PlaceError
+from auditor.verify.ledger import Place
+
+FOLDERS = {"zvol": "link", "dataset": "mount"}
 
 
 @dataclass
@@ -46,7 +49,7 @@ class FakeZfs:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "state"
     monkeypatch.setenv("ZAUDIT_STATE", str(folder))
     monkeypatch.setattr(time, "sleep", lambda _: None)
@@ -59,85 +62,91 @@ def tank(tmp_path: Path) -> Path:
     return tmp_path / "tank"
 
 
-def records(ledger: Path) -> list[str]:
-    return sorted(path.name for path in ledger.iterdir())
+def records(state: Path) -> list[str]:
+    return sorted(path.name for path in state.iterdir())
 
 
 def died(what: Place, **changes: object) -> Place:
     """The same, of a process that is gone, in the ledger."""
     old = what._replace(pid=2**22, started=1, **changes)  # type: ignore[arg-type]
-    (place.ledger() / f"place-{what.id}.json").write_text(json.dumps(codec.plain(old)))
+    (ledger.folder() / f"place-{what.id}.json").write_text(json.dumps(codec.plain(old)))
     return old
 
 
 # -- making -------------------------------------------------------------------------------------------------------
 
 
-def test_a_directory_is_recorded_before_it_is_made(ledger: Path, tank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, seen = os.mkdir, []
+def test_a_directory_is_recorded_before_it_is_made(state: Path, tank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    act, seen = tools.act, []
 
-    def mkdir(path: str, mode: int) -> None:
-        seen.append([each.path for each in place.places()])
-        made(path, mode)
+    def acted(actor: Actor, folder: int, argv: tuple[str, ...]) -> tuple[int, str]:
+        assert argv[0] == "mkdir"
+        seen.append([each.path for each in ledger.places()])
+        return act(actor, folder, argv)
 
-    monkeypatch.setattr(os, "mkdir", mkdir)
-    ledger.mkdir()
+    monkeypatch.setattr(tools, "act", acted)
     new = place.directory(str(tank), "tank/db")
-    assert seen[-1] == [new.path]
+    assert seen == [[new.path]]
     assert Path(new.path).parent == tank
     assert Path(new.path).name == f".zaudit-{new.id}"
-    assert Path(new.path).stat().st_mode & 0o777 == 0o700
-    assert list(place.places()) == [new]
-    assert place.in_use(new)
+    made = Path(new.path).stat()
+    assert made.st_mode & 0o777 == 0o700
+    assert (new.uid, new.inode) == (made.st_uid, made.st_ino)
+    assert list(ledger.places()) == [new]
+    assert ledger.in_use(new)
 
 
-def test_what_cannot_be_made_leaves_no_record(ledger: Path, tank: Path) -> None:
+def test_what_cannot_be_made_leaves_no_record(state: Path, tank: Path) -> None:
     with pytest.raises(PlaceError, match="no directory can be made there: No such file"):
         place.directory(str(tank / "away"), "tank/db")
-    assert records(ledger) == []
+    assert not state.exists()
+    with pytest.raises(PlaceError, match="no directory can be made there: "):
+        place.directory("/proc", "tank/db")
+    assert records(state) == []
 
 
-def test_nothing_is_made_that_cannot_be_recorded(ledger: Path, tank: Path) -> None:
-    ledger.write_text("a file is in the way")
+def test_nothing_is_made_that_cannot_be_recorded(state: Path, tank: Path) -> None:
+    state.write_text("a file is in the way")
     with pytest.raises(PlaceError, match="cannot be recorded there"):
         place.directory(str(tank), "tank/db")
     assert list(tank.iterdir()) == []
 
 
-def test_a_record_is_never_seen_by_halves(ledger: Path, tank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_is_never_seen_by_halves(state: Path, tank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    monkeypatch.setattr(os, "fsync", lambda _: seen.append(records(ledger)))
+    monkeypatch.setattr(os, "fsync", lambda _: seen.append(records(state)))
     new = place.directory(str(tank), "tank/db")
     part = f"part-{new.id}-{new.pid}-{new.started}"
-    assert seen == [[part], [f"place-{new.id}.json"]]  # a clean in between finds nothing to damage
+    first, again = [[part], [f"place-{new.id}.json"]], [[part, f"place-{new.id}.json"], [f"place-{new.id}.json"]]
+    assert seen == first + again  # a clean in between finds nothing to damage
 
 
-def test_half_a_record_of_a_dead_process_is_removed_and_that_of_a_living_one_stays(ledger: Path, tank: Path) -> None:
+def test_half_a_record_of_a_dead_process_is_removed_and_that_of_a_living_one_stays(state: Path, tank: Path) -> None:
     mine = place.directory(str(tank), "tank/db")
-    ledger_says = records(ledger)
+    ledger_says = records(state)
     for name in (f"part-{'0' * 16}-{2**22}-1", f"part-{'0' * 16}-{mine.pid}-1"):
-        (ledger / name).write_text("{")
+        (state / name).write_text("{")
     for name in (f"part-{mine.id}-{mine.pid}-{mine.started}", "part-theirs"):
-        (ledger / name).write_text("{")
+        (state / name).write_text("{")
     assert list(place.clean(FakeZfs())) == []
-    assert set(records(ledger)) - set(ledger_says) == {f"part-{mine.id}-{mine.pid}-{mine.started}", "part-theirs"}
+    assert set(records(state)) - set(ledger_says) == {f"part-{mine.id}-{mine.pid}-{mine.started}", "part-theirs"}
 
 
 # -- removing -----------------------------------------------------------------------------------------------------
 
 
-def test_only_files_of_ours_are_removed(ledger: Path, tank: Path) -> None:
+def test_only_files_of_ours_are_removed(state: Path, tank: Path) -> None:
     (tank / "zaudit.theirs").write_text("beside it")
     new = place.directory(str(tank), "tank/db")
     for name in ("zaudit.log.0.0", "zaudit.job.fio"):
         (Path(new.path) / name).write_text("ours")
     place.remove(new, FakeZfs())
     assert [path.name for path in tank.iterdir()] == ["zaudit.theirs"]
-    assert records(ledger) == []
+    assert records(state) == []
 
 
 @pytest.mark.parametrize("name", ["theirs", "zaudit", "Zaudit.x", " zaudit.x"])
-def test_a_foreign_file_stays_and_is_reported(ledger: Path, tank: Path, name: str) -> None:
+def test_a_foreign_file_stays_and_is_reported(state: Path, tank: Path, name: str) -> None:
     new = died(place.directory(str(tank), "tank/db"))
     (Path(new.path) / name).write_text("precious")
     (Path(new.path) / "zaudit.log.0.0").write_text("ours")
@@ -147,18 +156,18 @@ def test_a_foreign_file_stays_and_is_reported(ledger: Path, tank: Path, name: st
     assert not (Path(new.path) / "zaudit.log.0.0").exists()
     (Path(new.path) / name).unlink()
     assert [wrong for _, wrong in place.clean(FakeZfs())] == [""]
-    assert records(ledger) == []
+    assert records(state) == []
 
 
-def test_a_folder_in_it_stays(ledger: Path, tank: Path) -> None:
+def test_a_folder_in_it_stays(state: Path, tank: Path) -> None:
     new = place.directory(str(tank), "tank/db")
     (Path(new.path) / "zaudit.folder").mkdir()
     with pytest.raises(PlaceError, match="zaudit did not make"):
         place.remove(new, FakeZfs())
-    assert records(ledger) == [f"place-{new.id}.json"]
+    assert records(state) == [f"place-{new.id}.json"]
 
 
-def test_a_link_in_place_of_the_directory_is_not_followed(ledger: Path, tank: Path, tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_directory_is_not_followed(state: Path, tank: Path, tmp_path: Path) -> None:
     new = died(place.directory(str(tank), "tank/db"))
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "zaudit.log.0.0").write_text("precious")
@@ -167,24 +176,23 @@ def test_a_link_in_place_of_the_directory_is_not_followed(ledger: Path, tank: Pa
     ((_, wrong),) = place.clean(FakeZfs())
     assert wrong
     assert (tmp_path / "theirs" / "zaudit.log.0.0").read_text() == "precious"
-    assert records(ledger) == [f"place-{new.id}.json"]
+    assert records(state) == [f"place-{new.id}.json"]
 
 
-def test_a_link_in_it_is_removed_and_what_it_leads_to_is_not(ledger: Path, tank: Path) -> None:
+def test_a_link_in_it_is_removed_and_what_it_leads_to_is_not(state: Path, tank: Path) -> None:
     (tank / "precious").write_text("theirs")
     new = place.directory(str(tank), "tank/db")
     os.symlink(tank / "precious", Path(new.path) / "zaudit.log.0.0")
     place.remove(new, FakeZfs())
     assert (tank / "precious").read_text() == "theirs"
-    assert records(ledger) == []
+    assert records(state) == []
 
 
-def test_a_directory_of_another_user_is_left_alone(ledger: Path, tank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_of_another_user_is_left_alone(state: Path, tank: Path) -> None:
     new = place.directory(str(tank), "tank/db")
     (Path(new.path) / "zaudit.log.0.0").write_text("now theirs")
-    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(PlaceError, match="belongs to another user"):
-        place.remove(new, FakeZfs())
+        place.remove(new._replace(uid=os.getuid() + 1), FakeZfs())
     assert (Path(new.path) / "zaudit.log.0.0").exists()
 
 
@@ -198,7 +206,7 @@ def test_a_directory_of_another_user_is_left_alone(ledger: Path, tank: Path, mon
         {"kind": "dataset", "id": "x"},
     ],
 )
-def test_a_record_that_names_something_else_removes_nothing(ledger: Path, tank: Path, changes: dict[str, str]) -> None:
+def test_a_record_that_names_something_else_removes_nothing(state: Path, tank: Path, changes: dict[str, str]) -> None:
     new = place.directory(str(tank), "tank/db")
     with pytest.raises(PlaceError, match="the record is damaged"):
         place.remove(new._replace(**changes), FakeZfs({"tank/db": ""}))  # type: ignore[arg-type]
@@ -206,9 +214,9 @@ def test_a_record_that_names_something_else_removes_nothing(ledger: Path, tank: 
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"id": "x"}', "[" * 100_000, "\x00"])
-def test_a_damaged_record_is_reported_and_kept(ledger: Path, tank: Path, text: str) -> None:
+def test_a_damaged_record_is_reported_and_kept(state: Path, tank: Path, text: str) -> None:
     new = place.directory(str(tank), "tank/db")
-    record = ledger / f"place-{new.id}.json"
+    record = state / f"place-{new.id}.json"
     record.write_text(text)
     ((_, wrong),) = place.clean(FakeZfs())
     assert f"{record} is no place of zaudit's: the record is damaged" in wrong
@@ -216,53 +224,53 @@ def test_a_damaged_record_is_reported_and_kept(ledger: Path, tank: Path, text: s
     assert Path(new.path).is_dir()
 
 
-def test_what_lies_on_an_unmounted_file_system_is_not_forgotten(ledger: Path, tank: Path) -> None:
+def test_what_lies_on_an_unmounted_file_system_is_not_forgotten(state: Path, tank: Path) -> None:
     new = died(place.directory(str(tank), "tank/db"))
     os.rmdir(new.path)  # as it looks when tank/db is not mounted
     ((_, wrong),) = place.clean(FakeZfs({"tank/db": "-"}))
     assert f"tank/db is not mounted on {tank}" in wrong
-    assert records(ledger) == [f"place-{new.id}.json"]
+    assert records(state) == [f"place-{new.id}.json"]
     ((_, wrong),) = place.clean(FakeZfs())  # and when tank/db was destroyed
     assert wrong == ""
-    assert records(ledger) == []
+    assert records(state) == []
 
 
 def test_what_is_gone_from_where_it_is_mounted_is_forgotten(
-    ledger: Path, monkeypatch: pytest.MonkeyPatch, tank: Path
+    state: Path, monkeypatch: pytest.MonkeyPatch, tank: Path
 ) -> None:
     new = place.directory(str(tank), "tank/db")
     os.rmdir(new.path)
     monkeypatch.setattr(os.path, "ismount", lambda path: path == str(tank))
     place.remove(new, FakeZfs(fails="get is not to be asked"))
-    assert records(ledger) == []
+    assert records(state) == []
 
 
 # -- dead and alive -----------------------------------------------------------------------------------------------
 
 
-def test_the_place_of_a_living_process_is_left_alone(ledger: Path, tank: Path) -> None:
+def test_the_place_of_a_living_process_is_left_alone(state: Path, tank: Path) -> None:
     mine, theirs = place.directory(str(tank), "tank/db"), place.directory(str(tank), "tank/db")
     died(theirs)
     assert [(left.id, wrong) for left, wrong in place.clean(FakeZfs())] == [(theirs.id, "")]
     assert Path(mine.path).is_dir()
-    assert list(place.places()) == [mine]
+    assert list(ledger.places()) == [mine]
 
 
 @pytest.mark.parametrize("changes", [{"started": 1}, {"boot": "another"}, {"pid": 2**22}])
 def test_a_number_that_was_given_again_is_not_the_same_process(
-    ledger: Path, tank: Path, changes: dict[str, object]
+    state: Path, tank: Path, changes: dict[str, object]
 ) -> None:
-    assert not place.in_use(place.directory(str(tank), "tank/db")._replace(**changes))  # type: ignore[arg-type]
+    assert not ledger.in_use(place.directory(str(tank), "tank/db")._replace(**changes))  # type: ignore[arg-type]
 
 
-def test_two_at_once(ledger: Path, tank: Path) -> None:
+def test_two_at_once(state: Path, tank: Path) -> None:
     script = (
-        "import sys; from auditor.verify import place\n"
+        "import sys; from auditor.verify import ledger, place\n"
         "for _ in range(40):\n"
         "    new = place.directory(sys.argv[1], 'tank/db')\n"
         "    wrong = [text for _, text in place.clean(lambda argv: (1, 'not asked'))]\n"
         "    assert not wrong, wrong\n"
-        "    assert new in list(place.places())\n"
+        "    assert new in list(ledger.places())\n"
         "    place.remove(new, lambda argv: (1, 'not asked'))\n"
     )
     argv = (sys.executable, "-c", script, str(tank))
@@ -270,100 +278,119 @@ def test_two_at_once(ledger: Path, tank: Path) -> None:
     said = [each.communicate(timeout=120)[1] for each in both]
     assert [each.returncode for each in both] == [0, 0], said
     assert list(tank.iterdir()) == []
-    assert records(ledger) == []
+    assert records(state) == []
 
 
 # -- scratch zvols and datasets -----------------------------------------------------------------------------------
 
 
-def test_a_scratch_zvol(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scratch_zvol(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(place, "_appears", lambda device: None)
     zfs = FakeZfs()
     seen: list[list[str]] = []
-    zfs.before = lambda: seen.append([each.dataset for each in place.places()])
+    zfs.before = lambda: seen.append([each.dataset for each in ledger.places()])
     new = place.zvol("tank/vm one", 1 << 20, (("volblocksize", "16384"),), zfs)
     assert seen == [[new.dataset]], "recorded before it is made"
     assert new.dataset == f"tank/zaudit-{new.id}"
     create = ("zfs", "create", "-s", "-V", "1048576", "-o", "volblocksize=16384", "-o", f"zaudit:scratch={new.id}")
     assert zfs.asked == [(*create, new.dataset)]
-    assert os.readlink(Path(new.path) / "zaudit.log.0.0") == f"/dev/zvol/{new.dataset}"
+    assert place.node(new) == f"/dev/zvol/{new.dataset}"
+    assert list(Path(new.path).iterdir()) == []
     place.remove(new, zfs)
     assert zfs.datasets == {}
-    assert records(ledger) == []
+    assert records(state) == []
 
 
-def test_a_zvol_that_cannot_be_made_leaves_nothing(ledger: Path) -> None:
+def test_a_zvol_that_cannot_be_made_leaves_nothing(state: Path) -> None:
     with pytest.raises(PlaceError, match="out of space"):
         place.zvol("tank/vm", 1 << 20, (), FakeZfs(fails="create out of space"))
-    assert records(ledger) == []
+    assert records(state) == []
 
 
-def test_a_zvol_without_a_node_is_removed_again(ledger: Path) -> None:
+def test_a_zvol_without_a_node_is_removed_again(state: Path) -> None:
     zfs = FakeZfs()
     with pytest.raises(PlaceError, match="udev made no node"):
         place.zvol("tank/vm", 1 << 20, (), zfs)
     assert zfs.asked[-1][:2] == ("zfs", "destroy")
-    assert records(ledger) == []
+    assert records(state) == []
 
 
 @pytest.mark.parametrize("mark", ["-", "0123456789abcdef", ""])
 @pytest.mark.parametrize("kind", ["zvol", "dataset"])
-def test_what_does_not_bear_our_mark_is_left_alone(ledger: Path, kind: str, mark: str) -> None:
-    ledger.mkdir()
+def test_what_does_not_bear_our_mark_is_left_alone(state: Path, kind: str, mark: str) -> None:
+    state.mkdir(0o700)
     id = "f" * 16
-    old = died(Place(id, kind, str(ledger / f"link-{id}"), f"tank/zaudit-{id}", 0, 0, "", 0.0))
+    old = died(Place(id, kind, str(state / f"{FOLDERS[kind]}-{id}"), f"tank/zaudit-{id}", 0, 0, "", 0.0))
     zfs = FakeZfs({old.dataset: mark})
     ((_, wrong),) = place.clean(zfs)
     assert "does not bear the mark" in wrong
     assert list(zfs.datasets) == [old.dataset]
     assert not any("destroy" in argv for argv in zfs.asked)
-    assert records(ledger) == [f"place-{id}.json"]
+    assert records(state) == [f"place-{id}.json"]
 
 
 @pytest.mark.parametrize("kind", ["zvol", "dataset"])
-def test_what_is_gone_already_is_forgotten(ledger: Path, kind: str) -> None:
-    ledger.mkdir()
+def test_what_is_gone_already_is_forgotten(state: Path, kind: str) -> None:
+    state.mkdir(0o700)
     id = "f" * 16
-    died(Place(id, kind, str(ledger / f"link-{id}"), f"tank/zaudit-{id}", 0, 0, "", 0.0))
+    died(Place(id, kind, str(state / f"{FOLDERS[kind]}-{id}"), f"tank/zaudit-{id}", 0, 0, "", 0.0))
     assert [wrong for _, wrong in place.clean(FakeZfs())] == [""]
-    assert records(ledger) == []
+    assert records(state) == []
 
 
-def test_what_cannot_be_destroyed_stays_on_record(ledger: Path) -> None:
-    ledger.mkdir()
+def test_what_cannot_be_destroyed_stays_on_record(state: Path) -> None:
+    state.mkdir(0o700)
     id = "f" * 16
     died(Place(id, "dataset", "", f"tank/zaudit-{id}", 0, 0, "", 0.0))
     zfs = FakeZfs({f"tank/zaudit-{id}": id}, fails="destroy dataset is busy")
     ((_, wrong),) = place.clean(zfs)
     assert "dataset is busy" in wrong
-    assert records(ledger) == [f"place-{id}.json"]
+    assert records(state) == [f"place-{id}.json"]
 
 
-def test_a_scratch_dataset(ledger: Path, tank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os.path, "ismount", lambda path: path == str(tank))
-    zfs = FakeZfs(mountpoint=str(tank))
-    new = place.dataset("tank/db", (("logbias", "latency"),), zfs)
-    assert (new.kind, new.path, new.dataset) == ("dataset", str(tank), f"tank/db/zaudit-{new.id}")
+def test_a_scratch_dataset_is_mounted_where_nobody_else_gets(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zfs = FakeZfs()
+    mounted: list[str] = []
+    zfs.before = lambda: mounted.extend(word.partition("=")[2] for word in zfs.asked[-1] if word[:11] == "mountpoint=")
+    monkeypatch.setattr(os.path, "ismount", lambda path: path in mounted)
+    new = place.dataset("tank/db", CALLER, (("logbias", "latency"),), zfs)
+    assert (new.kind, new.path, new.dataset) == ("dataset", str(state / f"mount-{new.id}"), f"tank/db/zaudit-{new.id}")
+    assert mounted == [new.path]
     assert zfs.asked[0][-1] == new.dataset
+    assert {"logbias=latency", "sharenfs=off", "sharesmb=off"} <= set(zfs.asked[0])
+    Path(new.path).mkdir()  # as the mount made it
     place.remove(new, zfs)
     assert zfs.datasets == {}
-    assert records(ledger) == []
+    assert records(state) == []
 
 
-def test_a_scratch_dataset_that_is_not_mounted_is_removed_again(ledger: Path) -> None:
-    zfs = FakeZfs(mountpoint="none")
-    with pytest.raises(PlaceError, match=r"was made, and is not mounted \(none\)"):
-        place.dataset("tank/db", (), zfs)
+def test_a_scratch_dataset_that_is_not_mounted_is_removed_again(state: Path) -> None:
+    zfs = FakeZfs()
+    with pytest.raises(PlaceError, match="was made, and is not mounted"):
+        place.dataset("tank/db", CALLER, (), zfs)
     assert zfs.datasets == {}
-    assert records(ledger) == []
+    assert records(state) == []
+
+
+# -- the ledger ---------------------------------------------------------------------------------------------------
 
 
 def test_where_the_ledger_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ZAUDIT_STATE", str(tmp_path))
-    assert place.ledger() == tmp_path
+    assert ledger.name() == tmp_path
     monkeypatch.delenv("ZAUDIT_STATE")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert place.ledger() == Path("/var/lib/zaudit")
+    assert ledger.name() == Path("/var/lib/zaudit")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setenv("XDG_STATE_HOME", "/home/me/state")
-    assert place.ledger() == Path("/home/me/state/zaudit")
+    assert ledger.name() == Path("/home/me/state/zaudit")
+
+
+def test_a_record_of_an_older_zaudit_is_read_and_removed(state: Path, tank: Path) -> None:
+    new = place.directory(str(tank), "tank/db")
+    old = {name: value for name, value in codec.plain(new).items() if name not in ("uid", "gid", "inode")}
+    (state / f"place-{new.id}.json").write_text(json.dumps({**old, "pid": 2**22}))
+    (Path(new.path) / "zaudit.job.fio").write_text("of old")
+    assert [wrong for _, wrong in place.clean(FakeZfs())] == [""]
+    assert list(tank.iterdir()) == []
+    assert records(state) == []

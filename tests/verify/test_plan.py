@@ -6,6 +6,7 @@ import pytest
 
 from auditor.facts import HOST, Fact, Facts, Scalar, Subject, known, unknown
 from auditor.verify import plan, preflight, profile
+from auditor.verify.actor import CALLER, Actor
 from auditor.verify.plan import Plan
 from auditor.verify.profile import FILE_FORMAT, Profile
 from auditor.verify.units import ProfileError
@@ -199,12 +200,12 @@ def test_a_job_that_writes_nothing_is_refused() -> None:
 
 
 def test_commands() -> None:
-    warm, calls, log = (plan.command(made(), step) for step in made().steps)
+    warm, calls, log = (plan.command(made(), step, CALLER) for step in made().steps)
     assert log == (
-        *("setpriv", "--pdeathsig", "KILL"),
+        *("setpriv", "--pdeathsig", "KILL", "--no-new-privs"),
         *("env", "ZAUDIT_DIRECTORY=.", "ZAUDIT_RUNTIME=36", f"ZAUDIT_SIZE={made().size}"),
         *("fio", "--thread", "--output-format=json+", "--eta=never"),
-        *("--status-interval=1", "--section=log", plan.JOB_FILE),
+        *("--status-interval=1", "--section=log", "-"),
     )
     assert "strace" in calls
     assert "strace" not in warm + log, "the latency is never that of a process that is watched"
@@ -216,3 +217,12 @@ def test_commands() -> None:
         "ZAUDIT_SIZE": "1048576",
     }
     assert planned.seconds == 36 + 2 + 2 + 3 * plan.IDLE_S
+
+
+def test_of_root_nothing_is_left_before_anything_of_others_is_loaded() -> None:
+    for step in made().steps:
+        argv = plan.command(made(), step, Actor("26", "27"), ("LD_PRELOAD=./x.so",))
+        ids = ("--reuid", "26", "--regid", "27", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all")
+        assert argv[:11] == ("setpriv", "--pdeathsig", "KILL", "--no-new-privs", *ids)
+        assert argv[argv.index("LD_PRELOAD=./x.so") + 1] == "fio"
+        assert "strace" not in argv or argv.index("strace") > 10

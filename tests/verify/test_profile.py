@@ -13,7 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from auditor.verify import fio_output, profile
+from auditor.verify import fio_output, job_file, profile
+from auditor.verify.actor import Actor
 from auditor.verify.model import Slo
 from auditor.verify.profile import Profile
 from auditor.verify.units import ProfileError, nanoseconds, share, size_bytes
@@ -65,12 +66,17 @@ def test_the_lines_of_a_head_go_on() -> None:
 @pytest.mark.skipif(FIO is None, reason="fio is not installed: nobody can say whether it accepts the profiles")
 @pytest.mark.parametrize(("name", "section"), SECTIONS)
 def test_fio_runs_each_section(name: str, section: str, tmp_path: Path) -> None:
+    """As a user who may do nothing, where the tests are root's."""
     ours = profile.load(name)
-    (tmp_path / "job.fio").write_text(ours.text)
+    nobody = Actor("65534", "65534")
+    if os.geteuid() == 0:
+        os.chown(tmp_path, 65534, 65534)
     before = {"ZAUDIT_DIRECTORY": ".", "ZAUDIT_RUNTIME": "1", "ZAUDIT_SIZE": str(1 << 20)}
+    who = () if os.geteuid() else nobody.setpriv
     done = subprocess.run(
-        [str(FIO), "--thread", "--output-format=json+", "--eta=never", f"--section={section}", "job.fio"],
+        [*who, str(FIO), "--thread", "--output-format=json+", "--eta=never", f"--section={section}", "-"],
         cwd=tmp_path,
+        input=ours.text.encode(),
         env={**os.environ, **before},
         capture_output=True,
         check=False,
@@ -86,7 +92,7 @@ def test_fio_runs_each_section(name: str, section: str, tmp_path: Path) -> None:
     if asked.every == 1:
         assert job.writes - 1 <= job.syncs <= job.writes
         assert job.latency.samples == job.syncs
-    made = {path.name for path in tmp_path.iterdir()} - {"job.fio"}
+    made = {path.name for path in tmp_path.iterdir()}
     assert made
     assert all(each.startswith(f"zaudit.{section}.") for each in made)
     on_disk = sum((tmp_path / each).stat().st_size for each in made)
@@ -307,3 +313,48 @@ def test_no_times(text: str) -> None:
 @given(st.floats(0.001, 99.999))
 def test_a_percentile_is_a_share(percent: float) -> None:
     assert share(f"p{percent!r}") == pytest.approx(percent / 100, abs=1e-8)
+
+
+# -- the file of a user -------------------------------------------------------------------------------------------
+
+
+def test_a_job_file_is_a_plain_file_of_a_bearable_size(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.fio")
+    (tmp_path / "large.fio").write_bytes(b"; \n" * job_file.MOST)
+    for path, says in (
+        (tmp_path / "fifo.fio", "it is no regular file"),  # and nobody waits for its other end
+        (Path("/dev/zero"), "it is no regular file"),
+        (tmp_path, "no regular file"),
+        (tmp_path / "large.fio", "longer than 1 MiB"),
+    ):
+        with pytest.raises(ProfileError, match=says):
+            profile.load(str(path))
+
+
+def test_a_job_file_that_would_do_more_than_write_is_refused(tmp_path: Path) -> None:
+    """Each of these makes fio run a command, write elsewhere or read another file."""
+    path = tmp_path / "x.fio"
+    for line in (
+        "exec_prerun=id",
+        "exec_postrun=id",
+        "include /tmp/other.fio",
+        "filename=/etc/passwd",
+        "directory=/etc",
+        "filename_format=../zaudit.x",
+        "filename_format=zaudit./../../x",
+        "ioengine=external:/tmp/evil.so",
+        "ioengine=exec",
+        "write_bw_log=/tmp/x",
+        "read_iolog=/etc/shadow",
+        "verify_state_save=1",
+        "aux-path=/etc",
+        "opendir=/etc",
+        "cgroup=x",
+        "ioscheduler=none",
+        "buffer_pattern='/etc/shadow'",
+        "log_compression_cpus=1",
+        "trim=1",
+    ):
+        path.write_text(f"[log]\nrw=write\nfsync=1\nfilename_format=zaudit.x\n{line}\n")
+        with pytest.raises(ProfileError, match=r"\[log\]"):
+            profile.load(str(path))

@@ -2,7 +2,7 @@
 . /lab/state.sh
 . /lab/unpack.sh
 zpool create tank mirror $N0 $N1 log mirror $N2 $N3
-zfs create tank/db
+zfs create tank/db; chown 5000:5000 /tank/db
 zfs create -s -V 512m tank/vol
 RANDOM=7 bad=0
 for i in $(seq 10); do
