@@ -31,8 +31,11 @@ MACHINE = {"subprocess", "os", "socket", "glob", "shutil", "tempfile", "selector
 SEAM = {
     "__main__.py",
     "interrupt.py",
+    "host/_owner_child.py",
+    "host/_reading.py",
     "host/files.py",
     "host/live.py",
+    "host/owner.py",
     "host/process.py",
     "recording/replacing.py",
     "host/running.py",

@@ -19,6 +19,7 @@ from typing import Protocol
 
 from auditor.host import lzc, sql, udev_db
 from auditor.host.files import read_files
+from auditor.host.owner import Others
 from auditor.host.process import Process
 from auditor.host.request import NOTHING, Capture, Files, Read, Run
 from auditor.host.running import Lane, Running, Then
@@ -107,6 +108,7 @@ class LiveHost:
         self.euid = os.geteuid()
         self._timeout_s = timeout_s
         self._lane = Lane()
+        self._others = Others()
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:  # inherited: every command would seem to end with 0
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -131,7 +133,8 @@ class LiveHost:
     def read(self, request: Read) -> Files | Running[Files]:
         if not all(pattern.startswith(ROOTS) and ".." not in pattern.split("/") for pattern in request.patterns):
             raise PermissionError(f"zaudit does not read this: {request.patterns}")
-        return self._lane.call(partial(read_files, request.patterns), self._timeout_s, partial(_none, request))
+        read = partial(read_files, request.patterns, self._others, request.owner, self._timeout_s)
+        return self._lane.call(read, self._timeout_s, partial(_none, request))
 
     def realpath(self, path: str) -> str:
         return os.path.realpath(path, strict=True)

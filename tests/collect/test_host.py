@@ -16,7 +16,7 @@ import pytest
 from auditor import audit, registry
 from auditor.collect import zpool_history
 from auditor.facts import HOST, Fact, Facts, Kind, Subject, Value, known
-from auditor.host import files, lzc, process
+from auditor.host import limits, lzc, process
 from auditor.host import live as seam
 from auditor.host.files import read_files
 from auditor.host.live import LiveHost, permitted, spawn
@@ -377,7 +377,7 @@ def errors_for_nobody(patterns: tuple[str, ...]) -> dict[str, str]:
 
 
 def test_a_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "FILE_LIMIT", 1 << 20)
+    monkeypatch.setattr(limits, "FILE_BYTES", 1 << 20)
     (tmp_path / "large").write_bytes(bytes((1 << 20) + 1))
     (tmp_path / "fits").write_bytes(bytes(1 << 20))
     done = read_files((f"{tmp_path}/large", f"{tmp_path}/fits"))
@@ -409,7 +409,7 @@ def test_files_elsewhere_are_refused(pattern: str) -> None:
 
 
 def test_files_that_hang_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seam, "read_files", lambda patterns: time.sleep(1.0))
+    monkeypatch.setattr(seam, "read_files", lambda *words: time.sleep(1.0))
     assert result(LiveHost(0.1).read(Read(("/proc/uptime",)))).errors == {"/proc/uptime": "no answer within 0.1 s"}
 
 
