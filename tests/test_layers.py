@@ -17,7 +17,7 @@ STAGES: dict[str, set[str]] = {
     "interrupt": set(),
     "host": {"errors", "interrupt", "text"},
     "recording": {"errors", "host", "text", "data"},
-    "collect": {"facts", "host.request", "host.telling", "host.sql", "host.lzc", "text", "data"},
+    "collect": {"facts", "host.limits", "host.request", "host.telling", "host.sql", "host.lzc", "text", "data"},
     "gather": {"errors", "facts", "host", "collect", "text", "data"},
     "derive": {"facts", "text", "data"},
     "judge": {"errors", "facts", "text", "data"},

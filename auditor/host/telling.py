@@ -19,6 +19,7 @@ SERVERS = {
 PROCESS_ROOT = re.compile(r"/proc/(?:\d+|self)/root/")
 CONFIGURATION = re.compile(r"(?:[\w.@#-]+\.(?:conf|cnf|ya?ml)|PG_VERSION)")
 _ENVIRON, _MAPS, _CMDLINE = (re.compile(rf"/proc/\d+/{name}") for name in ("environ", "maps", "cmdline"))
+_STATUS = re.compile(r"/proc/\d+/status")
 _STAT, _NAMED = re.compile(r"/proc/[\w-]+/stat"), re.compile(r"\d+ \((.*)\) ", re.DOTALL)
 _VARIABLES = re.compile(
     r"(?:HOME|PGDATA|ETCD_(?:DATA_DIR|WAL_DIR|CONFIG_FILE|UNSAFE_NO_FSYNC)|M(?:YSQL|ARIADB)_(?:HOME|GROUP_SUFFIX)"
@@ -42,6 +43,8 @@ def told(path: str, text: str) -> str | None:
     if _STAT.fullmatch(path):  # of processes only database servers, and the first, which shows that they can be seen
         name = _NAMED.match(text)
         return text if name is None or name[1] in SERVERS or path == "/proc/1/stat" else None
+    if _STATUS.fullmatch(path):  # who runs it
+        return "".join(f"{line}\n" for line in text.splitlines() if line.startswith("Uid:"))
     if _ENVIRON.fullmatch(path):
         return "".join(f"{each}\0" for each in text.split("\0") if _VARIABLES.match(each))
     if _MAPS.fullmatch(path):  # the names of the files alone

@@ -12,9 +12,10 @@ import pytest
 
 from auditor import registry, rulebook
 from auditor.collect import database_paths, database_settings
-from auditor.derive import database, database_changes, database_pool, databases, temporary
+from auditor.derive import database, database_changes, database_pool, database_seen, databases, temporary
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
-from auditor.gather import database_walk, gather
+from auditor.gather import database_crowd, database_walk, gather
+from auditor.host import limits
 from auditor.host.request import Capture, Files, Read, Run, Skip
 from auditor.host.telling import told
 from auditor.judge.verdict import judge
@@ -231,6 +232,72 @@ def test_a_path_that_would_mean_something_else_is_not_asked_for(odd: str) -> Non
     asked = database_settings.request(mongod, named)
     assert isinstance(asked, Read)
     assert not any("/etc" in pattern for pattern in asked.patterns)
+
+
+def crowd(processes: int, user: int, first: int = 1000, name: str = "postgres", start: int = 9000) -> dict[str, str]:
+    """So many processes of one user that call themselves a server."""
+    files = {}
+    for number in range(first, first + processes):
+        files[f"/proc/{number}/stat"] = f"{number} ({name}) S 1 {'0 ' * 17}{start + number} 0\n"
+        files[f"/proc/{number}/status"] = f"Name:\t{name}\nUid:\t{user}\t0\t0\t0\n"
+    return files
+
+
+LONG = {"/proc/612/stat": STAT.format(612, "postgres", 1).replace("0\n", f"{'0 ' * 11}5000 0\n"),
+        "/proc/612/status": "Uid:\t110\t110\t110\t110\n"}  # fmt: skip
+
+
+def test_of_a_crowd_a_few_are_looked_at_and_the_others_are_one() -> None:
+    """And it crowds out no server of another user, however early it came."""
+    facts = seen(
+        {**LONG, **crowd(1_000, 5000, start=0), **crowd(200, 5000, 3000, "etcd")}, pg="standard", wal="standard"
+    )
+    found = facts.linked(HOST, "database_processes")
+    assert PG in found
+    assert [each.name for each in found[1:]] == [
+        *(f"postgres {number}" for number in range(1000, 1000 + limits.SERVERS_OF_A_USER)),
+        "postgres of user 5000",
+        "etcd of user 5000",
+    ]
+    assert value(facts, PG, "fsync") is True
+    group = found[-2]
+    said = facts.get(group, "fsync")
+    assert isinstance(said, Unknown)
+    assert said.reasons[0].text.startswith("990 more processes of user 5000 call themselves postgres: not looked at")
+    assert facts.get(group, "live") == facts.get(group, "datasets") == said
+    assert group in facts.linked(HOST, "databases")
+    verdicts = {verdict.subject: verdict.outcome for verdict in judge([RULES["pg-fsync-off"]], facts)}
+    assert verdicts[PG] == "pass"
+    assert verdicts[group] == "unknown"
+    facts.put(Fact(HOST, "database", known("etcd", "--db etcd")))
+    was_seen = next(each for each in database_seen.derive(HOST, facts) if each.name == "database_seen")
+    assert isinstance(was_seen.value, Unknown)
+
+
+def test_of_many_crowds_no_more_are_looked_at_than_in_all() -> None:
+    many = {path: text for user in range(30) for path, text in crowd(12, user, 1000 + 100 * user).items()}
+    found = seen({**LONG, **many}, pg="standard", wal="standard").linked(HOST, "database_processes")
+    assert PG in found  # which started first
+    assert len([each for each in found if each.name.split()[1].isdigit()]) == limits.SERVERS
+    assert len(found) == limits.SERVERS + database_crowd.GROUPS + 1
+    assert found[-1].name == "postgres of other users"
+
+
+def test_what_runs_another_program_comes_last() -> None:
+    files = {**LONG, **crowd(limits.SERVERS_OF_A_USER, 110, start=0)}
+    links = {f"/proc/{number}/exe": "/usr/bin/python3" for number in range(1000, 1010)}
+    found = seen(
+        files, {**links, "/proc/612/exe": "/usr/lib/postgresql/15/bin/postgres"}, pg="standard", wal="standard"
+    )
+    names = [each.name for each in found.linked(HOST, "database_processes")]
+    assert names == ["postgres 612", *(f"postgres {number}" for number in range(1000, 1009)), "postgres of user 110"]
+
+
+def test_the_server_that_is_asked_itself_is_always_looked_at() -> None:
+    late = {**LONG, **crowd(50, 110, start=0)}
+    facts = seen(late, connection=("postgres", "dbname=x", answered()), pg="standard", wal="standard")
+    assert facts.linked(HOST, "connected_database") == (PG,)
+    assert "postgres 612" in [each.name for each in facts.linked(HOST, "database_processes")]
 
 
 def test_hidden_processes_are_no_sign_that_no_database_runs() -> None:
