@@ -1,8 +1,9 @@
 """Which of many processes that call themselves a database server are looked at one by one.
 
 Any user may start a thousand processes of that name. Each user has a quota, so that none crowds out the server of another,
-and the oldest come first: a real server seldom started after its imitations. What is left over is one database for each
-user and name, of which nothing is known: it stays undecided, and is not left out.
+and the oldest come first: a real server seldom started after its imitations. Of a user who has more than that, only those
+count whose program is a server's, as far as that can be seen. What is left over is one database for each user and name, of
+which nothing is known: it stays undecided, and is not left out.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from auditor.text import harmless
 PROVIDES = {"database.unexamined": number("how many processes it stands for, none of which was looked at")}
 GROUPS = 10  # that are told apart; users of whom there are more than that are one
 OTHERS = "others"
+NAMES = tuple(each.partition("-")[0] for each in SERVERS)  # Debian's redis-server is a link to redis-check-rdb
 
 
 class Server(NamedTuple):
-    """A process with the name of a server. start: in ticks of the kernel. foreign: its program is called otherwise (which
-    an interpreter is, and now and then a server: of the name alone nobody is one, nor none)."""
+    """A process with the name of a server. start: in ticks of the kernel. foreign: its program has the name of none."""
 
     process: str
     name: str
@@ -41,12 +42,15 @@ def choose(facts: Facts, read: Callable[[Read], Files]) -> Mapping[Subject, Unkn
         return {}
     asked = {each.name.partition(" ")[2] for each in facts.linked(HOST, "connected_database")}
     servers = _servers([str(each).split(" ") for each in seen.value], read)
-    servers.sort(key=lambda each: (each.process not in asked, each.foreign, each.start, int(each.process)))
+    servers.sort(key=lambda each: (each.process not in asked, each.start, int(each.process)))
+    every = Counter(each.user for each in servers)
     chosen: list[Server] = []
     of_user: Counter[str] = Counter()
     rest: Counter[tuple[str, str]] = Counter()  # by name and user
     for each in servers:
-        if len(chosen) < limits.SERVERS and of_user[each.user] < limits.SERVERS_OF_A_USER:
+        crowded = len(chosen) >= limits.SERVERS or of_user[each.user] >= limits.SERVERS_OF_A_USER
+        doubtful = each.foreign and every[each.user] > limits.SERVERS_OF_A_USER
+        if each.process in asked or not (crowded or doubtful):
             of_user[each.user] += 1
             chosen.append(each)
         else:
@@ -64,7 +68,8 @@ def _servers(processes: list[list[str]], read: Callable[[Read], Files]) -> list[
     for process, name, start in processes:
         users = said.text.get(f"/proc/{process}/status", "").partition("Uid:")[2].split()
         program = said.links.get(f"/proc/{process}/exe", "").removesuffix(" (deleted)").rpartition("/")[2]
-        found.append(Server(process, name, int(start), users[0] if users else "unknown", program not in ("", name)))
+        foreign = bool(program) and not program.startswith(NAMES)
+        found.append(Server(process, name, int(start), users[0] if users else "unknown", foreign))
     return found
 
 
@@ -87,9 +92,8 @@ def _examined(facts: Facts, server: Server) -> Subject:
 
 def _group(facts: Facts, name: str, user: str, count: int) -> tuple[Subject, Unknown]:
     whose = "other users" if user == OTHERS else f"user {harmless(user)}"
-    text = f"{count:,} more processes of {whose} call themselves {name}"
+    text = f"{count:,} processes of {whose} that call themselves {name}"
     subject = Subject("database", f"{SERVERS[name]} of {whose}")
     facts.put(Fact(subject, "engine", Known(SERVERS[name], (Evidence(text, f"pgrep -x {name}"),))))
     facts.put(Fact(subject, "unexamined", Known(count, (Evidence(text, f"pgrep -x {name}"),))))
-    quota = f"{limits.SERVERS_OF_A_USER} of a user are, and {limits.SERVERS} in all"
-    return subject, unknown(f"{text}: not looked at ({quota})")
+    return subject, unknown(f"{text} were not looked at one by one")

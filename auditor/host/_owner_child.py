@@ -22,7 +22,7 @@ NOBODY = 65534  # has no file and is in no group
 OPENAT2 = 437  # the number of the system call, on every architecture but Alpha
 NO_MAGICLINKS, IN_ROOT = 0x02, 0x10
 CLONE_NEWNS = 0x20000
-AT_PAGESZ, AT_SECURE = 6, 23
+AT_PAGESZ, AT_UID, AT_EUID, AT_GID, AT_EGID, AT_SECURE = 6, 11, 12, 13, 14, 23
 PAGES = (4096, 8192, 16384, 65536)
 PDEATHSIG, DUMPABLE, CAPBSET_DROP, NO_NEW_PRIVS, AMBIENT = 1, 4, 24, 38, 47
 # file systems of the kernel, where to read may do something and no configuration lies (linux/magic.h): proc, sysfs, debugfs,
@@ -100,7 +100,7 @@ def of_process(process: int) -> Identity:
         raise Refused("it has ended")
     if len(set(users)) != 1 or len(set(groups)) != 1:
         raise Refused("it has the rights of more than one user")
-    if secure(vector):
+    if not as_started(vector, users[0], groups[0]):
         raise Refused("it was started with more rights than its user has")
     return Identity(users[0], groups[0], list(more))
 
@@ -114,13 +114,23 @@ def rights(status: bytes) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, 
     return found[0], found[1], found[2]
 
 
-def secure(vector: bytes) -> bool:
-    """AT_SECURE of an auxiliary vector, whose words have 8 bytes or, of a program of 32 bits, 4."""
+def as_started(vector: bytes, user: int, group: int) -> bool:
+    """Whether who started a process had its rights, or was root. The kernel sets AT_SECURE for a program that gives rights,
+    and SELinux for most services: of these it must not have been the file that gave it a user."""
+    of = pairs(vector)
+    if not of[AT_SECURE]:
+        return True
+    same = of.get(AT_UID) == of.get(AT_EUID) and of.get(AT_GID) == of.get(AT_EGID)
+    return same and (of.get(AT_UID) == 0 or (of.get(AT_UID), of.get(AT_GID)) == (user, group))
+
+
+def pairs(vector: bytes) -> dict[int, int]:
+    """An auxiliary vector, whose words have 8 bytes or, of a program of 32 bits, 4."""
     for size in (8, 4):
         words = [int.from_bytes(vector[i : i + size], sys.byteorder) for i in range(0, len(vector), size)]
-        pairs = dict(zip(words[::2], words[1::2], strict=False))
-        if pairs.get(AT_PAGESZ) in PAGES and AT_SECURE in pairs:
-            return pairs[AT_SECURE] != 0
+        found = dict(zip(words[::2], words[1::2], strict=False))
+        if found.get(AT_PAGESZ) in PAGES and AT_SECURE in found:
+            return found
     raise Refused("how it was started is not understood")
 
 

@@ -109,8 +109,8 @@ def _ask(words: Sequence[str], patterns: Sequence[str], passed: Sequence[int], t
             bufsize=0, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENVIRONMENT, cwd="/",
             start_new_session=True, pass_fds=passed,
         )  # fmt: skip
-    except (OSError, ValueError) as error:
-        return f"its reader cannot be started: {error}"
+    except OSError as error:
+        return f"its reader cannot be started: {reason(error)}"
     finally:
         os.close(given)
     heard = _heard(child, timeout_s)

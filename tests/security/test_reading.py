@@ -5,7 +5,7 @@ Each attack is made by a process of a user without rights, and looked for in wha
 
 from __future__ import annotations
 
-import ctypes
+import json
 import os
 import shutil
 import signal
@@ -100,12 +100,15 @@ def test_a_link_to_a_folder_of_root(his: Path, secret: Path) -> None:
     assert not found.absent(f"/proc/{number}/root{his}/conf.d/*.conf")
 
 
-def test_a_link_to_a_file_of_root(his: Path, secret: Path) -> None:
-    (his / "mongod.conf").symlink_to(secret)
-    with server("--config", f"{his}/mongod.conf") as number:
+@pytest.mark.parametrize("place", [".", ".."])  # a folder of his, and one of root as /tmp is
+def test_a_link_to_a_file_of_root(his: Path, secret: Path, place: str) -> None:
+    link = Path(os.path.normpath(his / place / "mongod.conf"))
+    link.symlink_to(secret)
+    os.chown(link, USER, USER, follow_symlinks=False)
+    with server("--config", str(link)) as number:
         found = asked(number)
     nothing_of_the_secret(found)
-    assert found.links[f"/proc/{number}/root{his}/mongod.conf"] == str(secret)
+    assert found.links[f"/proc/{number}/root{link}"] == str(secret)
 
 
 CONTAINER = """
@@ -208,7 +211,7 @@ def test_a_program_with_more_rights_than_its_user(his: Path, secret: Path) -> No
         with started(
             [*privileged(his.parent), "--config", str(secret)], env={"PYTHONHOME": sys.base_prefix}, **how
         ) as number:
-            if not _owner_child.secure(Path(f"/proc/{number}/auxv").read_bytes()):
+            if not _owner_child.pairs(Path(f"/proc/{number}/auxv").read_bytes())[_owner_child.AT_SECURE]:
                 pytest.skip("a file in /tmp gives no rights here (nosuid)")
             found = asked(number)
     except Refused as why:
@@ -350,6 +353,58 @@ def test_data_that_is_not_there_is_no_empty_configuration(his: Path) -> None:
     assert not found.absent(path)
 
 
+# -- without root -----------------------------------------------------------------------------------------------------------
+
+AS_NOBODY = """
+import json, os, sys
+from auditor.host.files import read_files
+from auditor.host.owner import script
+script()
+sys.executable = sys.argv[2]
+os.setgroups([])
+os.setresgid(*[int(sys.argv[1])] * 3)
+os.setresuid(*[int(sys.argv[1])] * 3)
+print(json.dumps(read_files(tuple(sys.argv[3:]))))
+"""
+
+
+def interpreter() -> str:
+    """A Python that any user may start."""
+    for path in (sys.executable, "/usr/bin/python3"):
+        words = [path, "-I", "-S", "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
+        try:
+            if subprocess.run(words, user=USER, check=False, capture_output=True).returncode == 0:
+                return path
+        except OSError:
+            continue
+    pytest.skip("other users may start no Python here")
+
+
+def test_without_root_it_has_the_rights_of_who_asks(his: Path, secret: Path) -> None:
+    (his / "my.cnf").write_text("[mysqld]\n")
+    (his / "b.cnf").symlink_to(secret)
+    with server() as number:
+        mine, his_own = f"/proc/self/root{his}/*.cnf", f"/proc/{number}/root{his}/my.cnf"
+        words = [
+            sys.executable,
+            "-c",
+            AS_NOBODY,
+            str(USER),
+            interpreter(),
+            mine,
+            his_own,
+            f"/proc/{os.getpid()}/root{his}/my.cnf",
+        ]
+        said = subprocess.run(words, capture_output=True, check=True, cwd=Path(__file__).parent.parent.parent)
+    text, links, errors = json.loads(said.stdout)
+    assert text == {f"/proc/self/root{his}/my.cnf": "[mysqld]\n", his_own: "[mysqld]\n"}
+    assert links == {f"/proc/self/root{his}/b.cnf": str(secret)}
+    assert errors == {
+        f"/proc/self/root{his}/b.cnf": "permission denied",
+        f"/proc/{os.getpid()}/root{his}/my.cnf": "not read: permission denied",
+    }
+
+
 # -- how much -----------------------------------------------------------------------------------------------------------
 
 
@@ -447,11 +502,21 @@ def test_a_kernel_without_openat2_is_told(his: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("size", [8, 4])
-@pytest.mark.parametrize("secure", [0, 1])
-def test_how_a_program_was_started(size: int, secure: int) -> None:
-    pairs = [(33, 0x7FFC0000), (6, 4096), (3, 64), (23, secure), (25, 0x7FFC1234), (0, 0)]
+@pytest.mark.parametrize(
+    ("secure", "started", "as_started"),
+    [
+        (0, (5, 5, 6, 6), True),
+        (0, (0, 0, 0, 0), True),  # a service that gave up the rights of root
+        (1, (5, 5, 6, 6), True),  # capabilities of its file; or what SELinux does at the start of a service
+        (1, (0, 0, 0, 0), True),
+        (1, (7, 5, 6, 6), False),  # the file gave it the user
+        (1, (5, 5, 7, 6), False),  # or the group
+        (1, (7, 7, 7, 7), False),  # capabilities of its file, with which it took the user
+    ],
+)
+def test_who_started_a_program(size: int, secure: int, started: tuple[int, ...], as_started: bool) -> None:
+    pairs = [(33, 0x7FFC0000), (6, 4096), (3, 64), *zip((11, 12, 13, 14), started, strict=True), (23, secure), (0, 0)]
     vector = b"".join(word.to_bytes(size, sys.byteorder) for pair in pairs for word in pair)
-    assert _owner_child.secure(vector) == bool(secure)
+    assert _owner_child.as_started(vector, 5, 6) is as_started
     with pytest.raises(_owner_child.Refused):
-        _owner_child.secure(vector[size:])
-    assert ctypes.sizeof(ctypes.c_long) in (4, 8)
+        _owner_child.pairs(vector[size:])
