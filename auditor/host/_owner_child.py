@@ -194,9 +194,9 @@ def shut() -> None:
     prctl(AMBIENT, 4)
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
     called(libc.capset(header, (ctypes.c_uint32 * 6)()))
-    prctl(NO_NEW_PRIVS, 1)
     prctl(DUMPABLE, 0)
     prctl(PDEATHSIG, 9)
+    prctl(NO_NEW_PRIVS, 1)
 
 
 # -- reading ------------------------------------------------------------------------------------------------------------

@@ -8,16 +8,20 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from auditor import audit, registry
 from auditor.collect import zpool_history
 from auditor.facts import HOST, Fact, Facts, Kind, Subject, Value, known
 from auditor.host import limits, lzc, process
 from auditor.host import live as seam
+from auditor.host._reading import matches
 from auditor.host.files import read_files
 from auditor.host.live import LiveHost, permitted, spawn
 from auditor.host.request import Capture, Read, Run
@@ -383,6 +387,30 @@ def test_a_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     done = read_files((f"{tmp_path}/large", f"{tmp_path}/fits"))
     assert list(done.text) == [f"{tmp_path}/fits"]
     assert done.errors == {f"{tmp_path}/large": "more than 1 MiB"}
+
+
+def test_all_files_of_a_question_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MACHINE_BYTES", 1 << 20)
+    for name in "abc":
+        (tmp_path / name).write_bytes(bytes(600 << 10))
+    done = read_files((f"{tmp_path}/*",))
+    assert list(done.text) == [f"{tmp_path}/a"]
+    assert done.errors == dict.fromkeys((f"{tmp_path}/b", f"{tmp_path}/c"), "more than 1 MiB for one question")
+
+
+def test_a_folder_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MACHINE_ENTRIES", 3)
+    for name in "abcd":
+        (tmp_path / name).touch()
+    assert read_files((f"{tmp_path}/*",)).errors == {f"{tmp_path}/*": "more than 3 entries in a folder"}
+    (tmp_path / "d").unlink()
+    assert len(read_files((f"{tmp_path}/*",)).text) == 3
+
+
+@given(st.lists(st.text("ab", max_size=3), min_size=2, max_size=5), st.text("ab", max_size=10))
+def test_a_star_stands_for_any_part_of_a_name(pieces: list[str], name: str) -> None:
+    part = "*".join(pieces)
+    assert matches(name, part) == fnmatchcase(name, part)
 
 
 @pytest.mark.parametrize("odd", ["\0", "\ud800"])

@@ -13,8 +13,10 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -466,6 +468,28 @@ def test_a_reader_that_is_killed_has_read_nothing(his: Path, when: str, monkeypa
     assert found.errors == {path: f"its reader ended early (signal {int(signal.SIGKILL)})"}
 
 
+def wait_for(seen: Callable[[], Any], what: str) -> Any:
+    """What is seen as soon as there is something; fails after ten seconds."""
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        if found := seen():
+            return found
+        time.sleep(0.01)
+    pytest.fail(f"{what} was not seen")
+
+
+def child_of(process: int) -> str:
+    return Path(f"/proc/{process}/task/{process}/children").read_text().strip()
+
+
+def status(process: str, name: str) -> str:
+    """One line of a process's status; empty where it has ended."""
+    try:
+        return Path(f"/proc/{process}/status").read_text().partition(f"{name}:\t")[2].partition("\n")[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 # -- the reader itself ------------------------------------------------------------------------------------------------------
 
 
@@ -489,6 +513,24 @@ def test_the_reader_keeps_no_right(his: Path, user: int, monkeypatch: pytest.Mon
     assert status["NoNewPrivs"] == "1"
     assert status["Groups"].split() == []
     assert status["Uid"].split() == status["Gid"].split() == [str(user)] * 4
+
+
+def test_a_reader_does_not_outlive_who_started_it(his: Path) -> None:
+    code = """
+import sys
+from auditor.host import owner
+from auditor.host.files import read_files
+loop = "    for pattern in patterns"
+script = owner.script().replace(loop, '    frame("text", "/x", b""), libc.pause()\\\\n' + loop)
+owner.script = lambda: script
+print("ready", flush=True)
+read_files((sys.argv[1],))
+"""
+    with server() as number, started([sys.executable, "-c", code, f"/proc/{number}/root{his}/my.cnf"]) as asking:
+        reader = wait_for(lambda: child_of(asking), "a child")
+        wait_for(lambda: status(reader, "NoNewPrivs") == "1", "its start")
+        os.kill(asking, signal.SIGKILL)
+        wait_for(lambda: status(reader, "State")[:1] in ("", "Z", "X"), "its end")
 
 
 def test_a_kernel_without_openat2_is_told(his: Path, monkeypatch: pytest.MonkeyPatch) -> None:
