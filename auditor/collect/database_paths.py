@@ -66,7 +66,7 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
         wanted |= dict.fromkeys(root + "/".join(parts[:end]) for end in range(2, len(parts) + 1))
         if place.startswith("data:") and database.name.startswith("postgres "):
             wanted[f"{root}{path}/pg_tblspc/*"] = None
-    return Read((f"{root.removesuffix('root')}mountinfo", *wanted))
+    return Read((f"{root.removesuffix('root')}mountinfo", *wanted), database.name.partition(" ")[2])
 
 
 def parse(reply: Files, database: Subject) -> Iterator[Fact]:

@@ -1,6 +1,7 @@
 """``/proc/*/stat``: which database servers run here. (man 5 proc_pid_stat)
 
-A server that forks a process for each client is the one of them whose parent is no such process.
+A server that forks a process for each client is the one of them whose parent is no such process. Any user may give any
+process the name of a server: of more than a few ``database_crowd`` says which are looked at.
 """
 
 from __future__ import annotations
@@ -8,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.databases import SERVERS
-from auditor.facts import HOST, Fact, Facts, Subject, known, links, word
+from auditor.facts import HOST, Fact, Facts, Subject, known, links, word, words
+from auditor.host import limits
 from auditor.host.request import Files, Read
 
 PER = "host"
 SUBJECT = "host"
 FACTS = {
     "database_processes": links("database", "database servers that run, or that the user named"),
+    "server_processes": words("NUMBER NAME START of each process, where they are too many to look at each"),
     "database.engine": word("which server it is", *(each.name for each in SERVERS.values())),
     "database.process": word("its process number, or self where it does not run"),
 }
@@ -43,13 +46,29 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     if "1" not in processes:
         why = "permission denied" if processes else reply.errors.get("/proc/*/stat", "was not read")
         raise ValueError(f"/proc/1/stat: {why}")
-    servers = []
-    for number, (name, parent) in sorted(processes.items(), key=lambda each: int(each[0])):
-        if name not in SERVERS or processes.get(parent, ("", ""))[0] == name:
-            continue
-        subject = Subject("database", f"{SERVERS[name].name} {number}")
-        servers.append(subject)
-        yield Fact(subject, "engine", known(SERVERS[name].name, f"process {number} is {name}", f"ps {number}"))
-        yield Fact(subject, "process", known(number, f"process {number}", f"ps {number}"))
-    text = ", ".join(each.name for each in servers) or "no database server runs"
-    yield Fact(HOST, "database_processes", known(tuple(servers), text, f"pgrep -x '{'|'.join(SERVERS)}'"))
+    servers = [
+        (number, name)
+        for number, (name, parent) in sorted(processes.items(), key=lambda each: int(each[0]))
+        if name in SERVERS and processes.get(parent, ("", ""))[0] != name
+    ]
+    command = f"pgrep -x '{'|'.join(SERVERS)}'"
+    if len(servers) > limits.SERVERS_OF_A_USER:
+        each_of = tuple(f"{number} {name} {_start(reply, number)}" for number, name in servers)
+        text = f"{len(servers):,} processes have the name of a database server"
+        yield Fact(HOST, "server_processes", known(each_of, text, command))
+        return
+    subjects = []
+    for number, name in servers:
+        subjects.append(Subject("database", f"{SERVERS[name].name} {number}"))
+        yield Fact(subjects[-1], "engine", known(SERVERS[name].name, f"process {number} is {name}", f"ps {number}"))
+        yield Fact(subjects[-1], "process", known(number, f"process {number}", f"ps {number}"))
+    text = ", ".join(each.name for each in subjects) or "no database server runs"
+    yield Fact(HOST, "database_processes", known(tuple(subjects), text, command))
+
+
+def _start(reply: Files, number: str) -> str:
+    """When a process started, in ticks since the machine did: its 22nd field, the 20th after its name."""
+    fields = reply.text[f"/proc/{number}/stat"].rpartition(") ")[2].split()
+    if len(fields) < 20 or not fields[19].isdecimal():
+        raise ValueError(f"/proc/{number}/stat is cut off")
+    return fields[19]

@@ -66,7 +66,7 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
         for name in names
         if files.plain(posixpath.dirname(name)) and files.printable(name) and not name.endswith("/..")
     ]
-    return Read((*(process + name for name in own), *(root + name for name in safe)))
+    return Read((*(process + name for name in own), *(root + name for name in safe)), place)
 
 
 def parse(reply: Files, database: Subject) -> Iterator[Fact]:

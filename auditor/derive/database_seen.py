@@ -12,7 +12,8 @@ FACTS = {
     "database_expected": flag("--db or the policy names a database"),
     "database_seen": flag("of each database that is named, a server or a data directory was found"),
 }
-NEEDS = ("host.database", "host.connected_engine", "dataset.database", "host.databases", "database.engine")
+NEEDS = ("host.database", "host.connected_engine", "dataset.database", "host.databases", "database.engine",
+         "database.unexamined")  # fmt: skip
 SAME = {"mariadb": "mysql"}  # a server of one is often asked for by the name of the other
 
 
@@ -27,8 +28,8 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
         return
     here = {}
     for database in facts.linked(HOST, "databases"):
-        match facts.get(database, "engine"):
-            case Known(str() as engine):
+        match facts.get(database, "engine"), facts.get(database, "unexamined"):
+            case Known(str() as engine), Unknown():  # not one that stands for many
                 here[SAME.get(engine, engine)] = database
     missing = [name for name in expected if SAME.get(name, name) not in here]
     if missing:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from auditor.collect import database_paths
 from auditor.collect._database_files import ELSEWHERE
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, word
+from auditor.gather import database_crowd
+from auditor.host.running import result
 
 if TYPE_CHECKING:
     from auditor.gather.gather import Gatherer
 
 PROVIDES = {
+    **database_crowd.PROVIDES,
     "host.database": word("the database that the user named for all datasets, or empty"),
     "host.connected_engine": word("the database that the user named a connection to, or empty"),
     "host.database_directory": word("where the user said that the data of that database lies, or empty"),
@@ -29,6 +33,7 @@ PLACES: dict[str, tuple[str, ...]] = {
 def look_at(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
     """The servers that run and the one that is named: each question needs the answers of the one before."""
     gatherer.settle(facts, ["database_processes", "database_sql"])
+    crowds = database_crowd.choose(facts, lambda request: result(gatherer.host.read(request)))
     named, directory = text_of(facts, "database"), text_of(facts, "database_directory")
     if text_of(facts, "database_connection") and (why := gatherer.failure("database_sql", HOST)):
         facts.put(Fact(HOST, "connected_database", why))
@@ -43,7 +48,9 @@ def look_at(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
     for subject in facts.linked(HOST, "connected_database"):
         _add_database(facts, subject, (Evidence("--db"),))
         facts.put(Fact(subject, "live", Known(True, (Evidence("the server itself was asked", "--db"),))))
-    databases = list(facts.subjects("database"))
+    databases = [each for each in facts.subjects("database") if each not in crowds]
+    for each, why in crowds.items():
+        facts.put_all(Fact(each, name, why) for name in _facts(gatherer))
     for name in PLACES:
         gatherer.ask(name, databases, facts)
         gatherer.settle(facts, [name])
@@ -53,6 +60,16 @@ def look_at(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
     for each in databases:
         facts.put(Fact(each, "live", _not_asked(facts, each)))
     facts.put_all(list(database_paths.lies_on(facts, inventory)))
+
+
+def _facts(gatherer: Gatherer) -> Iterator[str]:
+    """The names of all facts of a database that anything here could give."""
+    yield "live"
+    for module in gatherer.collectors.values():
+        for name in module.FACTS:
+            kind, _, bare = name.rpartition(".")
+            if (kind or module.SUBJECT) == "database":
+                yield bare
 
 
 def _not_asked(facts: Facts, database: Subject) -> Judged:

@@ -1,126 +1,118 @@
-"""Reading the files that a collector asks for: patterns are expanded as glob.glob does it, sizes are bounded, and of what may
-hold passwords only a part is kept (``telling``)."""
+"""Reading the files that a collector asks for: the machine's own here, those of others with their rights (``owner``). Sizes
+and numbers are bounded (``limits``), and of what may hold passwords only a part is kept (``telling``)."""
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
-from collections.abc import Callable
-from fnmatch import fnmatchcase
-from functools import cache
+import re
+from collections.abc import Sequence
 
+from auditor.host import limits
+from auditor.host._reading import ERROR, LINK, OTHER, TEXT, Reader, reason
+from auditor.host.owner import Others
 from auditor.host.request import Files
 from auditor.host.telling import CONFIGURATION, PROCESS_ROOT, told
 
-FILE_LIMIT = 4 << 20
+_OF_PROCESS = re.compile(r"/proc/(\d+|self)/(.+)", re.DOTALL)
+Answers = tuple[dict[str, str], dict[str, str], dict[str, str]]  # as Files has them, still being filled
 
 
-def read_files(patterns: tuple[str, ...]) -> Files:
-    """Expand the patterns and read what they name; symbolic links are noted, and followed only to regular files."""
-    text: dict[str, str] = {}
-    links: dict[str, str] = {}
-    errors: dict[str, str] = {}
-    names = cache(_names)  # many patterns go through the same folders
-    for pattern in patterns:
-        several, there = "*" in pattern, False
-        for path in _expand(pattern, names) if several else [pattern]:
-            try:
-                mode = os.lstat(path).st_mode
-            except (OSError, ValueError) as error:
-                if not several or not isinstance(error, FileNotFoundError | NotADirectoryError):
-                    there, errors[path] = True, _said(error)
-                continue
-            there = True
-            try:
-                if stat.S_ISLNK(mode):
-                    links[path] = os.readlink(path)
-                kept = _told(path, mode)
-            except (OSError, ValueError) as error:
-                errors[path] = _said(error)
-                continue
-            if kept is not None:
-                text[path] = kept
-        if several and not there:
-            errors[pattern] = _why_none(pattern)
-    return Files(text, links, errors)
+def read_files(
+    patterns: tuple[str, ...], others: Others | None = None, owner: str = "", timeout_s: float = 30.0
+) -> Files:
+    """Expand the patterns and read what they name; symbolic links are noted, and followed only to regular files.
 
-
-def _told(path: str, mode: int) -> str | None:
-    """What is told of a regular file or of one that a link leads to; None for all else. Raises OSError."""
-    if not stat.S_ISREG(mode) and not (stat.S_ISLNK(mode) and os.path.isfile(path)):
-        return None
-    # below the root directory of a process (containers have their own) only files of these names are read, whoever may
-    # write the folders that they lie in; of everything else there only links are noted
-    if (root := PROCESS_ROOT.match(path)) and not CONFIGURATION.fullmatch(path.rpartition("/")[2]):
-        return None
-    data = _content(path, guarded=bool(root))
-    if len(data) > FILE_LIMIT:
-        raise OSError(errno.EFBIG, f"more than {FILE_LIMIT >> 20} MiB")
-    return told(path, data.decode("utf-8", "surrogateescape"))
-
-
-def _said(error: OSError | ValueError) -> str:
-    """ValueError is Python's for a NUL byte or a lone surrogate in a path."""
-    if isinstance(error, ValueError):
-        return "no file can have this name"
-    text = error.strerror or "unreadable"
-    return text if error.errno == errno.EFBIG else text.lower()
-
-
-def _expand(pattern: str, names: Callable[[str], list[str]]) -> list[str]:
-    """The paths that match, sorted; as glob.glob does it, but with each folder listed once for all patterns, and a path
-    whose last part is no pattern may turn out not to exist."""
-    *folders, last = pattern.split("/")
-    paths = [""]
-    for part in folders[1:]:
-        paths = _within(paths, part, names)
-    return sorted(_within(paths, last, names))
-
-
-def _within(folders: list[str], part: str, names: Callable[[str], list[str]]) -> list[str]:
-    if "*" not in part:
-        return [f"{folder}/{part}" for folder in folders]
-    return [f"{folder}/{name}" for folder in folders for name in names(folder) if fnmatchcase(name, part)]
-
-
-def _names(folder: str) -> list[str]:
-    """What is in a folder, without what is hidden; nothing where it cannot be listed."""
-    try:
-        return [name for name in os.listdir(folder) if not name.startswith(".")]
-    except (OSError, ValueError):
-        return []
-
-
-def _why_none(pattern: str) -> str:
-    """Why a pattern matches nothing: glob does not tell a folder that it may not list from an empty one."""
-    try:
-        os.scandir(pattern[: pattern.index("*")].rpartition("/")[0]).close()
-    except (FileNotFoundError, NotADirectoryError):
-        return "no such file"
-    except (OSError, ValueError) as error:
-        return _said(error)
-    return "no such file"
-
-
-def _content(path: str, *, guarded: bool = False) -> bytes:
-    """A whole file, a byte more than the limit at most; in small pieces, because a sysctl refuses a large buffer.
-
-    guarded: of a folder that others may write. Opening never waits (a FIFO), and nothing is told that the owner of the
-    folder could not read himself: what a symbolic link there leads to must be his, or readable by all.
+    others: what was seen of the processes whose files are asked for. owner: the folder whose owner's rights are taken below
+    /proc/self/root.
     """
-    file = os.open(path, os.O_RDONLY | (os.O_NONBLOCK if guarded else 0))
+    found: Answers = {}, {}, {}
+    seen = others or Others()
+    mine: list[str] = []
+    theirs: dict[str, list[str]] = {}  # root directory -> patterns
+    for pattern in patterns:
+        root = PROCESS_ROOT.match(pattern)
+        if not _possible(pattern):
+            _keep(found, ERROR, pattern, reason(ValueError()).encode())
+        elif root:
+            theirs.setdefault(root[0].rstrip("/"), []).append(pattern)
+        else:
+            mine.append(pattern)
+    if mine:
+        _read_own(mine, seen, found)
+    for root_path, wanted in theirs.items():
+        _read_others(root_path, wanted, seen, owner, timeout_s, found)
+    return Files(*found)
+
+
+def _possible(path: str) -> bool:
+    """Whether a file can have this name."""
     try:
-        if guarded:
-            found = os.fstat(file)
-            if not stat.S_ISREG(found.st_mode):
-                raise OSError(errno.EINVAL, "not a regular file")
-            if not found.st_mode & stat.S_IROTH and found.st_uid != os.stat(os.path.dirname(path)).st_uid:
-                raise OSError(errno.EACCES, "belongs to another user than its folder, and is not readable by all")
-        chunks, size = [], 0
-        while size <= FILE_LIMIT and (chunk := os.read(file, 1 << 16)):
-            chunks.append(chunk)
-            size += len(chunk)
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+
+
+def _read_own(patterns: Sequence[str], others: Others, found: Answers) -> None:
+    numbers = {process[1] for each in patterns if (process := _OF_PROCESS.fullmatch(each)) and process[1].isdigit()}
+    one = numbers.pop() if len(numbers) == 1 else ""
+
+    def opened(path: str, flags: int) -> int:
+        flags |= os.O_PATH | os.O_CLOEXEC
+        if one and (process := _OF_PROCESS.fullmatch(path)) and process[1] == one:
+            return os.open(process[2], flags, dir_fd=others.process(one))
+        return os.open(path, flags)
+
+    def said(kind: str, path: str, data: bytes) -> None:
+        if kind != OTHER:  # what is no file has nothing to say: /dev is full of it
+            _keep(found, kind, path, data)
+
+    try:
+        reader = Reader(
+            opened, said, file_bytes=limits.FILE_BYTES, total_bytes=limits.MACHINE_BYTES, files=limits.MACHINE_ENTRIES,
+            entries=limits.MACHINE_ENTRIES, over=f"more than {limits.MACHINE_BYTES // limits.MIB} MiB for one question",
+            follow=lambda path: not _OF_PROCESS.match(path),
+        )  # fmt: skip
+    except OSError as error:  # without /proc no file can be judged before it is read
+        _fail(found, patterns, f"/proc/self/fd: {reason(error)}")
+        return
+    try:
+        for pattern in patterns:
+            reader.read(pattern, content=True)
     finally:
-        os.close(file)
-    return b"".join(chunks)
+        reader.close()
+
+
+def _read_others(
+    root: str, patterns: Sequence[str], others: Others, owner: str, timeout_s: float, found: Answers
+) -> None:
+    """Files below the root directory of a process: of those that are no configuration only links are noted."""
+    wanted = [f"{'+' if _is_configuration(each) else '-'}{each.removeprefix(root)}" for each in patterns]
+    answers = others.read(root.split("/")[2], wanted, owner, timeout_s)
+    if isinstance(answers, str):
+        _fail(found, patterns, answers)
+        return
+    for kind, below, data in answers:
+        path = root + below
+        if kind == TEXT and not _is_configuration(path):
+            _keep(found, ERROR, path, b"its name is none that zaudit reads")
+        elif kind == OTHER:
+            _keep(found, ERROR, path, b"not a regular file")
+        else:
+            _keep(found, kind, path, data)
+
+
+def _is_configuration(path: str) -> bool:
+    return bool(CONFIGURATION.fullmatch(path.rpartition("/")[2].replace("*", "x")))
+
+
+def _keep(found: Answers, kind: str, path: str, data: bytes) -> None:
+    text, links, errors = found
+    if kind != TEXT:
+        (links if kind == LINK else errors)[path] = os.fsdecode(data)
+    elif (kept := told(path, data.decode("utf-8", "surrogateescape"))) is not None:
+        text[path] = kept
+
+
+def _fail(found: Answers, patterns: Sequence[str], why: str) -> None:
+    for pattern in patterns:
+        _keep(found, ERROR, pattern, why.encode("utf-8", "surrogateescape"))

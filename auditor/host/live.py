@@ -1,6 +1,8 @@
 """The one seam to the machine: a Host runs commands and reads files, live or from a recording.
 
-Safety (each line is held by a test): never a shell; tools only from a fixed PATH; only commands of :data:`READ_ONLY`;
+Safety (each line is held by a test): never a shell; tools only from a fixed PATH; only commands of :data:`READ_ONLY`, and
+this Python itself for files of others, which are read with the rights of their owner (:mod:`.owner`); files judged after
+they were opened, so that no device, FIFO or socket ever is (:mod:`._reading`);
 LC_ALL=C and TZ=UTC, so that what they print does not depend on who asks; each command in its own process group, killed
 with it at the time-out and then waited for at most two seconds (a suspended pool leaves processes in uninterruptible
 sleep); output bounded; every failure is a value.
@@ -19,6 +21,7 @@ from typing import Protocol
 
 from auditor.host import lzc, sql, udev_db
 from auditor.host.files import read_files
+from auditor.host.owner import Others
 from auditor.host.process import Process
 from auditor.host.request import NOTHING, Capture, Files, Read, Run
 from auditor.host.running import Lane, Running, Then
@@ -107,6 +110,7 @@ class LiveHost:
         self.euid = os.geteuid()
         self._timeout_s = timeout_s
         self._lane = Lane()
+        self._others = Others()
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:  # inherited: every command would seem to end with 0
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -131,7 +135,8 @@ class LiveHost:
     def read(self, request: Read) -> Files | Running[Files]:
         if not all(pattern.startswith(ROOTS) and ".." not in pattern.split("/") for pattern in request.patterns):
             raise PermissionError(f"zaudit does not read this: {request.patterns}")
-        return self._lane.call(partial(read_files, request.patterns), self._timeout_s, partial(_none, request))
+        read = partial(read_files, request.patterns, self._others, request.owner, self._timeout_s)
+        return self._lane.call(read, self._timeout_s, partial(_none, request))
 
     def realpath(self, path: str) -> str:
         return os.path.realpath(path, strict=True)

@@ -41,9 +41,14 @@ class Run(NamedTuple):
 
 
 class Read(NamedTuple):
-    """Files: glob patterns with ``*`` (no ``**``) for files and symbolic links under /sys, /proc, /etc, /run and /dev."""
+    """Files: glob patterns with ``*`` (no ``**``) for files and symbolic links under /sys, /proc, /etc, /run and /dev.
+
+    What lies below /proc/PID/root is read with the rights of that process. owner: the folder whose owner's rights are taken
+    for what lies below /proc/self/root; of no matter to all else.
+    """
 
     patterns: tuple[str, ...]
+    owner: str = ""
 
 
 class Skip(NamedTuple):

@@ -13,9 +13,10 @@ import pytest
 
 from auditor import registry, rulebook
 from auditor.collect import database_paths, database_settings
-from auditor.derive import database, database_changes, database_pool, databases, temporary
+from auditor.derive import database, database_changes, database_pool, database_seen, databases, temporary
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
-from auditor.gather import database_walk, gather
+from auditor.gather import database_crowd, database_walk, gather
+from auditor.host import limits
 from auditor.host.live import LiveHost
 from auditor.host.request import Capture, Files, Read, Run, Skip
 from auditor.host.running import result
@@ -235,6 +236,75 @@ def test_a_path_that_would_mean_something_else_is_not_asked_for(odd: str) -> Non
     assert not any("/etc" in pattern for pattern in asked.patterns)
 
 
+def crowd(processes: int, user: int, first: int = 1000, name: str = "postgres", start: int = 9000) -> dict[str, str]:
+    """So many processes of one user that call themselves a server."""
+    files = {}
+    for number in range(first, first + processes):
+        files[f"/proc/{number}/stat"] = f"{number} ({name}) S 1 {'0 ' * 17}{start + number} 0\n"
+        files[f"/proc/{number}/status"] = f"Name:\t{name}\nUid:\t{user}\t0\t0\t0\n"
+    return files
+
+
+LONG = {"/proc/612/stat": STAT.format(612, "postgres", 1).replace("0\n", f"{'0 ' * 11}5000 0\n"),
+        "/proc/612/status": "Uid:\t110\t110\t110\t110\n"}  # fmt: skip
+
+
+def test_of_a_crowd_a_few_are_looked_at_and_the_others_are_one() -> None:
+    """And it crowds out no server of another user, however early it came."""
+    facts = seen(
+        {**LONG, **crowd(1_000, 5000, start=0), **crowd(200, 5000, 3000, "etcd")}, pg="standard", wal="standard"
+    )
+    found = facts.linked(HOST, "database_processes")
+    assert PG in found
+    assert [each.name for each in found[1:]] == [
+        *(f"postgres {number}" for number in range(1000, 1000 + limits.SERVERS_OF_A_USER)),
+        "postgres of user 5000",
+        "etcd of user 5000",
+    ]
+    assert value(facts, PG, "fsync") is True
+    group = found[-2]
+    said = facts.get(group, "fsync")
+    assert isinstance(said, Unknown)
+    assert (
+        said.reasons[0].text == "990 processes of user 5000 that call themselves postgres were not looked at one by one"
+    )
+    assert facts.get(group, "live") == facts.get(group, "datasets") == said
+    assert group in facts.linked(HOST, "databases")
+    verdicts = {verdict.subject: verdict.outcome for verdict in judge([RULES["pg-fsync-off"]], facts)}
+    assert verdicts[PG] == "pass"
+    assert verdicts[group] == "unknown"
+    facts.put(Fact(HOST, "database", known("etcd", "--db etcd")))
+    was_seen = next(each for each in database_seen.derive(HOST, facts) if each.name == "database_seen")
+    assert isinstance(was_seen.value, Unknown)
+
+
+def test_of_many_crowds_no_more_are_looked_at_than_in_all() -> None:
+    many = {path: text for user in range(30) for path, text in crowd(12, user, 1000 + 100 * user).items()}
+    found = seen({**LONG, **many}, pg="standard", wal="standard").linked(HOST, "database_processes")
+    assert PG in found  # which started first
+    assert len([each for each in found if each.name.split()[1].isdigit()]) == limits.SERVERS
+    assert len(found) == limits.SERVERS + database_crowd.GROUPS + 1
+    assert found[-1].name == "postgres of other users"
+
+
+def test_in_a_crowd_what_runs_another_program_is_not_looked_at() -> None:
+    """Nor is it left out; and where nobody can see the program, the name counts."""
+    files = {**LONG, **crowd(limits.SERVERS_OF_A_USER, 110, start=0)}
+    links = {f"/proc/{number}/exe": "/usr/bin/python3" for number in range(1001, 1010)}
+    found = seen(
+        files, {**links, "/proc/612/exe": "/usr/lib/postgresql/15/bin/postgres"}, pg="standard", wal="standard"
+    )
+    names = [each.name for each in found.linked(HOST, "database_processes")]
+    assert names == ["postgres 612", "postgres 1000", "postgres of user 110"]
+
+
+def test_the_server_that_is_asked_itself_is_always_looked_at() -> None:
+    late = {**LONG, **crowd(50, 110, start=0)}
+    facts = seen(late, connection=("postgres", "dbname=x", answered()), pg="standard", wal="standard")
+    assert facts.linked(HOST, "connected_database") == (PG,)
+    assert "postgres 612" in [each.name for each in facts.linked(HOST, "database_processes")]
+
+
 def test_hidden_processes_are_no_sign_that_no_database_runs() -> None:
     facts = seen(denied=("/proc/*/stat",), pg="standard")
     assert outcome(facts, "pg-fsync-off") == ["unknown"]
@@ -428,43 +498,6 @@ def below(path: Path) -> str:
     return f"/proc/self/root{path}"
 
 
-def test_below_the_root_of_a_process_only_configuration_is_read(tmp_path: Path) -> None:
-    for name in ("postgresql.conf", "my.cnf", "mongod.yml", "id_rsa", "shadow", "base"):
-        (tmp_path / name).write_text("x = 1\n")
-    (tmp_path / "pg_wal").symlink_to("/wal")
-    found = result(LiveHost(5).read(Read((below(tmp_path) + "/*",))))
-    assert sorted(Path(path).name for path in found.text) == ["mongod.yml", "my.cnf", "postgresql.conf"]
-    assert found.links == {below(tmp_path) + "/pg_wal": "/wal"}
-
-
-def test_a_fifo_or_device_behind_a_link_holds_nobody_up(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "a.conf")
-    (tmp_path / "b.conf").symlink_to("a.conf")
-    (tmp_path / "c.conf").symlink_to("/dev/zero")
-    found = result(LiveHost(5).read(Read((below(tmp_path) + "/*",))))
-    assert found.text == {}
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make files of two users")
-def test_a_link_to_what_its_owner_could_not_read_is_not_followed(tmp_path: Path) -> None:
-    folder = tmp_path / "data"
-    folder.mkdir()
-    os.chown(folder, 12345, 12345)
-    secret = tmp_path / "secret"
-    secret.write_text("fsync = off\n")
-    secret.chmod(0o600)
-    (folder / "postgresql.conf").symlink_to(secret)
-    path = below(folder) + "/postgresql.conf"
-    refused = result(LiveHost(5).read(Read((path,))))
-    assert refused.text == {}
-    assert "belongs to another user" in refused.errors[path]
-    secret.chmod(0o644)
-    assert result(LiveHost(5).read(Read((path,)))).text == {path: "fsync = off\n"}
-    secret.chmod(0o600)
-    os.chown(secret, 12345, 12345)
-    assert result(LiveHost(5).read(Read((path,)))).text == {path: "fsync = off\n"}
-
-
 def test_of_an_environment_only_what_says_where_files_are_is_kept() -> None:
     said = told("/proc/612/environ", "PGPASSWORD=hunter2\0PGDATA=/srv\0LD_PRELOAD=x.so\0MYSQL_HOME=a=b\0")
     assert said == "PGDATA=/srv\0MYSQL_HOME=(withheld)\0"
@@ -498,10 +531,12 @@ def test_of_configuration_no_password_is_kept(name: str, text: str, kept: str) -
 
 
 def test_no_secret_is_in_a_recording_of_this_machine(tmp_path: Path) -> None:
+    for each in (tmp_path, *list(tmp_path.parents)[:2]):  # read as nobody, since root does not own what is below /tmp
+        each.chmod(0o755)
     (tmp_path / "mongod.conf").write_text('security:\n  "queryPassword": S3CRET\n  cert: |\n    S3CRET\n')
     (tmp_path / "my.cnf").write_text("[client]\npassword=S3CRET\n[mysqld]\nsync_binlog=0 # S3CRET\n")
     host = recording.RecordingHost(LiveHost(5))
-    found = result(host.read(Read((below(tmp_path) + "/*",))))
+    found = result(host.read(Read(tuple(below(tmp_path) + name for name in ("/mongod.conf", "/my.cnf")))))
     assert isinstance(found, Files)
     assert found.text[below(tmp_path) + "/my.cnf"] == "[]\n#\n[mysqld]\nsync_binlog=0\n"
     for taken in (host.recording((), {}, "0"), redaction.redact(host.recording((), {}, "0"))):

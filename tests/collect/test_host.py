@@ -8,16 +8,20 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from auditor import audit, registry
 from auditor.collect import zpool_history
 from auditor.facts import HOST, Fact, Facts, Kind, Subject, Value, known
-from auditor.host import files, lzc, process
+from auditor.host import limits, lzc, process
 from auditor.host import live as seam
+from auditor.host._reading import matches
 from auditor.host.files import read_files
 from auditor.host.live import LiveHost, permitted, spawn
 from auditor.host.request import Capture, Read, Run
@@ -377,12 +381,36 @@ def errors_for_nobody(patterns: tuple[str, ...]) -> dict[str, str]:
 
 
 def test_a_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "FILE_LIMIT", 1 << 20)
+    monkeypatch.setattr(limits, "FILE_BYTES", 1 << 20)
     (tmp_path / "large").write_bytes(bytes((1 << 20) + 1))
     (tmp_path / "fits").write_bytes(bytes(1 << 20))
     done = read_files((f"{tmp_path}/large", f"{tmp_path}/fits"))
     assert list(done.text) == [f"{tmp_path}/fits"]
     assert done.errors == {f"{tmp_path}/large": "more than 1 MiB"}
+
+
+def test_all_files_of_a_question_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MACHINE_BYTES", 1 << 20)
+    for name in "abc":
+        (tmp_path / name).write_bytes(bytes(600 << 10))
+    done = read_files((f"{tmp_path}/*",))
+    assert list(done.text) == [f"{tmp_path}/a"]
+    assert done.errors == dict.fromkeys((f"{tmp_path}/b", f"{tmp_path}/c"), "more than 1 MiB for one question")
+
+
+def test_a_folder_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MACHINE_ENTRIES", 3)
+    for name in "abcd":
+        (tmp_path / name).touch()
+    assert read_files((f"{tmp_path}/*",)).errors == {f"{tmp_path}/*": "more than 3 entries in a folder"}
+    (tmp_path / "d").unlink()
+    assert len(read_files((f"{tmp_path}/*",)).text) == 3
+
+
+@given(st.lists(st.text("ab", max_size=3), min_size=2, max_size=5), st.text("ab", max_size=10))
+def test_a_star_stands_for_any_part_of_a_name(pieces: list[str], name: str) -> None:
+    part = "*".join(pieces)
+    assert matches(name, part) == fnmatchcase(name, part)
 
 
 @pytest.mark.parametrize("odd", ["\0", "\ud800"])
@@ -409,7 +437,7 @@ def test_files_elsewhere_are_refused(pattern: str) -> None:
 
 
 def test_files_that_hang_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seam, "read_files", lambda patterns: time.sleep(1.0))
+    monkeypatch.setattr(seam, "read_files", lambda *words: time.sleep(1.0))
     assert result(LiveHost(0.1).read(Read(("/proc/uptime",)))).errors == {"/proc/uptime": "no answer within 0.1 s"}
 
 

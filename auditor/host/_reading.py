@@ -1,0 +1,203 @@
+"""Files by pattern, each judged after it was opened. This runs inside zaudit for the files of the machine, and in a
+process of its own for those of others (``_owner_child``): it imports nothing but what every Python has at once.
+
+A name is opened with O_PATH, which opens no device, waits for no FIFO and needs no right to the file; what its descriptor
+turns out to be decides; and only a regular file is opened for reading then, through that descriptor and never by its name
+again. (man 2 open, O_PATH; man 5 proc_pid_fd)
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+TYPE_CHECKING = False  # typing would take a quarter of the time in which the other process starts
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MIB = 1 << 20
+CHUNK = 1 << 16  # a sysctl refuses a large buffer
+NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # where a link may lead
+TEXT, LINK, ERROR, OTHER = "text", "link", "error", "other"
+REFUSED, END = "refused", "end"  # of the other process: why nothing is read, and that all was said
+
+
+class Reader:
+    """Reads what patterns name, within limits for all of them together.
+
+    opened: opens a path with these flags beside O_PATH. said: takes what came of a path: its text, the target of a link, an
+    error, or OTHER for what is neither a regular file, a folder nor a link. over: what to say where all files together are
+    more than total_bytes. follow: whether a link at this path is followed. fit: raises OSError for a descriptor of a regular
+    file that is not to be read.
+    """
+
+    def __init__(
+        self,
+        opened: Callable[[str, int], int],
+        said: Callable[[str, str, bytes], None],
+        *,
+        file_bytes: int,
+        total_bytes: int,
+        files: int,
+        entries: int,
+        over: str,
+        follow: Callable[[str], bool] = lambda path: True,
+        fit: Callable[[int], None] = lambda file: None,
+    ) -> None:
+        self._opened, self._said, self._follow, self._fit = opened, said, follow, fit
+        self._file_bytes, self._left, self._over = file_bytes, total_bytes, over
+        self._files, self._files_left, self._entries = files, files, entries
+        self._folders: dict[str, list[str]] = {}  # many patterns go through the same ones
+        self._descriptors = os.open("/proc/self/fd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        os.close(self._descriptors)
+
+    def read(self, pattern: str, content: bool) -> None:
+        """Say what there is of a pattern: ``*`` for any part of a name, but for a dot at its beginning. content: whether
+        more than links is wanted."""
+        several, there = "*" in pattern, False
+        try:
+            paths = self._expand(pattern) if several else [pattern]
+        except OSError as error:
+            self._error(pattern, error)
+            return
+        for path in paths:
+            try:
+                file = self._opened(path, os.O_NOFOLLOW)
+            except (OSError, ValueError) as error:
+                if not several or not isinstance(error, FileNotFoundError | NotADirectoryError):
+                    there = True
+                    self._error(path, error)
+                continue
+            there = True
+            try:
+                self._tell(path, file, content)
+            except (OSError, ValueError) as error:
+                self._error(path, error)
+            finally:
+                os.close(file)
+        if several and not there:
+            self._why_none(pattern)
+
+    def _tell(self, path: str, file: int, content: bool) -> None:
+        mode = os.fstat(file).st_mode
+        if not stat.S_ISLNK(mode):
+            self._tell_file(path, file, mode, content)
+            return
+        self._said(LINK, path, os.fsencode(os.readlink("", dir_fd=file)))
+        if not content or not self._follow(path):
+            return
+        try:
+            file = self._opened(path, 0)
+        except OSError as error:
+            if error.errno not in NOWHERE:
+                raise
+            return
+        try:
+            self._tell_file(path, file, os.fstat(file).st_mode, content)
+        finally:
+            os.close(file)
+
+    def _tell_file(self, path: str, file: int, mode: int, content: bool) -> None:
+        if stat.S_ISREG(mode) and content:
+            self._said(TEXT, path, self._content(file))
+        elif not stat.S_ISDIR(mode) and content:
+            self._said(OTHER, path, b"")
+
+    def _content(self, file: int) -> bytes:
+        if not self._files_left:
+            raise OSError(errno.EFBIG, f"more than {self._files:,} files")
+        self._files_left -= 1
+        self._fit(file)
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        content = os.open(str(file), flags, dir_fd=self._descriptors)
+        chunks, size, most = [], 0, min(self._file_bytes, self._left)
+        try:
+            while size <= most and (chunk := os.read(content, CHUNK)):
+                chunks.append(chunk)
+                size += len(chunk)
+        finally:
+            os.close(content)
+        if size > self._file_bytes:
+            raise OSError(errno.EFBIG, f"more than {self._file_bytes // MIB} MiB")
+        if size > self._left:
+            self._left = 0
+            raise OSError(errno.EFBIG, self._over)
+        self._left -= size
+        return b"".join(chunks)
+
+    def _expand(self, pattern: str) -> list[str]:
+        """The paths that match, sorted. Where the last part is no pattern, the path may turn out not to exist."""
+        paths = [""]
+        for part in pattern.split("/")[1:]:
+            if "*" in part:
+                paths = [f"{path}/{name}" for path in paths for name in self._names(path) if matches(name, part)]
+            else:
+                paths = [f"{path}/{part}" for path in paths]
+        return sorted(paths)
+
+    def _names(self, folder: str) -> list[str]:
+        """What is in a folder, without what is hidden; nothing where it cannot be listed. Raises OSError (EFBIG)."""
+        if (known := self._folders.get(folder)) is not None:
+            return known
+        try:
+            names = self._listed(folder)
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno == errno.EFBIG:
+                raise
+            names = []
+        self._folders[folder] = names
+        return names
+
+    def _listed(self, folder: str) -> list[str]:
+        names = []
+        above = self._opened(folder or "/", os.O_DIRECTORY)
+        try:
+            listing = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=above)
+        finally:
+            os.close(above)
+        try:
+            with os.scandir(listing) as entries:
+                for entry in entries:
+                    names.append(entry.name)
+                    if len(names) > self._entries:
+                        raise OSError(errno.EFBIG, f"more than {self._entries:,} entries in a folder")
+        finally:
+            os.close(listing)
+        return [name for name in names if not name.startswith(".")]
+
+    def _why_none(self, pattern: str) -> None:
+        """Why a pattern matches nothing: a folder that may not be listed is none that is empty."""
+        try:
+            self._listed(pattern[: pattern.index("*")].rpartition("/")[0])
+        except (OSError, ValueError) as error:
+            if not isinstance(error, FileNotFoundError | NotADirectoryError):
+                self._error(pattern, error)
+                return
+        self._said(ERROR, pattern, b"no such file")
+
+    def _error(self, path: str, error: OSError | ValueError) -> None:
+        self._said(ERROR, path, reason(error).encode("utf-8", "surrogateescape"))
+
+
+def reason(error: OSError | ValueError) -> str:
+    """Why there is no answer. ValueError is Python's for a NUL byte or a lone surrogate in a path."""
+    if isinstance(error, ValueError):
+        return "no file can have this name"
+    text = error.strerror or "unreadable"
+    return text[:1].lower() + text[1:]
+
+
+def matches(name: str, part: str) -> bool:
+    """Whether a name is one of those that a part of a pattern means."""
+    first, *middle, last = part.split("*")
+    at, end = len(first), len(name) - len(last)
+    if at > end or not name.startswith(first) or not name.endswith(last):
+        return False
+    for piece in middle:
+        at = name.find(piece, at, end) + len(piece)
+        if at < len(piece):
+            return False
+    return True
