@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor import __version__
+from auditor.commands._options import Output, fail_on, folders, formats, looking, policy, with_database
 from auditor.commands._options import database as database_option
-from auditor.commands._options import fail_on, folders, formats, looking, policy, with_database
-from auditor.commands._terminal import look, progress, steps, write
+from auditor.commands._terminal import look, note, progress, steps, write
 
 if TYPE_CHECKING:
     from auditor.audit import Options
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=Output(),
     metavar="FILE",
     help="Write the report to a file.",
 )
@@ -103,7 +103,8 @@ def check(
     report = audit.judge(audit.focus(seen, host, focus) if focus else seen, rules, focus or asked, fail_on)
     try:
         if record and isinstance(host, recording.RecordingHost):
-            recording.write(host.recording(targets, options.words(), __version__), record)
+            for left_out in recording.write(host.recording(targets, options.words(), __version__), record):
+                note(left_out)
     finally:  # a disk that is full costs the recording, and not the report
         _emit(report, format_, output, verbose)
     sys.exit(report.exit_code)
