@@ -64,6 +64,7 @@ def replace(path: Path, content: Content) -> None:
             os.fsync(descriptor)
             with interrupt.whole:
                 os.replace(new, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            arrived(path, folder, descriptor)
         sync(folder)
 
 
@@ -86,6 +87,12 @@ def owned(path: Path, found: os.stat_result, folder: int) -> None:
     """Raises NoPlace where what is there belongs neither to us nor to the owner of the folder."""
     if stat.S_ISREG(found.st_mode) and found.st_uid not in (0, os.geteuid(), os.fstat(folder).st_uid):
         raise NoPlace(f"{path} belongs to another user than its folder; zaudit does not replace it")
+
+
+def arrived(path: Path, folder: int, descriptor: int) -> None:
+    """Raises CannotWrite where what was renamed is not what was written: who may write the folder may exchange names there."""
+    if not os.path.samestat(os.fstat(descriptor), os.stat(path.name, dir_fd=folder, follow_symlinks=False)):
+        raise CannotWrite(f"{path}: somebody else exchanged it while it was written")
 
 
 @contextmanager

@@ -63,6 +63,7 @@ def put_folder(path: Path, members: Iterable[tuple[str, bytes]]) -> None:
                     _move(new, names, path, folder, old)
                 else:
                     os.rename(scratch, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+                    writing.arrived(path, folder, new)
         writing.sync(folder)
 
 

@@ -316,6 +316,33 @@ def test_who_swaps_the_scratch_file_gains_nothing(name: str, evil: Path, tmp_pat
 
 
 @as_root
+@pytest.mark.parametrize("name", ["out.tar.gz", "out"])
+def test_who_swaps_the_scratch_folder_between_two_members_gains_nothing(
+    name: str, evil: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    real = recording.members
+    swapped: list[str] = []
+
+    def swapping(past: Recording) -> Iterator[tuple[str, bytes]]:
+        for member, data in real(past):
+            for scratch in [each for each in listed(evil) if each.startswith(".") and "taken" not in each]:
+                (evil / scratch).rename(evil / f".taken{len(swapped)}")
+                for place in (evil / scratch, evil / scratch / name):
+                    place.mkdir()
+                    (place / member).symlink_to(precious)
+                swapped.append(scratch)
+            yield member, data
+
+    monkeypatch.setattr(recording, "members", swapping)
+    with pytest.raises(CannotWrite, match="somebody else exchanged it while it was written"):
+        recording.write(NEW, evil / name)
+    assert swapped
+    assert precious.read_text() == "precious"
+
+
+@as_root
 def test_what_is_left_is_not_removed_where_another_may_have_named_it(evil: Path, tmp_path: Path) -> None:
     recording.write(OLD, evil / "rec")
     (evil / "rec").rename(evil / ".rec.zaudit-0123456789abcdef")  # which he may do with the folder of root
