@@ -10,7 +10,7 @@ import os
 import sys
 
 from auditor import __version__
-from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE
+from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED
 
 TYPE_CHECKING = False  # as typing has it, which is slow to import
 if TYPE_CHECKING:
@@ -55,9 +55,10 @@ def _open_streams() -> None:
 def _said(text: str, code: int) -> int:
     """The exit code, once everything is written; not 0 where it did not arrive."""
     wrong = _written(sys.stdout, text)
-    lost = 0 if wrong is None else EXIT_BROKE if isinstance(wrong, BrokenPipeError) else EXIT_USAGE
-    _written(sys.stderr, f"zaudit: {wrong.strerror}\n" if wrong and lost == EXIT_USAGE and not code else "")
-    return code or lost
+    if wrong and not isinstance(wrong, BrokenPipeError) and not code:
+        _written(sys.stderr, f"zaudit: standard output: {wrong.strerror}\n")
+    _written(sys.stderr, "")
+    return code or (EXIT_BROKE if wrong else 0)
 
 
 def _written(stream: TextIO, text: str) -> OSError | None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 from importlib import import_module
+from io import StringIO
 from typing import NoReturn, cast
 
 import click
 
 from auditor import __version__, interrupt
-from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, Stop
+from auditor.commands._terminal import note
+from auditor.errors import DISK, EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, Stop
+from auditor.text import harmless
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 # modules of auditor.commands, in the order of the help text
@@ -38,8 +40,8 @@ class Commands(click.Group):
 def main() -> None:
     """Does fsync keep its promise on this host? Audits OpenZFS under databases; changes nothing.
 
-    Exit codes: 0 nothing at or above --fail-on, 1 zaudit broke, 2 usage, 3 nothing to audit, 11 low, 12 medium,
-    13 high, 14 critical, failed or undecided; --failed-only counts failures, and 10 is undecided only.
+    Exit codes: 0 nothing at or above --fail-on, 1 zaudit broke or a disk is full, 2 usage, 3 nothing to audit,
+    11 low, 12 medium, 13 high, 14 critical, failed or undecided; --failed-only counts failures, and 10 is undecided only.
     """
 
 
@@ -52,8 +54,9 @@ def run() -> NoReturn:
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:
-        with suppress(OSError):  # nowhere to say it; the exit code does
-            error.show()
+        complaint = StringIO()
+        error.show(complaint)
+        note(complaint.getvalue())
         sys.exit(EXIT_USAGE)
     except click.Abort:
         sys.exit(EXIT_INTERRUPTED)
@@ -70,18 +73,16 @@ def run() -> NoReturn:
 
 
 def _failed(error: Exception) -> int:
-    from auditor.text import harmless
-
     match error:
         case Stop():
             code, text = error.exit_code, str(error)
         case OSError():
-            code, text = EXIT_USAGE, f"{error.filename or ''}: {error.strerror or error}".lstrip(": ")
+            code = EXIT_BROKE if error.errno in DISK else EXIT_USAGE
+            text = f"{error.filename or ''}: {error.strerror or error}".lstrip(": ")
         case _:
             code, text = (
                 EXIT_BROKE,
                 f"internal error, please report it: {type(error).__name__}: {error} (ZAUDIT_DEBUG=1 shows where)",
             )
-    with suppress(OSError):
-        click.echo(f"zaudit: {harmless(text)}", err=True)
+    note(f"zaudit: {harmless(text)}")
     return code

@@ -5,34 +5,53 @@ from __future__ import annotations
 import re
 import shlex
 
-# C0, C1, DEL; bidirectional controls and zero-width characters that hide or reorder what follows; lone surrogates
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+# what str.isprintable() lets through, and yet nobody sees: fillers, the blank braille pattern, and what Unicode calls
+# default-ignorable (DerivedCoreProperties.txt): the grapheme joiner, inherent vowels of Khmer, variation selectors
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 
 
 def harmless(text: str) -> str:
-    """The same text with every control character spelt out (``\\x1b``), for a terminal, a log or a page."""
-    return _UNSAFE.sub(lambda found: _escape(found[0]), text)
+    """The same text with every character spelt out (``\\x1b``) that is not seen as itself, for a terminal, a log or a page.
+
+    By category, not by a list: controls, formats (bidirectional, zero-width, soft hyphen, tags), surrogates, private use,
+    what Unicode has not assigned, and every separator but the space (str.isprintable()); and what looks like nothing.
+    """
+    return text if _plain(text) else "".join(char if _plain(char) else _escape(char) for char in text)
+
+
+def _plain(text: str) -> bool:
+    return text.isprintable() and (text.isascii() or not _BLANK.search(text))
 
 
 def _escape(char: str) -> str:
     code = ord(char)
     if 0xDC80 <= code <= 0xDCFF:  # a byte that was not UTF-8
         return f"\\x{code - 0xDC00:02x}"
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def quoted(word: str) -> str:
-    """A word for a POSIX shell, harmless to print and to paste: control characters as ``$'\\x1b'``."""
-    if _UNSAFE.search(word):
-        escaped = word.replace("\\", "\\\\").replace("'", "\\'")
-        return f"$'{_UNSAFE.sub(lambda found: _as_bytes(found[0]), escaped)}'"
-    return shlex.quote(word)
+    """A word for a POSIX shell, harmless to print and to paste: what is not seen as itself as ``$'\\x1b'``."""
+    if _plain(word):
+        return shlex.quote(word)
+    escaped = word.replace("\\", "\\\\").replace("'", "\\'")
+    return "$'" + "".join(char if _plain(char) else _as_bytes(char) for char in escaped) + "'"
 
 
 def _as_bytes(char: str) -> str:
     """``\\xe2\\x80\\x8b``: the bytes that stand in the name, whatever the locale of the shell is."""
-    how = "surrogateescape" if "\udc80" <= char <= "\udcff" else "surrogatepass"
-    return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", how))
+    return "".join(f"\\x{byte:02x}" for byte in octets(char))
+
+
+def octets(text: str) -> bytes:
+    """The bytes of a name: UTF-8, and as it was what was not UTF-8. Any text has some, also one of which no name is made
+    (half a surrogate pair, which JSON can spell)."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
 
 
 def whole(text: str) -> str:

@@ -440,7 +440,7 @@ def test_a_recording_that_cannot_be_written_costs_no_report(
     report = zaudit("check", "tank").out
     monkeypatch.setattr(recording, "write", full)
     done = zaudit("check", "tank", "--record", tmp_path / "rec")
-    assert (done.code, done.out) == (2, report)
+    assert (done.code, done.out) == (1, report)
     assert done.err == "zaudit: No space left on device\n"
 
 

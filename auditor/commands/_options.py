@@ -86,6 +86,19 @@ def policy(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--policy", "policy_file", type=kind, metavar="FILE", help=words)(command)
 
 
+class Output(click.Path):
+    """A file to write to; ``-`` and /dev/stdout are standard output, as without the option."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """None: standard output."""
+        from auditor.host import writing
+
+        return None if writing.stream(Path(value)) == 1 else super().convert(value, param, ctx)
+
+
 def formats(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--format``."""
     kind = click.Choice(["terminal", "json"])

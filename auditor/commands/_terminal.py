@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,14 +12,20 @@ from typing import Any
 
 import click
 
+from auditor.text import harmless
+
+_OURS = re.compile(r"(\n|\x1b\[[0-9;]{0,20}m)")
+
 
 def width() -> int:
-    """Columns of the terminal; 100 in a pipe or file. COLUMNS decides when it is set."""
-    if os.environ.get("COLUMNS", "").isdigit():
-        return min(max(int(os.environ["COLUMNS"]), 60), 140)
-    if not sys.stdout.isatty():
-        return 100
-    return min(max(os.get_terminal_size(sys.stdout.fileno()).columns, 60), 140)
+    """Columns of the terminal, 40 to 140; 100 in a pipe or file, and on a terminal that does not know. COLUMNS decides when
+    it is a number."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isascii() and said.isdigit():
+        columns = int(said.lstrip("0")[:9] or 0)  # int() itself refuses thousands of digits
+    else:
+        columns = os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else 0
+    return min(max(columns, 40), 140) if columns else 100
 
 
 def ascii_only() -> bool:
@@ -44,7 +51,7 @@ def progress() -> Callable[[int, int, str], None] | None:
 
     def show(done: int, asked: int, what: str) -> None:
         end = "\r\x1b[K" if done >= asked else ""
-        sys.stderr.write(f"\r\x1b[K{done}/{asked} {what[:50]}{end}")
+        sys.stderr.write(f"\r\x1b[K{done}/{asked} {harmless(what[:50])}{end}")
         sys.stderr.flush()
 
     return show
@@ -58,23 +65,48 @@ def look(output: Path | None) -> dict[str, Any]:
 def write(text: str, output: Path | None, summary: str, *, encoded: bool = False) -> None:
     """To a file, with a line on standard error that says what is in it, or to standard output.
 
-    encoded: as UTF-8, which the text says of itself, whatever standard output is.
+    encoded: as UTF-8, which the text says of itself, whatever standard output is. Raises writing.CannotWrite.
     """
+    shown = _shown(text, styled=output is None and color())
     if output:
-        output.write_text(text, encoding="utf-8")
+        from auditor.host import writing
+
+        writing.replace(output, shown.encode())
         note(f"{output}: {summary}")
-    elif encoded:
-        click.echo(text.encode("utf-8"), nl=False)
     else:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        _out(shown.encode() if encoded else shown)
+
+
+def say(text: str) -> None:
+    """Lines on standard output."""
+    _out(_shown(text).removesuffix("\n") + "\n")
+
+
+def _out(text: str | bytes) -> None:
+    try:
+        if isinstance(text, str):
+            sys.stdout.write(text)  # click would leave the colours out
+            sys.stdout.flush()
+        else:
+            click.echo(text, nl=False)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "standard output") from None
 
 
 def note(text: str) -> None:
     """A line on standard error. Where none can be written the work is done all the same, and the exit code says what came
     of it."""
     with suppress(OSError):
-        click.echo(text, err=True)
+        click.echo(_shown(text), err=True, nl=not text.endswith("\n"))
+
+
+def _shown(text: str, *, styled: bool = False) -> str:
+    """Whatever a report let through: nothing leaves but lines of what is seen, and the colours of a styled one."""
+    if not styled:
+        return "\n".join(map(harmless, text.split("\n")))
+    return "".join(part if _OURS.fullmatch(part) else harmless(part) for part in _OURS.split(text))
 
 
 def steps() -> Callable[[str, float, float], None] | None:
@@ -84,7 +116,7 @@ def steps() -> Callable[[str, float, float], None] | None:
 
     def show(what: str, done: float, seconds: float) -> None:
         left = max(seconds - done, 0)
-        sys.stderr.write(f"\r\x1b[K{what}: {left:.0f} s left\r")
+        sys.stderr.write(f"\r\x1b[K{harmless(what)}: {left:.0f} s left\r")
         sys.stderr.flush()
 
     return show

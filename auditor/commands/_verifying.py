@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import click
 
 from auditor import __version__, audit, rulebook
-from auditor.commands._terminal import note
+from auditor.commands._terminal import note, say
 from auditor.errors import Stop
 from auditor.facts import Known, Subject
+from auditor.host import given
 from auditor.host.live import Host, LiveHost
 from auditor.judge.policy import NONE, Policy
 from auditor.judge.rule import Rule
@@ -94,7 +95,7 @@ def live(wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progre
     actor, stands = _actor(machine, planned)
     refused += stands
     if wanted.dry_run:
-        click.echo(described(planned, actor, seen, refused, wanted.despite), nl=False)
+        say(described(planned, actor, seen, refused, wanted.despite))
         return None
     if standing := [each for each in refused if each.override not in wanted.despite or not each.override]:
         raise Refused("not run: " + "; ".join(map(_refused, standing)))
@@ -106,8 +107,10 @@ def live(wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progre
     if isinstance(host, recording.RecordingHost) and wanted.record:
         taken = host.recording((wanted.target,), options.words(), __version__)
         try:
-            recording.write(replace(taken, trial=trial.to_text(done).encode("utf-8", "surrogateescape")), wanted.record)
-        except (OSError, recording.RecordingError) as error:
+            taken = replace(taken, trial=trial.to_text(done).encode("utf-8", "surrogateescape"))
+            for left_out in recording.write(taken, wanted.record):
+                note(left_out)
+        except (OSError, Stop) as error:
             unkept = error
     found = verification.judge(seen, done, judging, (wanted.target,), wanted.fail_on)._replace(unkept=unkept)
     return found if before is None else found._replace(comparison=compare(before, found.verification))
@@ -179,7 +182,7 @@ def replayed(path: Path, fail_on: Any, compared: Path | None, policy: Policy | N
 def earlier(path: Path) -> Verification:
     """The result that a new one is compared with: a JSON report, or a recording of a verification."""
     if path.is_file() and not path.name.endswith((".tar.gz", ".tgz")):
-        return document.load(path.read_text(encoding="utf-8", errors="surrogateescape"))
+        return document.load(given.content(path, document.LARGEST * 4).decode("utf-8", "surrogateescape"))
     return replayed(path, "low", None).verification
 
 
@@ -271,9 +274,9 @@ def clean() -> int:
     """Remove what dead runs left; the number of places that could not be removed."""
     failed = 0
     for left, wrong in place.clean(tools.call):
-        click.echo(f"{harmless(left.path)}: {wrong or 'removed'}")
+        say(f"{harmless(left.path)}: {wrong or 'removed'}")
         failed += bool(wrong)
     for each in ledger.places():
         if ledger.in_use(each):
-            click.echo(f"{harmless(each.path)}: in use by process {each.pid}, left alone")
+            say(f"{harmless(each.path)}: in use by process {each.pid}, left alone")
     return failed

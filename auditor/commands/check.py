@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor import __version__
+from auditor.commands._options import Output, fail_on, folders, formats, looking, policy, with_database
 from auditor.commands._options import database as database_option
-from auditor.commands._options import fail_on, folders, formats, looking, policy, with_database
-from auditor.commands._terminal import look, progress, steps, write
+from auditor.commands._terminal import look, note, progress, steps, write
 from auditor.databases import ENGINES
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=Output(),
     metavar="FILE",
     help="Write the report to a file.",
 )
@@ -106,7 +106,8 @@ def check(
     report = audit.judge(narrowed, rules, focus or asked, fail_on, left_out=left_out, failed_only=failed_only)
     try:
         if record and isinstance(host, recording.RecordingHost):
-            recording.write(host.recording(targets, options.words(), __version__), record)
+            for unkept in recording.write(host.recording(targets, options.words(), __version__), record):
+                note(unkept)
     finally:  # a disk that is full costs the recording, and not the report
         _emit(report, format_, output, verbose)
     sys.exit(report.exit_code)

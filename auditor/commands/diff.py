@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor.commands._options import fail_on, folders, formats
-from auditor.commands._terminal import width
+from auditor.commands._terminal import say, width
 
 if TYPE_CHECKING:
     from auditor.report.compare import Comparison, Difference
@@ -45,19 +45,19 @@ def diff(old: Path, new: Path, format_: str, fail_on: Any, failed_only: bool, fo
         raise click.UsageError(f"not a report of zaudit: {error}") from None
     code = found.exit_code(fail_on, failed_only=failed_only)
     if format_ == "json":
-        click.echo(json.dumps(_as_json(found, before, after, code), indent=1))
+        say(json.dumps(_as_json(found, before, after, code), indent=1))
     else:
-        click.echo("\n".join(_page(found, before, after, code, min(width(), 120))))
+        say("\n".join(_page(found, before, after, code, min(width(), 120))))
     sys.exit(code)
 
 
 def _document(path: Path, folders: tuple[Path, ...]) -> dict[str, Any]:
     """The report of a recording, or one that was written to a file."""
+    from auditor.host import given
+
     if path.is_file() and not path.name.endswith((".tar.gz", ".tgz")):
-        if path.stat().st_size > LIMIT:
-            raise click.UsageError(f"{path}: more than {LIMIT >> 20} MiB")
         try:
-            document = json.loads(path.read_bytes())
+            document = json.loads(given.content(path, LIMIT))
         except (ValueError, RecursionError):
             raise click.UsageError(f"{path}: neither a recording nor a JSON report") from None
         if not isinstance(document, dict):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from auditor.commands._options import formats
-from auditor.commands._terminal import width
+from auditor.commands._terminal import say, width
 
 if TYPE_CHECKING:
     from auditor.data.drives import Drive
@@ -52,9 +52,9 @@ def drives(words: tuple[str, ...], format_: str) -> None:
     if format_ == "json":
         import json
 
-        click.echo(json.dumps(_document(model, found), indent=1))
+        say(json.dumps(_document(model, found), indent=1))
     else:
-        click.echo("\n".join(_page(model, found, min(width(), 100))))
+        say("\n".join(_page(model, found, min(width(), 100))))
 
 
 def _grades(found: Drive | None) -> Iterator[tuple[str, Judged]]:
@@ -142,11 +142,11 @@ def _all(entries: tuple[Drive, ...], format_: str) -> None:
         import json
 
         names = ("class", "confidence", "family", "example")
-        click.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1))
+        say(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1))
         return
     for plp, confidence, family, example in rows:
-        click.echo(f"{plp:<19}{confidence}  {family} ({example})"[: width()])
-    click.echo(f"{len(rows)} families; zaudit drives MODEL says what is known of one model")
+        say(f"{plp:<19}{confidence}  {family} ({example})"[: width()])
+    say(f"{len(rows)} families; zaudit drives MODEL says what is known of one model")
 
 
 COMMAND = drives

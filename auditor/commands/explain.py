@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from auditor.commands._options import folders
-from auditor.commands._terminal import width
+from auditor.commands._terminal import say, width
 
 
 @click.command(short_help="Show one rule: what, why, impact, fix, references, examples.")
@@ -18,7 +18,7 @@ def explain(rule_id: str, folders: tuple[Path, ...]) -> None:
     from auditor import rulebook
     from auditor.report import rule_page
 
-    click.echo(rule_page.page(rulebook.find(folders, rule_id), width()), nl=False)
+    say(rule_page.page(rulebook.find(folders, rule_id), width()))
 
 
 COMMAND = explain

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from auditor.commands._options import looking
+from auditor.commands._options import Output, looking
 from auditor.commands._terminal import progress, write
 
 
@@ -18,7 +18,7 @@ def policy() -> None:
 @policy.command(short_help="Write a policy, as comments, from what is seen.")
 @click.argument("targets", nargs=-1, metavar="[TARGET]...")
 @click.option("--replay", type=click.Path(path_type=Path), metavar="REC", help="Look at a recording, not at this host.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+@click.option("-o", "--output", type=Output(), metavar="FILE",
               help="Write it to a file, which must not exist yet.")  # fmt: skip
 @looking
 def init(targets: tuple[str, ...], replay: Path | None, output: Path | None, timeout: float, consistent: bool) -> None:
@@ -30,7 +30,7 @@ def init(targets: tuple[str, ...], replay: Path | None, output: Path | None, tim
     from auditor.judge.policy_sketch import sketch
     from auditor.recording import recording
 
-    if output and output.exists():
+    if output and (output.exists() or output.is_symlink()):
         raise PolicyError(f"{output} exists already; zaudit does not overwrite it")
     past = recording.load(replay) if replay else None
     host: Host = recording.ReplayHost(past) if past else LiveHost(timeout)

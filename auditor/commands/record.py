@@ -52,7 +52,8 @@ def record(
     options = wanted._replace(policy=policy)
     audit.look(host, targets, options, progress())
     taken = host.recording(targets, options.words(), __version__)
-    recording.write(redaction.redact(taken) if redact else taken, path)
+    for left_out in recording.write(redaction.redact(taken) if redact else taken, path):
+        note(left_out)
     note(f"{path}: {len(taken.commands)} commands, {sum(len(files.text) for files in taken.files.values())} files")
 
 

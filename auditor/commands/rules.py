@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from auditor.commands._options import folders, formats
-from auditor.commands._terminal import width
+from auditor.commands._terminal import say, width
 
 
 @click.command(short_help="List the rules.")
@@ -19,9 +19,7 @@ def rules(format_: str, folders: tuple[Path, ...]) -> None:
     from auditor.report import rule_page
 
     everything = rulebook.load(folders, examples=format_ == "json")
-    click.echo(
-        rule_page.as_json(everything) if format_ == "json" else rule_page.as_table(everything, width()), nl=False
-    )
+    say(rule_page.as_json(everything) if format_ == "json" else rule_page.as_table(everything, width()))
 
 
 COMMAND = rules

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor.commands._options import folders, formats
-from auditor.commands._terminal import progress
+from auditor.commands._terminal import progress, say
 
 if TYPE_CHECKING:
     from auditor.selftest.run import Row
@@ -34,9 +34,9 @@ def selftest(format_: str, folders: tuple[Path, ...]) -> NoReturn:
 
     rows = run.run(rulebook.load(folders), progress())
     if format_ == "json":
-        click.echo(json.dumps([_document(row) for row in rows], indent=1))
+        say(json.dumps([_document(row) for row in rows], indent=1))
     else:
-        click.echo("\n".join(_table(rows)))
+        say("\n".join(_table(rows)))
     sys.exit(0 if run.passed(rows) else EXIT_FAILED)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from auditor.commands._options import SEVERITIES, Seconds, policy
+from auditor.commands._options import SEVERITIES, Output, Seconds, policy
 from auditor.commands._terminal import look, progress, steps, write
 
 
@@ -41,7 +41,7 @@ from auditor.commands._terminal import look, progress, steps, write
 @click.option(
     "--format", "format_", type=click.Choice(["terminal", "json", "html"]), default="terminal", show_default=True
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+@click.option("-o", "--output", type=Output(), metavar="FILE",
               help="Write the report to a file.")  # fmt: skip
 @policy
 @click.option("--fail-on", type=click.Choice(SEVERITIES), default="low", show_default=True,

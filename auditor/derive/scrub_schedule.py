@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, flag, join
+from auditor.text import octets
 
 SUBJECT = "pool"
 FACTS = {"scrub_scheduled": flag("a timer of systemd or a file of cron that we looked at scrubs it")}
@@ -32,6 +33,6 @@ def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
 def escaped(name: str) -> str:
     """As systemd-escape spells it: everything else as \\xNN of its bytes."""
     return "".join(
-        char if char in _PLAIN and not (i == 0 and char == ".") else "".join(f"\\x{byte:02x}" for byte in char.encode())
+        char if char in _PLAIN and not (i == 0 and char == ".") else "".join(f"\\x{byte:02x}" for byte in octets(char))
         for i, char in enumerate(name)
     )

@@ -19,15 +19,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
-from auditor.host import lzc, sql, udev_db
+from auditor.host import libraries, lzc, sql, tools, udev_db
 from auditor.host.files import read_files
 from auditor.host.owner import Others
 from auditor.host.process import Process
 from auditor.host.request import NOTHING, Capture, Files, Read, Run
 from auditor.host.running import Lane, Running, Then
+from auditor.host.tools import PATH as PATH
 
-VENDORS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli", "/opt/smartstorageadmin/ssacli/bin")
-PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin", *VENDORS)
 ENVIRONMENT = {"PATH": ":".join(PATH), "LC_ALL": "C", "LANG": "C", "TZ": "UTC", "HOME": "/nonexistent"}
 ROOTS = (
     *("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/", "/var/lib/nfs/"),
@@ -125,10 +124,11 @@ class LiveHost:
         if argv[0] == sql.NAME:
             argv = ("python3", "-I", "-c", sql.script(), *argv[1:])
             more = {name: value for name, value in os.environ.items() if name in sql.VARIABLES or name.startswith("PG")}
-        places = (f"{where}/{name}" for name in (argv[0], *request.also) for where in PATH)
-        tool = next((path for path in places if os.access(path, os.X_OK)), None)
-        if tool is None:
-            return Capture(None, fault="not installed")
+        if argv[0] == "python3":
+            argv = (*argv[:3], libraries.script(argv[3]), *argv[4:])
+        tool, fault = tools.find((argv[0], *request.also), PATH)
+        if fault:
+            return Capture(None, fault=fault)
         running = spawn((tool, *argv[1:]), self._timeout_s, more)
         return Then(running, partial(_kept, request.keep)) if request.keep and isinstance(running, Running) else running
 
@@ -170,6 +170,7 @@ def _in_process(argv: tuple[str, ...]) -> Callable[[], str] | None:
     """The questions that a library on this host answers as well as a command does: udev's database through pyudev, the
     channel program through libzfs_core, settings of a database through its driver. None where the library is missing:
     then the command runs."""
+    libraries.by_soname()
     if argv == udev_db.ARGV and (udev := udev_db.context()):
         return partial(udev_db.export, udev)
     if argv[0] == "python3" and lzc.importable():

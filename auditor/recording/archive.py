@@ -1,22 +1,29 @@
 """The members of a recording, from a folder or a .tar.gz. Its content is hostile: nothing is extracted to disk, names may not
-climb, sizes are bounded, and whatever is wrong is a :class:`RecordingError` in one sentence."""
+climb, sizes are bounded, and whatever is wrong is a :class:`RecordingError` in one sentence.
+
+The limits are those of writing as well (``recording.write``): what was written can be read back.
+"""
 
 from __future__ import annotations
 
 import io
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from auditor.errors import Stop
+from auditor.host import given
 
 if TYPE_CHECKING:  # slow to import, and needed for archives only
     import gzip
     import tarfile
 
-TOTAL_LIMIT = 256 << 20
+TOTAL_LIMIT = 256 << 20  # bytes of all members
 MEMBER_LIMIT = 128 << 20
-COUNT_LIMIT = 20_000
+COUNT_LIMIT = 100_000  # members; some 30 a disk
+ENTRY_LIMIT = 2 * COUNT_LIMIT  # of a folder: notes and reports may lie beside
+HEADER_LIMIT, HEADERS_LIMIT = 8 << 10, 4 << 20  # bytes of one extended header of tar, and of all: zaudit writes none
+FILLING = 1 << 20  # with which a tar archive ends: 10 KiB of ours, and the size in which it is asked for
 MANIFEST, TRIAL = "recording.json", "trial.json"
 PIECE = 1 << 16
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
@@ -29,28 +36,33 @@ class RecordingError(Stop):
 def read(path: Path) -> dict[str, bytes]:
     """Name -> content of every member; raises RecordingError."""
     try:
-        return _folder(path) if path.is_dir() else _archive(path)
-    except RecordingError:
-        raise
+        with given.opened(path) as file:
+            return _folder(file, path) if isinstance(file, int) else unpacked(file, path)
     except FileNotFoundError:
         raise RecordingError(f"{path}: no such file or folder") from None
     except OSError as error:
         raise RecordingError(f"{path}: {error.strerror or error}") from None
 
 
-def _folder(path: Path) -> dict[str, bytes]:
+def _folder(folder: int, path: Path) -> dict[str, bytes]:
     content: dict[str, bytes] = {}
     total = 0
-    for entry in sorted(path.iterdir()):
-        if not NAME.fullmatch(entry.name) or entry.is_symlink() or not entry.is_file():
-            continue  # a golden report or a note may lie beside; links are not followed
-        total += entry.stat().st_size
-        _bounded(str(path), entry.name, entry.stat().st_size, total, len(content))
-        content[entry.name] = entry.read_bytes()
+    for name in given.names(folder, ENTRY_LIMIT):
+        if not NAME.fullmatch(name):
+            continue
+        file = given.member(name, folder)
+        if file is None:
+            continue  # a link or a folder: a golden report or a note may lie beside
+        with file:
+            size = given.size(file)
+            total += size
+            _bounded(str(path), name, size, total, len(content))
+            content[name] = file.read(size)
     return content
 
 
-def _archive(path: Path) -> dict[str, bytes]:
+def unpacked(file: BinaryIO, path: Path) -> dict[str, bytes]:
+    """Name -> content of every member of a .tar.gz; raises RecordingError or OSError. path: what to call it."""
     import gzip
     import tarfile
     import zlib
@@ -58,13 +70,41 @@ def _archive(path: Path) -> dict[str, bytes]:
     try:
         # a stream, so that nothing after a refused member is even decompressed; and a bounded one, because tarfile itself
         # reads extended headers of any size into memory
-        with gzip.open(path) as packed, tarfile.open(fileobj=_Bounded(packed, str(path)), mode="r|") as archive:
+        with (
+            gzip.GzipFile(fileobj=file) as packed,
+            tarfile.open(fileobj=_Bounded(packed, str(path)), mode="r|", tarinfo=_headers(path)) as archive,
+        ):
             content = _members(archive, path)
             _to_the_end(archive, path)
             return content
-    # tarfile takes numbers out of extended headers as they are, hence ValueError and OverflowError
-    except (tarfile.TarError, zlib.error, EOFError, gzip.BadGzipFile, ValueError, OverflowError) as error:
+    # tarfile takes numbers out of extended headers as they are, hence ValueError and OverflowError, and goes from one of
+    # them to the next by calling itself, hence RecursionError
+    except (
+        *(tarfile.TarError, zlib.error, EOFError, gzip.BadGzipFile),
+        *(ValueError, OverflowError, RecursionError),
+    ) as error:
         raise RecordingError(f"{path}: not a whole .tar.gz ({error})") from None
+
+
+def _headers(path: Path) -> type[tarfile.TarInfo]:
+    """Headers of members, which refuse to be followed by more extended ones than tar programs write: tarfile would take
+    each of them apart with a pattern, record by record, before anybody sees the member."""
+    import tarfile
+
+    left = HEADERS_LIMIT
+
+    class Header(tarfile.TarInfo):
+        @classmethod
+        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+            nonlocal left
+            info = super().frombuf(buf, encoding, errors)
+            if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE):
+                left -= max(info.size, 512)
+                if info.size > HEADER_LIMIT or left < 0:
+                    raise RecordingError(f"{path}: extended headers of tar larger than those of a recording")
+            return info
+
+    return Header
 
 
 def _to_the_end(archive: tarfile.TarFile, path: Path) -> None:
@@ -99,7 +139,8 @@ class _Bounded(io.RawIOBase):
     """A stream that refuses to give more than a recording may hold."""
 
     def __init__(self, stream: gzip.GzipFile, path: str) -> None:
-        self._stream, self._path, self._left = stream, path, TOTAL_LIMIT + COUNT_LIMIT * 1024
+        self._stream, self._path = stream, path
+        self._left = TOTAL_LIMIT + COUNT_LIMIT * 1024 + FILLING
 
     def readable(self) -> bool:
         return True

@@ -9,24 +9,25 @@ from __future__ import annotations
 
 import io
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
 from auditor.host.running import Running, Then
-from auditor.recording import archive
+from auditor.recording import archive, replacing
 from auditor.recording.archive import MANIFEST as MANIFEST
 from auditor.recording.archive import TRIAL
 from auditor.recording.archive import RecordingError as RecordingError
-from auditor.recording.replacing import replacing
+from auditor.recording.layout import SCHEMA as SCHEMA
+from auditor.recording.layout import fitted
+from auditor.recording.layout import members as members
 
 T = TypeVar("T")
 
-SCHEMA = "zaudit-recording/1"
 LAST = 253402214399  # 9999-12-30 23:59:59 UTC
 
 
@@ -115,82 +116,36 @@ def _noted(answer: T | Running[T], notes: dict[tuple[str, ...], T], key: tuple[s
 # -- writing ------------------------------------------------------------------------------------------------------
 
 
-def members(recording: Recording) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of every member, the manifest last. Order and names depend on the content alone."""
-    captures: list[dict[str, Any]] = []
-    number = 0
-    for argv in sorted(recording.commands):
-        number += 1
-        capture = recording.commands[argv]
-        entry: dict[str, Any] = {"run": list(argv), "exit": capture.exit, "seconds": round(capture.seconds, 3)}
-        if capture.fault:
-            entry["fault"] = capture.fault
-        for stream, data in (("stdout", capture.stdout), ("stderr", capture.stderr)):
-            if data:
-                entry[stream] = f"{number:03d}-{_slug(argv)}.{stream[3:]}"
-                yield entry[stream], data
-        captures.append(entry)
-    for patterns in sorted(recording.files):
-        number += 1
-        name = f"{number:03d}-{_slug(patterns[:1])}.json"
-        captures.append({"read": list(patterns), "files": name})
-        yield name, _files_to_json(recording.files[patterns])
-    if recording.trial:
-        yield TRIAL, recording.trial
-    manifest = {
-        "schema": SCHEMA,
-        "zaudit": recording.zaudit,
-        "taken": recording.taken,
-        "euid": recording.euid,
-        "targets": list(recording.targets),
-        "options": dict(sorted(recording.options.items())),
-        "paths": dict(sorted(recording.paths.items())),
-        "captures": captures,
-    }
-    yield MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode()
-
-
-def _slug(words: tuple[str, ...]) -> str:
-    return re.sub(r"[^A-Za-z0-9.-]+", "_", " ".join(words[:6]))[:60].strip("_.-") or "capture"
-
-
-def _files_to_json(files: Files) -> bytes:
-    """One line of a file as a string, several as a list: a diff then shows the line that changed."""
-    text = {
-        path: content.split("\n") if "\n" in content[:-1] else content for path, content in sorted(files.text.items())
-    }
-    whole = {"text": text, "links": dict(sorted(files.links.items())), "errors": dict(sorted(files.errors.items()))}
-    return (json.dumps(whole, indent=1) + "\n").encode()
-
-
-def write(recording: Recording, path: Path) -> None:
+def write(recording: Recording, path: Path) -> list[str]:
     """Write a folder, or one .tar.gz when the name ends so. Refuses to overwrite what is not a recording, and leaves the one
-    that was there until the new one is whole."""
-    with replacing(path) as new:
-        _write(recording, new)
+    that was there until the new one is whole.
+
+    A recording that was written can be read back, always: an answer for which there is no room is not kept, and a replay
+    knows that. Returns what was not kept, a sentence each. Raises RecordingError, NoPlace or CannotWrite.
+    """
+    kept, left_out = fitted(recording)
+    if replacing.is_archive(path):
+        replacing.put_archive(path, partial(_pack, kept))
+    else:
+        replacing.put_folder(path, members(kept))
+    return left_out
 
 
-def _write(recording: Recording, path: Path) -> None:
-    if path.name.endswith((".tar.gz", ".tgz")):
-        import gzip
-        import tarfile
+def _pack(recording: Recording, file: BinaryIO) -> None:
+    """Without the name of the file, which gzip would keep, and with the same bytes for the same recording."""
+    import gzip
+    import tarfile
 
-        # without the name of the file, which gzip would keep, and with the same bytes for the same recording
-        with (
-            path.open("wb") as raw,
-            gzip.GzipFile(
-                filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=int(recording.taken) % 2**32
-            ) as packed,
-            tarfile.open(fileobj=packed, mode="w") as archive,
-        ):
-            for name, data in members(recording):
-                info = tarfile.TarInfo(name)
-                info.size, info.mtime, info.mode = len(data), int(recording.taken), 0o644
-                archive.addfile(info, io.BytesIO(data))
-        return
-    path.mkdir()
-    for name, data in members(recording):
-        (path / name).write_bytes(data)
+    with (
+        gzip.GzipFile(
+            filename="", mode="wb", compresslevel=6, fileobj=file, mtime=int(recording.taken) % 2**32
+        ) as packed,
+        tarfile.open(fileobj=packed, mode="w") as archive,
+    ):
+        for name, data in members(recording):
+            info = tarfile.TarInfo(name)
+            info.size, info.mtime, info.mode = len(data), int(recording.taken), 0o600
+            archive.addfile(info, io.BytesIO(data))
 
 
 # -- reading ------------------------------------------------------------------------------------------------------

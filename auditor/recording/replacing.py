@@ -1,97 +1,136 @@
 """Where a recording may be written, and putting it there whole: what was there stays until the new one is complete.
 
-Only a recording is ever replaced, and of its folder only what its manifest names. Symbolic links are not followed: who may
-write the folder decides where they lead.
+Only a recording is ever replaced, and of its folder only what its manifest names. Everything goes through descriptors of
+folders (:mod:`auditor.host.writing`): who may write the folder cannot decide where a name leads.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import stat
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
+from auditor import interrupt
+from auditor.host import given, writing
+from auditor.host.folder import held, inside
 from auditor.recording import archive
-from auditor.recording.archive import MANIFEST, NAME, TRIAL, RecordingError
+from auditor.recording.archive import MANIFEST, MEMBER_LIMIT, NAME, TRIAL, RecordingError
 
 SUFFIXES = (".tar.gz", ".tgz")
 
 
-def possible(path: Path) -> None:
-    """Whether a recording can be written there, before it is taken. Raises RecordingError or OSError."""
-    _replaced(path)
-    place = Path(os.path.abspath(path)).parent
-    while not _is_archive(path) and not place.exists():  # folders on the way to a folder are made
-        place = place.parent
-    os.rmdir(_scratch(place))
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Gives another path, where nothing is yet; what is written there takes the place of the old recording at the end.
-
-    Raises RecordingError or OSError, and leaves everything as it was then.
-    """
-    import shutil
-
-    old = _replaced(path)
-    whole = Path(os.path.abspath(path))
-    if not _is_archive(path):
-        whole.parent.mkdir(parents=True, exist_ok=True)
-    scratch = _scratch(whole.parent)
-    try:
-        new = scratch / whole.name
-        yield new
-        if new.is_dir() and whole.exists():
-            _move(new, whole, old)
-        else:
-            os.replace(new, whole)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _is_archive(path: Path) -> bool:
+def is_archive(path: Path) -> bool:
+    """Whether a recording of this name is one file."""
     return path.name.endswith(SUFFIXES)
 
 
-def _scratch(place: Path) -> Path:
-    """A new folder on the same file system. Raises OSError that names the place."""
-    import tempfile  # slow to import, as shutil is, and needed by those who write only
+def possible(path: Path) -> None:
+    """Whether a recording can be written there, before it is taken. Raises RecordingError, NoPlace or CannotWrite."""
+    path = _named(path)
+    place = path.parent
+    while not is_archive(path) and not place.exists():  # folders on the way to a folder are made
+        place = place.parent
+    with writing.complaining(path), held(str(place)) as folder:
+        if place == path.parent:
+            _old(path, folder)
+        with writing.scratch(path.name, folder, writing.create_folder):
+            pass
 
+
+def put_archive(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """A recording that is one file. Raises as :func:`possible`."""
+    with writing.complaining(path), held(str(path.parent)) as folder:
+        _old(path, folder)
+    writing.replace(path, write)
+
+
+def put_folder(path: Path, members: Iterable[tuple[str, bytes]]) -> None:
+    """A recording that is a folder, with these members (name, content). Raises as :func:`possible`."""
+    path = _named(path)
+    with writing.complaining(path), held(str(path.parent), make=True) as folder:
+        old = _old(path, folder)
+        with (
+            writing.complaining(path, old),
+            writing.scratch(path.name, folder, writing.create_folder) as (scratch, new),
+        ):
+            names = [_member(name, data, new) for name, data in members]
+            writing.sync(new)
+            with interrupt.whole:
+                if _folder_is_there(path, folder):
+                    _move(new, names, path, folder, old)
+                else:
+                    os.rename(scratch, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+                    writing.arrived(path, folder, new)
+        writing.sync(folder)
+
+
+def _named(path: Path) -> Path:
+    """``.`` and ``..`` by their names."""
+    if str(path) == "-":
+        raise RecordingError("a recording is written to a folder or a .tar.gz, not to standard output")
+    return path if path.name not in ("", "..") else Path(os.path.abspath(path))
+
+
+def _member(name: str, data: bytes, folder: int) -> str:
+    with os.fdopen(writing.create(name, folder), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    return name
+
+
+def _folder_is_there(path: Path, folder: int) -> bool:
     try:
-        return Path(tempfile.mkdtemp(prefix=".zaudit-", dir=place))
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(place)) from None
+        return stat.S_ISDIR(os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
 
 
-def _replaced(path: Path) -> set[str]:
-    """The names of the members of the recording that is there; none where nothing is. Raises RecordingError."""
-    refusal = RecordingError(f"{path} exists and is not a recording; zaudit does not overwrite it")
-    if path.is_symlink():
-        raise refusal
-    if not path.exists():
+def _old(path: Path, folder: int) -> set[str]:
+    """The names of the members of the recording that is there; none where nothing is. Raises RecordingError or NoPlace."""
+    try:
+        found = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
         return set()
-    kind = path.is_file if _is_archive(path) else path.is_dir
-    if not kind():
+    refusal = RecordingError(f"{path} exists and is not a recording; zaudit does not overwrite it")
+    if not (stat.S_ISREG if is_archive(path) else stat.S_ISDIR)(found.st_mode):
         raise refusal
-    empty = not path.stat().st_size if _is_archive(path) else not any(path.iterdir())
+    writing.owned(path, found, folder)
     try:
-        return set() if empty else set(_named(_manifest(path)))
+        manifest = _manifest_of_archive(path, folder) if is_archive(path) else _manifest_of_folder(path, folder)
+        return set(_members_of(manifest)) if manifest else set()
     except (OSError, RecordingError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise refusal from None
 
 
-def _manifest(path: Path) -> bytes:
-    if _is_archive(path):
-        return archive.read(path)[MANIFEST]
-    file = path / MANIFEST
-    if file.is_symlink() or not file.is_file():
+def _manifest_of_archive(path: Path, folder: int) -> bytes:
+    """Empty where the file is. Raises OSError, RecordingError or KeyError."""
+    file = given.member(path.name, folder)
+    if file is None:
         raise ValueError("no plain file")
-    return file.read_bytes()
+    with file:
+        return archive.unpacked(file, path)[MANIFEST] if given.size(file) else b""
 
 
-def _named(manifest: bytes) -> Iterator[str]:
+def _manifest_of_folder(path: Path, folder: int) -> bytes:
+    """Empty where the folder is. Raises OSError or ValueError."""
+    within = inside(path.name, folder)
+    try:
+        if not given.names(within, 1):
+            return b""
+        file = given.member(MANIFEST, within)
+        if file is None:
+            raise ValueError("no plain file")
+        with file:
+            return file.read(MEMBER_LIMIT)  # of a larger one the end is missing
+    finally:
+        os.close(within)
+
+
+def _members_of(manifest: bytes) -> Iterator[str]:
     """The members that a manifest names. Raises ValueError, KeyError, TypeError, AttributeError or RecursionError."""
     found = json.loads(manifest)
     if not found["schema"].startswith("zaudit-recording/"):
@@ -101,15 +140,19 @@ def _named(manifest: bytes) -> Iterator[str]:
         yield from (capture[part] for part in ("stdout", "stderr", "files") if NAME.fullmatch(capture.get(part, "")))
 
 
-def _move(new: Path, path: Path, old: set[str]) -> None:
+def _move(new: int, names: list[str], path: Path, folder: int, old: set[str]) -> None:
     """The members of a folder into another, in place of these old ones; without a manifest meanwhile, so that a mixture of
     both is no recording."""
-    names = sorted(each.name for each in new.iterdir())
-    for name in names:
-        if name not in old and os.path.lexists(path / name):
-            raise RecordingError(f"{path / name} is not of the recording there; zaudit does not overwrite it")
-    for name in (MANIFEST, *sorted(old - {MANIFEST})):
-        if not (path / name).is_dir():
-            (path / name).unlink(missing_ok=True)
-    for name in (*(each for each in names if each != MANIFEST), MANIFEST):
-        os.replace(new / name, path / name)
+    within = inside(path.name, folder)
+    try:
+        there = set(given.names(within, archive.ENTRY_LIMIT))
+        if foreign := sorted(there.intersection(names) - old):
+            raise RecordingError(f"{path / foreign[0]} is not of the recording there; zaudit does not overwrite it")
+        for name in (MANIFEST, *sorted(old - {MANIFEST})):
+            if name in there and not stat.S_ISDIR(os.stat(name, dir_fd=within, follow_symlinks=False).st_mode):
+                os.unlink(name, dir_fd=within)
+        for name in (*(each for each in names if each != MANIFEST), MANIFEST):
+            os.replace(name, name, src_dir_fd=new, dst_dir_fd=within)
+        writing.sync(within)
+    finally:
+        os.close(within)

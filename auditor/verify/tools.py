@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 
-from auditor.host.live import ENVIRONMENT, PATH
+from auditor.host import tools
+from auditor.host.live import ENVIRONMENT
+from auditor.host.tools import PATH as PATH
 from auditor.verify.actor import Actor
 
 ANSWER_S = 60  # for all but fio
 
 
 def found(name: str) -> str:
-    """The absolute path of a program; empty where it is not installed."""
-    return next((path for where in PATH if os.access(path := f"{where}/{name}", os.X_OK)), "")
+    """The absolute path of a program; empty where it is not installed, or where others than root could have changed it."""
+    return tools.find((name,))[0]
 
 
 def call(argv: tuple[str, ...]) -> tuple[int, str]:

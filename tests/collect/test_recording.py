@@ -15,7 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auditor.host.folder import NoPlace
 from auditor.host.request import Capture, Files, Read, Run
+from auditor.host.writing import CannotWrite
 from auditor.recording import archive as members_of
 from auditor.recording import recording, replacing
 from auditor.recording.recording import MANIFEST, Recording, RecordingError, ReplayHost
@@ -206,7 +208,7 @@ def test_no_bit_of_an_archive_can_be_another_without_notice(tmp_path: Any) -> No
             assert recording.load(path) == good, place  # of a header of gzip: when it was packed, and the like
         except RecordingError:
             continue
-        assert place < 20, place
+        assert place < 20 or place == len(whole) - 9, place  # bits that fill up the last byte before the check sum
 
 
 def test_what_follows_an_archive_is_an_error(tmp_path: Any) -> None:
@@ -273,10 +275,8 @@ def test_a_recording_is_replaced_by_another(name: str, tmp_path: Path) -> None:
         recording.write(each, tmp_path / name)
         assert recording.load(tmp_path / name) == each
         assert [path.name for path in tmp_path.iterdir()] == [name]
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "file").touch()
-    usual = tmp_path / ("folder" if name == "rec" else "file")
-    assert (tmp_path / name).stat().st_mode == usual.stat().st_mode
+    files = (tmp_path / name).iterdir() if name == "rec" else [tmp_path / name]
+    assert {file.stat().st_mode & 0o7777 for file in files} == {0o600}
 
 
 def test_what_lies_beside_a_recording_in_its_folder_stays(tmp_path: Path) -> None:
@@ -338,7 +338,7 @@ def test_a_write_that_fails_leaves_the_old_recording(name: str, tmp_path: Path, 
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(recording, "members", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(CannotWrite, match=f"{name}: No space left on device; the old one is unchanged"):
         recording.write(NEW, tmp_path / name)
     assert everything(tmp_path) == before
 
@@ -346,11 +346,11 @@ def test_a_write_that_fails_leaves_the_old_recording(name: str, tmp_path: Path, 
 def test_whether_a_recording_can_be_written_is_known_before(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for name, says in (
-        ("none/x.tar.gz", r"No such file or directory: '.*/none'"),
-        ("file/x.tar.gz", r"Not a directory: '.*/file'"),
-        ("file/x", r"Not a directory: '.*/file'"),
+        ("none/x.tar.gz", "/none: No such file or directory"),
+        ("file/x.tar.gz", "/file: Not a directory"),
+        ("file/x", "/file: Not a directory"),
     ):
-        with pytest.raises(OSError, match=says):
+        with pytest.raises(NoPlace, match=says):
             replacing.possible(tmp_path / name)
     for name in ("x.tar.gz", "x", "a/b/c"):
         replacing.possible(tmp_path / name)

@@ -1,0 +1,1 @@
+"""What a hostile user of the host could do with zaudit, each as a test."""

@@ -189,7 +189,7 @@ def test_a_recording_that_cannot_be_written_costs_no_report(
     report = runs("verify", "tank/db").out
     monkeypatch.setattr(recording, "write", full)
     done = runs("verify", "tank/db", "--record", tmp_path / "rec")
-    assert (done.code, done.out, done.err) == (2, report, "zaudit: No space left on device\n")
+    assert (done.code, done.out, done.err) == (1, report, "zaudit: No space left on device\n")
 
 
 def test_a_place_that_no_recording_can_have_is_known_before_anything_is_written(

@@ -1,0 +1,43 @@
+"""Where a tool lies: in a fixed list of folders, never in the PATH of the caller; and for root only where nobody but root could
+have put it or could exchange it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from functools import cache
+
+from auditor.host.folder import trusted
+
+VENDORS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli", "/opt/smartstorageadmin/ssacli/bin")
+PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin", *VENDORS)
+
+
+def find(names: Iterable[str], path: tuple[str, ...] = PATH) -> tuple[str, str]:
+    """(path of the first that is there, empty) or (empty, why there is none)."""
+    places = (f"{folder}/{name}" for name in names for folder in path)
+    tool = next((place for place in places if os.access(place, os.X_OK)), "")
+    if not tool:
+        return "", "not installed"
+    if os.geteuid() == 0 and not (of_root(tool) and of_root(os.path.realpath(tool))):
+        return "", f"not run: others than root could have changed {tool}"
+    return tool, ""
+
+
+@cache
+def of_root(path: str) -> bool:
+    """Whether each part of an absolute path is root's, in a folder in which only root may put it."""
+    if path == "/":
+        return True
+    folder = os.path.dirname(path)
+    try:
+        found = os.lstat(path)
+        return trusted(os.stat(folder), found) and not _open(found) and of_root(folder)
+    except OSError:
+        return False
+
+
+def _open(found: os.stat_result) -> bool:
+    """A plain file that others may write."""
+    return stat.S_ISREG(found.st_mode) and bool(found.st_mode & (0o002 | (0 if found.st_gid == 0 else 0o020)))

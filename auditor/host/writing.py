@@ -1,0 +1,207 @@
+"""Files that zaudit writes: whole or not at all, and what was there stays until the new one is complete.
+
+Root writes into folders that others own, /home/somebody and /tmp among them. That is safe by construction and needs no owner
+to be trusted: the folder is held by a descriptor (:mod:`auditor.host.folder`), a new file of an unguessable name is made in it
+(O_EXCL, mode 0600, whatever the umask), written, synced and renamed there. Only a name in that folder is ever replaced, never
+the content of a file that was there; its owner could do that himself. What is under the name must be absent, or a plain file
+of root, of this user or of the owner of the folder: a link, a FIFO, a device or the file of a third is refused.
+
+A run that is killed by SIGKILL leaves ``.NAME.zaudit-XXXXXXXXXXXXXXXX`` behind: it is locked (man 2 flock) while it is written,
+and the next run that writes NAME there removes what nobody holds. (An O_TMPFILE would leave nothing, but linkat(2) cannot
+replace a name.)
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+from auditor import interrupt
+from auditor.errors import EXIT_BROKE, Stop
+from auditor.host.folder import NoPlace, held, inside, make_folder, trusted
+
+NULL = os.makedev(1, 3)  # /dev/null (Documentation/admin-guide/devices.txt)
+SWEPT = 10_000  # entries of a folder that are looked at for what dead runs left
+_STREAM = re.compile(r"/(?:dev|proc/self)/fd/([0-9]{1,4})")
+_STREAMS = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
+_KINDS = {stat.S_IFLNK: "link", stat.S_IFIFO: "FIFO", stat.S_IFDIR: "folder", stat.S_IFSOCK: "socket"}
+_OF_THE_NAME = frozenset(  # of the command line, and not of the host
+    (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.EROFS)
+)
+Content = bytes | Callable[[BinaryIO], None]
+
+
+class CannotWrite(Stop):
+    """What went wrong on this host with writing, in one sentence that has the name; the command line may stay as it is."""
+
+    exit_code = EXIT_BROKE
+
+
+def replace(path: Path, content: Content) -> None:
+    """Write a file, or put the new one in place of the old one. content: all of it, or what writes it.
+
+    /dev/null takes everything; what is open already (``-``, /dev/stdout, /dev/stderr, /dev/fd/N) is written to as it is.
+    Raises NoPlace or CannotWrite; BrokenPipeError where nobody reads the stream.
+    """
+    if (number := stream(path)) is not None:
+        with complaining(path), os.fdopen(os.dup(number), "wb") as file:
+            _fill(file, content)
+        return
+    with complaining(path), held(os.path.dirname(path) or ".") as folder:
+        if (old := there(path, folder)) and stat.S_ISCHR(old.st_mode):
+            return
+        with complaining(path, old), scratch(path.name, folder, create) as (new, descriptor):
+            with os.fdopen(os.dup(descriptor), "wb") as file:
+                _fill(file, content)
+            os.fsync(descriptor)
+            with interrupt.whole:
+                os.replace(new, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            arrived(path, folder, descriptor)
+        sync(folder)
+
+
+def there(path: Path, folder: int) -> os.stat_result | None:
+    """What a file would replace: a plain file, /dev/null, or nothing. Raises NoPlace for all else."""
+    if path.name in ("", ".."):
+        raise NoPlace(f"{path} is a folder: zaudit writes plain files only")
+    try:
+        found = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode) and (not stat.S_ISCHR(found.st_mode) or found.st_rdev != NULL):
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "device")
+        raise NoPlace(f"{path} is a {kind}: zaudit writes plain files only")
+    owned(path, found, folder)
+    return found
+
+
+def owned(path: Path, found: os.stat_result, folder: int) -> None:
+    """Raises NoPlace where what is there belongs neither to us nor to the owner of the folder."""
+    if stat.S_ISREG(found.st_mode) and found.st_uid not in (0, os.geteuid(), os.fstat(folder).st_uid):
+        raise NoPlace(f"{path} belongs to another user than its folder; zaudit does not replace it")
+
+
+def arrived(path: Path, folder: int, descriptor: int) -> None:
+    """Raises CannotWrite where what was renamed is not what was written: who may write the folder may exchange names there."""
+    if not os.path.samestat(os.fstat(descriptor), os.stat(path.name, dir_fd=folder, follow_symlinks=False)):
+        raise CannotWrite(f"{path}: somebody else exchanged it while it was written")
+
+
+@contextmanager
+def complaining(path: Path, old: object = None) -> Iterator[None]:
+    """What goes wrong in the block becomes one sentence. old: what was there and is there still."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        kept = "; the old one is unchanged" if old else ""
+        kind = NoPlace if error.errno in _OF_THE_NAME else CannotWrite
+        raise kind(f"{path}: {error.strerror or error}{kept}") from None
+
+
+@contextmanager
+def scratch(name: str, folder: int, make: Callable[[str, int], int]) -> Iterator[tuple[str, int]]:
+    """(name, descriptor) of something new beside ``name``, which is removed at the end, unless it was renamed.
+
+    make: :func:`create` or :func:`create_folder`. Raises OSError.
+    """
+    start = f".{name[:50]}.zaudit-"  # at most 200 bytes of the name: a name has 255
+    _sweep(start, folder)
+    new, made = start + os.urandom(8).hex(), list[int]()
+    try:
+        with interrupt.whole:
+            made.append(make(new, folder))
+        _locked(made[0])
+        yield new, made[0]
+    finally:
+        with interrupt.whole:
+            if made:
+                _remove(new, folder, made[0])
+                os.close(made[0])
+
+
+def create(name: str, folder: int) -> int:
+    """A new file in a folder, for its owner alone, to write into."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name, flags, 0o600, dir_fd=folder)
+    os.fchmod(descriptor, 0o600)  # whatever the umask took away
+    return descriptor
+
+
+def create_folder(name: str, folder: int) -> int:
+    """A new folder in a folder, for its owner alone."""
+    make_folder(name, folder)
+    return inside(name, folder)
+
+
+def sync(folder: int) -> None:
+    """The names in a folder, on stable storage; some file systems (of FUSE) have no such call."""
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise
+
+
+def stream(path: Path) -> int | None:
+    """The number of the open descriptor that a name means; None for the name of a file."""
+    found = _STREAM.fullmatch(str(path))
+    return int(found[1]) if found else _STREAMS.get(str(path))
+
+
+def _fill(file: BinaryIO, content: Content) -> None:
+    if callable(content):
+        content(file)
+    else:
+        file.write(content)
+
+
+def _locked(descriptor: int) -> bool:
+    """Whether we have it alone. On a file system without locks nobody has."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _sweep(start: str, folder: int) -> None:
+    """Remove what runs left that were killed; only where nobody else could have given something of ours such a name."""
+    left = re.compile(re.escape(start) + "[0-9a-f]{16}")
+    with os.scandir(folder) as entries:
+        names = [each.name for each in islice(entries, SWEPT) if left.fullmatch(each.name)]
+    for name in names:
+        with suppress(OSError):
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if found.st_uid != os.geteuid() or not trusted(os.fstat(folder), found):
+                continue
+            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            try:
+                if _locked(descriptor):
+                    _remove(name, folder, descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def _remove(name: str, folder: int, descriptor: int) -> None:
+    """A file, or a folder with the plain files in it; nothing where another name was given to it, or its name to another.
+    What cannot be removed is left."""
+    with suppress(OSError):
+        mine, named = os.fstat(descriptor), os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if not os.path.samestat(mine, named):
+            return
+        if not stat.S_ISDIR(mine.st_mode):
+            os.unlink(name, dir_fd=folder)
+            return
+        for each in os.listdir(descriptor):
+            os.unlink(each, dir_fd=descriptor)
+        os.rmdir(name, dir_fd=folder)

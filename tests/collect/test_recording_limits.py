@@ -1,0 +1,140 @@
+"""A recording that was written can be read back, always: the limits of writing are those of reading."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from auditor.host.request import Capture, Files, Read, Run
+from auditor.recording import archive, layout, recording
+from auditor.recording.recording import Recording, RecordingError, ReplayHost
+from tests.collect.test_recording import RECORDINGS
+
+GET = ("zfs", "get", "-Hp", "-r", "-o", "name,property,value,source", "sync", "tank")
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits that small recordings reach."""
+    for module in (archive, layout):
+        monkeypatch.setattr(module, "MEMBER_LIMIT", 400)
+        monkeypatch.setattr(module, "TOTAL_LIMIT", 1500)
+        monkeypatch.setattr(module, "COUNT_LIMIT", 8)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(RECORDINGS, st.booleans(), st.binary(max_size=600))
+def test_what_is_written_is_read(
+    tiny: None, tmp_path_factory: pytest.TempPathFactory, past: Recording, packed: bool, more: bytes
+) -> None:
+    past = replace(past, commands={**past.commands, ("more",): Capture(0, more)})
+    path = tmp_path_factory.mktemp("rec") / ("rec.tar.gz" if packed else "rec")
+    try:
+        left_out = recording.write(past, path)
+    except RecordingError:
+        assert not path.exists()
+        return
+    found = recording.load(path)
+    assert (found == past) == (not left_out)
+    assert (found.commands.keys(), found.files.keys()) == (past.commands.keys(), past.files.keys())
+    kept = [found.commands[each] == past.commands[each] for each in past.commands]
+    kept += [found.files[each] == past.files[each] for each in past.files]
+    assert kept.count(False) == len(left_out)
+
+
+def test_a_hundred_thousand_datasets(tmp_path: Path) -> None:
+    """Their properties are more than a recording holds. All else is kept; what they say is unknown, with the reason."""
+    line = "{}\tsync\tstandard\tdefault\n" * 12
+    rows = "".join(
+        line.replace("{}", f"tank/customers/of-the-north-{number:07d}/database") for number in range(100_000)
+    )
+    answer = rows.encode()
+    assert len(answer) > 50 << 20
+    several: dict[tuple[str, ...], Capture] = {(*GET, str(number)): Capture(0, answer) for number in range(6)}
+    past = Recording(1.0, 0, ("tank",), commands={**several, ("zpool", "status"): Capture(0, b"pool: tank")})
+    left_out = recording.write(past, tmp_path / "rec")
+    found = recording.load(tmp_path / "rec")
+    lost = [argv for argv, capture in found.commands.items() if capture.fault]
+    assert 0 < len(lost) == len(left_out) < 6
+    size = -(-len(answer) >> 20)
+    assert all(said.startswith(f"not kept in the recording, {size} MiB: zfs get -Hp -r") for said in left_out)
+    assert ReplayHost(found).run(Run(("zpool", "status"))).stdout == b"pool: tank"
+    fault = Capture(None, fault=f"{size} MiB, more than is kept in a recording")
+    assert {ReplayHost(found).run(Run(argv)) for argv in lost} == {fault}
+
+
+def test_one_answer_that_is_too_large(tmp_path: Path) -> None:
+    large = bytes(archive.MEMBER_LIMIT + 1)
+    pattern = "/proc/spl/kstat/zfs/dbgmsg*"
+    past = Recording(
+        1.0,
+        0,
+        (),
+        commands={("zpool", "history"): Capture(0, large)},
+        files={(pattern,): Files({"/proc/spl/kstat/zfs/dbgmsg": "x" * len(large)})},
+    )
+    assert len(recording.write(past, tmp_path / "rec.tar.gz")) == 2
+    found = ReplayHost(recording.load(tmp_path / "rec.tar.gz"))
+    assert found.run(Run(("zpool", "history"))).fault == "129 MiB, more than is kept in a recording"
+    answer = found.read(Read((pattern,)))
+    assert answer.text == {}
+    assert answer.errors == {pattern: "129 MiB, more than is kept in a recording"}
+    assert not answer.whole(pattern)
+    assert not answer.absent(pattern)
+
+
+def test_what_cannot_be_left_out_is_refused(tmp_path: Path) -> None:
+    past = Recording(1.0, 0, (), trial=bytes(archive.MEMBER_LIMIT + 1))
+    with pytest.raises(RecordingError, match="larger than a recording may be"):
+        recording.write(past, tmp_path / "rec")
+    assert not list(tmp_path.iterdir())
+
+
+def extended(payload: bytes) -> bytes:
+    """An extended header of tar, as one block and what follows it."""
+    info = tarfile.TarInfo("headers")
+    info.type, info.size = tarfile.XHDTYPE, len(payload)
+    return info.tobuf(tarfile.USTAR_FORMAT) + payload + bytes(-len(payload) % 512)
+
+
+@pytest.mark.parametrize("size", [1 << 24, 1 << 12])
+def test_millions_of_extended_records_are_not_taken_apart(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """120 kB of archive with 20 million records took most of a minute: few of them are looked at."""
+    taken_apart = 0
+    usual = tarfile.TarInfo._proc_pax  # type: ignore[attr-defined]
+
+    def counted(info: tarfile.TarInfo, *rest: Any) -> Any:
+        nonlocal taken_apart
+        taken_apart += info.size
+        return usual(info, *rest)
+
+    monkeypatch.setattr(tarfile.TarInfo, "_proc_pax", counted)
+    record = b"6 a=b\n"
+    block = extended(record * (size // len(record)))
+    path = tmp_path / "rec.tar.gz"
+    path.write_bytes(gzip.compress(block * ((1 << 24) // size), 9))
+    with pytest.raises(RecordingError, match=r"extended headers of tar larger|not a whole .tar.gz"):
+        recording.load(path)
+    assert taken_apart <= archive.HEADERS_LIMIT
+
+
+def test_headers_as_other_programs_write_them_are_read(tmp_path: Path) -> None:
+    past = Recording(1.0, 0, ("tank",), commands={("zpool", "status"): Capture(0, b"pool")})
+    path, content = tmp_path / "rec.tar.gz", io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as written:
+        for name, data in recording.members(past):
+            info = tarfile.TarInfo(name)
+            info.size, info.pax_headers = len(data), {"mtime": "1.123456789", "comment": "by another program"}
+            written.addfile(info, io.BytesIO(data))
+    path.write_bytes(gzip.compress(content.getvalue()))
+    assert recording.load(path) == past
