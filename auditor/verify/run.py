@@ -15,7 +15,6 @@ from typing import IO, NamedTuple
 from auditor.errors import EXIT_INTERRUPTED, Stop
 from auditor.host.live import ENVIRONMENT, PATH, Host
 from auditor.host.request import Read, Run
-from auditor.host.running import result
 from auditor.verify import witnesses
 from auditor.verify.place import Place
 from auditor.verify.plan import ENV, IDLE_S, Plan, Step, command
@@ -99,12 +98,12 @@ def zfs(argv: tuple[str, ...]) -> tuple[int, str]:
 def moment(host: Host, patterns: Sequence[str]) -> Moment:
     """The witnesses now."""
     at, up = time.time(), time.clock_gettime(time.CLOCK_MONOTONIC_RAW)  # as gethrtime() of the SPL
-    files = result(host.read(Read(tuple(pattern for pattern in patterns if pattern.startswith("/")))))
+    files = host.read(Read(tuple(pattern for pattern in patterns if pattern.startswith("/"))))
     smart = {}
     for key in patterns:
         if key.startswith(witnesses.SMART):
             asked = Run(("nvme", "smart-log", f"/dev/{key.removeprefix(witnesses.SMART)}", "-o", "json"))
-            smart[key] = result(host.run(asked)).stdout.decode("utf-8", "replace")
+            smart[key] = host.run(asked).stdout.decode("utf-8", "replace")
     return Moment(at, up, {**files.text, **smart}, dict(files.errors))
 
 
@@ -174,12 +173,12 @@ def _fio(
                     break
                 if now - looked > TXGS_EVERY_S:
                     looked = now
-                    history += result(host.read(Read(tuple(txgs)))).text.values()
+                    history += host.read(Read(tuple(txgs))).text.values()
                 time.sleep(POLL_S)
         finally:
             _end(process)
         ended = time.time()
-        history += result(host.read(Read(tuple(txgs)))).text.values()
+        history += host.read(Read(tuple(txgs))).text.values()
         nothing = Moment(0.0, 0.0, {}, {})
         return Ran(
             name=what.name,

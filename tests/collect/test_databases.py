@@ -18,7 +18,6 @@ from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
 from auditor.gather import database_walk, gather
 from auditor.host.live import LiveHost
 from auditor.host.request import Capture, Files, Read, Run, Skip
-from auditor.host.running import result
 from auditor.host.telling import told
 from auditor.judge.verdict import judge
 from tests.collect.test_pairs import COMMANDS
@@ -56,6 +55,7 @@ class Machine:
     denied: tuple[str, ...] = ()
     now: float = 1.7e9
     euid: int = 0
+    at_once: int = 1
     answer: Capture = NOT_INSTALLED
 
     def run(self, request: Run) -> Capture:
@@ -433,7 +433,7 @@ def test_below_the_root_of_a_process_only_configuration_is_read(tmp_path: Path) 
     for name in ("postgresql.conf", "my.cnf", "mongod.yml", "id_rsa", "shadow", "base"):
         (tmp_path / name).write_text("x = 1\n")
     (tmp_path / "pg_wal").symlink_to("/wal")
-    found = result(LiveHost(5).read(Read((below(tmp_path) + "/*",))))
+    found = LiveHost(5).read(Read((below(tmp_path) + "/*",)))
     assert sorted(Path(path).name for path in found.text) == ["mongod.yml", "my.cnf", "postgresql.conf"]
     assert found.links == {below(tmp_path) + "/pg_wal": "/wal"}
 
@@ -442,7 +442,7 @@ def test_a_fifo_or_device_behind_a_link_holds_nobody_up(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.conf")
     (tmp_path / "b.conf").symlink_to("a.conf")
     (tmp_path / "c.conf").symlink_to("/dev/zero")
-    found = result(LiveHost(5).read(Read((below(tmp_path) + "/*",))))
+    found = LiveHost(5).read(Read((below(tmp_path) + "/*",)))
     assert found.text == {}
 
 
@@ -456,14 +456,14 @@ def test_a_link_to_what_its_owner_could_not_read_is_not_followed(tmp_path: Path)
     secret.chmod(0o600)
     (folder / "postgresql.conf").symlink_to(secret)
     path = below(folder) + "/postgresql.conf"
-    refused = result(LiveHost(5).read(Read((path,))))
+    refused = LiveHost(5).read(Read((path,)))
     assert refused.text == {}
     assert "belongs to another user" in refused.errors[path]
     secret.chmod(0o644)
-    assert result(LiveHost(5).read(Read((path,)))).text == {path: "fsync = off\n"}
+    assert LiveHost(5).read(Read((path,))).text == {path: "fsync = off\n"}
     secret.chmod(0o600)
     os.chown(secret, 12345, 12345)
-    assert result(LiveHost(5).read(Read((path,)))).text == {path: "fsync = off\n"}
+    assert LiveHost(5).read(Read((path,))).text == {path: "fsync = off\n"}
 
 
 def test_of_an_environment_only_what_says_where_files_are_is_kept() -> None:

@@ -16,12 +16,12 @@ import pytest
 from auditor import audit, registry
 from auditor.collect import zpool_history
 from auditor.facts import HOST, Fact, Facts, Kind, Subject, Value, known
-from auditor.host import files, lzc, process
+from auditor.host import files, limits, lzc, output, process
 from auditor.host import live as seam
 from auditor.host.files import read_files
-from auditor.host.live import LiveHost, permitted, spawn
+from auditor.host.live import ENVIRONMENT, LiveHost, permitted
 from auditor.host.request import Capture, Read, Run
-from auditor.host.running import Lane, result
+from auditor.host.running import Time, within
 
 T = TypeVar("T")
 
@@ -182,14 +182,14 @@ def test_a_name_that_looks_like_an_option_is_not_passed_on() -> None:
 
 
 def run(argv: tuple[str, ...], timeout_s: float) -> Capture:
-    return result(spawn(argv, timeout_s))
+    return process.run(argv, Time.of(timeout_s), ENVIRONMENT)
 
 
 def called(call: Callable[[], T], timeout_s: float) -> T | None:
     def failed(why: str) -> T | None:
         return None
 
-    return result(Lane().call(call, timeout_s, failed))
+    return within(Time.of(timeout_s), call, failed)
 
 
 def alive(pid: int) -> bool:
@@ -212,7 +212,7 @@ def alive(pid: int) -> bool:
 def test_a_command_that_hangs_is_killed_with_all_its_children(script: str) -> None:
     started = time.monotonic()
     capture = run(("/bin/sh", "-c", script), 0.5)
-    assert time.monotonic() - started < 0.5 + process.AFTER_KILL_S
+    assert time.monotonic() - started < 0.5 + limits.AFTER_KILL_S
     assert (capture.exit, capture.fault) == (None, "no answer within 0.5 s")
     children = [int(pid) for pid in re.findall(rb"\d+", capture.stdout)]
     assert children
@@ -230,12 +230,12 @@ def test_what_was_said_before_the_time_out_is_kept_apart_from_an_answer() -> Non
 
 @pytest.mark.parametrize("where", ["", " >&2"])
 def test_output_is_bounded(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "OUTPUT_LIMIT", 1 << 20)
+    monkeypatch.setattr(output, "OUTPUT_BYTES", 1 << 20)
     started = time.monotonic()
     capture = run(("/bin/sh", "-c", f"while :; do echo 0123456789012345678901234567890123456789{where}; done"), 30)
     assert capture.fault == "more than 1 MiB of output"
     assert capture.exit is None
-    assert len(capture.stdout) + len(capture.stderr) < (1 << 20) + (1 << 19)
+    assert len(capture.stdout) + len(capture.stderr) == limits.HALF_BYTES
     assert time.monotonic() - started < 20
 
 
@@ -248,14 +248,14 @@ def test_of_a_history_only_the_lines_that_were_asked_for_are_kept(
     (tmp_path / "other-name").chmod(0o755)
     monkeypatch.setattr(seam, "PATH", (str(tmp_path),))
     request = Run(("zpool", "history", "tank"), also=("other-name",), keep=zpool_history.KEEP)
-    assert result(LiveHost(5).run(request)).stdout.decode().split("\n") == [
+    assert LiveHost(5).run(request).stdout.decode().split("\n") == [
         "History for tank:",
         "1 zpool create tank a",
         "3 zpool import -m tank",
         "",
         "",
     ]
-    assert result(LiveHost(5).run(request._replace(also=()))).fault == "not installed"
+    assert LiveHost(5).run(request._replace(also=())).fault == "not installed"
 
 
 def test_streams_are_apart_and_the_exit_code_is_kept() -> None:
@@ -285,7 +285,7 @@ def test_what_cannot_be_started_is_a_value(tmp_path: Path) -> None:
 
 def test_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seam, "PATH", ())
-    capture = result(LiveHost(1).run(Run(("zpool", "status", "tank"), "zfsutils-linux")))
+    capture = LiveHost(1).run(Run(("zpool", "status", "tank"), "zfsutils-linux"))
     assert (capture.exit, capture.fault) == (None, "not installed")
 
 
@@ -293,7 +293,7 @@ def test_the_path_of_the_user_is_not_searched(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "zpool").write_text("#!/bin/sh\necho wrong\n")
     (tmp_path / "zpool").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert b"wrong" not in result(LiveHost(5).run(Run(("zpool", "status", "tank")))).stdout
+    assert b"wrong" not in LiveHost(5).run(Run(("zpool", "status", "tank"))).stdout
 
 
 def test_a_call_that_hangs_is_left_behind() -> None:
@@ -336,7 +336,7 @@ def test_files_links_folders_and_devices(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/tty", "/dev/pts", "/proc/self"])
 def test_a_device_or_a_folder_is_not_read(path: str) -> None:
-    done = result(LiveHost(5).read(Read((path,))))
+    done = LiveHost(5).read(Read((path,)))
     assert not done.text
 
 
@@ -397,7 +397,7 @@ def test_a_name_that_no_file_can_have_is_an_error_of_that_path(tmp_path: Path, o
 
 
 def test_a_sysctl_is_read_whole() -> None:
-    done = result(LiveHost(5).read(Read(("/proc/sys/kernel/hostname", "/proc/uptime"))))
+    done = LiveHost(5).read(Read(("/proc/sys/kernel/hostname", "/proc/uptime")))
     assert done.text["/proc/sys/kernel/hostname"].endswith("\n")
     assert done.text["/proc/uptime"]
 
@@ -405,12 +405,12 @@ def test_a_sysctl_is_read_whole() -> None:
 @pytest.mark.parametrize("pattern", ["/home/x", "/root/.ssh/*", "etc/passwd", "/sys/../root/x", "/etc/..", "", "/"])
 def test_files_elsewhere_are_refused(pattern: str) -> None:
     with pytest.raises(PermissionError, match="does not read this"):
-        result(LiveHost(1).read(Read(("/proc/uptime", pattern))))
+        LiveHost(1).read(Read(("/proc/uptime", pattern)))
 
 
 def test_files_that_hang_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seam, "read_files", lambda patterns: time.sleep(1.0))
-    assert result(LiveHost(0.1).read(Read(("/proc/uptime",)))).errors == {"/proc/uptime": "no answer within 0.1 s"}
+    assert LiveHost(0.1).read(Read(("/proc/uptime",))).errors == {"/proc/uptime": "no answer within 0.1 s"}
 
 
 @pytest.mark.skipif(Path("/sys/module/zfs").exists(), reason="OpenZFS is loaded here")

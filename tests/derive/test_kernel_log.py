@@ -7,8 +7,8 @@ import pytest
 from auditor.collect import kernel_log as collector
 from auditor.derive import kernel_log, suspensions
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known
-from auditor.host.live import _kept
-from auditor.host.request import Capture, Output
+from auditor.host.output import Lines
+from auditor.host.request import Output
 
 BOOT = "[    0.000000] Linux version 6.12.48 (ann@build7) #1 SMP\n"
 SDA, SDB = Subject("disk", "sda"), Subject("disk", "sdb")
@@ -150,5 +150,4 @@ def test_a_suspension_that_one_remembers_counts(events: int | None, line: str, t
     ],
 )
 def test_of_the_log_only_lines_that_are_read_are_kept(line: str) -> None:
-    kept = _kept(collector.KEEP, Capture(0, f"{BOOT}{line}\n".encode())).stdout.decode()
-    assert kept == BOOT
+    assert Lines(collector.KEEP).of(f"{BOOT}{line}\n".encode()).decode() == BOOT
