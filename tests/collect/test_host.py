@@ -8,6 +8,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,13 +16,16 @@ import pytest
 
 from auditor import audit, registry
 from auditor.collect import zpool_history
-from auditor.facts import HOST, Fact, Facts, Kind, Subject, Value, known
+from auditor.facts import HOST, Fact, Facts, Kind, Reason, Subject, Value, known
+from auditor.gather.reasons import fault_of, unread
 from auditor.host import files, limits, lzc, output, process
 from auditor.host import live as seam
 from auditor.host.files import read_files
 from auditor.host.live import ENVIRONMENT, LiveHost, permitted
-from auditor.host.request import Capture, Read, Run
+from auditor.host.request import Capture, Files, Read, Run
 from auditor.host.running import Time, within
+from auditor.recording import recording
+from auditor.recording.recording import Recording, ReplayHost
 
 T = TypeVar("T")
 
@@ -281,6 +285,98 @@ def test_what_cannot_be_started_is_a_value(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no program")
     (tmp_path / "text").chmod(0o755)
     assert run((str(tmp_path / "text"),), 1).fault.startswith("cannot be started")
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Installs a tool that is this script, where no other is installed."""
+
+    def install(name: str, script: str) -> None:
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+
+    monkeypatch.setattr(seam, "PATH", (str(tmp_path),))
+    return install
+
+
+DMESG, MEMORY = Run(("dmesg", "-k")), Run(("dmidecode", "-t", "memory"))
+
+
+def test_after_the_deadline_nothing_is_asked(tools: Callable[[str, str], None], tmp_path: Path) -> None:
+    tools("dmesg", "sleep 60")
+    tools("dmidecode", f"echo >{tmp_path}/asked")
+    host = recording.RecordingHost(LiveHost(30, 0.5))
+    assert host.read(Read(("/proc/uptime",))).text
+    assert host.run(DMESG).fault == "no answer before the deadline of 0.5 s"
+    late = "not asked: the deadline of 0.5 s was over"
+    assert host.run(MEMORY) == Capture(None, fault=late)
+    assert host.read(Read(("/proc/meminfo",))) == Files({}, errors={"/proc/meminfo": late})
+    with pytest.raises(OSError, match=late):
+        host.realpath("/")
+    assert not (tmp_path / "asked").exists()
+    recording.write(host.recording((), {}, ""), tmp_path / "kept")
+    again = recording.ReplayHost(recording.load(tmp_path / "kept"))
+    assert again.run(MEMORY) == Capture(None, fault=late)
+    assert again.read(Read(("/proc/meminfo",))).errors == {"/proc/meminfo": late}
+
+
+def test_what_was_not_asked_is_unknown_and_says_what_helps() -> None:
+    late = "not asked: the deadline of 900 s was over"
+    reason = fault_of(DMESG, Capture(None, fault=late), "dmesg -k", 0)
+    assert reason == Reason(f"dmesg -k: {late}", "--deadline")
+    assert unread(Files({}, errors={"/proc/x": late}), "/proc/x", ReplayHost(Recording(0.0, 0, ()))).reasons == (
+        Reason(f"/proc/x: {late}", "--deadline"),
+    )
+
+
+def test_without_a_deadline_there_is_none(tools: Callable[[str, str], None]) -> None:
+    tools("dmesg", "echo here")
+    assert LiveHost(5, 0).run(DMESG).stdout == b"here\n"
+
+
+def test_all_answers_together_are_bounded(tools: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is too much is not an answer, and makes room for others."""
+    tools("dmesg", "head -c 700000 /dev/zero")
+    tools("dmidecode", "head -c 200000 /dev/zero")
+    monkeypatch.setattr(seam, "Total", partial(output.Total, 1 << 20))
+    host = LiveHost(20)
+    assert len(host.run(DMESG).stdout) == 700000
+    assert host.run(DMESG).fault == "more than 1 MiB of answers in all"
+    assert len(host.run(MEMORY).stdout) == 200000
+    assert host.run(MEMORY).fault == "more than 1 MiB of answers in all"
+    monkeypatch.setattr(seam, "read_files", lambda patterns: Files({"/proc/x": "x" * 200000}))
+    assert host.read(Read(("/proc/x",))) == Files({}, errors={"/proc/x": "more than 1 MiB of answers in all"})
+
+
+def test_a_history_without_an_end_takes_no_memory(
+    tools: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = "2026-01-01.00:00:00 zfs snapshot tank@x"
+    tools("zpool", f"echo 'History for tank:'; yes '{line}'")
+    monkeypatch.setattr(output, "OUTPUT_BYTES", 4 << 20)
+    total = output.Total()
+    monkeypatch.setattr(seam, "Total", lambda: total)
+    capture = LiveHost(20).run(Run(("zpool", "history", "tank"), keep=zpool_history.KEEP))
+    assert capture.fault == "more than 4 MiB of output"
+    assert capture.stdout == b"History for tank:\n"
+    assert total.take(limits.ANSWERS_BYTES - len(capture.stdout))  # it holds no more than that
+    assert not total.take(1)
+
+
+@pytest.mark.parametrize(("bytes_", "fault"), [(60000, ""), (3 << 20, "a line of more than 64 KiB")])
+def test_a_line_of_a_history_has_an_end(tools: Callable[[str, str], None], bytes_: int, fault: str) -> None:
+    tools("zpool", f"head -c {bytes_} /dev/zero; echo; echo 'zpool import -m tank'; printf 'zpool clear tank'")
+    capture = LiveHost(20).run(Run(("zpool", "history", "tank"), keep=zpool_history.KEEP))
+    assert capture.fault == fault
+    assert capture.stdout == (b"" if fault else b"zpool import -m tank\nzpool clear tank")
+
+
+def test_lines_are_the_same_however_they_come() -> None:
+    text = b"History for tank:\n1 zpool create tank a\n2 zfs snapshot x\n\n3 zpool trim tank\n4 zfs"
+    for size in range(1, len(text)):
+        lines = output.Lines(zpool_history.KEEP)
+        kept = b"".join(lines.of(text[at : at + size]) for at in range(0, len(text), size)) + lines.end()
+        assert kept == b"History for tank:\n1 zpool create tank a\n\n3 zpool trim tank\n"
 
 
 def test_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
