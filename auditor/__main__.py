@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def main() -> None:
     """Answer ``--version``, or hand over to the command line.
 
-    The process ends there and then: the interpreter would take a tenth of a second to let go of the facts of 10,000
-    datasets one by one, and might wait for a thread that hangs in the kernel.
+    The process ends there and then, and what it started with it: the interpreter would take a tenth of a second to let go
+    of the facts of 10,000 datasets one by one, and might wait for a thread that hangs in the kernel.
     """
     code, text = 0, ""
     try:
@@ -34,14 +34,31 @@ def main() -> None:
         code = done.code if isinstance(done.code, int) else int(done.code is not None)
     except KeyboardInterrupt:  # before the command line is there to see it
         code = EXIT_INTERRUPTED
+    if interrupt := sys.modules.get("auditor.interrupt"):
+        interrupt.ignore()
+    _kill_children()
     os._exit(_said(text, code))
 
 
 def _run() -> None:
     gc.disable()  # a short run that makes a million small objects and no cycles to speak of
+    from auditor import interrupt
+
+    interrupt.install(_leave)
     from auditor.cli import run
 
     run()
+
+
+def _leave(code: int) -> None:
+    """In place of a main thread that hangs."""
+    _kill_children()
+    os._exit(code)
+
+
+def _kill_children() -> None:
+    if started := sys.modules.get("auditor.host.process"):
+        started.kill_all()
 
 
 def _open_streams() -> None:

@@ -11,7 +11,7 @@ from typing import NoReturn, cast
 
 import click
 
-from auditor import __version__, interrupt
+from auditor import __version__
 from auditor.commands._terminal import note
 from auditor.errors import DISK, EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, Stop
 from auditor.text import harmless
@@ -47,7 +47,6 @@ def main() -> None:
 
 def run() -> NoReturn:
     """The command ``zaudit``: every error in one line with its exit code, a traceback only with ZAUDIT_DEBUG."""
-    interrupt.install()
     try:
         main.main(standalone_mode=False)
         sys.exit(0)
@@ -67,9 +66,6 @@ def run() -> NoReturn:
         if os.environ.get("ZAUDIT_DEBUG"):
             raise
         sys.exit(_failed(error))
-    finally:
-        if started := sys.modules.get("auditor.host.process"):
-            started.kill_all()
 
 
 def _failed(error: Exception) -> int:

@@ -1,53 +1,79 @@
-"""What the signals do that end the program: they end it through what cleans up, and never between two things that belong
-together."""
+"""What the signals do that end the program: they end it through what cleans up, at any moment but between two things that
+belong together."""
 
 from __future__ import annotations
 
+import os
 import signal
+import time
+from collections.abc import Callable
+from threading import Thread
 from types import FrameType, TracebackType
 from typing import NoReturn
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+HEARD_S = 3.0
+"""In which the program hears a signal. Python hears it between two steps of its main thread; one that hangs in a system call
+(a report that is written to a file system that does not answer) never comes to its next step."""
 
 
 class _Whole:
-    """``with interrupt.whole:`` a block that a signal does not break; it comes at the end."""
+    """``with interrupt.whole:`` a short block that a signal does not break; it comes at the end."""
 
     def __init__(self) -> None:
-        self._inside = False
-        self._came = 0
+        self.inside = False
+        self.came = 0
 
     def __enter__(self) -> None:
-        self._inside = True
+        self.inside = True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._inside = False
-        if number := self._came:
-            self._came = 0
-            _end(number)
-
-    def signalled(self, number: int, _: FrameType | None) -> None:
-        """The handler of all of them."""
-        if self._inside:
-            self._came = number
-        else:
+        self.inside = False
+        if number := self.came:
+            self.came = 0
             _end(number)
 
 
 whole = _Whole()
 
 
-def install() -> None:
-    """From now on; a signal that is ignored stays ignored, as under nohup."""
+def install(leave: Callable[[int], None]) -> None:
+    """From now on; a signal that is ignored stays ignored, as under nohup. leave: ends the process with an exit code, called
+    in another thread, where the main thread does not hear the signal."""
     for number in ENDING:
         if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, whole.signalled)
+            signal.signal(number, _signalled)
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    Thread(target=_watch, args=(reader, leave), daemon=True).start()
+
+
+def ignore() -> None:
+    """What cleans up is not to be interrupted."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _signalled(number: int, _: FrameType | None) -> None:
+    if whole.inside:
+        whole.came = number
+    else:
+        _end(number)
 
 
 def _end(number: int) -> NoReturn:
+    ignore()
     if number == signal.SIGINT:
         raise KeyboardInterrupt
-    signal.signal(number, signal.SIG_IGN)
     raise SystemExit(128 + number)
+
+
+def _watch(reader: int, leave: Callable[[int], None]) -> None:
+    """Wait for a signal, and then for the main thread to hear it, which changes its handler."""
+    while came := os.read(reader, 1):
+        time.sleep(HEARD_S)
+        if signal.getsignal(came[0]) == _signalled:
+            leave(128 + came[0])

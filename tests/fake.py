@@ -28,6 +28,7 @@ class FakeHost:
     paths: Mapping[str, str] = field(default_factory=dict)
     now: float = 1.7e9
     euid: int = 0
+    at_once: int = 1
     ran: list[tuple[str, ...]] = field(default_factory=list)
 
     def run(self, request: Run) -> Capture:
@@ -72,7 +73,7 @@ class CommandLine:
     def __call__(self, *words: object) -> Result:
         self.patch.setattr(sys, "argv", ["zaudit", *map(str, words)])
         if self.host is not None:
-            self.patch.setattr(seam, "LiveHost", lambda timeout_s: self.host)
+            self.patch.setattr(seam, "LiveHost", lambda *limits: self.host)
         self.capture.readouterr()
         try:
             with pytest.raises(SystemExit) as ended:

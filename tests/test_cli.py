@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from auditor import __version__, audit, rulebook
+from auditor.host import live as seam
 from auditor.host.request import Capture
 from auditor.recording import recording
 from auditor.report import rule_page
@@ -184,6 +185,8 @@ def test_skip(mine: Path, zaudit: CommandLine) -> None:
         (["--fail-on", "bad"], "Invalid value"),
         (["--timeout", "0"], "Invalid value"),
         (["--timeout", "nan"], "'nan' is not a number of seconds"),
+        (["--deadline", "-1"], "Invalid value"),
+        (["--deadline", "inf"], "Invalid value"),
         (["--timeout", "inf"], "Invalid value"),
         (["--db", "postgres=here"], "absolute path"),
         (["--db", "sqlite=/srv/x.db"], "not of SQLite"),
@@ -704,3 +707,18 @@ def test_policy_init_writes_one_that_parses_and_decides_nothing(tmp_path: Path, 
     (found,) = parse(waiver, "p").waivers
     assert (found.rule, found.scope, found.name) == ("sync-disabled", "dataset", "tank")
     assert zaudit("policy", "init", "--replay", REC, "-o", path).code == 2
+
+
+@pytest.mark.parametrize("words", [["check"], ["record", "-o", "new"], ["policy", "init"]])
+def test_a_machine_is_asked_with_a_deadline(words: list[str], zaudit: CommandLine, tmp_path: Path) -> None:
+    asked: list[tuple[float, ...]] = []
+
+    def live(*limits: float) -> FakeHost:
+        asked.append(limits)
+        return FakeHost()
+
+    zaudit.patch.chdir(tmp_path)
+    zaudit.patch.setattr(seam, "LiveHost", live)
+    for more in ([], ["--deadline", "7", "--timeout", "3"], ["--deadline", "0"]):
+        assert zaudit(*words, *more).code == 3
+    assert asked == [(30.0, 900.0), (3.0, 7.0), (30.0, 0.0)]

@@ -9,7 +9,7 @@ collectors of this family use these names, so that their facts meet on the same 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from auditor.facts import HOST, Facts, Known, number, word
@@ -127,12 +127,22 @@ def display_name(path: str, whole_disk: bool) -> str:
     return next(each for each in found.groups() if each) if found else name
 
 
-def path_of(name: str, paths: tuple[str, ...]) -> str:
-    """The path of the leaf that is called name, among the paths of its pool; empty when none or several could be it."""
-    found = {path for path in paths if path == name or name == display_name(path, False)}
-    found = found or {path for path in paths if name == display_name(path, True)}
-    found = found or {path for path in paths if name == path.rpartition("/")[2]}  # zfs_strip_path() of 2.1
-    return found.pop() if len(found) == 1 else ""
+class Paths:
+    """The paths of the leaves of a pool, by the names that they may have."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._by_name: tuple[dict[str, set[str]], ...] = ({}, {}, {})  # those in front decide
+        for path in paths:
+            last = path.rpartition("/")[2]  # zfs_strip_path() of 2.1
+            names = ({path, display_name(path, False)}, {display_name(path, True)}, {last})
+            for table, several in zip(self._by_name, names, strict=True):
+                for name in several:
+                    table.setdefault(name, set()).add(path)
+
+    def of(self, name: str) -> str:
+        """The path of the leaf that is called name; empty when none or several could be it."""
+        found = next((table[name] for table in self._by_name if name in table), ())
+        return next(iter(found)) if len(found) == 1 else ""
 
 
 def count(text: object) -> int:

@@ -9,8 +9,9 @@ flush at all. All of it is readable without root.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from auditor.collect import bus
 from auditor.facts import Fact, Facts, Known, Scalar, Subject, flag, known, number, word, words
@@ -101,20 +102,24 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
         parent = path.split("/")[-2]
         if parent in paths:
             parts.setdefault(parent, []).append(name)
+    twins: dict[tuple[str | Any, ...], list[str]] = {}
+    for name in paths:
+        if hidden := _PATH_NODE.fullmatch(name):
+            twins.setdefault(hidden.groups(), []).append(name)
+    cut = {path.removeprefix(CLASS).partition("/slaves/")[0] for path in reply.errors if "/slaves/" in path}
     inside = {name for names in parts.values() for name in names}
     inside |= {name for name, files in _texts(reply.text, CLASS).items() if "partition" in files}
     for name, path in paths.items():
         if name in inside or _PATH_NODE.fullmatch(name):
             continue
         disk, own = Subject("disk", _node(name)), texts.get(name, {})
-        if found := _transport(name, paths, own, controllers):
+        if found := _transport(name, paths, own, controllers, twins):
             yield Fact(disk, "transport", _known(found, f"{found}: {path}", "readlink /sys/class/block/{subject}"))
         yield Fact(disk, "sysfs_path", known(path, path, "readlink /sys/class/block/{subject}"))
         mine = tuple(_node(each) for each in sorted(parts.get(name, ())))
         yield Fact(disk, "partitions", _known(mine, " ".join(mine) or "no partitions", "ls /sys/block/{subject}"))
         below = tuple(_node(each) for each in slaves.get(name, ()))
-        whole = not any(path.startswith(f"{CLASS}{name}/slaves/") for path in reply.errors)
-        if whole and (below or found not in ("dm", "md", "bcache")):
+        if name not in cut and (below or found not in ("dm", "md", "bcache")):
             text = " ".join(below) or "none"
             yield Fact(disk, "slaves", _known(below, text, "ls /sys/block/{subject}/slaves"))
         for fact, file, value, text in _values(own):
@@ -178,14 +183,18 @@ def _texts(text: Mapping[str, str], folder: str) -> dict[str, dict[str, str]]:
 
 
 def _transport(
-    name: str, paths: Mapping[str, str], own: Mapping[str, str], controllers: Mapping[str, Mapping[str, str]]
+    name: str,
+    paths: Mapping[str, str],
+    own: Mapping[str, str],
+    controllers: Mapping[str, Mapping[str, str]],
+    twins: Mapping[tuple[str | Any, ...], Sequence[str]],
 ) -> str:
-    """One of bus.TRANSPORTS or empty. NVMe: as its controllers say, when all of a multipath namespace agree."""
+    """One of bus.TRANSPORTS or empty. NVMe: as its controllers say, when all of a multipath namespace agree. twins: its
+    hidden nodes, one a path, by what they have in common with it."""
     node = _NODE.fullmatch(name)
     if not node:
         return bus.transport(paths[name], name, ata=own.get("device/vendor", "").strip() == "ATA")
-    siblings = [each for each in paths if (hidden := _PATH_NODE.fullmatch(each)) and hidden.groups() == node.groups()]
-    through = {found[1] for each in siblings or [name] if (found := _CONTROLLER.search(paths[each]))}
+    through = {found[1] for each in twins.get(node.groups(), [name]) if (found := _CONTROLLER.search(paths[each]))}
     nqn = own.get("device/subsysnqn")
     if not through and nqn:
         through = {each for each, files in controllers.items() if files.get("subsysnqn") == nqn}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.collect import _status_text
-from auditor.collect._pool_tree import path_of, speaks, zpool
+from auditor.collect._pool_tree import Paths, speaks, zpool
 from auditor.facts import Fact, Facts, Kind, Known, Subject, known, words
 from auditor.host.request import Output, Request, Skip
 
@@ -38,13 +38,15 @@ def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
 
 def join(facts: Facts) -> Iterator[Fact]:
     """leaf.path of every leaf that has none yet and whose name fits exactly one of the paths of its pool."""
+    named: dict[str, Paths] = {}
     for leaf in list(facts.subjects("leaf")):
         match facts.get(leaf, "path"), facts.get(Subject("pool", leaf.within), "leaf_paths"):
             case Known(), _:
                 continue
             case _, Known(tuple() as paths, evidence):
-                path = path_of(leaf.name, tuple(str(each) for each in paths))
-                if path:
+                if leaf.within not in named:
+                    named[leaf.within] = Paths(map(str, paths))
+                if path := named[leaf.within].of(leaf.name):
                     yield Fact(leaf, "path", known(path, path, evidence[0].command))
 
 
@@ -55,9 +57,10 @@ def adopt(facts: Facts) -> Iterator[Fact]:
     """
     named_by: dict[Kind, tuple[str, ...]] = {"vdev": ("vdevs",), "leaf": ("leaves", "cache_leaves", "spare_leaves")}
     for kind, links in named_by.items():
-        for stray in list(facts.subjects(kind)):
-            pool = Subject("pool", stray.within)
-            named = {each for link in links for each in facts.linked(pool, link)}
-            meant = [each for each in named if each.name == stray.name.rpartition("/")[2]]
-            if stray not in named and len(meant) == 1:
-                yield from (Fact(meant[0], name, value) for name, value in facts.of(stray).items())
+        every = list(facts.subjects(kind))
+        pools = dict.fromkeys(Subject("pool", each.within) for each in every)
+        named = {each for pool in pools for link in links for each in facts.linked(pool, link)}
+        for stray in every:
+            meant = stray._replace(name=stray.name.rpartition("/")[2])
+            if stray not in named and meant in named:
+                yield from (Fact(meant, name, value) for name, value in facts.of(stray).items())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from auditor.databases import ENGINES
+from auditor.host.limits import DEADLINE_S
 
 if TYPE_CHECKING:
     from auditor.audit import Options
@@ -32,6 +33,8 @@ def looking(command: Callable[..., Any]) -> Callable[..., Any]:
         (
             click.option("--timeout", type=Seconds(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
                          help="Give up on a command after so long."),
+            click.option("--deadline", type=Seconds(0, 86400), default=DEADLINE_S, show_default=True, metavar="SECONDS",
+                         help="Ask nothing more after so long and report without the rest; 0: no deadline."),
             click.option("--consistent", is_flag=True, help="Read dataset properties in one transaction group (root, pyzfs)."),
         )
     ):  # fmt: skip

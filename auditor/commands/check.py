@@ -62,6 +62,7 @@ def check(
     verifying: bool,
     verbose: bool,
     timeout: float,
+    deadline: float,
     consistent: bool,
 ) -> NoReturn:
     """Audit TARGETs: pools, datasets, zvols, mounted paths or /dev/zvol/... paths; all imported pools when none is named.
@@ -96,7 +97,7 @@ def check(
     else:
         if record:
             replacing.possible(record)
-        host = LiveHost(timeout)
+        host = LiveHost(timeout, deadline)
         asked = targets
         if record:
             host = recording.RecordingHost(host)

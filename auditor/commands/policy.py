@@ -21,7 +21,14 @@ def policy() -> None:
 @click.option("-o", "--output", type=Output(), metavar="FILE",
               help="Write it to a file, which must not exist yet.")  # fmt: skip
 @looking
-def init(targets: tuple[str, ...], replay: Path | None, output: Path | None, timeout: float, consistent: bool) -> None:
+def init(
+    targets: tuple[str, ...],
+    replay: Path | None,
+    output: Path | None,
+    timeout: float,
+    deadline: float,
+    consistent: bool,
+) -> None:
     """Look at TARGETs (all imported pools when none is named) and write a policy that decides nothing yet: as comments, the
     datasets with what they seem to be for, and a waiver for each finding."""
     from auditor import audit, rulebook
@@ -33,7 +40,7 @@ def init(targets: tuple[str, ...], replay: Path | None, output: Path | None, tim
     if output and (output.exists() or output.is_symlink()):
         raise PolicyError(f"{output} exists already; zaudit does not overwrite it")
     past = recording.load(replay) if replay else None
-    host: Host = recording.ReplayHost(past) if past else LiveHost(timeout)
+    host: Host = recording.ReplayHost(past) if past else LiveHost(timeout, deadline)
     options = audit.Options.from_words(past.options) if past else audit.Options(consistent)
     options = options._replace(policy=audit.NONE)
     asked = past.targets if past else targets

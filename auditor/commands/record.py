@@ -34,6 +34,7 @@ def record(
     database: str | None,
     policy_file: Path | None,
     timeout: float,
+    deadline: float,
     consistent: bool,
 ) -> None:
     """Ask everything that `zaudit check` asks and write the answers to REC; `zaudit check --replay REC` audits them."""
@@ -45,7 +46,7 @@ def record(
 
     replacing.possible(path)
     wanted = with_database(audit.Options(consistent), database)
-    host = recording.RecordingHost(LiveHost(timeout))
+    host = recording.RecordingHost(LiveHost(timeout, deadline))
     policy = read(policy_file)
     if redact and policy.path:  # owners and reasons are names of people and places
         policy = files.parse(files.bare(policy), files.PATH)

@@ -25,19 +25,20 @@ NEEDS = (
     "leaf.layers",
     "leaf.nodes",
     "leaf.allocation_class",
+    "leaf.vdev",
     "vdev.allocation_class",
     "disk.volatile_cache",
     "disk.writes",
     "disk.write_sectors",
     "disk.flushes",
     "disk.sysfs_path",
+    "disk.used_by",
     "disk.partitions",
     "disk.udev_quiet_partitions",
     "host.imported_pools",
     "host.zil_itx_metaslab_slog_count",
     "dataset.zil_itx_metaslab_slog_count",
     "pool.datasets",
-    "pool.leaves",
     "pool.vdevs",
     "pool.txg_history_written",
     "pool.txg_written_bytes_max",
@@ -203,12 +204,9 @@ def _others(leaf: Subject, disk: Subject, facts: Facts, but: tuple[str, ...]) ->
         return join([each for each in (known, parts) if isinstance(each, Unknown)])
     if stacked := [each for each in _words(known[0]) if each not in OWN_LAYERS]:
         return Known(tuple(f"what else {each} keeps there" for each in stacked), known[0].evidence)
-    here = [
-        each
-        for pool in facts.subjects("pool")
-        for each in facts.linked(pool, "leaves")
-        if disk in facts.linked(each, "disks")
-    ]
+    if isinstance(on := facts.get(disk, "used_by"), Unknown):
+        return on
+    here = [each for each in facts.linked(disk, "used_by") if isinstance(facts.get(each, "vdev"), Known)]
     named = {name for each in here for name in _words(facts.get(each, "nodes"))}
     left = [name for name in _words(parts) if name not in named]
     quiet = facts.get(disk, "udev_quiet_partitions")

@@ -11,17 +11,22 @@ multipath_end_io); where no path is left, the request of the dm device fails, an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from auditor.derive.combine import is_true
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, number, unknown
 
-SUBJECT = "disk"
+SUBJECT = "host"  # the log is laid out once for all disks
 FACTS = {
-    "logged_io_errors": number("reads and writes of it that the kernel logged as failed since it booted, at least"),
-    "logged_flush_errors": number("cache flushes of it that the kernel logged as failed since it booted, at least"),
-    "logged_resets": number("resets of its controller and flushes that had to be repeated, since boot, at least"),
-    "cache_assumed": flag(
+    "disk.logged_io_errors": number(
+        "reads and writes of it that the kernel logged as failed since it booted, at least"
+    ),
+    "disk.logged_flush_errors": number(
+        "cache flushes of it that the kernel logged as failed since it booted, at least"
+    ),
+    "disk.logged_resets": number("resets of its controller and flushes that had to be repeated, since boot, at least"),
+    "disk.cache_assumed": flag(
         "the kernel could not ask whether it caches writes, and took it for a cache that writes through"
     ),
 }
@@ -37,7 +42,7 @@ NEEDS = (
     *(f"host.{name}" for name in SOURCES.values()),
     f"host.{PATH_ERRORS}",
     "disk.sysfs_path",
-    "leaf.disks",
+    "disk.used_by",
     "leaf.layers",
     "leaf.nodes",
 )
@@ -47,42 +52,81 @@ GONE = "dmesg -k: the beginning of the kernel's log is gone, so what it no longe
 _PORT, _CONTROLLER = re.compile(r"/(ata\d+)/"), re.compile(r"/nvme/(nvme\d+)/")
 
 
-def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:
-    """All facts of one disk."""
-    for name, source in SOURCES.items():
-        log = facts.get(HOST, source)
-        if isinstance(log, Unknown):
-            yield Fact(disk, name, log)
-            continue
-        names = _names(disk, log, facts)
-        if isinstance(names, Unknown):
-            yield Fact(disk, name, names)
-        else:
-            judged = _judged(name, log, facts.get(HOST, "kernel_log_whole"), names)
-            if name == "logged_flush_errors" and (heads := _multipath(disk, log, facts)):
-                judged = _behind_multipath(disk, judged, names, heads, facts)
-            yield Fact(disk, name, judged)
+class Log(NamedTuple):
+    """One of the sources. entries: by device, each with its place in the log, how often, and the evidence. ports: of ATA ->
+    device. controllers: of NVMe."""
+
+    entries: Mapping[str, Sequence[tuple[int, int, Evidence]]]
+    ports: Mapping[str, str]
+    controllers: frozenset[str]
+
+    def of(self, names: Iterable[str] | None = None) -> list[tuple[int, Evidence]]:
+        """(times, evidence) of the entries of these devices, or of all, in the order of the log."""
+        devices = self.entries if names is None else names
+        found = sorted((each for device in devices for each in self.entries.get(device, ())), key=lambda each: each[0])
+        return [(times, seen) for _, times, seen in found]
 
 
-def _multipath(disk: Subject, log: Known, facts: Facts) -> frozenset[str]:
+def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
+    """All facts of all disks."""
+    logs = {source: _log(facts.get(HOST, source)) for source in (*SOURCES.values(), PATH_ERRORS)}
+    disks = list(facts.subjects("disk"))
+    on_port: dict[str, list[Subject]] = {}
+    for disk in disks:
+        for port in dict.fromkeys(_PORT.findall(_path(disk, facts))):
+            on_port.setdefault(port, []).append(disk)
+    for disk in disks:
+        for name, source in SOURCES.items():
+            if isinstance(log := logs[source], Unknown):
+                yield Fact(disk, name, log)
+                continue
+            names = _names(disk, log, on_port, facts)
+            if isinstance(names, Unknown):
+                yield Fact(disk, name, names)
+            else:
+                judged = _judged(name, log, facts.get(HOST, "kernel_log_whole"), names)
+                if name == "logged_flush_errors" and (heads := _multipath(disk, log, facts)):
+                    judged = _behind_multipath(disk, judged, names, heads, logs, facts)
+                yield Fact(disk, name, judged)
+
+
+def _log(found: Judged) -> Log | Unknown:
+    if isinstance(found, Unknown):
+        return found
+    entries: dict[str, list[tuple[int, int, Evidence]]] = {}
+    words = _words(found)
+    pairs = zip(words, found.evidence, strict=True) if words else ()  # an entry without evidence must not be lost
+    for place, (word, seen) in enumerate(pairs):
+        device, _, times = word.rpartition("=")
+        entries.setdefault(device, []).append((place, int(times), seen))
+    ports = {device.partition(".")[0]: device for device in entries if device.startswith("ata")}
+    return Log(entries, ports, frozenset(device for device in entries if re.fullmatch(r"nvme\d+", device)))
+
+
+def _multipath(disk: Subject, log: Log, facts: Facts) -> frozenset[str]:
     """The dm devices above a disk that is a path of dm-multipath for every leaf on it; asked only when a flush failed."""
-    if not _entries(log):
+    if not log.entries:
         return frozenset()
-    leaves = [leaf for leaf in facts.subjects("leaf") if disk in facts.linked(leaf, "disks")]
+    leaves = facts.linked(disk, "used_by")
     if not all("multipath" in _words(facts.get(leaf, "layers")) for leaf in leaves):
         return frozenset()
     return frozenset(name for leaf in leaves for name in _words(facts.get(leaf, "nodes")))
 
 
 def _behind_multipath(
-    disk: Subject, judged: Judged, names: frozenset[str], heads: frozenset[str], facts: Facts
+    disk: Subject,
+    judged: Judged,
+    names: frozenset[str],
+    heads: frozenset[str],
+    logs: Mapping[str, Log | Unknown],
+    facts: Facts,
 ) -> Judged:
     """Without the errors of this path that another one may have made good, and with those of the dm devices above."""
-    paths, whole = facts.get(HOST, PATH_ERRORS), facts.get(HOST, "kernel_log_whole")
+    paths, whole = logs[PATH_ERRORS], facts.get(HOST, "kernel_log_whole")
     if isinstance(paths, Unknown):
         return paths
-    repeated = _counted(paths, names)
-    failed = _counted(facts.get(HOST, SOURCES["logged_flush_errors"]), names | heads)
+    repeated = paths.of(names)
+    failed = _of(logs[SOURCES["logged_flush_errors"]], names | heads)
     lost = _sum(failed) - _sum(repeated)
     if lost:
         return Known(lost, tuple(seen for _, seen in failed))
@@ -91,14 +135,14 @@ def _behind_multipath(
     text = f"{_sum(repeated)} flushes of {disk} failed on this path, and dm-multipath repeats such on another"
     if not is_true(whole):
         return unknown(f"{text}; {GONE}")
-    if sum(_sum(_counted(facts.get(HOST, name))) for name in LIMITED) >= LINES_KEPT:
+    if sum(_sum(_of(logs[name])) for name in LIMITED) >= LINES_KEPT:
         return unknown(f"{text}; with so many errors the kernel may have kept that of the last path out of its log")
     return Known(0, (Evidence(f"{text}: none of {', '.join(sorted(heads))} itself", "dmesg -k"),))
 
 
-def _judged(name: str, log: Known, whole: Judged, names: frozenset[str]) -> Judged:
+def _judged(name: str, log: Log, whole: Judged, names: frozenset[str]) -> Judged:
     """The sum over its names."""
-    mine = _counted(log, names)
+    mine = log.of(names)
     if not mine and not is_true(whole):
         return unknown(GONE)
     nothing = (Evidence("nothing of it in the kernel's log, which reaches back to its start", "dmesg -k"),)
@@ -106,45 +150,32 @@ def _judged(name: str, log: Known, whole: Judged, names: frozenset[str]) -> Judg
     return Known(times > 0 if name == "cache_assumed" else times, tuple(seen for _, seen in mine) or nothing)
 
 
-def _counted(log: Judged, names: frozenset[str] | None = None) -> list[tuple[int, Evidence]]:
-    """(times, evidence) of the entries of these devices, or of all."""
-    entries = _entries(log)
-    evidence = log.evidence if isinstance(log, Known) else ()
-    pairs = zip(entries, evidence, strict=True) if entries else ()  # an entry without evidence must not be lost
-    found = [(*str(entry).rpartition("=")[::2], seen) for entry, seen in pairs]
-    return [(int(times), seen) for device, times, seen in found if names is None or device in names]
+def _of(log: Log | Unknown, names: Iterable[str] | None = None) -> list[tuple[int, Evidence]]:
+    return log.of(names) if isinstance(log, Log) else []
 
 
 def _sum(counted: list[tuple[int, Evidence]]) -> int:
     return sum(times for times, _ in counted)
 
 
-def _entries(log: Judged) -> tuple[object, ...]:
-    return log.value if isinstance(log, Known) and isinstance(log.value, tuple) else ()
-
-
 def _words(found: Judged) -> tuple[str, ...]:
-    return tuple(map(str, _entries(found)))
+    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()
 
 
-def _names(disk: Subject, log: Known, facts: Facts) -> frozenset[str] | Unknown:
+def _names(disk: Subject, log: Log, on_port: Mapping[str, Sequence[Subject]], facts: Facts) -> frozenset[str] | Unknown:
     """What the log may call it: its own name, its controller, its port where no other disk hangs on that."""
-    devices = {str(entry).rpartition("=")[0] for entry in _entries(log)}
-    ports = {device.partition(".")[0]: device for device in devices if device.startswith("ata")}
-    controllers = {device for device in devices if re.fullmatch(r"nvme\d+", device)}
-    if not ports and not controllers:
+    if not log.ports and not log.controllers:
         return frozenset({disk.name})
     place = facts.get(disk, "sysfs_path")
     if isinstance(place, Unknown):
         return place
     path = f"{place.value}/"
     names = {disk.name}
-    if (port := _PORT.search(path)) and port[1] in ports:
-        others = [other for other in facts.subjects("disk") if other != disk and f"/{port[1]}/" in _path(other, facts)]
-        if others:
-            return unknown(f"dmesg -k: {ports[port[1]]} may be {disk} or {others[0]}, which hang on one port")
-        names.add(ports[port[1]])
-    if controllers and disk.name.startswith("nvme"):
+    if (port := _PORT.search(path)) and port[1] in log.ports:
+        if others := [other for other in on_port[port[1]] if other != disk]:
+            return unknown(f"dmesg -k: {log.ports[port[1]]} may be {disk} or {others[0]}, which hang on one port")
+        names.add(log.ports[port[1]])
+    if log.controllers and disk.name.startswith("nvme"):
         if not (controller := _CONTROLLER.search(path)):
             return unknown(f"dmesg -k: which NVMe controller {disk} hangs on is not known")
         names.add(controller[1])

@@ -38,7 +38,10 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
             on[device].add(other)
         for name in devices[other].all:
             alike[name].add(other)
-    blurred = dict.fromkeys(leaf for leaf in devices if isinstance(_whole(leaf, facts), Unknown))
+    # what is not wholly known of a leaf can leave something open of any other; most are
+    place = {other: i for i, other in enumerate(everywhere)}
+    blurred = [other for other in everywhere if isinstance(_whole(other, facts), Unknown)]
+    nameless = [other for other in everywhere if devices[other].nameless]
     for leaf in leaves:
         mine = facts.get(leaf, "disks")
         if isinstance(mine, Unknown):
@@ -50,16 +53,16 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
         for name in sorted(own.all):
             for other in alike[name] - around - {leaf}:
                 maybe[other] += _blurred(name, own, devices[other])
-        # only what is not wholly known of a leaf can leave something open; most are
-        for other in everywhere:
-            if other != leaf and other not in around and (reasons := (*own.nameless, *devices[other].nameless)):
-                maybe[other] += reasons
+        for other in everywhere if own.nameless else nameless:
+            if other != leaf and other not in around:
+                maybe[other] += (*own.nameless, *devices[other].nameless)
+        unclear = everywhere if isinstance(_whole(leaf, facts), Unknown) else {*blurred, *maybe}
         unsure = {
             other: join(maybe[other]) if other in maybe else facts.get(other, "disks")
-            for other in everywhere
-            if other != leaf and (other in blurred or leaf in blurred or other in maybe)
+            for other in sorted(unclear, key=place.__getitem__)
+            if other != leaf
         }
-        near = [other for other in everywhere if other in around]
+        near = sorted(around, key=place.__getitem__)
         yield from _leaf(leaf, sorted(own.sure), near, unsure, holes, facts)
 
 

@@ -9,7 +9,6 @@ from auditor.collect import database_paths
 from auditor.collect._database_files import ELSEWHERE
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, word
 from auditor.gather import database_crowd
-from auditor.host.running import result
 
 if TYPE_CHECKING:
     from auditor.gather.gather import Gatherer
@@ -33,7 +32,7 @@ PLACES: dict[str, tuple[str, ...]] = {
 def look_at(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
     """The servers that run and the one that is named: each question needs the answers of the one before."""
     gatherer.settle(facts, ["database_processes", "database_sql"])
-    crowds = database_crowd.choose(facts, lambda request: result(gatherer.host.read(request)))
+    crowds = database_crowd.choose(facts, lambda request: gatherer.host.read(request))
     named, directory = text_of(facts, "database"), text_of(facts, "database_directory")
     if text_of(facts, "database_connection") and (why := gatherer.failure("database_sql", HOST)):
         facts.put(Fact(HOST, "connected_database", why))

@@ -4,8 +4,8 @@ answers allow. Every failure becomes Unknown(reason) here and nowhere else."""
 from __future__ import annotations
 
 import shlex
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import ModuleType
 from typing import NamedTuple, cast
 
@@ -30,7 +30,7 @@ from auditor.gather import database_walk
 from auditor.gather.reasons import command_line, decoded, fault_of, root_if, unread
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Output, Read, Reply, Run, Skip
-from auditor.host.running import Running, Watch
+from auditor.host.running import Workers
 from auditor.text import harmless
 
 PROVIDES = {
@@ -44,7 +44,6 @@ PROVIDES = {
     "dataset.database": word("the database that the policy names for it, or empty"),
     "pool.datasets": links("dataset", "what is audited of its datasets"),
 }
-AT_ONCE = 32  # questions; a host with 24 drives has 150
 
 Progress = Callable[[int, int, str], None]
 
@@ -67,8 +66,7 @@ class Gatherer:
         self.answers: dict[tuple[str, Subject], Answer] = {}
         self._asked = self._done = 0
         self._questions: dict[tuple[str, Subject], Run | Read] = {}  # whose answers are not stored yet
-        self._waiting: deque[tuple[str, Subject]] = deque()
-        self._watch: Watch[tuple[str, Subject], Capture | Files] = Watch()
+        self._workers: Workers[tuple[str, Subject], Capture | Files] = Workers(host.at_once)
         self._told: dict[tuple[str, Subject], Answer] = {}  # and not stored yet
 
     def ask(self, name: str, subjects: Iterable[Subject], facts: Facts) -> None:
@@ -82,16 +80,16 @@ class Gatherer:
                 else:
                     self._asked += 1
                     self._questions[key] = request
-                    self._waiting.append(key)
-        self._start()
+                    if self.host.at_once > 1:
+                        self._workers.start(key, partial(self._answer, request))
+                    else:
+                        self._hear(key, self._answer(request))
 
     def settle(self, facts: Facts, names: Sequence[str] | None = None) -> None:
         """Wait for the answers of these collectors (all, when None) and store them by collector and subject."""
         keys = sorted(key for key in self._questions if names is None or key[0] in names)
         while not all(key in self._told for key in keys):
-            for key, reply in self._watch.ended().items():
-                self._hear(key, reply)
-            self._start()
+            self._hear(*self._workers.ended())
         for key in keys:
             answer = self._told.pop(key)
             del self._questions[key]
@@ -99,25 +97,16 @@ class Gatherer:
             self.answers[key] = answer._replace(facts=Facts())
 
     def close(self) -> None:
-        """Let go of what still runs."""
-        self._waiting.clear()
-        self._watch.abandon()
+        """Put no more questions to the host."""
+        self._workers.abandon()
 
     def failure(self, name: str, subject: Subject) -> Unknown | None:
         """Why a question failed, if it did."""
         answer = self.answers.get((name, subject))
         return answer.failure if answer else None
 
-    def _start(self) -> None:
-        """Put questions that wait, as long as not too many are open."""
-        while self._waiting and len(self._watch) < AT_ONCE:
-            key = self._waiting.popleft()
-            request = self._questions[key]
-            reply = self.host.run(request) if isinstance(request, Run) else self.host.read(request)
-            if isinstance(reply, Running):
-                self._watch.add(key, reply)
-            else:
-                self._hear(key, reply)
+    def _answer(self, request: Run | Read) -> Capture | Files:
+        return self.host.run(request) if isinstance(request, Run) else self.host.read(request)
 
     def _hear(self, key: tuple[str, Subject], reply: Capture | Files) -> None:
         name, subject = key

@@ -50,7 +50,7 @@ def fault_of(request: Run, capture: Capture, text: str, euid: int) -> Reason | N
             f"{request.argv[0]} is not installed", f"apt install {request.package}" if request.package else ""
         )
     if capture.fault:
-        return Reason(f"{text}: {capture.fault}", "--timeout" if capture.fault.startswith("no answer") else "")
+        return Reason(f"{text}: {capture.fault}", _longer(capture.fault))
     if capture.exit is not None and capture.exit in request.accept:
         return None
     if lacks := _LACKS.search(decoded(capture.stderr)):
@@ -68,12 +68,17 @@ def fault_of(request: Run, capture: Capture, text: str, euid: int) -> Reason | N
     return Reason(f"{text}: {why}", ROOT if needs_root else "")
 
 
+def _longer(fault: str) -> str:
+    """The option that gives an answer more time, where it did not come in time."""
+    return "--deadline" if "the deadline of" in fault else "--timeout" if fault.startswith("no answer") else ""
+
+
 def unread(files: Files, text: str, host: Host) -> Unknown:
     """Why a fact is missing after files were read: what could not be read, else that they do not say."""
     trouble = {path: error for path, error in files.errors.items() if error != "no such file"}
     absent = {path: error for path, error in files.errors.items() if "*" not in path}
     reasons = tuple(
-        Reason(f"{harmless(path)}: {error}", ROOT if host.euid != 0 and _DENIED.search(error) else "")
+        Reason(f"{harmless(path)}: {error}", ROOT if host.euid != 0 and _DENIED.search(error) else _longer(error))
         for path, error in sorted((trouble or absent).items())[:3]
     )
     return Unknown(reasons) if reasons else unknown(f"{text}: does not say")

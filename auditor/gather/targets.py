@@ -8,7 +8,6 @@ from auditor.collect import mounts
 from auditor.facts import Subject, Unknown
 from auditor.host.live import Host
 from auditor.host.request import Read, Run
-from auditor.host.running import result
 from auditor.text import harmless
 
 ZVOL = "/dev/zvol/"
@@ -45,7 +44,7 @@ def _of_path(host: Host, path: str) -> str:
         raise TargetError(f"{harmless(path)}: no such file or folder") from None
     except OSError as error:
         raise TargetError(f"{harmless(path)}: {error.strerror or error}") from None
-    table = result(host.read(MOUNTS)).text.get("/proc/self/mountinfo")
+    table = host.read(MOUNTS).text.get("/proc/self/mountinfo")
     if table is None:
         raise TargetError(f"{harmless(path)}: /proc/self/mountinfo cannot be read; name the dataset itself")
     try:
@@ -86,7 +85,7 @@ def must_exist(host: Host, root: Subject, failure: Unknown | None) -> None:
     """Raises TargetError with the near matches when ``zfs list`` said that there is no such dataset."""
     if failure and any("does not exist" in reason.text for reason in failure.reasons):
         pool = root.name.partition("/")[0]
-        listed = result(host.run(Run(("zfs", "list", "-H", "-o", "name", "-t", "filesystem,volume", "-r", pool))))
+        listed = host.run(Run(("zfs", "list", "-H", "-o", "name", "-t", "filesystem,volume", "-r", pool)))
         raise TargetError(missing(root.name, listed.stdout.decode("utf-8", "replace").splitlines()))
 
 

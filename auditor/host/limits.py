@@ -1,4 +1,6 @@
-"""How much zaudit reads, at most. What lies above a limit is an error that names it, never silently less."""
+"""How much zaudit takes in, and how long it waits. Over a bound stands a reason in place of the answer, never silently less."""
+
+from __future__ import annotations
 
 MIB = 1 << 20
 
@@ -22,3 +24,20 @@ READER_DESCRIPTORS = 32
 # of database servers that run: how many are looked at one by one
 SERVERS_OF_A_USER = 10
 SERVERS = 40
+
+# of commands and of a whole run
+OUTPUT_BYTES = 128 << 20
+"""Of what one command prints, on both streams together."""
+LINE_BYTES = 64 << 10
+"""Of a line of a history of which only some lines are kept. (OpenZFS: a record of zpool history has 8 KiB at most,
+HIS_MAX_RECORD_LEN of include/sys/fs/zfs.h)"""
+HALF_BYTES = 64 << 10
+"""Of each stream that are kept of a command that gave no answer."""
+ANSWERS_BYTES = 512 << 20
+"""Of all answers of one run together."""
+AT_ONCE = 32
+"""Questions that are open beside each other; a host with 24 drives has 150."""
+AFTER_KILL_S = 2.0
+"""In which a command that was killed is waited for: a suspended pool leaves processes in uninterruptible sleep."""
+DEADLINE_S = 900.0
+"""Of a whole run, unless --deadline says otherwise."""

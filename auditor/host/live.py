@@ -4,8 +4,8 @@ Safety (each line is held by a test): never a shell; tools only from a fixed PAT
 this Python itself for files of others, which are read with the rights of their owner (:mod:`.owner`); files judged after
 they were opened, so that no device, FIFO or socket ever is (:mod:`._reading`);
 LC_ALL=C and TZ=UTC, so that what they print does not depend on who asks; each command in its own process group, killed
-with it at the time-out and then waited for at most two seconds (a suspended pool leaves processes in uninterruptible
-sleep); output bounded; every failure is a value.
+with all that it started at the time-out and then waited for at most two seconds (a suspended pool leaves processes in
+uninterruptible sleep); output bounded, of one and of all together; every failure is a value.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ import os
 import re
 import resource
 import signal
+import sys
 import time
-from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-from auditor.host import libraries, lzc, sql, tools, udev_db
+from auditor.host import libraries, lzc, process, sql, tools, udev_db
 from auditor.host.files import read_files
+from auditor.host.limits import AT_ONCE
+from auditor.host.output import Total
 from auditor.host.owner import Others
-from auditor.host.process import Process
 from auditor.host.request import NOTHING, Capture, Files, Read, Run
-from auditor.host.running import Lane, Running, Then
+from auditor.host.running import Time, within
 from auditor.host.tools import PATH as PATH
 
 ENVIRONMENT = {"PATH": ":".join(PATH), "LC_ALL": "C", "LANG": "C", "TZ": "UTC", "HOME": "/nonexistent"}
@@ -71,22 +73,24 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
 
 
 class Host(Protocol):
-    """Gives an answer, or what runs until there is one (:func:`auditor.host.running.result` waits for it).
+    """Gives an answer to each question, in a time that is bounded.
 
-    now: seconds since the epoch; euid: who asks (0 is root).
+    now: seconds since the epoch; euid: who asks (0 is root). at_once: how many questions may be asked beside each other, from
+    threads; 1 of a host that need not be waited for.
     """
 
     now: float
     euid: int
+    at_once: int
 
-    def run(self, request: Run) -> Capture | Running[Capture]:
+    def run(self, request: Run) -> Capture:
         """Run a command. Never raises for what the command does."""
 
-    def read(self, request: Read) -> Files | Running[Files]:
+    def read(self, request: Read) -> Files:
         """Read all files that the patterns name. Never raises for what the files do."""
 
     def realpath(self, path: str) -> str:
-        """The path without symbolic links; raises FileNotFoundError when it does not exist."""
+        """The path without symbolic links; raises FileNotFoundError when it does not exist, OSError for other reasons."""
 
 
 def permitted(argv: tuple[str, ...]) -> bool:
@@ -102,44 +106,83 @@ def permitted(argv: tuple[str, ...]) -> bool:
 
 
 class LiveHost:
-    """This machine."""
+    """This machine. timeout_s: of one question; deadline_s: of all together, from now on, or 0.
 
-    def __init__(self, timeout_s: float) -> None:
+    What may hang in the kernel is done in a thread of its own, which is then left behind, or in another process.
+    """
+
+    at_once = AT_ONCE
+
+    def __init__(self, timeout_s: float, deadline_s: float = 0.0) -> None:
         self.now = time.time()
         self.euid = os.geteuid()
-        self._timeout_s = timeout_s
-        self._lane = Lane()
+        self._timeout_s, self._deadline_s = timeout_s, deadline_s
+        self._began = time.monotonic()
+        self._total = Total()
         self._others = Others()
+        self._tools: dict[tuple[str, ...], str] = {}
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:  # inherited: every command would seem to end with 0
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        process.adopt_orphans()
 
-    def run(self, request: Run) -> Capture | Running[Capture]:
-        argv = request.argv
-        if not permitted(argv):
-            raise PermissionError(f"zaudit does not run this: {' '.join(argv)}")
-        if (inside := _in_process(argv)) is not None:
-            return self._lane.call(partial(_called, inside), self._timeout_s, _fault)
-        more = {}
+    def run(self, request: Run) -> Capture:
+        if not permitted(request.argv):
+            raise PermissionError(f"zaudit does not run this: {' '.join(request.argv)}")
+        allowed = self._allowed()
+        if request.argv == udev_db.ARGV and (udev := within(allowed, _udev, _fault)):
+            return udev if self._total.take(len(udev.stdout)) else _fault(self._total.late)
+        argv, own, more = request.argv, False, NOTHING
         if argv[0] == sql.NAME:
-            argv = ("python3", "-I", "-c", sql.script(), *argv[1:])
             more = {name: value for name, value in os.environ.items() if name in sql.VARIABLES or name.startswith("PG")}
+            own = sql.importable(argv[1])
+            argv = ("python3", "-I", "-c", sql.script(), *argv[1:])
+        elif argv[0] == "python3":
+            own = lzc.importable()
         if argv[0] == "python3":
             argv = (*argv[:3], libraries.script(argv[3]), *argv[4:])
-        tool, fault = tools.find((argv[0], *request.also), PATH)
-        if fault:
-            return Capture(None, fault=fault)
-        running = spawn((tool, *argv[1:]), self._timeout_s, more)
-        return Then(running, partial(_kept, request.keep)) if request.keep and isinstance(running, Running) else running
+        # a library that the system's Python may lack; in another process, for nothing ends a library that hangs in this one
+        tool = sys.executable if own else self._tool((argv[0], *request.also), allowed)
+        if isinstance(tool, Capture):
+            return tool
+        return process.run((tool, *argv[1:]), self._allowed(), {**ENVIRONMENT, **more}, request.keep, self._total)
 
-    def read(self, request: Read) -> Files | Running[Files]:
+    def read(self, request: Read) -> Files:
         if not all(pattern.startswith(ROOTS) and ".." not in pattern.split("/") for pattern in request.patterns):
             raise PermissionError(f"zaudit does not read this: {request.patterns}")
+        none, allowed = partial(_none, request), self._allowed()
         read = partial(read_files, request.patterns, self._others, request.owner, self._timeout_s)
-        return self._lane.call(read, self._timeout_s, partial(_none, request))
+        found = within(allowed, read, none)
+        return found if self._total.take(sum(map(len, found.text.values()))) else none(self._total.late)
 
     def realpath(self, path: str) -> str:
-        return os.path.realpath(path, strict=True)
+        def real() -> str | OSError:
+            try:
+                return os.path.realpath(path, strict=True)
+            except OSError as error:
+                return error
+
+        found = within(self._allowed(), real, partial(OSError, 0))
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+    def _allowed(self) -> Time:
+        """For the next question."""
+        left = self._began + self._deadline_s - time.monotonic()
+        if not self._deadline_s or left >= self._timeout_s:
+            return Time.of(self._timeout_s)
+        deadline = f"the deadline of {self._deadline_s:g} s"
+        return Time(left, f"not asked: {deadline} was over" if left <= 0 else f"no answer before {deadline}")
+
+    def _tool(self, names: tuple[str, ...], allowed: Time) -> str | Capture:
+        """The path of the first of them that is installed, or why there is none."""
+        if found := self._tools.get(names):
+            return found
+        tool = within(allowed, partial(_found, names), _fault)
+        if isinstance(tool, str):
+            self._tools[names] = tool
+        return tool
 
 
 def _fault(reason: str) -> Capture:
@@ -150,41 +193,24 @@ def _none(request: Read, reason: str) -> Files:
     return Files({}, errors=dict.fromkeys(request.patterns, reason))
 
 
-def spawn(argv: tuple[str, ...], timeout_s: float, more: Mapping[str, str] = NOTHING) -> Capture | Running[Capture]:
-    """Start a command by its path. more: of the environment."""
-    try:
-        return Process(argv, timeout_s, {**ENVIRONMENT, **more})
-    except OSError as error:
-        return Capture(None, fault=f"cannot be started: {error.strerror}")
-    except ValueError as error:  # a NUL byte or a lone surrogate in an argument
-        return Capture(None, fault=f"cannot be started: {error}")
+def _found(names: tuple[str, ...]) -> str | Capture:
+    tool, fault = tools.find(names, PATH)
+    if fault:
+        return _fault(fault)
+    # one that cannot be read now is waited for here: where vfork() waits, so do all threads
+    with suppress(PermissionError), open(tool, "rb") as file:
+        file.read(1)
+    return tool
 
 
-def _kept(pattern: str, capture: Capture) -> Capture:
-    """Of its output the lines in which the pattern is found."""
-    lines = re.finditer(rb"^.*(?:%s).*(?:\n|\Z)" % pattern.encode(), capture.stdout, re.MULTILINE)
-    return capture._replace(stdout=b"".join(line[0] for line in lines))
-
-
-def _in_process(argv: tuple[str, ...]) -> Callable[[], str] | None:
-    """The questions that a library on this host answers as well as a command does: udev's database through pyudev, the
-    channel program through libzfs_core, settings of a database through its driver. None where the library is missing:
-    then the command runs."""
+def _udev() -> Capture | None:
+    """udev's database through pyudev, which answers as well as udevadm does; None where it is missing."""
+    began = time.monotonic()
     libraries.by_soname()
-    if argv == udev_db.ARGV and (udev := udev_db.context()):
-        return partial(udev_db.export, udev)
-    if argv[0] == "python3" and lzc.importable():
-        return partial(lzc.read, argv[4], argv[5], list(argv[6:]))
-    if argv[0] == sql.NAME and sql.importable(argv[1]):
-        return partial(sql.answer, argv[1], argv[2])
-    return None
-
-
-def _called(call: Callable[[], str]) -> Capture:
-    """The answer of a library as a capture; what it raises is its standard error."""
-    started = time.monotonic()
+    if not (udev := udev_db.context()):
+        return None
     try:
-        answer = call()
+        answer = udev_db.export(udev)
     except Exception as error:  # a library may raise anything; the capture says what
-        return Capture(1, b"", f"{type(error).__name__}: {error}".encode(), time.monotonic() - started)
-    return Capture(0, answer.encode("utf-8", "surrogateescape"), b"", time.monotonic() - started)
+        return Capture(1, b"", f"{type(error).__name__}: {error}".encode(), time.monotonic() - began)
+    return Capture(0, answer.encode("utf-8", "surrogateescape"), b"", time.monotonic() - began)

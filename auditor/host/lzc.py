@@ -1,9 +1,8 @@
 """All properties of a dataset subtree in one transaction group, by a read-only ZFS channel program through libzfs_core.
 
 ``zfs get -r`` reads one dataset after the other: a ``zfs set`` or a rename in between shows half. A channel program
-runs while nothing can change. It needs root and pyzfs (Debian: python3-pyzfs), which belongs to the system's Python:
-so the same function runs in this process when it can be imported here, and else as :func:`script` by
-``python3 -I -c``.
+runs while nothing can change. It needs root and pyzfs (Debian: python3-pyzfs), which mostly belongs to the system's Python,
+and it may hang in the kernel: so it runs as :func:`script` by ``python3 -I -c``, with this Python where it has pyzfs.
 
 What it cannot say: ``mounted`` (refused by prop_valid_for_ds) and ``encryption`` (get_special_prop has no case for it,
 so it would be looked up among the settings, where it is not kept, and come out as the default, "off").

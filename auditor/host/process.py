@@ -1,117 +1,178 @@
-"""A command that runs: in its own process group, bounded in time and output, every failure a value."""
+"""A command that runs: in its own process group, bounded in time and output, every failure a value; and that nothing of it
+outlives the program.
+
+At the time-out it is killed with its group and then waited for at most two seconds: a suspended pool leaves processes in
+uninterruptible sleep. What left the group (setsid) is found by a variable in its environment: its parents are dead by then,
+so it has become a child of zaudit, which adopts orphans (man 2 PR_SET_CHILD_SUBREAPER). Where the kernel does not list
+children (CONFIG_PROC_CHILDREN), only the group is killed.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import ctypes
+import itertools
 import os
+import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from threading import get_ident
 
-from auditor import interrupt
+from auditor.host.limits import AFTER_KILL_S
+from auditor.host.output import Output, Total
 from auditor.host.request import Capture
-from auditor.host.running import Running
+from auditor.host.running import Time, slices, within
 
-OUTPUT_LIMIT = 128 << 20
 PIPE = 1 << 16  # what a pipe holds
-AFTER_KILL_S = 2.0
-SOONEST_S, LATEST_S = 0.0005, 0.05  # from one look to the next whether a command has ended that has shut its output
+PR_SET_CHILD_SUBREAPER = 36
+MARK = "ZAUDIT_COMMAND"
 
-_RUNNING: set[Process] = set()
+_NUMBERS = itertools.count(1)
+_RUNNING: set[subprocess.Popen[bytes]] = set()
+_STARTING: set[int] = set()  # threads in which a command begins: one that nobody knows of yet cannot be killed
+_ended = False
+
+
+def adopt_orphans() -> None:
+    """From now on what loses its parent becomes a child of this process. Without it only groups are killed."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def run(
+    argv: tuple[str, ...], allowed: Time, environment: Mapping[str, str], keep: str = "", total: Total | None = None
+) -> Capture:
+    """Run argv[0] (an absolute path) with these environment variables. keep: as in :class:`auditor.host.request.Run`.
+    total: of all answers of the run, to which this one is added."""
+    if allowed.seconds <= 0:
+        return Capture(None, fault=allowed.late)
+    began, mark = time.monotonic(), f"{MARK}={os.getpid()}.{next(_NUMBERS)}."
+    output = Output(keep, total or Total())
+    try:
+        process = _start(argv, {**environment, MARK: mark.partition("=")[2]})
+    except OSError as error:
+        return Capture(None, fault=f"cannot be started: {error.strerror}")
+    except ValueError as error:  # a NUL byte or a lone surrogate in an argument
+        return Capture(None, fault=f"cannot be started: {error}")
+    fault = "given up"
+    try:
+        fault = _listen(process, allowed, output)
+    finally:
+        if fault:
+            _end(process, mark)
+        for stream in (process.stdout, process.stderr):
+            assert stream is not None
+            stream.close()
+        _RUNNING.discard(process)
+    seconds = time.monotonic() - began
+    return Capture(None if fault else process.returncode, *output.said(whole=not fault), seconds, fault)
 
 
 def kill_all() -> None:
-    """Nothing that was started outlives the program."""
+    """Nothing that was started outlives the program, and nothing more is started."""
+    global _ended
+    _ended = True
+    for _ in slices(AFTER_KILL_S):
+        if not _STARTING:
+            break
+        time.sleep(0.01)
     for process in tuple(_RUNNING):
-        process.abandon()
+        _kill(process)
+    _kill_marked(f"{MARK}={os.getpid()}.")
 
 
-class Process(Running[Capture]):
-    """Runs argv[0] (an absolute path) with these environment variables. Raises OSError when it cannot be started.
+def _start(argv: tuple[str, ...], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Raises OSError or ValueError."""
+    _STARTING.add(get_ident())
+    try:
+        if _ended:
+            raise OSError(0, "zaudit is about to end")
+        process = subprocess.Popen(
+            argv,
+            bufsize=0,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            cwd="/",
+            start_new_session=True,
+        )
+        _RUNNING.add(process)
+        return process
+    finally:
+        _STARTING.discard(get_ident())
 
-    At the time-out it is killed with its process group, and then waited for at most two seconds: a suspended pool leaves
-    processes in uninterruptible sleep.
-    """
 
-    def __init__(self, argv: tuple[str, ...], timeout_s: float, environment: Mapping[str, str]) -> None:
-        self._timeout_s = timeout_s
-        self._started = time.monotonic()
-        with interrupt.whole:  # a command that nobody knows of could not be killed
-            self._process = subprocess.Popen(
-                argv,
-                bufsize=0,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment,
-                cwd="/",
-                start_new_session=True,
-            )
-            out, err = self._process.stdout, self._process.stderr
-            assert out is not None
-            assert err is not None
-            self._streams = {out.fileno(): out, err.fileno(): err}
-            _RUNNING.add(self)
-        self._said: list[list[bytes]] = [[], []]
-        self._chunks = dict(zip(self._streams, self._said, strict=True))
-        self._size, self._seconds, self._fault = 0, 0.0, ""
-        self._last = self._started + timeout_s  # to end before it is killed; after that, before it is given up
-        self._pause = SOONEST_S
-        self._due = self._last
+def _listen(process: subprocess.Popen[bytes], allowed: Time, output: Output) -> str:
+    """Hear what it prints until it has ended; why it has to be ended before, or an empty string."""
+    with selectors.PollSelector() as pipes:
+        for stream, said in ((process.stdout, output.out), (process.stderr, output.err)):
+            assert stream is not None
+            pipes.register(stream, selectors.EVENT_READ, said)
+        for wait in slices(allowed.seconds):
+            if not pipes.get_map():
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(wait)
+                    return ""
+                continue
+            for key, _ in pipes.select(wait):
+                if not (data := os.read(key.fd, PIPE)):
+                    pipes.unregister(key.fileobj)
+                elif fault := output.take(key.data, data):
+                    return fault
+    return allowed.late
 
-    @property
-    def watched(self) -> Collection[int]:
-        return self._streams  # until they are shut
 
-    @property
-    def due(self) -> float:
-        return self._due
+def _end(process: subprocess.Popen[bytes], mark: str) -> None:
+    """Kill it with all that it started, and wait for it, but not for ever."""
+    _kill(process)
+    for wait in slices(AFTER_KILL_S):
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(wait)
+            break
+    else:
+        process.returncode = -signal.SIGKILL  # keeps the interpreter from waiting for it later
+    _kill_marked(mark)
 
-    def proceed(self, ready: Collection[int]) -> bool:
-        for descriptor in ready:
-            self._hear(descriptor)
-        now = time.monotonic()
-        if not self._fault and (self._size > OUTPUT_LIMIT or now >= self._last):
-            much, late = f"more than {OUTPUT_LIMIT >> 20} MiB of output", f"no answer within {self._timeout_s:g} s"
-            self._kill(much if self._size > OUTPUT_LIMIT else late)
-            self._last = now + AFTER_KILL_S
-        if self._streams:
-            return False
-        if self._process.poll() is None:
-            if now < self._last:
-                self._due, self._pause = min(now + self._pause, self._last), min(self._pause * 2, LATEST_S)
-                return False
-            self._process.returncode = -signal.SIGKILL  # keeps the interpreter from waiting for it later
-        self._seconds = now - self._started
-        _RUNNING.discard(self)
-        return True
 
-    def grant(self, seconds: float) -> None:
-        self._last += seconds
-        self._due += seconds
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
 
-    def result(self) -> Capture:
-        exit_code = None if self._fault else self._process.returncode
-        out, err = map(b"".join, self._said)
-        return Capture(exit_code, out, err, self._seconds, self._fault)
 
-    def abandon(self) -> None:
-        """Kill it and do not wait."""
-        self._kill("abandoned")
-        self._process.returncode = -signal.SIGKILL
-        _RUNNING.discard(self)
+def _kill_marked(mark: str) -> None:
+    """Kill the children of this process that have it in their environment, and then those that become children by that."""
+    # to read the environment of a process may hang where that process does
+    within(Time.of(AFTER_KILL_S), lambda: _kill_children(mark), lambda why: None)
 
-    def _hear(self, descriptor: int) -> None:
-        if data := os.read(descriptor, PIPE):
-            self._chunks[descriptor].append(data)
-            self._size += len(data)
-        else:
-            self._streams.pop(descriptor).close()
 
-    def _kill(self, fault: str) -> None:
-        self._fault = fault
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        while self._streams:
-            self._streams.popitem()[1].close()
+def _kill_children(mark: str) -> None:
+    for wait in slices(AFTER_KILL_S):
+        found = [pid for pid in _children() if _has(pid, mark)]
+        if not found:
+            return
+        for pid in found:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(min(wait, 0.01))
+        for pid in found:
+            with suppress(OSError):
+                os.waitpid(pid, os.WNOHANG)
+
+
+def _children() -> list[int]:
+    """Of all threads of this process. (man 5 proc_tid_children)"""
+    found: list[int] = []
+    for file in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):
+            found += map(int, file.read_text().split())
+    return found
+
+
+def _has(pid: int, mark: str) -> bool:
+    try:
+        return f"\0{mark}".encode() in b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False

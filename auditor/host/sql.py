@@ -1,9 +1,10 @@
 """What a running PostgreSQL, MySQL or MariaDB says of its settings, over the connection that ``--db NAME=DSN`` names.
 
-It asks in a read-only session for settings alone, with short time-outs. The drivers (psycopg, PyMySQL) are optional: where
-this Python lacks them, the same functions run as :func:`script` by ``python3 -I -c``, for Debian's packages belong to the
-system's Python. No password goes into the DSN (:func:`fault`), and so into no recording, report or list of processes:
-libpq takes it from PGPASSFILE, a service or the environment, PyMySQL from the option file that the DSN names.
+It asks in a read-only session for settings alone, with short time-outs. The drivers (psycopg, PyMySQL) are optional. They
+may hang where nothing ends them, so the functions here run as :func:`script` by ``python3 -I -c``: with this Python where it
+has the driver, else with the system's, to which Debian's packages belong. No password goes into the DSN (:func:`fault`),
+and so into no recording, report or list of processes: libpq takes it from PGPASSFILE, a service or the environment, PyMySQL
+from the option file that the DSN names.
 
 A connection alone does not say on which host the server runs. The process at the other end of the socket does: SO_PEERCRED
 names it for a unix socket, and for TCP the kernel's table of sockets, in which a socket of this host has an inode, and the
@@ -19,7 +20,7 @@ from typing import Any
 NAME = "sql"  # argv: (NAME, engine, DSN); no program of that name is started
 DRIVERS = {"postgres": "psycopg", "mysql": "pymysql", "mariadb": "pymysql"}
 EXTRAS = {"psycopg": ("postgres", "python3-psycopg"), "pymysql": ("mysql", "python3-pymysql")}
-VARIABLES = ("HOME", "KRB5CCNAME")  # and all that begin with PG: for libpq where it runs in another process
+VARIABLES = ("HOME", "KRB5CCNAME")  # and all that begin with PG: for libpq
 
 
 def fault(engine: str, dsn: str) -> str:

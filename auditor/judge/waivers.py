@@ -158,8 +158,7 @@ class _Places:
             case "dataset":
                 return {Subject("pool", subject.name.partition("/")[0])}
             case "disk":
-                leaves = (leaf for leaf in self._facts.subjects("leaf") if subject in self._facts.linked(leaf, "disks"))
-                return {Subject("pool", leaf.within) for leaf in leaves}
+                return {Subject("pool", leaf.within) for leaf in self._facts.linked(subject, "used_by")}
             case "database":
                 return {Subject("pool", each.name.partition("/")[0]) for each in self._datasets(subject)}
             case _:

@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
-from auditor.host.running import Running, Then
 from auditor.recording import archive, replacing
 from auditor.recording.archive import MANIFEST as MANIFEST
 from auditor.recording.archive import TRIAL
@@ -25,8 +24,6 @@ from auditor.recording.archive import RecordingError as RecordingError
 from auditor.recording.layout import SCHEMA as SCHEMA
 from auditor.recording.layout import fitted
 from auditor.recording.layout import members as members
-
-T = TypeVar("T")
 
 LAST = 253402214399  # 9999-12-30 23:59:59 UTC
 
@@ -54,6 +51,8 @@ class Recording:
 class ReplayHost:
     """A host that answers from a recording; what was not asked then is a fault now."""
 
+    at_once = 1
+
     def __init__(self, recording: Recording) -> None:
         self.now = recording.taken
         self.euid = recording.euid
@@ -79,16 +78,19 @@ class RecordingHost:
     def __init__(self, host: Host) -> None:
         self.now = host.now
         self.euid = host.euid
+        self.at_once = host.at_once
         self._host = host
         self.commands: dict[tuple[str, ...], Capture] = {}
         self.files: dict[tuple[str, ...], Files] = {}
         self.paths: dict[str, str] = {}
 
-    def run(self, request: Run) -> Capture | Running[Capture]:
-        return _noted(self._host.run(request), self.commands, request.argv)
+    def run(self, request: Run) -> Capture:
+        self.commands[request.argv] = answer = self._host.run(request)
+        return answer
 
-    def read(self, request: Read) -> Files | Running[Files]:
-        return _noted(self._host.read(request), self.files, request.patterns)
+    def read(self, request: Read) -> Files:
+        self.files[request.patterns] = answer = self._host.read(request)
+        return answer
 
     def realpath(self, path: str) -> str:
         try:
@@ -101,16 +103,6 @@ class RecordingHost:
     def recording(self, targets: tuple[str, ...], options: Mapping[str, str], zaudit: str) -> Recording:
         """What was seen so far."""
         return Recording(self.now, self.euid, targets, options, zaudit, self.commands, self.files, self.paths)
-
-
-def _noted(answer: T | Running[T], notes: dict[tuple[str, ...], T], key: tuple[str, ...]) -> T | Running[T]:
-    """The answer, which is noted as soon as it is there."""
-
-    def note(found: T) -> T:
-        notes[key] = found
-        return found
-
-    return Then(answer, note) if isinstance(answer, Running) else note(answer)
 
 
 # -- writing ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
-from auditor.host.running import result
 
 DENIED = "permission denied"
 GARBAGE = bytes((i * 197 + 61) % 256 for i in range(700)) + b"\n"
@@ -42,16 +41,17 @@ class FaultyHost:
     to: Container[tuple[str, ...]] = field(default_factory=Everything)
     now: float = 0.0
     euid: int = 0
+    at_once: int = 1
 
     def __post_init__(self) -> None:
         self.now, self.euid = self.host.now, self.host.euid
 
     def run(self, request: Run) -> Capture:
-        answered = result(self.host.run(request))
+        answered = self.host.run(request)
         return self.fault.capture(answered) if request.argv in self.to else answered
 
     def read(self, request: Read) -> Files:
-        answered = result(self.host.read(request))
+        answered = self.host.read(request)
         if request.patterns not in self.to:
             return answered
         files = self.fault.files(answered)

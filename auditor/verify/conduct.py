@@ -12,7 +12,6 @@ from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import Facts, Known, Subject
 from auditor.host.live import Host
 from auditor.host.request import Read, Run
-from auditor.host.running import result
 from auditor.text import harmless
 from auditor.verify import fio_output, place, run, sweeping, tools, witnesses
 from auditor.verify.actor import CALLER, ROOT, Actor, PlaceError
@@ -161,7 +160,7 @@ def _remove(made: Place) -> Iterator[str]:
 
 def _mount_point(host: Host, dataset: str) -> str:
     """Where the dataset is mounted in this mount namespace: the property mountpoint may say something else."""
-    table = mounts.mounts(result(host.read(Read((MOUNTS,)))).text.get(MOUNTS, ""))
+    table = mounts.mounts(host.read(Read((MOUNTS,))).text.get(MOUNTS, ""))
     where = [mount.mount_point for mount in table if mount.fstype == "zfs" and mount.source == dataset]
     if not where:
         raise CannotVerify(f"{harmless(dataset)} is not mounted here")
@@ -170,7 +169,7 @@ def _mount_point(host: Host, dataset: str) -> str:
 
 def _landed(host: Host, folder: int) -> str:
     """The file system on which a file in a folder really lies: by its device number, which no mount above it hides."""
-    table = mounts.mounts(result(host.read(Read((MOUNTS,)))).text.get(MOUNTS, ""))
+    table = mounts.mounts(host.read(Read((MOUNTS,))).text.get(MOUNTS, ""))
     number = os.fstat(folder).st_dev
     for mount in reversed(table):
         if mount.major_minor == f"{os.major(number)}:{os.minor(number)}":
@@ -189,7 +188,7 @@ def _volume(device: int) -> str:
 
 def _scan(host: Host, pool: Subject) -> str | None:
     """What ``zpool status`` says of scans: one that began, ended or ran between two looks changes it. None: no answer."""
-    answer = result(host.run(Run(("zpool", "status", pool.name))))
+    answer = host.run(Run(("zpool", "status", pool.name)))
     said = answer.stdout.decode("utf-8", "replace")
     if answer.exit != 0 or "config:" not in said:
         return None

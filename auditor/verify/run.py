@@ -21,7 +21,6 @@ from typing import IO
 from auditor.errors import EXIT_INTERRUPTED, Stop
 from auditor.host.live import ENVIRONMENT, Host
 from auditor.host.request import Read, Run
-from auditor.host.running import result
 from auditor.verify import tools, witnesses
 from auditor.verify.held import Held
 from auditor.verify.plan import ENV, IDLE_S, Plan, Step, command
@@ -83,12 +82,12 @@ def interruptible() -> Iterator[None]:
 def moment(host: Host, patterns: Sequence[str]) -> Moment:
     """The witnesses now."""
     at, up = time.time(), time.clock_gettime(time.CLOCK_MONOTONIC_RAW)  # as gethrtime() of the SPL
-    files = result(host.read(Read(tuple(pattern for pattern in patterns if pattern.startswith("/")))))
+    files = host.read(Read(tuple(pattern for pattern in patterns if pattern.startswith("/"))))
     smart = {}
     for key in patterns:
         if key.startswith(witnesses.SMART):
             asked = Run(("nvme", "smart-log", f"/dev/{key.removeprefix(witnesses.SMART)}", "-o", "json"))
-            smart[key] = result(host.run(asked)).stdout.decode("utf-8", "replace")
+            smart[key] = host.run(asked).stdout.decode("utf-8", "replace")
     return Moment(at, up, {**files.text, **smart}, dict(files.errors))
 
 
@@ -168,12 +167,12 @@ def _fio(
                     break
                 if now - looked > TXGS_EVERY_S:
                     looked = now
-                    history += result(host.read(Read(tuple(txgs)))).text.values()
+                    history += host.read(Read(tuple(txgs))).text.values()
                 time.sleep(POLL_S)
         finally:
             _end(process)
         ended = time.time()
-        history += result(host.read(Read(tuple(txgs)))).text.values()
+        history += host.read(Read(tuple(txgs))).text.values()
         nothing = Moment(0.0, 0.0, {}, {})
         return Ran(
             name=what.name,

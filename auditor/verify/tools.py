@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import subprocess
 
-from auditor.host import tools
 from auditor.host.live import ENVIRONMENT
-from auditor.host.tools import PATH as PATH
+from auditor.host.tools import PATH, find
 from auditor.verify.actor import Actor
 
 ANSWER_S = 60  # for all but fio
@@ -14,7 +13,7 @@ ANSWER_S = 60  # for all but fio
 
 def found(name: str) -> str:
     """The absolute path of a program; empty where it is not installed, or where others than root could have changed it."""
-    return tools.find((name,))[0]
+    return find((name,), PATH)[0]
 
 
 def call(argv: tuple[str, ...]) -> tuple[int, str]:

@@ -84,7 +84,7 @@ def _child(folder: Path, now: float, rules: Path | None = None) -> None:
         import_module(f"auditor.{late}")
     started: dict[str, Any] = {"start_s": _used()}
 
-    def live(timeout_s: float) -> ToolHost:
+    def live(timeout_s: float, deadline_s: float = 0.0) -> ToolHost:
         return ToolHost(folder, now, timeout_s)
 
     host.LiveHost = live  # type: ignore[misc, assignment]

@@ -11,10 +11,12 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from auditor.host import process
 from auditor.host.files import read_files
-from auditor.host.live import permitted, spawn
+from auditor.host.limits import AT_ONCE
+from auditor.host.live import ENVIRONMENT, permitted
 from auditor.host.request import Capture, Files, Read, Run
-from auditor.host.running import Lane, Running
+from auditor.host.running import Time, within
 from auditor.recording.recording import Recording
 
 
@@ -67,24 +69,25 @@ def _write(files: Files, root: Path) -> None:
 class ToolHost:
     """The host that :func:`lay_out` made."""
 
+    at_once = AT_ONCE
+
     def __init__(self, folder: Path, now: float, timeout_s: float = 30.0) -> None:
         self.now = now
         self.euid = 0
         self._bin = str(folder / "bin")
         self._root = str(folder / "root")
-        self._timeout_s = timeout_s
-        self._lane = Lane()
+        self._allowed = Time.of(timeout_s)
 
-    def run(self, request: Run) -> Capture | Running[Capture]:
+    def run(self, request: Run) -> Capture:
         if not permitted(request.argv):
             raise PermissionError(request.argv)
         tool = f"{self._bin}/{request.argv[0]}"
         if not os.access(tool, os.X_OK):
             return Capture(None, fault="not installed")
-        return spawn((tool, *request.argv[1:]), self._timeout_s)
+        return process.run((tool, *request.argv[1:]), self._allowed, ENVIRONMENT)
 
-    def read(self, request: Read) -> Files | Running[Files]:
-        return self._lane.call(lambda: self._files(request), self._timeout_s, lambda why: Files({}, errors={"": why}))
+    def read(self, request: Read) -> Files:
+        return within(self._allowed, lambda: self._files(request), lambda why: Files({}, errors={"": why}))
 
     def _files(self, request: Read) -> Files:
         files = read_files(tuple(self._root + pattern for pattern in request.patterns))

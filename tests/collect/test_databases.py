@@ -19,7 +19,6 @@ from auditor.gather import database_crowd, database_walk, gather
 from auditor.host import limits
 from auditor.host.live import LiveHost
 from auditor.host.request import Capture, Files, Read, Run, Skip
-from auditor.host.running import result
 from auditor.host.telling import told
 from auditor.judge.verdict import judge
 from auditor.recording import recording, redaction
@@ -58,6 +57,7 @@ class Machine:
     denied: tuple[str, ...] = ()
     now: float = 1.7e9
     euid: int = 0
+    at_once: int = 1
     answer: Capture = NOT_INSTALLED
 
     def run(self, request: Run) -> Capture:
@@ -536,7 +536,7 @@ def test_no_secret_is_in_a_recording_of_this_machine(tmp_path: Path) -> None:
     (tmp_path / "mongod.conf").write_text('security:\n  "queryPassword": S3CRET\n  cert: |\n    S3CRET\n')
     (tmp_path / "my.cnf").write_text("[client]\npassword=S3CRET\n[mysqld]\nsync_binlog=0 # S3CRET\n")
     host = recording.RecordingHost(LiveHost(5))
-    found = result(host.read(Read(tuple(below(tmp_path) + name for name in ("/mongod.conf", "/my.cnf")))))
+    found = host.read(Read(tuple(below(tmp_path) + name for name in ("/mongod.conf", "/my.cnf"))))
     assert isinstance(found, Files)
     assert found.text[below(tmp_path) + "/my.cnf"] == "[]\n#\n[mysqld]\nsync_binlog=0\n"
     for taken in (host.recording((), {}, "0"), redaction.redact(host.recording((), {}, "0"))):

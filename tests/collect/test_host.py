@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,14 +19,17 @@ from hypothesis import strategies as st
 
 from auditor import audit, registry
 from auditor.collect import zpool_history
-from auditor.facts import HOST, Fact, Facts, Kind, Subject, Value, known
-from auditor.host import limits, lzc, process
+from auditor.facts import HOST, Fact, Facts, Kind, Reason, Subject, Value, known
+from auditor.gather.reasons import fault_of, unread
+from auditor.host import limits, lzc, output, process
 from auditor.host import live as seam
 from auditor.host._reading import matches
 from auditor.host.files import read_files
-from auditor.host.live import LiveHost, permitted, spawn
-from auditor.host.request import Capture, Read, Run
-from auditor.host.running import Lane, result
+from auditor.host.live import ENVIRONMENT, LiveHost, permitted
+from auditor.host.request import Capture, Files, Read, Run
+from auditor.host.running import Time, within
+from auditor.recording import recording
+from auditor.recording.recording import Recording, ReplayHost
 
 T = TypeVar("T")
 
@@ -186,14 +190,14 @@ def test_a_name_that_looks_like_an_option_is_not_passed_on() -> None:
 
 
 def run(argv: tuple[str, ...], timeout_s: float) -> Capture:
-    return result(spawn(argv, timeout_s))
+    return process.run(argv, Time.of(timeout_s), ENVIRONMENT)
 
 
 def called(call: Callable[[], T], timeout_s: float) -> T | None:
     def failed(why: str) -> T | None:
         return None
 
-    return result(Lane().call(call, timeout_s, failed))
+    return within(Time.of(timeout_s), call, failed)
 
 
 def alive(pid: int) -> bool:
@@ -216,7 +220,7 @@ def alive(pid: int) -> bool:
 def test_a_command_that_hangs_is_killed_with_all_its_children(script: str) -> None:
     started = time.monotonic()
     capture = run(("/bin/sh", "-c", script), 0.5)
-    assert time.monotonic() - started < 0.5 + process.AFTER_KILL_S
+    assert time.monotonic() - started < 0.5 + limits.AFTER_KILL_S
     assert (capture.exit, capture.fault) == (None, "no answer within 0.5 s")
     children = [int(pid) for pid in re.findall(rb"\d+", capture.stdout)]
     assert children
@@ -234,12 +238,12 @@ def test_what_was_said_before_the_time_out_is_kept_apart_from_an_answer() -> Non
 
 @pytest.mark.parametrize("where", ["", " >&2"])
 def test_output_is_bounded(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "OUTPUT_LIMIT", 1 << 20)
+    monkeypatch.setattr(output, "OUTPUT_BYTES", 1 << 20)
     started = time.monotonic()
     capture = run(("/bin/sh", "-c", f"while :; do echo 0123456789012345678901234567890123456789{where}; done"), 30)
     assert capture.fault == "more than 1 MiB of output"
     assert capture.exit is None
-    assert len(capture.stdout) + len(capture.stderr) < (1 << 20) + (1 << 19)
+    assert len(capture.stdout) + len(capture.stderr) == limits.HALF_BYTES
     assert time.monotonic() - started < 20
 
 
@@ -252,14 +256,14 @@ def test_of_a_history_only_the_lines_that_were_asked_for_are_kept(
     (tmp_path / "other-name").chmod(0o755)
     monkeypatch.setattr(seam, "PATH", (str(tmp_path),))
     request = Run(("zpool", "history", "tank"), also=("other-name",), keep=zpool_history.KEEP)
-    assert result(LiveHost(5).run(request)).stdout.decode().split("\n") == [
+    assert LiveHost(5).run(request).stdout.decode().split("\n") == [
         "History for tank:",
         "1 zpool create tank a",
         "3 zpool import -m tank",
         "",
         "",
     ]
-    assert result(LiveHost(5).run(request._replace(also=()))).fault == "not installed"
+    assert LiveHost(5).run(request._replace(also=())).fault == "not installed"
 
 
 def test_streams_are_apart_and_the_exit_code_is_kept() -> None:
@@ -287,9 +291,101 @@ def test_what_cannot_be_started_is_a_value(tmp_path: Path) -> None:
     assert run((str(tmp_path / "text"),), 1).fault.startswith("cannot be started")
 
 
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Installs a tool that is this script, where no other is installed."""
+
+    def install(name: str, script: str) -> None:
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+
+    monkeypatch.setattr(seam, "PATH", (str(tmp_path),))
+    return install
+
+
+DMESG, MEMORY = Run(("dmesg", "-k")), Run(("dmidecode", "-t", "memory"))
+
+
+def test_after_the_deadline_nothing_is_asked(tools: Callable[[str, str], None], tmp_path: Path) -> None:
+    tools("dmesg", "sleep 60")
+    tools("dmidecode", f"echo >{tmp_path}/asked")
+    host = recording.RecordingHost(LiveHost(30, 0.5))
+    assert host.read(Read(("/proc/uptime",))).text
+    assert host.run(DMESG).fault == "no answer before the deadline of 0.5 s"
+    late = "not asked: the deadline of 0.5 s was over"
+    assert host.run(MEMORY) == Capture(None, fault=late)
+    assert host.read(Read(("/proc/meminfo",))) == Files({}, errors={"/proc/meminfo": late})
+    with pytest.raises(OSError, match=late):
+        host.realpath("/")
+    assert not (tmp_path / "asked").exists()
+    recording.write(host.recording((), {}, ""), tmp_path / "kept")
+    again = recording.ReplayHost(recording.load(tmp_path / "kept"))
+    assert again.run(MEMORY) == Capture(None, fault=late)
+    assert again.read(Read(("/proc/meminfo",))).errors == {"/proc/meminfo": late}
+
+
+def test_what_was_not_asked_is_unknown_and_says_what_helps() -> None:
+    late = "not asked: the deadline of 900 s was over"
+    reason = fault_of(DMESG, Capture(None, fault=late), "dmesg -k", 0)
+    assert reason == Reason(f"dmesg -k: {late}", "--deadline")
+    assert unread(Files({}, errors={"/proc/x": late}), "/proc/x", ReplayHost(Recording(0.0, 0, ()))).reasons == (
+        Reason(f"/proc/x: {late}", "--deadline"),
+    )
+
+
+def test_without_a_deadline_there_is_none(tools: Callable[[str, str], None]) -> None:
+    tools("dmesg", "echo here")
+    assert LiveHost(5, 0).run(DMESG).stdout == b"here\n"
+
+
+def test_all_answers_together_are_bounded(tools: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is too much is not an answer, and makes room for others."""
+    tools("dmesg", "head -c 700000 /dev/zero")
+    tools("dmidecode", "head -c 200000 /dev/zero")
+    monkeypatch.setattr(seam, "Total", partial(output.Total, 1 << 20))
+    host = LiveHost(20)
+    assert len(host.run(DMESG).stdout) == 700000
+    assert host.run(DMESG).fault == "more than 1 MiB of answers in all"
+    assert len(host.run(MEMORY).stdout) == 200000
+    assert host.run(MEMORY).fault == "more than 1 MiB of answers in all"
+    monkeypatch.setattr(seam, "read_files", lambda *words: Files({"/proc/x": "x" * 200000}))
+    assert host.read(Read(("/proc/x",))) == Files({}, errors={"/proc/x": "more than 1 MiB of answers in all"})
+
+
+def test_a_history_without_an_end_takes_no_memory(
+    tools: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = "2026-01-01.00:00:00 zfs snapshot tank@x"
+    tools("zpool", f"echo 'History for tank:'; yes '{line}'")
+    monkeypatch.setattr(output, "OUTPUT_BYTES", 4 << 20)
+    total = output.Total()
+    monkeypatch.setattr(seam, "Total", lambda: total)
+    capture = LiveHost(20).run(Run(("zpool", "history", "tank"), keep=zpool_history.KEEP))
+    assert capture.fault == "more than 4 MiB of output"
+    assert capture.stdout == b"History for tank:\n"
+    assert total.take(limits.ANSWERS_BYTES - len(capture.stdout))  # it holds no more than that
+    assert not total.take(1)
+
+
+@pytest.mark.parametrize(("bytes_", "fault"), [(60000, ""), (3 << 20, "a line of more than 64 KiB")])
+def test_a_line_of_a_history_has_an_end(tools: Callable[[str, str], None], bytes_: int, fault: str) -> None:
+    tools("zpool", f"head -c {bytes_} /dev/zero; echo; echo 'zpool import -m tank'; printf 'zpool clear tank'")
+    capture = LiveHost(20).run(Run(("zpool", "history", "tank"), keep=zpool_history.KEEP))
+    assert capture.fault == fault
+    assert capture.stdout == (b"" if fault else b"zpool import -m tank\nzpool clear tank")
+
+
+def test_lines_are_the_same_however_they_come() -> None:
+    text = b"History for tank:\n1 zpool create tank a\n2 zfs snapshot x\n\n3 zpool trim tank\n4 zfs"
+    for size in range(1, len(text)):
+        lines = output.Lines(zpool_history.KEEP)
+        kept = b"".join(lines.of(text[at : at + size]) for at in range(0, len(text), size)) + lines.end()
+        assert kept == b"History for tank:\n1 zpool create tank a\n\n3 zpool trim tank\n"
+
+
 def test_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seam, "PATH", ())
-    capture = result(LiveHost(1).run(Run(("zpool", "status", "tank"), "zfsutils-linux")))
+    capture = LiveHost(1).run(Run(("zpool", "status", "tank"), "zfsutils-linux"))
     assert (capture.exit, capture.fault) == (None, "not installed")
 
 
@@ -297,7 +393,7 @@ def test_the_path_of_the_user_is_not_searched(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "zpool").write_text("#!/bin/sh\necho wrong\n")
     (tmp_path / "zpool").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert b"wrong" not in result(LiveHost(5).run(Run(("zpool", "status", "tank")))).stdout
+    assert b"wrong" not in LiveHost(5).run(Run(("zpool", "status", "tank"))).stdout
 
 
 def test_a_call_that_hangs_is_left_behind() -> None:
@@ -340,7 +436,7 @@ def test_files_links_folders_and_devices(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/tty", "/dev/pts", "/proc/self"])
 def test_a_device_or_a_folder_is_not_read(path: str) -> None:
-    done = result(LiveHost(5).read(Read((path,))))
+    done = LiveHost(5).read(Read((path,)))
     assert not done.text
 
 
@@ -425,7 +521,7 @@ def test_a_name_that_no_file_can_have_is_an_error_of_that_path(tmp_path: Path, o
 
 
 def test_a_sysctl_is_read_whole() -> None:
-    done = result(LiveHost(5).read(Read(("/proc/sys/kernel/hostname", "/proc/uptime"))))
+    done = LiveHost(5).read(Read(("/proc/sys/kernel/hostname", "/proc/uptime")))
     assert done.text["/proc/sys/kernel/hostname"].endswith("\n")
     assert done.text["/proc/uptime"]
 
@@ -433,12 +529,12 @@ def test_a_sysctl_is_read_whole() -> None:
 @pytest.mark.parametrize("pattern", ["/home/x", "/root/.ssh/*", "etc/passwd", "/sys/../root/x", "/etc/..", "", "/"])
 def test_files_elsewhere_are_refused(pattern: str) -> None:
     with pytest.raises(PermissionError, match="does not read this"):
-        result(LiveHost(1).read(Read(("/proc/uptime", pattern))))
+        LiveHost(1).read(Read(("/proc/uptime", pattern)))
 
 
 def test_files_that_hang_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seam, "read_files", lambda *words: time.sleep(1.0))
-    assert result(LiveHost(0.1).read(Read(("/proc/uptime",)))).errors == {"/proc/uptime": "no answer within 0.1 s"}
+    assert LiveHost(0.1).read(Read(("/proc/uptime",))).errors == {"/proc/uptime": "no answer within 0.1 s"}
 
 
 @pytest.mark.skipif(Path("/sys/module/zfs").exists(), reason="OpenZFS is loaded here")

@@ -1,4 +1,5 @@
-"""What runs beside each other: one thread watches over it, nothing holds up anything else, and nothing is left behind."""
+"""What runs beside each other: nothing holds up anything else, time counts only where somebody listens, nothing is left
+behind."""
 
 from __future__ import annotations
 
@@ -8,56 +9,78 @@ import subprocess
 import sys
 import threading
 import time
-from _thread import start_new_thread
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
 
 from auditor import interrupt
 from auditor.facts import Facts, Subject
-from auditor.gather.gather import AT_ONCE, Gatherer
+from auditor.gather.gather import Gatherer
 from auditor.host import process, running
-from auditor.host.live import spawn
-from auditor.host.request import Capture, Run
-from auditor.host.running import HELD_UP_S, Lane, Running, Then, Watch, result
+from auditor.host.live import ENVIRONMENT, LiveHost
+from auditor.host.request import Capture, Files, Read, Run
+from auditor.host.running import Time, Workers, slices, within
 from auditor.registry import collectors
 from tests.fake import FakeHost
 
-T = TypeVar("T")
-
 SHELL = "/bin/sh"
+PROGRAM = """
+import sys
+from auditor import __main__, cli
+from auditor.host import process
+from auditor.host.live import ENVIRONMENT, LiveHost
+from auditor.host.running import Time
+def run(script, seconds=30):
+    return process.run(("/bin/sh", "-c", script), Time.of(seconds), ENVIRONMENT)
+def main(does):
+    LiveHost(30)
+    cli.main.main = lambda standalone_mode: does()
+    sys.argv[1:] = []
+    __main__.main()
+"""
 
 
-def shell(script: str, timeout_s: float = 20) -> Running[Capture]:
-    started = spawn((SHELL, "-c", script), timeout_s)
-    assert isinstance(started, Running)
-    return started
-
-
-def everything(watch: Watch[str, Capture]) -> list[tuple[str, Capture]]:
-    """In the order in which they ended."""
-    found: list[tuple[str, Capture]] = []
-    while watch:
-        found += watch.ended().items()
-    return found
+def shell(script: str, seconds: float = 20) -> Capture:
+    return process.run((SHELL, "-c", script), Time.of(seconds), ENVIRONMENT)
 
 
 def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+def heeding() -> None:
+    """In a child, before it begins: the signals that end a program end it, also where those who run the tests ignore them, as
+    under nohup."""
+    for number in interrupt.ENDING:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def started(program: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        (sys.executable, "-c", PROGRAM + program),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=heeding,
+    )
+
+
 def waited_for(path: Path) -> str:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 20
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     return path.read_text()
 
 
+def telling(path: Path) -> str:
+    """A script that writes its own number, and that of the last that it started in the background."""
+    return f"echo $! $$ >{path}.new; mv {path}.new {path}"
+
+
 def gone(pid: int) -> bool:
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         try:
             if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX":
@@ -71,52 +94,48 @@ def gone(pid: int) -> bool:
 # -- commands ---------------------------------------------------------------------------------------------------------
 
 
-def test_each_answer_comes_when_it_is_there() -> None:
-    watch: Watch[str, Capture] = Watch()
+def test_commands_run_beside_each_other() -> None:
     before = descriptors()
+    workers: Workers[str, Capture] = Workers(4)
     for name, script in {
-        "slow": "sleep 0.6; echo slow",
         "hangs": "echo half; sleep 60",
+        "slow": "sleep 0.6; echo slow",
         "large": "head -c 3000000 /dev/zero",
         "fails": "echo why >&2; exit 3",
     }.items():
-        watch.add(name, shell(script, 1.2))
-    started = time.monotonic()
-    found = everything(watch)
-    assert time.monotonic() - started < 3
+        workers.start(name, partial(shell, script, 1.2))
+    found = [workers.ended() for _ in range(4)]
     assert [name for name, _ in found[2:]] == ["slow", "hangs"]
     answers = dict(found)
     assert answers["slow"].stdout == b"slow\n"
     assert answers["large"].stdout == bytes(3000000)
     assert (answers["fails"].exit, answers["fails"].stderr) == (3, b"why\n")
     assert (answers["hangs"].exit, answers["hangs"].fault) == (None, "no answer within 1.2 s")
-    assert answers["hangs"].seconds < 2.5
-    assert descriptors() <= before + 1  # the poll object of the watch
+    assert answers["hangs"].stdout == b"half\n"
+    assert descriptors() == before
 
 
-def test_who_is_busy_for_longer_than_a_command_may_take_still_hears_it() -> None:
-    """Parsing the properties of many datasets takes a while; nobody listens then."""
-    watch: Watch[str, Capture] = Watch()
-    watch.add("large", shell("head -c 200000 /dev/zero", 0.4))  # more than a pipe holds
-    watch.add("small", shell("echo here; exit 3", 0.4))
-    watch.add("hangs", shell("echo here; sleep 60", 0.4))
-    time.sleep(0.6)
-    answers = dict(everything(watch))
-    assert (answers["small"].exit, answers["small"].stdout) == (3, b"here\n")
-    assert (answers["large"].exit, len(answers["large"].stdout)) == (0, 200000)
-    assert answers["hangs"].fault == "no answer within 0.4 s"
+def test_a_wait_counts_no_longer_than_it_was_meant_to_take() -> None:
+    """Ten times as long as it had passed for somebody else, who was stopped meanwhile: it waits as often as ever."""
+    waits = []
+    for wait in slices(4 * running.SLICE_S):
+        waits.append(wait)
+        if len(waits) <= 2:
+            time.sleep(5 * running.SLICE_S)
+        else:
+            time.sleep(wait)
+    assert len(waits) == 4
+    assert set(waits) == {running.SLICE_S}
 
 
 def test_who_was_stopped_for_longer_than_a_command_may_take_still_hears_it() -> None:
     """Ctrl-Z, or a virtual machine that was frozen."""
     program = (
-        "from auditor.host.live import spawn\n"
-        "from auditor.host.running import result\n"
         "print('begun', flush=True)\n"
-        "said = result(spawn(('/bin/sh', '-c', 'sleep 0.5; echo here; exit 3'), 1))\n"
+        "said = run('sleep 0.5; echo here; exit 3', 1)\n"
         "print(said.exit, said.stdout, said.fault)\n"
     )
-    with subprocess.Popen((sys.executable, "-c", program), stdout=subprocess.PIPE, text=True) as zaudit:
+    with started(program) as zaudit:
         assert zaudit.stdout is not None
         assert zaudit.stdout.readline() == "begun\n"
         time.sleep(0.2)
@@ -126,191 +145,217 @@ def test_who_was_stopped_for_longer_than_a_command_may_take_still_hears_it() -> 
         assert zaudit.stdout.read() == "3 b'here\\n' \n"
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_who_is_interrupted_leaves_nothing_running(number: int, code: int, tmp_path: Path) -> None:
-    program = (
-        "import click, sys\n"
-        "from auditor import cli\n"
-        "from auditor.host.live import spawn\n"
-        "from auditor.host.running import result\n"
-        f"script = 'echo $$ >{tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; sleep 60'\n"
-        "cli.main = click.command()(lambda: result(spawn(('/bin/sh', '-c', script), 30)))\n"
-        "sys.argv[1:] = []\n"
-        "cli.run()\n"
-    )
-    with subprocess.Popen((sys.executable, "-c", program), stderr=subprocess.DEVNULL) as zaudit:
-        pid = int(waited_for(tmp_path / "pid"))
-        zaudit.send_signal(number)
-    assert gone(pid)
-    assert zaudit.returncode == code
-
-
-def test_a_signal_between_start_and_watch_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[subprocess.Popen[bytes]] = []
-    original = subprocess.Popen
-
-    def start(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
-        started.append(original(*arguments, **options))
-        os.kill(os.getpid(), signal.SIGINT)
-        return started[0]
-
-    monkeypatch.setattr(subprocess, "Popen", start)
-    before = {number: signal.getsignal(number) for number in interrupt.ENDING}
-    try:
-        interrupt.install()
-        with pytest.raises(KeyboardInterrupt):
-            spawn((SHELL, "-c", "sleep 60"), 30)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    process.kill_all()
-    assert gone(started[0].pid)
-
-
-def test_nothing_runs_nothing_ends() -> None:
-    assert Watch[str, Capture]().ended() == {}
-
-
-def test_what_nobody_waits_for_is_killed_with_its_children(tmp_path: Path) -> None:
-    watch: Watch[str, Capture] = Watch()
-    watch.add("goes on", shell(f"sleep 60 & echo $! $$ >{tmp_path}/new; mv {tmp_path}/new {tmp_path}/pids; wait"))
-    pids = [int(pid) for pid in waited_for(tmp_path / "pids").split()]
-    watch.abandon()
-    assert len(watch) == 0
-    assert len(pids) == 2
-    assert all(map(gone, pids))
-
-
-def test_an_answer_can_be_changed_before_it_is_told() -> None:
-    before: Capture | Running[Capture] = Then(shell("echo a"), lambda capture: capture._replace(stdout=b"b"))
-    assert result(before).stdout == b"b"
+def test_what_cannot_be_read_now_is_waited_for_where_it_can_be_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tool on a file system that does not answer (here a FIFO): its exec() would stop all threads with it."""
+    monkeypatch.setattr("auditor.host.live.PATH", (str(tmp_path),))
+    os.mkfifo(tmp_path / "dmesg", 0o755)
+    (tmp_path / "dmidecode").symlink_to("/bin/echo")
+    host, workers = LiveHost(0.5), Workers[str, Capture](2)
+    workers.start("hangs", partial(host.run, Run(("dmesg", "-k"))))
+    workers.start("answers", partial(host.run, Run(("dmidecode", "-t", "memory"))))
+    found = [workers.ended() for _ in range(2)]
+    assert [(name, capture.stdout, capture.fault) for name, capture in found] == [
+        ("answers", b"-t memory\n", ""),
+        ("hangs", b"", "no answer within 0.5 s"),
+    ]
+    os.close(os.open(tmp_path / "dmesg", os.O_WRONLY))  # lets the thread go
 
 
 def test_a_parent_that_ignores_its_children_does_not_hide_their_exit_codes() -> None:
     """Where SIGCHLD is ignored, wait() finds no child, and Popen takes that for exit code 0."""
-    program = (
-        "from auditor.host import live\n"
-        "live.LiveHost(5)\n"
-        "from auditor.host.running import result\n"
-        "print(result(live.spawn(('/bin/sh', '-c', 'exit 7'), 5)).exit)\n"
+    argv = (
+        SHELL,
+        "-c",
+        'trap \'\' CHLD; exec "$0" -c "$1"',
+        sys.executable,
+        f"{PROGRAM}LiveHost(5)\nprint(run('exit 7').exit)",
     )
-    argv = (SHELL, "-c", 'trap \'\' CHLD; exec "$0" -c "$1"', sys.executable, program)
     assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout == "7\n"
+
+
+# -- nothing is left behind ---------------------------------------------------------------------------------------------
+
+
+AWAY = {
+    "another session": "setsid sleep 60 >/dev/null 2>&1 & echo $!",
+    "a daemon": "(setsid sleep 60 >/dev/null 2>&1 & echo $!) & wait",
+    "the child of a daemon": "setsid sh -c 'setsid sleep 60 & echo $!; wait' 2>/dev/null &",
+}
+
+
+@pytest.mark.parametrize("name", AWAY)
+def test_what_left_the_group_of_a_command_ends_with_it(name: str) -> None:
+    """It has no parent and no session in common with its command any more."""
+    LiveHost(5)
+    beside = subprocess.Popen(("sleep", "60"))
+    try:
+        capture = shell(f"{AWAY[name]}\nsleep 60", 0.7)
+        pid = int(capture.stdout)
+        assert capture.fault == "no answer within 0.7 s"
+        assert gone(pid)
+        assert beside.poll() is None  # what somebody else started goes on
+    finally:
+        beside.kill()
+        beside.wait()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize("how", ["run({})", "w.start(0, lambda: run({})), w.ended()"])
+def test_who_is_interrupted_leaves_nothing_running(number: int, code: int, how: str, tmp_path: Path) -> None:
+    """Whether the main thread waits for the command itself or for a thread that does."""
+    script = f"setsid sleep 60 & {telling(tmp_path / 'pids')}; wait"
+    program = f"from auditor.host.running import Workers\nw = Workers(2)\nmain(lambda: ({how.format(repr(script))}))\n"
+    with started(program) as zaudit:
+        pids = [int(pid) for pid in waited_for(tmp_path / "pids").split()]
+        zaudit.send_signal(number)
+    assert len(pids) == 2
+    assert all(map(gone, pids))
+    assert zaudit.returncode == code
+
+
+def test_a_command_that_begins_while_the_program_ends_does_not_outlive_it(tmp_path: Path) -> None:
+    """A thread was about to start it, or had just done so, when the signal came."""
+    script = f"{telling(tmp_path / 'pid')}; sleep 60"
+    program = (
+        "import os, signal, subprocess, threading, time\n"
+        "start = subprocess.Popen\n"
+        "class Slow(start):\n"
+        "    def __init__(self, *words, **options):\n"
+        "        super().__init__(*words, **options)\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        time.sleep(0.5)\n"
+        "subprocess.Popen = Slow\n"
+        "def does():\n"
+        f"    threading.Thread(target=run, args=({script!r},), daemon=True).start()\n"
+        "    time.sleep(30)\n"
+        "main(does)\n"
+    )
+    with started(program) as zaudit:
+        pid = int(waited_for(tmp_path / "pid").split()[-1])
+    assert zaudit.returncode == 143
+    assert gone(pid)
+
+
+def test_nothing_begins_once_the_program_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_ended", True)
+    assert shell("echo here") == Capture(None, fault="cannot be started: zaudit is about to end")
+
+
+def test_what_a_command_left_running_ends_with_the_program(tmp_path: Path) -> None:
+    script = f"setsid sleep 60 >/dev/null 2>&1 & {telling(tmp_path / 'pid')}"
+    with started(f"main(lambda: run({script!r}))\n") as zaudit:
+        pid = int(waited_for(tmp_path / "pid").split()[0])
+    assert zaudit.returncode == 0
+    assert gone(pid)
+
+
+def test_a_signal_ends_a_program_whose_main_thread_hangs() -> None:
+    """In a call that no signal interrupts; here it waits for a lock that it holds itself."""
+    program = (
+        "import ctypes\n"
+        "lock = ctypes.CDLL(None).pthread_mutex_lock\n"
+        "held = ctypes.create_string_buffer(64)\n"
+        "from auditor import interrupt\n"
+        "interrupt.HEARD_S = 0.2\n"
+        "def does():\n"
+        "    lock(held)\n"
+        "    print('held', flush=True)\n"
+        "    lock(held)\n"
+        "main(does)\n"
+    )
+    with started(program) as zaudit:
+        assert zaudit.stdout is not None
+        assert zaudit.stdout.readline() == "held\n"
+        time.sleep(0.2)
+        zaudit.send_signal(signal.SIGTERM)
+    assert zaudit.returncode == 143
 
 
 # -- calls ------------------------------------------------------------------------------------------------------------
 
 
-def call(lane: Lane, function: Callable[[], T], timeout_s: float, failed: Callable[[str], T]) -> Running[T]:
-    started = lane.call(function, timeout_s, failed)
-    assert isinstance(started, Running)
-    return started
-
-
-def waited(answer: str | Running[str]) -> str:
-    return result(answer)
-
-
-def test_calls_that_return_soon_share_one_thread() -> None:
-    lane, watch = Lane(), Watch[int, int]()
-    for number in range(50):
-        watch.add(number, call(lane, threading.get_ident, 5, lambda why: 0))
-    threads = set()
-    while watch:
-        threads |= set(watch.ended().values())
-    assert len(threads) <= 2  # a second one where the machine was busy for longer than a lane may be held up
-    assert threads.isdisjoint({0, threading.get_ident()})
-
-
 def test_calls_that_hang_hold_up_no_other() -> None:
-    lane, watch = Lane(), Watch[str, str]()
+    workers: Workers[str, str] = Workers(4)
     release = threading.Event()
     for name in ("first", "second", "third"):
-        watch.add(name, call(lane, lambda: str(release.wait(30)), 1.0, str))
-    watch.add("quick", call(lane, lambda: "here", 1.0, str))
-    started = time.monotonic()
-    assert watch.ended() == {"quick": "here"}
-    assert time.monotonic() - started < 1.0 - HELD_UP_S
-    found: dict[str, str] = {}
-    while watch:
-        found |= watch.ended()
+        workers.start(name, lambda: within(Time.of(1.0), lambda: str(release.wait(30)), str))
+    workers.start("quick", lambda: within(Time.of(1.0), lambda: "here", str))
+    assert workers.ended() == ("quick", "here")
+    found = dict(workers.ended() for _ in range(3))
+    release.set()
     assert found == dict.fromkeys(("first", "second", "third"), "no answer within 1 s")
-    assert time.monotonic() - started < 2.0  # each for as long as it had, and not one after the other
+
+
+def test_what_is_given_up_writes_nowhere(tmp_path: Path) -> None:
+    """Its thread goes on, and may end when another file has the descriptors that it once had."""
+    release, ended = threading.Event(), threading.Event()
+
+    def call() -> str:
+        release.wait(30)
+        ended.set()
+        return "late"
+
+    assert within(Time.of(0.1), call, str) == "no answer within 0.1 s"
+    taken = [(tmp_path / str(number)).open("wb") for number in range(20)]
     release.set()
+    assert ended.wait(5)
+    time.sleep(0.1)
+    for file in taken:
+        file.close()
+    assert [(tmp_path / str(number)).read_bytes() for number in range(20)] == [b""] * 20
 
 
-def test_many_calls_that_are_held_up_do_not_each_open_a_lane(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[float] = []
-
-    def start(function: Callable[[], None], arguments: tuple[()]) -> int:
-        started.append(time.monotonic())
-        return start_new_thread(function, arguments)
-
-    monkeypatch.setattr(running, "start_new_thread", start)
-    lane, watch = Lane(), Watch[int, str]()
-    release = threading.Event()
-    watch.add(0, call(lane, lambda: str(release.wait(30)), 5, str))
-    for number in range(1, 40):
-        watch.add(number, call(lane, lambda: "here", 5, str))
-    while len(watch) > 1:
-        watch.ended()
-    release.set()
-    assert len(started) == 2
-    assert watch.ended() == {0: "True"}
-
-
-def test_a_lane_that_was_left_is_opened_again() -> None:
-    lane = Lane()
-    for number in range(20):
-        assert result(lane.call(partial(str, number), 5, str)) == str(number)
-        if number % 5 == 0:
-            time.sleep(0.01)
+def test_not_more_threads_than_calls_or_than_allowed() -> None:
+    workers: Workers[int, int] = Workers(3)
+    barrier = threading.Barrier(3)
+    workers.start(0, threading.get_ident)
+    first = workers.ended()[1]
+    for number in range(9):
+        workers.start(number, lambda: (barrier.wait(20), threading.get_ident())[1])
+    threads = {workers.ended()[1] for _ in range(9)}
+    assert len(threads) == 3
+    assert first in threads
+    assert threading.get_ident() not in threads
+    assert len(workers) == 0
 
 
 def test_what_a_call_raises_is_a_reason() -> None:
-    assert result(Lane().call(lambda: str(1 / 0), 5, str)) == "ZeroDivisionError: division by zero"
+    assert within(Time.of(5), lambda: str(1 / 0), str) == "ZeroDivisionError: division by zero"
 
 
-def test_without_a_thread_or_a_descriptor_there_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_worker_raises_is_raised_where_its_answer_is_taken() -> None:
+    workers: Workers[int, float] = Workers(2)
+    workers.start(0, lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        workers.ended()
+    assert len(workers) == 0
+
+
+def test_without_time_nothing_is_called() -> None:
+    called = threading.Event()
+    assert within(Time(0.0, "too late"), lambda: str(called.set()), str) == "too late"  # type: ignore[func-returns-value]
+    assert not called.is_set()
+
+
+def test_without_a_thread_there_is_a_reason_or_the_main_thread_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class NoThread:
+        def __init__(self, target: Callable[[], None], daemon: bool) -> None:
+            pass
+
+        def start(self) -> None:
+            raise RuntimeError("can't start new thread")
+
     before = descriptors()
-
-    def no_thread(function: object, arguments: object) -> int:
-        raise RuntimeError("can't start new thread")
-
-    def no_descriptor(value: int) -> int:
-        raise OSError(24, "Too many open files")
-
-    lane = Lane()
+    workers: Workers[int, Capture] = Workers(4)
     with monkeypatch.context() as patch:
-        patch.setattr(running, "start_new_thread", no_thread)
-        assert result(lane.call(lambda: "here", 5, str)) == "cannot be started: can't start new thread"
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "eventfd", no_descriptor)
-        assert result(lane.call(lambda: "here", 5, str)) == "cannot be started: Too many open files"
-    assert result(lane.call(lambda: "here", 5, str)) == "here"
-    assert descriptors() == before
-
-
-def test_a_call_that_never_gets_a_thread_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    lane, release = Lane(), threading.Event()
-    first = call(lane, lambda: str(release.wait(30)), 5, str)
-    second = call(lane, lambda: "here", 0.4, str)
-
-    def no_thread(function: object, arguments: object) -> int:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(running, "start_new_thread", no_thread)
-    started = time.monotonic()
-    assert waited(second) == "no answer within 0.4 s"
-    assert time.monotonic() - started < 2
-    release.set()
-    assert waited(first) == "True"
-
-
-def test_calls_leave_no_descriptors() -> None:
-    lane, before = Lane(), descriptors()
-    for _ in range(20):
-        assert result(lane.call(lambda: 1, 5, len)) == 1
+        patch.setattr(running, "Thread", NoThread)
+        assert within(Time.of(5), lambda: "here", str) == "cannot be started: can't start new thread"
+        for number in range(3):
+            workers.start(number, partial(shell, f"echo {number}"))
+        assert [workers.ended()[1].stdout for _ in range(3)] == [b"0\n", b"1\n", b"2\n"]
+    assert within(Time.of(5), lambda: "here", str) == "here"
     assert descriptors() == before
 
 
@@ -320,38 +365,58 @@ def test_calls_leave_no_descriptors() -> None:
 class Slow(FakeHost):
     """Its commands take their time; most: of them at once."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, at_once: int = 8) -> None:
+        super().__init__(at_once=at_once)
+        self.lock = threading.Lock()
         self.open = self.most = 0
+        self.full = threading.Event()
 
-    def run(self, request: Run) -> Capture | Running[Capture]:  # type: ignore[override]
-        self.open += 1
-        self.most = max(self.most, self.open)
-        return Then(shell("sleep 0.02; echo"), self.ended)
+    def run(self, request: Run) -> Capture:
+        with self.lock:
+            self.open += 1
+            self.most = max(self.most, self.open)
+            if self.open == self.at_once:
+                self.full.set()
+        self.full.wait(20)
+        with self.lock:
+            self.open -= 1
+        return super().run(request)
 
-    def ended(self, capture: Capture) -> Capture:
-        self.open -= 1
-        return capture
 
-
-def test_not_too_many_at_once() -> None:
+def test_as_many_at_once_as_the_host_allows_and_no_more() -> None:
     host, facts = Slow(), Facts()
     gatherer = Gatherer(host, collectors())
-    pools = [Subject("pool", f"p{number}") for number in range(3 * AT_ONCE)]
+    pools = [Subject("pool", f"p{number}") for number in range(3 * host.at_once)]
     gatherer.ask("zdb_config", pools, facts)
     gatherer.settle(facts)
     assert len(gatherer.answers) == len(pools)
-    assert host.most == AT_ONCE
+    assert host.most == host.at_once
     assert host.open == 0
 
 
-def test_who_gives_up_leaves_nothing_running(tmp_path: Path) -> None:
-    class Hanging(FakeHost):
-        def run(self, request: Run) -> Capture | Running[Capture]:  # type: ignore[override]
-            return shell(f"echo $$ >{tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; sleep 60")
+def test_a_host_that_need_not_be_waited_for_is_asked_in_this_thread() -> None:
+    class Here(FakeHost):
+        def read(self, request: Read) -> Files:
+            assert threading.current_thread() is threading.main_thread()
+            return super().read(request)
 
-    gatherer = Gatherer(Hanging(), collectors())
-    gatherer.ask("zdb_config", [Subject("pool", "tank")], Facts())
-    pid = int(waited_for(tmp_path / "pid"))
+    gatherer = Gatherer(Here(), collectors())
+    before = threading.active_count()
+    gatherer.ask("zfs_version", [Subject("host", "host")], Facts())
+    gatherer.settle(Facts())
+    assert threading.active_count() == before
+
+
+def test_who_gives_up_asks_nothing_more() -> None:
+    host = Slow(at_once=2)
+    gatherer = Gatherer(host, collectors())
+    host.at_once = 100  # it never gets so many, and so nobody is answered
+    gatherer.ask("zdb_config", [Subject("pool", f"p{number}") for number in range(10)], Facts())
+    deadline = time.monotonic() + 10
+    while host.open < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
     gatherer.close()
-    assert gone(pid)
+    host.full.set()
+    while host.open and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(host.ran) == 2

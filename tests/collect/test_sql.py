@@ -19,7 +19,6 @@ from auditor.gather.reasons import command_line, fault_of
 from auditor.host import sql
 from auditor.host.live import LiveHost, permitted
 from auditor.host.request import Run
-from auditor.host.running import result
 
 ME = Path(f"/proc/{os.getpid()}/comm").read_text().strip()
 
@@ -211,7 +210,7 @@ def test_a_missing_driver_is_a_reason_with_both_ways_to_get_it(monkeypatch: pyte
     )
     request = Run((sql.NAME, "postgres", "service=audit"), package="python3-psycopg", extra="postgres")
     text = command_line(request.argv)
-    fault = fault_of(request, result(LiveHost(20).run(request)), text, 0)
+    fault = fault_of(request, LiveHost(20).run(request), text, 0)
     assert fault is not None
     assert fault.text == "--db postgres=service=audit: Python's psycopg is not installed"
     assert fault.remedy == "pip install 'zaudit[postgres]' or apt install python3-psycopg"
@@ -224,5 +223,5 @@ def test_libpq_in_another_process_has_its_environment_and_nothing_else_has(monke
     )
     monkeypatch.setenv("PGSERVICE", "audit")
     monkeypatch.setenv("MYSQL_PWD", "hunter2")
-    capture = result(LiveHost(20).run(Run((sql.NAME, "postgres", "service=audit"))))
+    capture = LiveHost(20).run(Run((sql.NAME, "postgres", "service=audit")))
     assert capture.stdout == b"['HOME', 'PGSERVICE']\n"

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from auditor.collect import zdb_config, zpool_get, zpool_get_vdev, zpool_status, zpool_status_paths
-from auditor.collect._pool_tree import count, display_name, path_of, size
+from auditor.collect._pool_tree import Paths, count, display_name, size
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.host.request import Output, Run, Skip
 
@@ -204,13 +204,13 @@ def test_which_output_is_asked_for() -> None:
 )
 def test_names_of_disks(path: str, whole: str, plain: str) -> None:
     assert (display_name(path, True), display_name(path, False)) == (whole, plain)
-    assert path_of(whole, (path, "/dev/sdz1")) == path_of(plain, (path, "/dev/sdz1")) == path
+    assert Paths((path, "/dev/sdz1")).of(whole) == Paths((path, "/dev/sdz1")).of(plain) == path
 
 
 def test_a_name_that_fits_two_paths_has_none() -> None:
-    assert path_of("sda", ("/dev/sda1", "/dev/sda2")) == ""
-    assert path_of("sda1", ("/dev/sda1", "/dev/sda2")) == "/dev/sda1"
-    assert path_of("sda", ("/dev/disk/by-id/x",)) == ""
+    assert Paths(("/dev/sda1", "/dev/sda2")).of("sda") == ""
+    assert Paths(("/dev/sda1", "/dev/sda2")).of("sda1") == "/dev/sda1"
+    assert Paths(("/dev/disk/by-id/x",)).of("sda") == ""
 
 
 def test_paths_meet_names() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from auditor.collect import kernel_log as collector
-from auditor.derive import kernel_log, suspensions
+from auditor.derive import disk_leaves, kernel_log, suspensions
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known
-from auditor.host.live import _kept
-from auditor.host.request import Capture, Output
+from auditor.host.output import Lines
+from auditor.host.request import Output
 
 BOOT = "[    0.000000] Linux version 6.12.48 (ann@build7) #1 SMP\n"
 SDA, SDB = Subject("disk", "sda"), Subject("disk", "sdb")
@@ -27,7 +27,7 @@ def judged(text: str, places: dict[Subject, str] | None = None) -> dict[tuple[st
         facts.add(disk)
         if place := (PLACES if places is None else places).get(disk):
             facts.put(Fact(disk, "sysfs_path", known(place, place)))
-    return {(disk.name, each.name): each.value for disk in (SDA, SDB, NVME) for each in kernel_log.derive(disk, facts)}
+    return {(each.subject.name, each.name): each.value for each in kernel_log.derive(HOST, facts)}
 
 
 def value(found: Judged) -> object:
@@ -78,7 +78,9 @@ def flushes(text: str, layers: tuple[str, ...] = ("multipath",)) -> Judged:
     facts.put(Fact(leaf, "disks", known((SDA, SDB), "sda and sdb")))
     facts.put(Fact(leaf, "layers", known(layers, "")))
     facts.put(Fact(leaf, "nodes", known(("dm-1", "dm-0"), "")))
-    return {each.name: each.value for each in kernel_log.derive(SDA, facts)}["logged_flush_errors"]
+    facts.put_all(list(disk_leaves.derive(HOST, facts)))
+    found = {(each.subject, each.name): each.value for each in kernel_log.derive(HOST, facts)}
+    return found[SDA, "logged_flush_errors"]
 
 
 def error(what: str, device: str, operation: str = "op 0x1:(WRITE) flags 0x800 phys_seg 0") -> str:
@@ -150,5 +152,4 @@ def test_a_suspension_that_one_remembers_counts(events: int | None, line: str, t
     ],
 )
 def test_of_the_log_only_lines_that_are_read_are_kept(line: str) -> None:
-    kept = _kept(collector.KEEP, Capture(0, f"{BOOT}{line}\n".encode())).stdout.decode()
-    assert kept == BOOT
+    assert Lines(collector.KEEP).of(f"{BOOT}{line}\n".encode()).decode() == BOOT

@@ -13,14 +13,13 @@ import pytest
 
 from auditor.host import libraries, live, tools
 from auditor.host.request import Run
-from auditor.host.running import result
 from tests.golden import CANONICAL, HOSTS
 
 ROOT = Path(__file__).parents[2]
 EVIL = 5000
 UDEV = (
-    "from auditor.host import live, udev_db; from auditor.host.request import Run; from auditor.host.running import result;"
-    "print(result(live.LiveHost(20).run(Run(udev_db.ARGV))).fault)"
+    "from auditor.host import live, udev_db; from auditor.host.request import Run;"
+    "print(live.LiveHost(20).run(Run(udev_db.ARGV)).fault)"
 )
 SCRIPT = """from __future__ import annotations
 import ctypes.util
@@ -146,7 +145,7 @@ def test_a_tool_that_others_could_have_changed_is_not_run(
             real.chmod(0o777)
     monkeypatch.setattr(live, "PATH", (str(place),))
     tools.of_root.cache_clear()
-    found = result(live.LiveHost(20).run(Run(("zpool", "list"))))
+    found = live.LiveHost(20).run(Run(("zpool", "list")))
     if what == "root":
         assert found.stdout == b"it ran\n"
     else:

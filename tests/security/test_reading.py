@@ -26,7 +26,6 @@ from auditor.host import _owner_child, limits, owner
 from auditor.host.files import read_files
 from auditor.host.live import LiveHost
 from auditor.host.request import Files, Read
-from auditor.host.running import result
 from tests.security.fakes import USER, Refused, folder, server, started
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: files of two users")
@@ -53,7 +52,7 @@ def secret(his: Path) -> Path:
 
 
 def read(*patterns: str, owner: str = "") -> Files:
-    return result(LiveHost(20).read(Read(patterns, owner)))
+    return LiveHost(20).read(Read(patterns, owner))
 
 
 def asked(number: int) -> Files:
@@ -61,11 +60,11 @@ def asked(number: int) -> Files:
     host, facts, subject = LiveHost(20), Facts(), Subject("database", f"mongodb {number}")
     question = database_process.request(subject, facts)
     assert isinstance(question, Read)
-    facts.put_all(list(database_process.parse(result(host.read(question)), subject)))
+    facts.put_all(list(database_process.parse(host.read(question), subject)))
     question = database_settings.request(subject, facts)
     assert isinstance(question, Read)
     assert any("/root/" in pattern for pattern in question.patterns)
-    return result(host.read(question))
+    return host.read(question)
 
 
 def nothing_of_the_secret(found: Files) -> None:
@@ -234,9 +233,9 @@ def test_a_process_that_has_ended_is_not_another_one(his: Path) -> None:
     host = LiveHost(20)
     with server() as number:
         path = f"/proc/{number}/root{his}/my.cnf"
-        assert result(host.read(Read((f"/proc/{number}/cmdline", path)))).errors[path] == "no such file or directory"
-    assert not result(host.read(Read((path,)))).absent(path)
-    assert not result(LiveHost(20).read(Read((path,)))).absent(path)
+        assert host.read(Read((f"/proc/{number}/cmdline", path))).errors[path] == "no such file or directory"
+    assert not host.read(Read((path,))).absent(path)
+    assert not LiveHost(20).read(Read((path,))).absent(path)
 
 
 # -- what it is -------------------------------------------------------------------------------------------------------------
@@ -417,8 +416,8 @@ def test_what_is_linked_many_times_is_bounded(his: Path) -> None:
         os.link(his / "0.conf", his / f"{number}.conf")
     with server(name="postgres") as process:
         host, pattern = LiveHost(60), f"/proc/{process}/root{his}/*.conf"
-        first, second, third = (result(host.read(Read((pattern,)))) for _ in range(3))
-        other = result(host.read(Read((f"/proc/{os.getpid()}/root{his}/1.conf",))))
+        first, second, third = (host.read(Read((pattern,))) for _ in range(3))
+        other = host.read(Read((f"/proc/{os.getpid()}/root{his}/1.conf",)))
     size = (his / "0.conf").stat().st_size
     assert len(first.text) == limits.QUESTION_BYTES // size
     assert len(first.text) + len(second.text) + len(third.text) == limits.USER_BYTES // size

@@ -361,7 +361,7 @@ from auditor.host import writing
 from auditor.host.request import Capture
 from auditor.recording import recording
 from auditor.recording.recording import Recording
-interrupt.install()
+interrupt.install(os._exit)
 place = Path({place!r})
 def slow(name, data):
     print("writing", flush=True)

@@ -1,0 +1,74 @@
+"""What a command has printed so far, no more than is allowed of one and of all together."""
+
+from __future__ import annotations
+
+import io
+import re
+from threading import Lock
+
+from auditor.host.limits import ANSWERS_BYTES, HALF_BYTES, LINE_BYTES, OUTPUT_BYTES
+
+
+class Total:
+    """Bytes of the answers of one run. Many threads add to it."""
+
+    def __init__(self, limit: int = ANSWERS_BYTES) -> None:
+        self.late = f"more than {limit >> 20} MiB of answers in all"
+        self._left = limit
+        self._lock = Lock()
+
+    def take(self, size: int) -> bool:
+        """Whether there was room for so many more; below 0 gives back."""
+        with self._lock:
+            self._left -= size
+            return self._left >= 0
+
+
+class Lines:
+    """The lines in which a pattern is found, as they come; the others are forgotten at once."""
+
+    def __init__(self, pattern: str) -> None:
+        self._kept = re.compile(pattern.encode())
+        self._rest = b""
+
+    def of(self, data: bytes) -> bytes:
+        """What is kept of this and of the part of a line before it. Raises ValueError where a line has no end."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > LINE_BYTES:
+            raise ValueError(f"a line of more than {LINE_BYTES >> 10} KiB")
+        return b"".join(line + b"\n" for line in lines if self._kept.search(line))
+
+    def end(self) -> bytes:
+        """What is kept of a last line without an end."""
+        return self._rest if self._rest and self._kept.search(self._rest) else b""
+
+
+class Output:
+    """Both streams. keep: of standard output only the lines with it."""
+
+    def __init__(self, keep: str, total: Total) -> None:
+        self.out, self.err = io.BytesIO(), io.BytesIO()
+        self._lines = Lines(keep) if keep else None
+        self._total = total
+        self._printed = 0
+
+    def take(self, stream: io.BytesIO, data: bytes) -> str:
+        """Keep what came; why no more is taken, or an empty string."""
+        self._printed += len(data)
+        if self._printed > OUTPUT_BYTES:
+            return f"more than {OUTPUT_BYTES >> 20} MiB of output"
+        if self._lines and stream is self.out:
+            try:
+                data = self._lines.of(data)
+            except ValueError as error:
+                return str(error)
+        stream.write(data)
+        return "" if self._total.take(len(data)) else self._total.late
+
+    def said(self, *, whole: bool) -> tuple[bytes, bytes]:
+        """Both streams; the beginning of them where it is not the whole answer."""
+        if whole:
+            return self.out.getvalue() + (self._lines.end() if self._lines else b""), self.err.getvalue()
+        kept = tuple(stream.getbuffer()[:HALF_BYTES].tobytes() for stream in (self.out, self.err))
+        self._total.take(sum(map(len, kept)) - self.out.tell() - self.err.tell())
+        return kept[0], kept[1]

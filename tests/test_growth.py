@@ -1,0 +1,131 @@
+"""Twice as many disks or datasets take about twice as many steps, in every function: counted, not timed."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+
+from auditor import audit, rulebook
+from auditor.host.request import Capture, Files
+from auditor.judge.rule import Rule
+from auditor.recording import recording
+from auditor.recording.recording import Recording, ReplayHost
+from tests.bench import synthetic
+from tests.bench.__main__ import RECORDING
+
+FEW = 24
+ENOUGH = 8_000  # steps of a function; below that it does not matter how they grow
+MOST = 3.0  # times as many steps for twice as many subjects; four times as many is quadratic
+
+
+@contextmanager
+def counted(steps: Counter[CodeType]) -> Iterator[None]:
+    """Counts the instructions of every function of zaudit."""
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
+        if "/auditor/" not in frame.f_code.co_filename:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        code = frame.f_code
+
+        def local(frame: FrameType, event: str, argument: Any) -> Callable[..., Any]:
+            steps[code] += event == "opcode"
+            return local
+
+        return local
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def growing(few: Counter[CodeType], many: Counter[CodeType]) -> list[str]:
+    """The functions that take more than MOST times as many steps."""
+    return [
+        f"{code.co_filename.partition('/auditor/')[2]}:{code.co_firstlineno} {code.co_qualname}: {few[code]} -> {count}"
+        for code, count in many.items()
+        if count > ENOUGH and count > MOST * few[code]
+    ]
+
+
+@pytest.fixture(scope="module")
+def small() -> Recording:
+    return recording.load(RECORDING)
+
+
+@pytest.fixture(scope="module")
+def rules() -> tuple[Rule, ...]:
+    return tuple(rulebook.select((), (), ()))
+
+
+def without(host: Recording, *words: str) -> Recording:
+    """The same where these commands are refused and these files cannot be read."""
+    commands = {
+        argv: Capture(1, b"", b"permission denied\n") if argv[0] in words else capture
+        for argv, capture in host.commands.items()
+    }
+    files = {
+        patterns: Files({}, errors=dict.fromkeys(patterns, "permission denied"))
+        if any(word in patterns[0] for word in words)
+        else each
+        for patterns, each in host.files.items()
+    }
+    return replace(host, commands=commands, files=files)
+
+
+def logged(host: Recording, drives: int) -> Recording:
+    """The same with a failed flush of every drive in the kernel's log."""
+    lines = "".join(
+        f"[{number + 10:5d}.000000] I/O error, dev nvme{number}n1, sector 0 op 0x1:(WRITE) flags 0x800 phys_seg 0 "
+        "prio class 2\n"
+        for number in range(drives)
+    )
+    log = Capture(0, f"[    0.000000] Linux version 6.12.48 (ann@build7) #1 SMP\n{lines}".encode())
+    return replace(host, commands={**host.commands, ("dmesg", "-k"): log})
+
+
+def steps(host: Recording, rules: tuple[Rule, ...]) -> Counter[CodeType]:
+    found: Counter[CodeType] = Counter()
+    with counted(found):
+        seen = audit.look(ReplayHost(host), host.targets, audit.Options.from_words(host.options))
+        audit.judge(seen, rules, host.targets, "low")
+    return found
+
+
+HOSTS: dict[str, Callable[[Recording, int], Recording]] = {
+    "as it is": lambda small, drives: synthetic.large(small, drives, 10),
+    "no udev": lambda small, drives: without(synthetic.large(small, drives, 10), "udevadm"),
+    "nothing of drives": lambda small, drives: without(
+        synthetic.large(small, drives, 10), "udevadm", "nvme", "smartctl", "/sys/class/nvme"
+    ),
+    "no devices": lambda small, drives: without(synthetic.large(small, drives, 10), "/sys/class/block", "/sys/block"),
+    "no status": lambda small, drives: without(synthetic.large(small, drives, 10), "zpool"),
+    "flush errors": lambda small, drives: logged(synthetic.large(small, drives, 10), drives),
+    "datasets": lambda small, drives: synthetic.large(small, 4, 3 * drives),
+}
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_twice_as_many_take_twice_as_many_steps(name: str, small: Recording, rules: tuple[Rule, ...]) -> None:
+    few, many = (steps(HOSTS[name](small, drives), rules) for drives in (FEW, 2 * FEW))
+    assert sum(many.values()) > 1.3 * sum(few.values())  # it is what was made larger that was looked at
+    assert growing(few, many) == []
+
+
+def test_a_quadratic_function_would_be_seen() -> None:
+    code = compile("found = [one for one in many for other in many if one == other]", "/auditor/x.py", "exec")
+    few, many = Counter[CodeType](), Counter[CodeType]()
+    for size, count in ((100, few), (200, many)):
+        with counted(count):
+            exec(code, {"many": list(range(size))})
+    assert len(growing(few, many)) == 1
