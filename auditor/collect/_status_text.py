@@ -11,7 +11,18 @@ import re
 import time
 from collections.abc import Iterator
 
-from auditor.collect._pool_tree import DEPTH, ROW_STATES, PoolStatus, Row, Scan, count, leaf_type, no_children, size, top_type
+from auditor.collect._pool_tree import (
+    DEPTH,
+    ROW_STATES,
+    PoolStatus,
+    Row,
+    Scan,
+    count,
+    leaf_type,
+    no_children,
+    size,
+    top_type,
+)
 
 _HEADER = re.compile(r" {0,3}([a-z]+):(?: +(.*)|)")
 _HEADERS = {"pool", "id", "state", "status", "action", "see", "scan", "scrub", "remove", "checkpoint", "expand", "trim"}
