@@ -20,7 +20,9 @@ def imported(facts: Facts) -> list[str] | None:
     strange = [name for name in names if name not in kernel.value]
     if isinstance(listed, Known) and (unlisted or strange):
         sides = (("zpool list", "/proc/spl/kstat/zfs", strange), ("/proc/spl/kstat/zfs", "zpool list", unlisted))
-        parts = [f"{one} names {', '.join(map(harmless, each))}, {other} does not" for one, other, each in sides if each]
+        parts = [
+            f"{one} names {', '.join(map(harmless, each))}, {other} does not" for one, other, each in sides if each
+        ]
         why = unknown("; ".join(parts))
         facts.replace(Fact(HOST, "imported_pools", why))
         for name in unlisted:

@@ -19,6 +19,7 @@ from auditor.facts import Fact, Facts, Known, Subject, unknown
 from auditor.text import harmless
 
 BUSES = frozenset({"nvme", "sata", "sas"})
+_WWN = re.compile(r"(?:0x)?[0-9a-f]{16}(?:[0-9a-f]{16})?")
 
 
 class Witness(NamedTuple):
@@ -34,7 +35,9 @@ WITNESSES = (
     Witness("nvme id-ctrl", "nvme_model", "nvme_serial", tuple(nvme_id_ctrl.FACTS)),
     Witness("nvme list", "nvme_list_model", "nvme_list_serial", tuple(nvme_list.FACTS)),
     Witness("smartctl -x", "smart_model", "smart_serial", tuple(smartctl.FACTS)),
-    Witness("the kernel (/sys/block)", "sysfs_model", "sysfs_serial", ("sysfs_model", "sysfs_serial", "sysfs_firmware")),
+    Witness(
+        "the kernel (/sys/block)", "sysfs_model", "sysfs_serial", ("sysfs_model", "sysfs_serial", "sysfs_firmware")
+    ),
     Witness("udev", "udev_model", "udev_serial", ("udev_model", "udev_serial", "udev_firmware", "udev_wwn")),
 )
 
@@ -70,8 +73,10 @@ def _contradictions(disk: Subject, facts: Facts) -> Iterator[tuple[Witness, Witn
 
 
 def _text(facts: Facts, disk: Subject, name: str) -> str:
+    """Empty where it says nothing; a world-wide name, which udev takes where a SCSI disk has no serial number, is none."""
     found = facts.get(disk, name)
-    return str(found.value) if isinstance(found, Known) else ""
+    text = str(found.value) if isinstance(found, Known) else ""
+    return "" if _WWN.fullmatch(text) else text
 
 
 def _differ(one: str, other: str) -> bool:

@@ -99,14 +99,14 @@ def _other_class(ours: Judged, theirs: str) -> bool:
     return ours.value == "log" if theirs == "not log" else ours.value != theirs
 
 
-def _reason(
-    status: Known, told: Known, pool: Subject, rows: list[Told], found: Difference, facts: Facts
-) -> Unknown:
+def _reason(status: Known, told: Known, pool: Subject, rows: list[Told], found: Difference, facts: Facts) -> Unknown:
     """Both sides, and which leaves make the difference."""
     ours, theirs = (side.evidence[0].command or "another command" for side in (status, told))
     count = len(facts.linked(pool, "leaves"))
     parts = [f"{ours} lists {count} leaves, {theirs} {sum(row.allocation not in BESIDE for row in rows)}"]
-    missing = [f"{row.name} (GUID {row.guid})" if row.guid and row.guid != row.name else row.name for row in found.missing]
+    missing = [
+        f"{row.name} (GUID {row.guid})" if row.guid and row.guid != row.name else row.name for row in found.missing
+    ]
     for names, what in (
         (missing, "missing from the first"),
         ([leaf.name for leaf in found.extra], "missing from the second"),
@@ -126,7 +126,9 @@ def _disbelieve(
     tops, wrong = dict.fromkeys(facts.linked(pool, "vdevs")), set[Subject]()
     leaves = dict.fromkeys(facts.linked(pool, "leaves"))
     strays = [Subject("leaf", row.name, pool.name) for row in found.missing]
-    named = [Subject("vdev", top, pool.name) for top in (*(r.top for r in found.missing), *(t for _, t in found.elsewhere))]
+    named = [
+        Subject("vdev", top, pool.name) for top in (*(r.top for r in found.missing), *(t for _, t in found.elsewhere))
+    ]
     for subject in (*strays, *(vdev for vdev in named if vdev not in tops)):
         _put_unseen(facts, subject, pool, why, unseen)
     moved = [leaf for leaf, _ in found.elsewhere]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from auditor.collect import _blocks as blocks
 from auditor.collect import zpool_status
 from auditor.facts import Facts, Kind
-from auditor.gather import same_disk, vdev_trees
+from auditor.gather import mounted, same_disk, vdev_trees
 
 _UNSEEN: dict[Kind, tuple[str, ...]] = {
     kind: tuple(
@@ -23,3 +23,4 @@ def compare(facts: Facts) -> None:
     """All of it; replaces in the store what is not believed any more."""
     vdev_trees.compare(facts, _UNSEEN)
     same_disk.compare(facts)
+    mounted.compare(facts)

@@ -180,6 +180,8 @@ def _end(report: Report, verbose: bool) -> Iterator[RenderableType]:
     for rule, each in covered.thresholds:
         values = f"{each.said(each.value)}, default {each.said(each.default)}"
         yield Text(f"Site policy: {rule}.{each.name} {values} ({each.text}).")
+    if report.seen_from:
+        yield Text(report.seen_from, "yellow")
     yield Text(
         "zaudit cannot see a drive, controller or hypervisor that acknowledges a flush without doing it; only a power cut can.",
         "dim",
