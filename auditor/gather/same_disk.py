@@ -18,6 +18,7 @@ from auditor.collect import nvme_id_ctrl, nvme_list, smartctl
 from auditor.facts import Fact, Facts, Known, Subject, unknown
 from auditor.text import harmless
 
+BLOCKS = "physical_block_bytes"  # what it tells hangs on what the disk is: one that is virtual says 512 of anything
 BUSES = frozenset({"nvme", "sata", "sas"})
 _WWN = re.compile(r"(?:0x)?[0-9a-f]{16}(?:[0-9a-f]{16})?")
 
@@ -52,7 +53,7 @@ def compare(facts: Facts) -> None:
             why = unknown(f"{disk.name}: {what}: they speak of different disks")
             for witness in WITNESSES:
                 names = witness.believed if witness in (one, other) else (witness.model, witness.serial)
-                for name in names:
+                for name in (*names, BLOCKS):
                     if isinstance(facts.get(disk, name), Known):
                         facts.replace(Fact(disk, name, why))
 
