@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 
 from auditor import audit, rulebook
-from auditor.facts import HOST, Fact, Known, Subject, Unknown, known
-from auditor.gather import mounted, same_disk
+from auditor.collect._pool_tree import Told
+from auditor.facts import HOST, Fact, Known, Subject, Unknown, known, unknown
+from auditor.gather import mounted, same_disk, vdev_trees
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
 from auditor.selftest import losses, run
 from tests import golden
-from tests.derive.test_pool_facts import POOL, World
+from tests.derive.test_pool_facts import POOL, World, leaf, vdev
 
 Edit = Callable[[bytes], bytes]
 MOUNTS = ("/proc/1/mountinfo", "/proc/self/mountinfo", "/proc/1/ns/mnt", "/proc/self/ns/mnt")
@@ -304,3 +305,51 @@ def test_the_losses_find_something_to_spoil() -> None:
     }
     found = run.improved(RULES, replace(past, commands=alone), 30)
     assert any("slog-striped: zpool_status" in each for each in found)
+
+
+# -- what is no difference --------------------------------------------------------------------------------------------------
+
+
+def compared(world: World, *rows: Told) -> World:
+    world.put(POOL, zdb_tree=tuple(row.line() for row in rows))
+    vdev_trees.compare(world.facts, {"leaf": ("state",), "vdev": ("state",)})
+    return world
+
+
+def test_a_spare_in_use_stands_in_two_places() -> None:
+    world = World(("mirror-0", "mirror", "normal", ("a", "b", "s")), ("mirror-1", "mirror", "normal", ("c", "d")))
+    world.facts.replace(Fact(leaf("s"), "vdev", unknown("it stands in two places")))
+    rows = [Told("mirror-0", each, allocation="not log") for each in "abs"]
+    compared(world, *rows, Told("mirror-1", "c"), Told("mirror-1", "d"), Told("", "s", allocation="spare"))
+    assert world.get(vdev("mirror-0"), "legs") == 3
+    assert isinstance(world.facts.get(POOL, "spare_leaves"), Unknown)  # which only the other one lists
+    assert len(world.facts.linked(POOL, "leaves")) == 5
+
+
+def test_a_missing_device_is_called_by_its_guid_or_by_its_path() -> None:
+    world = World(("mirror-0", "mirror", "normal", ("a", "1234567890")))
+    compared(world, Told("mirror-0", "a", "77", "/dev/a"), Told("mirror-0", "nvme9n1", "1234567890", "/dev/nvme9n1p1"))
+    assert world.get(vdev("mirror-0"), "legs") == 2
+
+
+def test_a_single_disk_is_called_by_its_name_or_by_its_path() -> None:
+    world = World(("lv0", "disk", "normal", ("lv0",)))
+    world.put(leaf("lv0"), path="/dev/vg0/lv0")
+    compared(world, Told("/dev/vg0/lv0", "/dev/vg0/lv0", "", "/dev/vg0/lv0", "normal"))
+    assert world.get(vdev("lv0"), "allocation_class") == "normal"
+
+
+def test_special_is_not_log() -> None:
+    world = World(("a", "disk", "special", ("a",)), ("b", "disk", "log", ("b",)))
+    compared(world, Told("a", "a", allocation="not log"), Told("b", "b", allocation="log"))
+    assert world.get(vdev("a"), "allocation_class") == "special"
+    compared(world, Told("a", "a", allocation="normal"), Told("b", "b", allocation="log"))
+    assert "of another class" in world.why(vdev("a"), "allocation_class")
+    assert world.get(vdev("b"), "allocation_class") == "log"
+
+
+def test_another_guid_under_the_same_name_is_another_device() -> None:
+    world = World(("mirror-0", "mirror", "normal", ("a", "b")))
+    world.put(leaf("a"), guid="1")
+    compared(world, Told("mirror-0", "a", "2"), Told("mirror-0", "b", "3"))
+    assert "a (GUID 2): missing from the first; a: missing from the second" in world.why(vdev("mirror-0"), "legs")
