@@ -339,6 +339,13 @@ def test_a_single_disk_is_called_by_its_name_or_by_its_path() -> None:
     assert world.get(vdev("lv0"), "allocation_class") == "normal"
 
 
+def test_a_whole_disk_is_called_without_its_partition_where_no_path_is_known() -> None:
+    world = World(("mirror-0", "mirror", "normal", ("nvme-X", "nvme-Y")))
+    rows = [Told("mirror-0", path, "", path, "normal") for path in ("/dev/disk/by-id/nvme-X-part1", "/dev/nvme-Y")]
+    compared(world, *rows)
+    assert world.get(vdev("mirror-0"), "legs") == 2
+
+
 def test_special_is_not_log() -> None:
     world = World(("a", "disk", "special", ("a",)), ("b", "disk", "log", ("b",)))
     compared(world, Told("a", "a", allocation="not log"), Told("b", "b", allocation="log"))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from auditor.collect._pool_tree import Told
+from auditor.collect._pool_tree import Told, display_name
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Kind, Known, Subject, Unknown, unknown
 
 WITNESSES = ("zdb_tree", "get_tree", "path_tree")
@@ -52,13 +52,14 @@ def compare(facts: Facts, unseen: dict[Kind, tuple[str, ...]]) -> None:
 def _difference(facts: Facts, pool: Subject, rows: list[Told]) -> Difference:
     leaves = facts.linked(pool, "leaves")
     found = Difference([], [], [], [], [])
-    named: set[Subject] = set()
+    called, named = _Leaves(leaves, facts), set[Subject]()
+    beside = {link: _Leaves(facts.linked(pool, link), facts) for link in BESIDE.values()}
     for row in rows:
         if link := BESIDE.get(row.allocation):
-            if _find(row, facts.linked(pool, link), facts) is None and link not in found.beside:
+            if beside[link].find(row) is None and link not in found.beside:
                 found.beside.append(link)
             continue
-        leaf = _find(row, leaves, facts)
+        leaf = called.find(row)
         if leaf is None:
             found.missing.append(row)
             continue
@@ -71,18 +72,26 @@ def _difference(facts: Facts, pool: Subject, rows: list[Told]) -> Difference:
     return found
 
 
-def _find(row: Told, leaves: Iterable[Subject], facts: Facts) -> Subject | None:
-    """The leaf that a row means: by its GUID where both have one, else by its name or path."""
-    by_name = None
-    for leaf in leaves:
-        guid = facts.get(leaf, "guid")
-        if row.guid and (leaf.name == row.guid or (isinstance(guid, Known) and guid.value == row.guid)):
-            return leaf
-        path = facts.get(leaf, "path")
-        same = leaf.name in (row.name, row.path) or (row.path and isinstance(path, Known) and path.value == row.path)
-        if same and not (row.guid and isinstance(guid, Known)):
-            by_name = leaf
-    return by_name
+class _Leaves:
+    """Leaves by all that they can be called; a pool may have thousands."""
+
+    def __init__(self, leaves: Iterable[Subject], facts: Facts) -> None:
+        self._by_name = {leaf.name: leaf for leaf in leaves}
+        self._guid = {leaf: str(found.value) for leaf in leaves if isinstance(found := facts.get(leaf, "guid"), Known)}
+        self._path = {leaf: str(found.value) for leaf in leaves if isinstance(found := facts.get(leaf, "path"), Known)}
+        self._by_guid = {guid: leaf for leaf, guid in self._guid.items()}
+        self._by_path = {path: leaf for leaf, path in self._path.items()}
+
+    def find(self, row: Told) -> Subject | None:
+        """The leaf that a row means: by its GUID where both have one, else by its name or path."""
+        if row.guid and (found := self._by_guid.get(row.guid) or self._by_name.get(row.guid)):
+            return found
+        found = self._by_name.get(row.name) or self._by_path.get(row.path)
+        if found is None and row.path:  # as zpool status may call the leaf with this path, where its own is not known
+            names = (display_name(row.path, False), display_name(row.path, True), row.path.rpartition("/")[2])
+            found = next((leaf for name in names if (leaf := self._by_name.get(name))), None)
+            found = None if found in self._path else found
+        return None if found is None or (row.guid and found in self._guid) else found
 
 
 def _below(leaf: Subject, row: Told, facts: Facts) -> bool:
