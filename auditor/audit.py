@@ -10,7 +10,7 @@ from auditor import __version__, derive, registry
 from auditor.databases import ENGINES
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
-from auditor.gather import gather, targets
+from auditor.gather import gather, pool_lists, targets
 from auditor.host import sql
 from auditor.host.live import Host
 from auditor.judge import finding, policy_file, verdict, waivers
@@ -117,7 +117,7 @@ def look(host: Host, names: Sequence[str], options: Options, progress: gather.Pr
 def _roots(gatherer: gather.Gatherer, facts: Facts, host: Host, names: Sequence[str]) -> tuple[Subject, ...]:
     """The datasets that the names mean; the root dataset of every imported pool when there are none."""
     gatherer.settle(facts, ["zpool_list", "zfs_version", "zfs_userland"])
-    pools = _pools(facts)
+    pools = pool_lists.imported(facts)
     if not names:
         if not pools:
             raise NothingToAudit(
@@ -125,16 +125,6 @@ def _roots(gatherer: gather.Gatherer, facts: Facts, host: Host, names: Sequence[
             )
         names = pools
     return tuple(sorted({targets.resolve(host, name, pools) for name in names}))
-
-
-def _pools(facts: Facts) -> list[str] | None:
-    """The imported pools, or None when nobody could list them."""
-    listed = facts.get(HOST, "imported_pools")
-    pools = [pool.name for pool in facts.linked(HOST, "imported_pools")]
-    match facts.get(HOST, "kstat_pools"):
-        case Known(tuple() as names):  # zpool hangs, fails or leaves one out; the kernel still says what is imported
-            return [*pools, *(str(name) for name in names if name not in pools)]
-    return pools if isinstance(listed, Known) else None
 
 
 def _why(gatherer: gather.Gatherer) -> str:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from auditor.facts import HOST, Facts, Known, number, word
+from auditor.facts import HOST, Facts, Known, number, word, words
 from auditor.host.request import Run
 
 ROW_STATES = ("ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "UNAVAIL", "REMOVED", "SPLIT", "UNKNOWN", "AVAIL", "INUSE")
@@ -23,6 +23,9 @@ DEPTH = 8  # pool, raidz, spare, replacing, disk: more than OpenZFS nests
 ASHIFT = number("block size of the top-level vdev as a power of two: 9 is 512 bytes, 12 is 4096 bytes")
 GUID = word("the 64-bit identifier, in decimal")
 PATH = word("path of the device, with partition, as OpenZFS opens it")
+TREE = words(
+    "its leaves as this command nests them, a line each: top-level vdev, name, GUID, path, class, with a TAB between"
+)
 PARITY = number("disks that a raidz or draid can lose; 0 for mirrors and single disks, as the property has it")
 
 # zpool_default_import_path[] in lib/libzutil/os/linux/zutil_import_os.c, in this order
@@ -54,6 +57,29 @@ class Row(NamedTuple):
             yield self, replacing
         for child in self.children:
             yield from child.leaves(replacing or self.type == "replacing")
+
+
+class Told(NamedTuple):
+    """A leaf as one command tells it, to be compared with another: names as ``zpool status`` has them, or empty.
+
+    top: the name of its top-level vdev. allocation: normal, log, special, dedup, cache or spare; "not log" from a command
+    that can say no more; empty from one that says nothing.
+    """
+
+    top: str
+    name: str
+    guid: str = ""
+    path: str = ""
+    allocation: str = ""
+
+    def line(self) -> str:
+        """As one string, for a fact."""
+        return "\t".join(each.replace("\t", " ") for each in self)
+
+    @classmethod
+    def of_line(cls, line: str) -> Told:
+        """The reverse."""
+        return cls(*line.split("\t"))
 
 
 class Scan(NamedTuple):
@@ -103,6 +129,13 @@ def top_type(name: str, children: bool) -> str:
     if not found or (not children and not (found[3] and found[1] in ("indirect", "hole", "missing"))):
         return ""
     return found[1]
+
+
+def no_children(name: str) -> None:
+    """Raises ValueError where a vdev that is made of others stands without them: their rows are lost."""
+    found = _INTERIOR.fullmatch(name)
+    if found and found[3] and found[1] not in ("indirect", "hole", "missing"):
+        raise ValueError(f"zpool status: {name} without what it is made of")
 
 
 def parity(name: str, kind: str) -> int:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from auditor.collect._pool_tree import DEPTH, PoolStatus, Row, Scan, count, leaf_type, size, top_type
+from auditor.collect._pool_tree import DEPTH, PoolStatus, Row, Scan, count, leaf_type, no_children, size, top_type
 
 _CLASSES = {"dedup": "dedup", "special": "special", "logs": "log"}
+_DEVICES = {"dedup", "special", "logs", "l2cache", "spares"}  # left out where the pool has none
 _OTHERS = {"vdevs", "l2cache", "spares", "scan_stats", "removal_stats", "checkpoint_stats", "condense", "load_info"}
 _OTHERS |= {"raidz_expand_stats", "dedup_stats"}
 # zpool_state_to_name() in lib/libzfs/libzfs_pool.c, which the text has and JSON has not
@@ -52,6 +53,8 @@ def pools(text: str) -> list[PoolStatus]:
 
 def _pool(pool: dict[str, Any]) -> PoolStatus:
     for key, value in pool.items():
+        if key in _DEVICES and not value:
+            raise ValueError(f"zpool status -j: no device in {key}")
         if isinstance(value, dict) and key not in _OTHERS and key not in _CLASSES:
             raise ValueError(f"zpool status -j: unknown section {key}")
     scan = pool.get("scan_stats", {})
@@ -90,6 +93,8 @@ def _row(name: str, vdev: dict[str, Any], resilvering: bool, level: int = 0) -> 
     if level > DEPTH:
         raise ValueError("zpool status -j: nested too deep")
     children = tuple(_row(key, each, resilvering, level + 1) for key, each in vdev.get("vdevs", {}).items())
+    if not children:
+        no_children(name)
     kind = _word(vdev, "vdev_type")
     if kind in ("", "raidz", "draid") or (kind != "root" and children):
         kind = top_type(name, bool(children)) or ("" if children or not name else leaf_type(name))

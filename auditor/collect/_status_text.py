@@ -11,7 +11,18 @@ import re
 import time
 from collections.abc import Iterator
 
-from auditor.collect._pool_tree import DEPTH, ROW_STATES, PoolStatus, Row, Scan, count, leaf_type, size, top_type
+from auditor.collect._pool_tree import (
+    DEPTH,
+    ROW_STATES,
+    PoolStatus,
+    Row,
+    Scan,
+    count,
+    leaf_type,
+    no_children,
+    size,
+    top_type,
+)
 
 _HEADER = re.compile(r" {0,3}([a-z]+):(?: +(.*)|)")
 _HEADERS = {"pool", "id", "state", "status", "action", "see", "scan", "scrub", "remove", "checkpoint", "expand", "trim"}
@@ -118,6 +129,8 @@ def _rows(pool: PoolStatus, table: list[str]) -> PoolStatus:
             sections[section] = []
         else:
             sections[section].append((_indent(line), _row(line, at, extra, slow, section == "spare")))
+    if empty := [name for name, rows in sections.items() if not rows]:
+        raise ValueError(f"zpool status: no device in the section {empty[0]}")
     trees = {name: _tree(rows) for name, rows in sections.items()}
     if len(trees["normal"]) != 1:
         raise ValueError("zpool status: the table does not begin with one row for the pool")
@@ -182,6 +195,8 @@ def _forest(rows: list[tuple[int, Row]], level: int) -> Iterator[Row]:
         while inner < len(rows) and rows[inner][0] > depth:
             inner += 1
         children = tuple(_forest(rows[1:inner], level + 1))
+        if not children:
+            no_children(row.name)
         kind = top_type(row.name, bool(children)) or ("" if children else leaf_type(row.name))
         yield row._replace(type=kind, children=children)
         rows = rows[inner:]

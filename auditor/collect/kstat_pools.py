@@ -1,6 +1,7 @@
-"""``/proc/spl/kstat/zfs/*/state``: the imported pools as the kernel lists them, for when ``zpool list`` does not answer.
+"""``/proc/spl/kstat/zfs/*/state``: the imported pools as the kernel lists them, beside ``zpool list``.
 
-(OpenZFS module/zfs/spa_stats.c, spa_state_init)
+A pool that somebody looks for with ``zpool import`` just now stands there as ``$import``, and is none. (OpenZFS
+module/zfs/spa_stats.c, spa_state_init; TRYIMPORT_NAME in include/sys/spa.h)
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def request(host: Subject, facts: Facts) -> Read:
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """The folders that hold such a file; raises ValueError when there is none (that may also mean no permission), or when
     one of them was kept back."""
-    names = tuple(sorted(path.removeprefix(f"{kstat.ROOT}/").removesuffix("/state") for path in reply.text))
+    folders = (path.removeprefix(f"{kstat.ROOT}/").removesuffix("/state") for path in reply.text)
+    names = tuple(sorted(name for name in folders if not name.startswith("$")))
     if not names or not reply.whole(f"{kstat.ROOT}/*/state"):
         raise ValueError("no pool has a state here, or one that could not be read")
     yield Fact(host, "kstat_pools", known(names, ", ".join(names), f"ls -d {kstat.ROOT}/*/"))

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 
 class Mount(NamedTuple):
-    """One line. source: the dataset, when fstype is zfs. options: of the mount and of the file system together.
+    """One line. source: the dataset, when fstype is zfs. options: of the mount and of the file system together; shared: of the
+    file system alone, which are the same wherever else it is mounted.
 
     number and parent: which mount this one covers a folder of.
     """
@@ -20,6 +21,7 @@ class Mount(NamedTuple):
     options: tuple[str, ...]
     number: int
     parent: int
+    shared: tuple[str, ...] = ()
 
 
 def mounts(text: str) -> list[Mount]:
@@ -55,8 +57,9 @@ def _mount(line: str) -> Mount:
     first, last = before.split(" "), after.split(" ")
     if not dash or len(first) < 6 or len(last) < 3 or not (first[0].isdigit() and first[1].isdigit()):
         raise ValueError("a line is not a mount")
-    options = tuple(dict.fromkeys(f"{first[5]},{last[2]}".split(",")))
-    return Mount(_plain(first[4]), last[0], _plain(last[1]), first[2], options, int(first[0]), int(first[1]))
+    shared = tuple(last[2].split(","))
+    options = tuple(dict.fromkeys((*first[5].split(","), *shared)))
+    return Mount(_plain(first[4]), last[0], _plain(last[1]), first[2], options, int(first[0]), int(first[1]), shared)
 
 
 def _plain(field: str) -> str:

@@ -100,6 +100,9 @@ def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
     if root is None:
         raise ValueError("no JSON in it")
     _refuse(root)
+    asked = _at(root, "device.name")
+    if isinstance(asked, str) and asked != f"/dev/{disk.name}":
+        raise ValueError(f"it answers for {asked}, not for /dev/{disk.name}")
 
     def fact(name: str, value: Scalar, text: str) -> Fact:
         return Fact(disk, name, known(value, text, COMMAND))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from auditor.collect._pool_tree import ASHIFT, GUID, PATH, display_name
+from auditor.collect._pool_tree import ASHIFT, GUID, PATH, TREE, Told, display_name
 from auditor.facts import Fact, Facts, Subject, Value, flag, known, number
 from auditor.host.request import Output, Request, Run
 
@@ -19,6 +19,7 @@ PER = "pool"
 SUBJECT = ("pool", "vdev", "leaf")
 FACTS = {
     "pool.guid": GUID,
+    "pool.zdb_tree": TREE,
     "vdev.ashift": ASHIFT,
     "vdev.guid": GUID,
     "vdev.asize_bytes": number("size that can be allocated"),
@@ -94,9 +95,20 @@ def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
         raise ValueError(f"not one configuration of {pool.name}")
     if (guid := found[0].values.get("pool_guid", "")).isdigit():
         yield Fact(pool, "guid", known(guid, f"pool_guid: {guid}", reply.command))
-    for top in found[0].lists["vdev_tree"][0].children:
-        if top.values.get("type") not in _GONE:
-            yield from _top(top, pool, reply.command)
+    tops = [each for each in found[0].lists["vdev_tree"][0].children if each.values.get("type") not in _GONE]
+    for top in tops:
+        yield from _top(top, pool, reply.command)
+    told = [_told(top, leaf) for top in tops for leaf in _leaves(top)]
+    text = f"{len(tops)} top-level vdevs, {len(told)} leaves"
+    yield Fact(pool, "zdb_tree", known(tuple(each.line() for each in told), text, reply.command))
+
+
+def _told(top: Node, leaf: Node) -> Told:
+    """is_log is told, special and dedup are not: a leaf is of class log, or of one that is not said."""
+    log = top.values.get("is_log")
+    path = "" if "not_present" in leaf.values else leaf.values.get("path", "")
+    allocation = {"1": "log", "0": "not log"}.get(log or "", "")
+    return Told(vdev_name(top), vdev_name(leaf), leaf.values.get("guid", ""), path, allocation)
 
 
 def _top(top: Node, pool: Subject, command: str) -> Iterator[Fact]:

@@ -7,15 +7,18 @@ vdev, so it is read there only.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 
-from auditor.collect._pool_tree import ASHIFT, GUID, PARITY, PATH, count, speaks, zpool
+from auditor.collect._pool_tree import ASHIFT, GUID, PARITY, PATH, TREE, Told, count, speaks, zpool
 from auditor.facts import Fact, Facts, Subject, Value, flag, known
 from auditor.host.request import Output, Request, Skip
 
 PER = "pool"
-SUBJECT = ("vdev", "leaf")
+SUBJECT = ("pool", "vdev", "leaf")
 FACTS = {
+    "pool.get_tree": TREE,
     "vdev.ashift": ASHIFT,
     "vdev.guid": GUID,
     "vdev.parity": PARITY,
@@ -24,6 +27,7 @@ FACTS = {
     "leaf.failfast": flag("I/O to it fails fast while others can take over"),
 }
 _PROPERTIES = ("ashift", "guid", "parity", "path", "parent", "numchildren", "failfast")
+_LAYOUT = re.compile(r"^(raidz|draid)[\d:a-z]+")
 
 
 def request(pool: Subject, facts: Facts) -> Request:
@@ -51,6 +55,37 @@ def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
         if missing := [each for each in _PROPERTIES if each not in vdev]:
             raise ValueError(f"{name[:80]} has no {missing[0]}: cut off")
         yield from _vdev(name, vdev, pool)
+    if told := _tree(vdevs, pool):
+        text = f"{len({each.top for each in told})} top-level vdevs, {len(told)} leaves"
+        yield Fact(pool, "get_tree", known(tuple(each.line() for each in told), text, reply.command))
+
+
+def _leaf(vdev: dict[str, str]) -> bool:
+    """What is left of a removed vdev has no path."""
+    return vdev["numchildren"] == "0" and vdev["path"] != "-"
+
+
+def _tree(vdevs: dict[str, dict[str, str]], pool: Subject) -> list[Told]:
+    """All leaves, each with its top-level vdev; none where a vdev has other children than it says: then some are lost.
+
+    parent is the kernel's name, which leaves out parity and layout: raidz-0 is raidz2-0, draid-0 is draid1:4d:11c:1s-0
+    (vdev_name() in module/zfs/vdev.c).
+    """
+    named = {_LAYOUT.sub(r"\1", name): name for name in vdevs}
+    above = {name: named.get(vdev["parent"], "") for name, vdev in vdevs.items()}
+    above |= {name: "root-0" for name, vdev in vdevs.items() if vdev["parent"] == pool.name}
+    children = Counter(above.values())
+    if any(str(children[name]) != vdev["numchildren"] for name, vdev in vdevs.items()):
+        return []
+    told = []
+    for name, vdev in vdevs.items():
+        if _leaf(vdev):
+            way = [name]
+            while above[way[-1]] not in ("root-0", "", *way):
+                way.append(above[way[-1]])
+            path = "" if name == vdev["guid"] else vdev["path"]
+            told.append(Told(way[-1], name, vdev["guid"], path))
+    return told
 
 
 def _vdev(name: str, vdev: dict[str, str], pool: Subject) -> Iterator[Fact]:
@@ -61,7 +96,7 @@ def _vdev(name: str, vdev: dict[str, str], pool: Subject) -> Iterator[Fact]:
         here = values | {key: value for key, value in numbers.items() if value >= 0}
         if here.get("ashift"):
             yield from _facts(Subject("vdev", name, pool.name), here, vdev, pool)
-    if vdev["numchildren"] == "0" and vdev["path"] != "-":
+    if _leaf(vdev):
         if name != vdev["guid"]:  # a missing device: another disk may have the path now
             values["path"] = vdev["path"]
         if vdev["failfast"] in ("on", "off"):

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.collect import _status_text
-from auditor.collect._pool_tree import Paths, speaks, zpool
+from auditor.collect._pool_tree import TREE, Paths, Told, speaks, zpool
 from auditor.facts import Fact, Facts, Kind, Known, Subject, known, words
 from auditor.host.request import Output, Request, Skip
 
 PER = "pool"
 SUBJECT = "pool"
-FACTS = {"leaf_paths": words("paths of all leaves, cache devices and spares included, as zpool status has them")}
+FACTS = {
+    "leaf_paths": words("paths of all leaves, cache devices and spares included, as zpool status has them"),
+    "path_tree": TREE,
+}
 
 
 def request(pool: Subject, facts: Facts) -> Request:
@@ -31,9 +34,17 @@ def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
     found = [each for each in _status_text.pools(reply.text) if each.name == pool.name]
     if len(found) != 1 or not found[0].complete or found[0].root is None:
         raise ValueError(f"pool {pool.name} is not there from beginning to end")
-    rows = [leaf for _, top in found[0].tops for leaf, _ in top.leaves()] + [*found[0].cache, *found[0].spares]
-    paths = tuple(dict.fromkeys(row.path for row in rows if row.path))
+    told = [
+        Told(top.name, leaf.name, "", leaf.path, allocation)
+        for allocation, top in found[0].tops
+        for leaf, _ in top.leaves()
+    ]
+    for allocation, rows in (("cache", found[0].cache), ("spare", found[0].spares)):
+        told += [Told("", row.name, "", row.path, allocation) for row in rows]
+    paths = tuple(dict.fromkeys(each.path for each in told if each.path))
     yield Fact(pool, "leaf_paths", known(paths, ", ".join(paths), reply.command))
+    text = f"{len(told)} leaves, cache devices and spares"
+    yield Fact(pool, "path_tree", known(tuple(each.line() for each in told), text, reply.command))
 
 
 def join(facts: Facts) -> Iterator[Fact]:

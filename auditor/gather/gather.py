@@ -26,7 +26,7 @@ from auditor.facts import (
     unknown,
     word,
 )
-from auditor.gather import database_walk
+from auditor.gather import database_walk, witnesses
 from auditor.gather.reasons import command_line, decoded, fault_of, root_if, unread
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Output, Read, Reply, Run, Skip
@@ -208,6 +208,7 @@ def look_at_pools(
         facts.put(fact)
     for fact in datasets_of(gatherer, facts, pools, roots):
         facts.put(fact)
+    witnesses.compare(facts)
     fill(gatherer, facts)
 
 

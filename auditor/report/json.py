@@ -55,6 +55,8 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
     }
     if report.policy:
         whole_document["policy"] = whole(report.policy)
+    if report.seen_from:
+        whole_document["seen_from"] = report.seen_from
     if verbose:
         passes = [verdict for verdict in report.verdicts if verdict.outcome == "pass"]
         whole_document["passes"] = [{"rule": verdict.rule.id, **_verdict(verdict)} for verdict in passes]

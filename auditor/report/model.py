@@ -29,7 +29,8 @@ HEADLINES: dict[Standing, str] = {
 class Report(NamedTuple):
     """One audit. taken: seconds since the epoch at which the host was looked at. release: of the kernel module. findings:
     those that count; waived: those that somebody answers for. policy: the path of the one that was followed, or empty.
-    left_out: rules that were not judged because somebody chose so, the gravest first."""
+    left_out: rules that were not judged because somebody chose so, the gravest first. seen_from: where zaudit stood, in a
+    sentence, when it is not where the host stands; or empty."""
 
     zaudit: str
     hostname: str
@@ -46,6 +47,7 @@ class Report(NamedTuple):
     exit_code: int
     policy: str = ""
     left_out: tuple[LeftOut, ...] = ()
+    seen_from: str = ""
 
     @classmethod
     def make(
@@ -80,6 +82,7 @@ class Report(NamedTuple):
             exit_code=exit_code(((each.severity, each.failed) for each in counted), threshold, failed_only=failed_only),
             policy=policy,
             left_out=left_out,
+            seen_from=_seen_from(facts),
         )
 
     @property
@@ -105,6 +108,14 @@ class Report(NamedTuple):
 def _text(facts: Facts, name: str) -> str:
     found = facts.get(HOST, name)
     return str(found.value) if isinstance(found, Known) else "unknown"
+
+
+def _seen_from(facts: Facts) -> str:
+    """A container or a sandbox of systemd has mounts of its own, and the commands of ZFS tell of those."""
+    match facts.get(HOST, "own_mount_namespace"):
+        case Known(True):
+            return "Seen from a mount namespace of its own (a container or sandbox): mounts are not those of the host."
+    return ""
 
 
 def _standing(found: Sequence[Finding], waived: Sequence[Finding]) -> Standing:

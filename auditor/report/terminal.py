@@ -183,6 +183,8 @@ def _end(report: Report, verbose: bool) -> Iterator[RenderableType]:
         yield Text(f"Site policy: {rule}.{each.name} {values} ({each.text}).")
     for what, rules in _left_out(report):
         yield Text(f"{what}: {rules}.")
+    if report.seen_from:
+        yield Text(report.seen_from, "yellow")
     yield Text(
         "zaudit cannot see a drive, controller or hypervisor that acknowledges a flush without doing it; only a power cut can.",
         "dim",

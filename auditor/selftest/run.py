@@ -14,7 +14,7 @@ from auditor.judge import example, verdict
 from auditor.judge.rule import Example, Rule
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.selftest import faults
+from auditor.selftest import faults, losses
 from auditor.selftest.faults import HALVED, OF_ONE, Fault, FaultyHost
 
 FILE = "selftest.json"
@@ -36,6 +36,10 @@ NO_END_MARK = frozenset(
         *("database_paths", "database_settings"),
     }
 )
+
+POOLS = ("/proc/spl/kstat/zfs/*/state",)  # the second witness of zpool list: older recordings do not have it
+LOSSES = 6  # lines, and keys, of one collector's answers: more of them are the tests' business
+SAYS_WHOSE = frozenset({"smartctl", "nvme_id_ctrl", "hdparm"})  # answers that name the disk that they are about
 
 Outcomes = dict[tuple[str, Subject], str]
 
@@ -94,6 +98,8 @@ def _steps(
     for fault in LABELS:
         yield LABELS[fault], lambda fault=fault: _whole(rules, past, fault, asked["zfs_version"])  # type: ignore[misc]
     for collector, questions in asked.items():
+        for fault, to in _lost(past, collector, questions, LOSSES):
+            yield "one loss", lambda c=collector, q=to, f=fault: _one(rules, past, before, c, q, f)  # type: ignore[misc]
         for fault in OF_ONE:
             yield "one answer", lambda c=collector, q=questions, f=fault: _one(rules, past, before, c, q, f)  # type: ignore[misc]
     yield "facts hidden", lambda: {rule.id: hidden(rule) for rule in rules}
@@ -155,6 +161,37 @@ def _questions(facts: Facts) -> dict[str, set[tuple[str, ...]]]:
     return asked
 
 
+def _lost(
+    past: Recording, collector: str, questions: set[tuple[str, ...]], most: int
+) -> Iterator[tuple[Fault, set[tuple[str, ...]]]]:
+    """(fault, the questions that are answered so): what one collector's answers can lose, and answers that are swapped."""
+    if collector in losses.ONE_LOOK or (collector == "zpool_list" and POOLS not in past.files):
+        return
+    answers = {question: past.commands[question] for question in sorted(questions) if question in past.commands}
+    files = [past.files[question] for question in sorted(questions) if question in past.files]
+    for fault in losses.of_answers([*answers.values(), *files], most):
+        yield fault, questions
+    heard = [question for question, answer in answers.items() if answer.exit == 0]
+    for question, other in zip(heard, heard[1:] + heard[:1], strict=True):
+        if question != other and collector in SAYS_WHOSE:
+            yield losses.of_another(answers[other]), {question}
+    if collector == "zfs_get":
+        yield losses.TEMPORARY, questions
+
+
+def improved(rules: Sequence[Rule], past: Recording, most: int) -> list[str]:
+    """What gets better on a recorded host when its answers lose something; of each collector at most so many losses."""
+    base = _look(past, ReplayHost(past))
+    if base is None:
+        return []
+    before, found = _outcomes(rules, base), []
+    for collector, questions in _questions(base).items():
+        for fault, to in _lost(past, collector, questions, most):
+            cells = _one(rules, past, before, collector, to, fault)
+            found += [f"{rule}: {text}" for rule, cell in cells.items() for text in cell.wrong]
+    return found
+
+
 def _one(
     rules: Sequence[Rule], past: Recording, before: Outcomes, collector: str, to: set[tuple[str, ...]], fault: Fault
 ) -> dict[str, Cell]:
@@ -171,6 +208,8 @@ def _one(
         was, now = before.get(key, "nothing"), after.get(key, "nothing")
         if now == "pass" and was not in ("pass", "not applicable"):  # what holds holds, whether it applies or not
             wrong[key[0]].append(f"{collector}, {fault.name}: {key[1]}: {was} -> pass")
+        elif now == "not applicable" and was == "fail" and fault.partial:
+            wrong[key[0]].append(f"{collector}, {fault.name}: {key[1]}: fail, and now not applicable")
         elif now == "nothing" and was in ("fail", "unknown") and key[0] not in holes:
             wrong[key[0]].append(f"{collector}, {fault.name}: {key[1]}: {was}, and now nothing")
     return {rule.id: Cell(1, tuple(wrong[rule.id])) for rule in rules}

@@ -7,6 +7,7 @@ skipped. ``<file>.expect.json`` is what a careful reader takes from a file.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -107,6 +108,9 @@ def checked(module: ModuleType, facts: list[Fact]) -> dict[str, object]:
 
 
 def subject_of(name: str, text: str) -> Subject:
+    """That which the answer is about: another one is refused."""
+    if name == "smartctl" and (named := re.search(r'"name"\s*:\s*"/dev/([^"]+)"', text)):
+        return Subject("disk", named[1])
     if name != "hdparm":
         return NVME
     device = next((line for line in text.splitlines() if line.startswith("/dev/")), "/dev/sda:")

@@ -1,0 +1,52 @@
+"""The mounts that a database's process sees, held against those that ``zfs get`` names: a line that is lost from the one
+would put the files below it on another dataset. In a container, whose root is a layer of its own, nothing is compared.
+"""
+
+from __future__ import annotations
+
+from auditor.collect import database_paths, mounts
+from auditor.facts import Fact, Facts, Known, Subject, unknown
+
+LAYERS = ("overlay", "aufs", "fuse-overlayfs")
+
+
+def compare(facts: Facts) -> None:
+    """All databases: where a folder is below the mount point of a dataset that is mounted and not in the table."""
+    points = {
+        dataset.name: point
+        for dataset in facts.subjects("dataset")
+        if _value(facts, dataset, "mounted") is True
+        and isinstance(point := _value(facts, dataset, "mountpoint"), str)
+        and point.startswith("/")
+    }
+    for database in list(facts.subjects("database")):
+        lines, places, symlinks = (_words(facts, database, name) for name in ("mountinfo", "directories", "symlinks"))
+        table = mounts.mounts("".join(f"{line}\n" for line in lines))
+        if not table or any(each.mount_point == "/" and each.fstype in LAYERS for each in table):
+            continue
+        there = {each.source for each in table if each.fstype == "zfs"}
+        paths = [place.partition(":")[2] for place in places]
+        paths += [link.rpartition(database_paths.ARROW)[2] for link in symlinks]
+        lost = [
+            name for name, point in points.items() if name not in there and any(_below(path, point) for path in paths)
+        ]
+        if lost:
+            why = unknown(
+                f"{database.name}: zfs get says that {lost[0]} is mounted, the process's table of mounts lacks it"
+            )
+            for name in database_paths.PROVIDES:
+                facts.replace(Fact(database, name.partition(".")[2], why))
+
+
+def _below(path: str, point: str) -> bool:
+    return path == point or path.startswith(point.rstrip("/") + "/")
+
+
+def _words(facts: Facts, subject: Subject, name: str) -> tuple[str, ...]:
+    found = facts.get(subject, name)
+    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()
+
+
+def _value(facts: Facts, subject: Subject, name: str) -> object:
+    found = facts.get(subject, name)
+    return found.value if isinstance(found, Known) else None

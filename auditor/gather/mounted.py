@@ -1,0 +1,66 @@
+"""What ``zfs get`` says of a mounted dataset, held against the mounts themselves.
+
+Where the source of a property is "temporary" its value is that of a mount that the command found where it ran, and others
+may have another one (:mod:`auditor.collect.zfs_mounts`).
+"""
+
+from __future__ import annotations
+
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, unknown
+
+TEMPORARY = "(temporary)"  # how the evidence of such a property ends
+BY_MOUNT = ("atime", "relatime")  # each mount has its own; exec, setuid, devices, xattr and nbmand are not read
+
+
+def compare(facts: Facts) -> None:
+    """All datasets: readonly as the file system is, not as a mount is; the rest only where zaudit sees the host's mounts."""
+    states = _states(facts)
+    apart = facts.get(HOST, "own_mount_namespace")
+    same, other = (isinstance(apart, Known) and apart.value is answer for answer in (False, True))
+    for dataset in list(facts.subjects("dataset")):
+        seen = states.get(dataset.name)
+        _readonly(dataset, seen, facts)
+        for name in () if same else BY_MOUNT:
+            if _temporary(facts.get(dataset, name)):
+                _doubt(dataset, name, facts)
+        if other and _value(facts.get(dataset, "mounted")) is False:
+            if seen:
+                facts.replace(Fact(dataset, "mounted", Known(True, seen.evidence)))
+            else:
+                _doubt(dataset, "mounted", facts)
+
+
+def _states(facts: Facts) -> dict[str, Known]:
+    """Dataset -> "ro" or "rw", of the file systems that are mounted."""
+    table = facts.get(HOST, "zfs_mounts")
+    if not (isinstance(table, Known) and isinstance(table.value, tuple)):
+        return {}
+    command = table.evidence[0].command
+    pairs = (str(pair).rpartition("=") for pair in table.value)
+    return {name: Known(state, (Evidence(f"its file system is mounted {state}", command),)) for name, _, state in pairs}
+
+
+def _readonly(dataset: Subject, seen: Known | None, facts: Facts) -> None:
+    """readonly=on holds where the file system itself is ro; where it is rw somebody can write to it."""
+    said = facts.get(dataset, "readonly")
+    if not (isinstance(said, Known) and said.value == "on"):
+        return
+    if seen and seen.value == "rw":
+        facts.replace(Fact(dataset, "readonly", Known("off", (*said.evidence, *seen.evidence))))
+    elif seen is None and _temporary(said):
+        _doubt(dataset, "readonly", facts)
+
+
+def _doubt(dataset: Subject, name: str, facts: Facts) -> None:
+    said = facts.get(dataset, name)
+    assert isinstance(said, Known)
+    text = f"{said.evidence[0].text}: so it is mounted where zaudit runs; how others have it mounted was not seen"
+    facts.replace(Fact(dataset, name, unknown(text, "run in the mount namespace of the host, as root")))
+
+
+def _temporary(found: Judged) -> bool:
+    return isinstance(found, Known) and found.evidence[0].text.endswith(TEMPORARY)
+
+
+def _value(found: Judged) -> object:
+    return found.value if isinstance(found, Known) else None

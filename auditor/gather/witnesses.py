@@ -1,0 +1,28 @@
+"""What several witnesses say of one thing is compared before anything is concluded from it.
+
+Each of the modules here knows one such thing. Where the witnesses differ, what hangs on it becomes Unknown with both
+sides named, whatever one of them said; where only one was heard, it is believed.
+"""
+
+from __future__ import annotations
+
+from auditor.collect import _blocks as blocks
+from auditor.collect import zpool_status
+from auditor.facts import Facts, Kind
+from auditor.gather import database_mounts, mounted, past_events, same_disk, vdev_trees
+
+_UNSEEN: dict[Kind, tuple[str, ...]] = {
+    kind: tuple(
+        name.partition(".")[2] for name in (*zpool_status.FACTS, *blocks.PROVIDES) if name.startswith(f"{kind}.")
+    )
+    for kind in ("vdev", "leaf")
+}
+
+
+def compare(facts: Facts) -> None:
+    """All of it; replaces in the store what is not believed any more."""
+    vdev_trees.compare(facts, _UNSEEN)
+    same_disk.compare(facts)
+    mounted.compare(facts)
+    database_mounts.compare(facts)
+    past_events.compare(facts)
