@@ -353,7 +353,7 @@ def test_what_is_left_is_not_removed_where_another_may_have_named_it(evil: Path,
 # -- signals -------------------------------------------------------------------------------------------------------------
 
 HOLD = """
-import sys, time
+import os, sys, time
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from auditor import interrupt
