@@ -19,7 +19,6 @@ FACTS = {
     "database.engine": word("which server it is", "postgres", "mysql", "mariadb", "mongodb", "etcd", "redis"),
     "database.process": word("its process number, or self where it does not run"),
 }
-STAT = re.compile(r"(\d+) \((.*)\) \S (\d+) .*\n", re.DOTALL)
 NOT_RUNNING = "self"  # its files are looked for below our own root directory
 
 
@@ -33,10 +32,12 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     processes = {}
     for path, text in reply.text.items():
         if re.fullmatch(r"/proc/\d+/stat", path):
-            found = STAT.fullmatch(text)
-            if found is None:
+            number, _, rest = text.partition(" (")
+            name, _, after = rest.rpartition(") ")  # a name may hold anything, what follows it only numbers
+            fields = after.split(" ")
+            if not (text.endswith("\n") and number.isdecimal() and len(fields) > 2 and fields[1].isdecimal()):
                 raise ValueError(f"{path} is cut off")
-            processes[found[1]] = found[2], found[3]
+            processes[number] = name, fields[1]
     for path, error in reply.errors.items():  # without its parent a child looks like a server; one that ended is none
         if path != "/proc/*/stat" and not error.startswith("no such"):
             raise ValueError(f"{path}: {error}")

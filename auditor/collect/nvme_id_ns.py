@@ -28,10 +28,10 @@ FACTS = {
 }
 COMMAND = "nvme id-ns /dev/{subject}"
 
-_PLAIN = re.compile(r"^lbaf +(\d+) : ms:(\d+) +(?:lbads|ds):(\d+) +rp:\S+ *(\(in use\))? *$", re.MULTILINE)
+_PLAIN = re.compile(r"^lbaf +(\d+) : ms:(\d+) +(?:lbads|ds):(\d+) +rp:\S++ *+(\(in use\))? *+$", re.MULTILINE)
 _HUMAN = re.compile(
     r"^LBA Format +(\d+) : Metadata Size: (\d+) +bytes - Data Size: (\d+) +bytes - "
-    r"Relative Performance: [^\n]*?(\(in use\))? *$",
+    r"Relative Performance: (?:[^(\n]|\((?!in use\) *+$))*+(\(in use\))? *+$",
     re.MULTILINE,
 )
 Format = tuple[int, int]  # bytes of data, bytes of metadata

@@ -23,7 +23,7 @@ _VALUE = re.compile(
     r"^get-feature: ?(?:0x)?0*6 \(Volatile Write Cache\), Current value: ?(?:0x)?([0-9a-fA-F]{1,8})[ \t]*\n",
     re.MULTILINE,
 )
-_WORDS = re.compile(r"^\s*Volatile Write Cache Enable \(WCE\)\s*: (Enabled|Disabled)[ \t]*\n", re.MULTILINE)
+_WORDS = re.compile(r"^[^\S\n]*+Volatile Write Cache Enable \(WCE\)\s*+: (Enabled|Disabled)[ \t]*\n", re.MULTILINE)
 _KEY = re.compile(r"(?i)feature: ?(?:0x)?0*6")
 
 

@@ -157,8 +157,10 @@ def spawn(argv: tuple[str, ...], timeout_s: float, more: Mapping[str, str] = NOT
 
 def _kept(pattern: str, capture: Capture) -> Capture:
     """Of its output the lines in which the pattern is found."""
-    lines = re.finditer(rb"^.*(?:%s).*(?:\n|\Z)" % pattern.encode(), capture.stdout, re.MULTILINE)
-    return capture._replace(stdout=b"".join(line[0] for line in lines))
+    wanted = re.compile(pattern.encode())
+    *lines, last = capture.stdout.split(b"\n")
+    kept = [line + b"\n" for line in lines if wanted.search(line)]
+    return capture._replace(stdout=b"".join([*kept, last if wanted.search(last) else b""]))
 
 
 def _in_process(argv: tuple[str, ...]) -> Callable[[], str] | None:

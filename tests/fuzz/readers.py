@@ -191,7 +191,7 @@ def _parse(module: ModuleType, case: Case) -> None:
             ) from None
         values = fact.value.value if isinstance(fact.value.value, tuple) else (fact.value.value,)
         if any(isinstance(each, int) and not -(1 << 63) <= each < 1 << 64 for each in values):
-            raise Flaw(f"beyond 64 bits: {fact.subject.kind}.{fact.name}")
+            raise Flaw("beyond 64 bits")
 
 
 # -- recordings and reports ---------------------------------------------------------------------------------------
