@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Iterator
 
+from auditor.collect._json import integer
 from auditor.collect._pool_tree import DEPTH, ROW_STATES, PoolStatus, Row, Scan, count, leaf_type, size, top_type
 
 _HEADER = re.compile(r" {0,3}([a-z]+):(?: ++(.*)|)")
@@ -92,7 +93,7 @@ def _pool(lines: list[str]) -> PoolStatus:
         scans=None if headers.get("scan") and not scans and headers["scan"] != "none requested" else tuple(scans),
         errors=errors,
         # a list may be cut off anywhere: it counts only when something follows it
-        data_errors=0 if none else int(counted[1]) if counted else len(listed) if permanent and ended else -1,
+        data_errors=0 if none else integer(counted[1]) if counted else len(listed) if permanent and ended else -1,
         listed=tuple(listed) if permanent else (),
         files=() if none else tuple(listed) if permanent and ended else None,
         complete=bool(none or counted or permanent or errors.startswith("List of errors unavailable")),
@@ -167,7 +168,7 @@ def _row(line: str, at: int, extra: int, slow: bool, spare: bool) -> Row:
         path=name if name.startswith("/") else "",
         counts={key: value for key, value in values.items() if value >= 0},
         note=note,
-        ashifts=tuple(int(each).bit_length() - 1 for each in blocks.groups()) if blocks else (),
+        ashifts=tuple(integer(each).bit_length() - 1 for each in blocks.groups()) if blocks else (),
     )
 
 
@@ -211,7 +212,7 @@ def _scan(text: str) -> list[Scan]:
             state,
             text,
             end_s=_ctime(ended[1]) if ended else -1,
-            errors=int(errors[1]) if errors else -1,
+            errors=integer(errors[1]) if errors else -1,
             repaired=size(repaired[1]) if repaired else -1,
             start_s=_ctime(began[1]) if began and not paused else -1,
         )

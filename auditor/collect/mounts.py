@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from auditor.collect._json import integer
+
 
 class Mount(NamedTuple):
     """One line. source: the dataset, when fstype is zfs. options: of the mount and of the file system together.
@@ -56,7 +58,7 @@ def _mount(line: str) -> Mount:
     if not dash or len(first) < 6 or len(last) < 3 or not (first[0].isdigit() and first[1].isdigit()):
         raise ValueError("a line is not a mount")
     options = tuple(dict.fromkeys(f"{first[5]},{last[2]}".split(",")))
-    return Mount(_plain(first[4]), last[0], _plain(last[1]), first[2], options, int(first[0]), int(first[1]))
+    return Mount(_plain(first[4]), last[0], _plain(last[1]), first[2], options, integer(first[0]), integer(first[1]))
 
 
 def _plain(field: str) -> str:

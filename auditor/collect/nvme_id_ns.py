@@ -17,6 +17,7 @@ from auditor.host.request import Output, Run, Skip
 
 PER = "disk"
 SUBJECT = "disk"
+FORM = "json"
 FACTS = {
     "nvme_lba_bytes": number("logical block size in use"),
     "nvme_lba_metadata_bytes": number("metadata per logical block in use"),

@@ -17,6 +17,7 @@ from auditor.host.request import Output, Run, Skip
 
 PER = "disk"
 SUBJECT = "disk"
+FORM = "json"
 FACTS = {
     "ocp_capacitor_health": number("what its capacitors can hold, in percent; drives that are well say 100 and more"),
     "ocp_incomplete_shutdowns": number("times that it lost power before it had written everything"),

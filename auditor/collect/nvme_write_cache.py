@@ -16,6 +16,7 @@ from auditor.host.request import Output, Run, Skip
 
 PER = "disk"
 SUBJECT = "disk"
+FORM = "json"
 FACTS = {"nvme_write_cache": flag("the volatile write cache is switched on (Feature 6, WCE)")}
 COMMAND = "nvme get-feature -f 6 -H /dev/{subject}"
 

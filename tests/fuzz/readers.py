@@ -18,6 +18,8 @@ import click
 from auditor import audit, rulebook
 from auditor.commands.diff import diff
 from auditor.facts import Known, Subject, Unknown
+from auditor.gather import bounds
+from auditor.gather.gather import DEFECT
 from auditor.host.request import Capture, Files, Output
 from auditor.judge import policy_file, rule_file
 from auditor.judge.rule import Rule
@@ -61,7 +63,6 @@ reason = "it is rebuilt every night"
 expires = 2027-02-28
 """,
 ]
-DEFECT = "zaudit failed on this answer: "
 SHARED = ROOT.parent / "shared"  # a corpus of what tools printed, and recordings, where they lie beside the repository
 DERIVED = ("", "_issue_derived", "_json", "_json_issue_derived")
 CORPUS = {  # collector -> folders of it
@@ -176,6 +177,8 @@ def _parse(module: ModuleType, case: Case) -> None:
             for kind in ("text", "link", "error")
         }
         reply = Files(kinds["text"], kinds["link"], kinds["error"])
+    if bounds.over(reply, getattr(module, "FORM", "text")):
+        raise ValueError("over a bound")
     kind, name, within = case["subject"]
     declared = {key for key, _ in specs(module)}
     for fact in module.parse(reply, Subject(kind, name, within)):
