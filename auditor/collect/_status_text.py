@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Iterator
 
+from auditor.collect._json import integer
 from auditor.collect._pool_tree import (
     DEPTH,
     ROW_STATES,
@@ -24,13 +25,15 @@ from auditor.collect._pool_tree import (
     top_type,
 )
 
-_HEADER = re.compile(r" {0,3}([a-z]+):(?: +(.*)|)")
+_HEADER = re.compile(r" {0,3}([a-z]+):(?: ++(.*)|)")
 _HEADERS = {"pool", "id", "state", "status", "action", "see", "scan", "scrub", "remove", "checkpoint", "expand", "trim"}
 _HEADERS |= {"config", "errors", "dedup", "comment"}
-_TABLE = re.compile(r"\s*NAME\s+STATE(?:\s+READ\s+WRITE\s+CKSUM((?:\s+[A-Z]+)*))?")
+_TABLE = re.compile(r"\s*+NAME\s++STATE(?:\s++READ\s++WRITE\s++CKSUM((?:\s++[A-Z]++)*+))?")
 _STATE = "|".join(ROW_STATES)
 _COUNT = r"\d+(?:\.\d+)?[KMGTPE]?"
-_COUNTS = rf"\s+({_COUNT})\s+({_COUNT})\s+({_COUNT})"
+_COUNTS = rf"\s++({_COUNT})\s++({_COUNT})\s++({_COUNT})"
+_STATES = re.compile(rf"(?<=\s)(?={_STATE})")
+_MOST_COLUMNS = 8  # after CKSUM; zpool status -p -s -t has three
 _CLASSES = {"logs": "log", "log": "log", "special": "special", "dedup": "dedup", "cache": "cache", "spares": "spare"}
 _BLOCKS = re.compile(r"block size: (\d+)B configured, (\d+)B native")
 _WHEN = r"(\w{3} \w{3} +\d{1,2} \d\d:\d\d:\d\d \d{4})"
@@ -42,8 +45,8 @@ _SCANS = (  # pattern -> function, state
     (r"(?:thorough )?scrub (?:canceled|stopped)\b", "scrub", "canceled"),
     (r"(?:thorough )?scrub paused\b", "scrub", "paused"),
     (r"(?:resilvered|resilver completed)\b", "resilver", "finished"),
-    (r"resilver (?:\([^)]*\) )?in progress\b", "resilver", "in progress"),
-    (r"resilver (?:\([^)]*\) )?canceled\b", "resilver", "canceled"),
+    (r"resilver (?:\([^)]*+\) )?in progress\b", "resilver", "in progress"),
+    (r"resilver (?:\([^)]*+\) )?canceled\b", "resilver", "canceled"),
     (r"scrubbed \d+ error blocks\b", "errorscrub", "finished"),
     (r"error scrub in progress\b", "errorscrub", "in progress"),
     (r"error scrub canceled\b", "errorscrub", "canceled"),
@@ -101,7 +104,7 @@ def _pool(lines: list[str]) -> PoolStatus:
         scans=None if headers.get("scan") and not scans and headers["scan"] != "none requested" else tuple(scans),
         errors=errors,
         # a list may be cut off anywhere: it counts only when something follows it
-        data_errors=0 if none else int(counted[1]) if counted else len(listed) if permanent and ended else -1,
+        data_errors=0 if none else integer(counted[1]) if counted else len(listed) if permanent and ended else -1,
         listed=tuple(listed) if permanent else (),
         files=() if none else tuple(listed) if permanent and ended else None,
         complete=bool(none or counted or permanent or errors.startswith("List of errors unavailable")),
@@ -110,12 +113,14 @@ def _pool(lines: list[str]) -> PoolStatus:
 
 
 def _row_like(line: str) -> bool:
-    return bool(re.search(rf"\s({_STATE})\s+{_COUNT}\s+{_COUNT}\s", line))
+    return bool(re.search(rf"\s({_STATE})\s++{_COUNT}\s++{_COUNT}\s", line))
 
 
 def _rows(pool: PoolStatus, table: list[str]) -> PoolStatus:
     columns = _TABLE.match(table[0])
     extra = len(columns[1].split()) if columns and columns[1] else 0
+    if extra > _MOST_COLUMNS:
+        raise ValueError(f"zpool status: {extra} columns after CKSUM")
     slow = bool(columns and columns[1] and columns[1].split()[0] == "SLOW")
     at = len(table[0].encode("utf-8", "surrogateescape").partition(b"STATE")[0])
     sections: dict[str, list[tuple[int, Row]]] = {"normal": []}
@@ -152,16 +157,17 @@ def _indent(line: str) -> int:
 def _row(line: str, at: int, extra: int, slow: bool, spare: bool) -> Row:
     """Name and state stand apart in the state's column; where TABs were lost, at the first word that is a state."""
     raw = line.encode("utf-8", "surrogateescape")
-    tail = rf"({_STATE})(?:{_COUNTS}((?:\s+\S+){{{extra}}}))?(?:\s{{2,}}(\S.*?))?\s*"
+    line = line.rstrip()
+    tail = re.compile(rf"({_STATE})(?:{_COUNTS}((?:\s++\S++){{{extra}}}))?(?:\s{{2}}\s*+(.+))?")
     name = raw[:at].decode("utf-8", "surrogateescape").strip()
-    found = re.fullmatch(tail, raw[at:].decode("utf-8", "surrogateescape")) if raw[at - 2 : at] == b"  " else None
+    found = tail.fullmatch(raw[at:].decode("utf-8", "surrogateescape").rstrip()) if raw[at - 2 : at] == b"  " else None
     if not found or not name:
-        whole = re.fullmatch(rf"\s*(\S.*?)\s+(?={_STATE}){tail}", line)
-        if not whole:
+        starts = (each.start() for each in _STATES.finditer(line) if line[: each.start()].strip())
+        found = next((found for start in starts if (found := tail.fullmatch(line, start))), None)
+        if not found:
             raise ValueError(f"zpool status: row not understood or cut off: {line.strip()[:80]}")
-        name, groups = whole[1], whole.groups()[1:]
-    else:
-        groups = found.groups()
+        name = line[: found.start()].strip()
+    groups = found.groups()
     state, read, write, checksum, more, note = (each or "" for each in groups)
     if not read and not spare:
         raise ValueError(f"zpool status: the row of {name[:80]} is cut off")
@@ -175,7 +181,7 @@ def _row(line: str, at: int, extra: int, slow: bool, spare: bool) -> Row:
         path=name if name.startswith("/") else "",
         counts={key: value for key, value in values.items() if value >= 0},
         note=note,
-        ashifts=tuple(int(each).bit_length() - 1 for each in blocks.groups()) if blocks else (),
+        ashifts=tuple(integer(each).bit_length() - 1 for each in blocks.groups()) if blocks else (),
     )
 
 
@@ -214,14 +220,14 @@ def _scan(text: str) -> list[Scan]:
     began = None if over else re.search(rf" started on {_WHEN}", text) or re.search(rf" since {_WHEN}", text)
     paused = state == "paused" and began is not None and " started on " not in began[0]
     errors = re.search(r" with (\d+) errors", text)
-    repaired = re.search(r"(?:repaired|resilvered)(?: \([^)]*\))? ([\d.]+[KMGTPE]?B?) in ", text)
+    repaired = re.search(r"(?:repaired|resilvered)(?: \([^()]*+\))? ([\d.]++[KMGTPE]?B?) in ", text)
     return [
         Scan(
             function,
             state,
             text,
             end_s=_ctime(ended[1]) if ended else -1,
-            errors=int(errors[1]) if errors else -1,
+            errors=integer(errors[1]) if errors else -1,
             repaired=size(repaired[1]) if repaired else -1,
             start_s=_ctime(began[1]) if began and not paused else -1,
         )

@@ -37,7 +37,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
             number, _, rest = text.partition(" (")
             name, _, rest = rest.rpartition(") ")  # which may hold any character
             fields = rest.split(" ")
-            if len(fields) < 3 or not (number.isdigit() and fields[1].isdigit() and text.endswith("\n")):
+            if len(fields) < 3 or not (number.isdecimal() and fields[1].isdecimal() and text.endswith("\n")):
                 raise ValueError(f"{path} is cut off")
             processes[number] = name, fields[1]
     for path, error in reply.errors.items():  # without its parent a child looks like a server; one that ended is none

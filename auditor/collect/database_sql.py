@@ -7,12 +7,12 @@ decided by the other end of the connection; of one that was not seen here nothin
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from auditor.collect import _mysql, _postgres, database_process, database_processes, database_settings
 from auditor.collect._database_files import ELSEWHERE, Settings, in_words
+from auditor.collect._json import document, rows, text_of, texts
 from auditor.databases import ENGINES, SERVERS
 from auditor.databases.mysql import SKIPPED
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, link, word, words
@@ -21,6 +21,7 @@ from auditor.host.request import Output, Run, Skip
 
 PER = "host"
 SUBJECT = "database"
+FORM = "json"
 NOT_SAID = ("journal", "no_fsync", "appendonly", "appendfsync", "configured")
 FACTS = {
     **{name: spec for name, spec in database_settings.FACTS.items() if name not in NOT_SAID},
@@ -47,12 +48,14 @@ def request(host: Subject, facts: Facts) -> Run | Skip:
 
 def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     """Raises ValueError where another server answers than the one that was named."""
-    engine, found = reply.command.removeprefix("--db ").partition("=")[0], json.loads(reply.text)
+    engine, found = reply.command.removeprefix("--db ").partition("=")[0], document(reply.text)
     process = found.get("process")
+    if process is not None and not (isinstance(process, int) and 0 < process < 1 << 32):
+        raise ValueError(f"{str(process)[:40]} is no process")
     of = SERVERS.get(str(found.get("name")), ENGINES[engine]).name  # MariaDB may be called mysqld
-    subject = Subject("database", f"{of} {process if isinstance(process, int) else ELSEWHERE}")
+    subject = Subject("database", f"{of} {process or ELSEWHERE}")
     yield Fact(HOST, "connected_database", known(subject, f"{reply.command} leads to {subject.name}"))
-    yield Fact(HOST, "connection_unseen", known("" if process else str(found["unseen"]), reply.command))
+    yield Fact(HOST, "connection_unseen", known("" if process else text_of(found, "unseen"), reply.command))
     yield Fact(subject, "engine", known(of, reply.command))
     if process:
         yield Fact(subject, "process", known(str(process), f"process {process} has the other end", f"ps {process}"))
@@ -64,12 +67,12 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
 def _postgres_says(found: Any) -> Iterator[tuple[str, Known]]:
     settings: Settings = {}
     hidden = []
-    for name, value, source, file, line, pending in found["settings"]:
+    for name, value, source, file, line, pending in rows(found, "settings", 6):
         if source in OF_THE_SESSION and name not in ("data_directory", "block_size", "server_version"):
             hidden.append(name)
             continue
         where = f"{file}:{line}" if file else "command line" if source == "command line" else source
-        settings[name] = str(value), f"server, {where}{', another value waits for a restart' if pending else ''}"
+        settings[str(name)] = str(value), f"server, {where}{', another value waits for a restart' if pending else ''}"
     if missing := {"fsync", "full_page_writes"} - settings.keys():
         raise ValueError(f"pg_settings does not show {sorted(missing)[0]}")
     home = settings.get("data_directory", ("", ""))[0]
@@ -81,7 +84,7 @@ def _postgres_says(found: Any) -> Iterator[tuple[str, Known]]:
         yield "data_directory", known(home, f"data_directory = {home} (server)", "psql -c 'SHOW data_directory'")
     off = [
         " in ".join(filter(None, (f"role {role}" if role else "", f"database {database}" if database else "")))
-        for database, role, entry in found["roles"]
+        for database, role, entry in texts(found, "roles", 3)
         if entry.partition("=")[2].lower() in ("off", "false", "no", "0")
     ]
     command = "psql -c 'TABLE pg_db_role_setting'"
@@ -92,7 +95,7 @@ def _postgres_says(found: Any) -> Iterator[tuple[str, Known]]:
 
 
 def _mysql_says(found: Any, engine: str) -> Iterator[tuple[str, Known]]:
-    said = {str(name): str(value) for name, value in found["settings"]}
+    said = {str(name): str(value) for name, value in texts(found, "settings", 2)}
     if missing := {"version", "innodb_flush_log_at_trx_commit", "innodb_doublewrite", "log_bin"} - said.keys():
         raise ValueError(f"SHOW GLOBAL VARIABLES does not show {sorted(missing)[0]}")
     if ("mariadb" in said["version"].lower()) != (engine == "mariadb"):

@@ -15,7 +15,7 @@ from auditor.host.request import Skip
 
 Document = Mapping[str, object]
 
-_START = re.compile(r"^\s*\{", re.MULTILINE)
+_START = re.compile(r"^[^\S\n]*+\{", re.MULTILINE)
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|[0-9]+|[0-9]{1,3}(,[0-9]{3})+")
 
 

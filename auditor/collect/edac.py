@@ -41,6 +41,6 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
         yield Fact(HOST, "edac_corrects", seen)
     for file, name in COUNTERS.items():
         values = [text for path, text in reply.text.items() if path.endswith(f"/{file}")]
-        if values and not unread and all(re.fullmatch(r"\d+\n", text) for text in values):
+        if values and not unread and all(re.fullmatch(r"\d{1,15}\n", text) for text in values):
             count = sum(map(int, values))
             yield Fact(HOST, name, known(count, f"{file} {count}", f"grep . {FOLDER}/mc*/{file}"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from auditor.collect import kstat
+from auditor.collect._json import integer
 from auditor.facts import Fact, Facts, Subject, known, number, real
 from auditor.host.request import Files, Read, Request
 
@@ -54,7 +55,7 @@ def parse(reply: Files, pool: Subject) -> Iterator[Fact]:
 def _numbers(line: Sequence[str]) -> dict[str, int]:
     if len(line) != len(COLUMNS):
         raise ValueError(f"a TXG of {len(line)} columns")
-    return {name: int(value) for name, value in zip(COLUMNS, line, strict=True) if name != "state"}
+    return {name: integer(value) for name, value in zip(COLUMNS, line, strict=True) if name != "state"}
 
 
 def _statistics(done: Sequence[dict[str, int]], pool: Subject, command: str) -> Iterator[Fact]:

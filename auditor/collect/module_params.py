@@ -5,9 +5,9 @@ Which release has which parameter, and what its default is, is not said here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from auditor.collect._json import is_integer
 from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, known, number, word
 from auditor.host.request import Files, Read, Request
 
@@ -144,6 +144,6 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
 def _known(name: str, value: str, path: str) -> Known | None:
     if name in WORDS:
         return known(value, f"{name}={value}", f"cat {path}")
-    if re.fullmatch(r"-?[0-9]+", value) is None:
+    if not is_integer(value):
         return None
     return known(int(value), f"{name}={value}", f"cat {path}")

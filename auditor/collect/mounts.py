@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from auditor.collect._json import integer
+
 
 class Mount(NamedTuple):
     """One line. source: the dataset, when fstype is zfs. options: of the mount and of the file system together; shared: of the
@@ -59,7 +61,8 @@ def _mount(line: str) -> Mount:
         raise ValueError("a line is not a mount")
     shared = tuple(last[2].split(","))
     options = tuple(dict.fromkeys((*first[5].split(","), *shared)))
-    return Mount(_plain(first[4]), last[0], _plain(last[1]), first[2], options, int(first[0]), int(first[1]), shared)
+    numbers = integer(first[0]), integer(first[1])
+    return Mount(_plain(first[4]), last[0], _plain(last[1]), first[2], options, *numbers, shared)
 
 
 def _plain(field: str) -> str:

@@ -16,6 +16,7 @@ from auditor.host.request import Output, Run, Skip
 
 PER = "disk"
 SUBJECT = "disk"
+FORM = "json"
 FACTS = {"nvme_ns_vwc_absent": flag("this namespace has no volatile write cache, whatever its controller says (VWCNP)")}
 
 

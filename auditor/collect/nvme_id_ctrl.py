@@ -15,6 +15,7 @@ from auditor.host.request import Output, Run, Skip
 
 PER = "disk"
 SUBJECT = "disk"
+FORM = "json"
 FACTS = {
     "nvme_vwc_present": flag("the controller has a volatile write cache (VWC bit 0)"),
     "nvme_model": word("model number"),

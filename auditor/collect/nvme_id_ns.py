@@ -17,6 +17,7 @@ from auditor.host.request import Output, Run, Skip
 
 PER = "disk"
 SUBJECT = "disk"
+FORM = "json"
 FACTS = {
     "nvme_lba_bytes": number("logical block size in use"),
     "nvme_lba_metadata_bytes": number("metadata per logical block in use"),
@@ -28,10 +29,10 @@ FACTS = {
 }
 COMMAND = "nvme id-ns /dev/{subject}"
 
-_PLAIN = re.compile(r"^lbaf +(\d+) : ms:(\d+) +(?:lbads|ds):(\d+) +rp:\S+ *(\(in use\))? *$", re.MULTILINE)
+_PLAIN = re.compile(r"^lbaf +(\d+) : ms:(\d+) +(?:lbads|ds):(\d+) +rp:\S++ *+(\(in use\))? *+$", re.MULTILINE)
 _HUMAN = re.compile(
     r"^LBA Format +(\d+) : Metadata Size: (\d+) +bytes - Data Size: (\d+) +bytes - "
-    r"Relative Performance: [^\n]*?(\(in use\))? *$",
+    r"Relative Performance: (?:[^(\n]|\((?!in use\) *+$))*+(\(in use\))? *+$",
     re.MULTILINE,
 )
 Format = tuple[int, int]  # bytes of data, bytes of metadata

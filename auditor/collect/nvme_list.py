@@ -16,6 +16,7 @@ from auditor.host.request import Output, Run
 
 PER = "host"
 SUBJECT = "disk"
+FORM = "json"
 FACTS = {
     "nvme_list_model": word("model number"),
     "nvme_list_serial": word("serial number"),

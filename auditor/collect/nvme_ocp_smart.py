@@ -8,7 +8,6 @@ has none). Two ways of naming the fields are in use: "Capacitor health", and cap
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from auditor.collect.device_reply import document, only_nvme, whole
@@ -18,13 +17,13 @@ from auditor.host.request import Output, Run, Skip
 
 PER = "disk"
 SUBJECT = "disk"
+FORM = "json"
 FACTS = {
     "ocp_capacitor_health": number("what its capacitors can hold, in percent; drives that are well say 100 and more"),
     "ocp_incomplete_shutdowns": number("times that it lost power before it had written everything"),
 }
 FIELDS = {"ocp_capacitor_health": "Capacitor health", "ocp_incomplete_shutdowns": "Incomplete shutdowns"}
 ABSENT = {"ocp_capacitor_health": 0xFFFF, "ocp_incomplete_shutdowns": 0xFFFFFFFF}  # all ones: not kept
-_LINE = re.compile(r"^ *([A-Z][^\t:\n]*?)[ \t:]+(\d+)\n", re.MULTILINE)
 COMMAND = "nvme ocp smart-add-log /dev/{subject}"
 
 
@@ -45,7 +44,7 @@ def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
     """What it keeps of the two; raises ValueError for anything that is not this log."""
     fields = document(reply.text)
     if fields is None:  # releases that print text whatever they are asked for
-        fields = dict(_LINE.findall(reply.text))
+        fields = dict(_named(reply.text))
     named = {"_".join(key.lower().split()): value for key, value in fields.items()}
     if "log_page_version" not in named or "capacitor_health" not in named:
         raise ValueError("not an extended SMART log")
@@ -53,3 +52,17 @@ def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
         value = whole(named.get("_".join(field.lower().split())))
         if value is not None and value < ABSENT[name]:
             yield Fact(disk, name, known(value, f"{field}: {value}", COMMAND))
+
+
+def _named(text: str) -> Iterator[tuple[str, str]]:
+    """Name and number of each whole line, with blanks or a colon between them."""
+    for line in text.split("\n")[:-1]:
+        name = line.rstrip("0123456789")
+        key = name.strip(" \t:")
+        if (
+            key[:1].isupper()
+            and len(key) < len(name.lstrip(" "))
+            and len(name) < len(line)
+            and not set(key) & set("\t:")
+        ):
+            yield key, line[len(name) :]

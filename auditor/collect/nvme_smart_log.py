@@ -16,6 +16,7 @@ from auditor.host.request import Output, Run, Skip
 
 PER = "disk"
 SUBJECT = "disk"
+FORM = "json"
 FACTS = {
     "nvme_critical_warning": number("critical warning bits; 0 is none"),
     "nvme_spare_low": flag("critical warning bit 0: spare blocks below the threshold"),

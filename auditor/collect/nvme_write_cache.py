@@ -16,6 +16,7 @@ from auditor.host.request import Output, Run, Skip
 
 PER = "disk"
 SUBJECT = "disk"
+FORM = "json"
 FACTS = {"nvme_write_cache": flag("the volatile write cache is switched on (Feature 6, WCE)")}
 COMMAND = "nvme get-feature -f 6 -H /dev/{subject}"
 
@@ -23,7 +24,7 @@ _VALUE = re.compile(
     r"^get-feature: ?(?:0x)?0*6 \(Volatile Write Cache\), Current value: ?(?:0x)?([0-9a-fA-F]{1,8})[ \t]*\n",
     re.MULTILINE,
 )
-_WORDS = re.compile(r"^\s*Volatile Write Cache Enable \(WCE\)\s*: (Enabled|Disabled)[ \t]*\n", re.MULTILINE)
+_WORDS = re.compile(r"^[^\S\n]*+Volatile Write Cache Enable \(WCE\)\s*+: (Enabled|Disabled)[ \t]*\n", re.MULTILINE)
 _KEY = re.compile(r"(?i)feature: ?(?:0x)?0*6")
 
 

@@ -17,7 +17,7 @@ SUBJECT = "host"
 FACTS = {"scrub_cron": words("files of cron, with zfs or scrub in their name, that start a scrub")}
 FOLDERS = ("/etc/cron.d", "/etc/cron.daily", "/etc/cron.weekly", "/etc/cron.monthly")
 PATTERNS = tuple(f"{folder}/*{word}*" for folder in FOLDERS for word in ("scrub", "zfs"))
-_SCRUB = re.compile(r"^(?!\s*#).*(?:\bzpool\s+scrub\b|/zfs-linux/scrub\b)", re.M)
+_SCRUB = re.compile(r"\bzpool\s++scrub\b|/zfs-linux/scrub\b")
 
 
 def request(host: Subject, facts: Facts) -> Request:
@@ -27,7 +27,11 @@ def request(host: Subject, facts: Facts) -> Request:
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """Only when every pattern was answered and every file could be read, or one that was read starts a scrub."""
-    found = tuple(sorted(path for path, text in reply.text.items() if _SCRUB.search(text)))
+    found = tuple(sorted(path for path, text in reply.text.items() if any(map(_scrubs, text.split("\n")))))
     if found or reply.whole(*PATTERNS):
         text = f"scrub in {', '.join(found)}" if found else "no file of cron with zfs or scrub in its name starts one"
         yield Fact(HOST, "scrub_cron", known(found, text, "grep -rE 'zpool scrub|zfs-linux/scrub' /etc/cron*"))
+
+
+def _scrubs(line: str) -> bool:
+    return not line.lstrip().startswith("#") and _SCRUB.search(line) is not None

@@ -19,6 +19,7 @@ from auditor.host.request import Output, Run, Skip
 
 PER = "disk"
 SUBJECT = "disk"
+FORM = "json"
 FACTS = {
     "smart_passed": flag("the drive's own overall verdict; a failed power-loss protection alone need not change it"),
     "smart_device_type": word("how smartctl reached the drive: nvme, sat, scsi, sat+megaraid,N, ..."),

@@ -26,11 +26,9 @@ FACTS = {
     "raid_battery_ok": flag("the battery, capacitor or flash behind the cache of its RAID controller is good"),
 }
 COMMAND = "ssacli ctrl all show config detail"
-_CONTROLLER = re.compile(r"(?!\s)\S.* in Slot \S+.*")
 _HEADING = re.compile(
     r"\s+(Logical Drive: \S+|physicaldrive .*|unassigned|Array:? .*|array .*|Enclosure.*|SEP .*|Expander.*)"
 )
-_PAIR = re.compile(r"\s+([A-Za-z][^:]*): +(.*?)\s*")
 _LEVEL = re.compile(r"(?:RAID )?(\d)(?:\+)?(\d?)(?: \(\w+\))?")
 _DRIVE_CACHE_KEYS = ("Configured Drive Write Cache Policy", "Drive Write Cache")
 _DRIVE_CACHE = {"Default": DRIVE_CACHES[2]}
@@ -94,7 +92,8 @@ def _controllers(text: str) -> Iterator[tuple[Section, list[Section]]]:
     here: tuple[Section, list[Section]] | None = None
     section: Section = {}
     for line in text.split("\n"):
-        if _CONTROLLER.fullmatch(line):
+        key, _, value = line.strip(" \t\r").partition(": ")
+        if _is_controller(line):
             if here:
                 yield here
             section = {}
@@ -103,7 +102,13 @@ def _controllers(text: str) -> Iterator[tuple[Section, list[Section]]]:
             section = {}
             if heading[1].startswith("Logical Drive"):
                 here[1].append(section)
-        elif here and (pair := _PAIR.fullmatch(line)):
-            section.setdefault(pair[1], pair[2])
+        elif here and value and line[:1].isspace() and key[:1].isalpha():
+            section.setdefault(key, value.strip())
     if here:
         yield here
+
+
+def _is_controller(line: str) -> bool:
+    """``Smart Array P440ar in Slot 0 (Embedded)``, not indented."""
+    name, _, slot = line.partition(" in Slot ")
+    return bool(name and slot) and not name[0].isspace() and not slot[0].isspace()

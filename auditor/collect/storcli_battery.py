@@ -15,6 +15,7 @@ from auditor.host.request import Output, Run, Skip
 
 PER = "host"
 SUBJECT = "host"
+FORM = "json"
 FACTS = {
     "storcli_batteries": words(
         "CONTROLLER=STATE of the battery or CacheVault of each controller; none where it has none"

@@ -18,6 +18,7 @@ from auditor.host.request import Output, Run, Skip
 
 PER = "host"
 SUBJECT = "disk"
+FORM = "json"
 WRITE_POLICIES = ("write through", "write back", "write back without battery")
 POLICY = word("write cache policy of a RAID volume", *WRITE_POLICIES)
 DRIVE_CACHES = ("enabled", "disabled", "default")

@@ -29,5 +29,5 @@ def request(target: Subject, facts: Facts) -> Request:
 
 
 def parse(reply: Output, target: Subject) -> Iterator[Fact]:
-    """The same lines as those of ``zfs get``."""
-    return zfs_get.parse(reply, target)
+    """The same lines as those of ``zfs get``; a property that a program cannot tell is none of its own."""
+    return (fact for fact in zfs_get.parse(reply, target) if fact.name in FACTS)

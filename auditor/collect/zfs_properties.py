@@ -60,6 +60,7 @@ SINCE = {"direct": (2, 3)}  # all others are in every release from 2.1 on
 FREE_TEXT = frozenset({"keylocation", "mountpoint", "sharenfs", "sharesmb"})  # a value may hold TABs and newlines
 NONE_IS_ZERO = frozenset({"quota", "refquota", "reservation", "refreservation"})
 CHUNK = 1 << 18  # characters
+LONGEST_NAME = 255  # ZFS_MAX_DATASET_NAME_LEN of OpenZFS, less the NUL
 IMPOSSIBLE = 1 << 63  # an unsigned counter that went below 0, or "no limit"
 
 
@@ -114,6 +115,8 @@ def parse(text: str, ours: Callable[[str], bool]) -> Iterator[Fact]:
             if name != dataset:
                 if name in datasets:
                     raise ValueError(f"{name} comes twice")
+                if len(name) > LONGEST_NAME:
+                    raise ValueError(f"a name of {len(name)} characters")
                 datasets.add(name)
                 dataset, subject, had = name, Subject("dataset", name), set()
                 parent = name.rpartition("/")[0] or name + "/"

@@ -36,7 +36,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
 
 def versions(name: str, text: str, command: str) -> Iterator[Fact]:
     """(2, 3, 9) and "2.3.9-0+deb13u1"."""
-    if (found := re.match(r"(\d+)\.(\d+)\.(\d+)(?![\d])", text)) is None:
+    if (found := re.match(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?!\d)", text)) is None:
         raise ValueError(f"{text!r} is not a version")
     yield Fact(HOST, name, known(tuple(map(int, found.groups())), text, command))
     yield Fact(HOST, f"{name}_text", known(text, text, command))

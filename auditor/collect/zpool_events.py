@@ -29,7 +29,7 @@ FACTS = {
     "events_delay": number("of them: an I/O was slow"),
     "events_checksum": number("of them: a checksum did not match"),
 }
-_LINE = re.compile(r"([A-Z][a-z]{2} [ \d]\d \d{4} +[\d:]+\.\d+)[^\t]*\t([a-z][\w.]*)")
+_LINE = re.compile(r"([A-Z][a-z]{2} [ \d]\d \d{4} +[\d:]++\.\d++)[^\t]*+\t([a-z][\w.]*)")
 
 
 def request(pool: Subject, facts: Facts) -> Request:

@@ -32,7 +32,11 @@ _STAMP = re.compile(r"\d{4}-\d\d-\d\d\.\d\d:\d\d:\d\d ")
 _LINE = re.compile(r"(\d{4}-\d\d-\d\d\.\d\d:\d\d:\d\d)(?: \(\d+ms\))? zpool (\w+) (.*)")
 # nothing stands after the last word: zfs_save_arguments() of libzfs puts a blank before each argument
 _KINDS = {
-    "imports_without_log": ("import_without_log_s", "import", re.compile(r"(?:^|\s)-[A-Za-z]*m[A-Za-z]*(?=\s|$)")),
+    "imports_without_log": (
+        "import_without_log_s",
+        "import",
+        re.compile(r"(?:^|\s)-(?=[A-Za-z]*+(?:\s|$))[A-Za-ln-z]*+m"),
+    ),
     "rewinds": ("rewind_s", "import|clear", re.compile(r"(?:^|\s)(?:-[A-Za-z]*[FXT]|--rewind-to-checkpoint)")),
     "trims": ("trim_s", "trim", re.compile(r"")),
 }

@@ -29,6 +29,7 @@ from auditor.host.request import Output, Request
 
 PER = "pool"
 SUBJECT = ("pool", "vdev", "leaf")
+FORM = "json"
 
 _CLASSES = ("normal", "log", "special", "dedup")
 _ERRORS = {

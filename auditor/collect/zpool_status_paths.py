@@ -16,6 +16,7 @@ from auditor.host.request import Output, Request, Skip
 
 PER = "pool"
 SUBJECT = "pool"
+FORM = "json"
 FACTS = {
     "leaf_paths": words("paths of all leaves, cache devices and spares included, as zpool status has them"),
     "path_tree": TREE,

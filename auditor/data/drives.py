@@ -54,7 +54,7 @@ def _words(pattern: str) -> tuple[str, ...]:
 
 # a group without groups in it; what stands for more or less than itself; what is not plain
 _GROUP = re.compile(r"\([^()]*\)")
-_UNSURE = re.compile(r"(?:\\.|\[[^\]]*\]|.)(?:[?*+]|\{[^}]*\})|\\.|\[[^\]]*\]")
+_UNSURE = re.compile(r"(?:\\.|\[[^][]*\]|.)(?:[?*+]|\{[^{}]*\})|\\.|\[[^][]*\]")
 _PLAIN = re.compile(r"[^A-Za-z0-9 _-]")
 # an entry of our file as it is written there, its pattern first
 _ENTRY = re.compile(r"^\[\[drive\]\]\npattern = '(.+)'\n(?:.+\n)*", re.MULTILINE)

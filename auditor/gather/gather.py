@@ -26,7 +26,7 @@ from auditor.facts import (
     unknown,
     word,
 )
-from auditor.gather import database_walk, witnesses
+from auditor.gather import bounds, database_walk, witnesses
 from auditor.gather.reasons import command_line, decoded, fault_of, root_if, unread
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Output, Read, Reply, Run, Skip
@@ -44,6 +44,8 @@ PROVIDES = {
     "dataset.database": word("the database that the policy names for it, or empty"),
     "pool.datasets": links("dataset", "what is audited of its datasets"),
 }
+DEFECT = "zaudit failed on this answer: "
+REPORT_IT = "please report it"
 
 Progress = Callable[[int, int, str], None]
 
@@ -131,14 +133,19 @@ def answer_of(module: ModuleType, subject: Subject, request: Run | Read, reply: 
             missing = unread(said, text, host)
         case _:
             raise TypeError(f"{reply} is no answer to {request}")
+    if too_much := bounds.over(said, getattr(module, "FORM", "text")):
+        return Answer(Facts(), unknown(f"{text}: {too_much}"))
     try:
         found = Facts()
         found.put_all(module.parse(said, subject))
         return Answer(found, missing)
-    except Exception as error:  # a parser may fail in any way on what it was never shown
+    except ValueError as error:  # what a parser says of an answer that it does not understand
         why = harmless(str(error) or type(error).__name__)[:200]
         remedy = missing.reasons[0].remedy or root_if(host, why)
         return Answer(Facts(), unknown(f"{text}: {why if remedy else f'output not understood: {why}'}", remedy))
+    except Exception as error:  # a mistake of ours, which must not end the audit of all the rest
+        why = harmless(f"{type(error).__name__}: {error}")[:200]
+        return Answer(Facts(), unknown(f"{text}: {DEFECT}{why}", REPORT_IT))
 
 
 # -- the walk -------------------------------------------------------------------------------------------------------

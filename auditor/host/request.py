@@ -8,8 +8,11 @@ A collector is one module of this folder for one command or one family of files.
 ``FACTS``    name -> :class:`auditor.facts.Spec` of every fact that it can yield
 ``request(subject, facts)``  the :class:`Run` or :class:`Read` to make, or :class:`Skip` with the reason why not
 ``parse(reply, subject)``    yields :class:`auditor.facts.Fact`; pure; raises ValueError on output that it does not
-                             understand; never runs, catches or says "unknown": what it does not yield becomes Unknown
-                             in ``gather`` with a reason that names the command
+                             understand, and nothing else, whatever it is given (``gather`` calls any other exception a
+                             defect of zaudit); never runs, catches or says "unknown": what it does not yield becomes
+                             Unknown in ``gather`` with a reason that names the command
+``FORM``     "json" where an answer may be one long line of JSON; without it no line may be longer than 64 KiB
+             (``gather/bounds.py``)
 """
 
 from __future__ import annotations

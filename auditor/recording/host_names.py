@@ -50,6 +50,12 @@ _NAMING = re.compile(  # files that hold names which people gave
 )
 _PLACES = re.compile(r"/(?:proc/(?:\d+|self)/|dev/|srv|var/(?!lib/nfs/)|home|mnt)")  # paths in which people name things
 _SYSTEM = re.compile(r"/proc/(?:\d+|self)/root/(?:etc|usr|opt|var/lib)/")
+# a word by itself, or a part of a key of JSON (not the host in /srv/db1 or db1-vg); anywhere; in udev's records
+_ORDINARY = (
+    rb"(?<![^\s\"'(\[,;:=])%s(?![^\s\"')\],;:=])|(?<=_)%s(?=[a-z0-9_]{0,40}+\"\s{0,9}+:)|(?<=\")%s(?=_[a-z0-9_]{0,40}+\"\s{0,9}+:)",
+    rb"(?<![0-9a-z])%s(?![0-9a-z])",
+    rb"^E: %s=%%s(?=\n)|(?<=/)%%s(?=[/\n])" % _NAME_KEYS,
+)
 _GIVEN = re.compile(HOSTNAME.pattern + rb"|\bdataset_name\b.*")
 _MOUNT = re.compile(r"(?m)^(?:\S+ ){5}(\S+) .*?- (\S+) \S+ (\S+)$")
 _SETTING = re.compile(r"(?m)^[ \t!]*([A-Za-z][\w.-]*)[ \t]*(?:[=:]|$| )|(?:^|\0)--?([A-Za-z][\w-]*)")
@@ -99,11 +105,7 @@ def ordinary(
         return found
     seen = _asked(recording)
     word = any_of(rest)
-    # a word by itself, or a part of a key of JSON: not the host in /srv/db1 or db1-vg
-    alone = rb"(?<![^\s\"'(\[,;:=])%s(?![^\s\"')\],;:=])|(?<=_)%s(?=[a-z0-9_]*\"\s*:)|(?<=\")%s(?=_[a-z0-9_]*\"\s*:)"
-    anywhere = rb"(?<![0-9a-z])%s(?![0-9a-z])"
-    udev = rb"^E: %s=%%s(?=\n)|(?<=/)%%s(?=[/\n])" % _NAME_KEYS
-    tools, files, records = (re.compile(rb"(?im)" + each.replace(rb"%s", word)) for each in (alone, anywhere, udev))
+    tools, files, records = (re.compile(rb"(?im)" + each.replace(rb"%s", word)) for each in _ORDINARY)
     for argv, text in texts:
         if argv[0] in ("udevadm", "zdb", "sql"):
             keys = (part for pair in _KEY.findall(text) for part in pair)

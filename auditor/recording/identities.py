@@ -18,31 +18,34 @@ _UDEV = (
 )
 _END = rb"(?=-part\d|[\s\"'=,;)]|:(?:\s|\Z)|\Z)"
 _MAPPED = rb"(?:part\d+-)?(?:LVM|CRYPT(?:-[A-Z]+\d*)?|mpath|DMRAID)-"
+_BUS = rb"(?:ata|nvme|usb|mmc|scsi)-"
 _UUID = rb"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"
 
+# of a name that may hold its own beginning, what begins anew is not a part: the next match finds it
 # as the group "id"; each found value is then replaced wherever it stands, or only here where it is short
 SPELT = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
-        rb'"(?:%s)"\s*:\s*"\s*(?P<id>(?:[^"\\]|\\.)+?)\s*"' % _KEYS,
+        rb'"(?:%s)"\s*+:\s*+"\s*+(?P<id>(?:[^"\\\s]|\\.|\s++(?!"))++)\s*+"' % _KEYS,
         rb"\b(?:sn|nguid|eui64|subnqn)\s*:\s*(?P<id>[^\s\"',{}\[\]]+)",  # nvme
         rb"\b(?:(?:Cache |Host )?Serial [Nn]umber|Unique Identifier|Logical Drive Label|WWID|Asset Tag|"
-        rb"LU WWN Device Id|Logical Unit id):\s+(?P<id>\S[^\n]*?)\s*(?=\n|\Z)",
+        rb"LU WWN Device Id|Logical Unit id):\s++(?P<id>\S++(?:[^\S\n]++\S++)*+)",
         rb"\b[Ss]erial(?: [Nn]umber)?[:=#]?\s+(?P<id>(?=\S*\d)[0-9A-Za-z][0-9A-Za-z_-]{5,})",
         rb"\b(?:%s)=(?P<id>[^\n]+)" % _UDEV,
         # the prefix says what kind of device it is
         rb"(?:\bDM_UUID=|\bdm-uuid-|^)%s(?P<id>[0-9A-Za-z:_-]{8,}?)(?=-part\d|[^0-9A-Za-z:_-]|$)" % _MAPPED,
-        rb"\b(?:pool_guid|guid_sum|guid|hostid)\b['\"]?\s*[:=\t]\s*['\"]?(?P<id>\d{6,20})",
+        rb"\b(?:pool_guid|guid_sum|guid|hostid)\b['\"]?(?:\s*+[:=]|[^\S\t]*+\t)\s*+['\"]?(?P<id>\d{6,20})",
         rb"\b(?:wwn-|nvme-eui\.|nvme-uuid\.|nvme-nvme\.|scsi-|eui\.|naa\.|t10\.|uuid\.|nqn\.)(?P<id>[0-9A-Za-z][0-9A-Za-z.:_-]{7,}?)(?=-part\d|[^0-9A-Za-z.:_-]|\Z)",
         rb"\b(?P<id>iqn\.\d{4}-\d\d\.[0-9A-Za-z.:_-]+?)(?=-lun-|[^0-9A-Za-z.:_-]|\Z)",
         rb"-(?:sas-exp|sas-|z?fc-|zfcp-)(?P<id>0x[0-9A-Fa-f]{8,16})\b",
-        rb"\bip-(?P<id>[^\s/\"']+?)(?::\d+)?-(?:iscsi|nvme|nbd)",
+        rb"\bip-(?P<id>(?:(?!\bip-)[^\s/\"'])+?)(?::\d+)?-(?:iscsi|nvme|nbd)",
         rb"\b(?:host_)?(?:traddr|src_addr)=(?P<id>[^\s,\"']{6,})",
         rb"/dev/disk/by-(?:uuid|partuuid)/(?P<id>[^/\s\"'=]+)",
         rb"\bzfs-(?P<id>[0-9a-f]{16})\b",
-        rb"\b(?:lvm-pv-uuid-|md-uuid-|DM_UUID=(?!%s))(?P<id>[0-9A-Za-z:_-]{8,}?)" % _MAPPED + _END,
+        rb"\b(?:lvm-pv-uuid-|md-uuid-|DM_UUID=(?!%s))(?P<id>(?:(?!\b(?:lvm-pv|md)-uuid-)[0-9A-Za-z:_-]){8,}?)" % _MAPPED
+        + _END,
         # /dev/disk/by-id/nvme-MODEL_SERIAL[_NAMESPACE][-partN]; of a serial the last piece, where udev does not spell it
-        rb"\b(?:ata|nvme|usb|mmc|scsi)-[^\s\"'/=]+?_(?P<id>[0-9A-Za-z-]{4,}?)(?:_\d{1,2})?(?:-\d:\d)?" + _END,
+        rb"\b%s(?:(?!\b%s)[^\s\"'/=])+?_(?P<id>[0-9A-Za-z-]{4,}?)(?:_\d{1,2})?(?:-\d:\d)?" % (_BUS, _BUS) + _END,
         rb"(?:by-id/|^[ \t]+|\"name\":\")virtio-(?!pci\b)(?P<id>[^\s\"'/=,:]{1,20}?)" + _END,
     )
 )

@@ -30,7 +30,7 @@ DESCRIPTOR = re.compile(r"^\d+<([^>]*)>")  # strace prints a > in a path as \76
 AT = re.compile(r"^AT_FDCWD(?:<[^>]*>)?, ")  # the directory may hold quotation marks
 PATH = re.compile(r'"((?:[^"\\]|\\.)*)"')
 FLAGS = ("O_DSYNC", "O_SYNC", "O_DIRECT")
-FAILED = re.compile(r"\) += -1 E[A-Z0-9]+ \(.*\)$")
+FAILED = re.compile(r"\) += -1 E[A-Z0-9]++ \([^()]*+\)$")
 
 
 def parse(text: str, marks: Iterable[str]) -> Syscalls:

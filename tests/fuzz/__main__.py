@@ -1,0 +1,72 @@
+"""``python -m tests.fuzz --minutes 2``: half of the time for damaged audits, half for all the readers in turn.
+
+The same --seed tries the same cases in the same order. Ends with 1 when something was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+from tests.fuzz import found, readers
+from tests.fuzz.found import Kept
+from tests.fuzz.loss import Loss
+from tests.fuzz.target import Target, smallest, tried
+
+ROUND = 8  # cases of one target before the next one has its turn
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", action="append", default=[], metavar="TARGET", help="may be given several times")
+    parser.add_argument("--keep", type=Path, default=found.FOLDER, metavar="FOLDER", help="for what is found")
+    given = parser.parse_args()
+    everything: list[Target] = [*readers.targets(), Loss()]
+    chosen = [each for each in everything if not given.only or each.name in given.only]
+    if not chosen:
+        parser.error(f"there are {', '.join(each.name for each in everything)}")
+    return report(*hunt(chosen, given.seed, given.minutes * 60, given.keep))
+
+
+def hunt(targets: list[Target], seed: int, seconds: float, folder: Path) -> tuple[Counter[tuple[str, str]], list[Kept]]:
+    """(target, kind) -> cases, and what was found, the first of each sign. seconds: of CPU time."""
+    chance, counts, kept = Random(seed), Counter[tuple[str, str]](), dict[str, Kept]()
+    losses = [each for each in targets if isinstance(each, Loss)]
+    others = [each for each in targets if not isinstance(each, Loss)]
+    began, of_losses = time.process_time(), 0.0
+    while (passed := time.process_time() - began) < seconds:
+        turn = losses if losses and (not others or of_losses * 2 < passed) else others
+        target = chance.choice(turn)
+        for _ in range(ROUND):
+            case = target.make(chance)
+            outcome = tried(target, case)
+            counts[target.name, outcome.kind] += 1
+            if outcome.found and outcome.sign not in kept:
+                small = case if outcome.kind == "hang" else smallest(target, case, outcome.sign)
+                kept[outcome.sign] = Kept(target.name, outcome.sign, small)
+                print(f"{found.keep(kept[outcome.sign], folder).name}: {outcome.sign}", flush=True)
+        if turn is losses:
+            of_losses += time.process_time() - began - passed
+    return counts, list(kept.values())
+
+
+def report(counts: Counter[tuple[str, str]], kept: list[Kept]) -> int:
+    """The figures, by target; 1 when something was found."""
+    kinds = ["read", "refused", *sorted({kind for _, kind in counts} - {"read", "refused"})]
+    print(f"\n{'target':24}" + "".join(f"{kind[:14]:>15}" for kind in kinds))
+    names = sorted({name for name, _ in counts})
+    for name in names:
+        print(f"{name:24}" + "".join(f"{counts[name, kind]:15}" for kind in kinds))
+    print(f"{'all':24}" + "".join(f"{sum(counts[name, kind] for name in names):15}" for kind in kinds))
+    print(f"{counts.total()} cases; {len(kept)} different mistakes found" + (", see tests/fuzz/found/" if kept else ""))
+    return 1 if kept else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,214 @@
+"""No pattern of zaudit can be made slow by what it is given: of every regular expression in the code, found by reading the
+code, twice as long a hostile string does not take four times the steps."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from auditor.collect import _status_text, kernel_log, zpool_history
+from auditor.data import drives, firmware
+from auditor.recording import host_names
+from tests.backtracking import Machine, worse
+
+ROOT = Path(__file__).parent.parent
+METHODS = {"match": "match", "fullmatch": "fullmatch", "search": "search"} | dict.fromkeys(
+    ("sub", "subn", "split", "findall", "finditer"), "finditer"
+)
+
+
+class Pattern(NamedTuple):
+    """One regular expression, where it stands, and how it is used (see Machine.count)."""
+
+    where: str
+    pattern: str | bytes
+    flags: int
+    how: str
+
+
+def modules() -> dict[str, tuple[ast.Module, dict[str, Any]]]:
+    """Name -> (its code, its names)."""
+    found = {}
+    for path in sorted((ROOT / "auditor").rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if not name.endswith("__main__"):
+            found[name] = ast.parse(path.read_text()), vars(import_module(name))
+    return found
+
+
+CODE = modules()
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    """(function, call) of everything that is called of re."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=attr)) if attr in {"compile", *METHODS}:
+                yield attr, node
+
+
+def uses(module: str, name: str) -> set[str]:
+    """How a pattern is used: a private one in its own module, another one anywhere."""
+    found = set()
+    for other, (tree, _) in CODE.items():
+        if other == module or not name.startswith("_"):
+            for node in ast.walk(tree):
+                match node:
+                    case ast.Attribute(value=ast.Name(id=said) | ast.Attribute(attr=said), attr=attr) if said == name:
+                        found |= {METHODS[attr]} & set(METHODS.values()) if attr in METHODS else set()
+    return found
+
+
+def inside(value: Any, depth: int = 4) -> Iterator[re.Pattern[Any]]:
+    """The patterns in a table."""
+    if isinstance(value, re.Pattern):
+        yield value
+    elif isinstance(value, dict | tuple | list | frozenset | set) and depth:
+        for each in (*value, *value.values()) if isinstance(value, dict) else value:
+            yield from inside(each, depth - 1)
+
+
+def named() -> Iterator[Pattern]:
+    """Those that a module keeps, alone or in a table."""
+    for module, (_, names) in CODE.items():
+        for name, value in names.items():
+            for each in inside(value) if not name.startswith("__") else ():
+                used = uses(module, name) if value is each else {HOW.get((module, name), "finditer")}
+                yield from (Pattern(f"{module}.{name}", each.pattern, each.flags, how) for how in used or {"finditer"})
+
+
+def written() -> Iterator[Pattern]:
+    """Those that are written where they are used. Raises NameError for one that is made there of what is not known here."""
+    for module, (tree, names) in CODE.items():
+        for attr, call in calls(tree):
+            source = ast.unparse(call.args[0])
+            made: list[dict[str, Any]] = next(
+                (locals for (of, part), locals in MADE.items() if of == module and part in source), [{}]
+            )
+            if attr == "compile" and made == [{}]:
+                continue  # kept under a name or in a table
+            given = [*call.args[2 if attr == "compile" else 1 :], *(each.value for each in call.keywords)]
+            flags = sum(int(eval(text, {"re": re})) for each in given if (text := ast.unparse(each)).startswith("re."))
+            for local in made:
+                pattern = eval(source, {**names, **local})
+                yield Pattern(f"{module}:{call.lineno}", pattern, flags, METHODS.get(attr, "finditer"))
+
+
+# what stands in a table, and is not searched for in every place
+HOW = {("auditor.host.live", "READ_ONLY"): "fullmatch"}
+VALUES = [b"LABNVME0", b"S3Z8NB0K", b"aaaaaaaaaaaaaaaaaaaaaaaaa"]
+# what a pattern is made of where it is used: one way of each, or all there are
+MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
+    ("auditor.collect._status_text", "pattern"): [{"pattern": each[0]} for each in _status_text._SCANS],
+    ("auditor.collect._status_text", "{extra}"): [{"extra": 0}, {"extra": 3}],
+    ("auditor.collect.zpool_history", "commands"): [{"commands": "import|clear"}],
+    ("auditor.collect.dmidecode", "{title}"): [{"title": "Memory Device"}],
+    ("auditor.verify.strace_output", "{flag}"): [{"flag": "O_DSYNC"}],
+    ("auditor.judge.policy_file", "escape(key)"): [{"key": "atime-on"}],
+    ("auditor.host.output", "pattern.encode()"): [{"pattern": each} for each in (kernel_log.KEEP, zpool_history.KEEP)],
+    # our own tables, of models that a drive may say of itself
+    ("auditor.data.drives", "pattern"): [{"pattern": each.pattern} for each in drives.load()],
+    ("auditor.data.firmware", "entry[key]"): [
+        {"entry": {"x": bug.pattern}, "key": "x"} for each in firmware.load() for bug in (each.model, each.firmware)
+    ],
+    # what was found in a recording, escaped, between two ends
+    ("auditor.recording.host_names", "any_of(ways)"): [{"ways": VALUES}],
+    ("auditor.recording.redaction", "any_of(long_enough)"): [{"long_enough": VALUES}],
+    ("auditor.recording.host_names", "each.replace"): [{"each": each, "word": b"db1"} for each in host_names._ORDINARY],
+    ("auditor.recording.stand_ins", "any_of(each)"): [{"frame": b"(?<!%s)%%s" % rb"\d", "each": VALUES}],
+    ("auditor.recording.stand_ins", "for each in passes"): [{"passes": [re.compile(b"LAB|NVME")]}],
+}
+
+PATTERNS = {each[1:]: each for each in (*named(), *written())}
+THEIRS = {  # rewritten at this time
+    "auditor.host.telling",
+    "auditor.collect._mysql",
+    "auditor.collect._postgres",
+    "auditor.collect._database_files",
+}
+
+
+@pytest.mark.parametrize("each", PATTERNS.values(), ids=lambda each: each.where)
+def test_twice_as_long_does_not_take_four_times_the_steps(each: Pattern) -> None:
+    found = worse(each.pattern, each.flags, each.how)
+    if found and each.where.replace(":", ".").rpartition(".")[0] in THEIRS:
+        pytest.xfail(f"{found}")
+    assert found is None, f"{each.how} of {each.pattern!r}: {found.times:.1f} times the steps on {found.string}"
+
+
+def test_patterns_of_every_kind_are_found() -> None:
+    hows = {each.how for each in PATTERNS.values()}
+    assert hows == set(METHODS.values())
+    assert len(PATTERNS) > 200
+    wheres = {each.where for each in PATTERNS.values()}
+    assert {"auditor.collect.zpool_history._KINDS"} <= wheres
+
+
+# -- the counter itself ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pattern", "how"),
+    [
+        (r"(--?[\w-]*(?:pass|auth|secret|token|cred|key)[\w-]*=).+", "finditer"),
+        (r"\s+#.*", "finditer"),
+        (r"\s++#", "search"),
+        (r"(?m)^\s*\{", "search"),
+        (r"(a+)+b", "match"),
+        (r"(?:a|a)*b", "match"),
+        (r"(x+x+)+y", "search"),
+        (r"\s+([A-Za-z][^:]*): +(.*?)\s*", "fullmatch"),
+        (r"a*b", "search"),
+        (r"\(.*\)$", "search"),
+    ],
+)
+def test_patterns_that_are_known_to_be_slow(pattern: str, how: str) -> None:
+    assert worse(pattern, 0, how) is not None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "how"),
+    [
+        (r"a*b", "match"),
+        (r"(?>a+)+b", "match"),
+        (r"[a-z]++[0-9]", "match"),
+        (r"(?m)^[^\S\n]*+\{", "search"),
+        (r"(?<!\s)\s++#", "search"),
+        (r"[A-Za-z0-9][A-Za-z0-9._-]{0,40}", "fullmatch"),
+        (r'"(?:[^"\\]|\\.)*"', "match"),
+    ],
+)
+def test_patterns_that_are_known_to_be_quick(pattern: str, how: str) -> None:
+    assert worse(pattern, 0, how) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"(a|ab)(c|bcd)(d*)", "abcd"),
+        (r"(?i)x(?P<q>['\"])(.*?)(?P=q)y", "X'a\"b'Y"),
+        (r"a{2,3}?b|a{2,3}+a", "aaaa"),
+        (r"(?<=b)c(?!d)|(?<!b)c\b", "abcd c"),
+        (r"(?m)^\w+$\Z", "one\ntwo"),
+        (r"(?:\d+\.)*\d+[^\d.]", "1.22.333x"),
+        (rb"[\x80-\xff]+(?>a|ab)c", "\xe9\xe9abc\xe9ac"),
+    ],
+)
+def test_the_counter_matches_as_re_does(pattern: str | bytes, text: str) -> None:
+    machine = Machine(pattern)
+    said: Any = text.encode("latin-1") if isinstance(pattern, bytes) else text
+    for at in range(len(text) + 1):
+        found = re.compile(pattern).match(said, at)
+        assert machine.ends(text, at) == (found.end() if found else None)
+
+
+def test_every_pattern_that_is_made_elsewhere_is_listed() -> None:
+    sources = [(module, ast.unparse(call.args[0])) for module, (tree, _) in CODE.items() for _, call in calls(tree)]
+    stray = [key for key in MADE if not any(of == key[0] and key[1] in source for of, source in sources)]
+    assert stray == []
