@@ -207,4 +207,16 @@ def judge(seen: Look, rules: Sequence[Rule], names: Sequence[str], threshold: Se
         covered=finding.coverage(rules, verdicts),
         threshold=threshold,
         policy=seen.policy.path,
+        settings=_settings(seen.policy, rules),
+    )
+
+
+def _settings(policy: Policy, rules: Sequence[Rule]) -> tuple[tuple[str, str], ...]:
+    """What the policy made of rules: those that did not run although they were not left out by name, and how grave others
+    are."""
+    ran = {rule.id for rule in rules}
+    return tuple(
+        (id, setting)
+        for id, (setting, _) in policy.rules.items()
+        if setting != "on" and (setting == "off") != (id in ran)
     )

@@ -23,7 +23,7 @@ STAGES: dict[str, set[str]] = {
     "judge": {"errors", "facts", "text", "data"},
     "report": {"facts", "text", "units", "judge", *VERIFIED},
     "registry": {"facts", "collect", "gather", "derive", "verify.specs"},
-    "rulebook": {"judge", "registry", "data"},
+    "rulebook": {"judge", "registry", "data", "host.named"},
     **{name: {"errors", "text", "units", *VERIFIED} for name in VERIFIED},
 }
 # only these touch the machine: the seam, and the two libraries that it calls
@@ -33,6 +33,7 @@ SEAM = {
     "interrupt.py",
     "host/files.py",
     "host/live.py",
+    "host/named.py",
     "host/process.py",
     "recording/replacing.py",
     "host/running.py",

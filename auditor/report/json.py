@@ -53,6 +53,8 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
     }
     if report.policy:
         whole_document["policy"] = whole(report.policy)
+    if report.settings:
+        whole_document["settings"] = dict(report.settings)
     if verbose:
         passes = [verdict for verdict in report.verdicts if verdict.outcome == "pass"]
         whole_document["passes"] = [{"rule": verdict.rule.id, **_verdict(verdict)} for verdict in passes]

@@ -27,7 +27,8 @@ HEADLINES: dict[Standing, str] = {
 
 class Report(NamedTuple):
     """One audit. taken: seconds since the epoch at which the host was looked at. release: of the kernel module. findings:
-    those that count; waived: those that somebody answers for. policy: the path of the one that was followed, or empty."""
+    those that count; waived: those that somebody answers for. policy: the path of the one that was followed, or empty;
+    settings: what it makes of rules, as (id, "off" or a severity)."""
 
     zaudit: str
     hostname: str
@@ -43,6 +44,7 @@ class Report(NamedTuple):
     next_step: str
     exit_code: int
     policy: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def make(
@@ -56,6 +58,7 @@ class Report(NamedTuple):
         covered: Coverage,
         threshold: Severity,
         policy: str = "",
+        settings: tuple[tuple[str, str], ...] = (),
     ) -> Report:
         counted = tuple(each for each in found if not each.waiver)
         waived = tuple(each for each in found if each.waiver)
@@ -74,6 +77,7 @@ class Report(NamedTuple):
             next_step=_next_step(targets, counted),
             exit_code=exit_code(counted, threshold),
             policy=policy,
+            settings=settings,
         )
 
     @property

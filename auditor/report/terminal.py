@@ -177,6 +177,10 @@ def _end(report: Report, verbose: bool) -> Iterator[RenderableType]:
     line += f". Passed: {covered.passed}" + ("" if verbose else " (--verbose shows them)")
     line += f", not applicable here: {covered.not_applicable}."
     yield Text(line)
+    if off := [rule for rule, setting in report.settings if setting == "off"]:
+        yield Text(f"Site policy: not run: {', '.join(off)}.")
+    if graver := [f"{rule} {setting}" for rule, setting in report.settings if setting != "off"]:
+        yield Text(f"Site policy: as grave as it says: {', '.join(graver)}.")
     for rule, each in covered.thresholds:
         values = f"{each.said(each.value)}, default {each.said(each.default)}"
         yield Text(f"Site policy: {rule}.{each.name} {values} ({each.text}).")
