@@ -107,7 +107,7 @@ class FakeHost:
         real = path.with_name(f".{name}")
         if not real.exists():
             path.rename(real)
-        path.write_text(f'#!/bin/sh\nREAL=/usr/sbin/.{name}\n{script}\n')
+        path.write_text(f"#!/bin/sh\nREAL=/usr/sbin/.{name}\n{script}\n")
         path.chmod(0o755)
 
 

@@ -20,7 +20,22 @@ from tests.security.strace import Permitted, Seen
 
 RECORDED = HOSTS / "2.3-healthy-mirrored-slog"
 # whatever is looked for in the caller's PATH is found there first, and leaves a mark
-TRAPS = ("gcc", "cc", "ld", "ldconfig", "objdump", "sh", "python3", "zfs", "zpool", "zdb", "nvme", "smartctl", "udevadm", "env")
+TRAPS = (
+    "gcc",
+    "cc",
+    "ld",
+    "ldconfig",
+    "objdump",
+    "sh",
+    "python3",
+    "zfs",
+    "zpool",
+    "zdb",
+    "nvme",
+    "smartctl",
+    "udevadm",
+    "env",
+)
 
 
 def missing() -> str:
@@ -49,7 +64,9 @@ def run(host: FakeHost, words: Sequence[str], folder: Path, name: str) -> tuple[
     # -E: of the caller; the harness has a PATH of its own
     done = host.run([*strace.command(traced), "-E", f"PATH={path}", *ZAUDIT, *words, "-o", str(output / name)])
     seen = strace.read(traced, Permitted(ZAUDIT, permitted, PATH, str(output)))
-    seen.problems += [f"a trap in the caller's PATH: {line}" for line in mark.read_text().splitlines()] if mark.exists() else []
+    seen.problems += (
+        [f"a trap in the caller's PATH: {line}" for line in mark.read_text().splitlines()] if mark.exists() else []
+    )
     seen.problems += [f"left beside the output: {each.name}" for each in output.iterdir() if each.name != name]
     return done.returncode, seen
 
@@ -88,7 +105,11 @@ def main() -> int:
             code, seen = run(host, words, folder / words[0], output)
             print("\n".join(table(f"zaudit {' '.join(words)} -o {output} (exit code {code})", seen)), end="\n\n")
             wrong = wrong or bool(seen.problems)
-    print("zaudit CAN CHANGE something" if wrong else "Nothing but the output is written, and nothing but the tools is started.")
+    print(
+        "zaudit CAN CHANGE something"
+        if wrong
+        else "Nothing but the output is written, and nothing but the tools is started."
+    )
     return int(wrong)
 
 

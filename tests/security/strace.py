@@ -19,7 +19,16 @@ QUIET = (
     *("read", "pread64", "readv", "preadv", "preadv2", "write", "pwrite64", "writev", "lseek", "close", "close_range"),
     *("mmap", "munmap", "mprotect", "mremap", "madvise", "brk", "msync", "fsync", "fdatasync"),
     *("futex", "poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "nanosleep", "clock_nanosleep"),
-    *("rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall", "sched_yield", "wait4", "waitid"),
+    *(
+        "rt_sigaction",
+        "rt_sigprocmask",
+        "rt_sigreturn",
+        "sigaltstack",
+        "restart_syscall",
+        "sched_yield",
+        "wait4",
+        "waitid",
+    ),
 )
 # These change nothing but the process itself.
 HARMLESS = frozenset(
@@ -35,19 +44,42 @@ HARMLESS = frozenset(
         *("getuid", "geteuid", "getgid", "getegid", "getresuid", "getresgid", "getgroups", "capget"),
         *("rt_sigpending", "rt_sigtimedwait", "rt_sigsuspend", "pause", "alarm", "setitimer", "getitimer"),
         *("timer_create", "timer_settime", "timer_delete", "timerfd_create", "timerfd_settime", "times", "time"),
-        *("clock_gettime", "clock_getres", "gettimeofday", "uname", "sysinfo", "getrandom", "getpeername", "getsockname"),
+        *(
+            "clock_gettime",
+            "clock_getres",
+            "gettimeofday",
+            "uname",
+            "sysinfo",
+            "getrandom",
+            "getpeername",
+            "getsockname",
+        ),
         *("getsockopt", "pidfd_open", "landlock_create_ruleset", "seccomp"),
     )
 )
 # The reader of files of others gives up its rights and goes into their namespaces: allowed to this interpreter only.
 STEPPING_DOWN = frozenset(
-    ("setns", "unshare", "chroot", "setgroups", "setgid", "setuid", "setresgid", "setresuid", "setfsuid", "setfsgid", "capset")
+    (
+        "setns",
+        "unshare",
+        "chroot",
+        "setgroups",
+        "setgid",
+        "setuid",
+        "setresgid",
+        "setresuid",
+        "setfsuid",
+        "setfsgid",
+        "capset",
+    )
 )
 FORKS = frozenset(("clone", "clone3", "fork", "vfork"))
 OPENS = frozenset(("open", "openat", "openat2", "creat"))
 EXECS = frozenset(("execve", "execveat"))
 KILLS = frozenset(("kill", "tkill", "tgkill", "pidfd_send_signal"))
-SOCKETS = frozenset(("socket", "socketpair", "connect", "bind", "listen", "accept4", "sendto", "sendmsg", "recvmsg", "recvfrom"))
+SOCKETS = frozenset(
+    ("socket", "socketpair", "connect", "bind", "listen", "accept4", "sendto", "sendmsg", "recvmsg", "recvfrom")
+)
 # Allowed where every path that they name lies in the folder of the output.
 IN_THE_OUTPUT = frozenset(
     (
@@ -146,7 +178,19 @@ def threads(folder: Path) -> dict[int, list[Call]]:
 def command(folder: Path) -> list[str]:
     """What stands before the command that is traced."""
     quiet = ",".join(f"?{name}" for name in QUIET)  # "?": on this architecture the call may not exist
-    return ["strace", "-ff", "--seccomp-bpf", "-qq", "-y", "-s", "20000", "-e", f"trace=!{quiet}", "-o", f"{folder}/calls"]
+    return [
+        "strace",
+        "-ff",
+        "--seccomp-bpf",
+        "-qq",
+        "-y",
+        "-s",
+        "20000",
+        "-e",
+        f"trace=!{quiet}",
+        "-o",
+        f"{folder}/calls",
+    ]
 
 
 def read(folder: Path, permitted: Permitted) -> Seen:
