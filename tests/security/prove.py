@@ -63,7 +63,7 @@ def run(host: FakeHost, words: Sequence[str], folder: Path, name: str) -> tuple[
     path, mark = traps(folder)
     # -E: of the caller; the harness has a PATH of its own
     done = host.run([*strace.command(traced), "-E", f"PATH={path}", *ZAUDIT, *words, "-o", str(output / name)])
-    seen = strace.read(traced, Permitted(ZAUDIT, permitted, PATH, str(output)))
+    seen = strace.read(strace.files(traced), Permitted(ZAUDIT, permitted, PATH, str(output)))
     seen.problems += (
         [f"a trap in the caller's PATH: {line}" for line in mark.read_text().splitlines()] if mark.exists() else []
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -167,12 +167,9 @@ def parse(text: str) -> Iterator[Call]:
                 raise ValueError(f"strace: {line[:200]}")
 
 
-def threads(folder: Path) -> dict[int, list[Call]]:
-    """Thread -> its calls, of the files that ``-ff -o folder/calls`` wrote. Raises ValueError when there are none."""
-    found = {int(path.suffix[1:]): list(parse(path.read_text(errors="replace"))) for path in folder.glob("calls.*")}
-    if not found:
-        raise ValueError(f"{folder}: strace traced nothing")
-    return found
+def files(folder: Path) -> dict[str, str]:
+    """What :func:`command` wrote there: "calls.NUMBER" -> text."""
+    return {path.name: path.read_text(errors="replace") for path in folder.glob("calls.*")}
 
 
 def command(folder: Path) -> list[str]:
@@ -193,9 +190,12 @@ def command(folder: Path) -> list[str]:
     ]
 
 
-def read(folder: Path, permitted: Permitted) -> Seen:
-    """Everything that a traced run did, judged."""
-    calls = threads(folder)
+def read(traced: Mapping[str, str], permitted: Permitted) -> Seen:
+    """Everything that a run did, judged. traced: a file for each thread. Raises ValueError where there are none, and for a
+    line that is not understood."""
+    if not traced:
+        raise ValueError("strace traced nothing")
+    calls = {int(name.rpartition(".")[2]): list(parse(text)) for name, text in traced.items()}
     born = {int(call.result.split("<")[0]) for each in calls.values() for call in each
             if call.name in FORKS and call.result[:1].isdigit()}  # fmt: skip
     seen = Seen(processes=len(calls))

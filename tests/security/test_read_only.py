@@ -53,7 +53,7 @@ def judged(folder: Path, *lines: str, child: tuple[str, ...] = (), **more: objec
     (traced / "calls.12").unlink(missing_ok=True)
     if child:
         (traced / "calls.12").write_text("\n".join(child) + "\n")
-    return strace.read(traced, Permitted(PYTHON, permitted, PATH, "/out", **more)).problems  # type: ignore[arg-type]
+    return strace.read(strace.files(traced), Permitted(PYTHON, permitted, PATH, "/out", **more)).problems  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,8 @@ def test_children_may_be_ended_and_nobody_else(tmp_path: Path) -> None:
 def test_a_line_that_is_not_understood_and_a_trace_of_nothing_are_no_proof(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="what is this"):
         judged(tmp_path, "what is this")
-    (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="traced nothing"):
-        strace.read(tmp_path / "empty", Permitted(PYTHON, permitted, PATH))
+        strace.read(strace.files(tmp_path / "empty"), Permitted(PYTHON, permitted, PATH))
 
 
 def test_every_way_to_write_is_traced() -> None:
