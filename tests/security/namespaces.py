@@ -26,7 +26,8 @@ PROCESSES = 1000  # of the namespace have a place in its /proc, more than a chec
 # what a caller may have; each test adds what it is about
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
 UNSHARE = ("unshare", "--mount", "--pid", "--net", "--fork", "--kill-child")
-# $1: the folder of the host; the rest is the command
+# $1: the folder of the host; the rest is the command. DATABASE: whether a server of an unprivileged user runs there, a shell
+# by the name of postgres. What runs before the command has a folder in the new /proc, the rest a link to it.
 INSIDE = r"""
 set -eu
 host=$1; shift
@@ -34,7 +35,20 @@ mount --make-rprivate /
 mount -t tmpfs -o mode=755 tmpfs /run
 mount --bind "$host/sbin" /usr/sbin
 mount --bind "$host/sys" /sys
+if [ -n "$DATABASE" ]; then
+    mkdir /run/pg
+    cp /bin/sh /run/pg/postgres
+    echo 15 >/run/pg/PG_VERSION
+    echo 'fsync = off' >/run/pg/postgresql.conf
+    echo 'sleep 900 & wait' >/run/pg/script
+    chown -R 65534:65534 /run/pg
+    setpriv --reuid 65534 --regid 65534 --clear-groups /run/pg/postgres /run/pg/script -D /run/pg >/dev/null 2>&1 </dev/null &
+    until grep -q sleep /proc/*/comm 2>/dev/null; do sleep 0.01; done
+fi
 mount -t proc proc "$host/proc/.kernel"
+for path in "$host"/proc/.kernel/[0-9]*; do
+    rm "$host/proc/${path##*/}"; mkdir "$host/proc/${path##*/}"; mount --bind "$path" "$host/proc/${path##*/}"
+done
 mount --rbind "$host/proc" /proc
 for path in $HIDDEN; do mount -t tmpfs -o ro tmpfs "$path"; done
 cd /
@@ -86,18 +100,17 @@ class FakeHost:
         environment: Mapping[str, str] = {},
         *,
         hidden: Sequence[str] = (),
-        seconds: float = 120,
-        input: bytes = b"",
+        database: bool = False,
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run a command in it to its end. hidden: places that are empty there."""
+        """Run a command in it to its end. hidden: places that are empty there. database: whether a server runs there."""
         shutil.rmtree(self.folder / "proc")
         _lay_out_proc(self.folder)
         return subprocess.run(
             self.command(argv),
-            env={**ENVIRONMENT, **environment, "HIDDEN": " ".join(hidden)},
+            env={**ENVIRONMENT, **environment, "HIDDEN": " ".join(hidden), "DATABASE": "yes" if database else ""},
+            stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=seconds,
-            input=input,
+            timeout=120,
             check=False,
         )
 

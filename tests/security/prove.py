@@ -13,12 +13,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from auditor.host.live import PATH, permitted
-from tests.golden import HOSTS
 from tests.security import namespaces, strace
 from tests.security.namespaces import ZAUDIT, FakeHost
 from tests.security.strace import Permitted, Seen
 
-RECORDED = HOSTS / "2.3-healthy-mirrored-slog"
+RECORDED = Path(__file__).resolve().parents[2] / "fixtures" / "hosts" / "2.3-healthy-mirrored-slog"
 # whatever is looked for in the caller's PATH is found there first, and leaves a mark
 TRAPS = (
     "gcc",
@@ -62,7 +61,9 @@ def run(host: FakeHost, words: Sequence[str], folder: Path, name: str) -> tuple[
     traced.mkdir()
     path, mark = traps(folder)
     # -E: of the caller; the harness has a PATH of its own
-    done = host.run([*strace.command(traced), "-E", f"PATH={path}", *ZAUDIT, *words, "-o", str(output / name)])
+    done = host.run(
+        [*strace.command(traced), "-E", f"PATH={path}", *ZAUDIT, *words, "-o", str(output / name)], database=True
+    )
     seen = strace.read(strace.files(traced), Permitted(ZAUDIT, permitted, PATH, str(output)))
     seen.problems += (
         [f"a trap in the caller's PATH: {line}" for line in mark.read_text().splitlines()] if mark.exists() else []
@@ -93,9 +94,9 @@ def table(title: str, seen: Seen) -> Iterator[str]:
 
 
 def main() -> int:
-    """Print it. Exit code 1 where something could change something, 77 where the machine does not allow the proof."""
+    """Print it. Exit code 1 where something could change something, 77 where it cannot be had on this machine."""
     if why := missing():
-        print(f"zaudit is not proved to be read-only here: {why}")
+        print(f"NOT RUN: that zaudit changes nothing is not proved here: {why}")
         return 77
     wrong = False
     with tempfile.TemporaryDirectory(prefix="zaudit-prove-") as name:
