@@ -134,6 +134,8 @@ def lay_out(recorded: Path, folder: Path) -> FakeHost:
         _lay_out_files(files, "/sys/", folder / "sys")
         _lay_out_files(files, "/proc/spl/", folder / "spl")
     _lay_out_proc(folder)
+    # what pip compiles when it installs: Python would write it at the first start, before zaudit can tell it not to
+    subprocess.run([*ZAUDIT, "--version"], stdout=subprocess.DEVNULL, check=True)
     return FakeHost(folder)
 
 

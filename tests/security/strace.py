@@ -54,7 +54,7 @@ HARMLESS = frozenset(
             "getpeername",
             "getsockname",
         ),
-        *("getsockopt", "pidfd_open", "landlock_create_ruleset", "seccomp"),
+        *("getsockopt", "pidfd_open", "landlock_create_ruleset", "seccomp", "memfd_create"),
     )
 )
 # The reader of files of others gives up its rights and goes into their namespaces: allowed to this interpreter only.
@@ -93,7 +93,7 @@ IOCTLS = frozenset(("TCGETS", "TCGETS2", "TIOCGWINSZ", "FIOCLEX", "FIONBIO", "FI
 LINE = re.compile(r"(\w+)\((.*)\)\s+= (.*)", re.DOTALL)
 NOISE = re.compile(r"(\+\+\+|---) .* (\+\+\+|---)|strace: .*")
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-AT = re.compile(r'(?:[\w-]+<([^>]*)>, )?"((?:[^"\\]|\\.)*)"')
+AT = re.compile(r'(?:[\w-]+<([^>]*)>(?:\(deleted\))?, )?"((?:[^"\\]|\\.)*)"')
 DESCRIPTOR = re.compile(r"\d+<([^>]*)>")
 ARGUMENTS = re.compile(r'"((?:[^"\\]|\\.)*)"(?:\.\.\.)?')
 
@@ -295,7 +295,7 @@ def _inside(path: str, folder: str) -> bool:
 
 
 def _ioctl(call: Call) -> tuple[str, str]:
-    found = re.match(r"\d+(?:<([^>]*)>)?, (\w+\([^)]*\)|\w+)", call.arguments)
+    found = re.match(r"\d+(?:<([^>]*)>(?:\(deleted\))?)?, (\w+\([^)]*\)|\w+)", call.arguments)
     return (_plain(found[1] or ""), found[2]) if found else ("?", call.arguments[:60])
 
 
