@@ -27,7 +27,8 @@ PROCESSES = 1000  # of the namespace have a place in its /proc, more than a chec
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
 UNSHARE = ("unshare", "--mount", "--pid", "--net", "--fork", "--kill-child")
 # $1: the folder of the host; the rest is the command. DATABASE: whether a server of an unprivileged user runs there, a shell
-# by the name of postgres. What runs before the command has a folder in the new /proc, the rest a link to it.
+# by the name of postgres. LIBUDEV: whether libudev can be loaded; it believes no /sys but the kernel's, so without it udevadm
+# is asked, which answers from the recording. What runs before the command has a folder in the new /proc, the rest a link to it.
 INSIDE = r"""
 set -eu
 host=$1; shift
@@ -50,6 +51,9 @@ for path in "$host"/proc/.kernel/[0-9]*; do
     rm "$host/proc/${path##*/}"; mkdir "$host/proc/${path##*/}"; mount --bind "$path" "$host/proc/${path##*/}"
 done
 mount --rbind "$host/proc" /proc
+for path in $(ls -d /usr/lib/*/libudev.so.1 /usr/lib64/libudev.so.1 2>/dev/null); do
+    [ -n "$LIBUDEV" ] || mount --bind /dev/null "$(readlink -f "$path")"
+done
 for path in $HIDDEN; do mount -t tmpfs -o ro tmpfs "$path"; done
 cd /
 status=0
@@ -101,13 +105,21 @@ class FakeHost:
         *,
         hidden: Sequence[str] = (),
         database: bool = False,
+        libudev: bool = False,
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run a command in it to its end. hidden: places that are empty there. database: whether a server runs there."""
+        """Run a command in it to its end. hidden: places that are empty there. database: whether a server runs there. libudev: whether
+        it can be loaded, which then finds no disk."""
         shutil.rmtree(self.folder / "proc")
         _lay_out_proc(self.folder)
         return subprocess.run(
             self.command(argv),
-            env={**ENVIRONMENT, **environment, "HIDDEN": " ".join(hidden), "DATABASE": "yes" if database else ""},
+            env={
+                **ENVIRONMENT,
+                **environment,
+                "HIDDEN": " ".join(hidden),
+                "DATABASE": "yes" if database else "",
+                "LIBUDEV": "yes" if libudev else "",
+            },
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=120,
