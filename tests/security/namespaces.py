@@ -107,8 +107,8 @@ class FakeHost:
         database: bool = False,
         libudev: bool = False,
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run a command in it to its end. hidden: places that are empty there. database: whether a server runs there. libudev: whether
-        it can be loaded, which then finds no disk."""
+        """Run a command in it to its end. hidden: places that are empty there. database: whether a server runs there.
+        libudev: whether it can be loaded, which then finds no disk."""
         shutil.rmtree(self.folder / "proc")
         _lay_out_proc(self.folder)
         return subprocess.run(

@@ -53,7 +53,7 @@ def traps(folder: Path) -> tuple[str, Path]:
     return f"{folder / 'traps'}:/usr/sbin:/usr/bin:/sbin:/bin", mark
 
 
-def run(host: FakeHost, words: Sequence[str], folder: Path, name: str) -> tuple[int, Seen]:
+def run(host: FakeHost, words: Sequence[str], folder: Path, name: str, *, libudev: bool = False) -> tuple[int, Seen]:
     """(exit code, what was seen) of zaudit with these words and ``-o NAME`` in a folder of its own, under strace. What lies
     in that folder afterwards and what a trap caught are problems as well."""
     output, traced = folder / "output", folder / "traced"
@@ -61,9 +61,8 @@ def run(host: FakeHost, words: Sequence[str], folder: Path, name: str) -> tuple[
     traced.mkdir()
     path, mark = traps(folder)
     # -E: of the caller; the harness has a PATH of its own
-    done = host.run(
-        [*strace.command(traced), "-E", f"PATH={path}", *ZAUDIT, *words, "-o", str(output / name)], database=True
-    )
+    argv = [*strace.command(traced), "-E", f"PATH={path}", *ZAUDIT, *words, "-o", str(output / name)]
+    done = host.run(argv, database=True, libudev=libudev)
     seen = strace.read(strace.files(traced), Permitted(ZAUDIT, permitted, PATH, str(output)))
     seen.problems += (
         [f"a trap in the caller's PATH: {line}" for line in mark.read_text().splitlines()] if mark.exists() else []

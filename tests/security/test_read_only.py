@@ -41,6 +41,15 @@ def test_nothing_is_changed(tmp_path: Path, words: tuple[str, ...], name: str, c
         assert "pg-fsync-off" in output.read_text()  # the files of somebody else were read
 
 
+@here
+def test_nothing_is_changed_where_a_library_answers(tmp_path: Path) -> None:
+    host = namespaces.lay_out(prove.RECORDED, tmp_path / "host")
+    code, seen = prove.run(host, ("check",), tmp_path / "run", "report.txt", libudev=True)
+    assert seen.problems == []
+    assert code in range(10, 15)
+    assert seen.executed["/usr/sbin/zpool"] > 3
+
+
 PYTHON = (sys.executable, "-I", "-m", "auditor")
 START = f'execve("{sys.executable}", ["{sys.executable}", "-I", "-m", "auditor", "check"], 0x7ff /* 3 vars */) = 0'
 READER = f'execve("{sys.executable}", ["{sys.executable}", "-I", "-S", "-c", "..."], 0x7ff /* 3 vars */) = 0'
