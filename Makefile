@@ -6,13 +6,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled
 
-.PHONY: help demo test check fuzz bench zipapp lab lab-verify lab-test lab-record powercut powercut-report clean
+.PHONY: help demo test check prove-read-only fuzz bench zipapp lab lab-verify lab-test lab-record powercut powercut-report clean
 
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a real host when there are none"
 	@echo "make test     all tests"
 	@echo "make check    mypy --strict, ruff"
 	@echo "make fuzz     damaged and hostile answers for MINUTES=2, from SEED=1; what it finds is kept for the tests"
+	@echo "make prove-read-only  every system call of a check and a record as root, judged and counted (root, strace)"
 	@echo "make bench    speed: figures, not tests"
 	@echo "make zipapp   zaudit.pyz: one file that runs on any host with Python 3.11"
 	@echo
@@ -42,6 +43,9 @@ check: $(VENV)/dev
 
 fuzz: $(VENV)/dev
 	$(BIN)/python -u -m tests.fuzz --minutes $(or $(MINUTES),2) --seed $(or $(SEED),1)
+
+prove-read-only: $(VENV)/dev
+	$(BIN)/python -m tests.security.prove || [ $$? -eq 77 ]
 
 bench: $(VENV)/dev
 	$(BIN)/python -m tests.bench

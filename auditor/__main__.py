@@ -1,6 +1,10 @@
 """The entry of ``zaudit``, ``python -m auditor`` and ``zaudit.pyz``.
 
 ``--version`` alone is answered before anything else is imported: out of a zip archive the imports are most of the time.
+
+What is imported later comes from where Python and zaudit are installed, and not from the folder in which root happens to
+stand: ``python -m`` puts that one first. What Python itself does before this module runs cannot be mended here: PYTHONPATH,
+PYTHONHOME and the user's site-packages are not looked at with ``python3 -I`` only. (man 1 python3, -I and -P)
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ def main() -> None:
     of the facts of 10,000 datasets one by one, and might wait for a thread that hangs in the kernel.
     """
     code, text = 0, ""
+    _import_no_strangers()
     try:
         _open_streams()
         if sys.argv[1:] == ["--version"]:
@@ -38,6 +43,14 @@ def main() -> None:
         interrupt.ignore()
     _kill_children()
     os._exit(_said(text, code))
+
+
+def _import_no_strangers() -> None:
+    """Nothing from the caller's folder, and no compiled file is left beside a module."""
+    sys.dont_write_bytecode = True
+    home = os.path.dirname(os.path.dirname(__file__))  # a checkout or zaudit.pyz may be first, too
+    if not sys.flags.safe_path and sys.path and sys.path[0] != home:
+        del sys.path[0]
 
 
 def _run() -> None:

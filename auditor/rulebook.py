@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor import data
+from auditor.host import named
 from auditor.judge import advisory, policy, rule_file
 from auditor.judge.rule import Rule, merge
 from auditor.judge.threshold import Decided
@@ -41,7 +43,8 @@ def load(
     decided: the thresholds of a policy, which :func:`select` has yet to check.
     """
     mine = rule_file.load_folder(ours(), registry(), examples=examples, decided=decided)
-    theirs = (rule_file.load_folder(folder, registry(), decided=decided) for folder in folders)
+    bounded = partial(named.read, limit=rule_file.LIMIT)
+    theirs = (rule_file.load_folder(folder, registry(), decided=decided, read=bounded) for folder in folders)
     return merge([mine, advisories(examples=examples), *theirs])
 
 

@@ -30,6 +30,8 @@ LEFT_OUT = (
 )
 UNCHECKED = py_compile.PycInvalidationMode.UNCHECKED_HASH
 EPOCH = (2020, 1, 1, 0, 0, 0)
+# not the first python3 of the caller's PATH, and nothing of his environment, folder or home
+SHEBANG = b"#!/usr/bin/python3 -I\n"
 
 
 def main(python: str, target: Path) -> None:
@@ -58,7 +60,7 @@ def main(python: str, target: Path) -> None:
             py_compile.compile(str(path), compiled, shown, doraise=True, invalidation_mode=UNCHECKED)
             files.append(Path(compiled))
         with target.open("wb") as out:
-            out.write(b"#!/usr/bin/env python3\n")
+            out.write(SHEBANG)
             with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
                 archive.writestr(zipfile.ZipInfo("__main__.py", EPOCH), "from auditor.__main__ import main\n\nmain()\n")
                 for path in sorted(files):

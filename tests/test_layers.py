@@ -24,7 +24,7 @@ STAGES: dict[str, set[str]] = {
     "judge": {"errors", "facts", "text", "data", "databases"},
     "report": {"facts", "text", "units", "judge", *VERIFIED},
     "registry": {"facts", "collect", "gather", "derive", "verify.specs"},
-    "rulebook": {"judge", "registry", "data"},
+    "rulebook": {"judge", "registry", "data", "host.named"},
     **{name: {"errors", "text", "units", *VERIFIED} for name in VERIFIED},
 }
 # only these touch the machine: the seam, and the two libraries that it calls
@@ -51,6 +51,7 @@ SEAM = {
     "host/libraries.py",
     "host/given.py",
     "host/live.py",
+    "host/named.py",
     "host/owner.py",
     "host/process.py",
     "recording/replacing.py",

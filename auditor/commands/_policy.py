@@ -1,9 +1,14 @@
-"""``--policy FILE``: which policy is followed, and reading it."""
+"""``--policy FILE``: which policy is followed, and reading it.
+
+A policy can silence rules. One that was named is followed, whoever owns it; the one that is read without being named must
+be such that only root (or the caller) can have written it.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from auditor.host import named
 from auditor.judge.policy import NONE, Policy, PolicyError
 from auditor.judge.policy_file import LIMIT, PATH, parse
 
@@ -12,15 +17,13 @@ def read(path: Path | None) -> Policy:
     """The policy of a file, or of /etc/zaudit/zaudit.toml where that exists. Raises PolicyError."""
     default = Path(PATH)
     try:
-        if path is None and not default.exists():
+        data = named.read(path or default, LIMIT, trusted=path is None)
+    except (OSError, ValueError) as error:
+        if path is None and isinstance(error, FileNotFoundError | NotADirectoryError):
             return NONE
-        with (path or default).open("rb") as file:
-            data = file.read(LIMIT + 1)
-    except OSError as error:
-        hint = " (--policy /dev/null goes without one)" if path is None else ""
-        raise PolicyError(f"{path or default}: {error.strerror or error}{hint}") from None
-    if len(data) > LIMIT:
-        raise PolicyError(f"{path or default}: more than {LIMIT >> 20} MiB")
+        said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        hint = f" (--policy {default} follows it, --policy /dev/null goes without one)" if path is None else ""
+        raise PolicyError(f"{path or default}: {said}{hint}") from None
     try:
         return parse(data.decode("utf-8"), str(path or default))
     except UnicodeDecodeError as error:

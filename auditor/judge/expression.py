@@ -8,6 +8,10 @@ links of which "there are none" is an answer (``none_tells``).
 
 Types are checked when a rule is loaded: a misspelt fact, or a word that a fact can never be, is an error there and then,
 never an eternal unknown.
+
+A rule may come from anybody (``--rules DIR``), so it is bounded: how long and how deeply nested an expression is, how large
+a number in it may become, and how often one rule may go through links. What goes beyond the first two is an error of the
+rule, beyond the others unknown.
 """
 
 from __future__ import annotations
@@ -26,6 +30,18 @@ from auditor.text import quoted
 Registry = Mapping[tuple[Kind, str], Spec]  # (kind, fact name) -> what it is
 Constants = Mapping[str, Known]  # name -> number
 NO_CONSTANTS: Constants = {}
+LENGTH, DEPTH = 4096, 40  # characters; levels of its tree
+LARGEST = 2**128  # magnitude of a number
+STEPS = 1_000_000  # linked subjects that one rule may look at, over all subjects that it judges
+
+
+class Budget:
+    """What is left of STEPS; shared by all that one rule judges."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = STEPS
 
 
 class Scope:
@@ -35,10 +51,11 @@ class Scope:
     values of those facts (which lead to all others) they determine what was evaluated.
     """
 
-    __slots__ = ("facts", "names", "read", "root")
+    __slots__ = ("budget", "facts", "names", "read", "root")
 
-    def __init__(self, facts: Facts, root: Subject) -> None:
+    def __init__(self, facts: Facts, root: Subject, budget: Budget | None = None) -> None:
         self.facts = facts
+        self.budget = budget or Budget()
         self.root = root
         self.names: dict[str, Subject] = {"host": HOST, root.kind: root}
         self.read: dict[str, None] = {}
@@ -78,16 +95,24 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 def compile_expression(source: str, kind: Kind, registry: Registry, constants: Constants = NO_CONSTANTS) -> Expression:
     """Parse, type-check and compile; raises ExpressionError with the offending part. constants: numbers that have a name."""
+    if len(source) > LENGTH:
+        raise ExpressionError(f"{source[:60]!r}...: longer than {LENGTH} characters")
     try:
         tree = ast.parse(source.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ExpressionError(f"{source!r}: {getattr(error, 'msg', None) or error}") from None
+    if _deep(tree.body):
+        raise ExpressionError(f"{source[:60]!r}...: nested too deep")
     names: dict[str, Kind] = {"host": "host", kind: kind}
-    try:
-        type_, evaluate = _Compiler(registry, constants).build(tree.body, names)
-    except RecursionError:
-        raise ExpressionError(f"{source[:60]!r}...: nested too deep") from None
+    type_, evaluate = _Compiler(registry, constants).build(tree.body, names)
     return Expression(source, type_, evaluate)
+
+
+def _deep(node: ast.AST) -> bool:
+    level = [node]
+    for _ in range(DEPTH):
+        level = [child for each in level for child in ast.iter_child_nodes(each)]
+    return bool(level)
 
 
 def compile_condition(source: str, kind: Kind, registry: Registry, constants: Constants = NO_CONSTANTS) -> Expression:
@@ -121,6 +146,7 @@ class _Compiler:
     def build(self, node: ast.expr, names: Mapping[str, Kind]) -> tuple[Type, Evaluate]:
         match node:
             case ast.Constant(bool() | int() | float() | str() as value):
+                _sane(value)
                 constant = Known(value, ())
                 return types.of_constant(value), lambda scope: constant
             case ast.Tuple(elts=items):
@@ -141,6 +167,7 @@ class _Compiler:
                 inner = self.condition(operand, names)
                 return BOOL, lambda scope: negation(inner(scope))
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(int() | float() as value)):
+                _sane(value)
                 negative = Known(-value, ())
                 return NUMBER, lambda scope: negative
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
@@ -166,6 +193,7 @@ class _Compiler:
         for item in items:
             if not isinstance(item, ast.Constant) or not isinstance(item.value, bool | int | float | str):
                 raise ExpressionError(f"{ast.unparse(item)!r}: only plain values may stand in a tuple")
+            _sane(item.value)
             values.append(item.value)
         constant = Known(tuple(values), ())
         words = tuple(value for value in values if isinstance(value, str))
@@ -207,7 +235,10 @@ class _Compiler:
         def compute(a: Any, b: Any) -> Any:
             if apply is operator.pow and (abs(b) > 64 or abs(a) > 64):
                 raise OverflowError
-            return apply(a, b)
+            value = apply(a, b)
+            if isinstance(value, complex) or not abs(value) <= LARGEST:  # or not a number
+                raise OverflowError
+            return value
 
         return NUMBER, lambda scope: strict(compute, first(scope), second(scope))
 
@@ -245,6 +276,10 @@ class _Compiler:
 
         def of_each(scope: Scope, subjects: tuple[Any, ...]) -> Iterator[Judged]:
             for subject in subjects:
+                scope.budget.left -= 1
+                if scope.budget.left < 0:
+                    yield unknown(f"the rule goes through more than {STEPS} subjects")
+                    return
                 scope.names[variable] = subject
                 # "x for y if f": any asks "f and x", all asks "not f or x"
                 parts = [each(scope) if decisive else negation(each(scope)) for each in filters]
@@ -273,6 +308,11 @@ class _Compiler:
             return connective(of_each(scope, found.value), decisive)
 
         return BOOL, evaluate
+
+
+def _sane(value: bool | int | float | str) -> None:
+    if isinstance(value, int | float) and not abs(value) <= LARGEST:
+        raise ExpressionError("a number is too large")
 
 
 def _length(links: Judged) -> Judged:

@@ -42,4 +42,6 @@ def strict(apply: Callable[[Any, Any], Any], left: Judged, right: Judged) -> Jud
         value = apply(left.value, right.value)
     except (ZeroDivisionError, OverflowError, ValueError):
         return Unknown((Reason(f"no number comes of {left.value} and {right.value}"),))
+    except TypeError:  # a word in a tuple of numbers, or a number looked for in a text
+        return Unknown((Reason(f"{left.value} and {right.value} cannot be compared"),))
     return Known(value, left.evidence + right.evidence)

@@ -78,10 +78,11 @@ class LeftOut(NamedTuple):
     counts_as: Severity | Literal[""] = ""
 
 
-def declared(policy: Policy, dataset: str) -> Declared | None:
-    """What holds for a dataset: the entry for itself, or for the nearest above it."""
-    above = (each for each in policy.datasets if dataset == each.dataset or dataset.startswith(each.dataset + "/"))
-    return max(above, key=lambda each: len(each.dataset), default=None)
+def declared(entries: Mapping[str, Declared], dataset: str) -> Declared | None:
+    """What holds for a dataset: the entry for itself, or for the nearest above it. entries: by dataset."""
+    while dataset and dataset not in entries:
+        dataset = dataset.rpartition("/")[0]
+    return entries.get(dataset)
 
 
 def select(rules: Sequence[Rule], only: Sequence[str], skip: Sequence[str], policy: Policy = NONE) -> list[Rule]:

@@ -32,7 +32,8 @@ from auditor.judge.policy import ROLES, SCOPES, SETTINGS, Declared, Policy, Poli
 from auditor.judge.threshold import Decided, is_number
 
 PATH = "/etc/zaudit/zaudit.toml"
-LIMIT = 1 << 20
+LIMIT = strict_toml.LIMIT  # bytes of a file
+WAIVERS = 1000
 TABLES = ("rules", "thresholds", "datasets", "waiver")
 FIELDS = ("rule", "owner", "reason", "expires")
 Fail = Callable[[str, str], PolicyError]
@@ -59,26 +60,38 @@ def parse(text: str, path: str) -> Policy:
 
 
 class _Lines:
-    """Where something stands in the text: tomllib does not say."""
+    """Where something stands in the text: tomllib does not say. Each line is looked at once."""
 
     def __init__(self, text: str, path: str) -> None:
-        self._lines, self._path = text.splitlines(), path
+        self._path = path
+        self._everywhere: dict[str, int] = {}
+        self._below: dict[str, list[tuple[int, dict[str, int]]]] = {}  # header -> (its line, key -> line) of each
+        here: dict[str, int] = {}
+        for number, line in enumerate(text.split("\n"), 1):
+            head = line.split("#")[0].strip()
+            if line.strip().startswith("["):
+                here = {}
+                self._below.setdefault(head, []).append((number, here))
+            for name in _names(line):
+                self._everywhere.setdefault(name, number)
+                here.setdefault(name, number)
 
     def of(self, head: str, key: str = "", nth: int = 0) -> int:
         """The line of a key below the nth header of that name, or of the header; 1 where neither is found as such."""
-        heads = [i for i, line in enumerate(self._lines) if head and line.split("#")[0].strip() == head]
-        start = heads[nth] if nth < len(heads) else -1
-        for i in range(start + 1, len(self._lines)):
-            line = self._lines[i].strip()
-            if start >= 0 and line.startswith("["):
-                break
-            if key and re.match(rf"(?:\[+)?['\"]?{re.escape(key)}(?![A-Za-z0-9_-])", line):
-                return i + 1
-        return max(start + 1, 1)
+        heads = self._below.get(head, [])
+        start, keys = heads[nth] if nth < len(heads) else (1, self._everywhere)
+        return keys.get(key, start)
 
     def error(self, head: str, key: str, text: str, nth: int = 0) -> PolicyError:
         """An error at a key."""
-        return PolicyError(f"{self._path}, line {self.of(head, key, nth)}: {text}")
+        return PolicyError(f"{self._path}, line {self.of(head, key, nth)}: {strict_toml.brief(text)}")
+
+
+def _names(line: str) -> Iterator[str]:
+    """What a line may be looked for by: its key or header without quotes, and each part of it from the left."""
+    bare = re.split(r"[=\]#]", line.strip().lstrip("["), maxsplit=1)[0].replace('"', "").replace("'", "").strip()
+    parts = bare.split(".") if bare else []
+    yield from (".".join(parts[: i + 1]).strip() for i in range(len(parts)))
 
 
 def _table(table: Mapping[str, Any], name: str, lines: _Lines) -> Mapping[str, Any]:
@@ -136,6 +149,8 @@ def _datasets(tables: Mapping[str, Any], lines: _Lines) -> Iterator[Declared]:
 def _waivers(tables: Any, lines: _Lines) -> Iterator[Waiver]:
     if not isinstance(tables, list):
         raise lines.error("", "waiver", "waivers are [[waiver]] tables")
+    if len(tables) > WAIVERS:
+        raise lines.error("", "waiver", f"more than {WAIVERS} waivers")
     seen: set[str] = set()
     for nth, table in enumerate(tables):
 

@@ -3,6 +3,7 @@ file's name, so that a rule can never silently judge nothing."""
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
@@ -39,6 +40,7 @@ from auditor.judge.types import ExpressionError
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
+LIMIT, FILES = strict_toml.LIMIT, 1000  # bytes of a rule; files of a folder
 Compile = Callable[..., Expression]  # (source, kind, registry, constants)
 DecidedBy = Mapping[str, Decided]  # name of the threshold -> what a policy makes of it
 
@@ -78,19 +80,23 @@ def load_folder(
     *,
     examples: bool = True,
     decided: Mapping[str, DecidedBy] = NO_POLICY,
+    read: Callable[[Any], bytes] = operator.methodcaller("read_bytes"),
 ) -> list[Rule]:
     """Every rule of a folder, by id. A file that is not a rule is an error, and so is an empty folder.
 
-    decided: by rule and name, the thresholds of a policy.
+    decided: by rule and name, the thresholds of a policy. read: of one file; raises OSError.
     """
     if not folder.is_dir():
         raise RuleError(f"{folder}: no such folder of rules")
     rules = []
-    for path in sorted(folder.iterdir(), key=lambda each: each.name):
+    files = sorted(folder.iterdir(), key=lambda each: each.name)
+    if len(files) > FILES:
+        raise RuleError(f"{folder}: more than {FILES} files")
+    for path in files:
         if path.name.endswith(".toml"):
             id = path.name.removesuffix(".toml")
             mine = decided.get(id, NOTHING_DECIDED)
-            rules.append(load(id, str(path), path.read_bytes(), registry, examples=examples, decided=mine))
+            rules.append(load(id, str(path), read(path), registry, examples=examples, decided=mine))
         elif path.name not in ("README.md", "__pycache__", "__init__.py"):
             raise RuleError(f"{path}: a stray file in a folder of rules (rules end in .toml)")
     if not rules:
@@ -120,7 +126,7 @@ def load(
             return _tested(id, path, text.partition(EXAMPLES)[0], registry, decided)
         return from_table(id, path, strict_toml.loads(text), registry, decided)
     except (RuleError, ExpressionError, ThresholdError, strict_toml.TomlError, UnicodeDecodeError) as error:
-        raise RuleError(f"{path}: {error}") from None
+        raise RuleError(f"{path}: {strict_toml.brief(error)}") from None
 
 
 def _tested(id: str, path: str, text: str, registry: Registry, decided: DecidedBy) -> Rule:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from auditor.facts import HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown
-from auditor.judge.expression import Expression, Scope
+from auditor.judge.expression import Budget, Expression, Scope
 from auditor.judge.rule import Outcome, Place, Rule, Severity, Template
 from auditor.text import quoted
 
@@ -108,13 +108,14 @@ def _judge_rule(rule: Rule, facts: Facts, reached: _Reached) -> list[Verdict]:
     # the verdict by identities, but for its rule and subject).
     seen: dict[tuple[str, ...], tuple[list[tuple[int, ...]], dict[tuple[int, ...], tuple[Any, ...]]]] = {}
     found: list[Verdict] = []
+    budget = Budget()
     for i, subject in enumerate(reached.subjects):
         for identities, verdicts in seen.values():
             if rest := verdicts.get(identities[i]):
                 verdict = tuple.__new__(Verdict, (rule, subject, *rest))  # 300,000 of 10,000 datasets
                 break
         else:
-            scope = Scope(facts, subject)
+            scope = Scope(facts, subject, budget)
             verdict = _judge(rule, scope)
             if "" not in scope.read:
                 names = tuple(scope.read)

@@ -15,8 +15,9 @@ UNDECLARED = "undeclared"
 def facts_of(policy: Policy, facts: Facts) -> Iterator[Fact]:
     """What the policy says of the datasets that were found, and its waivers as subjects."""
     shared: dict[object, tuple[Known, Known]] = {}  # the same objects for thousands of datasets
+    entries = {each.dataset: each for each in policy.datasets}
     for dataset in list(facts.subjects("dataset")):
-        entry = declared(policy, dataset.name)
+        entry = declared(entries, dataset.name)
         if entry not in shared:
             shared[entry] = _declared(policy, entry)
         role, database = shared[entry]

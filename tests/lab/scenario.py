@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.security import strace
+
 from .machine import LINES
 
 FOLDER = Path(__file__).parent / "scenarios"
 KEYS = {
     "title", "lines", "not_on", "disks", "alone", "module_of", "targets", "options", "setup", "exit_code", "says",
-    "must", "may", "must_not", "undecided", "power_cut",
+    "must", "may", "must_not", "undecided", "power_cut", "strace",
 }  # fmt: skip
 GUEST_HOLDS = 16
 """Scenarios to a guest at most: no guest begins later than the --minutes of a run."""
@@ -62,6 +64,7 @@ class Scenario:
     may: tuple[str, ...] = ()
     must_not: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
+    strace: bool = False
 
     def plan(self) -> dict[str, Any]:
         """What the guest needs to know."""
@@ -71,6 +74,7 @@ class Scenario:
             "targets": self.targets,
             "options": self.options,
             "alone": self.alone,
+            "strace": strace.command(Path("/lab/out", self.name, "traced")) if self.strace else [],
         }
 
 

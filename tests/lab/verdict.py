@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from . import read_only
 from .scenario import Expected, Scenario
 
 TRUE_OF_EVERY_GUEST = {"slog-virtual", "no-redundancy"}
@@ -49,6 +50,8 @@ def problems(scenario: Scenario, line: str, outcome: Outcome, zaudit: Path) -> I
     if scenario.says and scenario.says not in errors["root"]:
         yield f"MISSING text {scenario.says!r}: {errors['root'].strip()}"
     root, nobody = outcome.report("root"), outcome.report("nobody")
+    if scenario.strace:
+        yield from (f"NOT READ-ONLY {each}" for each in read_only.problems(scenario.name, outcome.facts, outcome.files))
     if scenario.exit_code == 3:
         return
     if root is None or nobody is None:

@@ -17,7 +17,7 @@ from typing import Any
 OUT = Path("/lab/out")
 PARAMETERS = Path("/sys/module/zfs/parameters")
 BY_ID = Path("/dev/disk/by-id")
-SETUP_S, CHECK_S = 300, 180
+SETUP_S, CHECK_S, TRACE_S = 300, 180, 300
 NOT_RUN = 77  # what a setup ends with where this guest lacks what it needs
 ARCHIVE, UNPACKED = "/lab/zaudit.pyz", "/lab/zaudit"
 NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "env", "HOME=/nonexistent")
@@ -119,6 +119,20 @@ def check(folder: Path, as_user: tuple[str, ...], scenario: dict[str, Any], scra
         )
 
 
+def trace(scenario: dict[str, Any], folder: Path, scratch: Path) -> int:
+    """One more run as root, under strace; what it wrote is in scratch, and each system call in folder/traced."""
+    (folder / "traced").mkdir()
+    scratch.mkdir(parents=True)
+    program = UNPACKED if Path(UNPACKED).exists() else ARCHIVE
+    argv = [*scenario["strace"], "/usr/bin/python3", "-I", program, "check", *scenario["targets"], *scenario["options"]]
+    argv += ["--record", str(scratch / "recording"), "-o", str(scratch / "report")]
+    with (folder / "traced" / "stderr").open("wb") as errors:
+        child = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd="/", start_new_session=True
+        )
+    return finish(child, TRACE_S)
+
+
 def stage(scenario: dict[str, Any], before: dict[Path, str]) -> bool:
     """One scenario from blank disks to blank disks. False when the guest must not be used again."""
     started, folder = time.monotonic(), OUT / scenario["name"]
@@ -142,6 +156,8 @@ def stage(scenario: dict[str, Any], before: dict[Path, str]) -> bool:
             for path in source.iterdir():
                 shutil.copytree(path, folder / user / path.name) if path.is_dir() else shutil.copy(path, folder / user)
         outcome["check_s"] = round(time.monotonic() - looking, 1)
+        if scenario["strace"]:
+            outcome["traced"] = trace(scenario, folder, Path("/tmp/looks", scenario["name"], "traced"))
     clean = not scenario["alone"] and take_down(before, log)
     outcome["seconds"] = round(time.monotonic() - started, 1)
     outcome["clean"] = clean
