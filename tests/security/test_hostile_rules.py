@@ -17,10 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor import rulebook
-from auditor.commands import _policy
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
-from auditor.host import named
-from auditor.judge import expression, policy, policy_file, rule_file, strict_toml, verdict
+from auditor.judge import expression, policy_file, rule_file, strict_toml, verdict
 from auditor.judge.expression import Budget, Scope, compile_expression
 from auditor.judge.policy import PolicyError
 from auditor.judge.rule import RuleError
