@@ -113,15 +113,23 @@ def improved(before: Mapping[Key, Verdict], after: Mapping[Key, Verdict]) -> Ite
     """What was found or undecided and now passes, does not apply, or is gone without a word.
 
     A subject that is not seen any more is told of where a rule of the same name is undecided that was not, or where the
-    reason of one that is undecided names it.
+    reason of one that is undecided names it; and where the rule fails of a subject that has a name with the lost one in it (a
+    leaf by its path).
     """
     new = [each for key, each in after.items() if each.outcome == "unknown" and before.get(key) != each]
+    renamed = [
+        (rule, subject)
+        for (rule, subject), each in after.items()
+        if each.outcome == "fail" and (rule, subject) not in before
+    ]
     for key, was in before.items():
         now = after.get(key)
         if was.outcome not in ("fail", "unknown") or (now and now.outcome in ("fail", "unknown")):
             continue
         if now is not None:
             yield key, f"{was.outcome} -> {now.outcome}"
+        elif any(rule == key[0] and key[1].name in subject.name for rule, subject in renamed):
+            continue
         elif not any(each.rule.id == key[0] or _names(each, key[1]) for each in new):
             yield key, f"{was.outcome} -> vanished"
 
