@@ -64,7 +64,10 @@ def problems(name: str, facts: Mapping[str, Any], files: Mapping[str, bytes]) ->
     if facts.get("traced") not in range(10, 15):
         yield f"the run under strace ended with {facts.get('traced')}: {files.get('traced/stderr', b'')[-400:]!r}"
         return
-    yield from dict.fromkeys(seen(name, files).problems)
+    try:
+        yield from dict.fromkeys(seen(name, files).problems)
+    except ValueError as error:
+        yield str(error)
 
 
 def main(kept: str) -> None:

@@ -164,7 +164,7 @@ def parse(text: str) -> Iterator[Call]:
         if found := LINE.fullmatch(line):
             yield Call(*found.groups())
         elif line and not NOISE.fullmatch(line):
-            if "<unfinished ...>" in line:  # the process was ended in it
+            if line.endswith((" <unfinished ...>", " <detached ...>")):  # the process was ended in it
                 yield Call(line.partition("(")[0], line.partition("(")[2], "?")
             else:
                 raise ValueError(f"strace: {line[:200]}")
