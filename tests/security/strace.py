@@ -35,7 +35,7 @@ HARMLESS = frozenset(
     (
         *("access", "faccessat", "faccessat2", "stat", "lstat", "fstat", "newfstatat", "statx", "statfs", "fstatfs"),
         *("readlink", "readlinkat", "getcwd", "chdir", "fchdir", "getdents64", "getxattr", "lgetxattr", "fgetxattr"),
-        *("listxattr", "llistxattr", "flistxattr", "inotify_init1", "fadvise64", "umask", "flock"),
+        *("name_to_handle_at", "listxattr", "llistxattr", "flistxattr", "inotify_init1", "fadvise64", "umask", "flock"),
         *("dup", "dup2", "dup3", "fcntl", "pipe", "pipe2", "epoll_create1", "epoll_ctl", "eventfd2", "signalfd4"),
         *("exit", "exit_group", "arch_prctl", "prctl", "prlimit64", "getrlimit", "setrlimit", "getrusage"),
         *("set_tid_address", "set_robust_list", "get_robust_list", "rseq", "membarrier", "sched_getaffinity"),
@@ -132,10 +132,13 @@ class Seen:
 
 
 class Devices(NamedTuple):
-    """What a tool may open for writing, as a pattern of the path, and the ioctls that it may make there, which only read."""
+    """What tools may do, as patterns. opened: paths that they may open for writing; asked: paths on which they may make the
+    ioctls of requests, which only read. refused: ioctls that they may try, as long as the kernel refuses."""
 
-    nodes: re.Pattern[str] = re.compile(r"(?!)")
+    opened: re.Pattern[str] = re.compile(r"(?!)")
+    asked: re.Pattern[str] = re.compile(r"(?!)")
     requests: re.Pattern[str] = re.compile(r"(?!)")
+    refused: re.Pattern[str] = re.compile(r"(?!)")
 
 
 class Permitted(NamedTuple):
@@ -161,7 +164,7 @@ def parse(text: str) -> Iterator[Call]:
         if found := LINE.fullmatch(line):
             yield Call(*found.groups())
         elif line and not NOISE.fullmatch(line):
-            if "<unfinished ...>" in line:  # the process was ended in it
+            if line.endswith((" <unfinished ...>", " <detached ...>")):  # the process was ended in it
                 yield Call(line.partition("(")[0], line.partition("(")[2], "?")
             else:
                 raise ValueError(f"strace: {line[:200]}")
@@ -249,14 +252,16 @@ def _judge(call: Call, program: Program, permitted: Permitted, born: set[int], s
             if name != "creat" and not any(flag in flags for flag in WRITING):
                 return
             path = _opened(call)
-            seen.opened_for_writing[of, path] += 1
-            if path == "/dev/null" or _inside(path, permitted.output) or devices.nodes.fullmatch(path):
+            shown = "(in the folder of the output)" if _inside(path, permitted.output) else path
+            seen.opened_for_writing[of, re.sub(r"(?<=/)\d+(?=/|$)", "N", shown)] += 1
+            if path == "/dev/null" or _inside(path, permitted.output) or devices.opened.fullmatch(path):
                 return
         case "ioctl":
             node, request = _ioctl(call)
             plain = request in IOCTLS
             seen.ioctls[of, "" if plain else node, request] += 1
-            if plain or (devices.nodes.fullmatch(node) and devices.requests.fullmatch(request)):
+            may = devices.requests.fullmatch(request) or (call.result[0] == "-" and devices.refused.fullmatch(request))
+            if plain or (may and devices.asked.fullmatch(node)):
                 return
         case name if name in SOCKETS:
             seen.sockets[of, f"{name}({call.arguments[:100]})"] += 1
