@@ -67,7 +67,8 @@ def _devices(listed: Sequence[Mapping[str, object]]) -> Iterator[tuple[str, Mapp
             shared = {
                 key: values.pop()
                 for key in KEYS.values()
-                if len(values := {each.get(key) for each in controllers}) == 1
+                if len(values := {said if isinstance(said := each.get(key), str) else None for each in controllers})
+                == 1
             }
             for namespace in _objects(subsystem, "Namespaces") if "Namespaces" in subsystem else ():
                 yield str(namespace.get("NameSpace")), shared

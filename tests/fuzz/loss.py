@@ -35,6 +35,8 @@ SAID = (  # exit code, standard output, standard error
     ),
     *((0, "{}\n", ""), (0, "[]\n", ""), (0, "null\n", ""), (0, '{"output_version":{}}\n', "")),
 )
+ONE_LOOK = {("zpool", "events"), ("zpool", "history"), ("dmesg", "-k"), ("systemctl", "list-units")}
+ONE_LOOK_FILES = ("/etc/samba/", "/etc/exports", "modprobe", "/cron", "/mountinfo", "/root/", "/cmdline")
 Key = tuple[str, Subject]
 
 
@@ -64,6 +66,8 @@ class Loss:
         except audit.NothingToAudit:
             return "refused"
         for key, change in improved(_before(case["host"]), after):
+            if _one_look(question):
+                return "one look"
             raise Flaw(f"improved: {key[0]} {change}, {_called(question)}")
         return "read"
 
@@ -136,6 +140,11 @@ def improved(before: Mapping[Key, Verdict], after: Mapping[Key, Verdict]) -> Ite
 
 def _names(undecided: Verdict, subject: Subject) -> bool:
     return any(subject.name in reason.text for reason in undecided.reasons)
+
+
+def _one_look(question: tuple[str, ...]) -> bool:
+    """Whether nothing else tells of a line that is lost from this answer: see auditor.selftest.losses.ONE_LOOK."""
+    return question[:2] in ONE_LOOK or any(part in word for part in ONE_LOOK_FILES for word in question)
 
 
 def _called(question: tuple[str, ...]) -> str:
