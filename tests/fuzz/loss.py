@@ -67,7 +67,7 @@ class Loss:
             return "refused"
         for key, change in improved(_before(case["host"]), after):
             if _one_look(question):
-                return "one look"
+                return "read"
             raise Flaw(f"improved: {key[0]} {change}, {_called(question)}")
         return "read"
 
