@@ -39,6 +39,8 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
             fields = rest.split(" ")
             if len(fields) < 3 or not (number.isdecimal() and fields[1].isdecimal() and text.endswith("\n")):
                 raise ValueError(f"{path} is cut off")
+            if path != f"/proc/{number}/stat":
+                raise ValueError(f"{path} is that of another process")
             processes[number] = name, fields[1]
     for path, error in reply.errors.items():  # without its parent a child looks like a server; one that ended is none
         if path != "/proc/*/stat" and not error.startswith("no such"):
