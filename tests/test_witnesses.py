@@ -11,8 +11,8 @@ import pytest
 
 from auditor import audit, rulebook
 from auditor.collect._pool_tree import Told
-from auditor.facts import HOST, Fact, Known, Subject, Unknown, known, unknown
-from auditor.gather import mounted, same_disk, vdev_trees
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
+from auditor.gather import database_mounts, mounted, same_disk, vdev_trees
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
@@ -282,6 +282,33 @@ def test_a_line_that_is_lost_from_the_mounts_of_a_database() -> None:
         undecided = {rule for (rule, _), outcome in after.items() if outcome == "unknown"}
         lost = [k for k, was in before.items() if was == "fail" and after.get(k) != "fail" and k[0] not in undecided]
         assert lost == []
+
+
+@pytest.mark.parametrize(
+    ("mount", "home", "lost"),
+    [
+        ("/ / rw - zfs rpool/ROOT/here rw", "/var/lib/pg", ""),
+        ("/ / rw - zfs rpool/ROOT/here rw", "/srv/pg", "tank/pg"),
+        ("/ / rw - zfs rpool/data/subvol-101 rw", "/var/lib/pg", ""),
+        ("/ / rw - zfs rpool/data/unaudited rw", "/srv/pg", ""),
+        ("/machine / rw - ext4 /dev/sda1 rw", "/srv/pg", ""),
+        ("/ /boot rw - ext4 /dev/sda1 rw", "/var/lib/pg", "rpool/ROOT/here"),
+    ],
+)
+def test_a_container_has_another_root_than_the_host(mount: str, home: str, lost: str) -> None:
+    facts, database = Facts(0.0), Subject("database", "postgres 9")
+    points = {"rpool/ROOT/here": "/", "rpool/data/subvol-101": "/rpool/data/subvol-101", "tank/pg": "/srv/pg"}
+    for name, point in points.items():
+        facts.put(Fact(Subject("dataset", name), "mounted", known(True, "")))
+        facts.put(Fact(Subject("dataset", name), "mountpoint", known(point, "")))
+    facts.put(Fact(database, "mountinfo", known((f"100 50 0:40 {mount}",), "")))
+    facts.put(Fact(database, "directories", known((f"data:{home}",), "")))
+    facts.put(Fact(database, "symlinks", known((), "")))
+    facts.put(Fact(database, "datasets", known((), "")))
+    database_mounts.compare(facts)
+    found = facts.get(database, "datasets")
+    assert isinstance(found, Unknown) == bool(lost)
+    assert not isinstance(found, Unknown) or f"{lost} is mounted" in found.reasons[0].text
 
 
 # -- all hosts ------------------------------------------------------------------------------------------------------------

@@ -145,6 +145,8 @@ def postgres(tree: Tree, path: str, *, needed: bool = True, depth: int = 0) -> S
                 found |= postgres(tree, other, needed=line.name == "include", depth=depth + 1)
             case "include_dir":
                 for each in tree.folder(posixpath.normpath(other), ".conf"):
+                    if posixpath.basename(each).startswith("."):  # which it passes over; MySQL and MariaDB do not
+                        continue
                     found |= postgres(tree, each, depth=depth + 1)
     return found
 

@@ -16,6 +16,7 @@ from auditor.host.request import Output, Run, Skip
 
 PER = "host"
 SUBJECT = "disk"
+FORM = "line"
 FACTS = {
     "dm_targets": words("device-mapper targets that it is made of: linear, crypt, multipath, cache-writeback, ...")
 }

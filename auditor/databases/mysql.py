@@ -36,6 +36,7 @@ SKIPPED = "(skipped)"  # the value of what it was told to do without (skip-log-b
 ALONE = "ON"  # the value of what stands without one
 # what may stand before a name, and the value that it means
 _BEFORE = {"loose_": "", "plugin_": "", "enable_": ALONE, "skip_": SKIPPED, "disable_": SKIPPED, "maximum_": WITHHELD}
+_OPPOSITE = {ALONE: SKIPPED, SKIPPED: ALONE}
 _INCLUDES = ("!include", "!includedir")
 _FIRST: dict[str, Shape] = {"defaults-file": path, "defaults-extra-file": path, "defaults-group-suffix": word}
 _OPTIONAL = ("innodb_doublewrite", "innodb_dedicated_server", "log_bin")  # a value of these stands behind = alone
@@ -49,6 +50,8 @@ def option(text: str, known: Mapping[str, Shape]) -> Line:
     for _ in _BEFORE:  # the server takes each of them once
         if before := next((each for each in _BEFORE if name.startswith(each)), ""):
             name, means = name.removeprefix(before), _BEFORE[before] or means
+            if equals and _unquoted(value.strip()) == "0":  # skip-x=0 is x, enable-x=0 is skip-x
+                means = _OPPOSITE.get(means, means)
     if not any(each.startswith(name) for each in known):
         return OTHER
     if not name:

@@ -245,6 +245,7 @@ def main(arguments: list[str], patterns: list[str]) -> None:
     reader = Reader(
         Below(root, f" for user {identity.user}" if identity else ""), frame, file_bytes=file_bytes,
         total_bytes=total_bytes, files=files, entries=entries, over=over, fit=ordinary,
+        hidden=True,  # MySQL and MariaDB include .x.cnf like any other
     )  # fmt: skip
     sys.path.clear()
     sys.meta_path.clear()

@@ -29,7 +29,7 @@ class Reader:
     opened: opens a path with these flags beside O_PATH. said: takes what came of a path: its text, the target of a link, an
     error, or OTHER for what is neither a regular file, a folder nor a link. over: what to say where all files together are
     more than total_bytes. follow: whether a link at this path is followed. fit: raises OSError for a descriptor of a regular
-    file that is not to be read.
+    file that is not to be read. hidden: whether ``*`` also stands for a dot at the beginning of a name.
     """
 
     def __init__(
@@ -44,8 +44,10 @@ class Reader:
         over: str,
         follow: Callable[[str], bool] = lambda path: True,
         fit: Callable[[int], None] = lambda file: None,
+        hidden: bool = False,
     ) -> None:
         self._opened, self._said, self._follow, self._fit = opened, said, follow, fit
+        self._hidden = hidden
         self._file_bytes, self._left, self._over = file_bytes, total_bytes, over
         self._files, self._files_left, self._entries = files, files, entries
         self._folders: dict[str, list[str]] = {}  # many patterns go through the same ones
@@ -55,8 +57,7 @@ class Reader:
         os.close(self._descriptors)
 
     def read(self, pattern: str, content: bool) -> None:
-        """Say what there is of a pattern: ``*`` for any part of a name, but for a dot at its beginning. content: whether
-        more than links is wanted."""
+        """Say what there is of a pattern: ``*`` for any part of a name. content: whether more than links is wanted."""
         several, there = "*" in pattern, False
         try:
             paths = self._expand(pattern) if several else [pattern]
@@ -139,7 +140,7 @@ class Reader:
         return sorted(paths)
 
     def _names(self, folder: str) -> list[str]:
-        """What is in a folder, without what is hidden; nothing where it cannot be listed. Raises OSError (EFBIG)."""
+        """What ``*`` may mean in a folder; nothing where it cannot be listed. Raises OSError (EFBIG)."""
         if (known := self._folders.get(folder)) is not None:
             return known
         try:
@@ -166,7 +167,7 @@ class Reader:
                         raise OSError(errno.EFBIG, f"more than {self._entries:,} entries in a folder")
         finally:
             os.close(listing)
-        return [name for name in names if not name.startswith(".")]
+        return [name for name in names if self._hidden or not name.startswith(".")]
 
     def _why_none(self, pattern: str) -> None:
         """Why a pattern matches nothing: a folder that may not be listed is none that is empty."""

@@ -11,8 +11,8 @@ A collector is one module of this folder for one command or one family of files.
                              understand, and nothing else, whatever it is given (``gather`` calls any other exception a
                              defect of zaudit); never runs, catches or says "unknown": what it does not yield becomes
                              Unknown in ``gather`` with a reason that names the command
-``FORM``     "json" where an answer may be one long line of JSON; without it no line may be longer than 64 KiB
-             (``gather/bounds.py``)
+``FORM``     "json" where an answer may be one long line of JSON, "line" where it is one long line of something else;
+             without it no line may be longer than 64 KiB (``gather/bounds.py``)
 """
 
 from __future__ import annotations

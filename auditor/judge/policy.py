@@ -117,9 +117,14 @@ def left_out(
         if rule.id not in kept:
             by = "--skip" if rule.id in skip else "--rule" if only else f"policy {policy.path}"
             found.append(LeftOut(rule.id, rule.severity, by))
-        elif SEVERITIES.index(kept[rule.id].severity) < SEVERITIES.index(rule.severity):
-            found.append(LeftOut(rule.id, rule.severity, f"policy {policy.path}", kept[rule.id].severity))
+        elif SEVERITIES.index(worst := _gravest(kept[rule.id])) < SEVERITIES.index(_gravest(rule)):
+            found.append(LeftOut(rule.id, _gravest(rule), f"policy {policy.path}", worst))
     return tuple(sorted(found, key=lambda each: (-SEVERITIES.index(each.severity), each.rule)))
+
+
+def _gravest(rule: Rule) -> Severity:
+    """The most that it may count: its condition for a graver severity may hold."""
+    return max((rule.severity, *(severity for severity, _ in rule.severity_if)), key=SEVERITIES.index)
 
 
 def _must_fit(rules: Mapping[str, Rule], policy: Policy) -> None:

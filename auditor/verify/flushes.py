@@ -154,6 +154,9 @@ def _device(device: Device, facts: Facts, *, enough: bool, mirrored: Sequence[De
         text = f"{where}: {device.writes} writes; it has no volatile cache, so that none needs a flush"
         return Link(name, "accounts", text, figures)
     behind = flushed < LIKE_OTHERS * max(leg.flushes or 0 for leg in mirrored)
+    if device.allocation_class == "log" and 0 < device.writes <= FEW and not flushed and enough and not behind:
+        text = f"{where}: {device.writes} writes and no flush; too few of them to tell why"
+        return Link(name, "unseen", text, figures)
     if (device.writes and flushed >= FLUSHED * device.writes) or (
         enough and not behind and (flushed >= _due(device, most) or device.writes <= FEW)
     ):

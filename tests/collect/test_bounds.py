@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from auditor.collect import _json, zpool_status
+from auditor.collect import _json, dmsetup_table, zpool_status
 from auditor.facts import HOST, Fact, Unknown
 from auditor.gather import bounds
 from auditor.gather.gather import answer_of
@@ -56,6 +56,18 @@ def test_the_longest_line_that_is_parsed() -> None:
     reason(asked, Capture(0, (b"x" * bounds.LINE + b"\n") * 40))
     reason(asked, Files({"/proc/1/cmdline": "a\0" * 200_000}))
     assert asked.seen == 2
+
+
+def test_a_command_that_puts_all_on_one_line_may_have_a_long_one() -> None:
+    """dmsetup table --concise of 800 multipath disks."""
+    table = (
+        "0 23437770752 multipath 2 queue_if_no_path retain_attached_hw_handler 1 alua 2 1 service-time 0 1 2 8:1 1 1"
+    )
+    text = ";".join(f"mpath{i},mpath-{i:017x},{i},rw,{table} service-time 0 1 2 65:1 1 1" for i in range(800)) + "\n"
+    assert len(text) > bounds.LINE
+    assert not bounds.over(Output(text, "dmsetup table --concise"), dmsetup_table.FORM)
+    assert len(list(dmsetup_table.parse(Output(text, "dmsetup table --concise"), HOST))) == 800
+    assert "a line of more than 4096 KiB" in bounds.over(Output("x" * bounds.ONE_LINE + "x", ""), dmsetup_table.FORM)
 
 
 def test_json_may_stand_on_one_line_and_not_nest_for_ever() -> None:

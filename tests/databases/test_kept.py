@@ -350,6 +350,10 @@ def test_settings_as_the_servers_take_them() -> None:
     assert settled("mysql", "[client]\n\v[mysqld]\nsync_binlog=0\n")["sync_binlog"] == 0
     assert settled("mysql", "log-bin\nSKIP-LOG-BIN\n")["sync_binlog"] == 1
     assert settled("mysql", "enable-log-bin\ninnodb_page_size=8k\n")["page_bytes"] == 8192
+    for text, kind in (("enable-innodb-doublewrite=0", "OFF"), ("skip_innodb_doublewrite='0'", "ON"), ("", "ON")):
+        assert settled("mysql", f"{text}\n")["doublewrite"] == kind
+    assert settled("mysql", "disable-log-bin=0\nsync_binlog=0\n")["sync_binlog"] == 0
+    assert settled("mysql", "disable-log-bin=OFF\nsync_binlog=0\n")["sync_binlog"] == 1
     static = '"mysql_server_static_options": {"innodb_page_size": {"Value": "4096"}}'
     kept_on = f'{{"mysql_server": {{"sync_binlog": {{"Value": "0"}}, {static}}}}}'
     persisted = settled("mysql", **{"root/srv/mysqld-auto.cnf": kept_on})
@@ -368,6 +372,15 @@ def test_settings_as_the_servers_take_them() -> None:
     assert settled("mysql", cmdline=BASE["mysql"]["cmdline"] + "-W2\0-uroot\0-u\0-h\0")["sync_binlog"] == 1
     assert settled("redis", "APPENDONLY yes\n")["appendonly"] is True
     assert settled("redis", cmdline="redis-server\0--appendonly\0yes\0")["appendonly"] is True
+
+
+def test_a_hidden_file_counts_where_the_server_includes_it() -> None:
+    """As MariaDB 10.11 does, which reads .x.cnf; PostgreSQL passes over .x.conf."""
+    inside = {"root/etc/mysql/conf.d/.x.cnf": "[mysqld]\nsync_binlog=0\n"}
+    assert settled("mysql", "!includedir /etc/mysql/conf.d/\n", **inside)["sync_binlog"] == 0
+    inside = {"root/srv/conf.d/.x.conf": "fsync = off\n", "root/srv/conf.d/y.conf": "wal_recycle = off\n"}
+    found = settled("postgres", "include_dir = 'conf.d'\n", **inside)
+    assert (found["fsync"], found["wal_recycle"]) == (True, False)
 
 
 # -- bounded ----------------------------------------------------------------------------------------------------------

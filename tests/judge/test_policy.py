@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from auditor import audit, rulebook
-from auditor.judge import example
+from auditor.judge import example, policy
 from auditor.judge.policy import NONE, PolicyError
 from auditor.judge.policy_file import bare, parse
 from auditor.judge.rule import RuleError
@@ -207,6 +207,14 @@ def test_rules_off_and_as_grave_as_the_policy_says() -> None:
     assert before["no-redundancy"].severity != "low"
     assert after["slog-striped"].severity == before["slog-striped"].severity
     assert [rule.id for rule in rulebook.select((), ("atime-on",), (), followed)] == ["atime-on"]
+
+
+def test_a_rule_that_cannot_become_critical_any_more_counts_as_less() -> None:
+    followed = parse("[rules]\nslog-plp-failed = 'high'\nzil-nocacheflush = 'critical'\n", "p")
+    rules = rulebook.select((), (), ())
+    assert {rule.severity for rule in rules if rule.id == "slog-plp-failed"} == {"high"}  # critical under a condition
+    out = policy.left_out(rules, policy.select(rules, (), (), followed), (), (), followed)
+    assert out == (policy.LeftOut("slog-plp-failed", "critical", "policy p", "high"),)
 
 
 def test_what_is_waived_is_shown_and_does_not_count() -> None:

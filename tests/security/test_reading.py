@@ -331,6 +331,13 @@ def test_data_that_root_names_are_read_as_their_owner(his: Path, secret: Path) -
     assert found.errors == {f"{here}/postgresql.auto.conf": f"permission denied for user {USER}"}
 
 
+def test_a_hidden_file_of_an_included_folder_is_read(his: Path) -> None:
+    (his / ".x.cnf").write_text("[mysqld]\nsync_binlog=0\n")
+    place = f"/proc/self/root{his}"
+    found = read(f"{place}/*.cnf", owner=str(his))
+    assert found.text == {f"{place}/.x.cnf": "[mysqld]\nsync_binlog=0\n"}
+
+
 def test_data_in_a_folder_of_root_is_read_as_nobody(his: Path, secret: Path) -> None:
     """Who may write above the folder that was named could put one of root in its place, with links in it."""
     (his / "data").symlink_to("/tmp")

@@ -197,6 +197,12 @@ INCONCLUSIVE = {
         world(four_mirrors(30), options=FOUR_JOBS, zil_class="normal"),
         "far fewer than others of its class",
     ),
+    "one of two log vdevs got a few log blocks and no flush": (
+        world((*TWO_LOGS, Disk("nvme3n1", "nvme3n1", "log", 15, 0)), options=FOUR_JOBS).changed(
+            idle_writes={"nvme2n1": 2, "nvme3n1": 0}
+        ),
+        "15 writes and no flush; too few of them",
+    ),
     "unknown cache, no flush": (world((*DATA, NO_FLUSH._replace(volatile=None), LEG_B)), "whether it has a volatile cache"),
     "no count of flushes": (world(tuple(disk._replace(flushes=None) for disk in MIRRORED)), "does not count flushes"),
     "foreign load on another dataset": (world(others={"tank/a": 1, "tank/b": 500}), "tank/b: 500"),
