@@ -45,6 +45,10 @@ def install(leave: Callable[[int], None]) -> None:
     for number in ENDING:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _signalled)
+    if (
+        signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
+    ):  # every command would seem to end with 0, zfs destroy as well
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)

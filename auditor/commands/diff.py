@@ -14,6 +14,7 @@ import click
 
 from auditor.commands._options import fail_on, folders, formats
 from auditor.commands._terminal import say, width
+from auditor.text import crowded
 
 if TYPE_CHECKING:
     from auditor.report.compare import Comparison, Difference
@@ -57,7 +58,10 @@ def _document(path: Path, folders: tuple[Path, ...]) -> dict[str, Any]:
 
     if path.is_file() and not path.name.endswith((".tar.gz", ".tgz")):
         try:
-            document = json.loads(given.content(path, LIMIT))
+            text = given.content(path, LIMIT).decode("utf-8", "surrogatepass")
+            if crowded(text):
+                raise ValueError("more values than a report has")
+            document = json.loads(text)
         except (ValueError, RecursionError):
             raise click.UsageError(f"{path}: neither a recording nor a JSON report") from None
         if not isinstance(document, dict):

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from auditor.databases import ENGINES, SERVERS
 from auditor.databases.engine import WITHHELD, Engine, Form, Line, Shape, kept, path
 
-CHARACTERS, WORDS = 1 << 16, 1 << 12  # of a command line
+CHARACTERS, WORDS = 1 << 16, 1 << 12  # of a command line; so many variables of an environment, too
 
 
 def settings(name: str, text: str) -> str | None:
@@ -65,6 +65,8 @@ def variables(text: str, known: Mapping[str, Shape] = VARIABLES) -> str:
 
 
 def environment(text: str, known: Mapping[str, Shape] = VARIABLES) -> list[tuple[str, str]]:
-    """The variables that are known, with their values or :data:`WITHHELD`."""
+    """The variables that are known, with their values or :data:`WITHHELD`: of each, where there are more than anybody has."""
+    if text.count("\0") > WORDS:
+        return [(name, WITHHELD) for name in known]
     pairs = (each.partition("=") for each in text.split("\0"))
     return [(name, kept(value, known[name])) for name, equals, value in pairs if equals and name in known]

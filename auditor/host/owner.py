@@ -76,7 +76,10 @@ class Others:
         answers = _ask(words, patterns, passed, timeout_s)
         if not isinstance(answers, str):
             with self._lock:
-                self._read[user] = self._read.get(user, 0) + sum(len(each.data) for each in answers)
+                read = self._read.get(user, 0) + sum(len(each.data) for each in answers)
+                if read > limits.USER_BYTES:  # together with what was asked beside it, when there was room for it yet
+                    return f"not read: more than {limits.USER_BYTES // limits.MIB} MiB for one user"
+                self._read[user] = read
         return answers
 
 

@@ -42,16 +42,21 @@ def adopt_orphans() -> None:
 
 
 def run(
-    argv: tuple[str, ...], allowed: Time, environment: Mapping[str, str], keep: str = "", total: Total | None = None
+    argv: tuple[str, ...],
+    allowed: Time,
+    environment: Mapping[str, str],
+    keep: str = "",
+    total: Total | None = None,
+    folder: str = "/",
 ) -> Capture:
     """Run argv[0] (an absolute path) with these environment variables. keep: as in :class:`auditor.host.request.Run`.
-    total: of all answers of the run, to which this one is added."""
+    total: of all answers of the run, to which this one is added. folder: in which it is started."""
     if allowed.seconds <= 0:
         return Capture(None, fault=allowed.late)
     began, mark = time.monotonic(), f"{MARK}={os.getpid()}.{next(_NUMBERS)}."
     output = Output(keep, total or Total())
     try:
-        process = _start(argv, {**environment, MARK: mark.partition("=")[2]})
+        process = _start(argv, {**environment, MARK: mark.partition("=")[2]}, folder)
     except OSError as error:
         return Capture(None, fault=f"cannot be started: {error.strerror}")
     except ValueError as error:  # a NUL byte or a lone surrogate in an argument
@@ -83,7 +88,7 @@ def kill_all() -> None:
     _kill_marked(f"{MARK}={os.getpid()}.")
 
 
-def _start(argv: tuple[str, ...], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start(argv: tuple[str, ...], environment: Mapping[str, str], folder: str) -> subprocess.Popen[bytes]:
     """Raises OSError or ValueError."""
     _STARTING.add(get_ident())
     try:
@@ -96,7 +101,7 @@ def _start(argv: tuple[str, ...], environment: Mapping[str, str]) -> subprocess.
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment,
-            cwd="/",
+            cwd=folder,
             start_new_session=True,
         )
         _RUNNING.add(process)

@@ -14,12 +14,19 @@ process that holds this inode. (man 7 unix; man 5 proc_pid_net; PostgreSQL manua
 from __future__ import annotations
 
 import importlib.util
+import re
 from functools import cache
 from typing import Any
 
 NAME = "sql"  # argv: (NAME, engine, DSN); no program of that name is started
 DRIVERS = {"postgres": "psycopg", "mysql": "pymysql", "mariadb": "pymysql"}
 EXTRAS = {"psycopg": ("postgres", "python3-psycopg"), "pymysql": ("mysql", "python3-pymysql")}
+# A user with a password, as libpq finds him: up to the first @, in which ? and # mean nothing; and beyond a / as well, where
+# somebody forgot to spell it %2F. Where hosts and ports, a / and a ? come first, an @ behind that ends no password.
+_USER = re.compile(r"[^:]*+://[^@:]*+:[^@]*+@")
+_HOST = r"(?:\[[^]@]*+\]|[^][:,/?#@]*+)(?::[0-9]{0,5}+)?+"
+_HOSTS = re.compile(rf"[^:]*+://{_HOST}(?:,{_HOST})*+/[^@?]*+\?")
+_WORDS = re.compile(r"(?<!\w)(\w++)\s*+=")  # of key=value; behind a value in quotes no space need stand
 VARIABLES = ("HOME", "KRB5CCNAME")  # and all that begin with PG: for libpq
 
 
@@ -30,15 +37,16 @@ def fault(engine: str, dsn: str) -> str:
     uri = "://" in dsn
     try:
         parts = urlsplit(dsn) if uri else None
-        secret = bool(parts and parts.password is not None)
-        query = {name.lower(): value for name, value in parse_qsl(parts.query)} if parts else {}
+        secret = bool(_USER.match(dsn) and not _HOSTS.match(dsn)) if uri else False
+        # of the first ? and to the end: libpq knows no fragment (#), and PyMySQL is never given one
+        query = {name.lower(): value for name, value in parse_qsl(dsn.partition("?")[2])} if uri else {}
         words = set(query)
     except ValueError:
         return "not a URI"
     if engine == "postgres":
         if parts and parts.scheme not in ("postgres", "postgresql"):
             return "a DSN of PostgreSQL is postgresql://USER@HOST/NAME or key=value"
-        words |= {each.partition("=")[0].strip().lower() for each in dsn.split()} if not uri else set()
+        words |= set(_WORDS.findall(dsn.lower())) if not uri else set()
         where = "PGPASSFILE (~/.pgpass) or a service (PGSERVICE)"
     else:
         if not parts or parts.scheme not in ("mysql", "mariadb"):
@@ -114,8 +122,9 @@ def mysql(dsn: str) -> dict[str, Any]:
         words["port"] = parts.port
     if parts.hostname:
         words["host"] = parts.hostname
-    elif not query:  # as the clients of both do
-        usual = ("/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock")
+    elif not query:  # where the clients of both look
+        # not /tmp/mysql.sock, which anybody may make who is quicker than the server
+        usual = ("/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock")
         words["unix_socket"] = next((path for path in usual if os.path.exists(path)), usual[0])
     try:
         connection = pymysql.connect(**words)

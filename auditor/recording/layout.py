@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from auditor.recording.recording import Recording
 
 SCHEMA = "zaudit-recording/1"
+PARTED = 1_000_000  # lines of all files of one answer
 SHOWN = 100  # characters of a question, in the sentence that says that its answer is not kept
 
 
@@ -130,9 +131,12 @@ def _slug(words: tuple[str, ...]) -> str:
 
 
 def _files_to_json(files: Files) -> bytes:
-    """One line of a file as a string, several as a list: a diff then shows the line that changed."""
+    """One line of a file as a string, several as a list: a diff then shows the line that changed. But of very many lines,
+    which would be more values than are read back."""
+    parted = sum(content.count("\n") for content in files.text.values()) <= PARTED
     text = {
-        path: content.split("\n") if "\n" in content[:-1] else content for path, content in sorted(files.text.items())
+        path: content.split("\n") if parted and "\n" in content[:-1] else content
+        for path, content in sorted(files.text.items())
     }
     whole = {"text": text, "links": dict(sorted(files.links.items())), "errors": dict(sorted(files.errors.items()))}
     return (json.dumps(whole, indent=1) + "\n").encode()

@@ -24,6 +24,7 @@ from auditor.recording.archive import RecordingError as RecordingError
 from auditor.recording.layout import SCHEMA as SCHEMA
 from auditor.recording.layout import fitted
 from auditor.recording.layout import members as members
+from auditor.text import VALUES, crowded
 
 LAST = 253402214399  # 9999-12-30 23:59:59 UTC
 
@@ -154,7 +155,7 @@ def load(path: Path) -> Recording:
 def parse(path: str, content: Mapping[str, bytes]) -> Recording:
     """A recording from its members by name; raises RecordingError. path: what to call it in an error."""
     try:
-        manifest = json.loads(content[MANIFEST])
+        manifest = _json(content[MANIFEST])
         schema = manifest["schema"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise RecordingError(f"{path}: {MANIFEST} is not a zaudit recording, or it is cut off") from None
@@ -185,6 +186,14 @@ def parse(path: str, content: Mapping[str, bytes]) -> Recording:
         raise RecordingError(f"{path}: {MANIFEST} is malformed ({error})") from None
 
 
+def _json(data: bytes) -> Any:
+    """Raises ValueError."""
+    text = data.decode("utf-8", "surrogatepass")
+    if crowded(text):
+        raise ValueError(f"more than {VALUES:,} values")
+    return json.loads(text)
+
+
 def _time(value: Any) -> float:
     """Seconds since the epoch that are a date: from then to the end of the year 9999, less a day for any time zone."""
     seconds = float(value)
@@ -211,7 +220,7 @@ def _capture(entry: Mapping[str, Any], content: Mapping[str, bytes]) -> Capture:
 
 
 def _files(data: bytes) -> Files:
-    whole = json.loads(data)
+    whole = _json(data)
     return Files(
         text={
             path: "\n".join(value) if isinstance(value, list) else str(value) for path, value in whole["text"].items()

@@ -18,6 +18,7 @@ from auditor.host import given, writing
 from auditor.host.folder import held, inside
 from auditor.recording import archive
 from auditor.recording.archive import MANIFEST, MEMBER_LIMIT, NAME, TRIAL, RecordingError
+from auditor.text import crowded
 
 SUFFIXES = (".tar.gz", ".tgz")
 
@@ -132,7 +133,9 @@ def _manifest_of_folder(path: Path, folder: int) -> bytes:
 
 def _members_of(manifest: bytes) -> Iterator[str]:
     """The members that a manifest names. Raises ValueError, KeyError, TypeError, AttributeError or RecursionError."""
-    found = json.loads(manifest)
+    if crowded(text := manifest.decode("utf-8", "surrogatepass")):
+        raise ValueError("more values than a manifest has")
+    found = json.loads(text)
     if not found["schema"].startswith("zaudit-recording/"):
         raise ValueError("another schema")
     yield from (MANIFEST, TRIAL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from auditor.text import whole
+from auditor.text import VALUES, crowded, whole
 from auditor.verify import codec
 from auditor.verify.codec import CodecError, short
 from auditor.verify.model import Verification
@@ -26,6 +26,8 @@ def load(text: str) -> Verification:
     """
     if len(text) > LARGEST:
         raise CodecError(f"longer than {LARGEST >> 20} MiB: not a result of zaudit verify")
+    if crowded(text):
+        raise CodecError(f"more than {VALUES:,} values: not a result of zaudit verify")
     try:
         data = json.loads(text, object_pairs_hook=_members)
     except RecursionError:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-
+from auditor.host import process
 from auditor.host.live import ENVIRONMENT
+from auditor.host.running import Time
 from auditor.host.tools import PATH, find
 from auditor.verify.actor import Actor
 
@@ -36,16 +36,8 @@ def _call(argv: tuple[str, ...], folder: str) -> tuple[int, str]:
     path = found(argv[0])
     if not path:
         return 127, f"{argv[0]} is not installed"
-    try:
-        done = subprocess.run(
-            (path, *argv[1:]),
-            env=ENVIRONMENT,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=ANSWER_S,
-            cwd=folder,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return 124, f"{argv[0]} did not answer in {ANSWER_S} s"
-    return done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace")
+    # bounded in output as well: what runs with the rights of an owner is his to take over and to make say anything
+    done = process.run((path, *argv[1:]), Time.of(ANSWER_S), ENVIRONMENT, folder=folder)
+    if done.exit is None:
+        return 124, f"{argv[0]}: {done.fault}"
+    return done.exit, (done.stdout + done.stderr).decode("utf-8", "replace")

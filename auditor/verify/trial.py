@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from auditor.text import VALUES, crowded
 from auditor.verify import codec
 
 SCHEMA = "zaudit-trial/1"
@@ -83,6 +84,8 @@ def to_text(trial: Trial) -> str:
 def from_text(text: str) -> Trial:
     """Raises codec.CodecError for anything that is not a trial of this schema."""
     try:
+        if crowded(text):
+            raise ValueError(f"more than {VALUES:,} values")
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise codec.CodecError(f"{MEMBER} is not JSON: {error}") from None

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from auditor.host.request import Capture, Files, Read, Run
 from auditor.recording import archive, layout, recording
 from auditor.recording.recording import Recording, RecordingError, ReplayHost
+from auditor.verify import codec, trial
 from tests.collect.test_recording import RECORDINGS
 
 GET = ("zfs", "get", "-Hp", "-r", "-o", "name,property,value,source", "sync", "tank")
@@ -138,3 +139,40 @@ def test_headers_as_other_programs_write_them_are_read(tmp_path: Path) -> None:
             written.addfile(info, io.BytesIO(data))
     path.write_bytes(gzip.compress(content.getvalue()))
     assert recording.load(path) == past
+
+
+@pytest.mark.parametrize("member", ["recording.json", "a.json", "trial.json"])
+def test_a_small_recording_with_very_many_values(tmp_path: Path, member: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive of 100 KB can spell 40 million empty lists, which would take 3 GB of memory."""
+    monkeypatch.setattr("auditor.text.VALUES", 1000)
+    read = '{"read": ["/etc/a"], "files": "a.json"}'
+    captures = read if member == "a.json" else ""
+    start = f'"schema": "zaudit-recording/1", "zaudit": "", "taken": 1, "euid": 0, "captures": [{captures}]'
+    manifest = f'{{{start}, "targets": [], "options": {{}}, "paths": {{}}'
+    content = {
+        "recording.json": manifest,
+        "a.json": '{"text": {}, "links": {}, "errors": {}',
+        "trial.json": '{"schema": 1',
+    }
+    for more in ('"]' + "[]," * 2000 + '"', "[" + "[]," * 2000 + "0]"):  # in a string they are none
+        content_ = {name: f'{text}, "x": {more if name == member else 0}}}' for name, text in content.items()}
+        packed = {name: text.encode() for name, text in content_.items()}
+        crowded = not more.startswith('"')
+        if member == "trial.json":
+            with pytest.raises(codec.CodecError, match="values" if crowded else "schema"):
+                trial.from_text(content_[member])
+        elif crowded:
+            with pytest.raises(RecordingError, match=r"malformed|not a zaudit recording"):
+                recording.parse("rec", packed)
+        else:
+            recording.parse("rec", packed)
+
+
+def test_files_of_very_many_lines_are_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of their lines would be a value."""
+    monkeypatch.setattr("auditor.text.VALUES", 1000)
+    monkeypatch.setattr(layout, "PARTED", 500)
+    answer = Files({"/proc/a": "a\n" * 3000, "/proc/b": "b"})
+    past = Recording(1.0, 0, ("tank",), files={("/proc/*",): answer})
+    assert recording.write(past, tmp_path / "rec") == []
+    assert recording.load(tmp_path / "rec") == past

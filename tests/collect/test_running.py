@@ -163,16 +163,28 @@ def test_what_cannot_be_read_now_is_waited_for_where_it_can_be_given_up(
     os.close(os.open(tmp_path / "dmesg", os.O_WRONLY))  # lets the thread go
 
 
+IGNORING = (  # a shell may not hand it on (dash does not)
+    sys.executable,
+    "-c",
+    "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN);"
+    " os.execv(sys.executable, [sys.executable, '-c', sys.argv[1]])",
+)
+
+
 def test_a_parent_that_ignores_its_children_does_not_hide_their_exit_codes() -> None:
     """Where SIGCHLD is ignored, wait() finds no child, and Popen takes that for exit code 0."""
-    argv = (
-        SHELL,
-        "-c",
-        'trap \'\' CHLD; exec "$0" -c "$1"',
-        sys.executable,
-        f"{PROGRAM}LiveHost(5)\nprint(run('exit 7').exit)",
-    )
+    argv = (*IGNORING, f"{PROGRAM}LiveHost(5)\nprint(run('exit 7').exit)")
     assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout == "7\n"
+
+
+def test_a_command_that_asks_no_host_hears_exit_codes_as_well() -> None:
+    """``zaudit clean`` would forget what zfs destroy did not remove."""
+    script = (
+        "import os\nfrom auditor import interrupt\nfrom auditor.verify import tools\ninterrupt.install(os._exit)\n"
+        "print(tools.call(('false',)))"
+    )
+    argv = (*IGNORING, script)
+    assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout == "(1, '')\n"
 
 
 # -- nothing is left behind ---------------------------------------------------------------------------------------------

@@ -151,6 +151,17 @@ def test_no_secret_of_a_command_line_is_kept(words: tuple[str, ...]) -> None:
     assert command_line(*found) == found
 
 
+def test_an_environment_of_very_many_variables_is_withheld() -> None:
+    """As many short ones as fit into the file take a hundred MiB to part; and which of them counts nobody can tell."""
+    kept = told("/proc/9/environ", "PGDATA=/srv/pg\0" + "a\0" * 5000)
+    assert kept is not None
+    assert f"PGDATA={WITHHELD}\0" in kept
+    assert kept.count("=") == kept.count(WITHHELD) > 5
+    assert told("/proc/9/environ", kept) == kept
+    with pytest.raises(ValueError, match="withheld"):
+        settled("etcd", cmdline="etcd\0", environ="a\0" * 5000)
+
+
 def test_no_secret_of_an_environment_is_kept() -> None:
     given = (
         f"ETCD_ROOT_PASSWORD={SECRET}\0PGPASSWORD={SECRET}\0HOME=password={SECRET}\0PGDATA=a\n{SECRET}\0{SECRET}\0=\0"

@@ -450,6 +450,27 @@ def test_folders_files_and_sizes_are_bounded(his: Path, monkeypatch: pytest.Monk
     assert [why for path, why in found.errors.items() if "/few/" in path] == ["more than 1,000 files"] * 2
 
 
+def test_what_is_read_for_one_user_is_bounded_beside_each_other(his: Path) -> None:
+    """Many questions are open at once, and each begins before another has said how much it read."""
+    for number in range(3):
+        (his / f"{number}.cnf").write_bytes(b"#\n" * (limits.OTHERS_FILE_BYTES // 2))
+    answers: list[list[owner.Answer] | str] = []
+    with server(name="mysqld") as process:
+        others = owner.Others()
+
+        def ask() -> None:
+            answers.append(others.read(str(process), [f"+{his}/*.cnf"], "", 30))
+
+        threads = [threading.Thread(target=ask) for _ in range(5)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    size = sum(len(each.data) for said in answers if isinstance(said, list) for each in said if each.kind == "text")
+    assert limits.USER_BYTES // 2 <= size <= limits.USER_BYTES
+    assert all("more than 8 MiB for one user" in str(said) for said in answers if len(str(said)) < 10_000)
+
+
 def test_a_reader_that_is_stopped_is_given_up(his: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its user may send it signals, as to all that is his."""
     script = owner.script()

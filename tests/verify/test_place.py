@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.verify import codec, ledger, place, tools
+from auditor.verify import codec, ledger, place, run, tools
 from auditor.verify.actor import CALLER, Actor, PlaceError
 from auditor.verify.ledger import Place
 
@@ -394,3 +394,28 @@ def test_a_record_of_an_older_zaudit_is_read_and_removed(state: Path, tank: Path
     assert [wrong for _, wrong in place.clean(FakeZfs())] == [""]
     assert list(tank.iterdir()) == []
     assert records(state) == []
+
+
+def test_what_acts_for_an_owner_is_his_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """He may trace a process that has his rights, and make it print without end."""
+    monkeypatch.setattr("auditor.host.output.OUTPUT_BYTES", 1 << 20)
+    code, said = tools.call(("yes",))
+    assert (code, said) == (124, "yes: more than 1 MiB of output")
+
+
+def test_a_chain_of_processes_is_counted_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fio is its owner's as well, and so is what he makes it start: each with a child, deeper than Python calls itself."""
+    script = "import os\nfor n in range(5):\n if os.fork(): break\nos.write(1, b'x' * (n + 1))\nos.read(0, 1)"
+    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout
+    assert process.stdin
+    for _ in range(1 + 2 + 3 + 4 + 5 + 5):
+        assert process.stdout.read(1) == b"x"
+    try:
+        assert run.written(process.pid) == 20
+        monkeypatch.setattr(run, "PROCESSES", 3)
+        assert run.written(process.pid) == 6
+    finally:
+        process.stdin.close()
+        process.wait(5)
+        process.stdout.close()
