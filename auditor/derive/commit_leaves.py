@@ -20,11 +20,14 @@ NEEDS = (
     "pool.data_leaves",
     "pool.datasets",
     "dataset.logbias",
+    "dataset.mounted",
     "dataset.zil_itx_indirect_count",
     "dataset.zil_itx_metaslab_normal_count",
+    "host.zfs_version",
     "host.zil_itx_indirect_count",
     "host.zil_itx_metaslab_normal_count",
 )
+APART = (2, 2)  # from here on the kernel counts datasets apart, before that all pools together
 AROUND = ("zil_itx_indirect_count", "zil_itx_metaslab_normal_count")
 
 
@@ -54,13 +57,17 @@ def _around(pool: Subject, facts: Facts) -> Judged:
         return datasets
     unknowns: list[Unknown] = []
     quiet: list[Evidence] = []
+    release = facts.get(HOST, "zfs_version")
+    numbers = release.value if isinstance(release, Known) and isinstance(release.value, tuple) else ()
+    before = bool(numbers) and tuple(each for each in numbers if isinstance(each, int))[:2] < APART
     for dataset in facts.linked(pool, "datasets"):
         bias = facts.get(dataset, "logbias")
         if isinstance(bias, Known) and bias.value == "throughput":
             return Known(True, about(dataset, bias))
-        counts = [facts.get(dataset, name) for name in AROUND]
-        if all(isinstance(each, Unknown) for each in counts):  # not mounted, or before 2.2
-            counts = [facts.get(HOST, name) for name in AROUND]
+        mounted = facts.get(dataset, "mounted")
+        if isinstance(mounted, Known) and mounted.value is False:  # nothing commits there, and nothing is counted
+            continue
+        counts = [facts.get(HOST if before else dataset, name) for name in AROUND]
         for each in (bias, *counts):
             if isinstance(each, Unknown):
                 unknowns.append(each)

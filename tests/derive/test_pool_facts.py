@@ -627,8 +627,14 @@ class TestCommitLeaves:
 
     def test_not_known_where_nobody_counted(self) -> None:
         world = self.world(zil_itx_indirect_count=unknown("?"), zil_itx_metaslab_normal_count=unknown("?"))
+        world.put(HOST, zil_itx_indirect_count=0, zil_itx_metaslab_normal_count=0)  # of all pools together
         assert world.get(POOL, "commit_leaves") is None
-        world.put(HOST, zil_itx_indirect_count=0, zil_itx_metaslab_normal_count=0)  # before 2.2: of all pools together
+        world.put(Subject("dataset", "tank/db"), mounted=False)
+        assert world.get(POOL, "commit_leaves") == (leaf("c"),)
+
+    def test_before_2_2_by_the_counters_of_all_pools(self) -> None:
+        world = self.world(zil_itx_indirect_count=unknown("?"), zil_itx_metaslab_normal_count=unknown("?"))
+        world.put(HOST, zfs_version=(2, 1, 11), zil_itx_indirect_count=0, zil_itx_metaslab_normal_count=0)
         assert world.get(POOL, "commit_leaves") == (leaf("c"),)
         world.put(HOST, zil_itx_indirect_count=3)
         assert world.get(POOL, "commit_leaves") == (leaf("c"), leaf("a"), leaf("b"))

@@ -150,7 +150,7 @@ def test_a_replay_says_what_was_said_live(runs: CommandLine, tmp_path: Path, for
         live = runs("verify", "tank/db", "--record", tmp_path / name, "--format", format_)
         again = runs("verify", "--replay", tmp_path / name, "--format", format_)
         assert live.out == again.out
-        assert (live.code, again.code) == (13, 13)
+        assert (live.code, again.code) == (14, 14)
         assert len(live.out) > 1000
 
 
@@ -172,7 +172,7 @@ def test_a_page_is_the_same_bytes_whatever_standard_output_is(encoding: str, tmp
         done = subprocess.run(
             line, capture_output=True, cwd=cwd, env={**os.environ, "PYTHONIOENCODING": encoding}, check=False
         )
-        assert (done.returncode, b"Traceback" in done.stderr) == (13, False)
+        assert (done.returncode, b"Traceback" in done.stderr) == (14, False)
         return done.stdout
 
     page("-o", tmp_path / "page")
