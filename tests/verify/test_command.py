@@ -205,7 +205,7 @@ def test_what_is_said(runs: CommandLine, tmp_path: Path) -> None:
     assert "only a power cut" in " ".join(text.split()).lower()
     file = tmp_path / "report.json"
     done = runs("verify", "tank/db", "--format", "json", "-o", file)
-    assert (done.code, done.out) == (13, "")
+    assert (done.code, done.out) == (14, "")
     assert "TRACED (exit code 13)" in done.err
     assert json.loads(file.read_text())["verification"]["chain"]["outcome"] == "TRACED"
     compared = runs("verify", "tank/db", "--compare", file)
