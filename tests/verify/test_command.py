@@ -206,10 +206,10 @@ def test_what_is_said(runs: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     done = runs("verify", "tank/db", "--format", "json", "-o", file)
     assert (done.code, done.out) == (14, "")
-    assert "TRACED (exit code 13)" in done.err
+    assert "TRACED (exit code 14)" in done.err
     assert json.loads(file.read_text())["verification"]["chain"]["outcome"] == "TRACED"
     compared = runs("verify", "tank/db", "--compare", file)
-    assert compared.code == 13
+    assert compared.code == 14
     assert len(compared.out) > len(text)
 
 
