@@ -66,7 +66,7 @@ class Loss:
         except audit.NothingToAudit:
             return "refused"
         for key, change in improved(_before(case["host"]), after):
-            if _one_look(question):
+            if _one_look(question, past):
                 return "read"
             raise Flaw(f"improved: {key[0]} {change}, {_called(question)}")
         return "read"
@@ -142,8 +142,11 @@ def _names(undecided: Verdict, subject: Subject) -> bool:
     return any(subject.name in reason.text for reason in undecided.reasons)
 
 
-def _one_look(question: tuple[str, ...]) -> bool:
-    """Whether nothing else tells of a line that is lost from this answer: see auditor.selftest.losses.ONE_LOOK."""
+def _one_look(question: tuple[str, ...], past: Recording) -> bool:
+    """Whether nothing else tells of a line that is lost from this answer: see auditor.selftest.losses.ONE_LOOK. Of the pools
+    the kernel tells, where the recording is young enough to have its list."""
+    if question[:2] == ("zpool", "list"):
+        return not any(word.endswith("/state") for patterns in past.files for word in patterns)
     return question[:2] in ONE_LOOK or any(part in word for part in ONE_LOOK_FILES for word in question)
 
 
