@@ -88,7 +88,9 @@ def test_the_matrix() -> None:
     assert len(by_line["2.3"]) >= 24
     assert len(by_line["2.1"]) >= 8
     assert len(by_line["2.4"]) >= 8
-    assert {each.workload for each in settings} == set(matrix.WORKLOADS)
+    pages = matrix.everything(matrix.PAGES_FILE)
+    assert {each.workload for each in (*settings, *pages)} == set(matrix.WORKLOADS)
+    assert all(each.within is not None for each in pages)
     assert {model for each in settings for model in each.drives} == {"honest", "lying", "plp"}
     assert sum(bool(each.disputed) for each in settings) >= 12
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.lab.power.commit import Ack, Left, number_of, record
-from tests.lab.power.disks import BLOCK, FLUSH, READ, WRITE, Disk, Server, copy, serve
-from tests.lab.power.workloads import Append, Mapped, Pair, Sqlite, workload
+from tests.lab.power.disks import BLOCK, FLUSH, READ, WRITE, Disk, Server, _armed, copy, serve
+from tests.lab.power.workloads import Append, Mapped, Pages, Pair, Sqlite, workload
 
 ONE, TWO = b"1" * BLOCK, b"2" * BLOCK
 
@@ -143,6 +143,32 @@ def test_a_snapshot_is_without_the_caches(tmp_path: Path) -> None:
     assert (tmp_path / "plp.copy").read_bytes() == bytes(BLOCK) + ONE + bytes(6 * BLOCK)
 
 
+def test_a_group_is_stopped_within_a_write_of_one_of_its_disks(tmp_path: Path) -> None:
+    """After the second write of b, whatever comes then; a disk that never writes so often is stopped after a while."""
+    disks = [Disk(tmp_path / name, "plp") for name in ("a", "b") if (tmp_path / name).write_bytes(bytes(4 * BLOCK))]
+    done = _armed(disks, disks[1], 2, "cut0")
+    for block in (ONE, TWO, ONE):
+        disks[0].write(0, block)
+        disks[1].write(BLOCK, block)
+    assert done.is_set()
+    assert (tmp_path / "a.cut0").read_bytes()[:BLOCK] == TWO
+    assert (tmp_path / "b.cut0").read_bytes()[BLOCK : 2 * BLOCK] == TWO
+    for disk in disks:
+        os.close(disk.fd)
+
+
+def test_a_torn_page_is_found_with_the_byte_at_which_it_tears(tmp_path: Path) -> None:
+    job = Pages(tmp_path, tmp_path, 16384)
+    left_after(job, 3)
+    data = bytearray(job.file.read_bytes())
+    place = next(each for each in job.chosen(2))
+    new = job.page(9)
+    data[place * 16384 : place * 16384 + 10752] = new[:10752]
+    job.file.write_bytes(data)
+    (damage,) = job.check().damage
+    assert damage == f"page {place} is torn at byte 10752: generation 9, then 3"
+
+
 def test_a_copy_replaces_all_of_a_file_and_keeps_its_inode(tmp_path: Path) -> None:
     source, target = tmp_path / "a", tmp_path / "b"
     with source.open("wb") as file:
@@ -168,7 +194,9 @@ def commits(count: int) -> Ack:
     return ack
 
 
-@pytest.mark.parametrize("name", ["fsync", "dsync", "buffered", "mmap", "sqlite-full", "sqlite-normal", "pair"])
+@pytest.mark.parametrize(
+    "name", ["fsync", "dsync", "buffered", "mmap", "sqlite-full", "sqlite-normal", "pair", "pages16"]
+)
 def test_a_workload_finds_its_own_commits(tmp_path: Path, name: str) -> None:
     job = workload(name, tmp_path, tmp_path)
     job.prepare()
@@ -179,7 +207,7 @@ def test_a_workload_finds_its_own_commits(tmp_path: Path, name: str) -> None:
     assert left.damage == []
 
 
-def left_after(job: Append | Mapped | Pair | Sqlite, count: int) -> None:
+def left_after(job: Append | Mapped | Pages | Pair | Sqlite, count: int) -> None:
     job.prepare()
     with pytest.raises(Enough):
         job.run(commits(count))

@@ -31,6 +31,7 @@ from .results import RESULTS, lost, read, write
 
 DRIVE_MIB = 512
 RUN_S = (1.0, 8.0)
+WITHIN = 12  # writes: more than one checkpoint makes on a log device
 SETUP_TIMEOUT, VERIFY_TIMEOUT, FIRST_COMMIT_S = 420, 300, 20
 
 
@@ -48,12 +49,15 @@ def main() -> int:
     parser.add_argument(
         "--results", type=Path, default=RESULTS, metavar="FILE", help="default: tests/lab/powercut.json"
     )
+    parser.add_argument("--matrix", type=Path, default=matrix.FILE, metavar="FILE", help="other settings")
     parser.add_argument("--list", action="store_true", help="show the guests, run nothing")
     arguments = parser.parse_args()
     clean_up_on_signals()
-    if unknown := set(arguments.names) - {each.name for each in matrix.everything()}:
+    if unknown := set(arguments.names) - {each.name for each in matrix.everything(arguments.matrix)}:
         parser.error(f"no setting {', '.join(sorted(unknown))}")
-    settings = [each for each in matrix.everything() if not arguments.names or each.name in arguments.names]
+    settings = [
+        each for each in matrix.everything(arguments.matrix) if not arguments.names or each.name in arguments.names
+    ]
     print(f"results: {arguments.results}")
     end, complete = time.monotonic() + 60 * arguments.minutes, True
     for line in arguments.line or LINES:
@@ -115,7 +119,8 @@ def trial(
                 "look": again or not all(asked(results, line, each.name) for each in settings),
             }
             vm.start("python3 -m power.stage run", guest_files(plan))
-            done = cut(vm, server, len(settings), [chance.uniform(*RUN_S) for _ in range(cuts)])
+            moments = [(chance.uniform(*RUN_S), traps(settings, chance)) for _ in range(cuts)]
+            done = cut(vm, server, len(settings), moments)
         finally:
             server.kill()
         before = vm.result()
@@ -165,8 +170,20 @@ class Cut:
     disks: list[dict[str, int]]
 
 
-def cut(vm: VM, server: Server, slots: int, pauses: Sequence[float]) -> list[Cut]:
-    """Read what the guest commits and cut the power after each pause; empty when the guest never came so far."""
+def traps(settings: Sequence[Setting], chance: random.Random) -> list[str]:
+    """For the settings whose power is cut within a write: their drives, the drive whose writes are counted, how many."""
+    found, first = [], 0
+    for setting in settings:
+        last = first + len(setting.drives) - 1
+        if setting.within is not None:
+            found.append(f"{first}-{last}:{first + setting.within}:{chance.randint(1, WITHIN)}")
+        first = last + 1
+    return found
+
+
+def cut(vm: VM, server: Server, slots: int, moments: Sequence[tuple[float, Sequence[str]]]) -> list[Cut]:
+    """Read what the guest commits and cut the power after each pause, within a write where there are traps; empty when the
+    guest never came so far."""
     data = bytearray()
     cuts: list[Cut] = []
     with vm.connect("ack") as port:
@@ -190,17 +207,21 @@ def cut(vm: VM, server: Server, slots: int, pauses: Sequence[float]) -> list[Cut
             return []
         listen(FIRST_COMMIT_S, lambda: len(_counts(data, slots)) == slots)
         begin = time.monotonic()
-        for number, pause in enumerate(pauses):
+        placed = any(traps for _, traps in moments)
+        for number, (pause, set_) in enumerate(moments):
             listen(pause)
             seconds, stats = time.monotonic() - begin, server.stats()
-            if number < len(pauses) - 1:
+            if number < len(moments) - 1 or placed:
                 counts = _counts(data, slots)  # only what came before the media are copied
-                server.snapshot(f"cut{number}")
+                server.snapshot(f"cut{number}", set_)
             else:
                 server.kill()  # the caches of the drives first
                 vm.kill()
                 listen(0.3)  # what the guest had said before
                 counts = _counts(data, slots)
+            if placed and number == len(moments) - 1:
+                server.kill()
+                vm.kill()
             cuts.append(Cut(seconds, [counts.get(slot, 0) for slot in range(slots)], stats))
     return cuts
 
@@ -240,8 +261,8 @@ def verify(
                     if answers.readline() != b"NEXT\n":
                         break
                     for source, medium in zip(files, media, strict=True):
-                        last = number == plan["cuts"] - 1
-                        copy(source if last else source.with_suffix(f".cut{number}"), medium)
+                        taken = source.with_suffix(f".cut{number}")
+                        copy(taken if taken.exists() else source, medium)  # the last one is what the kill left
                     port.sendall(b"GO\n")
                     left.append(json.loads(answers.readline()))
             except (OSError, ValueError) as error:

@@ -13,7 +13,9 @@ within a second on an honest drive, within a fifth of one on a lying drive. Bloc
 all. Counters of each disk go to SOCKET.stats ten times a second.
 
 A line NAME on standard input stops all disks at one moment and copies each medium to FILE.NAME, without the caches: what
-a power cut at this moment would leave. Then "NAME" is answered, and the machine goes on.
+a power cut at this moment would leave. Then "NAME" is answered, and the machine goes on. With words FIRST-LAST:DISK:N behind
+the name, the disks FIRST to LAST (by number) are stopped at a moment of their own: when DISK has done N more writes, so that a
+cut hits between two writes that belong together. Where that does not come within TRAP_S it is as without.
 """
 
 import contextlib
@@ -27,7 +29,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ..vm import die_with_parent
@@ -43,6 +45,7 @@ ACK, REP_INFO, ERR_UNSUP = 1, 3, 0x80000001
 HAS_FLAGS, SEND_FLUSH, SEND_FUA = 1, 4, 8
 READ, WRITE, DISCONNECT, FLUSH = range(4)
 EINVAL = 22
+TRAP_S = 10.0
 
 
 class Disk:
@@ -56,6 +59,8 @@ class Disk:
         self.cache: dict[int, bytes] = {}
         self.count = {"write": 0, "flush": 0, "read": 0}
         self.random = random.Random(seed)
+        self.left = 0  # writes until the trap is called
+        self.trap: Callable[[], None] | None = None
 
     def write(self, offset: int, data: bytes, fua: bool = False) -> None:
         """Whole blocks only: the server tells its client so."""
@@ -63,12 +68,16 @@ class Disk:
             self.count["write"] += 1
             if self.model == "plp":
                 os.pwrite(self.fd, data, offset)
-                return
-            numbers = range(offset // BLOCK, (offset + len(data)) // BLOCK)
-            for index, number in enumerate(numbers):
-                self.cache[number] = data[index * BLOCK : (index + 1) * BLOCK]
-            if fua and self.model == "honest":
-                self._destage(numbers)
+            else:
+                numbers = range(offset // BLOCK, (offset + len(data)) // BLOCK)
+                for index, number in enumerate(numbers):
+                    self.cache[number] = data[index * BLOCK : (index + 1) * BLOCK]
+                if fua and self.model == "honest":
+                    self._destage(numbers)
+            self.left -= 1
+            if self.trap and self.left <= 0:
+                trap, self.trap = self.trap, None
+                trap()
 
     def read(self, offset: int, length: int) -> bytes:
         """What the machine sees: the cache over the medium."""
@@ -120,15 +129,48 @@ def copy(source: Path, target: Path) -> None:
 
 
 def snapshots(disks: Sequence[Disk]) -> None:
-    """Copies of all media at one moment, for each name on standard input."""
+    """Copies of all media, for each line on standard input: at one moment, or when a disk of a group has written enough."""
     for line in sys.stdin:
-        name = line.strip()
-        with contextlib.ExitStack() as stack:
-            for disk in disks:
-                stack.enter_context(disk.lock)
-            for disk in disks:
-                copy(disk.path, disk.path.with_suffix(f".{name}"))
+        name, *traps = line.split()
+        waiting = []
+        left = list(disks)
+        for each in traps:
+            group, trigger, writes = each.split(":")
+            first, last = map(int, group.split("-"))
+            here = disks[first : last + 1]
+            left = [disk for disk in left if disk not in here]
+            waiting.append((here, disks[int(trigger)], _armed(here, disks[int(trigger)], int(writes), name)))
+        stop(left, name)
+        end = time.monotonic() + TRAP_S
+        for here, trigger_disk, done in waiting:
+            if not done.wait(max(end - time.monotonic(), 0)):
+                with trigger_disk.lock:
+                    late, trigger_disk.trap = trigger_disk.trap is None, None
+                done.wait() if late else stop(here, name)
         print(name, flush=True)
+
+
+def stop(disks: Sequence[Disk], name: str, but: Disk | None = None) -> None:
+    """Copy the media of these disks at one moment. but: the one whose lock is held already."""
+    with contextlib.ExitStack() as stack:
+        for disk in disks:
+            if disk is not but:
+                stack.enter_context(disk.lock)
+        for disk in disks:
+            copy(disk.path, disk.path.with_suffix(f".{name}"))
+
+
+def _armed(disks: Sequence[Disk], trigger: Disk, writes: int, name: str) -> threading.Event:
+    """From now on: the writes of one disk are counted, and its group is stopped within the last of them."""
+    done = threading.Event()
+
+    def trap() -> None:
+        stop(disks, name, trigger)
+        done.set()
+
+    with trigger.lock:
+        trigger.left, trigger.trap = writes, trap
+    return done
 
 
 def serve(connection: socket.socket, disk: Disk) -> None:
@@ -239,11 +281,11 @@ class Server:
         """The counters of each disk, at most 0.2 s old."""
         return [json.loads(path.with_suffix(".stats").read_text()) for path in self.sockets]
 
-    def snapshot(self, name: str) -> None:
-        """What a power cut now would leave, in FILE.NAME of each disk."""
+    def snapshot(self, name: str, traps: Sequence[str] = ()) -> None:
+        """What a power cut now would leave, in FILE.NAME of each disk. traps: groups that are stopped within a write."""
         assert self.proc.stdin
         assert self.proc.stdout
-        self.proc.stdin.write(f"{name}\n")
+        self.proc.stdin.write(" ".join((name, *traps)) + "\n")
         self.proc.stdin.flush()
         if self.proc.stdout.readline().strip() != name:
             raise RuntimeError("the disk server is gone")

@@ -10,8 +10,20 @@ from typing import Any
 from ..machine import CACHE, LINES
 from .disks import MODELS
 
-FILE = Path(__file__).with_name("matrix.toml")
-WORKLOADS = ("fsync", "dsync", "buffered", "mmap", "sqlite-full", "sqlite-normal", "pair", "postgres")
+FILE, PAGES_FILE = (Path(__file__).with_name(f"{name}.toml") for name in ("matrix", "pages"))
+PAGES = tuple(f"pages{size}" for size in (4, 8, 16, 32))
+WORKLOADS = (
+    "fsync",
+    "dsync",
+    "buffered",
+    "mmap",
+    "sqlite-full",
+    "sqlite-normal",
+    "pair",
+    "postgres",
+    *PAGES,
+    "pages16-direct",
+)
 DISKS_PER_GUEST = 12
 CUTS = 5
 
@@ -35,6 +47,7 @@ class Setting:
     after_import: str = ""
     running: str = ""
     lose: tuple[int, ...] = ()
+    within: int | None = None
     application: bool = False
     disputed: str = ""
     lines: tuple[str, ...] = ("2.3",)
@@ -72,17 +85,17 @@ def load(text: str) -> list[Setting]:
             raise MatrixError(f"{table.get('name')}: {error}") from None
         if setting.workload not in WORKLOADS or not setting.drives or set(setting.lines) - set(LINES):
             raise MatrixError(f"{setting.name}: workload, drives or lines")
-        if any(number >= len(setting.drives) for number in setting.lose):
-            raise MatrixError(f"{setting.name}: lose names a drive that it has not")
+        if any(number >= len(setting.drives) for number in (*setting.lose, setting.within or 0)):
+            raise MatrixError(f"{setting.name}: lose or within names a drive that it has not")
         settings.append(setting)
     if len({setting.name for setting in settings}) != len(settings):
         raise MatrixError("a name is there twice")
     return settings
 
 
-def everything() -> list[Setting]:
-    """All settings of the checked-in matrix."""
-    return load(FILE.read_text(encoding="utf-8"))
+def everything(file: Path = FILE) -> list[Setting]:
+    """All settings of the checked-in matrix, or of another one."""
+    return load(file.read_text(encoding="utf-8"))
 
 
 def guests(settings: Sequence[Setting]) -> list[list[Setting]]:

@@ -12,6 +12,9 @@ false alarm  critical, and no harm in any cut
 undecided    unproven: zaudit says that it cannot know (a lying drive cannot be told from an honest one), or that one more
              failure is needed
 application  the application itself does not ask for durability; a loss without damage is no loss of OpenZFS
+torn, whole  a program that rewrites pages without a guard of its own, as a database does with the doublewrite buffer or
+             full_page_writes turned off: whether a cut left a page half old, half new. zaudit sees no database there; these
+             settings decide what torn-page-guard-off may pass
 
 Exit code 1 when the bar is missed: no miss, no false alarm, and no lying drive whose setting was called fine.
 """
@@ -30,7 +33,7 @@ from .matrix import CUTS, Setting
 from .results import read
 
 Level = Literal["critical", "unproven", "fine", "not asked"]
-Outcome = Literal["hit", "miss", "false alarm", "undecided", "application", "not asked"]
+Outcome = Literal["hit", "miss", "false alarm", "undecided", "application", "torn", "whole", "not asked"]
 HARMS = {"commits", "corruption"}
 
 
@@ -61,6 +64,11 @@ class Line:
     def damaged(self) -> int:
         """Cuts that left damage of any kind: a torn record, an inconsistent database, an error of the pool."""
         return sum(bool(row["corruption"]) for row in self.rows)
+
+    @property
+    def otherwise(self) -> bool:
+        """Was anything damaged but pages that are torn?"""
+        return any(not text.startswith("page ") for row in self.rows for text in row["corruption"])
 
     @property
     def imports(self) -> str:
@@ -102,6 +110,8 @@ class Line:
     def outcome(self) -> Outcome:
         """The verdict against the truth."""
         level, harm = self.level, self.harm
+        if self.setting.workload.startswith("pages") and not self.lost and not self.unimportable and not self.otherwise:
+            return "torn" if self.damaged else "whole"
         if level == "not asked":
             return "not asked"
         if self.setting.application and not self.damaged and not self.unimportable:
@@ -186,9 +196,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="settings of matrix.toml (default: all)")
     parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (repeat for more; default: all)")
+    parser.add_argument("--matrix", type=Path, default=matrix.FILE, metavar="FILE", help="other settings")
     parser.add_argument("--results", type=Path, metavar="FILE", help="default: tests/lab/powercut.json")
     arguments = parser.parse_args()
-    settings = [each for each in matrix.everything() if not arguments.names or each.name in arguments.names]
+    settings = [
+        each for each in matrix.everything(arguments.matrix) if not arguments.names or each.name in arguments.names
+    ]
     known, chosen = {each.name for each in settings}, arguments.line or LINES
     rows = [row for row in read(arguments.results) if row["line"] in chosen and row["setting"] in known]
     table = lines(rows, settings)

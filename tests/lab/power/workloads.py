@@ -2,7 +2,10 @@
 
 import mmap
 import os
+import random
 import sqlite3
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -186,6 +189,63 @@ class Pair:
         return left
 
 
+class Pages:
+    """Checkpoints: 32 of 256 pages rewritten in place, then one fsync. A page carries its generation every 16 bytes, so that a
+    torn one shows both and the byte at which they meet. direct: with O_DIRECT."""
+
+    PAGES, EACH, STEP = 256, 32, 16
+
+    def __init__(self, data: Path, log: Path, size: int, *, direct: bool = False) -> None:
+        self.file, self.size, self.direct = data / "pages", size, direct
+
+    def chosen(self, number: int) -> list[int]:
+        """The pages that a checkpoint rewrites."""
+        return random.Random(number).sample(range(self.PAGES), self.EACH)
+
+    def page(self, number: int) -> bytes:
+        """Its generation, and random bytes that do not compress, over and over; a check sum at the end."""
+        noise = os.urandom(self.size // 2)
+        steps = (struct.pack("<Q", number) + noise[at // 2 : at // 2 + 8] for at in range(0, self.size, self.STEP))
+        body = b"".join(steps)[: self.size - 4]
+        return body + struct.pack("<I", zlib.crc32(body))
+
+    def prepare(self) -> None:
+        with self.file.open("wb") as file:
+            for _ in range(self.PAGES):
+                file.write(self.page(0))
+            file.flush()
+            os.fsync(file.fileno())
+        os.sync()
+
+    def run(self, ack: Ack) -> NoReturn:
+        fd = os.open(self.file, os.O_RDWR | (os.O_DIRECT if self.direct else 0))
+        memory = mmap.mmap(-1, self.size)  # O_DIRECT wants it aligned
+        number = 0
+        while True:
+            for place in self.chosen(number):
+                memory[:] = self.page(number + 1)
+                os.pwrite(fd, memory, place * self.size)
+            os.fsync(fd)
+            ack(number)
+            number += 1
+
+    def check(self) -> Left:
+        left, newest = Left(), [0] * self.PAGES
+        data = self.file.read_bytes()
+        for place in range(self.PAGES):
+            page = data[place * self.size : (place + 1) * self.size]
+            newest[place] = number_of(page, self.size)
+            if newest[place] < 0:
+                marks = [page[at : at + 8] for at in range(0, self.size - self.STEP, self.STEP)]
+                at = next((i * self.STEP for i, mark in enumerate(marks) if mark != marks[0]), -1)
+                old, new = (int.from_bytes(mark, "little") for mark in (marks[-1], marks[0]))
+                left.damage.append(f"page {place} is torn at byte {at}: generation {new}, then {old}")
+                newest[place] = new
+        last = max(newest)
+        left.have = {n for n in range(last) if all(newest[place] > n for place in self.chosen(n))}
+        return left
+
+
 def workload(name: str, data: Path, log: Path) -> Workload:
     """By its name in matrix.toml."""
     kinds: dict[str, Callable[[], Workload]] = {
@@ -197,5 +257,7 @@ def workload(name: str, data: Path, log: Path) -> Workload:
         "sqlite-normal": lambda: Sqlite(data, log, "NORMAL"),
         "pair": lambda: Pair(data, log),
         "postgres": lambda: Postgres(data, log),
+        "pages16-direct": lambda: Pages(data, log, 16384, direct=True),
+        **{f"pages{size}": lambda size=size: Pages(data, log, size << 10) for size in (4, 8, 16, 32)},  # type: ignore[misc]
     }
     return kinds[name]()
