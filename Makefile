@@ -42,6 +42,7 @@ check: $(VENV)/dev
 	$(BIN)/mypy
 
 fuzz: $(VENV)/dev
+	@$(BIN)/pip install --quiet --disable-pip-version-check atheris >/dev/null 2>&1 || echo "atheris does not install here: the mutator alone"
 	$(BIN)/python -u -m tests.fuzz --minutes $(or $(MINUTES),2) --seed $(or $(SEED),1)
 
 prove-read-only: $(VENV)/dev

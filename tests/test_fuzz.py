@@ -14,6 +14,7 @@ from auditor.judge.verdict import Verdict
 from tests.fuzz import found, readers
 from tests.fuzz.__main__ import hunt
 from tests.fuzz.found import Kept
+from tests.fuzz.guided import Drawn
 from tests.fuzz.loss import Loss, improved
 from tests.fuzz.target import Case, Flaw, Target, Texts, smallest, tried
 
@@ -142,3 +143,11 @@ def test_a_loss_that_improved_a_verdict_is_seen(monkeypatch: Any) -> None:
         tried(target, case).sign
         == "loss: improved: r fail -> pass, zpool get -Hp -o name,property,value,source all tank"
     )
+
+
+def test_chance_is_drawn_from_bytes_as_long_as_there_are_any() -> None:
+    one, other = Drawn(bytes(range(64))), Drawn(bytes(range(64)))
+    assert [one.randrange(1000) for _ in range(5)] == [other.randrange(1000) for _ in range(5)]
+    assert [one.random() for _ in range(3)] == [other.random() for _ in range(3)]
+    assert Drawn(b"").choice("abc") in "abc"
+    assert len({Drawn(bytes([each] * 8)).getrandbits(64) for each in range(256)}) == 256

@@ -1,6 +1,7 @@
 """``python -m tests.fuzz --minutes 2``: half of the time for damaged audits, half for all the readers in turn.
 
-The same --seed tries the same cases in the same order. Ends with 1 when something was found.
+The same --seed tries the same cases in the same order. Where atheris is installed, half of the readers' time is its. Ends
+with 1 when something was found.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from tests.fuzz import found, readers
+from tests.fuzz import found, guided, readers
 from tests.fuzz.found import Kept
 from tests.fuzz.loss import Loss
 from tests.fuzz.target import Target, smallest, tried
@@ -31,7 +32,13 @@ def main() -> int:
     chosen = [each for each in everything if not given.only or each.name in given.only]
     if not chosen:
         parser.error(f"there are {', '.join(each.name for each in everything)}")
-    return report(*hunt(chosen, given.seed, given.minutes * 60, given.keep))
+    seconds = given.minutes * 60
+    guide = guided.there() and not given.only
+    code = report(*hunt(chosen, given.seed, seconds * (0.75 if guide else 1), given.keep))
+    if guide:
+        print("\nwith atheris:")
+        code = max(code, guided.hunt(seconds / 4, given.seed, given.keep))
+    return code
 
 
 def hunt(targets: list[Target], seed: int, seconds: float, folder: Path) -> tuple[Counter[tuple[str, str]], list[Kept]]:
