@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 
 from auditor.collect import _database_files as files
 from auditor.collect._database_files import Found, Settings, setting
+from auditor.collect._json import integer, is_integer
 from auditor.databases import ENGINES
 from auditor.databases.engine import DOUBT
 from auditor.databases.mysql import SKIPPED, persisted
@@ -152,14 +153,16 @@ def facts_of(settings: Settings, engine: str) -> Found:
     value, seen = setting(settings, "innodb_flush_method", "")
     dedicated = setting(settings, "innodb_dedicated_server", "OFF")[0]
     if value or dedicated == SKIPPED or not files.boolean(dedicated, "innodb_dedicated_server"):
-        method = FLUSH_METHODS[int(value)] if value.isdigit() and int(value) < len(FLUSH_METHODS) else value.upper()
+        method = (
+            FLUSH_METHODS[int(value)] if is_integer(value) and 0 <= int(value) < len(FLUSH_METHODS) else value.upper()
+        )
         yield "flush_method", Known(method or "default", (seen,))
     log, seen = setting(settings, "log_bin", "ON" if engine == "mysql" else SKIPPED)
     if log == SKIPPED:
         yield "sync_binlog", Known(1, (Evidence(f"no binary log is written ({seen.text})", seen.command),))
     else:
         value, seen = setting(settings, "sync_binlog", "1" if engine == "mysql" else "0")
-        yield "sync_binlog", Known(int(value), (seen,))
+        yield "sync_binlog", Known(integer(value), (seen,))
     yield from _places(settings, log)
 
 

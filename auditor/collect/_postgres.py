@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from auditor.collect import _database_files as files
 from auditor.collect._database_files import Found, Settings, setting
+from auditor.collect._json import integer
 from auditor.databases import ENGINES
 from auditor.facts import Evidence, Known
 from auditor.host.request import Files
@@ -53,7 +54,7 @@ def facts_of(settings: Settings, home: str) -> Found:
     yield "torn_page_guard", Known(files.boolean(value, "full_page_writes"), (seen,))
     if "block_size" in settings:
         value, seen = setting(settings, "block_size", "")
-        yield "page_bytes", Known(int(value), (seen,))
+        yield "page_bytes", Known(integer(value), (seen,))
     else:
         yield (
             "page_bytes",
