@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from auditor.collect._json import integer
 from auditor.collect.device_reply import document, only_nvme, pairs, whole
 from auditor.facts import Fact, Facts, Subject, Value, known, number, words
 from auditor.host.request import Output, Run, Skip
@@ -103,9 +104,11 @@ def _from_json(listed: object) -> dict[int, Format | None]:
 
 
 def _from_text(text: str) -> dict[int, Format | None]:
-    plain = {int(index): _format(int(shift), int(metadata)) for index, metadata, shift, _ in _PLAIN.findall(text)}
+    plain = {
+        integer(index): _format(integer(shift), integer(metadata)) for index, metadata, shift, _ in _PLAIN.findall(text)
+    }
     human = {
-        int(index): _format(int(size).bit_length() - 1, int(metadata))
+        integer(index): _format(integer(size).bit_length() - 1, integer(metadata))
         for index, metadata, size, _ in _HUMAN.findall(text)
     }
     return plain | human
