@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.derive.combine import about
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, join, links
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, join, links, unknown
 
 SUBJECT = "pool"
 FACTS = {"commit_leaves": links("leaf", "the leaves to which its commits write, or have written", nonempty=True)}
@@ -75,4 +75,8 @@ def _around(pool: Subject, facts: Facts) -> Judged:
                 return Known(True, about(dataset, each))
             else:
                 quiet += each.evidence
-    return join(unknowns) if unknowns else Known(False, tuple(dict.fromkeys(quiet))[:3])
+    if unknowns:
+        return join(unknowns)
+    if not quiet:  # nothing was counted, which is not the same as nothing that goes there
+        return unknown(f"{pool}: no mounted dataset whose commits are counted was looked at")
+    return Known(False, tuple(dict.fromkeys(quiet))[:3])

@@ -630,7 +630,9 @@ class TestCommitLeaves:
         world.put(HOST, zil_itx_indirect_count=0, zil_itx_metaslab_normal_count=0)  # of all pools together
         assert world.get(POOL, "commit_leaves") is None
         world.put(Subject("dataset", "tank/db"), mounted=False)
-        assert world.get(POOL, "commit_leaves") == (leaf("c"),)
+        assert world.get(POOL, "commit_leaves") is None
+        world.put(POOL, datasets=())
+        assert world.get(POOL, "commit_leaves") is None
 
     def test_before_2_2_by_the_counters_of_all_pools(self) -> None:
         world = self.world(zil_itx_indirect_count=unknown("?"), zil_itx_metaslab_normal_count=unknown("?"))
