@@ -16,7 +16,7 @@ from random import Random
 from tests.fuzz import found, guided, readers
 from tests.fuzz.found import Kept
 from tests.fuzz.loss import Loss
-from tests.fuzz.target import Target, smallest, tried
+from tests.fuzz.target import Case, Target, smallest, tried
 
 ROUND = 8  # cases of one target before the next one has its turn
 
@@ -51,16 +51,20 @@ def hunt(targets: list[Target], seed: int, seconds: float, folder: Path) -> tupl
         turn = losses if losses and (not others or of_losses * 2 < passed) else others
         target = chance.choice(turn)
         for _ in range(ROUND):
-            case = target.make(chance)
-            outcome = tried(target, case)
-            counts[target.name, outcome.kind] += 1
-            if outcome.found and outcome.sign not in kept:
-                small = case if outcome.kind == "hang" else smallest(target, case, outcome.sign)
-                kept[outcome.sign] = Kept(target.name, outcome.sign, small)
-                print(f"{found.keep(kept[outcome.sign], folder).name}: {outcome.sign}", flush=True)
+            attempt(target, target.make(chance), counts, kept, folder)
         if turn is losses:
             of_losses += time.process_time() - began - passed
     return counts, list(kept.values())
+
+
+def attempt(target: Target, case: Case, counts: Counter[tuple[str, str]], kept: dict[str, Kept], folder: Path) -> None:
+    """Try one case, count how it came out, and keep the first of each mistake, as small as it can be made."""
+    outcome = tried(target, case)
+    counts[target.name, outcome.kind] += 1
+    if outcome.found and outcome.sign not in kept:
+        small = case if outcome.kind == "hang" else smallest(target, case, outcome.sign)
+        kept[outcome.sign] = Kept(target.name, outcome.sign, small)
+        print(f"{found.keep(kept[outcome.sign], folder).name}: {outcome.sign}", flush=True)
 
 
 def report(counts: Counter[tuple[str, str]], kept: list[Kept]) -> int:

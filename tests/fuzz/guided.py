@@ -54,9 +54,8 @@ def main(seconds: float, seed: int, folder: Path) -> None:
     atheris = importlib.import_module("atheris")
     with atheris.instrument_imports(include=["auditor"]):
         from tests.fuzz import __main__ as plain
-        from tests.fuzz import found, readers
+        from tests.fuzz import readers
         from tests.fuzz.found import Kept
-        from tests.fuzz.target import smallest, tried
 
         targets = list(readers.targets())
     counts, kept = Counter[tuple[str, str]](), dict[str, Kept]()
@@ -69,13 +68,7 @@ def main(seconds: float, seed: int, folder: Path) -> None:
             os._exit(code)
         chance = Drawn(data)
         target = targets[chance.randrange(len(targets))]
-        case = target.make(chance)
-        outcome = tried(target, case)
-        counts[target.name, outcome.kind] += 1
-        if outcome.found and outcome.sign not in kept:
-            small = case if outcome.kind == "hang" else smallest(target, case, outcome.sign)
-            kept[outcome.sign] = Kept(target.name, outcome.sign, small)
-            print(f"{found.keep(kept[outcome.sign], folder).name}: {outcome.sign}", flush=True)
+        plain.attempt(target, target.make(chance), counts, kept, folder)
 
     quiet = (
         "-verbosity=0",
