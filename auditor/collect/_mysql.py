@@ -190,7 +190,9 @@ def _places(settings: Settings, log: str) -> Found:
 
 def _persisted(reply: Files) -> Settings:
     """What SET PERSIST wrote: it counts before files and command line. (MySQL manual, Persisted System Variables)"""
-    path = next(each for each in (*reply.text, *reply.errors) if each.endswith(f"/{PERSISTED}"))
+    path = next((each for each in (*reply.text, *reply.errors) if each.endswith(f"/{PERSISTED}")), "")
+    if not path:
+        raise ValueError(f"{PERSISTED}: not looked for")
     if path not in reply.text:
         if not reply.errors[path].startswith("no such file") or f"{MISSING}/" in path:
             raise ValueError(f"{PERSISTED}: {reply.errors[path]}")

@@ -73,9 +73,7 @@ def main(seconds: float, seed: int, folder: Path) -> None:
     quiet = (
         "-verbosity=0",
         "-print_final_stats=0",
-        "-handle_alrm=0",
-        "-handle_usr1=0",
-        "-timeout=0",
+        "-timeout=600",  # seconds of wall time: on a busy machine an input takes long, and a hang is told by its steps
         "-rss_limit_mb=0",
     )
     atheris.Setup([sys.argv[0], f"-seed={seed}", f"-max_len={MOST_BYTES}", "-len_control=0", *quiet], one)
