@@ -1,6 +1,13 @@
 """Settings of all tests: no deadline, because speed belongs into a benchmark, never into a test."""
 
+import signal
+
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("zaudit", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.load_profile("zaudit")
+
+# A shell that puts the tests into the background, and nohup, have these two ignored, which every program that a test starts
+# would inherit: tests that send them would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
