@@ -613,7 +613,7 @@ def test_rules(mine: Path, zaudit: CommandLine) -> None:
 def test_explain(mine: Path, zaudit: CommandLine) -> None:
     done = zaudit("explain", "sync-disabled")
     assert (done.code, done.err) == (0, "")
-    for words in ("sync-disabled: ", "Severity", "Why", "Mend", "zfs set sync=standard", "Sources", "Examples"):
+    for words in ("sync-disabled: ", "Severity", "Why", "Fix", "zfs set sync=standard", "Sources", "Examples"):
         assert words in done.out
     assert "site policy" in zaudit("explain", "my-low", "--rules", mine).out
     done = zaudit("explain", "no-such")

@@ -12,6 +12,7 @@ import pytest
 
 from auditor import rulebook
 from auditor.judge import example
+from auditor.judge.event import GRAVITY
 from auditor.judge.rule import RuleError
 from auditor.judge.rule_file import EXAMPLES as LAST
 from auditor.judge.rule_file import OPTIONAL, REQUIRED, SAID, SAID_IF, SAYING, load, load_folder
@@ -22,7 +23,7 @@ from tests.first_rules import THE_FIRST
 RULES = rulebook.load()
 QUICK = {rule.id: rule for rule in rulebook.load(examples=False)}
 FILES = [rule for rule in RULES if rule.path.endswith(f"/{rule.id}.toml")]
-PLAIN = ("id", "title", "severity", "subject", "harm", "origin", "impact", "why", "references", "conflicts")
+PLAIN = ("id", "title", "strike", "outside", "subject", "harm", "origin", "impact", "why", "references", "conflicts")
 EXAMPLES = [(rule, each) for rule in RULES for each in rule.examples]
 # links that may lead nowhere, and why a rule may go over them all the same
 MAY_BE_NONE = {
@@ -82,10 +83,10 @@ def test_the_rule_of_a_check_is_the_same(rule: Any) -> None:
 
 def sources(rule: Any) -> list[object]:
     """What was compiled of it, as it is written."""
-    conditions = [*(each for _, each in rule.severity_if), *([rule.when] if rule.when else []), rule.expect]
+    conditions = [*(each for _, each in rule.cases), *([rule.when] if rule.when else []), rule.expect]
     texts = [each.source for each in (rule.message, rule.fix.command) if each]
     return [
-        [severity for severity, _ in rule.severity_if],
+        rule.strikes,
         [each.source for each in conditions],
         texts,
         rule.fix.text,
@@ -96,7 +97,7 @@ def sources(rule: Any) -> list[object]:
 @pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
 def test_no_rule_passes_over_what_was_not_seen(rule: Any) -> None:
     """all() over nothing is true: a link that must lead somewhere is unknown where it does not."""
-    conditions = [rule.expect, *(condition for _, condition in rule.severity_if), *([rule.when] if rule.when else [])]
+    conditions = [rule.expect, *(condition for _, condition in rule.cases), *([rule.when] if rule.when else [])]
     for condition in conditions:
         for node in ast.walk(ast.parse(condition.source.strip(), mode="eval")):
             if isinstance(node, ast.comprehension):
@@ -104,6 +105,21 @@ def test_no_rule_passes_over_what_was_not_seen(rule: Any) -> None:
                 link = node.iter.attr
                 specs = [spec for (_, name), spec in registry().items() if name == link and spec.many]
                 assert link in MAY_BE_NONE or all(spec.nonempty for spec in specs), link
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
+def test_no_rule_ranks_itself(rule: Any) -> None:
+    """What takes something acknowledged says at which event, and its severity follows; of the others one about commits or
+    corruption says why no event brings it about, and only what stops the database is critical."""
+    if any(strike.loses for strike in rule.strikes):
+        assert rule.harm in ("commits", "corruption", "availability")
+    elif rule.harm in ("commits", "corruption"):
+        assert rule.outside
+    elif rule.gravest == "critical":
+        assert rule.harm == "availability"
+    for strike in rule.strikes:
+        if strike.loses:
+            assert strike.severity == ("medium" if strike.word else GRAVITY[strike.loses])
 
 
 def test_the_first_rules_are_there() -> None:
@@ -137,7 +153,7 @@ def test_a_minimal_rule_loads() -> None:
     [
         (("capacity_percent < 80", "capacity_percnt < 80"), "provides pool.capacity_percnt"),
         (('severity = "low"', 'severity = "info"'), "it is one of low, medium, high, critical"),
-        (('severity = "low"', ""), "a rule needs severity"),
+        (('severity = "low"', ""), "a rule says either loses"),
         (('title = "A rule"', 'title = "A rule."'), "headline"),
         (('harm = "hygiene"', 'harm = "hygiene"\nseverty_if = 1'), "no key 'severty_if'"),
         (('references = ["zpoolprops.7 capacity"]', "references = []"), "at least 1"),

@@ -102,10 +102,12 @@ class Output(click.Path):
         return None if writing.stream(Path(value)) == 1 else super().convert(value, param, ctx)
 
 
-def formats(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--format``."""
-    kind = click.Choice(["terminal", "json"])
-    return click.option("--format", "format_", type=kind, default="terminal", show_default=True)(command)
+def formats_of(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``--format``, of those that a command can render."""
+    return click.option("--format", "format_", type=click.Choice(names), default="terminal", show_default=True)
+
+
+formats = formats_of("terminal", "json")
 
 
 def fail_on(command: Callable[..., Any]) -> Callable[..., Any]:

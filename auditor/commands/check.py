@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor import __version__
-from auditor.commands._options import Output, fail_on, folders, formats, looking, policy, with_database
+from auditor.commands._options import Output, fail_on, folders, formats_of, looking, policy, with_database
 from auditor.commands._options import database as database_option
 from auditor.commands._terminal import look, note, progress, steps, write
 from auditor.databases import ENGINES
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     help="Audit a recording (folder or .tar.gz) instead of this host.",
 )
 @click.option("--record", type=click.Path(path_type=Path), metavar="REC", help="Also write a recording of this run.")
-@formats
+@formats_of("terminal", "json", "html")
 @click.option(
     "-o",
     "--output",
@@ -156,10 +156,12 @@ def _verified(
 
 
 def _emit(report: Any, format_: str, output: Path | None, verbose: bool) -> None:
-    from auditor.report import json, terminal
+    from auditor.report import html, json, terminal
 
     if format_ == "json":
         text = json.render(report, verbose=verbose)
+    elif format_ == "html":
+        text = html.render(report, verbose=verbose)
     else:
         text = terminal.render(report, verbose=verbose, **look(output))
     write(text, output, f"{report.headline} (exit code {report.exit_code})")

@@ -1,4 +1,4 @@
-"""``zaudit explain``: one rule, as a page."""
+"""``zaudit explain``: one rule or one event, as a page."""
 
 from __future__ import annotations
 
@@ -8,17 +8,27 @@ import click
 
 from auditor.commands._options import folders
 from auditor.commands._terminal import say, width
+from auditor.judge.event import EVENTS
 
 
-@click.command(short_help="Show one rule: what, why, impact, fix, references, examples.")
-@click.argument("rule_id", metavar="ID")
+@click.command(short_help="Show one rule or event: what, why, impact, fix, references, examples.")
+@click.argument("rule_id", metavar="[ID]", required=False)
+@click.option("--event", type=click.Choice(EVENTS), help="How zaudit judges what this event would cost.")
 @folders
-def explain(rule_id: str, folders: tuple[Path, ...]) -> None:
-    """Show what rule ID checks, why it matters, how to mend it, where that is written, and its examples."""
+def explain(rule_id: str | None, event: str | None, folders: tuple[Path, ...]) -> None:
+    """Show what rule ID checks, why it matters, how to fix it, where that is written, and its examples.
+
+    With --event: what an event takes, and the rules that decide what it would cost.
+    """
     from auditor import rulebook
     from auditor.report import rule_page
 
-    say(rule_page.page(rulebook.find(folders, rule_id), width()))
+    if (rule_id is None) == (event is None):
+        raise click.UsageError("explain goes with the ID of a rule (zaudit rules lists them) or with --event")
+    if event:
+        say(rule_page.event_page(next(each for each in EVENTS if each == event), rulebook.load(folders), width()))
+    elif rule_id:
+        say(rule_page.page(rulebook.find(folders, rule_id), width()))
 
 
 COMMAND = explain

@@ -1,4 +1,5 @@
-"""Whether more devices of a top-level vdev are gone than it can do without: its pool cannot work, whatever its state says.
+"""How many more devices a top-level vdev can lose, and whether more are gone than it can do without: then its pool cannot
+work, whatever its state says.
 
 OpenZFS learns that a device is gone from an I/O error or from zed. Until then leaf and pool stay ONLINE while writers hang
 (seen for minutes with failmode=wait). A disk that is being replaced, or that a spare stands in for, is not missed.
@@ -9,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.derive.combine import about, is_true, values
-from auditor.facts import Evidence, Fact, Facts, Known, Subject, Unknown, flag, join, unknown
+from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, number, unknown
 
 SUBJECT = "vdev"
-FACTS = {"too_few_devices": flag("more of its devices are gone than it can do without")}
+FACTS = {
+    "too_few_devices": flag("more of its devices are gone than it can do without"),
+    "failures_left": number("devices that it can lose from now on without losing data; 0 where too many are gone"),
+}
 NEEDS = (
     *("vdev.leaves", "vdev.legs", "vdev.state", "vdev.failures_tolerated"),
     *("leaf.type", "leaf.state", "leaf.being_replaced", "leaf.device_present"),
@@ -25,6 +29,7 @@ def derive(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     known = values(facts, vdev, "leaves", "failures_tolerated")
     if isinstance(known, Unknown):
         yield Fact(vdev, "too_few_devices", known)
+        yield Fact(vdev, "failures_left", known)
         return
     leaves = facts.linked(vdev, "leaves")
     spare = int(known[1].value) if isinstance(known[1].value, int) else 0
@@ -39,6 +44,11 @@ def derive(vdev: Subject, facts: Facts) -> Iterator[Fact]:
             count, gone = count + 1, [*gone, *about(leaf, present)]
         elif isinstance(state, Unknown) or (isinstance(present, Unknown) and _is_disk(leaf, facts)):
             unseen += [each for each in (state, present) if isinstance(each, Unknown)]
+    yield Fact(
+        vdev,
+        "failures_left",
+        _left(vdev, spare - count if not count or _each_is_a_leg(vdev, leaves, facts) else None, gone, unseen),
+    )
     if count > spare and not _each_is_a_leg(vdev, leaves, facts):
         why = f"{vdev}: {count} of its devices are gone, and whether others stand in for them is not clear"
         yield Fact(vdev, "too_few_devices", unknown(why))
@@ -48,6 +58,16 @@ def derive(vdev: Subject, facts: Facts) -> Iterator[Fact]:
         yield Fact(vdev, "too_few_devices", join(unseen))
     else:
         yield Fact(vdev, "too_few_devices", Known(False, known[0].evidence + known[1].evidence))
+
+
+def _left(vdev: Subject, left: int | None, gone: list[Evidence], unseen: list[Unknown]) -> Judged:
+    """left: None where others may stand in for those that are gone."""
+    if unseen:
+        return join(unseen)
+    if left is None:
+        return unknown(f"{vdev}: devices of it are gone, and whether others stand in for them is not clear")
+    left = max(left, 0)
+    return Known(left, (Evidence(f"{vdev} can lose {left} more devices"), *dict.fromkeys(gone)))
 
 
 def _is_disk(leaf: Subject, facts: Facts) -> bool:

@@ -14,13 +14,14 @@ from typing import Any
 from auditor.facts import HOST, Judged, Known
 from auditor.judge.expression import Expression, Registry, Scope, fact
 from auditor.judge.rule import Rule, RuleError
-from auditor.judge.rule_file import ID, SAYING, from_parts, from_table
+from auditor.judge.rule_file import ID, SAYING, STRIKE, from_parts, from_table
 from auditor.judge.types import ExpressionError
 
 PREFIX = "advisory-"
-REQUIRED = {"title", "severity", "harm", "affected", "impact", "why", "until", "references"}
+REQUIRED = {"title", "harm", "affected", "impact", "why", "until", "references"}
 CONDITION = {"exposed", "exposing", "spared"}
-OPTIONAL = {"remedy"}  # other words than "Upgrade to ..."
+OPTIONAL = {"remedy"} | STRIKE  # remedy: other words than "Upgrade to ..."
+OUTSIDE = "The bug strikes while the host runs; no event brings it about."
 
 Release = tuple[int, ...]
 
@@ -94,7 +95,8 @@ def _judged(entry: Mapping[str, Any]) -> dict[str, Any]:
     condition = f" and ({entry['exposed']})" if "exposed" in entry else ""
     affected = " or ".join(map(_within, _ranges(entry["affected"])))
     return {
-        **{key: entry[key] for key in ("title", "severity", "harm")},
+        **{key: entry[key] for key in ("title", "harm", *sorted(STRIKE)) if key in entry},
+        **({} if "loses" in entry else {"outside": OUTSIDE}),
         "subject": "host",
         "expect": f"not (({affected}) and host.release_unmodified{condition})",
         "message": f"OpenZFS {{host.zfs_version_text}} is affected: {entry['affected']}",

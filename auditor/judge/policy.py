@@ -10,7 +10,8 @@ from datetime import date
 from typing import Literal, NamedTuple, get_args
 
 from auditor.errors import Stop
-from auditor.judge.rule import SEVERITIES, Rule, Severity
+from auditor.judge.event import SEVERITIES, Severity, Strike
+from auditor.judge.rule import Rule
 from auditor.judge.threshold import Decided
 
 Role = Literal["log", "data", "both", "rebuildable"]
@@ -70,12 +71,13 @@ NONE = Policy("", "")
 
 class LeftOut(NamedTuple):
     """A rule that was not judged, or counts as less grave than it is written (counts_as, else empty). by: what the user
-    said so with."""
+    said so with. strikes: what its failure may do, of one that was not judged."""
 
     rule: str
     severity: Severity
     by: str
     counts_as: Severity | Literal[""] = ""
+    strikes: tuple[Strike, ...] = ()
 
 
 def declared(entries: Mapping[str, Declared], dataset: str) -> Declared | None:
@@ -116,15 +118,10 @@ def left_out(
     for rule in rules:
         if rule.id not in kept:
             by = "--skip" if rule.id in skip else "--rule" if only else f"policy {policy.path}"
-            found.append(LeftOut(rule.id, rule.severity, by))
-        elif SEVERITIES.index(worst := _gravest(kept[rule.id])) < SEVERITIES.index(_gravest(rule)):
-            found.append(LeftOut(rule.id, _gravest(rule), f"policy {policy.path}", worst))
+            found.append(LeftOut(rule.id, rule.severity, by, strikes=rule.strikes))
+        elif SEVERITIES.index(worst := kept[rule.id].gravest) < SEVERITIES.index(rule.gravest):
+            found.append(LeftOut(rule.id, rule.gravest, f"policy {policy.path}", worst))
     return tuple(sorted(found, key=lambda each: (-SEVERITIES.index(each.severity), each.rule)))
-
-
-def _gravest(rule: Rule) -> Severity:
-    """The most that it may count: its condition for a graver severity may hold."""
-    return max((rule.severity, *(severity for severity, _ in rule.severity_if)), key=SEVERITIES.index)
 
 
 def _must_fit(rules: Mapping[str, Rule], policy: Policy) -> None:
@@ -150,4 +147,5 @@ def _as_grave(rule: Rule, policy: Policy) -> Rule:
     setting, _ = policy.rules.get(rule.id, ("on", 0))
     if setting not in SEVERITIES:
         return rule
-    return rule._replace(severity=setting, severity_if=())
+    cases = tuple((strike._replace(severity=setting), condition) for strike, condition in rule.cases)
+    return rule._replace(strike=rule.strike._replace(severity=setting), cases=cases)

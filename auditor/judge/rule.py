@@ -7,11 +7,12 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from auditor.errors import Stop
 from auditor.facts import Evidence, Kind
+from auditor.judge.event import SEVERITIES as SEVERITIES
+from auditor.judge.event import Severity as Severity
+from auditor.judge.event import Strike
 from auditor.judge.expression import Expression
 from auditor.judge.threshold import Threshold
 
-Severity = Literal["low", "medium", "high", "critical"]
-SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 Harm = Literal["commits", "corruption", "availability", "latency", "measurement", "hygiene"]
 HARMS: tuple[Harm, ...] = get_args(Harm)
 Outcome = Literal["pass", "fail", "unknown", "not applicable"]
@@ -66,12 +67,14 @@ class Said(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """One rule. expect must hold where when holds; severity_if: the first that is true replaces severity."""
+    """One rule. expect must hold where when holds. strike: what its failure does; cases: the first whose condition is true
+    counts in place of it. outside: of a rule about commits or corruption whose failure no event brings about, why.
+    amount: how much goes, after "commits": "of up to 15 s"."""
 
     id: str
     title: str
-    severity: Severity
-    severity_if: tuple[tuple[Severity, Expression], ...]
+    strike: Strike
+    cases: tuple[tuple[Strike, Expression], ...]
     subject: Kind
     harm: Harm
     when: Expression | None
@@ -82,6 +85,23 @@ class Rule(NamedTuple):
     examples: tuple[Example, ...]
     path: str
     thresholds: tuple[Threshold, ...] = ()
+    outside: str = ""
+    amount: Template | None = None
+
+    @property
+    def severity(self) -> Severity:
+        """How much its failure counts, unless one of its cases holds."""
+        return self.strike.severity
+
+    @property
+    def strikes(self) -> tuple[Strike, ...]:
+        """All that its failure may do."""
+        return (*(strike for strike, _ in self.cases), self.strike)
+
+    @property
+    def gravest(self) -> Severity:
+        """The most that it may count."""
+        return max((each.severity for each in self.strikes), key=SEVERITIES.index)
 
     @property
     def decided(self) -> tuple[Evidence, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 from auditor.facts import KINDS, Kind
 from auditor.judge import strict_toml
+from auditor.judge.event import EVENTS, PARTIES, SEVERITIES, TAKES, Event, Severity, Strike
 from auditor.judge.expression import (
     Expression,
     Registry,
@@ -22,7 +23,6 @@ from auditor.judge.rule import (
     COSTS,
     HARMS,
     PLACES,
-    SEVERITIES,
     Example,
     Fix,
     Harm,
@@ -31,7 +31,6 @@ from auditor.judge.rule import (
     Rule,
     RuleError,
     Said,
-    Severity,
     Template,
 )
 from auditor.judge.threshold import Decided, Threshold, ThresholdError, constants, of_rule
@@ -39,6 +38,8 @@ from auditor.judge.types import ExpressionError
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
+
+    from auditor.judge.event import Party, Take
 
 LIMIT, FILES = strict_toml.LIMIT, 1000  # bytes of a rule; files of a folder
 Compile = Callable[..., Expression]  # (source, kind, registry, constants)
@@ -48,8 +49,10 @@ NOTHING_DECIDED: DecidedBy = {}
 NO_POLICY: Mapping[str, DecidedBy] = {}
 ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
-REQUIRED = {"title", "severity", "subject", "harm", "expect"}
-OPTIONAL = {"when", "origin", "message", "severity_if", "thresholds"}
+REQUIRED = {"title", "subject", "harm", "expect"}
+STRIKE = {"severity", "loses", "word", "takes"}
+OPTIONAL = {"when", "origin", "message", "cases", "outside", "amount", "thresholds"} | STRIKE
+CASES = 8  # of one rule
 SAID = {"impact", "why", "fix", "references"}
 SAID_IF = {"conflicts"}
 # A file is in three parts, in this order: what is judged, what is said of it, the examples. The second begins here.
@@ -176,8 +179,8 @@ def _judged(
     return Rule(
         id=id,
         title=_headline(table),
-        severity=cast(Severity, _one_of(table, "severity", SEVERITIES)),
-        severity_if=tuple(_severities(table.get("severity_if", {}), kind, registry, condition)),
+        strike=_strike(table),
+        cases=tuple(_cases(table.get("cases", []), kind, registry, condition)),
         subject=kind,
         harm=cast(Harm, _one_of(table, "harm", HARMS)),
         when=condition(_text(table, "when"), kind, registry) if "when" in table else None,
@@ -187,6 +190,8 @@ def _judged(
         said=said,
         examples=(),
         path=path,
+        outside=_text(table, "outside") if "outside" in table else "",
+        amount=_template(_text(table, "amount"), kind, registry, compilers.value) if "amount" in table else None,
     )
 
 
@@ -194,8 +199,9 @@ def _thresholds(table: Mapping[str, Any], decided: DecidedBy) -> tuple[Threshold
     """Its thresholds, each used in an expression that decides."""
     if not (tables := table.get("thresholds", {})):
         return ()
-    graver = table.get("severity_if", {})
-    deciding = (table.get("when", ""), table["expect"], *(graver.values() if isinstance(graver, dict) else ()))
+    cases = table.get("cases", [])
+    conditions = (each.get("when", "") for each in cases if isinstance(each, dict)) if isinstance(cases, list) else ()
+    deciding = (table.get("when", ""), table["expect"], *conditions)
     return tuple(of_rule(tables, decided, map(str, deciding)))
 
 
@@ -252,14 +258,29 @@ def _headline(table: Mapping[str, Any]) -> str:
     return title
 
 
-def _severities(
-    table: Mapping[str, Any], kind: Kind, registry: Registry, condition: Compile
-) -> Iterable[tuple[Severity, Expression]]:
-    if not isinstance(table, dict):
-        raise RuleError("severity_if must be a table: severity = condition")
-    for severity in table:
-        _one_of({"severity_if": severity}, "severity_if", SEVERITIES)
-        yield cast(Severity, severity), condition(_text(table, severity), kind, registry)
+def _strike(table: Mapping[str, Any]) -> Strike:
+    """What a failure does: an event and what goes then, or a severity where nothing acknowledged goes."""
+    if "loses" not in table:
+        if stray := sorted({"word", "takes"} & table.keys()):
+            raise RuleError(f"{stray[0]} goes with loses")
+        if "severity" not in table:
+            raise RuleError("a rule says either loses, and its severity follows, or severity")
+        return Strike(cast(Severity, _one_of(table, "severity", SEVERITIES)))
+    if "severity" in table:
+        raise RuleError("severity follows from loses: only one of the two is said")
+    takes = _texts(table, "takes", least=1)
+    if stray := sorted(set(takes) - set(TAKES)):
+        raise RuleError(f"takes: {stray[0]!r} is none of {', '.join(TAKES)}")
+    word = _one_of(table, "word", PARTIES) if "word" in table else ""
+    return Strike.at(cast(Event, _one_of(table, "loses", EVENTS)), cast("Party", word), cast("tuple[Take, ...]", takes))
+
+
+def _cases(tables: Any, kind: Kind, registry: Registry, condition: Compile) -> Iterable[tuple[Strike, Expression]]:
+    if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables) or len(tables) > CASES:
+        raise RuleError(f"cases are a list of tables, at most {CASES}")
+    for table in tables:
+        _keys(table, {"when"}, STRIKE, "a case")
+        yield _strike(table), condition(_text(table, "when"), kind, registry)
 
 
 def _template(source: str, kind: Kind, registry: Registry, value: Compile) -> Template:

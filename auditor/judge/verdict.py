@@ -6,10 +6,11 @@ each gives one verdict "unknown" on the pool itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from auditor.facts import HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown
+from auditor.judge.event import SEVERITIES, Strike
 from auditor.judge.expression import Budget, Expression, Scope
 from auditor.judge.rule import Outcome, Place, Rule, Severity, Template
 from auditor.text import quoted
@@ -35,7 +36,8 @@ class Verdict(NamedTuple):
     """What one rule says of one subject. (A tuple: a host with 10,000 datasets has 200,000 of them.)
 
     origin: the place where it is mended (a dataset's name, or empty: at the subject). evidence: of a pass or fail;
-    reasons: of an unknown. waiver: of one that is waived, and what it was before.
+    reasons: of an unknown. waiver: of one that is waived, and what it was before. strikes: what a failure does here; more than
+    one where it is not known which case holds, and the severity is that of the gravest. amount: how much a failure takes.
     """
 
     rule: Rule
@@ -49,6 +51,8 @@ class Verdict(NamedTuple):
     reasons: tuple[Reason, ...] = ()
     was: Outcome | Literal[""] = ""
     waiver: Waiver | None = None
+    strikes: tuple[Strike, ...] = ()
+    amount: str = ""
 
 
 class _Reached:
@@ -124,7 +128,10 @@ def _judge_rule(rule: Rule, facts: Facts, reached: _Reached) -> list[Verdict]:
                 identities, verdicts = seen[names]
                 verdicts[identities[i]] = verdict[2:]
         found.append(_worded(verdict, facts) if verdict.outcome == "fail" else verdict)
-    found += [Verdict(rule, at, "unknown", rule.severity, reasons=why.reasons) for at, why in reached.holes]
+    found += [
+        Verdict(rule, at, "unknown", rule.gravest, reasons=why.reasons, strikes=rule.strikes)
+        for at, why in reached.holes
+    ]
     return found
 
 
@@ -141,7 +148,7 @@ def _judge(rule: Rule, scope: Scope) -> Verdict:
             # "expect" may hold whatever "when" would be
             holds = rule.expect.evaluate(scope)
             if not (isinstance(holds, Known) and holds.value is True):
-                return Verdict(rule, subject, "unknown", rule.severity, reasons=applies.reasons)
+                return _counting(rule, scope, "unknown", reasons=applies.reasons)
             return Verdict(rule, subject, "pass", rule.severity, evidence=holds.evidence)
         if applies.value is False:
             return Verdict(rule, subject, "not applicable", rule.severity, evidence=applies.evidence)
@@ -150,19 +157,39 @@ def _judge(rule: Rule, scope: Scope) -> Verdict:
         context = ()
     holds = rule.expect.evaluate(scope)
     if isinstance(holds, Unknown):
-        return Verdict(rule, subject, "unknown", _severity(rule, scope), reasons=holds.reasons)
+        return _counting(rule, scope, "unknown", reasons=holds.reasons)
     evidence = tuple(dict.fromkeys(holds.evidence + context))
     if holds.value is True:
         return Verdict(rule, subject, "pass", rule.severity, evidence=evidence)
-    return Verdict(rule, subject, "fail", _severity(rule, scope), evidence=evidence)
+    return _counting(rule, scope, "fail", evidence=evidence)
 
 
-def _severity(rule: Rule, scope: Scope) -> Severity:
-    for severity, condition in rule.severity_if:
+def _counting(
+    rule: Rule,
+    scope: Scope,
+    outcome: Literal["fail", "unknown"],
+    *,
+    evidence: tuple[Evidence, ...] = (),
+    reasons: tuple[Reason, ...] = (),
+) -> Verdict:
+    """As grave as the gravest that it may be."""
+    strikes = tuple(_possible(rule, scope))
+    severity = max((each.severity for each in strikes), key=SEVERITIES.index)
+    return Verdict(rule, scope.root, outcome, severity, evidence=evidence, reasons=reasons, strikes=strikes)
+
+
+def _possible(rule: Rule, scope: Scope) -> Iterator[Strike]:
+    """What its failure does here: one where each case before it is known to hold or not. Where nothing acknowledged can go
+    a case counts only when it is known to hold."""
+    for strike, condition in rule.cases:
         result = condition.evaluate(scope)
-        if isinstance(result, Known) and result.value is True:
-            return severity
-    return rule.severity
+        if isinstance(result, Unknown):
+            if strike.loses or rule.strike.loses:
+                yield strike
+        elif result.value is True:
+            yield strike
+            return
+    yield rule.strike
 
 
 def _worded(verdict: Verdict, facts: Facts) -> Verdict:
@@ -173,7 +200,14 @@ def _worded(verdict: Verdict, facts: Facts) -> Verdict:
     command = fill(rule.fix.command, subject, origin, facts, shell=True) if rule.fix.command else ""
     first, others = verdict.evidence[:1], verdict.evidence[1:]
     evidence = tuple(dict.fromkeys((*first, *rule.decided, *others)))  # not below what a report has room for
-    return verdict._replace(origin=origin, message=message, command=command, evidence=evidence)
+    amount = fill(rule.amount, subject, origin, facts, shell=False) if rule.amount else ""
+    return verdict._replace(
+        origin=origin,
+        message=message,
+        command=command,
+        evidence=evidence,
+        amount="" if "(unknown)" in amount else amount,
+    )
 
 
 def _origin(rule: Rule, subject: Subject, facts: Facts) -> str:

@@ -38,6 +38,13 @@ def sentence(finding: Finding) -> str:
     return finding.rule.title
 
 
+def shortly(finding: Finding) -> str:
+    """The same, and of several subjects what was seen of the first."""
+    said = sentence(finding)
+    seen = next((each.text for each in finding.verdicts[0].evidence if each.text), "")
+    return f"{said} ({harmless(seen)})" if said == finding.rule.title and seen else said
+
+
 def question(finding: Finding) -> str:
     """Of one that is undecided: what could not be told."""
     return f"Could not tell: {_lower(finding.rule.title)}?"
@@ -61,3 +68,8 @@ def _command(seen: Evidence, verdict: Verdict) -> str:
 def commands(finding: Finding) -> list[str]:
     """What mends it, to be pasted."""
     return list(dict.fromkeys(harmless(verdict.command) for verdict in finding.verdicts if verdict.command))
+
+
+def first_sentence(text: str) -> str:
+    """Of several."""
+    return text.partition(". ")[0].rstrip(".") + "."

@@ -7,9 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from auditor.facts import Evidence, Reason
+from auditor.judge.event import Event
 from auditor.judge.finding import Finding
+from auditor.judge.outcomes import Cell, Column
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
+from auditor.report import event_words
 from auditor.report.model import Report
 from auditor.text import quoted, whole
 
@@ -49,6 +52,7 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
                 for rule, each in covered.thresholds
             ],
         },
+        "events": [_column(column, report.events) for column in report.columns],
         "findings": [_finding(finding) for finding in report.findings],
         "waived": [_waived(finding) for finding in report.waived],
         "left_out": [_left_out(each) for each in report.left_out],
@@ -61,6 +65,25 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
         passes = [verdict for verdict in report.verdicts if verdict.outcome == "pass"]
         whole_document["passes"] = [{"rule": verdict.rule.id, **_verdict(verdict)} for verdict in passes]
     return whole_document
+
+
+def _column(column: Column, events: tuple[Event, ...]) -> dict[str, Any]:
+    """Datasets that fare alike, and what each event that can happen here would cost them."""
+    return {
+        "datasets": [whole(name) for name in column.names],
+        "events": {event: _cell(column.cells[event]) for event in events},
+    }
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    shown: dict[str, Any] = {"outcome": cell.outcome}
+    if cell.takes:
+        shown["takes"] = list(cell.takes)
+    if cell.parties:
+        shown["word"] = [{"party": party, "names": [whole(name) for name in names]} for party, names in cell.parties]
+    if cell.rules:
+        shown["rules"] = list(cell.rules)
+    return shown | {"text": event_words.sentence(cell)}
 
 
 def _left_out(each: LeftOut) -> dict[str, str]:

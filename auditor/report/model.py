@@ -7,30 +7,27 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from auditor.facts import HOST, Facts, Known
-from auditor.judge.finding import RANK, Coverage, Finding, exit_code
+from auditor.judge import outcomes
+from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
+from auditor.judge.finding import Coverage, Finding, exit_code
+from auditor.judge.outcomes import Column
 from auditor.judge.policy import LeftOut
-from auditor.judge.rule import SEVERITIES, Severity
 from auditor.judge.verdict import Verdict
+from auditor.report import event_words, pool_tree
+from auditor.report.pool_tree import Pool
 from auditor.text import quoted
 
-Standing = Literal["lost", "corrupted", "stalled", "one failure away", "cannot tell", "waived", "nothing found"]
-GRAVE: dict[str, Severity] = {"commits": "medium", "corruption": "medium"}  # from where on a harm is in the headline
-HEADLINES: dict[Standing, str] = {
-    "lost": "ACKNOWLEDGED COMMITS CAN BE LOST",
-    "corrupted": "DATA CAN BE CORRUPTED",
-    "stalled": "COMMITS CAN STALL",
-    "one failure away": "DURABILITY IS UNPROVEN OR ONE FAILURE AWAY FROM LOSS",
-    "cannot tell": "CANNOT TELL WHETHER COMMITS ARE SAFE",
-    "waived": "WHAT CAN LOSE COMMITS IS WAIVED",
-    "nothing found": "NO WAY TO LOSE COMMITS WAS FOUND IN WHAT WAS SEEN",
-}
+Standing = Literal["lost", "corrupted", "stalled", "one failure away", "cannot tell", "on the word", "waived", "kept"]
+STALLED, WAIVED = "THE POOL DOES NOT WORK", "WHAT A POWER CUT CAN LOSE IS WAIVED"
+AHEAD: dict[Standing, str] = {"stalled": STALLED, "waived": WAIVED}
 
 
 class Report(NamedTuple):
     """One audit. taken: seconds since the epoch at which the host was looked at. release: of the kernel module. findings:
     those that count; waived: those that somebody answers for. policy: the path of the one that was followed, or empty.
     left_out: rules that were not judged because somebody chose so, the gravest first. seen_from: where zaudit stood, in a
-    sentence, when it is not where the host stands; or empty."""
+    sentence, when it is not where the host stands; or empty. columns: what each event would cost each dataset; events: those
+    that can happen to this host. pools: as trees."""
 
     zaudit: str
     hostname: str
@@ -48,6 +45,9 @@ class Report(NamedTuple):
     policy: str = ""
     left_out: tuple[LeftOut, ...] = ()
     seen_from: str = ""
+    columns: tuple[Column, ...] = ()
+    events: tuple[Event, ...] = EVENTS
+    pools: tuple[Pool, ...] = ()
 
     @classmethod
     def make(
@@ -64,6 +64,7 @@ class Report(NamedTuple):
         left_out: tuple[LeftOut, ...] = (),
         failed_only: bool = False,
     ) -> Report:
+        columns = outcomes.columns(verdicts, facts, left_out)
         counted = tuple(each for each in found if not each.waiver)
         waived = tuple(each for each in found if each.waiver)
         return cls(
@@ -77,22 +78,26 @@ class Report(NamedTuple):
             verdicts=tuple(verdicts),
             coverage=covered,
             threshold=threshold,
-            standing=_standing(counted, waived),
+            standing=_standing(columns, counted),
             next_step=_next_step(targets, counted),
             exit_code=exit_code(((each.severity, each.failed) for each in counted), threshold, failed_only=failed_only),
             policy=policy,
             left_out=left_out,
             seen_from=_seen_from(facts),
+            columns=columns,
+            events=outcomes.matter(facts),
+            pools=pool_tree.pools(facts),
         )
 
     @property
     def headline(self) -> str:
-        """The answer to "can I lose commits?", and whether all was asked for it."""
+        """The answer to "what if the power fails?", and whether all was asked for it."""
+        answer = AHEAD.get(self.standing) or event_words.headline(self.columns)
         out = [each for each in self.left_out if not each.counts_as]
         if not out:
-            return HEADLINES[self.standing]
+            return answer
         rules = "RULE WAS" if len(out) == 1 else "RULES WERE"
-        return f"{HEADLINES[self.standing]} ({len(out)} {rules} LEFT OUT, THE GRAVEST {out[0].severity.upper()})"
+        return f"{answer} ({len(out)} {rules} LEFT OUT, THE GRAVEST {out[0].severity.upper()})"
 
     @property
     def counts(self) -> tuple[tuple[str, int], ...]:
@@ -118,32 +123,30 @@ def _seen_from(facts: Facts) -> str:
     return ""
 
 
-def _standing(found: Sequence[Finding], waived: Sequence[Finding]) -> Standing:
-    """From the worst finding: what failed speaks by its harm, what is undecided only that nobody can tell.
-
-    Commits that rest on a promise of the drive are no reason to say that no way to lose them was found: power cuts on
-    drives that break it lost acknowledged commits where the worst finding was medium.
-    """
-    grave = [finding for finding in found if _grave(finding)]
-    if not grave:
-        return "waived" if any(map(_grave, waived)) else "nothing found"
-    worst = grave[0]
-    if not worst.failed:
+def _standing(columns: Sequence[Column], counted: Sequence[Finding]) -> Standing:
+    """From the row of the power cut; before it what damages data at any time, and a pool that does not work."""
+    power = event_words.worst(columns)
+    grave = {each.rule.harm for each in counted if each.failed and each.severity == "critical"}
+    if power.outcome in ("lost", "unknown") and power.verdicts and all(each.waiver for each in power.verdicts):
+        return "waived"
+    if power.outcome == "lost":
+        return "lost" if "commits" in power.takes else "corrupted"
+    if "corruption" in grave:
+        return "corrupted"
+    if "availability" in grave:
+        return "stalled"
+    if power.outcome == "unknown":
         return "cannot tell"
-    if worst.severity != "critical":
-        return "one failure away"
-    harms = {finding.rule.harm for finding in found if finding.failed and finding.severity == "critical"}
-    return "lost" if "commits" in harms else "corrupted" if "corruption" in harms else "stalled"
-
-
-def _grave(finding: Finding) -> bool:
-    return RANK[finding.severity] >= RANK[GRAVE.get(finding.rule.harm, "high")]
+    if power.outcome == "word":
+        return "on the word"
+    others = (cell.outcome for column in columns for cell in column.cells.values())
+    return "kept" if all(outcome == "kept" for outcome in others) else "one failure away"
 
 
 def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
-    """Latency means nothing while a durability finding stands, so a grave one is mended before it is measured."""
-    words = " ".join(quoted(target) for target in targets)
-    measured = f"zaudit verify {quoted(targets[0])}"  # which takes one target
-    if found and found[0].failed and found[0].severity in ("critical", "high"):
-        return f"mend the {found[0].severity} findings, then zaudit check {words}, then {measured}"
-    return measured
+    """One command. Latency means nothing while a durability finding stands, so a grave one is mended before it is measured."""
+    for finding in found:
+        if finding.failed and finding.severity in ("critical", "high"):
+            commands = [each.command for each in finding.verdicts if each.command and "NEW_" not in each.command]
+            return commands[0] if commands else f"zaudit explain {finding.rule.id}"
+    return f"zaudit verify {quoted(targets[0])}"  # which takes one target

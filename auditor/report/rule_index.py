@@ -36,7 +36,7 @@ def _document(rules: Sequence[Rule]) -> Iterator[str]:
     groups = {
         harm: sorted(
             (rule for rule in rules if rule.harm == harm),
-            key=lambda rule: (-max(RANK[each] for each in (rule.severity, *dict(rule.severity_if))), rule.id),
+            key=lambda rule: (-RANK[rule.gravest], rule.id),
         )
         for harm in HARMS
     }

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from auditor.judge.event import EVENTS, GOES, INCLUDES, MEANS, TAKEN, Event, Strike
 from auditor.judge.finding import RANK
 from auditor.judge.rule import SEVERITIES, Rule
 
@@ -40,7 +41,12 @@ def document(rule: Rule) -> dict[str, Any]:
         "id": rule.id,
         "title": rule.title,
         "severity": rule.severity,
-        "severity_if": {severity: condition.source for severity, condition in rule.severity_if},
+        **_strike(rule.strike),
+        "cases": [
+            {"when": condition.source, "severity": strike.severity, **_strike(strike)}
+            for strike, condition in rule.cases
+        ],
+        **({"outside": rule.outside} if rule.outside else {}),
         "subject": rule.subject,
         "harm": rule.harm,
         "when": rule.when.source if rule.when else None,
@@ -61,6 +67,29 @@ def document(rule: Rule) -> dict[str, Any]:
     }
 
 
+def _strike(strike: Strike) -> dict[str, Any]:
+    if not strike.loses:
+        return {}
+    return {"loses": strike.loses, **({"word": strike.word} if strike.word else {}), "takes": list(strike.takes)}
+
+
+def _counts(strike: Strike) -> str:
+    """critical: when the power fails it takes commits; medium: ..., unless the drive keeps its word."""
+    if not strike.loses:
+        return strike.severity
+    takes = " and ".join(TAKEN[each] for each in strike.takes)
+    unless = f", unless the {strike.word} keeps its word" if strike.word else ""
+    return f"{strike.severity}: when {MEANS[strike.loses]} it takes {takes}{unless}"
+
+
+JUDGED = (
+    "For each dataset by the rules that concern it: its own, those of its pool, vdevs, devices and disks, of the host and of"
+    " the databases on it. One that fails: LOST. Else one that could not be decided, or was left out: not known. Else kept,"
+    " on the word of a drive, controller, hypervisor, target or layer where nobody here can check it. More knowledge never"
+    " overturns an answer, and a waiver does not change it."
+)
+
+
 class Field(NamedTuple):
     """One thing that a page says. label: empty for more of the same; code: an expression or a command."""
 
@@ -71,9 +100,11 @@ class Field(NamedTuple):
 
 def fields(rule: Rule) -> Iterator[Field]:
     """Everything that a page says of a rule, below its title; the same for the terminal and for rules/README.md."""
-    yield Field("Severity", rule.severity)
-    for severity, condition in rule.severity_if:
-        yield Field("", f"{severity} if {condition.source}", code=True)
+    yield Field("Severity", _counts(rule.strike))
+    for strike, condition in rule.cases:
+        yield Field("", f"{_counts(strike)} if {condition.source}", code=True)
+    if rule.outside:
+        yield Field("", rule.outside)
     yield Field("About", rule.subject)
     if rule.when:
         yield Field("When", rule.when.source, code=True)
@@ -86,7 +117,7 @@ def fields(rule: Rule) -> Iterator[Field]:
         )
     yield Field("Impact", rule.impact)
     yield Field("Why", rule.why)
-    yield Field("Mend", f"{rule.fix.text} [{rule.fix.cost}]")
+    yield Field("Fix", f"{rule.fix.text} [{rule.fix.cost}]")
     if rule.fix.command:
         yield Field("", rule.fix.command.source, code=True)
     for i, conflict in enumerate(rule.conflicts):
@@ -96,6 +127,31 @@ def fields(rule: Rule) -> Iterator[Field]:
     for i, example in enumerate(rule.examples):
         given = ", ".join(f"{name} = {_given(value)}" for name, value in example.given.items()) or "nothing known"
         yield Field("" if i else "Examples", f"{example.verdict}: {example.name} ({given})")
+
+
+def event_page(event: Event, rules: Sequence[Rule], width: int) -> str:
+    """What an event is, and which rules decide what it would cost."""
+    return "\n".join(_event_page(event, rules, min(width, 100))) + "\n"
+
+
+def _event_page(event: Event, rules: Sequence[Rule], width: int) -> Iterator[str]:
+    yield from textwrap.wrap(f"{event}: {MEANS[event]}", width)
+    yield from _field("Takes", GOES[event], width)
+    milder = [each for each in EVENTS if each in INCLUDES[event] and each != event]
+    if milder:
+        yield from _field("Includes", f"{', '.join(milder)}: what loses at one of these loses here too", width)
+    yield ""
+    yield from _field("Judged", JUDGED, width)
+    for word in ("loses", "on somebody's word"):
+        found = [
+            rule
+            for rule in rules
+            if any(strike.strikes(event) and bool(strike.word) == (word != "loses") for strike in rule.strikes)
+        ]
+        yield ""
+        yield f"{len(found)} rules whose failure {word if word == 'loses' else 'leaves it ' + word} at this event:"
+        for rule in found:
+            yield from textwrap.wrap(f"{rule.id}: {rule.title}", width, initial_indent="  ", subsequent_indent="    ")
 
 
 def page(rule: Rule, width: int) -> str:

@@ -1,4 +1,5 @@
-"""The report for a person at 02:13: the answer first, then the worst finding with the command that mends it."""
+"""The report for a person at 02:13: what a power cut would cost, the worst findings with the command that fixes each, what was
+not seen, and the next step. All of it in 25 lines on an ordinary host; --verbose has every reason and observation."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from rich.text import Text
 
 from auditor.judge.finding import Finding
 from auditor.judge.verdict import Verdict
-from auditor.report import finding_words
-from auditor.report.console import body, head, printed, says
+from auditor.report import event_words, finding_words
+from auditor.report.console import MARGIN, Hanging, body, head, printed, says
 from auditor.report.model import Report
 from auditor.text import harmless
 
@@ -24,11 +25,17 @@ STYLES = {
     "undecided": "bold magenta",
     "waived": "bold blue",
 }
-HEADLINE_STYLES = {"lost": "bold red", "corrupted": "bold red", "stalled": "bold red", "nothing found": "bold"}
+HEADLINE_STYLES = {"lost": "bold red", "corrupted": "bold red", "stalled": "bold red", "kept": "bold green"}
+OUTCOME_STYLES = {"lost": "bold red", "unknown": "bold magenta", "word": "yellow", "kept": "green"}
 COST_STYLES = {"safe": "green", "needs restart": "yellow", "rebuilds the pool": "red", "destroys data": "bold red"}
 EVIDENCE_SHOWN = 4
 COMMANDS_SHOWN = 3
 LEFT_OUT_SHOWN = 5
+COLUMNS_SHOWN = 3
+RULES_SHOWN = 2
+FAILURES_SHOWN = 4
+NEEDS_SHOWN = 3
+TABLE_AT = 44  # column of what an event costs
 
 
 def render(
@@ -40,16 +47,129 @@ def render(
 
 def _parts(report: Report, verbose: bool) -> Iterator[RenderableType]:
     yield _title(report)
+    yield Text(report.headline, HEADLINE_STYLES.get(report.standing, "bold yellow"))
+    yield from _first_fix(report)
+    yield from table(report, columns=None if verbose else COLUMNS_SHOWN)
     yield Text()
+    if not verbose:
+        yield from _brief(report)
+        return
     yield answer(report)
     yield from found(report)
     for finding in report.waived:
         yield Text()
         yield _waived(finding)
-    if verbose:
-        yield from _passed(report)
+    yield from _passed(report)
     yield Text()
-    yield from _end(report, verbose)
+    yield from _end(report)
+
+
+def _first_fix(report: Report) -> Iterator[RenderableType]:
+    """What to do before anything else, for somebody who reads no further."""
+    worst = next((each for each in report.findings if each.failed and each.severity != "low"), None)
+    if worst:
+        yield Hanging(Text("Fix first", "bold"), _mended(worst).append(f"  {worst.rule.id}", "dim not bold"), MARGIN)
+
+
+def table(report: Report, columns: int | None = None) -> Iterator[RenderableType]:
+    """What each event would cost: a block for datasets that fare alike, a line for events that end alike."""
+    shown = report.columns[:columns]
+    for column in shown:
+        yield Text(event_words.where(column), "bold")
+        for line in event_words.lines(column, report.events):
+            if not column.names:
+                yield Text("  not seen: whether they ask for their commits to be stable is not known", "magenta")
+                break
+            happening = Text(f"  {event_words.happening(line.events)}")
+            said = Text(line.text, OUTCOME_STYLES[line.cell.outcome])
+            if line.why:
+                more = f" and {len(line.why) - RULES_SHOWN} more" if len(line.why) > RULES_SHOWN else ""
+                said.append(f"   {', '.join(line.why[:RULES_SHOWN])}{more}", "dim not bold")
+            yield Hanging(happening, Text("  ").append_text(said), TABLE_AT)
+    if len(report.columns) > len(shown):
+        names = [name for column in report.columns[len(shown) :] for name in column.names]
+        yield Text(f"{len(names)} more datasets fare otherwise (--verbose shows them)", "dim")
+
+
+def _brief(report: Report) -> Iterator[RenderableType]:
+    failed = [each for each in report.findings if each.failed]
+    grave = [each for each in failed if each.severity != "low"]
+    for finding in grave[:FAILURES_SHOWN]:
+        yield from _shortly(finding)
+    rest = grave[FAILURES_SHOWN:]
+    low = [each for each in failed if each.severity == "low"]
+    for word, findings in (("MORE", rest), ("LOW", low)):
+        if findings:
+            ids = list(dict.fromkeys(each.rule.id for each in findings))
+            yield Hanging(Text(word, STYLES["low"]), Text(", ".join(ids)), MARGIN)
+    yield from _unseen(report)
+    yield from _silenced(report)
+    yield from _last(report)
+
+
+def _shortly(finding: Finding) -> Iterator[RenderableType]:
+    """Two lines: what and where; the command that fixes it, or what to do, and what that costs."""
+    style = STYLES[finding.severity]
+    words = Text.assemble((finding.severity.upper(), style), " " * (MARGIN - len(finding.severity)))
+    said = Text.assemble(
+        (finding.rule.id, "bold"), f"  {finding_words.where(finding)}: ", finding_words.sentence(finding)
+    )
+    yield Hanging(words, said, MARGIN)
+    yield Hanging(Text("  Fix", "dim"), _mended(finding), MARGIN)
+
+
+def _mended(finding: Finding) -> Text:
+    """The command, or what to do where no command does it, and what that costs."""
+    fix, commands = finding.rule.fix, finding_words.commands(finding)
+    mend = Text(commands[0], "bold") if commands else Text(finding_words.first_sentence(fix.text))
+    if len(commands) > 1:
+        mend.append(f"  and {len(commands) - 1} more like it", "dim not bold")
+    return mend.append(f"  [{fix.cost}]", COST_STYLES[fix.cost] + " not bold")
+
+
+def _unseen(report: Report) -> Iterator[RenderableType]:
+    """How many rules could not be decided, by what would decide them, and the gravest of them."""
+    covered = report.coverage
+    undecided = [each for each in report.findings if not each.failed]
+    if not undecided:
+        return
+    line = Text(f"{covered.undecided} of {covered.rules} rules could not be decided")
+    needs = [
+        f"{count} need{'s' if count == 1 else ''} {_need(remedy)}" for remedy, count in covered.remedies[:NEEDS_SHOWN]
+    ]
+    if needs:
+        line.append(": " + "; ".join(needs))
+    worst = [each.rule.id for each in undecided if each.severity == undecided[0].severity]
+    ids = list(dict.fromkeys(worst))
+    more = f" and {len(ids) - RULES_SHOWN} more" if len(ids) > RULES_SHOWN else ""
+    line.append(f". May be {undecided[0].severity}: {', '.join(ids[:RULES_SHOWN])}{more}")
+    yield Hanging(Text("UNKNOWN", STYLES["undecided"]), line, MARGIN)
+
+
+def _silenced(report: Report) -> Iterator[RenderableType]:
+    """What somebody turned off, skipped, made milder or answers for: counted, with the gravest."""
+    for finding in report.waived[:1]:
+        waiver = finding.waiver
+        assert waiver is not None
+        others = f" and {len(report.waived) - 1} more" if len(report.waived) > 1 else ""
+        who = f"{harmless(waiver.owner)}: {harmless(waiver.reason)}"
+        text = f"{finding.rule.id} ({finding.severity}){others}, until {waiver.expires} by {who}"
+        yield Hanging(Text("WAIVED", STYLES["waived"]), Text(text), MARGIN)
+    for rule, each in report.coverage.thresholds:
+        values = f"{each.said(each.value)}, default {each.said(each.default)}"
+        yield Text(f"Site policy: {rule}.{each.name} {values} ({each.text}).")
+    for what, rules in left_out(report):
+        yield Text(f"{what}: {rules}.")
+    if report.seen_from:
+        yield Text(report.seen_from, "yellow")
+
+
+def _last(report: Report) -> Iterator[RenderableType]:
+    covered = report.coverage
+    taken = datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    counts = f"{covered.passed} rules passed, {covered.not_applicable} do not apply"
+    yield Text(f"{counts}. Seen {taken}, exit code {report.exit_code}. --verbose: evidence", "dim")
+    yield Text.assemble("Next: ", (harmless(report.next_step), "bold"))
 
 
 def found(report: Report) -> Iterator[RenderableType]:
@@ -60,12 +180,11 @@ def found(report: Report) -> Iterator[RenderableType]:
 
 
 def _title(report: Report) -> Text:
-    covered = report.coverage
     words = (
         f"zaudit {report.zaudit}",
         f"{', '.join(map(harmless, report.targets))} on {harmless(report.hostname)}",
         f"OpenZFS {harmless(report.release)}",
-        f"{covered.decided} of {covered.rules} rules decided",
+        *(f"{count} {word}" for word, count in report.counts),
     )
     return Text(" · ".join(words), "dim")
 
@@ -83,9 +202,9 @@ def _failed(finding: Finding) -> RenderableType:
     rule = finding.rule
     rows: list[tuple[str, Text]] = []
     if finding.severity != "low":
-        rows.append(("At stake", Text(rule.impact)))
+        rows.append(("Risk", Text(rule.impact)))
     rows += [("Seen" if i == 0 else "", each) for i, each in enumerate(_evidence(finding.verdicts))]
-    rows += [("Mend" if i == 0 else "", each) for i, each in enumerate(_mend(finding))]
+    rows += [("Fix" if i == 0 else "", each) for i, each in enumerate(_mend(finding))]
     first = head(finding.severity.upper(), STYLES[finding.severity], rule.id, Text(finding_words.where(finding)))
     return Group(first, says(finding_words.sentence(finding)), body(rows))
 
@@ -96,7 +215,7 @@ def _waived(finding: Finding) -> RenderableType:
     assert waiver is not None
     where = Text(finding_words.where(finding))
     where.append(f"   {'is' if finding.failed else 'would be'} {finding.severity}", "dim")
-    rows: list[tuple[str, Text]] = [("At stake", Text(finding.rule.impact))]
+    rows: list[tuple[str, Text]] = [("Risk", Text(finding.rule.impact))]
     rows.append(("Waived", Text(f"until {waiver.expires} by {harmless(waiver.owner)}: {harmless(waiver.reason)}")))
     sentence = finding_words.sentence(finding) if finding.failed else finding_words.question(finding)
     return Group(head("WAIVED", STYLES["waived"], finding.rule.id, where), says(sentence), body(rows))
@@ -168,23 +287,17 @@ def _passed(report: Report) -> Iterator[RenderableType]:
         yield body([("Seen" if i == 0 else "", each) for i, each in enumerate(_evidence(verdicts))])
 
 
-def _end(report: Report, verbose: bool) -> Iterator[RenderableType]:
+def _end(report: Report) -> Iterator[RenderableType]:
     covered = report.coverage
     line = f"{covered.decided} of {covered.rules} rules decided"
     if covered.undecided:
         line += f"; {covered.undecided} unknown"
         if covered.remedies:
             line += ": " + ", ".join(f"{count} need {_need(remedy)}" for remedy, count in covered.remedies)
-    line += f". Passed: {covered.passed}" + ("" if verbose else " (--verbose shows them)")
+    line += f". Passed: {covered.passed}"
     line += f", not applicable here: {covered.not_applicable}."
     yield Text(line)
-    for rule, each in covered.thresholds:
-        values = f"{each.said(each.value)}, default {each.said(each.default)}"
-        yield Text(f"Site policy: {rule}.{each.name} {values} ({each.text}).")
-    for what, rules in _left_out(report):
-        yield Text(f"{what}: {rules}.")
-    if report.seen_from:
-        yield Text(report.seen_from, "yellow")
+    yield from _silenced(report)
     yield Text(
         "zaudit cannot see a drive, controller or hypervisor that acknowledges a flush without doing it; only a power cut can.",
         "dim",
@@ -193,7 +306,7 @@ def _end(report: Report, verbose: bool) -> Iterator[RenderableType]:
     yield Text(f"Next: {report.next_step}   (seen {taken}, exit code {report.exit_code})")
 
 
-def _left_out(report: Report) -> Iterator[tuple[str, str]]:
+def left_out(report: Report) -> Iterator[tuple[str, str]]:
     """(by what, which) of the rules that were not judged or count as less; of many the gravest alone."""
     by: dict[str, list[str]] = {}
     for each in report.left_out:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 
-from auditor.judge.finding import Finding
 from auditor.report import comparison as comparison_part
-from auditor.report import finding_words, svg
+from auditor.report import findings_html, svg
 from auditor.report import sweep as sweep_part
 from auditor.report import verify_words as words
 from auditor.report.model import Report
@@ -20,7 +19,6 @@ from auditor.verify.result import Run
 
 STATUSES = {"accounts": ("good", "✓"), "contradicts": ("bad", "✗"), "unseen": ("open", "?")}
 JUDGEMENTS = {"met": "good", "missed": "bad", "not judged": "open"}
-EVIDENCE_SHOWN = 6
 SCALE = "".join(
     f'<span><i class="s{i}"></i>{"some" if share == 0 else f"over {share * 100:g} %"}</span>'
     for i, share in enumerate(svg.LEVELS)
@@ -162,38 +160,9 @@ def _findings(report: Report | None) -> Iterator[str]:
     if not report.findings:
         yield paragraph(report.headline)
     for finding in report.findings:
-        yield _finding(finding)
+        yield findings_html.shown(finding)
     covered = report.coverage
     yield paragraph(f"{covered.decided} of {covered.rules} rules decided; {covered.undecided} unknown.", "dim small")
-
-
-def _finding(finding: Finding) -> str:
-    word = finding.severity.upper() if finding.failed else f"UNKNOWN, would be {finding.severity}"
-    kind = "bad" if finding.failed else "open"
-    says = finding_words.sentence(finding) if finding.failed else finding_words.question(finding)
-    told = "".join(f"<dt>{label}</dt><dd>{content}</dd>" for label, content in _rows(finding))
-    return (
-        f'<div class="finding {kind}"><span class="badge {kind}">{word}</span> <b>{escaped(finding.rule.id)}</b> '
-        f"{escaped(finding_words.where(finding))}{paragraph(says)}<dl>{told}</dl></div>"
-    )
-
-
-def _rows(finding: Finding) -> Iterator[tuple[str, str]]:
-    """(label, HTML): what is at stake, how we know, how to mend it; or why nobody could tell."""
-    fix = finding.rule.fix
-    if not finding.failed:
-        for i, reason in enumerate(finding.reasons):
-            remedy = f" <b>{escaped(reason.remedy)}</b>" if reason.remedy else ""
-            yield "" if i else "Because", escaped(reason.text) + remedy
-        return
-    yield "At stake", escaped(finding.rule.impact)
-    for i, (text, command) in enumerate(finding_words.evidence(finding.verdicts[0])[:EVIDENCE_SHOWN]):
-        shell = f' <code class="dim">{escaped(command)}</code>' if command else ""
-        yield "" if i else "Seen", escaped(text) + shell
-    commands = finding_words.commands(finding)
-    for i, command in enumerate(commands):
-        yield "" if i else "Mend", f"<code>{escaped(command)}</code>"
-    yield "" if commands else "Mend", f"[{fix.cost}] {escaped(fix.text)}"
 
 
 # -- the end ---------------------------------------------------------------------------------------------------------

@@ -37,10 +37,10 @@ def answer(chain: Chain) -> tuple[str, str]:
 def kind(chain: Chain, report: Report | None) -> Kind:
     """The colour of the answer: that of the worse one, of the chain and of the audit. A pool on which every sync was followed
     and which loses commits at the next failure all the same is not green."""
-    standing = report.standing if report else "nothing found"
+    standing = report.standing if report else "kept"
     if chain.outcome == "CONTRADICTED" or standing in ("lost", "corrupted", "stalled"):
         return "bad"
-    return "good" if chain.outcome == "TRACED" and standing == "nothing found" else "open"
+    return "good" if chain.outcome == "TRACED" and standing == "kept" else "open"
 
 
 def figures(link: Link) -> str:

@@ -137,11 +137,11 @@ def test_the_commands_can_be_pasted() -> None:
 
 def test_findings_of_the_audit() -> None:
     reader = read(SAMPLES["contradicted"], report=report_of(HOSTS / CANONICAL))
-    assert "ACKNOWLEDGED COMMITS CAN BE LOST 1 critical" in reader.text
+    assert "A CRASH OR POWER CUT LOSES ACKNOWLEDGED COMMITS 1 critical" in reader.text
     assert "CRITICAL sync-disabled tank, inherited by tank/db, tank/db/wal" in reader.text
     assert "zfs set sync=standard tank" in reader.text
-    assert "UNKNOWN, would be medium data-no-plp" in reader.text
-    assert "Could not tell: a drive of the pool caches writes" in reader.text
+    assert "UNKNOWN, would be medium ashift-too-small" in reader.text
+    assert "Could not tell: the vdev writes smaller blocks" in reader.text
 
 
 def test_every_class_has_a_style() -> None:

@@ -125,7 +125,7 @@ def test_the_budget_is_one_for_all_subjects_of_a_rule(monkeypatch: pytest.Monkey
     for pool in pools:
         children = tuple(Subject("dataset", f"{pool.name}/{i}") for i in range(20))
         seen.put(Fact(pool, "datasets", Known(children, ())))
-    text = re.sub(r"(?m)^(when|expect|message|severity_if|thresholds)\b.*\n", "", GOOD)
+    text = re.sub(r"(?m)^(when|expect|message|cases|thresholds)\b.*\n", "", GOOD)
     text = text.replace("\nimpact ", '\nexpect = "any(len(pool.datasets) < 1 for x in pool.datasets)"\nimpact ', 1)
     rule = rule_file.load("a-rule", "a", text.partition("\n[[example]]")[0].encode(), registry(), examples=False)
     outcomes = [each.outcome for each in verdict.judge([rule], seen)]
@@ -213,7 +213,7 @@ def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_the_words_of_a_rule_reach_the_terminal_as_text(zaudit: CommandLine, tmp_path: Path) -> None:
-    text = re.sub(r"(?m)^(when|expect|severity_if|thresholds).*\n", "", GOOD)
+    text = re.sub(r"(?m)^(when|expect|cases|thresholds).*\n", "", GOOD)
     judged, mark, said = text.partition("\nimpact ")
     evil = json.dumps(EVIL)
     judged += '\nexpect = "pool.capacity_percent < 0"'

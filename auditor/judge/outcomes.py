@@ -1,0 +1,282 @@
+"""What each event would cost each dataset: Kleene's *and* over the rules that concern it.
+
+=============  =====================================================================================================
+lost           a rule about it fails whose failure takes something at this event
+unknown        else: such a rule could not be decided, or was left out
+word           else: it is kept if a drive, controller, hypervisor, target, layer or database keeps its word, which
+               nobody here can check: a rule says so, or a cache without known protection lies on the way
+kept           else: nothing that was seen can take it
+=============  =====================================================================================================
+
+More knowledge never overturns an answer: *lost* and *kept* stay, *unknown* becomes any other, *word* becomes kept or lost.
+What somebody waived is judged as if nobody had: a waiver changes who answers for a loss, not whether it happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from typing import Literal, NamedTuple
+
+from auditor.facts import HOST, Facts, Known, Subject, Unknown
+from auditor.judge.event import EVENTS, TAKES, Event, Party, Strike, Take
+from auditor.judge.policy import LeftOut
+from auditor.judge.verdict import Verdict
+
+Outcome = Literal["kept", "word", "unknown", "lost"]
+ORDER: dict[Outcome, int] = {"kept": 0, "word": 1, "unknown": 2, "lost": 3}
+ENOUGH = 3  # plp_grade from which on a drive is declared to keep its cache without power
+HARMLESS = Strike("low")  # what a rule does that holds
+
+
+class Cell(NamedTuple):
+    """One event for one dataset. takes: what goes, of lost and unknown. parties: who must keep their word, with the names of
+    drives. verdicts: behind a lost, unknown or word. left_out: rules that would decide it and were not run."""
+
+    outcome: Outcome
+    takes: tuple[Take, ...] = ()
+    parties: tuple[tuple[Party, tuple[str, ...]], ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The ids of the rules behind it."""
+        return tuple(dict.fromkeys((*(each.rule.id for each in self.verdicts), *self.left_out)))
+
+    @property
+    def alike(self) -> tuple[object, ...]:
+        """What two cells have in common that say the same, of whatever subjects."""
+        return self.outcome, self.takes, self.parties, self.rules
+
+
+KEPT = Cell("kept")
+
+
+class Column(NamedTuple):
+    """Datasets to which the same happens. names: of datasets, or of pools whose datasets nobody could list; none: the
+    databases of the host, where nobody could see whether there are any."""
+
+    names: tuple[str, ...]
+    cells: Mapping[Event, Cell]
+
+    @property
+    def worst(self) -> int:
+        """For an order: the outcomes from the mildest event on."""
+        return max(ORDER[cell.outcome] for cell in self.cells.values())
+
+
+class _Effect(NamedTuple):
+    """What one verdict (or one cache, or one rule that was left out) does at the events."""
+
+    strikes: tuple[Strike, ...]  # what it may do; harmless among them where the rule may hold
+    verdict: Verdict | None = None
+    drive: str = ""
+    left_out: str = ""
+    hypervisor: bool = False  # the drive is one that a hypervisor shows
+
+    def word(self, strike: Strike) -> tuple[Party | Literal[""], str]:
+        """Who must keep it, and the name of a drive."""
+        if strike.word != "drive":
+            return strike.word, ""
+        return ("hypervisor", "") if self.hypervisor else ("drive", self.drive)
+
+    def outcome(self, event: Event) -> Outcome:
+        each = {_does(strike, event) for strike in self.strikes}
+        if each == {"lost"}:
+            return "lost"
+        if "lost" in each:
+            return "unknown"
+        return "word" if "word" in each else "kept"
+
+
+def _does(strike: Strike, event: Event) -> Literal["kept", "word", "lost"]:
+    if not strike.strikes(event):
+        return "kept"
+    return "word" if strike.word else "lost"
+
+
+def columns(verdicts: Iterable[Verdict], facts: Facts, left_out: Sequence[LeftOut] = ()) -> tuple[Column, ...]:
+    """What each event costs each dataset, the worst first; datasets to which the same happens together."""
+    effects = _Concerned(facts)
+    for verdict in verdicts:
+        if effect := _effect(verdict, facts):
+            effects.add(verdict.subject, verdict.rule.subject, effect)
+    for each in left_out:
+        if not each.counts_as and any(strike.loses for strike in each.strikes):
+            effects.add(HOST, "host", _Effect((HARMLESS, *each.strikes), left_out=each.rule))
+    for pool, name in _caches(facts):
+        effects.add(pool, "pool", _Effect((Strike.at("power", "drive", ("commits", "pool")),), drive=name))
+    return effects.columns()
+
+
+def _effect(verdict: Verdict, facts: Facts) -> _Effect | None:
+    outcome = verdict.was or verdict.outcome
+    if outcome not in ("fail", "unknown") or not any(strike.loses for strike in verdict.strikes):
+        return None
+    subject = verdict.subject
+    strikes = verdict.strikes if outcome == "fail" else (HARMLESS, *verdict.strikes)
+    drive = subject.name if subject.kind in ("disk", "leaf") else ""
+    return _Effect(strikes, verdict, drive, hypervisor=subject.kind == "disk" and _shown(subject, facts))
+
+
+def _shown(disk: Subject, facts: Facts) -> bool:
+    """Is it a disk that a hypervisor shows?"""
+    machine, virtual = facts.get(HOST, "virtualization"), facts.get(disk, "virtual")
+    return isinstance(machine, Known) and machine.value != "none" and isinstance(virtual, Known) and bool(virtual.value)
+
+
+def _caches(facts: Facts) -> Iterator[tuple[Subject, str]]:
+    """(pool, disk) of each disk whose cache is not known to outlive the power, unless it is virtual: then somebody else answers
+    for it, whom a rule names."""
+    for pool in facts.linked(HOST, "pools"):
+        for leaf in facts.linked(pool, "leaves"):
+            for disk in facts.linked(leaf, "disks"):
+                virtual, cache, grade = (facts.get(disk, name) for name in ("virtual", "volatile_cache", "plp_grade"))
+                if isinstance(virtual, Known) and virtual.value is True:
+                    continue
+                if isinstance(cache, Known) and cache.value is False:
+                    continue
+                if isinstance(grade, Known) and isinstance(grade.value, int) and grade.value >= ENOUGH:
+                    continue
+                yield pool, disk.name
+
+
+class _Concerned:
+    """Effects by whom they concern: every dataset, those of a pool, or one."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._everywhere: list[_Effect] = []
+        self._databases: list[_Effect] = []
+        self._pools: dict[str, list[_Effect]] = {}
+        self._datasets: dict[str, list[_Effect]] = {}
+        self._pools_of = _pools_of_disks(facts)
+
+    def add(self, subject: Subject, kind: str, effect: _Effect) -> None:
+        """subject: of the verdict; kind: of what its rule is about (a hole is a verdict about its parent)."""
+        match subject.kind:
+            case "dataset":
+                self._datasets.setdefault(subject.name, []).append(effect)
+            case "pool":
+                self._pools.setdefault(subject.name, []).append(effect)
+            case "vdev" | "leaf":
+                self._pools.setdefault(subject.within, []).append(effect)
+            case "disk" if pools := self._pools_of.get(subject):
+                for pool in pools:
+                    self._pools.setdefault(pool, []).append(effect)
+            case "database" if datasets := self._facts.linked(subject, "datasets"):
+                for dataset in datasets:
+                    self._datasets.setdefault(dataset.name, []).append(effect)
+            case "host" if kind == "database":
+                self._databases.append(effect)
+            case "run" | "waiver":
+                pass
+            case _:
+                self._everywhere.append(effect)
+
+    def columns(self) -> tuple[Column, ...]:
+        """Equal ones together, the worst first."""
+        groups: dict[tuple[object, ...], tuple[tuple[Cell, ...], list[str]]] = {}
+        everywhere = _cells(self._everywhere)
+        for pool in self._facts.linked(HOST, "pools"):
+            base = _joined(everywhere, _cells(self._pools.get(pool.name, [])))
+            datasets = [each.name for each in self._facts.linked(pool, "datasets")]
+            for name in datasets or [pool.name]:
+                own = self._datasets.get(name)
+                cells = _joined(base, _cells(own)) if own else base
+                key = tuple(cell.alike for cell in cells)
+                before, names = groups.setdefault(key, (cells, []))
+                if own and names:
+                    groups[key] = _joined(before, cells), names
+                names.append(name)
+        if self._databases:
+            groups[()] = _cells(self._databases), []
+        found = [Column(tuple(names), dict(zip(EVENTS, cells, strict=True))) for cells, names in groups.values()]
+        return tuple(sorted(found, key=lambda each: (not each.names, -each.worst)))
+
+
+def _pools_of_disks(facts: Facts) -> dict[Subject, set[str]]:
+    found: dict[Subject, set[str]] = {}
+    for pool in facts.linked(HOST, "pools"):
+        for leaf in facts.linked(pool, "leaves"):
+            for disk in facts.linked(leaf, "disks"):
+                found.setdefault(disk, set()).add(pool.name)
+    return found
+
+
+def _cells(effects: Iterable[_Effect]) -> tuple[Cell, ...]:
+    """One cell for each event."""
+    listed = list(effects)
+    return tuple(_cell(event, listed) for event in EVENTS)
+
+
+def _cell(event: Event, effects: list[_Effect]) -> Cell:
+    outcomes = [(effect, effect.outcome(event)) for effect in effects]
+    worst: Outcome = max((outcome for _, outcome in outcomes), key=lambda each: ORDER[each], default="kept")
+    if worst == "kept":
+        return KEPT
+    deciding = [effect for effect, outcome in outcomes if outcome == worst]
+    at = [strike for effect in deciding for strike in effect.strikes if strike.strikes(event)]
+    words = [effect.word(strike) for effect in deciding for strike in effect.strikes if strike.strikes(event)]
+    return Cell(
+        worst,
+        takes=_takes(strike.takes for strike in at),
+        parties=_parties(words) if worst == "word" else (),
+        verdicts=tuple(effect.verdict for effect in deciding if effect.verdict),
+        left_out=tuple(effect.left_out for effect in deciding if effect.left_out),
+    )
+
+
+def _joined(first: tuple[Cell, ...], second: tuple[Cell, ...]) -> tuple[Cell, ...]:
+    return tuple(map(_both, first, second))
+
+
+def _both(first: Cell, second: Cell) -> Cell:
+    """*And*: the worse of two, or both where they are alike."""
+    if first.outcome != second.outcome:
+        return max(first, second, key=lambda cell: ORDER[cell.outcome])
+    if first.outcome == "kept":
+        return first
+    return Cell(
+        first.outcome,
+        _takes((first.takes, second.takes)),
+        _merged((*first.parties, *second.parties)),
+        tuple({id(each): each for each in (*first.verdicts, *second.verdicts)}.values()),
+        tuple(dict.fromkeys((*first.left_out, *second.left_out))),
+    )
+
+
+def joined(cells: Iterable[Cell]) -> Cell:
+    """The worst of several datasets."""
+    return reduce(_both, cells, KEPT)
+
+
+def matter(facts: Facts) -> tuple[Event, ...]:
+    """The events that can happen to this host: no log device goes where there is none, and no host is below a machine."""
+    pools = facts.linked(HOST, "pools")
+    logs = [facts.get(pool, "log_leaves") for pool in pools] + [facts.get(pool, "zil_class") for pool in pools]
+    log = any(isinstance(each, Unknown) or each.value not in ((), "normal") for each in logs)
+    below = facts.get(HOST, "virtualization")
+    absent = set[Event]()
+    if not log:
+        absent.add("power+log")
+    if isinstance(below, Known) and below.value == "none":
+        absent.add("below")
+    return tuple(event for event in EVENTS if event not in absent)
+
+
+def _takes(each: Iterable[tuple[Take, ...]]) -> tuple[Take, ...]:
+    seen = {take for takes in each for take in takes}
+    return tuple(take for take in TAKES if take in seen)
+
+
+def _parties(words: Iterable[tuple[Party | Literal[""], str]]) -> tuple[tuple[Party, tuple[str, ...]], ...]:
+    return _merged((word, (drive,) if drive else ()) for word, drive in words if word)
+
+
+def _merged(parties: Iterable[tuple[Party, tuple[str, ...]]]) -> tuple[tuple[Party, tuple[str, ...]], ...]:
+    found: dict[Party, dict[str, None]] = {}
+    for party, names in parties:
+        found.setdefault(party, {}).update(dict.fromkeys(names))
+    return tuple((party, tuple(names)) for party, names in found.items())

@@ -1,0 +1,140 @@
+"""What the table of events says, in words: the headline, and a line for each outcome. All of it is harmless to print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from auditor.judge.event import EVENTS, INCLUDES, Event, Party
+from auditor.judge.outcomes import Cell, Column, joined
+from auditor.text import harmless
+
+NOUNS: dict[Event, str] = {
+    "process": "a killed database",
+    "crash": "a crash",
+    "power": "a power cut",
+    "drive": "a dead data drive",
+    "power+log": "a power cut with a lost log device",
+    "power+drive": "a power cut with a lost data drive",
+    "below": "a power cut of the host below",
+}
+NAMES_SHOWN = 4
+PARTIES: dict[Party, str] = {
+    "drive": "the drives",
+    "controller": "the controller",
+    "hypervisor": "the hypervisor",
+    "target": "the storage behind the network",
+    "layer": "the layer below",
+    "database": "the database",
+}
+
+
+class Line(NamedTuple):
+    """Events at which the same happens. why: ids of the rules that decide it."""
+
+    events: tuple[Event, ...]
+    cell: Cell
+    text: str
+    why: tuple[str, ...]
+
+
+def lines(column: Column, events: Sequence[Event]) -> Iterator[Line]:
+    """What happens to these datasets, one line for all events that end alike; that of the power cut first."""
+    together: dict[tuple[object, ...], list[Event]] = {}
+    for event in events:
+        cell = column.cells[event]
+        together.setdefault(("unknown",) if cell.outcome == "unknown" else cell.alike, []).append(event)
+    for at in sorted(together.values(), key=lambda each: "power" not in each):
+        cell = joined(column.cells[event] for event in at)
+        yield Line(tuple(at), cell, sentence(cell), tuple(map(harmless, cell.rules)))
+
+
+def happening(events: Sequence[Event]) -> str:
+    """a crash or a power cut. What includes another of them goes without saying where it ends alike."""
+    nouns = [NOUNS[event] for event in events if not (INCLUDES[event] - {event}) & {"power", "drive"} & set(events)]
+    return " or ".join((", ".join(nouns[:-1]), nouns[-1])) if len(nouns) > 1 else nouns[0]
+
+
+def sentence(cell: Cell) -> str:
+    """keeps all; LOSES commits of up to 15 s, more under load; keeps all, on the word of nvme0n1."""
+    match cell.outcome:
+        case "kept":
+            return "keeps all"
+        case "word":
+            return f"keeps all, on the word of {parties(cell)}{_answered(cell)}"
+        case "lost":
+            return f"LOSES {_taken(cell)}{_answered(cell)}"
+        case _:
+            return f"not known whether it loses {_taken(cell, measured=False)}"
+
+
+def _answered(cell: Cell) -> str:
+    """Of what somebody answers for in the policy: who, and until when."""
+    waivers = [each.waiver for each in cell.verdicts if each.waiver]
+    if not waivers or len(waivers) < len(cell.verdicts):
+        return ""
+    return f", for which {harmless(waivers[0].owner)} answers until {min(each.expires for each in waivers)}"
+
+
+def parties(cell: Cell, spelt: Callable[[str], str] = str) -> str:
+    """the hypervisor and of nvme0n1, nvme1n1. spelt: how, all but the names."""
+    said = []
+    for party, names in cell.parties:
+        shown = [harmless(name) for name in names[:NAMES_SHOWN]]
+        more = spelt(f" and {len(names) - NAMES_SHOWN} more") if len(names) > NAMES_SHOWN else ""
+        said.append(", ".join(shown) + more if shown else spelt(PARTIES[party]))
+    return spelt(" and of ").join(said)
+
+
+def _taken(cell: Cell, measured: bool = True) -> str:
+    words = []
+    for take in cell.takes:
+        match take:
+            case "commits":
+                amounts = [each.amount for each in cell.verdicts if each.amount]
+                words.append(f"commits {harmless(amounts[0])}" if measured and amounts else "commits")
+            case "consistency":
+                words.append("the consistency of the database")
+            case "pool":
+                words.append("the pool")
+    return " and ".join(words)
+
+
+def where(column: Column) -> str:
+    """The datasets of it."""
+    if not column.names:
+        return "databases of this host"
+    names = [harmless(name) for name in column.names[:NAMES_SHOWN]]
+    return ", ".join(names) + (
+        f" and {len(column.names) - NAMES_SHOWN} more" if len(column.names) > NAMES_SHOWN else ""
+    )
+
+
+HAPPENS: dict[Event, str] = {
+    "process": "KILLING THE DATABASE",
+    "crash": "A CRASH OR POWER CUT",
+    "power": "A POWER CUT",
+}
+
+
+def headline(columns: Sequence[Column]) -> str:
+    """The row of the power cut, in words: the worst of all datasets, and the mildest event at which it happens."""
+    cell = worst(columns)
+    if cell.outcome == "lost":
+        event = next(each for each in EVENTS if any(column.cells[each].outcome == "lost" for column in columns))
+        return f"{HAPPENS.get(event, 'A POWER CUT')} LOSES {_capital(cell)}"
+    if cell.outcome == "unknown":
+        return "CANNOT TELL WHETHER A POWER CUT LOSES COMMITS"
+    if cell.outcome == "word":
+        return f"A POWER CUT LOSES NOTHING, ON THE WORD OF {parties(cell, str.upper)}"
+    return "A POWER CUT LOSES NOTHING, IN ALL THAT WAS SEEN"
+
+
+def _capital(cell: Cell) -> str:
+    words = {"commits": "ACKNOWLEDGED COMMITS", "consistency": "THE CONSISTENCY OF THE DATABASE", "pool": "THE POOL"}
+    return " AND ".join(words[take] for take in cell.takes)
+
+
+def worst(columns: Sequence[Column], event: Event = "power") -> Cell:
+    """Of all datasets, at one event."""
+    return joined(column.cells[event] for column in columns)

@@ -1,0 +1,91 @@
+"""The pools as trees: vdevs, their devices and disks, and what each disk promises, so that a reader sees the weak link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from auditor.facts import HOST, Facts, Known, Subject
+from auditor.judge.outcomes import ENOUGH
+
+Kind = Literal["good", "bad", "open"]
+
+
+class Disk(NamedTuple):
+    """A physical disk. promise: what it does with a cache when the power goes; kind: whether that is enough."""
+
+    name: str
+    model: str
+    promise: str
+    kind: Kind
+
+
+class Leaf(NamedTuple):
+    """A device of a vdev. state: of zpool status."""
+
+    name: str
+    state: str
+    disks: tuple[Disk, ...]
+
+
+class Vdev(NamedTuple):
+    """A top-level vdev. role: data, log, special or dedup. left: how many more devices it can lose, or empty."""
+
+    name: str
+    role: str
+    left: str
+    leaves: tuple[Leaf, ...]
+
+
+class Pool(NamedTuple):
+    """A pool. state: of zpool status."""
+
+    name: str
+    state: str
+    vdevs: tuple[Vdev, ...]
+
+
+def pools(facts: Facts) -> tuple[Pool, ...]:
+    """All pools of the audit."""
+    return tuple(
+        Pool(pool.name, _word(facts, pool, "state"), tuple(_vdevs(facts, pool))) for pool in facts.linked(HOST, "pools")
+    )
+
+
+def _vdevs(facts: Facts, pool: Subject) -> Iterator[Vdev]:
+    for vdev in facts.linked(pool, "vdevs"):
+        role = _word(facts, vdev, "allocation_class").replace("normal", "data")
+        left = facts.get(vdev, "failures_left")
+        leaves = tuple(_leaf(facts, leaf) for leaf in facts.linked(vdev, "leaves"))
+        yield Vdev(vdev.name, role, str(left.value) if isinstance(left, Known) else "", leaves)
+
+
+def _leaf(facts: Facts, leaf: Subject) -> Leaf:
+    disks = tuple(_disk(facts, disk) for disk in facts.linked(leaf, "disks"))
+    return Leaf(leaf.name, _word(facts, leaf, "state"), disks)
+
+
+def _disk(facts: Facts, disk: Subject) -> Disk:
+    promise, kind = _promise(facts, disk)
+    return Disk(disk.name, _word(facts, disk, "model"), promise, kind)
+
+
+def _promise(facts: Facts, disk: Subject) -> tuple[str, Kind]:
+    virtual, cache, grade = (facts.get(disk, name) for name in ("virtual", "volatile_cache", "plp_grade"))
+    failed = facts.get(disk, "plp_failed")
+    if isinstance(failed, Known) and failed.value is True:
+        return "its power-loss protection has failed", "bad"
+    if isinstance(virtual, Known) and virtual.value is True:
+        return "decided by whoever provides it", "open"
+    if isinstance(cache, Known) and cache.value is False:
+        return "no volatile cache", "good"
+    if isinstance(grade, Known) and isinstance(grade.value, int) and grade.value >= ENOUGH:
+        return f"keeps its cache without power (grade {grade.value} of 5)", "good"
+    if isinstance(cache, Known):
+        return "volatile cache: rests on its word to empty it when it is flushed", "open"
+    return "whether it has a volatile cache is not known", "open"
+
+
+def _word(facts: Facts, subject: Subject, name: str) -> str:
+    found = facts.get(subject, name)
+    return str(found.value) if isinstance(found, Known) else "unknown"

@@ -1,0 +1,192 @@
+"""The table of events: Kleene's *and* over rules, and who is concerned by what."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import audit, rulebook
+from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
+from auditor.judge import outcomes, verdict
+from auditor.judge.event import EVENTS, INCLUDES, Event, Strike
+from auditor.judge.outcomes import KEPT, Cell, columns, joined, matter
+from auditor.judge.policy import LeftOut
+from auditor.judge.rule import Rule
+from auditor.judge.verdict import Verdict
+from auditor.recording import recording
+
+HOSTS = Path(__file__).parents[2] / "fixtures" / "hosts"
+RULES = {rule.id: rule for rule in rulebook.load(examples=False) if rule.subject not in ("run", "waiver")}
+POOL, DATA, WAL = Subject("pool", "tank"), Subject("dataset", "tank/data"), Subject("dataset", "tank/wal")
+DISK, LEAF = Subject("disk", "sda"), Subject("leaf", "sda", "tank")
+# better: more is known. A word is not yet known to be kept
+MAY_BECOME: dict[str, set[Any]] = {
+    "lost": {"lost"},
+    "kept": {"kept"},
+    "word": {"word", "kept", "lost"},
+    "unknown": {"unknown", "word", "kept", "lost"},
+}
+
+
+def host(**disk: Any) -> Facts:
+    facts = Facts()
+    facts.add(HOST)
+    for subject, link, targets in (
+        (HOST, "pools", (POOL,)),
+        (POOL, "datasets", (DATA, WAL)),
+        (POOL, "leaves", (LEAF,)),
+        (LEAF, "disks", (DISK,)),
+    ):
+        facts.put(Fact(subject, link, Known(targets, ())))
+    known = {"volatile_cache": False, "virtual": False} | disk
+    for name, value in known.items():
+        facts.put(Fact(DISK, name, unknown("not seen") if value is None else Known(value, ())))
+    return facts
+
+
+def failing(rule: Rule, subject: Subject, outcome: Any = "fail", **kept: Any) -> Verdict:
+    return Verdict(rule, subject, outcome, rule.severity, strikes=kept.pop("strikes", rule.strikes[-1:]), **kept)
+
+
+def of(found: tuple[outcomes.Column, ...], name: str, event: Event) -> Cell:
+    return next(column for column in found if name in column.names).cells[event]
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_whatever_strikes_at_one_strikes_at_every_graver_one(event: Event) -> None:
+    for included in INCLUDES[event]:
+        assert INCLUDES[included] <= INCLUDES[event]
+    strike = Strike.at(event, "", ("commits",))
+    assert {at for at in EVENTS if strike.strikes(at)} == {at for at in EVENTS if event in INCLUDES[at]}
+
+
+@pytest.mark.parametrize(("first", "second"), list(product(outcomes.ORDER, repeat=2)))
+def test_more_knowledge_never_overturns_an_answer(first: Any, second: Any) -> None:
+    """By exhaustion: whatever either of two becomes, the answer becomes what it may become."""
+    before: str = joined((Cell(first), Cell(second))).outcome
+    assert before == max(first, second, key=lambda each: outcomes.ORDER[each])
+    for one, other in product(MAY_BECOME[first], MAY_BECOME[second]):
+        assert joined((Cell(one), Cell(other))).outcome in MAY_BECOME[before]
+
+
+def test_one_failure_costs_those_whom_it_concerns() -> None:
+    found = columns([failing(RULES["sync-disabled"], WAL)], host())
+    assert of(found, "tank/wal", "process").outcome == "kept"
+    assert [of(found, "tank/wal", event).outcome for event in ("crash", "power", "power+log", "below")] == ["lost"] * 4
+    assert of(found, "tank/wal", "drive").outcome == "kept"
+    assert {of(found, "tank/data", event).outcome for event in EVENTS} == {"kept"}
+    assert of(found, "tank/wal", "power").rules == ("sync-disabled",)
+    assert found[0].names == ("tank/wal",)
+
+
+@pytest.mark.parametrize(
+    "subject", [HOST, POOL, LEAF, DISK, Subject("vdev", "mirror-0", "tank"), Subject("disk", "sdx")]
+)
+def test_what_concerns_the_pool_concerns_all_of_it(subject: Subject) -> None:
+    found = columns([failing(RULES["zfs-nocacheflush"], subject)], host())
+    assert [column.names for column in found] == [("tank/data", "tank/wal")]
+    assert found[0].cells["crash"] == KEPT
+    assert (found[0].cells["power"].outcome, found[0].cells["power"].takes) == ("lost", ("commits", "pool"))
+
+
+def test_a_database_concerns_the_datasets_that_it_is_on() -> None:
+    facts = host()
+    server = Subject("database", "postgres 1")
+    facts.put(Fact(server, "datasets", Known((WAL,), ())))
+    found = columns([failing(RULES["pg-fsync-off"], server)], facts)
+    assert of(found, "tank/wal", "crash").takes == ("commits", "consistency")
+    assert of(found, "tank/data", "power").outcome == "kept"
+
+
+def test_databases_that_nobody_could_see_are_a_column_of_their_own() -> None:
+    hole = failing(RULES["pg-fsync-off"], HOST, "unknown")
+    found = columns([hole], host())
+    assert [column.names for column in found] == [("tank/data", "tank/wal"), ()]
+    assert found[1].cells["crash"].outcome == "unknown"
+    assert joined(column.cells["power"] for column in found).outcome == "unknown"
+
+
+def test_what_was_not_decided_may_have_held() -> None:
+    unknown_one = failing(RULES["zfs-nocacheflush"], HOST, "unknown")
+    assert of(columns([unknown_one], host()), "tank/data", "power").outcome == "unknown"
+    trusted = failing(RULES["slog-no-plp"], LEAF, "unknown")
+    assert of(columns([trusted], host()), "tank/data", "power").outcome == "word", "at worst it is kept on its word"
+
+
+def test_cases_that_are_not_known_leave_it_open() -> None:
+    rule = RULES["zfs-nocacheflush"]
+    either = failing(rule, HOST, strikes=rule.strikes)
+    assert {strike.word for strike in rule.strikes} == {"", "drive"}
+    assert of(columns([either], host()), "tank/data", "power").outcome == "unknown"
+    assert of(columns([either], host()), "tank/data", "crash").outcome == "kept"
+
+
+@pytest.mark.parametrize(
+    ("disk", "outcome"),
+    [
+        ({"volatile_cache": False}, "kept"),
+        ({"volatile_cache": True, "plp_grade": 3}, "kept"),
+        ({"volatile_cache": True, "plp_grade": 2}, "word"),
+        ({"volatile_cache": True, "plp_grade": None}, "word"),
+        ({"volatile_cache": None}, "word"),
+        ({"volatile_cache": True, "virtual": True}, "kept"),  # whom a rule names
+    ],
+)
+def test_a_cache_that_is_not_known_to_outlive_the_power_is_a_word(disk: dict[str, Any], outcome: str) -> None:
+    """Also of a hard disk, about which no rule complains."""
+    cell = of(columns([], host(**disk)), "tank/data", "power")
+    assert cell.outcome == outcome
+    assert cell.parties == ((("drive", ("sda",)),) if outcome == "word" else ())
+
+
+def test_a_waiver_changes_who_answers_and_not_what_happens() -> None:
+    waived = failing(RULES["sync-disabled"], DATA, "waived", was="fail")
+    assert of(columns([waived], host()), "tank/data", "crash").outcome == "lost"
+
+
+def test_a_rule_that_was_left_out_leaves_its_events_open() -> None:
+    rule = RULES["sync-disabled"]
+    left = LeftOut(rule.id, rule.severity, "--skip", strikes=rule.strikes)
+    cell = of(columns([], host(), (left,)), "tank/data", "power")
+    assert (cell.outcome, cell.rules) == ("unknown", ("sync-disabled",))
+    milder = LeftOut(rule.id, rule.severity, "policy", "low", rule.strikes)
+    assert of(columns([], host(), (milder,)), "tank/data", "power").outcome == "kept", "it was judged"
+
+
+def test_events_that_cannot_happen_here_are_not_told() -> None:
+    facts = host()
+    for name, subject, value in (
+        ("log_leaves", POOL, ()),
+        ("zil_class", POOL, "normal"),
+        ("virtualization", HOST, "none"),
+    ):
+        facts.put(Fact(subject, name, Known(value, ())))
+    assert matter(facts) == ("process", "crash", "power", "power+drive", "drive")
+    assert set(matter(host())) == set(EVENTS), "what was not seen may be there"
+
+
+@pytest.mark.parametrize("name", ["2.3-db-postgres-healthy", "2.3-sync-disabled", "2.3-consumer-ssd-log"])
+def test_on_a_recorded_host_a_fact_that_is_lost_overturns_nothing(name: str) -> None:
+    """Every fact in turn: without it no lost becomes kept, and no kept becomes lost."""
+    past = recording.load(HOSTS / name)
+    facts = audit.look(recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options)).facts
+    rules = [rule for rule in RULES.values() if any(strike.loses for strike in rule.strikes)]
+    read = {(fact.subject, fact.name) for fact in facts if isinstance(fact.value, Known)}
+    whole = _answers(rules, facts)
+    tried = 0
+    for subject, fact in sorted(read, key=str)[::7]:
+        was = facts.get(subject, fact)
+        facts.replace(Fact(subject, fact, unknown("lost")))
+        for key, outcome in _answers(rules, facts).items():
+            assert whole.get(key, outcome) in MAY_BECOME[outcome], (subject, fact, key)
+        facts.replace(Fact(subject, fact, was))
+        tried += 1
+    assert tried > 50
+
+
+def _answers(rules: list[Rule], facts: Facts) -> dict[tuple[str, Event], str]:
+    found = columns(verdict.judge(rules, facts), facts)
+    return {(name, event): cell.outcome for each in found for name in each.names for event, cell in each.cells.items()}
