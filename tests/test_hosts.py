@@ -66,7 +66,7 @@ def test_the_first_twelve_lines_answer_and_give_the_first_fix(case: Path) -> Non
     report = report_of(case)
     lines = terminal.render(report, width=100).splitlines()
     assert len(lines) <= LONGEST
-    assert lines[1] == report.headline
+    assert report.headline in " ".join(" ".join(lines[:5]).split())
     failed = [each for each in report.findings if each.failed and each.severity != "low"]
     assert any(line.startswith("Fix first") for line in lines[:12]) == bool(failed)
     assert any("power cut" in line for line in lines[:12])

@@ -71,15 +71,15 @@ class _Effect(NamedTuple):
 
     strikes: tuple[Strike, ...]  # what it may do; harmless among them where the rule may hold
     verdict: Verdict | None = None
-    drive: str = ""
+    drives: tuple[str, ...] = ()
     left_out: str = ""
     hypervisor: bool = False  # the drive is one that a hypervisor shows
 
-    def word(self, strike: Strike) -> tuple[Party | Literal[""], str]:
-        """Who must keep it, and the name of a drive."""
+    def word(self, strike: Strike) -> tuple[Party | Literal[""], tuple[str, ...]]:
+        """Who must keep it, and the names of drives."""
         if strike.word != "drive":
-            return strike.word, ""
-        return ("hypervisor", "") if self.hypervisor else ("drive", self.drive)
+            return strike.word, ()
+        return ("hypervisor", ()) if self.hypervisor else ("drive", self.drives)
 
     def outcome(self, event: Event) -> Outcome:
         each = {_does(strike, event) for strike in self.strikes}
@@ -106,7 +106,7 @@ def columns(verdicts: Iterable[Verdict], facts: Facts, left_out: Sequence[LeftOu
         if not each.counts_as and any(strike.loses for strike in each.strikes):
             effects.add(HOST, "host", _Effect((HARMLESS, *each.strikes), left_out=each.rule))
     for pool, name in _caches(facts):
-        effects.add(pool, "pool", _Effect((Strike.at("power", "drive", ("commits", "pool")),), drive=name))
+        effects.add(pool, "pool", _Effect((Strike.at("power", "drive", ("commits", "pool")),), drives=(name,)))
     return effects.columns()
 
 
@@ -116,8 +116,9 @@ def _effect(verdict: Verdict, facts: Facts) -> _Effect | None:
         return None
     subject = verdict.subject
     strikes = verdict.strikes if outcome == "fail" else (HARMLESS, *verdict.strikes)
-    drive = subject.name if subject.kind in ("disk", "leaf") else ""
-    return _Effect(strikes, verdict, drive, hypervisor=subject.kind == "disk" and _shown(subject, facts))
+    disks = facts.linked(subject, "disks") if subject.kind == "leaf" else (subject,)
+    drives = tuple(each.name for each in disks if each.kind == "disk")
+    return _Effect(strikes, verdict, drives, hypervisor=subject.kind == "disk" and _shown(subject, facts))
 
 
 def _shown(disk: Subject, facts: Facts) -> bool:
@@ -271,8 +272,8 @@ def _takes(each: Iterable[tuple[Take, ...]]) -> tuple[Take, ...]:
     return tuple(take for take in TAKES if take in seen)
 
 
-def _parties(words: Iterable[tuple[Party | Literal[""], str]]) -> tuple[tuple[Party, tuple[str, ...]], ...]:
-    return _merged((word, (drive,) if drive else ()) for word, drive in words if word)
+def _parties(words: Iterable[tuple[Party | Literal[""], tuple[str, ...]]]) -> tuple[tuple[Party, tuple[str, ...]], ...]:
+    return _merged((word, drives) for word, drives in words if word)
 
 
 def _merged(parties: Iterable[tuple[Party, tuple[str, ...]]]) -> tuple[tuple[Party, tuple[str, ...]], ...]:
