@@ -11,14 +11,16 @@ from auditor import data
 from auditor.data import TableError
 
 FILE = "builds.toml"
-KEYS = frozenset({"name", "source", "mends", "builds"})
+TEXTS = ("name", "source", "newer")
+KEYS = frozenset({*TEXTS, "mends", "builds"})
 
 
 class Build(NamedTuple):
-    """One build. carries: subjects of commits; mends: names of advisories."""
+    """One build. newer: how to get a newer one; carries: subjects of commits; mends: names of advisories."""
 
     name: str
     source: str
+    newer: str
     mends: frozenset[str]
     carries: tuple[str, ...]
 
@@ -52,8 +54,8 @@ def parse(text: str) -> dict[str, Build]:
 def _series(where: str, table: object) -> Iterator[tuple[str, Build]]:
     if not isinstance(table, Mapping) or set(table) != KEYS or not isinstance(builds := table["builds"], Mapping):
         raise TableError(f"{where}: it has {', '.join(sorted(KEYS))}, and nothing else")
-    if not all(isinstance(table[key], str) and table[key].strip() for key in ("name", "source")):
-        raise TableError(f"{where}: name and source are texts")
+    if not all(isinstance(table[key], str) and table[key].strip() for key in TEXTS):
+        raise TableError(f"{where}: {', '.join(TEXTS)} are texts")
     mends = frozenset(_texts(where, table["mends"]))
     release = ""
     carries: tuple[str, ...] = ()
@@ -61,7 +63,7 @@ def _series(where: str, table: object) -> Iterator[tuple[str, Build]]:
         if (number := version.partition("-")[0]) != release:
             release, carries = number, ()
         carries = (*carries, *_texts(f"{where}: {version}", new))
-        yield version, Build(table["name"], table["source"], mends, carries)
+        yield version, Build(table["name"], table["source"], table["newer"], mends, carries)
 
 
 def _texts(where: str, found: Any) -> tuple[str, ...]:

@@ -80,4 +80,6 @@ def _has(bug: str, entry: str, build: builds.Build, text: Known) -> Known:
         return Known(False, (*text.evidence, Evidence(f"{build.name} sees to it by itself ({build.source})")))
     if carried := next((subject for subject in build.carries if subject in entry), None):
         return Known(False, (*text.evidence, Evidence(f"{build.name} carries '{carried}' ({build.source})")))
-    return Known(True, (*text.evidence, Evidence(f"{build.name} does not carry the fix ({build.source})")))
+    return Known(
+        True, (*text.evidence, Evidence(f"{build.name} does not carry the fix ({build.source}); newer: {build.newer}"))
+    )

@@ -155,17 +155,27 @@ def test_the_build_says_which_commit_it_carries() -> None:
     found = verdict(RULES["advisory-trim-overlap"], "2.1.11-1+deb12u1")
     assert found.outcome == "pass"
     texts = " ".join(each.text for each in found.evidence)
+    assert "newer" not in texts
     assert "carries 'Zpool can start allocating from metaslab before TRIMs have completed'" in texts
+
+
+def test_a_host_whose_build_lacks_a_fix_is_told_how_its_distribution_has_a_newer_one() -> None:
+    found = verdict(RULES["advisory-mmap-read-race"], "2.1.11-1+deb12u1")
+    assert found.outcome == "fail"
+    assert "newer: apt install -t bookworm-backports" in " ".join(each.text for each in found.evidence)
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         ("[a", "builds.toml: "),
-        ("[a]\nname = 'A'", "it has builds, mends, name, source"),
-        ("[a]\nname = ''\nsource = 'b'\nmends = []\nbuilds = {}", "name and source are texts"),
-        ("[a]\nname = 'A'\nsource = 'b'\nmends = 'x'\nbuilds = {}", "not a list of texts"),
-        ("[a]\nname = 'A'\nsource = 'b'\nmends = []\nbuilds = { '2.1.1-1' = [1] }", "2.1.1-1: not a list of texts"),
+        ("[a]\nname = 'A'", "it has builds, mends, name, newer, source"),
+        ("[a]\nname = ''\nsource = 'b'\nnewer = 'c'\nmends = []\nbuilds = {}", "name, source, newer are texts"),
+        ("[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nmends = 'x'\nbuilds = {}", "not a list of texts"),
+        (
+            "[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nmends = []\nbuilds = { '2.1.1-1' = [1] }",
+            "2.1.1-1: not a list of texts",
+        ),
     ],
 )
 def test_a_wrong_table_of_builds_is_an_error(text: str, says: str) -> None:
@@ -176,11 +186,13 @@ def test_a_wrong_table_of_builds_is_an_error(text: str, says: str) -> None:
 
 def test_a_build_carries_what_those_of_its_release_before_it_carry() -> None:
     table = builds.parse(
-        "[a]\nname='A'\nsource='s'\nmends=[]\nbuilds={'2.1.1-1'=['x'],'2.1.1-2'=['y'],'2.1.2-1'=['z']}"
+        "[a]\nname='A'\nsource='s'\nnewer='n'\nmends=[]\nbuilds={'2.1.1-1'=['x'],'2.1.1-2'=['y'],'2.1.2-1'=['z']}"
     )
     assert [each.carries for each in table.values()] == [("x",), ("x", "y"), ("z",)]
     with pytest.raises(TableError, match=r"2\.1\.1-1 is there twice"):
-        builds.parse("".join(f"[{n}]\nname='A'\nsource='s'\nmends=[]\nbuilds={{'2.1.1-1'=[]}}\n" for n in "ab"))
+        builds.parse(
+            "".join(f"[{n}]\nname='A'\nsource='s'\nnewer='n'\nmends=[]\nbuilds={{'2.1.1-1'=[]}}\n" for n in "ab")
+        )
 
 
 def test_what_a_distribution_mends_is_a_known_bug() -> None:
