@@ -14,8 +14,9 @@ from tests.golden import CANONICAL, HOSTS, REPORTS, cases, findings_of, report_o
 
 CASES = cases()
 LINES = ("2.1", "2.3", "2.4")
-# true of every guest of the lab: its disks are QEMU's, so the log lies on no drive that can be seen
-TRUE_IN_A_VIRTUAL_MACHINE = {"slog-virtual"}
+# true of every guest of the lab: its disks are QEMU's, so the log lies on no drive that can be seen; and the build of
+# Debian 12 lacks this fix of 2.1.12
+TRUE_IN_A_VIRTUAL_MACHINE = {"slog-virtual", "advisory-mmap-read-race"}
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])

@@ -24,9 +24,12 @@ PROVIDES = {
         "NAME=CACHE of each device-mapper, md or bcache device among them: its queue/write_cache"
     ),
     "leaf.dm_targets": words("what the device-mapper devices among these are made of: linear, crypt, thin, ..."),
+    "leaf.crypt_raises_blocks": flag(
+        "dm-crypt below it has larger blocks than what it lies on (LUKS2 with 4096-byte sectors)"
+    ),
     "leaf.redundant_below": flag("md or device-mapper RAID below it keeps it whole when one of its disks dies"),
 }
-BEHIND = ("disks", "layers", "nodes", "stack_write_cache", "dm_targets", "redundant_below")
+BEHIND = ("disks", "layers", "nodes", "stack_write_cache", "dm_targets", "crypt_raises_blocks", "redundant_below")
 STACKED = ("dm", "md", "bcache")
 DEPTH = 16  # deeper than any sane stack; ends a loop of loops
 _DM = {"CRYPT": "crypt", "LVM": "lvm", "mpath": "multipath", "part1": "partition", "DMRAID": "dmraid"}
@@ -39,7 +42,7 @@ class Way(NamedTuple):
 
     disks: kernel names at the bottom. layers: what was passed. nodes: by kernel name, partitions too. targets: dm_targets
     of each device-mapper device. caches: sysfs_write_cache of each stacked device.
-    redundant: any one of the disks may die.
+    crypt: of each dm-crypt device, whether its blocks are larger than those below. redundant: any one of the disks may die.
     """
 
     disks: tuple[str, ...]
@@ -47,6 +50,7 @@ class Way(NamedTuple):
     nodes: tuple[str, ...] = ()
     targets: tuple[Judged, ...] = ()
     caches: tuple[Judged, ...] = ()
+    crypt: tuple[Judged, ...] = ()
     redundant: bool | Unknown = False
 
 
@@ -139,6 +143,7 @@ def _leaf(leaf: Subject, path: str, inventory: Facts, nodes: dict[str, tuple[str
     yield Fact(leaf, "nodes", Known((*own, *way.nodes), seen))
     yield Fact(leaf, "stack_write_cache", _together(way.caches, seen))
     yield Fact(leaf, "dm_targets", _together(way.targets, seen))
+    yield Fact(leaf, "crypt_raises_blocks", _any(way.crypt, seen))
     redundant = way.redundant
     yield Fact(leaf, "redundant_below", redundant if isinstance(redundant, Unknown) else Known(redundant, seen))
 
@@ -150,6 +155,16 @@ def _together(parts: tuple[Judged, ...], seen: tuple[Evidence, ...]) -> Judged:
     found = [each for each in parts if isinstance(each, Known)]
     names = tuple(dict.fromkeys(name for each in found for name in _words(each)))
     return Known(names, tuple(piece for each in found for piece in each.evidence) or seen)
+
+
+def _any(parts: tuple[Judged, ...], seen: tuple[Evidence, ...]) -> Judged:
+    """Whether one of these is true, with the evidence of all that say the same."""
+    known = [each for each in parts if isinstance(each, Known)]
+    if any(each.value is True for each in known):
+        return Known(True, tuple(piece for each in known if each.value is True for piece in each.evidence))
+    if unknowns := [each for each in parts if isinstance(each, Unknown)]:
+        return join(unknowns)
+    return Known(False, tuple(piece for each in known for piece in each.evidence) or seen)
 
 
 def _down(
@@ -169,9 +184,10 @@ def _down(
     if not slaves.value or depth > DEPTH:
         return unknown(f"/sys/class/block/{disk}/slaves: does not lead to a disk")
     layers += (_layer(subject, str(transport.value) if isinstance(transport, Known) else "stacked", inventory),)
-    ways, parts = [], []
+    ways, parts, under = [], [], []
     for name in map(str, slaves.value):
         _, below = nodes.get(f"/dev/{name}", (name, name))
+        under.append(Subject("disk", below))
         parts += [name] if name != below else []
         ways.append(_down(below, layers, inventory, nodes, depth + 1))
     unknowns = [way for way in ways if isinstance(way, Unknown)]
@@ -179,12 +195,14 @@ def _down(
         return join(unknowns)
     found = [way for way in ways if isinstance(way, Way)]
     targets = (inventory.get(subject, "dm_targets"),) if disk.startswith("dm-") else ()
+    crypt = (_raises_blocks(subject, under, inventory),) if layers[-1] == "crypt" else ()
     return Way(
         tuple(sorted({name for way in found for name in way.disks})),
         tuple(dict.fromkeys(layer for way in found for layer in way.layers)),
         tuple(dict.fromkeys((disk, *parts, *(name for way in found for name in way.nodes)))),
         (*targets, *(each for way in found for each in way.targets)),
         (_cache(subject, inventory), *(each for way in found for each in way.caches)),
+        (*crypt, *(each for way in found for each in way.crypt)),
         _redundant(subject, found, inventory),
     )
 
@@ -195,6 +213,30 @@ def _cache(disk: Subject, inventory: Facts) -> Judged:
         case Known(str(word)):
             return Known((f"{disk.name}={word}",), (Evidence(f"{disk.name}: {word}", f"cat {path}"),))
     return unknown(f"{path}: was not seen")
+
+
+def _raises_blocks(disk: Subject, under: list[Subject], inventory: Facts) -> Judged:
+    """dm-crypt gives the larger of its own sectors and the blocks below: larger ones than those are its own. (Linux
+    drivers/md/dm-crypt.c crypt_io_hints; LUKS1 knows sectors of 512 bytes only)"""
+    own = inventory.get(disk, "logical_block_bytes")
+    if not isinstance(own, Known) or not isinstance(own.value, int):
+        return own
+    size, path = own.value, "/sys/block/{}/queue/logical_block_size"
+    text = f"{disk.name}: blocks of {size} bytes"
+    seen = (Evidence(text, f"cat {path.format(disk.name)}"),)
+    if size == 512:
+        return Known(False, seen)
+    for each in under:
+        below = inventory.get(each, "logical_block_bytes")
+        if isinstance(below, Known) and isinstance(below.value, int) and below.value < size:
+            lower = Evidence(f"{each.name}: blocks of {below.value} bytes", f"cat {path.format(each.name)}")
+            return Known(True, (*seen, lower))
+    match inventory.get(disk, "dm_uuid"):
+        case Known(str(uuid), why) if uuid.startswith("CRYPT-LUKS1-"):
+            return Known(False, why)
+    return unknown(
+        f"{text}, and so has what it lies on: cryptsetup status says how large the sectors of its encryption are"
+    )
 
 
 def _redundant(disk: Subject, legs: list[Way], inventory: Facts) -> bool | Unknown:
