@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from auditor import audit, rulebook
+from auditor.collect import zpool_events
 from auditor.collect._pool_tree import Told
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
-from auditor.gather import database_mounts, mounted, same_disk, vdev_trees
+from auditor.gather import database_mounts, mounted, past_events, same_disk, vdev_trees
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
-from auditor.selftest import losses, run
+from auditor.selftest import losses, run, second_looks
 from tests import golden
 from tests.derive.test_pool_facts import POOL, World, leaf, vdev
 
@@ -269,6 +270,56 @@ def test_events_of_a_suspended_pool_that_know_of_no_suspension_are_cut() -> None
         recorded("2.3-suspended-path-failed"), "zpool events", lambda text: b"".join(text.splitlines(True)[:42])
     )
     assert "does not reach to now" in reasons(past, "pool-suspended-history")
+
+
+FAILED = b"ereport.fs.zfs.io_failure\n"
+
+
+def test_an_event_that_one_list_lost_is_a_hole_and_both_are_named() -> None:
+    past = second_looks.added(recorded("2.3-path-that-hangs"))
+    lines = past.commands["zpool", "events", "-H", "tank"].stdout.splitlines(True)
+    hung = [at for at, line in enumerate(lines) if b".deadman" in line][:-1]
+    short = edited(past, "zpool events -H tank", lambda _: b"".join(x for at, x in enumerate(lines) if at not in hung))
+    lost = reasons(short, "deadman-seen")
+    assert "zpool events -v has" in lost
+    assert "deadman, zpool events tank lacks it" in lost
+    every = past.commands[second_looks.EVENTS].stdout.splitlines(True)
+    gap = edited(past, "zpool events -H -v", lambda _: b"".join(every[: 3 * hung[0]] + every[3 * hung[0] + 3 :]))
+    assert f"zpool events -v lacks event {hung[0] + 1} of the kernel" in reasons(gap, "deadman-seen")
+
+
+def test_of_two_lists_that_end_elsewhere_all_events_count() -> None:
+    """They are asked for one after the other: what is beyond the end of one is no hole."""
+    past = second_looks.added(recorded("2.3-suspended-path-failed"))
+    before = looked(past).facts.get(Subject("pool", "tank"), "events_io_failure")
+    for words in ("zpool events -H tank", "zpool events -H -v"):
+        ended = edited(past, words, lambda text: text[: text.rindex(b"\n", 0, text.index(FAILED)) + 1])
+        found = looked(ended).facts.get(Subject("pool", "tank"), "events_io_failure")
+        assert isinstance(found, Known)
+        assert isinstance(before, Known)
+        assert found.value == before.value == 1
+
+
+def test_events_of_no_pool_and_of_others() -> None:
+    facts, tank = Facts(0.0), Subject("pool", "tank")
+    seen = "2026-11-21 10:00:00.1 sysevent.fs.zfs.pool_import", "2026-11-21 10:00:03.1 ereport.fs.zfs.io_failure"
+    facts.put(Fact(HOST, "pools", known((tank,), "")))
+    facts.put_all(zpool_events.counts(tank, seen, ""))
+    facts.put(Fact(tank, "events", known(seen, "")))
+    rows = (f"1 {seen[0]} tank", f"2 {seen[1]} tank", "3 2026-11-21 10:00:02.1 ereport.fs.zfs.deadman my data")
+    facts.put(Fact(HOST, "events", known((*rows, "4 2026-11-21 10:00:09.1 ereport.fs.zfs.deadman "), "")))
+    past_events.compare(facts)
+    found = {name: facts.get(tank, name) for name in ("events_kept", "events_deadman", "events_io_failure")}
+    assert [each.value for each in found.values() if isinstance(each, Known)] == [3, 1, 1]
+
+
+def test_a_command_that_one_answer_of_zpool_history_lost() -> None:
+    past = second_looks.added(recorded("2.3-import-rewound"))
+    assert outcomes(past)["pool-rewound", Subject("pool", "tank")] == "fail"
+    for words in ("zpool history tank", "zpool history -l tank"):
+        lost = reasons(edited(past, words, without(" zpool import ")), "pool-rewound")
+        assert "of zpool history and zpool history -l only one has" in lost
+        assert " zpool import " in lost
 
 
 def test_a_line_that_is_lost_from_the_mounts_of_a_database() -> None:
