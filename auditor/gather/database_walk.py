@@ -23,6 +23,7 @@ PROVIDES = {
 }
 PLACES: dict[str, tuple[str, ...]] = {
     "database_process": (),
+    "redis_unit": (),
     "database_settings": ("directories",),
     "database_paths": ("mountinfo", "symlinks"),
 }

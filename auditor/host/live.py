@@ -63,8 +63,8 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("systemd-detect-virt",), frozenset(), re.compile(r"(?!)")),
     (
         ("systemctl", "show"),
-        frozenset({"--property=LoadState,ActiveState,UnitFileState"}),
-        re.compile(r"[a-z-]+\.service"),
+        frozenset({"--property=LoadState,ActiveState,UnitFileState", "--property=MainPID,ExecStart"}),
+        re.compile(r"[a-z-]+\.service|redis\*\.service"),
     ),
     (("systemctl", "list-units"), frozenset({"--type=timer", "--plain", "--no-legend"}), re.compile(r"\*scrub\*")),
     (("dmesg", "-k"), frozenset(), re.compile(r"(?!)")),
