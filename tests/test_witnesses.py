@@ -335,6 +335,34 @@ def test_a_line_that_is_lost_from_the_mounts_of_a_database() -> None:
         assert lost == []
 
 
+def test_a_folder_that_is_on_another_device_than_its_table_says() -> None:
+    """A mount of another file system over it was lost, or there is none of them in the table."""
+    database = Subject("database", "postgres 9")
+    table = (
+        "22 1 8:1 / / rw - ext4 /dev/sda1 rw",
+        "23 22 0:40 / /pg rw - zfs tank/pg rw",
+        "24 23 0:41 / /pg/log rw - xfs x rw",
+    )
+
+    def found(*lines: str, wal: str = "0:41") -> Known | Unknown:
+        facts = Facts(0.0)
+        facts.put(Fact(database, "mountinfo", known(lines, "")))
+        facts.put(Fact(database, "directories", known(("data:/pg", "log:/pg/pg_wal"), "")))
+        facts.put(Fact(database, "symlinks", known(("/pg/pg_wal -> log",), "")))
+        facts.put(Fact(database, "devices", known(("/pg -> 0:40", f"/pg/pg_wal -> {wal}"), "")))
+        facts.put(Fact(database, "datasets", known((), "")))
+        database_mounts.compare(facts)
+        return facts.get(database, "datasets")
+
+    assert isinstance(found(*table), Known)
+    lost = found(*table[:2])
+    assert isinstance(lost, Unknown)
+    assert "puts /pg/pg_wal on tank/pg (0:40), the folder itself is on device 0:41" in lost.reasons[0].text
+    assert isinstance(found(table[0], *table[2:]), Unknown)
+    subvolumes = [line.replace("zfs tank/pg", "btrfs /dev/sdb") for line in table[:2]]
+    assert isinstance(found(*subvolumes, wal="0:77"), Known)  # which have devices that no table names
+
+
 @pytest.mark.parametrize(
     ("mount", "home", "lost"),
     [

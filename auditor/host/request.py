@@ -89,12 +89,14 @@ class Output(NamedTuple):
 class Files(NamedTuple):
     """Files as they were read. text: path -> content. links: path of a symbolic link -> its target (as readlink gives it).
 
-    errors: path -> what went wrong ("permission denied").
+    errors: path -> what went wrong ("permission denied"). devices: path of a folder of others, or of a link to one -> the
+    device that it is on, ``MAJOR:MINOR``.
     """
 
     text: Mapping[str, str]
     links: Mapping[str, str] = NOTHING
     errors: Mapping[str, str] = NOTHING
+    devices: Mapping[str, str] = NOTHING
 
     def absent(self, pattern: str) -> bool:
         """Whether the answer to this pattern is that there is no such file."""

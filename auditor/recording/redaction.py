@@ -80,6 +80,7 @@ def redact(recording: Recording) -> Recording:
                 {text(path): file(path, content) for path, content in files.text.items()},
                 {text(path): text(target) for path, target in files.links.items()},
                 {text(path): text(error) for path, error in files.errors.items()},
+                {text(path): text(device) for path, device in files.devices.items()},
             )
             for patterns, files in recording.files.items()
         },

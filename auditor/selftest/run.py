@@ -28,12 +28,11 @@ LABELS = {
     faults.CUT: "truncated",
     faults.UNKNOWN_RELEASE: "release",
 }
-# zpool list, the kernel's log, tables of mounts and files of people have no end mark: what is cut between two
+# zpool list, the kernel's log and files of people have no end mark: what is cut between two
 # lines looks whole
 NO_END_MARK = frozenset(
     {
-        *("zpool_list", "kernel_log", "modprobe", "scrub_timers", "scrub_cron"),
-        *("database_paths", "database_settings"),
+        *("zpool_list", "kernel_log", "modprobe", "scrub_timers", "scrub_cron", "database_settings"),
     }
 )
 

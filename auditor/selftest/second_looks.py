@@ -1,12 +1,13 @@
-"""What a recording of an older zaudit lacks: the second looks at lists that have no end mark. Both looks print one list, so
-what the second would have said follows from the first; with it the self-test can lose something of either."""
+"""What a recording of an older zaudit lacks: the second looks at lists that have no end mark. What the second would have said
+follows from the first, where that is whole; with it the self-test can lose something of either."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from auditor.collect import zpool_events
-from auditor.host.request import Capture
+from auditor.collect import mounts, zpool_events
+from auditor.collect._database_files import Tree
+from auditor.host.request import Capture, Files
 from auditor.recording.recording import Recording
 
 EVENTS = ("zpool", "events", "-H", "-v")
@@ -24,7 +25,26 @@ def added(past: Recording) -> Recording:
                 commands.setdefault(("zpool", "history", "-l", pool), answer)
     if lists:
         commands.setdefault(EVENTS, Capture(0, _numbered(lists).encode()))
-    return replace(past, commands=commands)
+    files = {patterns: _with_devices(patterns, answer) for patterns, answer in past.files.items()}
+    return replace(past, commands=commands, files=files)
+
+
+def _with_devices(patterns: tuple[str, ...], answer: Files) -> Files:
+    """Each folder on the way to the files of a database is on the device of its mount."""
+    table = answer.text.get(patterns[0], "")
+    if not patterns[0].endswith("/mountinfo") or not patterns[1:] or answer.devices or not table:
+        return answer
+    root = f"{patterns[0].removesuffix('mountinfo')}root"
+    tree, mounted = Tree(answer, root), mounts.mounts(table)
+    found = {
+        path: mount.major_minor
+        for path in (*patterns[1:], *answer.links)
+        if path.startswith(f"{root}/")
+        and "*" not in path
+        and path not in answer.errors
+        and (mount := mounts.mount_of(mounted, tree.real(path.removeprefix(root))))
+    }
+    return answer._replace(devices=found)
 
 
 def _numbered(lists: list[tuple[str, list[str]]]) -> str:

@@ -270,6 +270,12 @@ def test_how_a_database_was_reached_is_not_left() -> None:
             assert json.loads(again.stdout)["settings"] == [["fsync", "on"]]
 
 
+def test_the_devices_of_folders_stay() -> None:
+    asked = ("/proc/7/root/srv",)
+    past = alone(files={asked: Files({}, {}, {}, {"/proc/7/root/srv": "0:40"})})
+    assert redaction.redact(past).files == past.files
+
+
 @pytest.mark.parametrize(
     "answer",
     [

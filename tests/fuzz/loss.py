@@ -37,7 +37,7 @@ SAID = (  # exit code, standard output, standard error
     *((0, "{}\n", ""), (0, "[]\n", ""), (0, "null\n", ""), (0, '{"output_version":{}}\n', "")),
 )
 ONE_LOOK = {("dmesg", "-k"), ("systemctl", "list-units")}
-ONE_LOOK_FILES = ("/etc/samba/", "/etc/exports", "modprobe", "/cron", "/mountinfo", "/root/", "/cmdline")
+ONE_LOOK_FILES = ("/etc/samba/", "/etc/exports", "modprobe", "/cron", "/root/", "/cmdline")
 Key = tuple[str, Subject]
 
 
@@ -148,6 +148,8 @@ def _one_look(question: tuple[str, ...], past: Recording) -> bool:
     the kernel tells, where the recording is young enough to have its list."""
     if question[:2] == ("zpool", "list"):
         return not any(word.endswith("/*/state") for patterns in past.files for word in patterns)
+    if question[0].endswith("/mountinfo"):  # of a database: its folders say themselves on which device they are
+        return False
     return question[:2] in ONE_LOOK or any(part in word for part in ONE_LOOK_FILES for word in question)
 
 
