@@ -13,7 +13,7 @@ from auditor import audit, rulebook
 from auditor.collect import zpool_events
 from auditor.collect._pool_tree import Told
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
-from auditor.gather import database_mounts, mounted, past_events, same_disk, vdev_trees
+from auditor.gather import database_mounts, mounted, past_events, pool_lists, same_disk, vdev_trees
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
@@ -260,6 +260,39 @@ def test_atime_and_mounted_are_of_the_namespace(own: str, atime: bool, is_mounte
     assert isinstance(found, Known)
     assert found.value is is_mounted
     assert isinstance(facts.get(other, "mounted"), Known) == (own != "2")
+
+
+# -- which pools there are --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("listed", "kernel", "mounted", "pools", "why"),
+    [
+        (("tank",), ("tank",), ("tank/db=rw", "tank=ro"), ["tank"], ""),
+        (("tank",), None, ("tank/db=rw",), ["tank"], ""),
+        (("tank",), None, None, ["tank"], ""),
+        (("tank",), None, ("tank=rw", "fast/wal=rw"), ["tank", "fast"], "mountinfo names fast, zpool list does not"),
+        (("tank",), ("fast", "tank"), ("fast=rw",), ["tank", "fast"], "kstat/zfs names fast, zpool list does not"),
+        (("tank", "fast"), ("tank",), (), ["tank", "fast"], "zpool list names fast, /proc/spl/kstat/zfs does not"),
+        (None, None, ("tank=rw",), None, "refused"),
+    ],
+)
+def test_a_pool_that_one_of_them_does_not_name(
+    listed: tuple[str, ...] | None,
+    kernel: tuple[str, ...] | None,
+    mounted: tuple[str, ...] | None,
+    pools: list[str] | None,
+    why: str,
+) -> None:
+    facts = Facts(0.0)
+    names = unknown("refused") if listed is None else known(tuple(Subject("pool", name) for name in listed), "")
+    facts.put(Fact(HOST, "imported_pools", names))
+    for name, said in (("kstat_pools", kernel), ("zfs_mounts", mounted)):
+        facts.put(Fact(HOST, name, unknown("not in the recording") if said is None else known(said, "")))
+    assert pool_lists.imported(facts) == pools
+    found = facts.get(HOST, "imported_pools")
+    assert isinstance(found, Unknown) == bool(why)
+    assert not isinstance(found, Unknown) or why in found.reasons[0].text
 
 
 # -- what is remembered ---------------------------------------------------------------------------------------------------
