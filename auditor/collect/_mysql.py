@@ -82,7 +82,8 @@ def read(
     settings |= {name: value for name, value in given.items() if any(each.startswith(name) for each in KNOWN)}
     if place.startswith("/"):
         settings["datadir"] = place, "--db"
-    if engine == "mysql":
+    loads = setting(settings, "persisted_globals_load", "ON")[0]
+    if engine == "mysql" and loads != SKIPPED and files.boolean(loads, "persisted_globals_load"):
         settings |= _persisted(reply)
     for name in settings.keys() - KNOWN:
         short = next(each for each in KNOWN if each.startswith(name))
@@ -189,7 +190,8 @@ def _places(settings: Settings, log: str) -> Found:
 
 
 def _persisted(reply: Files) -> Settings:
-    """What SET PERSIST wrote: it counts before files and command line. (MySQL manual, Persisted System Variables)"""
+    """What SET PERSIST wrote: it counts before files and command line, unless persisted_globals_load is off. (MySQL manual,
+    Persisted System Variables)"""
     path = next((each for each in (*reply.text, *reply.errors) if each.endswith(f"/{PERSISTED}")), "")
     if not path:
         raise ValueError(f"{PERSISTED}: not looked for")

@@ -36,6 +36,7 @@ SUBJECT = "database"
 FACTS = {
     "mountinfo": words("the lines of its table of mounts"),
     "symlinks": words("PATH -> TARGET of the symbolic links on the way to its files, below its root directory"),
+    "devices": words("PATH -> MAJOR:MINOR of the folders on the way, or that a link leads to, as they say themselves"),
 }
 PROVIDES = {
     "database.datasets": links("dataset", "all that it keeps files on"),
@@ -85,6 +86,9 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     found = tuple(f"{link.removeprefix(root)}{ARROW}{reply.links[link]}" for link in sorted(reply.links))
     yield Fact(database, "mountinfo", known(lines, f"{len(lines)} mounts", f"cat {path}"))
     yield Fact(database, "symlinks", known(found, ", ".join(found) or "no symbolic link on the way", f"cat {path}"))
+    if reply.devices:
+        said = tuple(f"{each.removeprefix(root)}{ARROW}{reply.devices[each]}" for each in sorted(reply.devices))
+        yield Fact(database, "devices", known(said, f"{len(said)} folders", "stat -L -c %Hd:%Ld {subject}"))
 
 
 def lies_on(facts: Facts, inventory: Facts) -> Iterator[Fact]:

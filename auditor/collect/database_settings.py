@@ -56,7 +56,7 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
         case "etcd":
             names = [given.get("config-file", ("",))[0] or variables.get("ETCD_CONFIG_FILE", "")]
         case "redis":
-            names = [given.get("config", (CONF,))[0]]
+            names = [given.get("config", (_word(facts, database, "start_config") or CONF,))[0]]
     root = files.root_of(database)
     process = root.removesuffix("root")
     own = ("cwd",) if process == "/proc/self/" else ("cmdline", "environ", "cwd", "exe")
@@ -98,7 +98,11 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
                 raise ValueError(f"{here}environ: {reply.errors.get(here + 'environ', 'was not read')}")
             facts = _etcd(tree, given, variables)
         case _:
-            facts = _redis(tree, given, process if process.startswith("/") else reply.links.get(here + "cwd", ""))
+            root = files.root_of(database)
+            asked = (each.removeprefix(root) for each in (*reply.text, *reply.errors) if each.startswith(f"{root}/"))
+            path = given.get("config", (next(asked, CONF), ""))[0]
+            home = process if process.startswith("/") else reply.links.get(here + "cwd", "")
+            facts = _redis(tree, given, path, home)
     found = list(facts)
     yield from (Fact(database, name, value) for name, value in found)
     if ENGINES[engine].compared:
@@ -140,10 +144,10 @@ def _etcd(tree: files.Tree, given: Settings, variables: Mapping[str, str]) -> Fo
         )
 
 
-def _redis(tree: files.Tree, given: Settings, cwd: str) -> Found:
-    """Its title does not tell the file that it read; that of the package is believed where dir is its working directory."""
+def _redis(tree: files.Tree, given: Settings, path: str, cwd: str) -> Found:
+    """Its title does not tell the file that it read; that of its unit, or of the package, is believed where dir is its working
+    directory. What its title hides beside it is looked after by :mod:`auditor.gather.redis_start`."""
     engine = ENGINES["redis"]
-    path = given.get("config", (CONF, ""))[0]
     settings = files.plain_settings(tree, path, engine) | given
     if "include" in settings:
         raise ValueError(f"{path}: includes {settings['include'][0]}, which was not read")

@@ -39,7 +39,8 @@ _BEFORE = {"loose_": "", "plugin_": "", "enable_": ALONE, "skip_": SKIPPED, "dis
 _OPPOSITE = {ALONE: SKIPPED, SKIPPED: ALONE}
 _INCLUDES = ("!include", "!includedir")
 _FIRST: dict[str, Shape] = {"defaults-file": path, "defaults-extra-file": path, "defaults-group-suffix": word}
-_OPTIONAL = ("innodb_doublewrite", "innodb_dedicated_server", "log_bin")  # a value of these stands behind = alone
+# a value of these stands behind = alone
+_OPTIONAL = ("innodb_doublewrite", "innodb_dedicated_server", "log_bin", "persisted_globals_load")
 
 
 def option(text: str, known: Mapping[str, Shape]) -> Line:
@@ -170,6 +171,7 @@ ENGINE = Engine(
                 lambda value: int(value[:-1]) << 10 if value[-1:] in ("k", "K") else int(value)),
         Setting("sync_binlog", word),
         Setting("log_bin", path),
+        Setting("persisted_globals_load", word),
         Setting("datadir", path),
         Setting("innodb_log_group_home_dir", path),
         Setting("innodb_undo_directory", path),

@@ -23,7 +23,9 @@ PROVIDES = {
 }
 PLACES: dict[str, tuple[str, ...]] = {
     "database_process": (),
+    "redis_unit": (),
     "database_settings": ("directories",),
+    "postgres_includes": (),
     "database_paths": ("mountinfo", "symlinks"),
 }
 """What is asked one after the other, and what of it says where files are."""

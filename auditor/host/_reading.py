@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 CHUNK = 1 << 16  # a sysctl refuses a large buffer
 NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # where a link may lead
-TEXT, LINK, ERROR, OTHER = "text", "link", "error", "other"
+TEXT, LINK, ERROR, OTHER, DEVICE = "text", "link", "error", "other", "device"
 REFUSED, END = "refused", "end"  # of the other process: why nothing is read, and that all was said
 
 
@@ -27,9 +27,10 @@ class Reader:
     """Reads what patterns name, within limits for all of them together.
 
     opened: opens a path with these flags beside O_PATH. said: takes what came of a path: its text, the target of a link, an
-    error, or OTHER for what is neither a regular file, a folder nor a link. over: what to say where all files together are
-    more than total_bytes. follow: whether a link at this path is followed. fit: raises OSError for a descriptor of a regular
-    file that is not to be read. hidden: whether ``*`` also stands for a dot at the beginning of a name.
+    error, OTHER for what is neither a regular file, a folder nor a link, or, of a folder, the DEVICE that it is on. over: what
+    to say where all files together are more than total_bytes. follow: whether a link at this path is followed. fit: raises
+    OSError for a descriptor of a regular file that is not to be read. hidden: whether ``*`` also stands for a dot at the
+    beginning of a name.
     """
 
     def __init__(
@@ -57,7 +58,8 @@ class Reader:
         os.close(self._descriptors)
 
     def read(self, pattern: str, content: bool) -> None:
-        """Say what there is of a pattern: ``*`` for any part of a name. content: whether more than links is wanted."""
+        """Say what there is of a pattern: ``*`` for any part of a name. content: whether text is wanted, else links and the
+        devices of folders."""
         several, there = "*" in pattern, False
         try:
             paths = self._expand(pattern) if several else [pattern]
@@ -88,12 +90,12 @@ class Reader:
             self._tell_file(path, file, mode, content)
             return
         self._said(LINK, path, os.fsencode(os.readlink("", dir_fd=file)))
-        if not content or not self._follow(path):
+        if not self._follow(path):
             return
         try:
             file = self._opened(path, 0)
         except OSError as error:
-            if error.errno not in NOWHERE:
+            if content and error.errno not in NOWHERE:
                 raise
             return
         try:
@@ -102,10 +104,12 @@ class Reader:
             os.close(file)
 
     def _tell_file(self, path: str, file: int, mode: int, content: bool) -> None:
-        if stat.S_ISREG(mode) and content:
-            self._said(TEXT, path, self._content(file))
-        elif not stat.S_ISDIR(mode) and content:
-            self._said(OTHER, path, b"")
+        if stat.S_ISDIR(mode):
+            if not content:
+                device = os.fstat(file).st_dev
+                self._said(DEVICE, path, f"{os.major(device)}:{os.minor(device)}".encode())
+        elif content:
+            self._said(*((TEXT, path, self._content(file)) if stat.S_ISREG(mode) else (OTHER, path, b"")))
 
     def _content(self, file: int) -> bytes:
         if not self._files_left:

@@ -227,4 +227,5 @@ def _files(data: bytes) -> Files:
         },
         links={str(path): str(target) for path, target in whole["links"].items()},
         errors={str(path): str(error) for path, error in whole["errors"].items()},
+        devices={str(path): str(device) for path, device in whole.get("devices", {}).items()},
     )

@@ -165,6 +165,8 @@ def _findings(report: Report | None) -> Iterator[str]:
         yield _finding(finding)
     covered = report.coverage
     yield paragraph(f"{covered.decided} of {covered.rules} rules decided; {covered.undecided} unknown.", "dim small")
+    for what, rules in finding_words.left_out(report):
+        yield paragraph(f"{what}: {rules}.", "dim small")
 
 
 def _finding(finding: Finding) -> str:

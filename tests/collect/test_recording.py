@@ -255,7 +255,14 @@ def test_folders_missing_files_and_links(tmp_path: Any) -> None:
         recording.load(tmp_path)
 
 
-OLD = Recording(1.0, 0, ("tank",), commands={("zfs", "get"): Capture(0, b"old"), ("zfs", "list"): Capture(0, b"old")})
+FOLDERS = Files({}, {"/proc/7/root/wal": "/srv"}, {}, {"/proc/7/root/wal": "0:40"})
+OLD = Recording(
+    1.0,
+    0,
+    ("tank",),
+    commands={("zfs", "get"): Capture(0, b"old"), ("zfs", "list"): Capture(0, b"old")},
+    files={("/proc/7/root/wal",): FOLDERS},
+)
 NEW = Recording(2.0, 0, ("tank",), commands={("zpool", "get"): Capture(0, b"new")})
 
 
