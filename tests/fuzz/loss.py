@@ -35,7 +35,7 @@ SAID = (  # exit code, standard output, standard error
     ),
     *((0, "{}\n", ""), (0, "[]\n", ""), (0, "null\n", ""), (0, '{"output_version":{}}\n', "")),
 )
-ONE_LOOK = {("zpool", "events"), ("zpool", "history"), ("dmesg", "-k"), ("systemctl", "list-units")}
+ONE_LOOK = {("zpool", "events"), ("zpool", "history"), ("dmesg", "--kernel"), ("systemctl", "list-units")}
 ONE_LOOK_FILES = ("/etc/samba/", "/etc/exports", "modprobe", "/cron", "/mountinfo", "/root/", "/cmdline")
 Key = tuple[str, Subject]
 
