@@ -51,8 +51,8 @@ def withdraw(facts: Facts, databases: Iterable[Subject], held: Held, names: Iter
 def _why(facts: Facts, database: Subject, loaded: Known) -> Unknown:
     engine = ENGINES[database.name.partition(" ")[0]]
     if loaded.value == "not in force":
-        then = "it reads them when it starts, so what they say today is not what runs"
+        then = "files are read when it starts, so what they say today is not what runs"
     else:
-        then = f"whether {engine.taken_over} has taken over what they say since is not seen"
+        then = f"whether {engine.taken_over} has brought files and server together since is not seen"
     remedy = f"--db {engine.name}=DSN asks the server" if engine.name in sql.DRIVERS else ""
     return Unknown((Reason(f"{loaded.evidence[0].text}; {then}", remedy),))
