@@ -14,9 +14,9 @@ from math import inf
 
 from auditor.collect import _database_files as files
 from auditor.collect import _mysql, _postgres
-from auditor.collect._database_files import Found, Settings
+from auditor.collect._database_files import Found, Settings, setting
 from auditor.databases import ENGINES, kept
-from auditor.databases.engine import WITHHELD
+from auditor.databases.engine import ARGUMENT, WITHHELD
 from auditor.databases.redis import CONF
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, flag, known, number, word, words
 from auditor.host.request import Files, Read, Skip
@@ -30,6 +30,7 @@ FACTS = {
     "doublewrite": word("innodb_doublewrite", "OFF", "ON", "DETECT_ONLY", "DETECT_AND_RECOVER", "FAST"),
     "sync_binlog": number("MySQL, MariaDB sync_binlog; 1 where no binary log is written"),
     "configured": words("NAME = VALUE of the settings that its files and command line say"),
+    "standalone": flag("MongoDB: it is no member of a replica set"),
     "decided": words("its facts that its command line or environment says, whatever the files say"),
     "loaded": word(
         "whether what its files say is what runs: in force, not in force (before the next start), or one cannot tell",
@@ -99,7 +100,8 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
             seen = None if environ is None else variables
             facts = _mysql.read(tree, reply, engine, process, given, seen, program)
         case "mongodb":
-            facts = _mongodb(tree, given)
+            old = not reply.changed and ("config" in given or ARGUMENT in reply.text.get(here + "cmdline", ""))
+            facts = _mongodb(tree, given, old=old)
         case "etcd":
             if environ is None:
                 raise ValueError(f"{here}environ: {reply.errors.get(here + 'environ', 'was not read')}")
@@ -133,15 +135,23 @@ def _loaded(engine: str, process: str, path: str, after: float) -> Known:
     return seen("not in force" if at_start and after < inf else "cannot tell", f"{path} was changed {when}")
 
 
-def _mongodb(tree: files.Tree, given: Settings) -> Found:
+def _mongodb(tree: files.Tree, given: Settings, *, old: bool) -> Found:
+    """old: it may be a recording of which the name of a replica set was not kept."""
     engine = ENGINES["mongodb"]
     settings = files.plain_settings(tree, given["config"][0], engine) if "config" in given else {}
     for name, means in (("journal", "true"), ("nojournal", "false")):
         if name in given and files.boolean(given[name][0], name):
             settings["storage.journal.enabled"] = means, f"--{name} (command line)"
+    if "journalCommitInterval" in given:
+        settings["storage.journal.commitIntervalMs"] = given["journalCommitInterval"]
+    if "replSet" in given:
+        settings["replication.replSetName"] = given["replSet"]
     if "dbpath" in given:
         settings["storage.dbPath"] = given["dbpath"]
     yield from files.facts_of(engine, settings)
+    name, seen = setting(settings, "replication.replSetName", "")
+    if name or not old:
+        yield "standalone", Known(not name, (seen,))
     home = settings.get("storage.dbPath", ("/data/db", ""))[0]
     yield "page_bytes", Known(engine.page_bytes, (Evidence("WiredTiger leaf pages of 32 KiB by default"),))
     yield "directories", Known((f"data:{home}", f"log:{home}/journal"), (Evidence(f"data in {home}", f"ls -l {home}"),))

@@ -23,7 +23,17 @@ from auditor.host.request import Output, Run, Skip
 PER = "host"
 SUBJECT = "database"
 FORM = "json"
-NOT_SAID = ("journal", "no_fsync", "appendonly", "appendfsync", "configured", "decided", "loaded")
+NOT_SAID = (
+    "standalone",
+    "commit_interval_ms",
+    "journal",
+    "no_fsync",
+    "appendonly",
+    "appendfsync",
+    "configured",
+    "decided",
+    "loaded",
+)
 FACTS = {
     **{name: spec for name, spec in database_settings.FACTS.items() if name not in NOT_SAID},
     "engine": database_processes.FACTS["database.engine"],
