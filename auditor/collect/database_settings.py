@@ -113,7 +113,9 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     if ENGINES[engine].compared:
         yield Fact(database, "configured", files.in_words(found))
     if process.isdigit():
-        own = tuple(name for name, value in found if files.decided(value))
+        later = [path for path, after in reply.changed.items() if after > AT_ONCE_S]
+        persisted = any(path.endswith(f"/{_mysql.PERSISTED}") for path in later)  # which outranked the command line
+        own = tuple(name for name, value in found if files.decided(value) and not persisted)
         yield Fact(database, "decided", known(own, ", ".join(own) or "none", f"tr '\\0' ' ' <{here}cmdline"))
         if changed := tree.changed():
             yield Fact(database, "loaded", _loaded(engine, process, *changed))

@@ -277,4 +277,4 @@ def _files(step: list[Any], answer: Files) -> Files:
             text, links = {}, {}
         case [_, str() as path, *_] if path in text:
             text[path] = _without(text[path], step)
-    return Files(text, links, errors)
+    return answer._replace(text=text, links=links, errors=errors)
