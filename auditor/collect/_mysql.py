@@ -84,7 +84,7 @@ def read(
         settings["datadir"] = place, "--db"
     loads = setting(settings, "persisted_globals_load", "ON")[0]
     if engine == "mysql" and loads != SKIPPED and files.boolean(loads, "persisted_globals_load"):
-        settings |= _persisted(reply)
+        settings |= _persisted(reply, tree)
     for name in settings.keys() - KNOWN:
         short = next(each for each in KNOWN if each.startswith(name))
         raise ValueError(f"{settings[name][1]}: {name} may be short for {short}")
@@ -162,8 +162,8 @@ def facts_of(settings: Settings, engine: str) -> Found:
     if log == SKIPPED:
         yield "sync_binlog", Known(1, (Evidence(f"no binary log is written ({seen.text})", seen.command),))
     else:
-        value, seen = setting(settings, "sync_binlog", "1" if engine == "mysql" else "0")
-        yield "sync_binlog", Known(integer(value), (seen,))
+        value, after = setting(settings, "sync_binlog", "1" if engine == "mysql" else "0")
+        yield "sync_binlog", Known(integer(value), (after, seen))
     yield from _places(settings, log)
 
 
@@ -189,7 +189,7 @@ def _places(settings: Settings, log: str) -> Found:
     yield "directories", Known(unique, (Evidence(", ".join(unique), f"ls -l {home}"),))
 
 
-def _persisted(reply: Files) -> Settings:
+def _persisted(reply: Files, tree: files.Tree) -> Settings:
     """What SET PERSIST wrote: it counts before files and command line, unless persisted_globals_load is off. (MySQL manual,
     Persisted System Variables)"""
     path = next((each for each in (*reply.text, *reply.errors) if each.endswith(f"/{PERSISTED}")), "")
@@ -199,6 +199,7 @@ def _persisted(reply: Files) -> Settings:
         if not reply.errors[path].startswith("no such file") or f"{MISSING}/" in path:
             raise ValueError(f"{PERSISTED}: {reply.errors[path]}")
         return {}
+    tree.use(path)
     lines = persisted(reply.text[path], KNOWN)
     if DOUBT in lines:
         raise ValueError(f"{PERSISTED}: could not be told")

@@ -61,8 +61,9 @@ class Engine(NamedTuple):
     settings: that are asked for. files: name (a pattern, as fnmatch has it) and form of its files. arguments: reads its
     command line, without the name. variables: of its environment, each the path of a folder or file, or a word.
     data_options, data_variable: which of these say where its data lies. at_home: its working directory is its data
-    directory. compared: facts that decide about durability, which a server that is asked says, too. profile: of a
-    verification, empty where there is none.
+    directory. taken_over: how what a file says can come into force while the server runs; empty where it reads its files
+    when it starts and never again. compared: facts that decide about durability, which a server that is asked says, too.
+    profile: of a verification, empty where there is none.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Engine(NamedTuple):
     data_options: tuple[str, ...] = ()
     data_variable: str = ""
     at_home: bool = False
+    taken_over: str = ""
     compared: tuple[str, ...] = ()
     profile: str = ""
 

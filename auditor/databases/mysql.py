@@ -182,7 +182,7 @@ ENGINE = Engine(
     variables={"HOME": path, "MYSQL_HOME": path, "MARIADB_HOME": path,
                "MYSQL_GROUP_SUFFIX": word, "MARIADB_GROUP_SUFFIX": word},
     data_options=("datadir",),
-    at_home=True,  # sql/mysqld.cc my_setwd
+    at_home=True,  # sql/mysqld.cc my_setwd; option files are read at the start (MySQL manual, Using Option Files)
     compared=("torn_page_guard", "flush_log_at_commit", "flush_method", "doublewrite", "sync_binlog"),
     profile="mysql-innodb",
 )  # fmt: skip

@@ -67,7 +67,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
         re.compile(r"[a-z-]+\.service|redis\*\.service"),
     ),
     (("systemctl", "list-units"), frozenset({"--type=timer", "--plain", "--no-legend"}), re.compile(r"\*scrub\*")),
-    (("dmesg", "-k"), frozenset(), re.compile(r"(?!)")),
+    (("dmesg", "--kernel"), frozenset(), re.compile(r"(?!)")),
     (("dmidecode", "-t", "memory"), frozenset(), re.compile(r"(?!)")),
 )
 

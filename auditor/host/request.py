@@ -90,13 +90,15 @@ class Files(NamedTuple):
     """Files as they were read. text: path -> content. links: path of a symbolic link -> its target (as readlink gives it).
 
     errors: path -> what went wrong ("permission denied"). devices: path of a folder of others, or of a link to one -> the
-    device that it is on, ``MAJOR:MINOR``.
+    device that it is on, ``MAJOR:MINOR``. changed: of what was read below the root directory of a process, links and folders
+    too, path -> how many seconds after that process started it was changed last (ctime), below 0 before.
     """
 
     text: Mapping[str, str]
     links: Mapping[str, str] = NOTHING
     errors: Mapping[str, str] = NOTHING
     devices: Mapping[str, str] = NOTHING
+    changed: Mapping[str, float] = MappingProxyType({})
 
     def absent(self, pattern: str) -> bool:
         """Whether the answer to this pattern is that there is no such file."""

@@ -105,7 +105,7 @@ def postgres(dsn: str) -> dict[str, Any]:
 
 
 def mysql(dsn: str) -> dict[str, Any]:
-    """Settings as SHOW GLOBAL VARIABLES has them."""
+    """Settings as SHOW GLOBAL VARIABLES has them, and whether InnoDB writes its redo log, which is no setting."""
     import configparser
     import os
     from urllib.parse import parse_qs, unquote, urlsplit
@@ -139,7 +139,9 @@ def mysql(dsn: str) -> dict[str, Any]:
                 " 'innodb_log_group_home_dir', 'innodb_undo_directory', 'innodb_data_home_dir', 'version')"
             )
             settings = sorted([str(name), str(value)] for name, value in cursor.fetchall())
-        return {"settings": settings, **holder(connection._sock.fileno(), ("mysqld", "mariadbd"))}
+            cursor.execute("SHOW GLOBAL STATUS WHERE Variable_name = 'Innodb_redo_log_enabled'")
+            status = [[str(name), str(value)] for name, value in cursor.fetchall()]
+        return {"settings": settings, "status": status, **holder(connection._sock.fileno(), ("mysqld", "mariadbd"))}
     finally:
         connection.close()
 

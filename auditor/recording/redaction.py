@@ -81,6 +81,7 @@ def redact(recording: Recording) -> Recording:
                 {text(path): text(target) for path, target in files.links.items()},
                 {text(path): text(error) for path, error in files.errors.items()},
                 {text(path): text(device) for path, device in files.devices.items()},
+                {text(path): after for path, after in files.changed.items()},
             )
             for patterns, files in recording.files.items()
         },

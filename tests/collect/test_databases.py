@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -45,6 +47,7 @@ LINKS = {"/proc/612/cwd": "/var/lib/postgresql/15/main", f"{DATA}/pg_wal": "/wal
 FOLDERS = {os.path.dirname(path) for path in (*FILES, *LINKS)}
 
 
+NOTHING_CHANGED: Mapping[str, float] = MappingProxyType({})
 NOT_INSTALLED = Capture(None, fault="not installed")
 
 
@@ -59,6 +62,7 @@ class Machine:
     euid: int = 0
     at_once: int = 1
     answer: Capture = NOT_INSTALLED
+    changed: Mapping[str, float] = field(default_factory=dict)
 
     def run(self, request: Run) -> Capture:
         return self.answer if request.argv[0] == "sql" else NOT_INSTALLED
@@ -81,7 +85,12 @@ class Machine:
             folder = any((path + "/").startswith(pattern + "/") for path in (*self.files, *self.links))
             if not (mine or led or folder):
                 errors[pattern] = "no such file"
-        return Files(text, links, errors)
+        below = {
+            path: after
+            for path, after in self.changed.items()
+            if any(fnmatchcase(path, each) or each.startswith(path) for each in request.patterns)
+        }
+        return Files(text, links, errors, changed=below)
 
 
 def seen(
@@ -90,6 +99,7 @@ def seen(
     denied: tuple[str, ...] = (),
     inventory: Facts | None = None,
     connection: tuple[str, str, Capture] | None = None,
+    changed: Mapping[str, float] = NOTHING_CHANGED,
     **datasets: str,
 ) -> Facts:
     facts = Facts(1.7e9)
@@ -103,6 +113,7 @@ def seen(
         for fact, value in (("sync", sync), ("role", "undeclared"), ("readonly", "off")):
             facts.put(Fact(Subject("dataset", f"tank/{name}"), fact, known(value, f"{fact}={value}")))
     machine = Machine({**FILES, **(files or {})}, {**LINKS, **(links or {})}, denied)
+    machine.changed = changed
     machine.answer = connection[2] if connection else machine.answer
     gatherer = gather.Gatherer(machine, registry.collectors())
     for collector in ("database_processes", "database_sql"):
@@ -129,6 +140,42 @@ def value(facts: Facts, subject: Subject, name: str) -> Any:
 
 
 PG = Subject("database", "postgres 612")
+
+
+OLD = {f"{CONFIG}/postgresql.conf": -60.0, f"{CONFIG}/conf.d": -60.0, f"{DATA}/postgresql.auto.conf": -60.0}
+YOUNG = OLD | {f"{CONFIG}/postgresql.conf": 3600.0}
+OFF, ON = ({f"{CONFIG}/postgresql.conf": f"fsync = {value}\ninclude_dir = 'conf.d'\n"} for value in ("off", "on"))
+IN_FORCE = "-c\0fsync={0}\0".format
+
+
+@pytest.mark.parametrize(
+    ("files", "changed", "given", "today", "later"),
+    [
+        (OFF, OLD, "", "fail", "pass"),
+        (ON, OLD, "", "pass", "pass"),
+        (OFF, YOUNG, "", "unknown", "fail"),
+        (ON, YOUNG, "", "unknown", "pass"),
+        (ON, YOUNG, IN_FORCE("off"), "fail", "fail"),
+        (OFF, YOUNG, IN_FORCE("on"), "pass", "pass"),
+        (OFF, {}, "", "fail", "unknown"),
+        (ON, {}, "", "pass", "pass"),
+    ],
+)
+def test_a_file_that_is_younger_than_the_server_says_nothing_of_today(
+    files: dict[str, str], changed: dict[str, float], given: str, today: str, later: str
+) -> None:
+    """Neither off nor on; the command line outranks it; of a recording without these times the files are believed."""
+    line = {"/proc/612/cmdline": FILES["/proc/612/cmdline"] + given}
+    facts = seen(files | line, changed=changed, pg="standard", wal="standard")
+    assert outcome(facts, "pg-fsync-off") == [today]
+    assert outcome(facts, "db-file-not-loaded") == [later]
+    assert value(facts, PG, "page_bytes") == 8192
+    assert facts.linked(PG, "data_datasets") == (Subject("dataset", "tank/pg"),)
+    why = facts.get(PG, "torn_page_guard")
+    assert isinstance(why, Unknown) == (changed is YOUNG)
+    if isinstance(why, Unknown):
+        assert "was changed 3,600 s after process 612 started" in why.reasons[0].text
+        assert why.reasons[0].remedy == "--db postgres=DSN asks the server"
 
 
 def test_log_and_data_are_followed_through_links_to_their_datasets() -> None:
@@ -360,6 +407,13 @@ def test_what_the_server_says_goes_before_its_files() -> None:
     assert isinstance(changes, Known)
     assert changes.value == ("fsync = off, on in its files", "torn_page_guard = off, on in its files")
     assert {each.text.split(" =")[0] for each in changes.evidence} == {"fsync", "full_page_writes"}
+
+
+def test_what_the_server_says_is_in_force_whatever_the_age_of_its_files() -> None:
+    facts = asked(answered(), changed=YOUNG, files=OFF)
+    assert outcome(facts, "pg-fsync-off") == ["pass"]
+    assert outcome(facts, "db-file-not-loaded") == ["not applicable"]
+    assert outcome(facts, "db-changes-at-restart") == ["fail"]
 
 
 def test_the_server_says_which_tablespaces_are_for_temporary_files() -> None:

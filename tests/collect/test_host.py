@@ -318,7 +318,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str
     return install
 
 
-DMESG, MEMORY = Run(("dmesg", "-k")), Run(("dmidecode", "-t", "memory"))
+DMESG, MEMORY = Run(("dmesg", "--kernel")), Run(("dmidecode", "-t", "memory"))
 
 
 def test_after_the_deadline_nothing_is_asked(tools: Callable[[str, str], None], tmp_path: Path) -> None:

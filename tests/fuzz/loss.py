@@ -36,7 +36,7 @@ SAID = (  # exit code, standard output, standard error
     ),
     *((0, "{}\n", ""), (0, "[]\n", ""), (0, "null\n", ""), (0, '{"output_version":{}}\n', "")),
 )
-ONE_LOOK = {("dmesg", "-k"), ("systemctl", "list-units")}
+ONE_LOOK = {("dmesg", "--kernel"), ("systemctl", "list-units")}
 ONE_LOOK_FILES = ("/etc/samba/", "/etc/exports", "modprobe", "/cron", "/root/", "/cmdline")
 Key = tuple[str, Subject]
 
