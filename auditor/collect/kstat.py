@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from auditor.collect._json import integer
 from auditor.facts import Fact, Known, Subject, known
 from auditor.host.request import Files
 from auditor.text import quoted
@@ -28,6 +29,13 @@ def lines(text: str, path: str) -> list[str]:
     if len(printed) < int(header[3]):
         raise ValueError(f"{path} has {len(printed)} of {header[3]} rows")
     return printed
+
+
+def clock(text: str, path: str) -> Known:
+    """When it was printed: nanoseconds of gethrtime(), since boot and without sleep. Raises ValueError as :func:`lines`."""
+    lines(text, path)
+    time = text.split(None, 7)[6]
+    return known(integer(time), f"read at {time} ns", f"head -1 {quoted(path)}")
 
 
 def row(line: str, path: str) -> tuple[str, str, str]:
