@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from auditor import __version__, derive, registry
@@ -11,7 +12,7 @@ from auditor.databases import ENGINES
 from auditor.derive import databases
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
-from auditor.gather import brought, gather, pool_lists, targets
+from auditor.gather import brought, gather, layers, pool_lists, targets
 from auditor.host import sql
 from auditor.host.live import Host
 from auditor.judge import finding, policy_file, verdict, waivers
@@ -99,7 +100,7 @@ def look(host: Host, names: Sequence[str], options: Options, progress: gather.Pr
         gather.read_host(gatherer, facts, inventory)
         _must_be_loaded(gatherer, facts)
         gather.ask_host(gatherer, facts)
-        roots, imported = _roots(gatherer, facts, host, names)
+        roots, imported = _roots(gatherer, facts, inventory, host, names)
         gather.look_at_pools(gatherer, facts, inventory, roots, imported)
         for root in roots:
             targets.must_exist(host, root, gatherer.failure("zfs_list", root))
@@ -115,7 +116,7 @@ def look(host: Host, names: Sequence[str], options: Options, progress: gather.Pr
 
 
 def _roots(
-    gatherer: gather.Gatherer, facts: Facts, host: Host, names: Sequence[str]
+    gatherer: gather.Gatherer, facts: Facts, inventory: Facts, host: Host, names: Sequence[str]
 ) -> tuple[tuple[Subject, ...], Sequence[str]]:
     """The datasets that the names mean, the root dataset of every imported pool when there are none; and all imported pools,
     as far as they can be listed."""
@@ -127,7 +128,8 @@ def _roots(
                 "no pool is imported" if pools is not None else f"no pool can be listed: {_why(gatherer)}"
             )
         names = pools
-    return tuple(sorted({targets.resolve(host, name, pools) for name in names})), pools or ()
+    held = partial(gather.held, gatherer, facts, inventory)
+    return tuple(sorted({each for name in names for each in targets.resolve(host, name, pools, held)})), pools or ()
 
 
 def _why(gatherer: gather.Gatherer) -> str:
@@ -165,14 +167,15 @@ def focus(seen: Look, host: Host, names: Sequence[str]) -> Look:
     facts = seen.facts
     try:
         pools = [pool.name for pool in facts.linked(HOST, "pools")]
-        roots = tuple(sorted({targets.resolve(host, name, pools) for name in names}))
+        held = partial(layers.held_before, facts)
+        roots = tuple(sorted({each for name in names for each in targets.resolve(host, name, pools, held)}))
     except targets.TargetError as error:
         raise NothingToAudit(f"in this recording: {error}") from None
     for root in roots:
         if not facts.of(root):
             there = [each.name for each in facts.linked(gather.pool_of(root), "datasets")]
             raise NothingToAudit(f"in this recording: {targets.missing(root.name, there)}")
-    more = brought.by_databases(facts, roots)
+    more = brought.along(facts, roots)
     for dataset in list(facts.subjects("dataset")):
         why = more.get(dataset)
         facts.replace(Fact(dataset, "brought", known(why, why) if why else unknown("it was named")))

@@ -1,11 +1,12 @@
 """What a target brings along: a database that keeps something on what is audited is as safe as everything that it uses, so each
-dataset on which it keeps files is audited too, whatever was named; and so on, for the databases that keep files on that.
+dataset on which it keeps files is audited too, whatever was named; and so on, for the databases that keep files on that. And a
+pool is as safe as the datasets of this host that hold its leaves.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from auditor.facts import Facts, Known, Subject, word
 
@@ -16,18 +17,37 @@ _NAME = re.compile(
 )  # of a dataset: the first letter is that of a pool (man 8 zpool-create)
 
 
-def by_databases(facts: Facts, roots: Collection[Subject]) -> dict[Subject, str]:
+def along(facts: Facts, roots: Collection[Subject]) -> dict[Subject, str]:
     """The datasets that were not named, and why each is audited. roots: those that were, each with all below it."""
-    names = {root.name for root in roots}
-    waiting = list(facts.subjects("database"))
     found: dict[Subject, str] = {}
-    while about := [each for each in waiting if _concerns(each, facts, names, found)]:
-        for database in about:
-            waiting.remove(database)
+    while True:
+        before = len(found)
+        for each, why in [*_by_databases(facts, roots, found), *_by_leaves(facts, roots, found)]:
+            found.setdefault(each, why)
+        if len(found) == before:
+            return found
+
+
+def _by_databases(
+    facts: Facts, roots: Collection[Subject], found: Collection[Subject]
+) -> Iterator[tuple[Subject, str]]:
+    """What databases use that keep something on what is audited."""
+    names = {root.name for root in roots}
+    for database in facts.subjects("database"):
+        if _concerns(database, facts, names, found):
             for dataset in facts.linked(database, "datasets"):
                 if not _below(dataset, names):
-                    found.setdefault(dataset, _why(database, dataset, facts))
-    return found
+                    yield dataset, _why(database, dataset, facts)
+
+
+def _by_leaves(facts: Facts, roots: Collection[Subject], found: Collection[Subject]) -> Iterator[tuple[Subject, str]]:
+    """What the leaves of the pools lie on: zvols, and files."""
+    names = {root.name for root in roots}
+    for name in dict.fromkeys(each.name.partition("/")[0] for each in (*roots, *found)):
+        for leaf in facts.linked(Subject("pool", name), "leaves"):
+            for dataset in facts.linked(leaf, "lies_on"):
+                if not _below(dataset, names):
+                    yield dataset, f"{leaf.name} of pool {name} lies on it"
 
 
 def asked_for(dataset: Subject) -> bool:

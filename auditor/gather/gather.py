@@ -11,6 +11,8 @@ from typing import NamedTuple, cast
 
 from auditor.collect import _blocks as blocks
 from auditor.collect import zpool_status_paths
+from auditor.collect._holders import Holders, Place
+from auditor.collect.mounts import Mount
 from auditor.collect.zfs_properties import above
 from auditor.facts import (
     HOST,
@@ -27,7 +29,7 @@ from auditor.facts import (
     unknown,
     word,
 )
-from auditor.gather import bounds, brought, database_walk, neighbours, witnesses
+from auditor.gather import bounds, brought, database_walk, layers, neighbours, witnesses
 from auditor.gather.reasons import command_line, decoded, fault_of, root_if, unread
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Output, Read, Reply, Run, Skip
@@ -199,8 +201,7 @@ def look_at_pools(
     others = [pool for name in imported if (pool := Subject("pool", name)) not in pools]
     for name in neighbours.COLLECTORS:
         gatherer.ask(name, others, facts)
-    disk_sources = [name for name in of(gatherer.collectors, "host") if _about_disks(gatherer.collectors[name])]
-    gatherer.settle(inventory, disk_sources)
+    _settle_disks(gatherer, inventory)
     if why := gatherer.failure("dmsetup_table", HOST):  # what is stacked is not among the disks that fill() looks after
         inventory.put_all(Fact(disk, "dm_targets", why) for disk in list(inventory.subjects("disk")))
     gatherer.settle(facts, ["zpool_status", "zpool_status_paths"])
@@ -213,16 +214,35 @@ def look_at_pools(
         for name, value in inventory.of(disk).items():
             facts.put(Fact(disk, name, value))
     _ask_disks(gatherer, facts, pools)
+    holders = Holders(facts, inventory)
+    facts.put_all(list(layers.below(facts, holders, gatherer.host.realpath)))
     database_walk.look_at(gatherer, facts, inventory)
-    more = brought.by_databases(facts, roots)
+    more = brought.along(facts, roots)
     pools = _bring(gatherer, facts, pools, more)
     gatherer.settle(facts)
     for fact in list(zpool_status_paths.adopt(facts)):
         facts.put(fact)
     for fact in datasets_of(gatherer, facts, pools, roots, tuple(more)):
         facts.put(fact)
+    facts.put_all(list(layers.above(facts, holders)))
+    facts.put_all(list(layers.keys(facts, holders, gatherer.host.realpath)))
     witnesses.compare(facts)
     fill(gatherer, facts)
+
+
+def held(gatherer: Gatherer, facts: Facts, inventory: Facts, what: Mount | str) -> Place:
+    """What holds a mount or a block device; waits until all block devices are known where it is not a dataset itself."""
+    if isinstance(what, Mount) and what.fstype == "zfs":
+        return Place((what.source,))
+    _settle_disks(gatherer, inventory)
+    holders = Holders(facts, inventory)
+    return holders.mount(what) if isinstance(what, Mount) else holders.device(what)
+
+
+def _settle_disks(gatherer: Gatherer, inventory: Facts) -> None:
+    gatherer.settle(
+        inventory, [name for name in of(gatherer.collectors, "host") if _about_disks(gatherer.collectors[name])]
+    )
 
 
 def _look_into(gatherer: Gatherer, facts: Facts, pools: Sequence[Subject]) -> None:
