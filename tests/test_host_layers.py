@@ -174,3 +174,17 @@ def test_the_cache_of_a_zvol_is_memory() -> None:
     )
     always = looked(recorded(STACKED, through, lab_on("zfs", "tank/db"), sync("tank/db", "always")))
     assert verdict(always, "write-cache-forced-through", loop).outcome == "pass"
+
+
+# -- keys -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("holder", "outcome"),
+    [("zfs my\\040pool/enc", "fail"), ("zfs my\\040pool", "pass"), ("ext4 /dev/vda", "pass")],
+)
+def test_where_the_file_of_a_key_lies(holder: str, outcome: str) -> None:
+    past = recorded("2.3-odd-names", mounted(f"40 25 0:40 / /keys rw - {holder} rw"))
+    location = in_output("zfs get", r"^(my pool/enc\tkeylocation\t)\S+", r"\1file:///keys/k")
+    seen = looked(replace(location(past), paths={"/keys/k": "/keys/k"}))
+    assert verdict(seen, "encryption-key-inside", Subject("dataset", "my pool/enc")).outcome == outcome
