@@ -31,11 +31,13 @@ def lines(text: str, path: str) -> list[str]:
     return printed
 
 
-def clock(text: str, path: str) -> Known:
-    """When it was printed: nanoseconds of gethrtime(), since boot and without sleep. Raises ValueError as :func:`lines`."""
+def clocks(text: str, path: str) -> tuple[Known, Known]:
+    """When it was created and when it was printed: nanoseconds of gethrtime(), since boot and without sleep. Raises
+    ValueError as :func:`lines`."""
     lines(text, path)
-    time = text.split(None, 7)[6]
-    return known(integer(time), f"read at {time} ns", f"head -1 {quoted(path)}")
+    made, now = text.split(None, 7)[5:7]
+    command = f"head -1 {quoted(path)}"
+    return known(integer(made), f"created at {made} ns", command), known(integer(now), f"read at {now} ns", command)
 
 
 def row(line: str, path: str) -> tuple[str, str, str]:

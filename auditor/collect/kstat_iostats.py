@@ -1,7 +1,8 @@
 """``/proc/spl/kstat/zfs/POOL/iostats``: how much I/O went past the ARC (Direct I/O). The rows came with 2.3.
 
-Its header has the time at which it was read, by the clock that stamps TXGs (``kstat_txgs``): /proc/uptime goes on while the
-machine sleeps and may be another one in a container. (OpenZFS module/os/linux/spl/spl-kstat.c, ks_snaptime)
+Its header has the times at which the pool was imported and at which it was read, by the clock that stamps TXGs
+(``kstat_txgs``): /proc/uptime goes on while the machine sleeps, and may be another one in a container. (OpenZFS
+module/os/linux/spl/spl-kstat.c, ks_crtime, ks_snaptime)
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ ROWS: dict[str, Spec] = {
     "direct_write_count": number("Direct I/O writes since the import"),
     "direct_write_bytes": number("bytes of them"),
 }
-FACTS = {**ROWS, "kstat_clock_ns": number("the clock of its TXGs when these were read, ns")}
+CLOCKS = {
+    "kstat_clock_ns": number("the clock of its TXGs when these were read, ns"),
+    "kstat_created_ns": number("the same clock when it was imported, ns"),
+}
+FACTS = {**ROWS, **CLOCKS}
 
 
 def request(pool: Subject, facts: Facts) -> Request:
@@ -36,5 +41,7 @@ def parse(reply: Files, pool: Subject) -> Iterator[Fact]:
     """Each row under its own name; 2.1 and 2.2 have none of them."""
     path = f"{kstat.ROOT}/{pool.name}/iostats"
     for text in kstat.only(reply, path):
-        yield Fact(pool, "kstat_clock_ns", kstat.clock(text, path))
+        created, now = kstat.clocks(text, path)
+        yield Fact(pool, "kstat_clock_ns", now)
+        yield Fact(pool, "kstat_created_ns", created)
     yield from kstat.of_rows(reply, path, pool, ROWS)
