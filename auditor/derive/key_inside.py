@@ -7,6 +7,7 @@ encryption root say "none"). (man 7 zfsprops, encryptionroot, keylocation; man 8
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from auditor.derive.combine import about
 from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown
@@ -40,7 +41,13 @@ def _leads_to(root: Subject, wanted: Subject, facts: Facts, passed: set[Subject]
                 unsure = found
             elif found.value is True:
                 return Known(True, (*on.evidence, *found.evidence))
-    return unsure or Known(False, on.evidence)
+    return unsure or _no(on.evidence)
+
+
+@lru_cache(maxsize=256)
+def _no(evidence: tuple[Evidence, ...]) -> Known:
+    """Shared, for thousands of datasets."""
+    return Known(False, evidence)
 
 
 def _root_of(holder: Subject, from_: Subject, facts: Facts) -> Subject | Unknown | None:

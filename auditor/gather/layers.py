@@ -111,6 +111,7 @@ def above(facts: Facts, holders: Holders) -> Iterator[Fact]:
                 found.mount(mount)
     found.volumes()
     nothing = known((), "nothing that lies on it is mounted", MOUNTS)
+    none = known((), "nothing that was seen above it", MOUNTS)  # one object for thousands of datasets
     for dataset in list(facts.subjects("dataset")):
         carries, unsure = found.carries.get(dataset.name), found.unsure.get(dataset.name)
         lost = found.lost.get(dataset.name)
@@ -125,7 +126,7 @@ def above(facts: Facts, holders: Holders) -> Iterator[Fact]:
         elif volume and found.nameless:
             found_lost = unknown(f"udev does not say which volume {found.nameless[0]} is")
         else:
-            found_lost = unseen or Known((), here.evidence)
+            found_lost = unseen or none
         yield Fact(dataset, "flushes_lost", found_lost)
 
 
