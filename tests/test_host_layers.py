@@ -9,6 +9,7 @@ import pytest
 from auditor import audit, rulebook
 from auditor.collect import zfs_mounts
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
+from auditor.gather import layers
 from auditor.judge.verdict import Verdict
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
@@ -124,6 +125,7 @@ def test_a_file_that_is_not_there_is_not_known() -> None:
             "('ext4 at /mnt/volume is mounted nobarrier',)",
         ),
         ((mounted(EXT4.replace("ext4", "newfs")),), "unknown", "unknown: whether newfs at /mnt/volume sends flushes"),
+        ((mounted(EXT4.replace("ext4", "btrfs")),), "unknown", "unknown: btrfs at /mnt/volume: btrfs may lie on more"),
         ((in_file("/zd0/queue/write_cache", "write back", "write through"),), "fail", "('zd0 says write through',)"),
         ((), "unknown", "unknown: "),
     ],
@@ -188,3 +190,15 @@ def test_where_the_file_of_a_key_lies(holder: str, outcome: str) -> None:
     location = in_output("zfs get", r"^(my pool/enc\tkeylocation\t)\S+", r"\1file:///keys/k")
     seen = looked(replace(location(past), paths={"/keys/k": "/keys/k"}))
     assert verdict(seen, "encryption-key-inside", Subject("dataset", "my pool/enc")).outcome == outcome
+
+
+def test_a_file_system_that_hangs_is_waited_for_once() -> None:
+    asked = []
+
+    def real(path: str) -> str:
+        asked.append(path)
+        raise OSError(0, "timed out after 30 s")
+
+    paths = layers.Paths(real)
+    assert [paths.of("/mnt/a"), paths.of("/mnt/b")] == ["", ""]
+    assert asked == ["/mnt/a"]

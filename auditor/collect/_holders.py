@@ -16,6 +16,8 @@ from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.text import harmless
 
 ZVOL = "/dev/zvol/"
+SEVERAL = frozenset({"btrfs", "bcachefs"})  # file systems over several devices, of which a mount names one
+ELSEWHERE = ("logdev=", "rtdev=")  # of XFS (man 5 xfs)
 DEPTH = 6  # file systems on each other; ends a loop of loops
 
 
@@ -61,6 +63,8 @@ class Holders:
         way = blocks.down(mount.source, self.inventory, self.nodes)
         if isinstance(way, Unknown):
             return Place(how=f"on {mount.fstype}; {way.reasons[0].text}")
+        if mount.fstype in SEVERAL or any(each.startswith(ELSEWHERE) for each in mount.shared):
+            return Place(how=f"{mount.fstype} may lie on more devices than {mount.source}, which its mount names")
         found = self.disks(way.disks, depth)
         if found.datasets:
             return found._replace(how=f" ({mount.fstype} on {', '.join(way.disks)})")

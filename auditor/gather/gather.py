@@ -215,7 +215,8 @@ def look_at_pools(
             facts.put(Fact(disk, name, value))
     _ask_disks(gatherer, facts, pools)
     holders = Holders(facts, inventory)
-    facts.put_all(list(layers.below(facts, holders, gatherer.host.realpath)))
+    paths = layers.Paths(gatherer.host.realpath)
+    facts.put_all(list(layers.below(facts, holders, paths)))
     database_walk.look_at(gatherer, facts, inventory)
     more = brought.along(facts, roots)
     pools = _bring(gatherer, facts, pools, more)
@@ -225,7 +226,7 @@ def look_at_pools(
     for fact in datasets_of(gatherer, facts, pools, roots, tuple(more)):
         facts.put(fact)
     facts.put_all(list(layers.above(facts, holders)))
-    facts.put_all(list(layers.keys(facts, holders, gatherer.host.realpath)))
+    facts.put_all(list(layers.keys(facts, holders, paths)))
     witnesses.compare(facts)
     fill(gatherer, facts)
 

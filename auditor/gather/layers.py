@@ -52,20 +52,35 @@ FILE = "file://"
 MOUNTS = "cat /proc/1/mountinfo"
 KEY_FILES = 256  # that are looked for
 
-RealPath = Callable[[str], str]
+
+class Paths:
+    """Paths without their symbolic links. A host that has not answered for one of them is not asked for more: each may take
+    as long, on a file system that hangs."""
+
+    def __init__(self, real: Callable[[str], str]) -> None:
+        self._real = real
+        self._hangs = False
+
+    def of(self, path: str) -> str:
+        """Empty where it is not there, or could not be reached."""
+        try:
+            return "" if self._hangs else self._real(path)
+        except OSError as error:
+            self._hangs = error.errno == 0  # no answer in time
+            return ""
 
 
 # -- below ------------------------------------------------------------------------------------------------------------
 
 
-def below(facts: Facts, holders: Holders, real: RealPath) -> Iterator[Fact]:
+def below(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
     """Of all leaves and the disks behind them."""
     for disk in list(facts.subjects("disk")):
         yield Fact(disk, "lies_on", _datasets(holders.disk(disk.name), disk.name))
     for leaf in list(facts.subjects("leaf")):
         match facts.get(leaf, "type"), facts.get(leaf, "path"), facts.get(leaf, "disks"):
             case Known("file"), Known(str(path)), _:
-                yield from _of(leaf, _of_file(path, holders, real), path)
+                yield from _of(leaf, _of_file(path, holders, paths), path)
             case Known("file"), Unknown() as why, _:
                 yield from (Fact(leaf, name, why) for name in ("lies_on", "below"))
             case _, _, Known() as disks:
@@ -83,11 +98,9 @@ def _of(leaf: Subject, place: Place, what: str) -> Iterator[Fact]:
     yield Fact(leaf, "below", found if isinstance(found, Unknown) else Known(text, found.evidence))
 
 
-def _of_file(path: str, holders: Holders, real: RealPath) -> Place:
-    try:
-        return holders.path(real(path))
-    except OSError:
-        return Place(how="it is not there, or could not be reached")
+def _of_file(path: str, holders: Holders, paths: Paths) -> Place:
+    found = paths.of(path)
+    return holders.path(found) if found else Place(how="it is not there, or could not be reached")
 
 
 def _datasets(place: Place, what: str) -> Judged:
@@ -168,11 +181,19 @@ class _Above:
 
     def mount(self, mount: Mount) -> None:
         place = self.holders.mount(mount)
-        if not place.datasets:
-            return
-        for name in place.datasets:
+        for name in place.datasets or self._in_part(mount, place):
             self.carries.setdefault(name, []).append(_said(mount))
-        self._way(mount, place.datasets)
+        if place.datasets:
+            self._way(mount, place.datasets)
+        else:
+            self._doubt(self._in_part(mount, place), f"{_said(mount)}: {place.how}")
+
+    def _in_part(self, mount: Mount, place: Place) -> tuple[str, ...]:
+        """The datasets below one that also lies on something else, or that cannot be followed to its end."""
+        way = blocks.down(mount.source, self.holders.inventory, self.holders.nodes)
+        if place.off or isinstance(way, Unknown):
+            return ()
+        return tuple(dict.fromkeys(name for disk in way.disks for name in self.holders.disk(disk).datasets))
 
     def _way(self, mount: Mount, datasets: tuple[str, ...]) -> None:
         """Each step from a file system down to its datasets."""
@@ -220,7 +241,7 @@ def _is_volume(dataset: Subject, facts: Facts) -> bool:
 # -- keys -------------------------------------------------------------------------------------------------------------
 
 
-def keys(facts: Facts, holders: Holders, real: RealPath) -> Iterator[Fact]:
+def keys(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
     """dataset.key_lies_on of all datasets. Only where the file is is looked at, never the file."""
     found: dict[str, Judged] = {}
     for dataset in list(facts.subjects("dataset")):
@@ -230,15 +251,15 @@ def keys(facts: Facts, holders: Holders, real: RealPath) -> Iterator[Fact]:
             continue
         url = str(location.value)
         if url not in found:
-            found[url] = _key(url, location, holders, real) if len(found) < KEY_FILES else _too_many()
+            found[url] = _key(url, location, holders, paths) if len(found) < KEY_FILES else _too_many()
         yield Fact(dataset, "key_lies_on", found[url])
 
 
-def _key(url: str, location: Known, holders: Holders, real: RealPath) -> Judged:
+def _key(url: str, location: Known, holders: Holders, paths: Paths) -> Judged:
     if not url.startswith(FILE):
         return Known((), location.evidence)
     path = url.removeprefix(FILE)
-    return _datasets(_of_file(path, holders, real), path)
+    return _datasets(_of_file(path, holders, paths), path)
 
 
 def _too_many() -> Unknown:

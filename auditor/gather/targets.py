@@ -61,7 +61,8 @@ def _of_path(host: Host, path: str, held: Held) -> tuple[str, ...]:
         raise TargetError(f"{harmless(path)}: /proc/self/mountinfo: {error}; name the dataset itself") from None
     if mount is None:
         raise TargetError(f"{harmless(path)}: no mount holds it; name the dataset itself")
-    place = held(real if mount.fstype == "devtmpfs" else mount)
+    place = held(real) if real.startswith("/dev/") else Place()
+    place = place if place.datasets else held(mount)
     if place.datasets:
         return place.datasets
     on = f"it is on {mount.fstype} ({harmless(mount.source)}, mounted at {harmless(mount.mount_point)})"
