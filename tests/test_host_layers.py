@@ -127,7 +127,7 @@ def test_a_file_that_is_not_there_is_not_known() -> None:
         ((mounted(EXT4.replace("ext4", "newfs")),), "unknown", "unknown: whether newfs at /mnt/volume sends flushes"),
         ((mounted(EXT4.replace("ext4", "btrfs")),), "unknown", "unknown: btrfs at /mnt/volume: btrfs may lie on more"),
         ((in_file("/zd0/queue/write_cache", "write back", "write through"),), "fail", "('zd0 says write through',)"),
-        ((), "unknown", "unknown: "),
+        ((), "unknown", "unknown: /proc/1/mountinfo: not in the recording"),
     ],
 )
 def test_what_keeps_flushes_from_a_volume(edits: tuple[Edit, ...], outcome: str, lost: str) -> None:

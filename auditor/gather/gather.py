@@ -214,7 +214,7 @@ def look_at_pools(
         for name, value in inventory.of(disk).items():
             facts.put(Fact(disk, name, value))
     _ask_disks(gatherer, facts, pools)
-    holders = Holders(facts, inventory)
+    holders = _holders(gatherer, facts, inventory)
     paths = layers.Paths(gatherer.host.realpath)
     facts.put_all(list(layers.below(facts, holders, paths)))
     database_walk.look_at(gatherer, facts, inventory)
@@ -236,8 +236,14 @@ def held(gatherer: Gatherer, facts: Facts, inventory: Facts, what: Mount | str) 
     if isinstance(what, Mount) and what.fstype == "zfs":
         return Place((what.source,))
     _settle_disks(gatherer, inventory)
-    holders = Holders(facts, inventory)
+    holders = _holders(gatherer, facts, inventory)
     return holders.mount(what) if isinstance(what, Mount) else holders.device(what)
+
+
+def _holders(gatherer: Gatherer, facts: Facts, inventory: Facts) -> Holders:
+    if why := gatherer.failure("zfs_mounts", HOST):  # else it would be "not looked at" to those that ask next
+        facts.put(Fact(HOST, "mount_table", why))
+    return Holders(facts, inventory)
 
 
 def _settle_disks(gatherer: Gatherer, inventory: Facts) -> None:
