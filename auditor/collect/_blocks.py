@@ -33,6 +33,7 @@ BEHIND = ("disks", "layers", "nodes", "stack_write_cache", "dm_targets", "crypt_
 STACKED = ("dm", "md", "bcache")
 DEPTH = 16  # deeper than any sane stack; ends a loop of loops
 _DM = {"CRYPT": "crypt", "LVM": "lvm", "mpath": "multipath", "part1": "partition", "DMRAID": "dmraid"}
+Nodes = dict[str, tuple[str, str]]  # path under /dev -> (kernel name of the node, of the whole block device)
 _REDUNDANT_MD = frozenset({"raid1", "raid4", "raid5", "raid6", "raid10"})
 _REDUNDANT_DM = re.compile(r"mirror|raid-raid(?:1|4|5|6|10)(?:_\w+)?")
 
@@ -56,13 +57,13 @@ class Way(NamedTuple):
 
 def links(facts: Facts, inventory: Facts) -> Iterator[Fact]:
     """The facts of PROVIDES for every leaf, from the block devices of the inventory."""
-    nodes = _nodes(facts, inventory)
+    there = nodes(facts, inventory)
     for leaf in list(facts.subjects("leaf")):
         match facts.get(leaf, "type"), facts.get(leaf, "path"):
             case Known("file"), Known(str(path)):
                 why = unknown(f"{path} is a file; the disk below its file system is not followed")
-            case _, Known(str(path)) if path in nodes:
-                yield from _leaf(leaf, path, inventory, nodes)
+            case _, Known(str(path)) if path in there:
+                yield from _leaf(leaf, path, inventory, there)
                 continue
             case _, Known(str(path)):
                 yield Fact(leaf, "device_present", _absent(path, facts, inventory))
@@ -73,13 +74,11 @@ def links(facts: Facts, inventory: Facts) -> Iterator[Fact]:
         yield from (Fact(leaf, name.removeprefix("leaf."), why) for name in PROVIDES)
 
 
-def below(path: str, facts: Facts, inventory: Facts) -> tuple[str, ...] | Unknown:
-    """Kernel names of the disks, loop devices or zvols at the bottom of a block device."""
-    nodes = _nodes(facts, inventory)
+def down(path: str, inventory: Facts, nodes: Nodes) -> Way | Unknown:
+    """From a block device down to the disks, loop devices or zvols at the bottom."""
     if path not in nodes:
         return unknown(f"{path}: no block device has this name now")
-    way = _down(nodes[path][1], (), inventory, nodes)
-    return way if isinstance(way, Unknown) else way.disks
+    return _down(nodes[path][1], (), inventory, nodes)
 
 
 def _gone(leaf: Subject, facts: Facts) -> Unknown | None:
@@ -91,25 +90,26 @@ def _gone(leaf: Subject, facts: Facts) -> Unknown | None:
     return None
 
 
-def _nodes(facts: Facts, inventory: Facts) -> dict[str, tuple[str, str]]:
+def nodes(facts: Facts, inventory: Facts) -> Nodes:
     """Path under /dev -> (kernel name of the node, of the whole block device). What the link says goes before udev."""
     disk_of: dict[str, str] = {}
     found: dict[str, tuple[str, str]] = {}
     for disk in inventory.subjects("disk"):
         disk_of[disk.name] = disk.name
         for source in ("partitions", "udev_partitions"):
-            disk_of.update(dict.fromkeys(_words(inventory.get(disk, source)), disk.name))
-        for pair in _words(inventory.get(disk, "device_names")):
+            disk_of.update(dict.fromkeys(words_in(inventory.get(disk, source)), disk.name))
+        for pair in words_in(inventory.get(disk, "device_names")):
             path, _, node = pair.rpartition("=")
             found[path] = (node, disk.name)
-    for pair in _words(facts.get(HOST, "dev_links")):
+    for pair in words_in(facts.get(HOST, "dev_links")):
         path, _, node = pair.rpartition("=")
         if node in disk_of:
             found[path] = (node, disk_of[node])
     return found | {f"/dev/{node}": (node, disk) for node, disk in disk_of.items()}
 
 
-def _words(found: Judged) -> tuple[str, ...]:
+def words_in(found: Judged) -> tuple[str, ...]:
+    """Of a fact that is a tuple of words; none where it is not known."""
     return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()
 
 
@@ -119,13 +119,13 @@ def _absent(path: str, facts: Facts, inventory: Facts) -> Judged:
     if folder == "/dev/":
         seen = any(True for _ in inventory.subjects("disk"))
     else:
-        seen = any(pair.startswith(folder) for pair in _words(facts.get(HOST, "dev_links")))
+        seen = any(pair.startswith(folder) for pair in words_in(facts.get(HOST, "dev_links")))
     if not seen:
         return unknown(f"{folder} could not be read")
     return Known(False, (Evidence(f"no {path}", f"ls -l {path}"),))
 
 
-def _leaf(leaf: Subject, path: str, inventory: Facts, nodes: dict[str, tuple[str, str]]) -> Iterator[Fact]:
+def _leaf(leaf: Subject, path: str, inventory: Facts, nodes: Nodes) -> Iterator[Fact]:
     node, disk = nodes[path]
     named = (Evidence(f"{path} is {node}", f"readlink -f {path}"),)
     yield Fact(leaf, "device_present", Known(True, named))
@@ -153,7 +153,7 @@ def _together(parts: tuple[Judged, ...], seen: tuple[Evidence, ...]) -> Judged:
     if unknowns := [each for each in parts if isinstance(each, Unknown)]:
         return join(unknowns)
     found = [each for each in parts if isinstance(each, Known)]
-    names = tuple(dict.fromkeys(name for each in found for name in _words(each)))
+    names = tuple(dict.fromkeys(name for each in found for name in words_in(each)))
     return Known(names, tuple(piece for each in found for piece in each.evidence) or seen)
 
 
@@ -167,9 +167,7 @@ def _any(parts: tuple[Judged, ...], seen: tuple[Evidence, ...]) -> Judged:
     return Known(False, tuple(piece for each in known for piece in each.evidence) or seen)
 
 
-def _down(
-    disk: str, layers: tuple[str, ...], inventory: Facts, nodes: dict[str, tuple[str, str]], depth: int = 0
-) -> Way | Unknown:
+def _down(disk: str, layers: tuple[str, ...], inventory: Facts, nodes: Nodes, depth: int = 0) -> Way | Unknown:
     """Follow what a block device is made of until there is nothing below."""
     subject = Subject("disk", disk)
     transport, slaves = inventory.get(subject, "transport"), inventory.get(subject, "slaves")
@@ -201,13 +199,13 @@ def _down(
         tuple(dict.fromkeys(layer for way in found for layer in way.layers)),
         tuple(dict.fromkeys((disk, *parts, *(name for way in found for name in way.nodes)))),
         (*targets, *(each for way in found for each in way.targets)),
-        (_cache(subject, inventory), *(each for way in found for each in way.caches)),
+        (cache(subject, inventory), *(each for way in found for each in way.caches)),
         (*crypt, *(each for way in found for each in way.crypt)),
         _redundant(subject, found, inventory),
     )
 
 
-def _cache(disk: Subject, inventory: Facts) -> Judged:
+def cache(disk: Subject, inventory: Facts) -> Judged:
     path = f"/sys/class/block/{disk.name}/queue/write_cache"
     match inventory.get(disk, "sysfs_write_cache"):
         case Known(str(word)):
@@ -262,7 +260,7 @@ def _own_redundancy(disk: Subject, legs: list[Way], inventory: Facts) -> bool | 
                 return False
             return lacks if isinstance(lacks, Unknown) else lacks.value == 0
         case Known("dm"):
-            names = _words(targets)
+            names = words_in(targets)
             if isinstance(targets, Unknown):
                 return targets
             return bool(names) and all(_REDUNDANT_DM.fullmatch(each) for each in names) and len(set(disks)) > 1

@@ -7,12 +7,10 @@ another file system on a zvol, the zvol.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import NamedTuple
 
-from auditor.collect import _blocks as blocks
 from auditor.collect import mounts
 from auditor.collect._database_files import ELSEWHERE, Tree, plain, root_of
+from auditor.collect._holders import Holders, Place
 from auditor.facts import (
     HOST,
     Evidence,
@@ -93,51 +91,15 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
 
 def lies_on(facts: Facts, inventory: Facts) -> Iterator[Fact]:
     """The datasets of each database, from what was read of it. inventory: the block devices of this host."""
+    holders = Holders(facts, inventory)
     for database in list(facts.subjects("database")):
         read = [facts.get(database, name) for name in ("directories", "mountinfo", "symlinks")]
         if missing := [each for each in read if isinstance(each, Unknown)]:
             why: Judged = join(missing)
             yield from (Fact(database, name.partition(".")[2], why) for name in PROVIDES)
             continue
-        holds = partial(_holds, facts=facts, inventory=inventory)
         directories, table, symlinks = map(_words, read)
-        yield from _placed(database, directories, table, symlinks, holds)
-
-
-class Place(NamedTuple):
-    """What a mount keeps its files on: a dataset, with a word on how; off: another file system; neither: not known."""
-
-    dataset: str = ""
-    how: str = ""
-    off: bool = False
-
-
-def _holds(mount: mounts.Mount | None, facts: Facts, inventory: Facts) -> Place:
-    """A dataset; or the zvol below another file system."""
-    if mount is None:
-        return Place(how="no mount holds it")
-    if mount.fstype == "zfs":
-        return Place(mount.source)
-    zvols = [disk for disk in inventory.subjects("disk") if _transport(disk.name, inventory) == "zvol"]
-    named_so = mount.source.startswith(("/dev/zd", "/dev/zvol/"))
-    if not mount.source.startswith("/dev/") or not (zvols or named_so):
-        return Place(off=True, how=mount.fstype)
-    disks = blocks.below(mount.source, facts, inventory)
-    if isinstance(disks, Unknown):
-        return Place(how=f"on {mount.fstype}; {disks.reasons[0].text}")
-    kinds = {_transport(disk, inventory) for disk in disks}
-    if "zvol" not in kinds and "loop" not in kinds:
-        return Place(off=True, how=mount.fstype)
-    names = [path for disk in disks for path in _words(inventory.get(Subject("disk", disk), "devlinks"))]
-    volumes = {path.removeprefix("/dev/zvol/").replace("+", " ") for path in names if path.startswith("/dev/zvol/")}
-    if kinds == {"zvol"} and len(disks) == 1 and len(volumes) == 1:
-        return Place(volumes.pop(), f" ({mount.fstype} on {disks[0]})")
-    return Place(how=f"on {mount.fstype} on {', '.join(disks)}: what holds it is not followed")
-
-
-def _transport(disk: str, inventory: Facts) -> str:
-    found = inventory.get(Subject("disk", disk), "transport")
-    return str(found.value) if isinstance(found, Known) else ""
+        yield from _placed(database, directories, table, symlinks, holders.mount)
 
 
 def _placed(
@@ -159,10 +121,10 @@ def _placed(
         real = tree.real(path)
         found = holds(mounts.mount_of(mounted, real))
         shown = harmless(path if path == real else f"{path} ({real})")
-        if found.dataset:
-            on[kind][Subject("dataset", found.dataset)] = None
-            main |= {found.dataset} if i < len(directories) else set()
-            seen.append(f"{kind} in {shown} is on {harmless(found.dataset)}{found.how}")
+        if found.datasets:
+            on[kind] |= {Subject("dataset", each): None for each in found.datasets}
+            main |= set(found.datasets) if i < len(directories) else set()
+            seen.append(f"{kind} in {shown} is on {harmless(', '.join(found.datasets))}{found.how}")
         elif found.off:
             off.append(f"{shown} on {found.how}")
         else:

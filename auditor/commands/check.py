@@ -64,7 +64,8 @@ def check(
     deadline: float,
     consistent: bool,
 ) -> NoReturn:
-    """Audit TARGETs: pools, datasets, zvols, mounted paths or /dev/zvol/... paths; all imported pools when none is named.
+    """Audit TARGETs: pools, datasets, zvols, block devices, or mounted paths, also those of another file system on a zvol; all
+    imported pools when none is named.
 
     It audits the target and its children, the pool, every leaf, the physical disks behind them and the host.
     """

@@ -1,10 +1,11 @@
-"""From what a user names to datasets: a pool, a dataset, a zvol, a mounted path or a /dev/zvol path."""
+"""From what a user names to datasets: a pool, a dataset, a zvol, a mounted path or that of a block device."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from auditor.collect import mounts
+from auditor.collect._holders import Place
 from auditor.facts import Subject, Unknown
 from auditor.host.live import Host
 from auditor.host.request import Read, Run
@@ -14,30 +15,37 @@ ZVOL = "/dev/zvol/"
 MOUNTS = Read(("/proc/self/mountinfo",))
 
 
+Held = Callable[[mounts.Mount | str], Place]  # what holds a mount, or the block device of a path
+
+
 class TargetError(Exception):
     """There is nothing to audit by that name; the text says what is there instead."""
 
 
-def resolve(host: Host, target: str, pools: Sequence[str] | None) -> Subject:
-    """The dataset that a target means. pools: those that are imported, or None when nobody could list them.
+def resolve(host: Host, target: str, pools: Sequence[str] | None, held: Held) -> tuple[Subject, ...]:
+    """The dataset that a target means; of another file system or block device the zvols, or the dataset of the file, that it
+    lies on. pools: those that are imported, or None when nobody could list them.
 
     Raises TargetError when there is surely no such thing; what merely could not be looked up passes, and its facts
     will be unknown.
     """
-    name = _of_path(host, target) if target.startswith("/") else target.rstrip("/")
-    for mark, what in (("@", "snapshot"), ("#", "bookmark")):
-        if mark in name:
-            raise TargetError(f"{harmless(target)} is a {what}; name its dataset {harmless(name.partition(mark)[0])}")
-    pool = name.partition("/")[0]
-    if pools is not None and pool not in pools:
-        raise TargetError(missing(pool, pools))
-    return Subject("dataset", name)
+    names = _of_path(host, target, held) if target.startswith("/") else (target.rstrip("/"),)
+    for name in names:
+        for mark, what in (("@", "snapshot"), ("#", "bookmark")):
+            if mark in name:
+                raise TargetError(
+                    f"{harmless(target)} is a {what}; name its dataset {harmless(name.partition(mark)[0])}"
+                )
+        pool = name.partition("/")[0]
+        if pools is not None and pool not in pools:
+            raise TargetError(missing(pool, pools))
+    return tuple(Subject("dataset", name) for name in names)
 
 
-def _of_path(host: Host, path: str) -> str:
+def _of_path(host: Host, path: str, held: Held) -> tuple[str, ...]:
     if path.startswith(ZVOL):
         # udev's zvol_id spells a space in a dataset's name as "+" (OpenZFS udev/zvol_id.c)
-        return path.removeprefix(ZVOL).rstrip("/").replace("+", " ")
+        return (path.removeprefix(ZVOL).rstrip("/").replace("+", " "),)
     try:
         real = host.realpath(path)
     except FileNotFoundError:
@@ -53,12 +61,16 @@ def _of_path(host: Host, path: str) -> str:
         raise TargetError(f"{harmless(path)}: /proc/self/mountinfo: {error}; name the dataset itself") from None
     if mount is None:
         raise TargetError(f"{harmless(path)}: no mount holds it; name the dataset itself")
-    if mount.fstype != "zfs":
+    place = held(real) if real.startswith("/dev/") else Place()
+    place = place if place.datasets else held(mount)
+    if place.datasets:
+        return place.datasets
+    on = f"it is on {mount.fstype} ({harmless(mount.source)}, mounted at {harmless(mount.mount_point)})"
+    if not place.off:
         raise TargetError(
-            f"{harmless(path)} is not on ZFS: it is on {mount.fstype} ({harmless(mount.source)}, mounted at "
-            f"{harmless(mount.mount_point)}){_instead(mount)}"
+            f"{harmless(path)}: {on}, and what that lies on is not clear: {place.how}; name the dataset itself"
         )
-    return mount.source
+    raise TargetError(f"{harmless(path)} is not on ZFS: {on}{_instead(mount)}")
 
 
 def _instead(mount: mounts.Mount) -> str:

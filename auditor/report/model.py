@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from auditor.facts import HOST, Facts, Known
@@ -26,11 +26,18 @@ HEADLINES: dict[Standing, str] = {
 }
 
 
+class Brought(NamedTuple):
+    """A dataset that is audited though nobody named it, and why."""
+
+    dataset: str
+    why: str
+
+
 class Report(NamedTuple):
     """One audit. taken: seconds since the epoch at which the host was looked at. release: of the kernel module. findings:
     those that count; waived: those that somebody answers for. policy: the path of the one that was followed, or empty.
     left_out: rules that were not judged because somebody chose so, the gravest first. seen_from: where zaudit stood, in a
-    sentence, when it is not where the host stands; or empty."""
+    sentence, when it is not where the host stands; or empty. brought: the datasets that nobody named."""
 
     zaudit: str
     hostname: str
@@ -48,6 +55,7 @@ class Report(NamedTuple):
     policy: str = ""
     left_out: tuple[LeftOut, ...] = ()
     seen_from: str = ""
+    brought: tuple[Brought, ...] = ()
 
     @classmethod
     def make(
@@ -83,6 +91,7 @@ class Report(NamedTuple):
             policy=policy,
             left_out=left_out,
             seen_from=_seen_from(facts),
+            brought=tuple(_brought(facts)),
         )
 
     @property
@@ -116,6 +125,14 @@ def _seen_from(facts: Facts) -> str:
         case Known(True):
             return "Seen from a mount namespace of its own (a container or sandbox): mounts are not those of the host."
     return ""
+
+
+def _brought(facts: Facts) -> Iterator[Brought]:
+    for pool in facts.linked(HOST, "pools"):
+        for dataset in facts.linked(pool, "datasets"):
+            match facts.of(dataset).get("brought"):
+                case Known(str() as why):
+                    yield Brought(dataset.name, why)
 
 
 def _standing(found: Sequence[Finding], waived: Sequence[Finding]) -> Standing:

@@ -28,6 +28,7 @@ HEADLINE_STYLES = {"lost": "bold red", "corrupted": "bold red", "stalled": "bold
 COST_STYLES = {"safe": "green", "needs restart": "yellow", "rebuilds the pool": "red", "destroys data": "bold red"}
 EVIDENCE_SHOWN = 4
 COMMANDS_SHOWN = 3
+BROUGHT_SHOWN = 5
 
 
 def render(
@@ -182,6 +183,10 @@ def _end(report: Report, verbose: bool) -> Iterator[RenderableType]:
         yield Text(f"Site policy: {rule}.{each.name} {values} ({each.text}).")
     for what, rules in finding_words.left_out(report):
         yield Text(f"{what}: {rules}.")
+    for brought in report.brought[:BROUGHT_SHOWN]:
+        yield Text(f"{harmless(brought.dataset)} was not named and is audited, too: {harmless(brought.why)}.")
+    if len(report.brought) > BROUGHT_SHOWN:
+        yield Text(f"The like of {len(report.brought) - BROUGHT_SHOWN} other datasets (--format json names all).")
     if report.seen_from:
         yield Text(report.seen_from, "yellow")
     yield Text(
