@@ -6,13 +6,14 @@ another file system on a zvol, the zvol.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from auditor.collect import _blocks as blocks
 from auditor.collect import mounts
 from auditor.collect._database_files import ELSEWHERE, Tree, plain, root_of
+from auditor.databases import ENGINES
 from auditor.facts import (
     HOST,
     Evidence,
@@ -45,6 +46,8 @@ PROVIDES = {
     "database.off_zfs": words("its directories that are not on ZFS, with the file system that they are on"),
 }
 ARROW = " -> "
+MOUNTS = 100  # below the directories of one database; a process of anybody may have thousands
+MEMORY = ("tmpfs", "ramfs", "autofs")  # no database outlives a restart with its data there
 
 
 def request(database: Subject, facts: Facts) -> Read | Skip:
@@ -146,23 +149,26 @@ def _placed(
     targets = dict(each.split(ARROW, 1) for each in symlinks)
     tree = Tree(Files({}, targets), "")
     mounted = mounts.mounts("".join(f"{line}\n" for line in table))
-    spaces = [f"data:{path}" for path in targets if "/pg_tblspc/" in path]
+    named = [(kind, path, tree.real(path)) for kind, _, path in (each.partition(":") for each in directories)]
+    spaces = [("data", path, tree.real(path)) for path in targets if "/pg_tblspc/" in path]
+    below = [(kind, path, path) for kind, path in _mounted_below(database, named, mounted)]
     on: dict[str, dict[Subject, None]] = {"log": {}, "data": {}}
     main: set[str] = set()
     off, seen, unsure = [], [], []
-    for i, place in enumerate((*directories, *spaces)):
-        kind, _, path = place.partition(":")
-        real = tree.real(path)
+    own = [*named, *below[:MOUNTS]]
+    for i, (kind, path, real) in enumerate((*own, *spaces)):
         found = holds(mounts.mount_of(mounted, real))
         shown = harmless(path if path == real else f"{path} ({real})")
         if found.dataset:
             on[kind][Subject("dataset", found.dataset)] = None
-            main |= {found.dataset} if i < len(directories) else set()
+            main |= {found.dataset} if i < len(own) else set()
             seen.append(f"{kind} in {shown} is on {harmless(found.dataset)}{found.how}")
         elif found.off:
             off.append(f"{shown} on {found.how}")
         else:
             unsure.append(f"{shown}: {found.how}")
+    if len(below) > MOUNTS:
+        unsure.append(f"more than {MOUNTS} mounts below its directories")
     command = f"cat {root_of(database).removesuffix('/root')}/mountinfo"
     evidence = tuple(Evidence(text, command) for text in dict.fromkeys(seen)) or (Evidence("on no dataset", command),)
     why = unknown("; ".join(unsure)) if unsure else None
@@ -173,6 +179,22 @@ def _placed(
     yield Fact(database, "tablespace_datasets", why or Known(apart, evidence))
     text = ", ".join(off) or "all its directories are on ZFS"
     yield Fact(database, "off_zfs", why or known(tuple(off), text, command))
+
+
+def _mounted_below(
+    database: Subject, named: Sequence[tuple[str, str, str]], table: Sequence[mounts.Mount]
+) -> Iterator[tuple[str, str]]:
+    """(log or data, mount point) of what is mounted inside of its directories and may hold what it needs after a crash: not
+    memory, not a snapshot, none of the folders for what is temporary. named: with their real paths."""
+    passing = ENGINES[database.name.partition(" ")[0]].passing
+    homes = sorted({f"{real.rstrip('/')}/" for _, _, real in named}, key=len)
+    data = {real for kind, _, real in named if kind == "data"}
+    logs = tuple(f"{real.rstrip('/')}/" for kind, _, real in named if kind == "log" and real not in data)
+    points = dict.fromkeys(each.mount_point for each in table if each.fstype not in MEMORY and "@" not in each.source)
+    for point in points:
+        home = next((each for each in homes if point.startswith(each)), "")
+        if home and not any(part in passing for part in point.removeprefix(home).split("/")):
+            yield ("log" if f"{point}/".startswith(logs) else "data"), point
 
 
 def _words(found: Judged) -> tuple[str, ...]:

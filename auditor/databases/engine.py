@@ -61,7 +61,8 @@ class Engine(NamedTuple):
     settings: that are asked for. files: name (a pattern, as fnmatch has it) and form of its files. arguments: reads its
     command line, without the name. variables: of its environment, each the path of a folder or file, or a word.
     data_options, data_variable: which of these say where its data lies. at_home: its working directory is its data
-    directory. compared: facts that decide about durability, which a server that is asked says, too. profile: of a
+    directory. passing: folders below its data that hold nothing which it needs after a crash (messages, statistics, sorts).
+    compared: facts that decide about durability, which a server that is asked says, too. profile: of a
     verification, empty where there is none.
     """
 
@@ -77,6 +78,7 @@ class Engine(NamedTuple):
     data_options: tuple[str, ...] = ()
     data_variable: str = ""
     at_home: bool = False
+    passing: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
     profile: str = ""
 

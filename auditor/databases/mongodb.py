@@ -30,5 +30,6 @@ ENGINE = Engine(
     files=(("mongo*.conf", yaml.read), ("*.yml", yaml.read), ("*.yaml", yaml.read)),
     arguments=arguments,
     data_options=("dbpath",),
+    passing=("diagnostic.data", "_tmp"),
     profile="mongodb",
 )

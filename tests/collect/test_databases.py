@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from auditor import registry, rulebook
-from auditor.collect import database_paths, database_settings
+from auditor.collect import _mysql, database_paths, database_settings
 from auditor.derive import database, database_changes, database_pool, database_seen, databases, temporary
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
 from auditor.gather import database_crowd, database_walk, gather
@@ -190,6 +190,53 @@ def test_a_tablespace_elsewhere_is_found() -> None:
     value = facts.get(PG, "off_zfs")
     assert isinstance(value, Known)
     assert value.value == ("/var/lib/postgresql/15/main/pg_tblspc/16400 (/srv/ts) on ext4",)
+
+
+HOME = "/var/lib/postgresql/15/main"
+
+
+def mounted(*more: str) -> dict[str, str]:
+    """The table of mounts of the server with more of them: each its mount point, type and source."""
+    lines = ""
+    for i, each in enumerate(more):
+        point, kind, source = each.split(" ")
+        lines += f"{50 + i} {41 if point.startswith('/wal') else 40} 0:{60 + i} / {point} rw - {kind} {source} rw\n"
+    return {"/proc/612/mountinfo": FILES["/proc/612/mountinfo"] + lines}
+
+
+def test_what_is_mounted_below_its_directories_is_its_own() -> None:
+    lines = (f"{HOME}/base zfs tank/base", f"{HOME}/pg_stat_tmp zfs tank/tmp", "/wal/15/archive_status zfs tank/wal2")
+    facts = seen(
+        mounted(*lines, f"{HOME}/x tmpfs none", f"{HOME}/.zfs/snapshot/a zfs tank/pg@a"), pg="standard", base="disabled"
+    )
+    assert [each.name for each in facts.linked(PG, "data_datasets")] == ["tank/pg", "tank/base"]
+    assert [each.name for each in facts.linked(PG, "log_datasets")] == ["tank/wal", "tank/wal2"]
+    assert value(facts, PG, "off_zfs") == ()
+    assert value(seen(mounted(f"{HOME}/base ext4 /dev/sdb1"), pg="standard"), PG, "off_zfs") == (
+        f"{HOME}/base on ext4",
+    )
+
+
+def test_of_a_thousand_mounts_not_one_is_judged() -> None:
+    facts = seen(mounted(*(f"{HOME}/{i} zfs tank/{i}" for i in range(1000))), pg="standard")
+    found = facts.get(PG, "datasets")
+    assert isinstance(found, Unknown)
+    assert "more than 100 mounts" in found.reasons[0].text
+
+
+def test_every_directory_that_mysql_writes_to_is_one_of_its_own() -> None:
+    settings = {
+        "datadir": ("/db", ""),
+        "innodb_data_home_dir": ("/ib", ""),
+        "innodb_data_file_path": ("ibdata1:12M;more/ibdata2:10M;/far/ibdata3:10M:autoextend", ""),
+        "innodb_doublewrite_dir": ("/dw", ""),
+        "innodb_log_group_home_dir": ("./redo", ""),
+        "log_bin": ("binlogs/b", ""),
+        "aria_log_dir_path": ("/aria", ""),
+    }
+    found = dict(_mysql.facts_of(settings, "mysql"))["directories"].value
+    data = ("data:/db", "data:/ib", "data:/ib/more", "data:/far", "data:/dw")
+    assert found == (*data, "log:/db/redo", "log:/db", "log:/db/binlogs", "log:/aria")
 
 
 def test_what_is_not_on_an_audited_dataset_is_not_judged() -> None:
