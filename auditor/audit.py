@@ -127,7 +127,7 @@ def _roots(
                 "no pool is imported" if pools is not None else f"no pool can be listed: {_why(gatherer)}"
             )
         names = pools
-    return tuple(sorted({targets.resolve(host, name, pools) for name in names})), pools or ()
+    return tuple(sorted({targets.resolve(host, name, pools, facts) for name in names})), pools or ()
 
 
 def _why(gatherer: gather.Gatherer) -> str:
@@ -165,7 +165,7 @@ def focus(seen: Look, host: Host, names: Sequence[str]) -> Look:
     facts = seen.facts
     try:
         pools = [pool.name for pool in facts.linked(HOST, "pools")]
-        roots = tuple(sorted({targets.resolve(host, name, pools) for name in names}))
+        roots = tuple(sorted({targets.resolve(host, name, pools, facts) for name in names}))
     except targets.TargetError as error:
         raise NothingToAudit(f"in this recording: {error}") from None
     for root in roots:

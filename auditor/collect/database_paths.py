@@ -6,7 +6,7 @@ another file system on a zvol, the zvol.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -90,15 +90,26 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     yield Fact(database, "symlinks", known(found, ", ".join(found) or "no symbolic link on the way", f"cat {path}"))
 
 
-def lies_on(facts: Facts, inventory: Facts) -> Iterator[Fact]:
-    """The datasets of each database, from what was read of it. inventory: the block devices of this host."""
+def tables(facts: Facts) -> Iterator[list[mounts.Mount]]:
+    """The mounts that each database sees, of those whose table was read."""
+    for database in facts.subjects("database"):
+        yield _mounts(_words(facts.get(database, "mountinfo")))
+
+
+def _mounts(lines: Sequence[str]) -> list[mounts.Mount]:
+    return mounts.mounts("".join(f"{line}\n" for line in lines))
+
+
+def lies_on(facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | str]) -> Iterator[Fact]:
+    """The datasets of each database, from what was read of it. inventory: the block devices of this host. layers: device number
+    of an overlay -> what is below it, or why that is not known."""
     for database in list(facts.subjects("database")):
         read = [facts.get(database, name) for name in ("directories", "mountinfo", "symlinks")]
         if missing := [each for each in read if isinstance(each, Unknown)]:
             why: Judged = join(missing)
             yield from (Fact(database, name.partition(".")[2], why) for name in PROVIDES)
             continue
-        holds = partial(_holds, facts=facts, inventory=inventory)
+        holds = partial(_holds, facts=facts, inventory=inventory, layers=layers)
         directories, table, symlinks = map(_words, read)
         yield from _placed(database, directories, table, symlinks, holds)
 
@@ -111,10 +122,18 @@ class Place(NamedTuple):
     off: bool = False
 
 
-def _holds(mount: mounts.Mount | None, facts: Facts, inventory: Facts) -> Place:
-    """A dataset; or the zvol below another file system."""
+def _holds(
+    mount: mounts.Mount | None, facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | str]
+) -> Place:
+    """A dataset; or the zvol below another file system; or what either holds the upper layer of an overlay."""
     if mount is None:
         return Place(how="no mount holds it")
+    if mount.fstype == mounts.OVERLAY:
+        below = layers.get(mount.major_minor, "its layers are not known")
+        if isinstance(below, str):
+            return Place(off=mounts.volatile(mount), how=f"overlay: {below}")
+        found = _holds(below, facts, inventory, {})
+        return found._replace(how=f"{found.how} (below an overlay)" if found.dataset else f"an overlay on {found.how}")
     if mount.fstype == "zfs":
         return Place(mount.source)
     zvols = [disk for disk in inventory.subjects("disk") if _transport(disk.name, inventory) == "zvol"]
@@ -148,7 +167,7 @@ def _placed(
 ) -> Iterator[Fact]:
     targets = dict(each.split(ARROW, 1) for each in symlinks)
     tree = Tree(Files({}, targets), "")
-    mounted = mounts.mounts("".join(f"{line}\n" for line in table))
+    mounted = _mounts(table)
     named = [(kind, path, tree.real(path)) for kind, _, path in (each.partition(":") for each in directories)]
     spaces = [("data", path, tree.real(path)) for path in targets if "/pg_tblspc/" in path]
     below = [(kind, path, path) for kind, path in _mounted_below(database, named, mounted)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from auditor.collect import database_paths
 from auditor.collect._database_files import ELSEWHERE
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, word
-from auditor.gather import database_crowd
+from auditor.gather import database_crowd, overlay
 
 if TYPE_CHECKING:
     from auditor.gather.gather import Gatherer
@@ -58,7 +58,8 @@ def look_at(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
                 facts.put_all(Fact(each, fact, why) for fact in PLACES[name] if fact not in facts.of(each))
     for each in databases:
         facts.put(Fact(each, "live", _not_asked(facts, each)))
-    facts.put_all(list(database_paths.lies_on(facts, inventory)))
+    layers = overlay.of_databases(database_paths.tables(facts), facts, gatherer.host)
+    facts.put_all(list(database_paths.lies_on(facts, inventory, layers)))
 
 
 def _facts(gatherer: Gatherer) -> Iterator[str]:

@@ -27,7 +27,7 @@ from auditor.facts import (
     unknown,
     word,
 )
-from auditor.gather import bounds, brought, database_walk, neighbours, witnesses
+from auditor.gather import bounds, brought, database_walk, mounted, neighbours, witnesses
 from auditor.gather.reasons import command_line, decoded, fault_of, root_if, unread
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Output, Read, Reply, Run, Skip
@@ -167,6 +167,7 @@ def read_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
         gatherer.ask(name, [HOST], facts)
     gatherer.settle(facts, [name for name in first if not _about_disks(gatherer.collectors[name])])
     gatherer.settle(inventory, first)
+    mounted.stand(facts)
 
 
 def ask_host(gatherer: Gatherer, facts: Facts) -> None:
