@@ -23,6 +23,7 @@ PROVIDES = {
 }
 PLACES: dict[str, tuple[str, ...]] = {
     "database_process": (),
+    "database_includes": (),
     "database_settings": ("directories",),
     "database_paths": ("mountinfo", "symlinks"),
 }

@@ -259,7 +259,14 @@ def test_an_include_that_was_not_read_leaves_every_setting_unknown() -> None:
     )
     value = facts.get(PG, "fsync")
     assert isinstance(value, Unknown)
-    assert "/srv/more.conf: was not read" in value.reasons[0].text
+    assert "/srv/more.conf: no such file" in value.reasons[0].text
+
+
+def test_what_the_configuration_includes_is_read() -> None:
+    files = {f"{CONFIG}/postgresql.conf": "fsync = on\ninclude 'more.conf'\n", f"{CONFIG}/more.conf": "fsync = off\n"}
+    assert value(seen(files, pg="standard"), PG, "fsync") is False
+    deeper = files | {f"{CONFIG}/more.conf": "include '/srv/deeper.conf'\n", f"{ROOT}/srv/deeper.conf": "fsync = off\n"}
+    assert isinstance(seen(deeper, pg="standard").get(PG, "fsync"), Unknown)
 
 
 @pytest.mark.parametrize("odd", ["\0", "\n", "\t", "\x7f", " -> "])
