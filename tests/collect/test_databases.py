@@ -14,7 +14,7 @@ import pytest
 from auditor import registry, rulebook
 from auditor.collect import _mysql, database_paths, database_settings
 from auditor.derive import database, database_changes, database_pool, database_seen, databases, temporary
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, known
 from auditor.gather import database_crowd, database_walk, gather
 from auditor.host import limits
 from auditor.host.live import LiveHost
@@ -147,6 +147,21 @@ def test_the_page_of_a_database_that_was_found_is_set_beside_recordsize() -> Non
         found = {fact.name: fact.value for fact in database.derive(Subject("dataset", name), facts)}
         page = found["db_page_bytes"]
         assert (page.value if isinstance(page, Known) else None) == pages
+
+
+def test_sqlite_is_found_by_its_locks_where_no_server_is() -> None:
+    facts = seen(pg="standard", web="standard")
+    facts.put(Fact(HOST, "database", known("", "")))
+    facts.replace(Fact(HOST, "sqlite_files", Known(("tank/pg=1", "tank/web=2"), (Evidence("a"), Evidence("b")))))
+    found = {
+        name: {fact.name: fact.value for fact in database.derive(Subject("dataset", f"tank/{name}"), facts)}
+        for name in ("pg", "web", "other")
+    }
+    engines = {name: each["db_engine"].value for name, each in found.items() if isinstance(each["db_engine"], Known)}
+    assert engines == {"pg": "postgres", "web": "sqlite", "other": "none"}
+    assert found["web"]["db_page_bytes"] == Known(
+        4096, (Evidence("b"), Evidence("SQLite pages of 4096 bytes by default"))
+    )
 
 
 def test_mixed_sync_is_found_and_both_disabled_in_one_pool_is_left_to_another_rule() -> None:
