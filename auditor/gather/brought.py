@@ -11,9 +11,8 @@ from auditor.facts import Facts, Known, Subject, word
 
 PROVIDES = {"dataset.brought": word("why it is audited though nobody named it")}
 SELF = "self"  # in place of a process: a database that the user named by its folder
-_NAME = re.compile(
-    r"[A-Za-z][^@#]*", re.DOTALL
-)  # of a dataset: the first letter is that of a pool (man 8 zpool-create)
+# of a dataset, which goes into commands: the first letter is that of a pool (man 8 zpool-create)
+_NAME = re.compile(r"[A-Za-z][^@#]*", re.DOTALL)
 
 
 def by_databases(facts: Facts, roots: Collection[Subject]) -> dict[Subject, str]:
@@ -25,14 +24,9 @@ def by_databases(facts: Facts, roots: Collection[Subject]) -> dict[Subject, str]
         for database in about:
             waiting.remove(database)
             for dataset in facts.linked(database, "datasets"):
-                if not _below(dataset, names):
+                if not _below(dataset, names) and _NAME.fullmatch(dataset.name):
                     found.setdefault(dataset, _why(database, dataset, facts))
     return found
-
-
-def asked_for(dataset: Subject) -> bool:
-    """Whether a name that a table of mounts has may be put into a command."""
-    return bool(_NAME.fullmatch(dataset.name))
 
 
 def _concerns(database: Subject, facts: Facts, names: Collection[str], found: Collection[Subject]) -> bool:

@@ -259,7 +259,7 @@ def _bring(
     for dataset, why in more.items():
         facts.put(Fact(dataset, "brought", Known(why, (Evidence(why),))))
     for name in names:
-        gatherer.ask(name, [each for each in more if brought.asked_for(each)], facts)
+        gatherer.ask(name, more, facts)
     told = Facts()  # of what is below them, too
     gatherer.settle(told, names)
     wanted = {name for each in more for name in (each.name, *above(each.name))}
