@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from auditor.collect import _blocks as blocks
-from auditor.collect import mounts
+from auditor.collect import database_links, mounts
 from auditor.collect._database_files import ELSEWHERE, Tree, plain, root_of
 from auditor.databases import ENGINES
 from auditor.facts import (
@@ -45,7 +45,6 @@ PROVIDES = {
     "database.tablespace_datasets": links("dataset", "where it keeps nothing but tablespaces (pg_tblspc)"),
     "database.off_zfs": words("its directories that are not on ZFS, with the file system that they are on"),
 }
-ARROW = " -> "
 MOUNTS = 100  # below the directories of one database; a process of anybody may have thousands
 MEMORY = ("tmpfs", "ramfs", "autofs")  # no database outlives a restart with its data there
 
@@ -85,7 +84,7 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     for place, error in reply.errors.items():
         if not (place.endswith("/pg_tblspc/*") and error.startswith("no such file")):
             raise ValueError(f"{place.removeprefix(root)}: {error}")
-    found = tuple(f"{link.removeprefix(root)}{ARROW}{reply.links[link]}" for link in sorted(reply.links))
+    found = tuple(f"{link.removeprefix(root)}{database_links.ARROW}{reply.links[link]}" for link in sorted(reply.links))
     yield Fact(database, "mountinfo", known(lines, f"{len(lines)} mounts", f"cat {path}"))
     yield Fact(database, "symlinks", known(found, ", ".join(found) or "no symbolic link on the way", f"cat {path}"))
 
@@ -111,6 +110,21 @@ def lies_on(facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | 
             continue
         holds = partial(_holds, facts=facts, inventory=inventory, layers=layers)
         directories, table, symlinks = map(_words, read)
+        more = facts.get(database, "more_symlinks")
+        try:
+            if database_links.unseen(directories, symlinks, table):
+                if isinstance(more, Known) and (
+                    further := database_links.unseen(directories, symlinks, table, _words(more))
+                ):
+                    more = unknown(f"{database.name}: whether {harmless(further[0])} is a link was not looked at")
+                symlinks += _words(more)
+            else:
+                more = known((), "no further link")
+        except ValueError as error:
+            more = unknown(f"{database.name}: {error}")
+        if isinstance(more, Unknown):
+            yield from (Fact(database, name.partition(".")[2], more) for name in PROVIDES)
+            continue
         yield from _placed(database, directories, table, symlinks, holds)
 
 
@@ -165,7 +179,7 @@ def _placed(
     symlinks: tuple[str, ...],
     holds: Callable[[mounts.Mount | None], Place],
 ) -> Iterator[Fact]:
-    targets = dict(each.split(ARROW, 1) for each in symlinks)
+    targets = dict(each.split(database_links.ARROW, 1) for each in symlinks)
     tree = Tree(Files({}, targets), "")
     mounted = _mounts(table)
     named = [(kind, path, tree.real(path)) for kind, _, path in (each.partition(":") for each in directories)]

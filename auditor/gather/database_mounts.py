@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from auditor.collect import database_paths, mounts
+from auditor.collect import database_links, database_paths, mounts
 from auditor.facts import Fact, Facts, Known, Subject, unknown
 
 LAYERS = ("overlay", "aufs", "fuse-overlayfs")
@@ -28,7 +28,7 @@ def compare(facts: Facts) -> None:
             continue
         there = {each.source for each in table if each.fstype == "zfs"}
         paths = [place.partition(":")[2] for place in places]
-        paths += [link.rpartition(database_paths.ARROW)[2] for link in symlinks]
+        paths += [link.rpartition(database_links.ARROW)[2] for link in symlinks]
         lost = [
             name for name, point in points.items() if name not in there and any(_below(path, point) for path in paths)
         ]

@@ -26,6 +26,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "database_includes": (),
     "database_settings": ("directories",),
     "database_paths": ("mountinfo", "symlinks"),
+    "database_links": ("more_symlinks",),
 }
 """What is asked one after the other, and what of it says where files are."""
 

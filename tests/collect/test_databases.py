@@ -219,6 +219,19 @@ def mounted(*more: str) -> dict[str, str]:
     return {"/proc/612/mountinfo": FILES["/proc/612/mountinfo"] + lines}
 
 
+def test_a_link_above_where_a_link_leads_is_followed() -> None:
+    wal = {f"{DATA}/pg_wal": "/link/15", f"{ROOT}/link": "/wal", f"{ROOT}/wal/15/x": "y"}
+    facts = seen(links={**wal, f"{ROOT}/link/15/x": "y"}, pg="standard", wal="standard")
+    assert [each.name for each in facts.linked(PG, "log_datasets")] == ["tank/wal"]
+    deeper = {f"{DATA}/pg_wal": "/a/15", f"{ROOT}/a": "/b", f"{ROOT}/b": "/wal", f"{ROOT}/a/15/x": "y"}
+    assert isinstance(seen(links=deeper, pg="standard").get(PG, "log_datasets"), Unknown)
+
+
+@pytest.mark.parametrize("target", ["/link/*", "/link/../15", "/link/x/../../15"])
+def test_a_link_that_leads_to_no_plain_path_is_unknown(target: str) -> None:
+    assert isinstance(seen(links={f"{DATA}/pg_wal": target}, pg="standard").get(PG, "log_datasets"), Unknown)
+
+
 def test_what_is_mounted_below_its_directories_is_its_own() -> None:
     lines = (f"{HOME}/base zfs tank/base", f"{HOME}/pg_stat_tmp zfs tank/tmp", "/wal/15/archive_status zfs tank/wal2")
     facts = seen(
