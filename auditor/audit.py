@@ -129,7 +129,9 @@ def _roots(
             )
         names = pools
     held = partial(gather.held, gatherer, facts, inventory)
-    return tuple(sorted({each for name in names for each in targets.resolve(host, name, pools, held)})), pools or ()
+    return tuple(
+        sorted({each for name in names for each in targets.resolve(host, name, pools, held, facts)})
+    ), pools or ()
 
 
 def _why(gatherer: gather.Gatherer) -> str:
@@ -168,7 +170,7 @@ def focus(seen: Look, host: Host, names: Sequence[str]) -> Look:
     try:
         pools = [pool.name for pool in facts.linked(HOST, "pools")]
         held = partial(layers.held_before, facts)
-        roots = tuple(sorted({each for name in names for each in targets.resolve(host, name, pools, held)}))
+        roots = tuple(sorted({each for name in names for each in targets.resolve(host, name, pools, held, facts)}))
     except targets.TargetError as error:
         raise NothingToAudit(f"in this recording: {error}") from None
     for root in roots:

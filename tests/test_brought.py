@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+import pytest
+
 from auditor import audit, rulebook
-from auditor.facts import HOST, Facts, Known, Subject
+from auditor.facts import HOST, Fact, Facts, Known, Subject, known
+from auditor.gather import brought
 from auditor.host.request import Capture
 from auditor.judge.verdict import Verdict
 from auditor.recording import recording
@@ -136,6 +139,31 @@ def test_what_was_not_recorded_of_it_is_undecided() -> None:
     found = verdicts(looked(past), "sync-disabled")
     assert found[Subject("dataset", "fast/wal")].outcome == "unknown"
     assert found[DATA].outcome == "pass"
+
+
+def using(facts: Facts, database: str, *datasets: str) -> None:
+    links = tuple(Subject("dataset", name) for name in datasets)
+    for name in ("datasets", "data_datasets"):
+        facts.put(Fact(Subject("database", database), name, known(links, "")))
+
+
+def test_databases_on_what_was_brought_bring_theirs() -> None:
+    facts = Facts()
+    using(facts, "postgres 1", "tank/a", "fast/log")
+    using(facts, "postgres 2", "slow/x", "fast/log")
+    using(facts, "postgres 3", "slow/y")
+    found = brought.along(facts, [Subject("dataset", "tank/a")])
+    assert {each.name: why for each, why in found.items()} == {
+        "fast/log": "postgres 1 keeps data there",
+        "slow/x": "postgres 2 keeps data there",
+    }
+
+
+@pytest.mark.parametrize("name", ["-r", "tank/a@b", "", "/tank"])
+def test_what_no_dataset_can_be_called_is_not_asked_for(name: str) -> None:
+    facts = Facts()
+    using(facts, "postgres 1", "tank/a", name)
+    assert not brought.along(facts, [Subject("dataset", "tank/a")])
 
 
 def test_a_look_at_all_is_narrowed_to_a_target_and_what_it_brings() -> None:

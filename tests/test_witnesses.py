@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from auditor import audit, rulebook
-from auditor.collect import zpool_events
+from auditor.collect import pid_namespace, zpool_events
 from auditor.collect._pool_tree import Told
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
 from auditor.gather import database_mounts, mounted, past_events, pool_lists, same_disk, vdev_trees
@@ -238,6 +238,14 @@ def test_a_read_only_bind_mount_is_no_read_only_dataset() -> None:
     decided = {each.subject.name: each.outcome for each in truly.verdicts if each.rule.id == "sync-disabled"}
     assert decided["tank"] == "not applicable"
     assert not truly.seen_from
+
+
+def test_the_report_says_that_zaudit_stands_in_a_container() -> None:
+    own = pid_namespace.OWN
+    past = recorded("2.3-sync-disabled")
+    inside = replace(past, files={**past.files, (own,): Files({}, {own: "pid:[4026532289]"})})
+    assert report(inside).seen_from.startswith("Seen from a container")
+    assert not report(past).seen_from
 
 
 def test_a_recording_without_the_mounts_does_not_decide_what_is_temporary() -> None:

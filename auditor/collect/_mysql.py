@@ -176,16 +176,25 @@ def _doublewrite(value: str, engine: str) -> str:
 
 
 def _places(settings: Settings, log: str) -> Found:
+    """A relative path is below the data directory; files of the system tablespace are below innodb_data_home_dir, which that
+    is, too, where nothing is said. (MySQL manual, InnoDB Startup Options; MariaDB manual, Aria System Variables)"""
+
+    def said(name: str) -> str:
+        return settings.get(name, ("", ""))[0]
+
     home = settings.get("datadir", ("/var/lib/mysql", ""))[0].rstrip("/")
-    logs = [settings.get(name, ("", ""))[0] for name in ("innodb_log_group_home_dir", "innodb_undo_directory")]
-    logs += [posixpath.dirname(log)] if log.startswith("/") else []
-    data = settings.get("innodb_data_home_dir", ("", ""))[0] or home
+    shared = said("innodb_data_home_dir") or home
+    files_of = [each.partition(":")[0] for each in said("innodb_data_file_path").split(";")]
+    data = ["", shared, *(posixpath.join(shared, posixpath.dirname(each)) for each in files_of)]
+    data += [each for each in (said("innodb_doublewrite_dir"),) if each]
+    logs = [said("innodb_log_group_home_dir"), said("innodb_undo_directory")]
+    logs += [each for each in (posixpath.dirname(log), said("aria_log_dir_path")) if each]
     places = [
-        f"data:{home}",
-        f"data:{posixpath.normpath(posixpath.join(home, data))}",
-        *(f"log:{posixpath.normpath(posixpath.join(home, each or home))}" for each in logs),
+        f"{kind}:{posixpath.normpath(posixpath.join(home, each))}"
+        for kind, group in (("data", data), ("log", logs))
+        for each in group
     ]
-    unique = tuple(dict.fromkeys(each.rstrip("/") for each in places))
+    unique = tuple(dict.fromkeys(places))
     yield "directories", Known(unique, (Evidence(", ".join(unique), f"ls -l {home}"),))
 
 

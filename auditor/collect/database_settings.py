@@ -41,7 +41,7 @@ FACTS = {
 
 
 def request(database: Subject, facts: Facts) -> Read | Skip:
-    """The files that its command line names, else those of its documentation."""
+    """The files that its command line names, else those of its documentation; and what these include, once that is known."""
     engine, _, place = database.name.partition(" ")
     if place == files.ELSEWHERE:
         return Skip("its files are not those of this host", applies=False)
@@ -65,6 +65,7 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
             names = [given.get("config-file", ("",))[0] or variables.get("ETCD_CONFIG_FILE", "")]
         case "redis":
             names = [given.get("config", (_word(facts, database, "start_config") or CONF,))[0]]
+    names += [each for each in _tuple(facts, database, "includes") if each not in names]
     root = files.root_of(database)
     process = root.removesuffix("root")
     own = ("cwd",) if process == "/proc/self/" else ("cmdline", "environ", "cwd", "exe")

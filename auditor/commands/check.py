@@ -67,7 +67,8 @@ def check(
     """Audit TARGETs: pools, datasets, zvols, block devices, or mounted paths, also those of another file system on a zvol; all
     imported pools when none is named.
 
-    It audits the target and its children, the pool, every leaf, the physical disks behind them and the host.
+    It audits the target and its children, the pool, every leaf, the physical disks behind them and the host; and what the
+    databases on the target use elsewhere.
     """
     from auditor import audit, rulebook
     from auditor.commands._policy import read

@@ -40,6 +40,7 @@ ENGINE = Engine(
     files=(("mongo*.conf", yaml.read), ("*.yml", yaml.read), ("*.yaml", yaml.read)),
     arguments=arguments,
     data_options=("dbpath",),
+    passing=("diagnostic.data", "_tmp"),
     compared=("journal",),
     profile="mongodb",
 )  # fmt: skip

@@ -12,9 +12,8 @@ from auditor.facts import Facts, Known, Subject, word
 
 PROVIDES = {"dataset.brought": word("why it is audited though nobody named it")}
 SELF = "self"  # in place of a process: a database that the user named by its folder
-_NAME = re.compile(
-    r"[A-Za-z][^@#]*", re.DOTALL
-)  # of a dataset: the first letter is that of a pool (man 8 zpool-create)
+# of a dataset, which goes into commands: the first letter is that of a pool (man 8 zpool-create)
+_NAME = re.compile(r"[A-Za-z][^@#]*", re.DOTALL)
 
 
 def along(facts: Facts, roots: Collection[Subject]) -> dict[Subject, str]:
@@ -36,7 +35,7 @@ def _by_databases(
     for database in facts.subjects("database"):
         if _concerns(database, facts, names, found):
             for dataset in facts.linked(database, "datasets"):
-                if not _below(dataset, names):
+                if not _below(dataset, names) and _NAME.fullmatch(dataset.name):
                     yield dataset, _why(database, dataset, facts)
 
 
@@ -46,13 +45,8 @@ def _by_leaves(facts: Facts, roots: Collection[Subject], found: Collection[Subje
     for name in dict.fromkeys(each.name.partition("/")[0] for each in (*roots, *found)):
         for leaf in facts.linked(Subject("pool", name), "leaves"):
             for dataset in facts.linked(leaf, "lies_on"):
-                if not _below(dataset, names):
+                if not _below(dataset, names) and _NAME.fullmatch(dataset.name):
                     yield dataset, f"{leaf.name} of pool {name} lies on it"
-
-
-def asked_for(dataset: Subject) -> bool:
-    """Whether a name that a table of mounts has may be put into a command."""
-    return bool(_NAME.fullmatch(dataset.name))
 
 
 def _concerns(database: Subject, facts: Facts, names: Collection[str], found: Collection[Subject]) -> bool:

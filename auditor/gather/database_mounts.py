@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from auditor.collect import database_paths, mounts
+from auditor.collect import database_links, database_paths, mounts
 from auditor.collect._database_files import Tree
 from auditor.facts import Fact, Facts, Known, Subject, unknown
 from auditor.host.request import Files
@@ -37,10 +37,10 @@ def compare(facts: Facts) -> None:
 
 def _device_lost(database: Subject, table: Sequence[mounts.Mount], facts: Facts) -> str:
     """Which folder of its files is not on the mount that its table says, or an empty string."""
-    links = dict(each.split(database_paths.ARROW, 1) for each in _words(facts, database, "symlinks"))
+    links = dict(each.split(database_links.ARROW, 1) for each in _words(facts, database, "symlinks"))
     tree = Tree(Files({}, links), "")
     for each in _words(facts, database, "devices"):
-        path, _, device = each.rpartition(database_paths.ARROW)
+        path, _, device = each.rpartition(database_links.ARROW)
         try:
             mount = mounts.mount_of(table, tree.real(path))
         except ValueError:  # too many links, which is said where its files are followed
@@ -59,7 +59,7 @@ def _dataset_lost(database: Subject, table: Sequence[mounts.Mount], points: Mapp
         return ""
     there = {each.source for each in table if each.fstype == "zfs"}
     paths = [place.partition(":")[2] for place in _words(facts, database, "directories")]
-    paths += [link.rpartition(database_paths.ARROW)[2] for link in _words(facts, database, "symlinks")]
+    paths += [link.rpartition(database_links.ARROW)[2] for link in _words(facts, database, "symlinks")]
     for name, point in points.items():
         if name not in there and any(_below(path, point) for path in paths):
             return f"zfs get says that {harmless(name)} is mounted, the process's table of mounts lacks it"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from auditor.collect import database_paths
 from auditor.collect._database_files import ELSEWHERE
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, word
-from auditor.gather import database_crowd, database_loaded
+from auditor.gather import database_crowd, database_loaded, overlay
 
 if TYPE_CHECKING:
     from auditor.gather.gather import Gatherer
@@ -24,9 +24,10 @@ PROVIDES = {
 PLACES: dict[str, tuple[str, ...]] = {
     "database_process": (),
     "redis_unit": (),
+    "database_includes": (),
     "database_settings": ("directories",),
-    "postgres_includes": (),
     "database_paths": ("mountinfo", "symlinks"),
+    "database_links": ("more_symlinks",),
 }
 """What is asked one after the other, and what of it says where files are."""
 
@@ -62,7 +63,8 @@ def look_at(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
     database_loaded.withdraw(facts, databases, held, gatherer.collectors["database_settings"].FACTS)
     for each in databases:
         facts.put(Fact(each, "live", _not_asked(facts, each)))
-    facts.put_all(list(database_paths.lies_on(facts, inventory)))
+    layers = overlay.of_databases(database_paths.tables(facts), facts, gatherer.host)
+    facts.put_all(list(database_paths.lies_on(facts, inventory, layers)))
 
 
 def _facts(gatherer: Gatherer) -> Iterator[str]:

@@ -29,7 +29,7 @@ from auditor.facts import (
     unknown,
     word,
 )
-from auditor.gather import bounds, brought, database_walk, layers, neighbours, witnesses
+from auditor.gather import bounds, brought, database_walk, layers, mounted, neighbours, witnesses
 from auditor.gather.reasons import command_line, decoded, fault_of, root_if, unread
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Output, Read, Reply, Run, Skip
@@ -169,6 +169,7 @@ def read_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
         gatherer.ask(name, [HOST], facts)
     gatherer.settle(facts, [name for name in first if not _about_disks(gatherer.collectors[name])])
     gatherer.settle(inventory, first)
+    mounted.stand(facts)
 
 
 def ask_host(gatherer: Gatherer, facts: Facts) -> None:
@@ -285,7 +286,7 @@ def _bring(
     for dataset, why in more.items():
         facts.put(Fact(dataset, "brought", Known(why, (Evidence(why),))))
     for name in names:
-        gatherer.ask(name, [each for each in more if brought.asked_for(each)], facts)
+        gatherer.ask(name, more, facts)
     told = Facts()  # of what is below them, too
     gatherer.settle(told, names)
     wanted = {name for each in more for name in (each.name, *above(each.name))}

@@ -121,6 +121,9 @@ def _text(facts: Facts, name: str) -> str:
 
 def _seen_from(facts: Facts) -> str:
     """A container or a sandbox of systemd has mounts of its own, and the commands of ZFS tell of those."""
+    match facts.get(HOST, "all_processes"):
+        case Known(False):
+            return "Seen from a container: mounts are not those of the host, and databases that run beside it are out of sight."
     match facts.get(HOST, "own_mount_namespace"):
         case Known(True):
             return "Seen from a mount namespace of its own (a container or sandbox): mounts are not those of the host."

@@ -17,7 +17,7 @@ from auditor.selftest.faults import Fault, as_bytes, of_text
 ONE_LOOK = frozenset(
     {
         *("kernel_log", "modprobe", "samba_conf", "nfs_exports", "scrub_timers", "scrub_cron", "trim_timers"),
-        *("database_process", "database_settings", "database_sql"),
+        *("database_process", "database_includes", "database_settings", "database_sql"),
     }
 )
 TEMPORARY = of_text(

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from auditor import registry, rulebook
-from auditor.collect import database_paths, database_settings
+from auditor.collect import _mysql, database_paths, database_settings
 from auditor.derive import database, database_changes, database_pool, database_seen, databases, temporary
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, known
 from auditor.gather import database_crowd, database_walk, gather
 from auditor.host import limits
 from auditor.host.live import LiveHost
@@ -196,6 +196,21 @@ def test_the_page_of_a_database_that_was_found_is_set_beside_recordsize() -> Non
         assert (page.value if isinstance(page, Known) else None) == pages
 
 
+def test_sqlite_is_found_by_its_locks_where_no_server_is() -> None:
+    facts = seen(pg="standard", web="standard")
+    facts.put(Fact(HOST, "database", known("", "")))
+    facts.replace(Fact(HOST, "sqlite_files", Known(("tank/pg=1", "tank/web=2"), (Evidence("a"), Evidence("b")))))
+    found = {
+        name: {fact.name: fact.value for fact in database.derive(Subject("dataset", f"tank/{name}"), facts)}
+        for name in ("pg", "web", "other")
+    }
+    engines = {name: each["db_engine"].value for name, each in found.items() if isinstance(each["db_engine"], Known)}
+    assert engines == {"pg": "postgres", "web": "sqlite", "other": "none"}
+    assert found["web"]["db_page_bytes"] == Known(
+        4096, (Evidence("b"), Evidence("SQLite pages of 4096 bytes by default"))
+    )
+
+
 def test_mixed_sync_is_found_and_both_disabled_in_one_pool_is_left_to_another_rule() -> None:
     assert outcome(seen(pg="disabled", wal="standard"), "sync-mixed-log-data") == ["fail"]
     assert outcome(seen(pg="standard", wal="disabled"), "sync-mixed-log-data") == ["fail"]
@@ -239,6 +254,66 @@ def test_a_tablespace_elsewhere_is_found() -> None:
     assert value.value == ("/var/lib/postgresql/15/main/pg_tblspc/16400 (/srv/ts) on ext4",)
 
 
+HOME = "/var/lib/postgresql/15/main"
+
+
+def mounted(*more: str) -> dict[str, str]:
+    """The table of mounts of the server with more of them: each its mount point, type and source."""
+    lines = ""
+    for i, each in enumerate(more):
+        point, kind, source = each.split(" ")
+        lines += f"{50 + i} {41 if point.startswith('/wal') else 40} 0:{60 + i} / {point} rw - {kind} {source} rw\n"
+    return {"/proc/612/mountinfo": FILES["/proc/612/mountinfo"] + lines}
+
+
+def test_a_link_above_where_a_link_leads_is_followed() -> None:
+    wal = {f"{DATA}/pg_wal": "/link/15", f"{ROOT}/link": "/wal", f"{ROOT}/wal/15/x": "y"}
+    facts = seen(links={**wal, f"{ROOT}/link/15/x": "y"}, pg="standard", wal="standard")
+    assert [each.name for each in facts.linked(PG, "log_datasets")] == ["tank/wal"]
+    deeper = {f"{DATA}/pg_wal": "/a/15", f"{ROOT}/a": "/b", f"{ROOT}/b": "/wal", f"{ROOT}/a/15/x": "y"}
+    assert isinstance(seen(links=deeper, pg="standard").get(PG, "log_datasets"), Unknown)
+
+
+@pytest.mark.parametrize("target", ["/link/*", "/link/../15", "/link/x/../../15"])
+def test_a_link_that_leads_to_no_plain_path_is_unknown(target: str) -> None:
+    assert isinstance(seen(links={f"{DATA}/pg_wal": target}, pg="standard").get(PG, "log_datasets"), Unknown)
+
+
+def test_what_is_mounted_below_its_directories_is_its_own() -> None:
+    lines = (f"{HOME}/base zfs tank/base", f"{HOME}/pg_stat_tmp zfs tank/tmp", "/wal/15/archive_status zfs tank/wal2")
+    facts = seen(
+        mounted(*lines, f"{HOME}/x tmpfs none", f"{HOME}/.zfs/snapshot/a zfs tank/pg@a"), pg="standard", base="disabled"
+    )
+    assert [each.name for each in facts.linked(PG, "data_datasets")] == ["tank/pg", "tank/base"]
+    assert [each.name for each in facts.linked(PG, "log_datasets")] == ["tank/wal", "tank/wal2"]
+    assert value(facts, PG, "off_zfs") == ()
+    assert value(seen(mounted(f"{HOME}/base ext4 /dev/sdb1"), pg="standard"), PG, "off_zfs") == (
+        f"{HOME}/base on ext4",
+    )
+
+
+def test_of_a_thousand_mounts_not_one_is_judged() -> None:
+    facts = seen(mounted(*(f"{HOME}/{i} zfs tank/{i}" for i in range(1000))), pg="standard")
+    found = facts.get(PG, "datasets")
+    assert isinstance(found, Unknown)
+    assert "more than 100 mounts" in found.reasons[0].text
+
+
+def test_every_directory_that_mysql_writes_to_is_one_of_its_own() -> None:
+    settings = {
+        "datadir": ("/db", ""),
+        "innodb_data_home_dir": ("/ib", ""),
+        "innodb_data_file_path": ("ibdata1:12M;more/ibdata2:10M;/far/ibdata3:10M:autoextend", ""),
+        "innodb_doublewrite_dir": ("/dw", ""),
+        "innodb_log_group_home_dir": ("./redo", ""),
+        "log_bin": ("binlogs/b", ""),
+        "aria_log_dir_path": ("/aria", ""),
+    }
+    found = dict(_mysql.facts_of(settings, "mysql"))["directories"].value
+    data = ("data:/db", "data:/ib", "data:/ib/more", "data:/far", "data:/dw")
+    assert found == (*data, "log:/db/redo", "log:/db", "log:/db/binlogs", "log:/aria")
+
+
 def test_what_is_not_on_an_audited_dataset_is_not_judged() -> None:
     facts = seen(other="standard")
     assert facts.linked(HOST, "databases") == ()
@@ -259,7 +334,14 @@ def test_an_include_that_was_not_read_leaves_every_setting_unknown() -> None:
     )
     value = facts.get(PG, "fsync")
     assert isinstance(value, Unknown)
-    assert "/srv/more.conf: was not read" in value.reasons[0].text
+    assert "/srv/more.conf: no such file" in value.reasons[0].text
+
+
+def test_what_the_configuration_includes_is_read() -> None:
+    files = {f"{CONFIG}/postgresql.conf": "fsync = on\ninclude 'more.conf'\n", f"{CONFIG}/more.conf": "fsync = off\n"}
+    assert value(seen(files, pg="standard"), PG, "fsync") is False
+    deeper = files | {f"{CONFIG}/more.conf": "include '/srv/deeper.conf'\n", f"{ROOT}/srv/deeper.conf": "fsync = off\n"}
+    assert isinstance(seen(deeper, pg="standard").get(PG, "fsync"), Unknown)
 
 
 @pytest.mark.parametrize("odd", ["\0", "\n", "\t", "\x7f", " -> "])
