@@ -10,8 +10,9 @@ from auditor.facts import Fact, Facts, Subject, known, unknown
 from auditor.verify import chain
 from auditor.verify.model import CANNOT_EXCLUDE, Chain
 from auditor.verify.result import LIMITED, Syscalls, Zil
-from auditor.verify.trial import UNSEEN
-from tests.verify.worlds import DATA, LEG_A, LEG_B, MIRRORED, SYNCS, Disk, World, world
+from auditor.verify.trial import UNLOGGED, UNSEEN, Logged
+from auditor.verify.witnesses import STATUS
+from tests.verify.worlds import DATA, FAILED, LEG_A, LEG_B, MIRRORED, NOTHING, SYNCS, Disk, World, world
 
 DSYNC = {"rw": "write", "sync": "dsync"}
 FSYNC = {"rw": "write", "fsync": "1"}
@@ -50,6 +51,28 @@ def four_mirrors(flushes: int) -> tuple[Disk, ...]:
         for i in range(4)
         for leg in "ab"
     )
+
+
+def unlogged(what: World, logged: Logged = UNLOGGED) -> World:
+    """The same where the kernel's log was not read."""
+    (ran,) = what.trial.runs
+    return what._replace(trial=what.trial._replace(runs=(ran._replace(logged=logged),)))
+
+
+def status_of(what: World, pool: str, other: str) -> World:
+    """The same where zpool status answered after the run of another pool."""
+    (ran,) = what.trial.runs
+    text = {f"{STATUS}{pool}": ran.before.text[f"{STATUS}{pool}"].replace(f"pool: {pool}", f"pool: {other}")}
+    after = NOTHING._replace(text=text)
+    return what._replace(trial=what.trial._replace(runs=(ran._replace(after=after),)))
+
+
+def reset(what: World) -> World:
+    """The same where it is known which controller the drives hang on."""
+    for i in range(4):
+        path = f"/sys/devices/pci0/nvme/nvme{i}/nvme{i}n1"
+        what.facts.put(Fact(Subject("disk", f"nvme{i}n1"), "sysfs_path", known(path, "")))
+    return what
 
 
 TWO_LOGS = (*DATA, Disk("nvme2n1", "nvme2n1", "log", SYNCS, SYNCS // 2))
@@ -189,6 +212,16 @@ CONTRADICTED = {
         {"sdza"},
         "60 writes, no flushes in 7 transaction groups",
     ),
+    "flushes of a log device fail": (
+        world(logged=[FAILED.format("nvme2n1")] * 3),
+        {"kernel's log"},
+        "nvme2n1: at least 3 flushes that failed (I/O error, dev nvme2n1, sector 0 op 0x1:(WRITE)",
+    ),
+    "flushes of a data device fail": (
+        world(logged=[FAILED.format("nvme0n1")]),
+        {"kernel's log"},
+        "nvme0n1: at least 1",
+    ),
     "even with foreign load": (world((*DATA, NO_FLUSH, LEG_B), others={"tank/other": 900}), {"nvme2n1"}, "no flushes"),
 }
 
@@ -232,6 +265,30 @@ INCONCLUSIVE = {
         ),
         "no counters of p2 alone",
     ),
+    "what the kernel logged was not read": (unlogged(world()), "what the kernel logged meanwhile is not in the recording"),
+    "the kernel logged more than it keeps": (unlogged(world(), Logged((), "dropped a part")), "kernel's log: dropped a part"),
+    "a flush fails where nobody knows of a cache": (
+        world(tuple(disk._replace(volatile=None) for disk in MIRRORED), logged=[FAILED.format("nvme2n1")]),
+        "nvme2n1: at least 1 flushes that failed",
+    ),
+    "a write fails": (
+        world(logged=["I/O error, dev nvme1n1, sector 99 op 0x1:(WRITE) flags 0x0 phys_seg 3 prio class 0"]),
+        "nvme1n1: at least 1 reads or writes that failed",
+    ),
+    "a controller is reset": (
+        reset(world(logged=["nvme nvme2: I/O tag 3 (0003) opcode 0x1 (I/O Cmd) QID 1 timeout, reset controller"])),
+        "nvme2n1: at least 1 resets of its controller",
+    ),
+    "so many errors of another disk that one of the pool's may be missing": (
+        world(logged=["I/O error, dev sdz, sector 99 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0"] * 10),
+        "so many errors of other devices",
+    ),
+    "a line that is none": (world(logged=["Oops"]), "could not be understood"),
+    "a write error that the kernel did not log": (
+        world(failed={"nvme3n1": "ONLINE  0  4  0  0"}), "write errors of nvme3n1: 0 before the run, 4 after it",
+    ),
+    "a leg that failed": (world(failed={"nvme3n1": "FAULTED  0  4  0  0"}), "nvme3n1 was ONLINE before the run and FAULTED"),
+    "another pool before than after": (status_of(world(), "tank", "other"), "zpool status did not say before and after"),
     "no transaction groups": (world().changed(txgs=()), "0 transaction groups"),
     "no write on any data leaf": (
         world((*(disk._replace(writes=0, flushes=0) for disk in DATA), LEG_A, LEG_B)),
@@ -264,7 +321,8 @@ def test_traced(name: str) -> None:
     assert found.reasons == ()
     assert found.outcome == "TRACED"
     assert [link.name for link in found.links[:4]] == ["dataset", "system calls", "fio", "ZIL"]
-    assert {disk.disk for disk in TRACED[name].log.devices} == {link.name for link in found.links[4:]}
+    assert {disk.disk for disk in TRACED[name].log.devices} == {link.name for link in found.links[4:-1]}
+    assert found.links[-1].name == "kernel's log"
 
 
 @pytest.mark.parametrize("name", CONTRADICTED)
@@ -314,7 +372,19 @@ NOT_FINE = {
     **{name: what for name, (what, *_) in CONTRADICTED.items()},
     **{name: what for name, (what, _) in INCONCLUSIVE.items()},
 }
-DROPS = ("calls", "zil", "txgs", "idle_commits", "idle_writes", "landed", "sync", "zil_class", "zil_leaves")
+DROPS = (
+    "calls",
+    "logged",
+    "status",
+    "zil",
+    "txgs",
+    "idle_commits",
+    "idle_writes",
+    "landed",
+    "sync",
+    "zil_class",
+    "zil_leaves",
+)
 
 
 def without(facts: Facts, subject: Subject, name: str) -> Facts:
@@ -339,6 +409,10 @@ def dropped(what: World, drop: str) -> World:
             return what.changed(idle_commits=None)
         case "idle_writes":
             return what.changed(idle_writes={})
+        case "logged":
+            return unlogged(what) if what.trial.runs else what
+        case "status":
+            return status_of(what, "tank", "") if what.trial.runs else what
         case "landed":
             return what._replace(trial=what.trial._replace(landed=""))
         case "device":

@@ -1,0 +1,125 @@
+"""What failed while a run was followed: flushes, reads and writes that the kernel logged, errors that OpenZFS counted.
+
+A flush that fails is counted as one that completed (block/blk-flush.c flush_end_io), OpenZFS ignores its error
+(ZIO_FLAG_DONT_PROPAGATE in zio_flush() of module/zfs/zio.c) and counts and reports it nowhere (zfs_ereport_start() of
+module/zfs/zfs_fm.c: only reads and writes are), so fsync returns after it as after any other. The block layer alone says so,
+in the kernel's log. A write that fails is counted as a write as well; fsync does not return by it, but what the counters mean
+is not known any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from auditor.collect import kernel_log as collector
+from auditor.collect import zpool_status
+from auditor.collect._pool_tree import Row
+from auditor.derive import kernel_log as derived
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
+from auditor.host.request import Output
+from auditor.text import harmless
+from auditor.verify import witnesses
+from auditor.verify.model import Link
+from auditor.verify.result import Device, Run
+from auditor.verify.trial import Logged, Ran
+
+NAME = "kernel's log"
+KINDS = {
+    "logged_io_errors": "reads or writes that failed",
+    "logged_resets": "resets of its controller or flushes that were repeated",
+}
+COUNTS = ("read", "write", "checksum")
+
+
+def of_kernel(ran: Ran, run: Run, facts: Facts) -> Link:
+    """The last link: whether the kernel logged that something failed on a device of the pool while fio ran."""
+    logged = ran.logged
+    told = _told(logged, run.devices, facts)
+    if isinstance(told, str):
+        return Link(NAME, "unseen", told)
+    lost = [text for device in run.devices if device.volatile for text in _flushes(device, told)]
+    if lost:
+        return Link(NAME, "contradicts", f"flushes failed, and fsync returned all the same: {'; '.join(lost)}")
+    doubts = [text for device in run.devices for text in (*_flushes(device, told), *_others(device, told))]
+    if not doubts and logged.missing:
+        doubts = [logged.missing]
+    if not doubts and sum(" error, dev " in line for line in logged.lines) >= derived.LINES_KEPT:
+        doubts = ["so many errors of other devices were logged that the kernel may have left out those of the pool's"]
+    if doubts:
+        return Link(NAME, "unseen", "; ".join(doubts))
+    return Link(NAME, "accounts", "no failed flush, read or write of a device of the pool was logged meanwhile")
+
+
+def _told(logged: Logged, devices: Sequence[Device], facts: Facts) -> Facts | str:
+    """What the lines say of each disk, or why they cannot be read."""
+    found = Facts(facts.now)
+    found.put_all(facts)
+    for device in devices:
+        found.add(Subject("disk", device.disk))
+    text = "".join(f"{line}\n" for line in logged.lines)
+    try:
+        for fact in collector.parse(Output(text, collector.COMMAND), HOST):
+            found.replace(fact)
+    except ValueError as error:
+        return f"the kernel's log could not be understood: {error}"
+    found.replace(Fact(HOST, "kernel_log_whole", known(True, "")))  # what is missing is said in its place
+    for fact in list(derived.derive(HOST, found)):
+        found.replace(fact)
+    return found
+
+
+def _flushes(device: Device, told: Facts) -> Iterator[str]:
+    yield from _said(device, "logged_flush_errors", "flushes that failed", told)
+
+
+def _others(device: Device, told: Facts) -> Iterator[str]:
+    for name, what in KINDS.items():
+        yield from _said(device, name, what, told)
+
+
+def _said(device: Device, name: str, what: str, told: Facts) -> Iterator[str]:
+    match told.get(Subject("disk", device.disk), name):
+        case Known(int(times), evidence) if times:
+            lines = "; ".join(dict.fromkeys(harmless(each.text) for each in evidence))
+            yield f"{harmless(device.disk)}: at least {times} {what} ({lines})"
+        case Unknown() as why:
+            reasons = "; ".join(harmless(each.text) for each in why.reasons)
+            yield f"{harmless(device.disk)}: {what} could not be told: {reasons}"
+
+
+def of_pool(ran: Ran, pool: Subject) -> Iterator[str]:
+    """What zpool status says after a run and did not say before it, of the pool's vdevs; or why that is not known."""
+    key = f"{witnesses.STATUS}{pool.name}"
+    states = [_rows(moment.text.get(key, ""), pool) for moment in (ran.before, ran.after)]
+    if not (states[0] and states[1]):
+        yield "zpool status did not say before and after the run what had failed on the pool's devices"
+        return
+    before, after = states
+    if before.keys() != after.keys():
+        yield "devices of the pool were added, replaced or removed meanwhile"
+        return
+    for name, row in after.items():
+        old, vdev = before[name], harmless(name)
+        if row.state != old.state:
+            yield f"{vdev} was {old.state or 'of no state'} before the run and {row.state or 'of none'} after it"
+        for what in COUNTS:
+            earlier, later = old.counts.get(what, -1), row.counts.get(what, -1)
+            if earlier != later:
+                yield f"{what} errors of {vdev}: {earlier} before the run, {later} after it (zpool status)"
+
+
+def _rows(text: str, pool: Subject) -> dict[str, Row]:
+    """All vdevs of the pool by name; empty where there is no answer that can be read."""
+    try:
+        found = [each for each in zpool_status.pools(text) if each.name == pool.name]
+    except ValueError:
+        return {}
+    if len(found) != 1 or not found[0].complete:
+        return {}
+    return {row.name: row for _, top in found[0].tops for row in _all(top)}
+
+
+def _all(row: Row) -> Iterator[Row]:
+    yield row
+    for child in row.children:
+        yield from _all(child)
