@@ -24,23 +24,26 @@ from auditor.verify.result import Device, Run
 from auditor.verify.trial import Logged, Ran
 
 NAME = "kernel's log"
+FLUSHES = "logged_flush_errors"
 KINDS = {
+    FLUSHES: "flushes that failed",
     "logged_io_errors": "reads or writes that failed",
     "logged_resets": "resets of its controller or flushes that were repeated",
 }
 COUNTS = ("read", "write", "checksum")
 
 
-def of_kernel(ran: Ran, run: Run, facts: Facts) -> Link:
-    """The last link: whether the kernel logged that something failed on a device of the pool while fio ran."""
-    logged = ran.logged
+def of_kernel(runs: Sequence[Ran], run: Run, facts: Facts) -> Link:
+    """The last link: whether the kernel logged that something failed on a device of the pool while fio ran, in any of its
+    runs. run: that of the log."""
+    logged = _together(runs)
     told = _told(logged, run.devices, facts)
     if isinstance(told, str):
         return Link(NAME, "unseen", told)
-    lost = [text for device in run.devices if device.volatile for text in _flushes(device, told)]
-    if lost:
+    failed = [(device, name, text) for device in run.devices for name, text in _failed(device, told)]
+    if lost := [text for device, name, text in failed if device.volatile and name == FLUSHES]:
         return Link(NAME, "contradicts", f"flushes failed, and fsync returned all the same: {'; '.join(lost)}")
-    doubts = [text for device in run.devices for text in (*_flushes(device, told), *_others(device, told))]
+    doubts = [*(text for _, _, text in failed), *_untold(run.devices, told)]
     if not doubts and logged.missing:
         doubts = [logged.missing]
     if not doubts and sum(" error, dev " in line for line in logged.lines) >= derived.LINES_KEPT:
@@ -48,6 +51,12 @@ def of_kernel(ran: Ran, run: Run, facts: Facts) -> Link:
     if doubts:
         return Link(NAME, "unseen", "; ".join(doubts))
     return Link(NAME, "accounts", "no failed flush, read or write of a device of the pool was logged meanwhile")
+
+
+def _together(runs: Sequence[Ran]) -> Logged:
+    """What was logged in all of them."""
+    missing = dict.fromkeys(ran.logged.missing for ran in runs if ran.logged.missing)
+    return Logged(tuple(line for ran in runs for line in ran.logged.lines), "; ".join(missing))
 
 
 def _told(logged: Logged, devices: Sequence[Device], facts: Facts) -> Facts | str:
@@ -61,38 +70,35 @@ def _told(logged: Logged, devices: Sequence[Device], facts: Facts) -> Facts | st
         for fact in collector.parse(Output(text, collector.COMMAND), HOST):
             found.replace(fact)
     except ValueError as error:
-        return f"the kernel's log could not be understood: {error}"
+        return f"the kernel's log could not be understood: {harmless(str(error))}"
     found.replace(Fact(HOST, "kernel_log_whole", known(True, "")))  # what is missing is said in its place
     for fact in list(derived.derive(HOST, found)):
         found.replace(fact)
     return found
 
 
-def _flushes(device: Device, told: Facts) -> Iterator[str]:
-    yield from _said(device, "logged_flush_errors", "flushes that failed", told)
-
-
-def _others(device: Device, told: Facts) -> Iterator[str]:
+def _failed(device: Device, told: Facts) -> Iterator[tuple[str, str]]:
+    """(name of the fact, sentence) of each kind of failure that was logged of it."""
     for name, what in KINDS.items():
-        yield from _said(device, name, what, told)
+        match told.get(Subject("disk", device.disk), name):
+            case Known(int(times), evidence) if times:
+                lines = "; ".join(dict.fromkeys(harmless(each.text) for each in evidence))
+                yield name, f"{harmless(device.disk)}: at least {times} {what} ({lines})"
 
 
-def _said(device: Device, name: str, what: str, told: Facts) -> Iterator[str]:
-    match told.get(Subject("disk", device.disk), name):
-        case Known(int(times), evidence) if times:
-            lines = "; ".join(dict.fromkeys(harmless(each.text) for each in evidence))
-            yield f"{harmless(device.disk)}: at least {times} {what} ({lines})"
-        case Unknown() as why:
-            reasons = "; ".join(harmless(each.text) for each in why.reasons)
-            yield f"{harmless(device.disk)}: {what} could not be told: {reasons}"
+def _untold(devices: Sequence[Device], told: Facts) -> Iterator[str]:
+    """Why it is not known whether what was logged is of one of them."""
+    found = [told.get(Subject("disk", device.disk), name) for device in devices for name in KINDS]
+    reasons = [each.text for judged in found if isinstance(judged, Unknown) for each in judged.reasons]
+    yield from dict.fromkeys(map(harmless, reasons))
 
 
-def of_pool(ran: Ran, pool: Subject) -> Iterator[str]:
-    """What zpool status says after a run and did not say before it, of the pool's vdevs; or why that is not known."""
+def of_pool(runs: Sequence[Ran], pool: Subject) -> Iterator[str]:
+    """What zpool status says after the runs and did not say before them, of the pool's vdevs; or why that is not known."""
     key = f"{witnesses.STATUS}{pool.name}"
-    states = [_rows(moment.text.get(key, ""), pool) for moment in (ran.before, ran.after)]
+    states = [_rows(moment.text.get(key, ""), pool) for moment in (runs[0].before, runs[-1].after)]
     if not (states[0] and states[1]):
-        yield "zpool status did not say before and after the run what had failed on the pool's devices"
+        yield "zpool status did not say before and after the runs what had failed on the pool's devices"
         return
     before, after = states
     if before.keys() != after.keys():
@@ -101,11 +107,11 @@ def of_pool(ran: Ran, pool: Subject) -> Iterator[str]:
     for name, row in after.items():
         old, vdev = before[name], harmless(name)
         if row.state != old.state:
-            yield f"{vdev} was {old.state or 'of no state'} before the run and {row.state or 'of none'} after it"
+            yield f"{vdev} was {old.state or 'of no state'} before the runs and {row.state or 'of none'} after them"
         for what in COUNTS:
             earlier, later = old.counts.get(what, -1), row.counts.get(what, -1)
             if earlier != later:
-                yield f"{what} errors of {vdev}: {earlier} before the run, {later} after it (zpool status)"
+                yield f"{what} errors of {vdev}: {earlier} before the runs, {later} after them (zpool status)"
 
 
 def _rows(text: str, pool: Subject) -> dict[str, Row]:

@@ -55,16 +55,35 @@ def four_mirrors(flushes: int) -> tuple[Disk, ...]:
 
 def unlogged(what: World, logged: Logged = UNLOGGED) -> World:
     """The same where the kernel's log was not read."""
+    runs = tuple(ran._replace(logged=logged) for ran in what.trial.runs)
+    return what._replace(trial=what.trial._replace(runs=runs))
+
+
+def earlier(what: World, logged: Logged) -> World:
+    """The same after a run in which the kernel logged something."""
     (ran,) = what.trial.runs
-    return what._replace(trial=what.trial._replace(runs=(ran._replace(logged=logged),)))
+    calls = ran._replace(name="calls", purpose="calls", logged=logged)
+    return what._replace(trial=what.trial._replace(runs=(calls, ran)))
 
 
 def status_of(what: World, pool: str, other: str) -> World:
     """The same where zpool status answered after the run of another pool."""
-    (ran,) = what.trial.runs
+    ran = what.trial.runs[-1]
     text = {f"{STATUS}{pool}": ran.before.text[f"{STATUS}{pool}"].replace(f"pool: {pool}", f"pool: {other}")}
     after = NOTHING._replace(text=text)
-    return what._replace(trial=what.trial._replace(runs=(ran._replace(after=after),)))
+    return what._replace(trial=what.trial._replace(runs=(*what.trial.runs[:-1], ran._replace(after=after))))
+
+
+PATH = "recoverable transport error, dev {}, sector 0 op 0x2:(FLUSH) flags 0x0 phys_seg 0 prio class 0"
+
+
+def multipath(what: World) -> World:
+    """The same with a log device behind dm-multipath."""
+    leaf = Subject("leaf", "nvme2n1", "tank")
+    what.facts.put(Fact(Subject("disk", "nvme2n1"), "used_by", known((leaf,), "")))
+    what.facts.put(Fact(leaf, "layers", known(("multipath",), "")))
+    what.facts.put(Fact(leaf, "nodes", known(("dm-0",), "")))
+    return what
 
 
 def reset(what: World) -> World:
@@ -113,6 +132,10 @@ TRACED = {
         (*DATA, LEG_A._replace(top="nvme2n1"), Disk("nvme4n1", "nvme4n1", "log", 0, 0))
     ).changed(idle_writes={"nvme2n1": 2, "nvme4n1": 0}),
     "a few log blocks fell back": world(zil=Zil(SYNCS, SYNCS, SYNCS - 15, 1, 1, 15, 1, 1, 0, 0, 0, 0)),
+    "a flush fails on a path, and dm-multipath repeats it on another": multipath(
+        world(logged=[PATH.format("nvme2n1")])
+    ),
+    "a write of another disk fails": world(logged=[FAILED.format("sdz"), PATH.format("sdz")]),
     "four mirrors, no SLOG, four jobs": world(four_mirrors(SYNCS // 4), options=FOUR_JOBS, zil_class="normal"),
 }
 
@@ -217,6 +240,11 @@ CONTRADICTED = {
         {"kernel's log"},
         "nvme2n1: at least 3 flushes that failed (I/O error, dev nvme2n1, sector 0 op 0x1:(WRITE)",
     ),
+    "flushes fail in the run under strace": (
+        earlier(world(), Logged((FAILED.format("nvme2n1"),), "")),
+        {"kernel's log"},
+        "nvme2n1: at least 1 flushes that failed",
+    ),
     "flushes of a data device fail": (
         world(logged=[FAILED.format("nvme0n1")]),
         {"kernel's log"},
@@ -283,11 +311,18 @@ INCONCLUSIVE = {
         world(logged=["I/O error, dev sdz, sector 99 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0"] * 10),
         "so many errors of other devices",
     ),
+    "a flush fails on a path, and whether another one repeated it is not known": (
+        multipath(world(logged=[PATH.format("nvme2n1")] * 10)),
+        "the kernel may have kept that of the last path out of its log",
+    ),
+    "a controller is reset, and nobody knows of which drive": (
+        world(logged=["nvme nvme9: controller is down; will reset: CSTS=0xffffffff"]), "sysfs_path was not looked at",
+    ),
     "a line that is none": (world(logged=["Oops"]), "could not be understood"),
     "a write error that the kernel did not log": (
-        world(failed={"nvme3n1": "ONLINE  0  4  0  0"}), "write errors of nvme3n1: 0 before the run, 4 after it",
+        world(failed={"nvme3n1": "ONLINE  0  4  0  0"}), "write errors of nvme3n1: 0 before the runs, 4 after them",
     ),
-    "a leg that failed": (world(failed={"nvme3n1": "FAULTED  0  4  0  0"}), "nvme3n1 was ONLINE before the run and FAULTED"),
+    "a leg that failed": (world(failed={"nvme3n1": "FAULTED  0  4  0  0"}), "nvme3n1 was ONLINE before the runs and FAULTED"),
     "another pool before than after": (status_of(world(), "tank", "other"), "zpool status did not say before and after"),
     "no transaction groups": (world().changed(txgs=()), "0 transaction groups"),
     "no write on any data leaf": (
