@@ -19,11 +19,10 @@ from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
 from auditor.host.request import Output
 from auditor.text import harmless
 from auditor.verify import witnesses
-from auditor.verify.model import Link
+from auditor.verify.model import KERNEL_LOG, Link
 from auditor.verify.result import Device, Run
 from auditor.verify.trial import Logged, Ran
 
-NAME = "kernel's log"
 FLUSHES = "logged_flush_errors"
 KINDS = {
     FLUSHES: "flushes that failed",
@@ -39,18 +38,18 @@ def of_kernel(runs: Sequence[Ran], run: Run, facts: Facts) -> Link:
     logged = _together(runs)
     told = _told(logged, run.devices, facts)
     if isinstance(told, str):
-        return Link(NAME, "unseen", told)
+        return Link(KERNEL_LOG, "unseen", told)
     failed = [(device, name, text) for device in run.devices for name, text in _failed(device, told)]
     if lost := [text for device, name, text in failed if device.volatile and name == FLUSHES]:
-        return Link(NAME, "contradicts", f"flushes failed, and fsync returned all the same: {'; '.join(lost)}")
+        return Link(KERNEL_LOG, "contradicts", f"flushes failed, and fsync returned all the same: {'; '.join(lost)}")
     doubts = [*(text for _, _, text in failed), *_untold(run.devices, told)]
     if not doubts and logged.missing:
         doubts = [logged.missing]
     if not doubts and sum(" error, dev " in line for line in logged.lines) >= derived.LINES_KEPT:
         doubts = ["so many errors of other devices were logged that the kernel may have left out those of the pool's"]
     if doubts:
-        return Link(NAME, "unseen", "; ".join(doubts))
-    return Link(NAME, "accounts", "no failed flush, read or write of a device of the pool was logged meanwhile")
+        return Link(KERNEL_LOG, "unseen", "; ".join(doubts))
+    return Link(KERNEL_LOG, "accounts", "no failed flush, read or write of a device of the pool was logged meanwhile")
 
 
 def _together(runs: Sequence[Ran]) -> Logged:
