@@ -1,7 +1,7 @@
 """What failed while a run was followed: flushes, reads and writes that the kernel logged, errors that OpenZFS counted.
 
 A flush that fails is counted as one that completed (block/blk-flush.c flush_end_io), OpenZFS ignores its error
-(ZIO_FLAG_DONT_PROPAGATE in zio_flush() of module/zfs/zio.c) and counts and reports it nowhere (zfs_ereport_start() of
+(ZIO_FLAG_DONT_PROPAGATE in zio_flush() of module/zfs/zio.c) and counts and reports it nowhere (zfs_ereport_is_valid() of
 module/zfs/zfs_fm.c: only reads and writes are), so fsync returns after it as after any other. The block layer alone says so,
 in the kernel's log. A write that fails is counted as a write as well; fsync does not return by it, but what the counters mean
 is not known any more.
