@@ -65,7 +65,7 @@ def verify(
     """Write as a database does to TARGET (a dataset, zvol or mounted path), and follow each sync through system calls,
     fio, the ZIL and the devices.
 
-    TRACED: every sync was followed to a flush that the device acknowledged. CONTRADICTED: a named link lost some.
+    TRACED: every sync was followed to a flush that completed. CONTRADICTED: a named link lost some.
     INCONCLUSIVE: could not be seen, and why. Writes only into a new directory of its own, which it removes.
     """
     from auditor.commands import _policy

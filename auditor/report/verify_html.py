@@ -15,7 +15,7 @@ from auditor.report.page import escaped, page, paragraph, section
 from auditor.units import duration
 from auditor.verify.compare import Comparison
 from auditor.verify.knee import Sweep
-from auditor.verify.model import CANNOT_EXCLUDE, Chain, Latency, Link, Percentile, Verification
+from auditor.verify.model import CANNOT_EXCLUDE, KERNEL_LOG, Chain, Latency, Link, Percentile, Verification
 from auditor.verify.result import Run
 
 STATUSES = {"accounts": ("good", "✓"), "contradicts": ("bad", "✗"), "unseen": ("open", "?")}
@@ -82,11 +82,13 @@ def _start(verification: Verification, report: Report | None, title: str) -> Ite
 def _chain(chain: Chain) -> Iterator[str]:
     """Links one below the other; the disks, which lie side by side in the pool, side by side."""
     above = [link for link in chain.links if link.name in words.ABOVE]
-    disks = [link for link in chain.links if link not in above]
+    below = [link for link in chain.links if link.name == KERNEL_LOG]
+    disks = [link for link in chain.links if link not in above and link not in below]
     items = [f'<li class="link">{_link(link)}</li>' for link in above]
     if disks:
         legs = "".join(f'<div class="link">{_link(link)}</div>' for link in disks)
         items.append(f'<li class="legs">{legs}</li>')
+    items += [f'<li class="link">{_link(link)}</li>' for link in below]
     yield f'<ol class="chain">{"".join(items)}</ol>'
 
 
