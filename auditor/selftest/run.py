@@ -32,7 +32,15 @@ LABELS = {
 # lines looks whole
 NO_END_MARK = frozenset(
     {
-        *("zpool_list", "kernel_log", "modprobe", "scrub_timers", "scrub_cron", "database_settings"),
+        *(
+            "zpool_list",
+            "kernel_log",
+            "modprobe",
+            "scrub_timers",
+            "scrub_cron",
+            "database_settings",
+            "database_includes",
+        ),
     }
 )
 
