@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from auditor import __version__, derive, registry
 from auditor.databases import ENGINES
+from auditor.derive import databases
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
-from auditor.gather import gather, pool_lists, targets
+from auditor.gather import brought, gather, layers, pool_lists, targets
 from auditor.host import sql
 from auditor.host.live import Host
 from auditor.judge import finding, policy_file, verdict, waivers
@@ -98,9 +100,8 @@ def look(host: Host, names: Sequence[str], options: Options, progress: gather.Pr
         gather.read_host(gatherer, facts, inventory)
         _must_be_loaded(gatherer, facts)
         gather.ask_host(gatherer, facts)
-        roots = _roots(gatherer, facts, host, names)
-        pools = tuple(dict.fromkeys(gather.pool_of(root) for root in roots))
-        gather.look_at_pools(gatherer, facts, inventory, pools, roots)
+        roots, imported = _roots(gatherer, facts, inventory, host, names)
+        gather.look_at_pools(gatherer, facts, inventory, roots, imported)
         for root in roots:
             targets.must_exist(host, root, gatherer.failure("zfs_list", root))
     except targets.TargetError as error:
@@ -114,8 +115,11 @@ def look(host: Host, names: Sequence[str], options: Options, progress: gather.Pr
     return Look(facts, roots, {"gather": gathered - started, "derive": time.process_time() - gathered}, options.policy)
 
 
-def _roots(gatherer: gather.Gatherer, facts: Facts, host: Host, names: Sequence[str]) -> tuple[Subject, ...]:
-    """The datasets that the names mean; the root dataset of every imported pool when there are none."""
+def _roots(
+    gatherer: gather.Gatherer, facts: Facts, inventory: Facts, host: Host, names: Sequence[str]
+) -> tuple[tuple[Subject, ...], Sequence[str]]:
+    """The datasets that the names mean, the root dataset of every imported pool when there are none; and all imported pools,
+    as far as they can be listed."""
     gatherer.settle(facts, ["zpool_list", "zfs_version", "zfs_userland"])
     pools = pool_lists.imported(facts)
     if not names:
@@ -124,7 +128,10 @@ def _roots(gatherer: gather.Gatherer, facts: Facts, host: Host, names: Sequence[
                 "no pool is imported" if pools is not None else f"no pool can be listed: {_why(gatherer)}"
             )
         names = pools
-    return tuple(sorted({targets.resolve(host, name, pools) for name in names}))
+    held = partial(gather.held, gatherer, facts, inventory)
+    return tuple(
+        sorted({each for name in names for each in targets.resolve(host, name, pools, held, facts)})
+    ), pools or ()
 
 
 def _why(gatherer: gather.Gatherer) -> str:
@@ -162,22 +169,28 @@ def focus(seen: Look, host: Host, names: Sequence[str]) -> Look:
     facts = seen.facts
     try:
         pools = [pool.name for pool in facts.linked(HOST, "pools")]
-        roots = tuple(sorted({targets.resolve(host, name, pools) for name in names}))
+        held = partial(layers.held_before, facts)
+        roots = tuple(sorted({each for name in names for each in targets.resolve(host, name, pools, held, facts)}))
     except targets.TargetError as error:
         raise NothingToAudit(f"in this recording: {error}") from None
-    chosen = {gather.pool_of(root) for root in roots}
     for root in roots:
         if not facts.of(root):
             there = [each.name for each in facts.linked(gather.pool_of(root), "datasets")]
             raise NothingToAudit(f"in this recording: {targets.missing(root.name, there)}")
+    more = brought.along(facts, roots)
+    for dataset in list(facts.subjects("dataset")):
+        why = more.get(dataset)
+        facts.replace(Fact(dataset, "brought", known(why, why) if why else unknown("it was named")))
+    chosen = {gather.pool_of(each) for each in (*roots, *more)}
     facts.replace(Fact(HOST, "pools", Known(tuple(sorted(chosen)), ())))
     for pool in chosen:
         datasets = facts.get(pool, "datasets")
         if isinstance(datasets, Known):
-            inside = tuple(
-                each for each in facts.linked(pool, "datasets") if any(gather.covers(root, each) for root in roots)
-            )
+            every = facts.linked(pool, "datasets")
+            inside = tuple(each for each in every if each in more or any(gather.covers(root, each) for root in roots))
             facts.replace(Fact(pool, "datasets", Known(inside, datasets.evidence)))
+    for fact in databases.derive(HOST, facts):
+        facts.replace(fact)
     return Look(facts, roots, seen.seconds, seen.policy)
 
 

@@ -14,7 +14,7 @@ import auditor.derive
 from auditor.collect import _blocks as blocks
 from auditor.collect import database_paths
 from auditor.facts import Kind, Spec
-from auditor.gather import database_walk, gather
+from auditor.gather import brought, database_walk, gather, layers
 from auditor.verify.specs import FACTS as RUN_FACTS
 from auditor.verify.specs import HOST_FACTS
 
@@ -67,6 +67,8 @@ def registry() -> dict[tuple[Kind, str], Spec]:
     walked: dict[tuple[Kind, str], Spec] = {
         **qualified(blocks.PROVIDES),
         **qualified(gather.PROVIDES),
+        **qualified(brought.PROVIDES),
+        **qualified(layers.PROVIDES),
         **qualified(database_walk.PROVIDES),
         **qualified(database_paths.PROVIDES),
         **qualified(RUN_FACTS, "run"),

@@ -89,10 +89,10 @@ def _lost(path: str) -> Fault:
     """One file or link of many."""
 
     def files(answered: Files) -> Files:
-        return Files(
-            {each: text for each, text in answered.text.items() if each != path},
-            {each: target for each, target in answered.links.items() if each != path},
-            {**answered.errors, path: DENIED},
+        return answered._replace(
+            text={each: text for each, text in answered.text.items() if each != path},
+            links={each: target for each, target in answered.links.items() if each != path},
+            errors={**answered.errors, path: DENIED},
         )
 
     return Fault(f"{path} denied", lambda answered: answered, files)

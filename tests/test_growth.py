@@ -91,7 +91,7 @@ def logged(host: Recording, drives: int) -> Recording:
         for number in range(drives)
     )
     log = Capture(0, f"[    0.000000] Linux version 6.12.48 (ann@build7) #1 SMP\n{lines}".encode())
-    return replace(host, commands={**host.commands, ("dmesg", "-k"): log})
+    return replace(host, commands={**host.commands, ("dmesg", "--kernel"): log})
 
 
 def steps(host: Recording, rules: tuple[Rule, ...]) -> Counter[CodeType]:

@@ -68,6 +68,7 @@ SEAM = {
     "verify/conduct.py",
     "verify/held.py",
     "verify/job_file.py",
+    "verify/kmsg.py",
     "verify/ledger.py",
     "verify/place.py",
     "verify/run.py",

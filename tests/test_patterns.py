@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from auditor.collect import _status_text, kernel_log, zpool_history
+from auditor.collect import (
+    _status_text,
+    kernel_log,
+    redis_unit,
+    zpool_events_all,
+    zpool_history,
+    zpool_history_long,
+)
 from auditor.data import drives, firmware
 from auditor.recording import host_names
 from tests.backtracking import Machine, worse
@@ -110,7 +117,10 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("auditor.collect.zpool_history", "commands"): [{"commands": "import|clear"}],
     ("auditor.collect.dmidecode", "{title}"): [{"title": "Memory Device"}],
     ("auditor.verify.strace_output", "{flag}"): [{"flag": "O_DSYNC"}],
-    ("auditor.host.output", "pattern.encode()"): [{"pattern": each} for each in (kernel_log.KEEP, zpool_history.KEEP)],
+    ("auditor.host.output", "pattern.encode()"): [
+        {"pattern": each} for each in (kernel_log.KEEP, zpool_history.KEEP, zpool_events_all.KEEP, redis_unit.KEEP)
+    ],
+    ("auditor.host.output", "cut.encode()"): [{"cut": zpool_history_long.WHO}],
     # our own tables, of models that a drive may say of itself
     ("auditor.data.drives", "pattern"): [{"pattern": each.pattern} for each in drives.load()],
     ("auditor.data.firmware", "entry[key]"): [

@@ -31,6 +31,7 @@ MAY_BE_NONE = {
     "datasets": "of a pool or a database: that there is none means that there is none to go wrong",
     "data_datasets": "a database whose files are all elsewhere, which database.off_zfs says",
     "ancestors": "the root dataset of a pool has none",
+    "lies_on": "a drive lies on no dataset",
     "log_leaves": "a pool without a log vdev",
 }
 

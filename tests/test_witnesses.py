@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from auditor import audit, rulebook
+from auditor.collect import pid_namespace, zpool_events
 from auditor.collect._pool_tree import Told
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
-from auditor.gather import database_mounts, mounted, same_disk, vdev_trees
+from auditor.gather import database_mounts, mounted, past_events, pool_lists, same_disk, vdev_trees
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
-from auditor.selftest import losses, run
+from auditor.selftest import losses, run, second_looks
 from tests import golden
 from tests.derive.test_pool_facts import POOL, World, leaf, vdev
 
@@ -239,6 +240,14 @@ def test_a_read_only_bind_mount_is_no_read_only_dataset() -> None:
     assert not truly.seen_from
 
 
+def test_the_report_says_that_zaudit_stands_in_a_container() -> None:
+    own = pid_namespace.OWN
+    past = recorded("2.3-sync-disabled")
+    inside = replace(past, files={**past.files, (own,): Files({}, {own: "pid:[4026532289]"})})
+    assert report(inside).seen_from.startswith("Seen from a container")
+    assert not report(past).seen_from
+
+
 def test_a_recording_without_the_mounts_does_not_decide_what_is_temporary() -> None:
     past = edited(recorded("2.3-sync-disabled"), "zfs get", read_only)
     assert "readonly=on (temporary)" in reasons(past, "sync-disabled")
@@ -261,6 +270,39 @@ def test_atime_and_mounted_are_of_the_namespace(own: str, atime: bool, is_mounte
     assert isinstance(facts.get(other, "mounted"), Known) == (own != "2")
 
 
+# -- which pools there are --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("listed", "kernel", "mounted", "pools", "why"),
+    [
+        (("tank",), ("tank",), ("tank/db=rw", "tank=ro"), ["tank"], ""),
+        (("tank",), None, ("tank/db=rw",), ["tank"], ""),
+        (("tank",), None, None, ["tank"], ""),
+        (("tank",), None, ("tank=rw", "fast/wal=rw"), ["tank", "fast"], "mountinfo names fast, zpool list does not"),
+        (("tank",), ("fast", "tank"), ("fast=rw",), ["tank", "fast"], "kstat/zfs names fast, zpool list does not"),
+        (("tank", "fast"), ("tank",), (), ["tank", "fast"], "zpool list names fast, /proc/spl/kstat/zfs does not"),
+        (None, None, ("tank=rw",), None, "refused"),
+    ],
+)
+def test_a_pool_that_one_of_them_does_not_name(
+    listed: tuple[str, ...] | None,
+    kernel: tuple[str, ...] | None,
+    mounted: tuple[str, ...] | None,
+    pools: list[str] | None,
+    why: str,
+) -> None:
+    facts = Facts(0.0)
+    names = unknown("refused") if listed is None else known(tuple(Subject("pool", name) for name in listed), "")
+    facts.put(Fact(HOST, "imported_pools", names))
+    for name, said in (("kstat_pools", kernel), ("zfs_mounts", mounted)):
+        facts.put(Fact(HOST, name, unknown("not in the recording") if said is None else known(said, "")))
+    assert pool_lists.imported(facts) == pools
+    found = facts.get(HOST, "imported_pools")
+    assert isinstance(found, Unknown) == bool(why)
+    assert not isinstance(found, Unknown) or why in found.reasons[0].text
+
+
 # -- what is remembered ---------------------------------------------------------------------------------------------------
 
 
@@ -269,6 +311,56 @@ def test_events_of_a_suspended_pool_that_know_of_no_suspension_are_cut() -> None
         recorded("2.3-suspended-path-failed"), "zpool events", lambda text: b"".join(text.splitlines(True)[:42])
     )
     assert "does not reach to now" in reasons(past, "pool-suspended-history")
+
+
+FAILED = b"ereport.fs.zfs.io_failure\n"
+
+
+def test_an_event_that_one_list_lost_is_a_hole_and_both_are_named() -> None:
+    past = second_looks.added(recorded("2.3-path-that-hangs"))
+    lines = past.commands["zpool", "events", "-H", "tank"].stdout.splitlines(True)
+    hung = [at for at, line in enumerate(lines) if b".deadman" in line][:-1]
+    short = edited(past, "zpool events -H tank", lambda _: b"".join(x for at, x in enumerate(lines) if at not in hung))
+    lost = reasons(short, "deadman-seen")
+    assert "zpool events -v has" in lost
+    assert "deadman, zpool events tank lacks it" in lost
+    every = past.commands[second_looks.EVENTS].stdout.splitlines(True)
+    gap = edited(past, "zpool events -H -v", lambda _: b"".join(every[: 3 * hung[0]] + every[3 * hung[0] + 3 :]))
+    assert f"zpool events -v lacks event {hung[0] + 1} of the kernel" in reasons(gap, "deadman-seen")
+
+
+def test_of_two_lists_that_end_elsewhere_all_events_count() -> None:
+    """They are asked for one after the other: what is beyond the end of one is no hole."""
+    past = second_looks.added(recorded("2.3-suspended-path-failed"))
+    before = looked(past).facts.get(Subject("pool", "tank"), "events_io_failure")
+    for words in ("zpool events -H tank", "zpool events -H -v"):
+        ended = edited(past, words, lambda text: text[: text.rindex(b"\n", 0, text.index(FAILED)) + 1])
+        found = looked(ended).facts.get(Subject("pool", "tank"), "events_io_failure")
+        assert isinstance(found, Known)
+        assert isinstance(before, Known)
+        assert found.value == before.value == 1
+
+
+def test_events_of_no_pool_and_of_others() -> None:
+    facts, tank = Facts(0.0), Subject("pool", "tank")
+    seen = "2026-11-21 10:00:00.1 sysevent.fs.zfs.pool_import", "2026-11-21 10:00:03.1 ereport.fs.zfs.io_failure"
+    facts.put(Fact(HOST, "pools", known((tank,), "")))
+    facts.put_all(zpool_events.counts(tank, seen, ""))
+    facts.put(Fact(tank, "events", known(seen, "")))
+    rows = (f"1 {seen[0]} tank", f"2 {seen[1]} tank", "3 2026-11-21 10:00:02.1 ereport.fs.zfs.deadman my data")
+    facts.put(Fact(HOST, "events", known((*rows, "4 2026-11-21 10:00:09.1 ereport.fs.zfs.deadman "), "")))
+    past_events.compare(facts)
+    found = {name: facts.get(tank, name) for name in ("events_kept", "events_deadman", "events_io_failure")}
+    assert [each.value for each in found.values() if isinstance(each, Known)] == [3, 1, 1]
+
+
+def test_a_command_that_one_answer_of_zpool_history_lost() -> None:
+    past = second_looks.added(recorded("2.3-import-rewound"))
+    assert outcomes(past)["pool-rewound", Subject("pool", "tank")] == "fail"
+    for words in ("zpool history tank", "zpool history -l tank"):
+        lost = reasons(edited(past, words, without(" zpool import ")), "pool-rewound")
+        assert "of zpool history and zpool history -l only one has" in lost
+        assert " zpool import " in lost
 
 
 def test_a_line_that_is_lost_from_the_mounts_of_a_database() -> None:
@@ -282,6 +374,34 @@ def test_a_line_that_is_lost_from_the_mounts_of_a_database() -> None:
         undecided = {rule for (rule, _), outcome in after.items() if outcome == "unknown"}
         lost = [k for k, was in before.items() if was == "fail" and after.get(k) != "fail" and k[0] not in undecided]
         assert lost == []
+
+
+def test_a_folder_that_is_on_another_device_than_its_table_says() -> None:
+    """A mount of another file system over it was lost, or there is none of them in the table."""
+    database = Subject("database", "postgres 9")
+    table = (
+        "22 1 8:1 / / rw - ext4 /dev/sda1 rw",
+        "23 22 0:40 / /pg rw - zfs tank/pg rw",
+        "24 23 0:41 / /pg/log rw - xfs x rw",
+    )
+
+    def found(*lines: str, wal: str = "0:41") -> Known | Unknown:
+        facts = Facts(0.0)
+        facts.put(Fact(database, "mountinfo", known(lines, "")))
+        facts.put(Fact(database, "directories", known(("data:/pg", "log:/pg/pg_wal"), "")))
+        facts.put(Fact(database, "symlinks", known(("/pg/pg_wal -> log",), "")))
+        facts.put(Fact(database, "devices", known(("/pg -> 0:40", f"/pg/pg_wal -> {wal}"), "")))
+        facts.put(Fact(database, "datasets", known((), "")))
+        database_mounts.compare(facts)
+        return facts.get(database, "datasets")
+
+    assert isinstance(found(*table), Known)
+    lost = found(*table[:2])
+    assert isinstance(lost, Unknown)
+    assert "puts /pg/pg_wal on tank/pg (0:40), the folder itself is on device 0:41" in lost.reasons[0].text
+    assert isinstance(found(table[0], *table[2:]), Unknown)
+    subvolumes = [line.replace("zfs tank/pg", "btrfs /dev/sdb") for line in table[:2]]
+    assert isinstance(found(*subvolumes, wal="0:77"), Known)  # which have devices that no table names
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,16 @@ PROVIDES = {
         "NAME=CACHE of each device-mapper, md or bcache device among them: its queue/write_cache"
     ),
     "leaf.dm_targets": words("what the device-mapper devices among these are made of: linear, crypt, thin, ..."),
+    "leaf.crypt_raises_blocks": flag(
+        "dm-crypt below it has larger blocks than what it lies on (LUKS2 with 4096-byte sectors)"
+    ),
     "leaf.redundant_below": flag("md or device-mapper RAID below it keeps it whole when one of its disks dies"),
 }
-BEHIND = ("disks", "layers", "nodes", "stack_write_cache", "dm_targets", "redundant_below")
+BEHIND = ("disks", "layers", "nodes", "stack_write_cache", "dm_targets", "crypt_raises_blocks", "redundant_below")
 STACKED = ("dm", "md", "bcache")
 DEPTH = 16  # deeper than any sane stack; ends a loop of loops
 _DM = {"CRYPT": "crypt", "LVM": "lvm", "mpath": "multipath", "part1": "partition", "DMRAID": "dmraid"}
+Nodes = dict[str, tuple[str, str]]  # path under /dev -> (kernel name of the node, of the whole block device)
 _REDUNDANT_MD = frozenset({"raid1", "raid4", "raid5", "raid6", "raid10"})
 _REDUNDANT_DM = re.compile(r"mirror|raid-raid(?:1|4|5|6|10)(?:_\w+)?")
 
@@ -39,7 +43,7 @@ class Way(NamedTuple):
 
     disks: kernel names at the bottom. layers: what was passed. nodes: by kernel name, partitions too. targets: dm_targets
     of each device-mapper device. caches: sysfs_write_cache of each stacked device.
-    redundant: any one of the disks may die.
+    crypt: of each dm-crypt device, whether its blocks are larger than those below. redundant: any one of the disks may die.
     """
 
     disks: tuple[str, ...]
@@ -47,18 +51,19 @@ class Way(NamedTuple):
     nodes: tuple[str, ...] = ()
     targets: tuple[Judged, ...] = ()
     caches: tuple[Judged, ...] = ()
+    crypt: tuple[Judged, ...] = ()
     redundant: bool | Unknown = False
 
 
 def links(facts: Facts, inventory: Facts) -> Iterator[Fact]:
     """The facts of PROVIDES for every leaf, from the block devices of the inventory."""
-    nodes = _nodes(facts, inventory)
+    there = nodes(facts, inventory)
     for leaf in list(facts.subjects("leaf")):
         match facts.get(leaf, "type"), facts.get(leaf, "path"):
             case Known("file"), Known(str(path)):
                 why = unknown(f"{path} is a file; the disk below its file system is not followed")
-            case _, Known(str(path)) if path in nodes:
-                yield from _leaf(leaf, path, inventory, nodes)
+            case _, Known(str(path)) if path in there:
+                yield from _leaf(leaf, path, inventory, there)
                 continue
             case _, Known(str(path)):
                 yield Fact(leaf, "device_present", _absent(path, facts, inventory))
@@ -69,13 +74,11 @@ def links(facts: Facts, inventory: Facts) -> Iterator[Fact]:
         yield from (Fact(leaf, name.removeprefix("leaf."), why) for name in PROVIDES)
 
 
-def below(path: str, facts: Facts, inventory: Facts) -> tuple[str, ...] | Unknown:
-    """Kernel names of the disks, loop devices or zvols at the bottom of a block device."""
-    nodes = _nodes(facts, inventory)
+def down(path: str, inventory: Facts, nodes: Nodes) -> Way | Unknown:
+    """From a block device down to the disks, loop devices or zvols at the bottom."""
     if path not in nodes:
         return unknown(f"{path}: no block device has this name now")
-    way = _down(nodes[path][1], (), inventory, nodes)
-    return way if isinstance(way, Unknown) else way.disks
+    return _down(nodes[path][1], (), inventory, nodes)
 
 
 def _gone(leaf: Subject, facts: Facts) -> Unknown | None:
@@ -87,25 +90,26 @@ def _gone(leaf: Subject, facts: Facts) -> Unknown | None:
     return None
 
 
-def _nodes(facts: Facts, inventory: Facts) -> dict[str, tuple[str, str]]:
+def nodes(facts: Facts, inventory: Facts) -> Nodes:
     """Path under /dev -> (kernel name of the node, of the whole block device). What the link says goes before udev."""
     disk_of: dict[str, str] = {}
     found: dict[str, tuple[str, str]] = {}
     for disk in inventory.subjects("disk"):
         disk_of[disk.name] = disk.name
         for source in ("partitions", "udev_partitions"):
-            disk_of.update(dict.fromkeys(_words(inventory.get(disk, source)), disk.name))
-        for pair in _words(inventory.get(disk, "device_names")):
+            disk_of.update(dict.fromkeys(words_in(inventory.get(disk, source)), disk.name))
+        for pair in words_in(inventory.get(disk, "device_names")):
             path, _, node = pair.rpartition("=")
             found[path] = (node, disk.name)
-    for pair in _words(facts.get(HOST, "dev_links")):
+    for pair in words_in(facts.get(HOST, "dev_links")):
         path, _, node = pair.rpartition("=")
         if node in disk_of:
             found[path] = (node, disk_of[node])
     return found | {f"/dev/{node}": (node, disk) for node, disk in disk_of.items()}
 
 
-def _words(found: Judged) -> tuple[str, ...]:
+def words_in(found: Judged) -> tuple[str, ...]:
+    """Of a fact that is a tuple of words; none where it is not known."""
     return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()
 
 
@@ -115,13 +119,13 @@ def _absent(path: str, facts: Facts, inventory: Facts) -> Judged:
     if folder == "/dev/":
         seen = any(True for _ in inventory.subjects("disk"))
     else:
-        seen = any(pair.startswith(folder) for pair in _words(facts.get(HOST, "dev_links")))
+        seen = any(pair.startswith(folder) for pair in words_in(facts.get(HOST, "dev_links")))
     if not seen:
         return unknown(f"{folder} could not be read")
     return Known(False, (Evidence(f"no {path}", f"ls -l {path}"),))
 
 
-def _leaf(leaf: Subject, path: str, inventory: Facts, nodes: dict[str, tuple[str, str]]) -> Iterator[Fact]:
+def _leaf(leaf: Subject, path: str, inventory: Facts, nodes: Nodes) -> Iterator[Fact]:
     node, disk = nodes[path]
     named = (Evidence(f"{path} is {node}", f"readlink -f {path}"),)
     yield Fact(leaf, "device_present", Known(True, named))
@@ -139,6 +143,7 @@ def _leaf(leaf: Subject, path: str, inventory: Facts, nodes: dict[str, tuple[str
     yield Fact(leaf, "nodes", Known((*own, *way.nodes), seen))
     yield Fact(leaf, "stack_write_cache", _together(way.caches, seen))
     yield Fact(leaf, "dm_targets", _together(way.targets, seen))
+    yield Fact(leaf, "crypt_raises_blocks", _any(way.crypt, seen))
     redundant = way.redundant
     yield Fact(leaf, "redundant_below", redundant if isinstance(redundant, Unknown) else Known(redundant, seen))
 
@@ -148,13 +153,21 @@ def _together(parts: tuple[Judged, ...], seen: tuple[Evidence, ...]) -> Judged:
     if unknowns := [each for each in parts if isinstance(each, Unknown)]:
         return join(unknowns)
     found = [each for each in parts if isinstance(each, Known)]
-    names = tuple(dict.fromkeys(name for each in found for name in _words(each)))
+    names = tuple(dict.fromkeys(name for each in found for name in words_in(each)))
     return Known(names, tuple(piece for each in found for piece in each.evidence) or seen)
 
 
-def _down(
-    disk: str, layers: tuple[str, ...], inventory: Facts, nodes: dict[str, tuple[str, str]], depth: int = 0
-) -> Way | Unknown:
+def _any(parts: tuple[Judged, ...], seen: tuple[Evidence, ...]) -> Judged:
+    """Whether one of these is true, with the evidence of all that say the same."""
+    known = [each for each in parts if isinstance(each, Known)]
+    if any(each.value is True for each in known):
+        return Known(True, tuple(piece for each in known if each.value is True for piece in each.evidence))
+    if unknowns := [each for each in parts if isinstance(each, Unknown)]:
+        return join(unknowns)
+    return Known(False, tuple(piece for each in known for piece in each.evidence) or seen)
+
+
+def _down(disk: str, layers: tuple[str, ...], inventory: Facts, nodes: Nodes, depth: int = 0) -> Way | Unknown:
     """Follow what a block device is made of until there is nothing below."""
     subject = Subject("disk", disk)
     transport, slaves = inventory.get(subject, "transport"), inventory.get(subject, "slaves")
@@ -169,9 +182,10 @@ def _down(
     if not slaves.value or depth > DEPTH:
         return unknown(f"/sys/class/block/{disk}/slaves: does not lead to a disk")
     layers += (_layer(subject, str(transport.value) if isinstance(transport, Known) else "stacked", inventory),)
-    ways, parts = [], []
+    ways, parts, under = [], [], []
     for name in map(str, slaves.value):
         _, below = nodes.get(f"/dev/{name}", (name, name))
+        under.append(Subject("disk", below))
         parts += [name] if name != below else []
         ways.append(_down(below, layers, inventory, nodes, depth + 1))
     unknowns = [way for way in ways if isinstance(way, Unknown)]
@@ -179,22 +193,48 @@ def _down(
         return join(unknowns)
     found = [way for way in ways if isinstance(way, Way)]
     targets = (inventory.get(subject, "dm_targets"),) if disk.startswith("dm-") else ()
+    crypt = (_raises_blocks(subject, under, inventory),) if layers[-1] == "crypt" else ()
     return Way(
         tuple(sorted({name for way in found for name in way.disks})),
         tuple(dict.fromkeys(layer for way in found for layer in way.layers)),
         tuple(dict.fromkeys((disk, *parts, *(name for way in found for name in way.nodes)))),
         (*targets, *(each for way in found for each in way.targets)),
-        (_cache(subject, inventory), *(each for way in found for each in way.caches)),
+        (cache(subject, inventory), *(each for way in found for each in way.caches)),
+        (*crypt, *(each for way in found for each in way.crypt)),
         _redundant(subject, found, inventory),
     )
 
 
-def _cache(disk: Subject, inventory: Facts) -> Judged:
+def cache(disk: Subject, inventory: Facts) -> Judged:
     path = f"/sys/class/block/{disk.name}/queue/write_cache"
     match inventory.get(disk, "sysfs_write_cache"):
         case Known(str(word)):
             return Known((f"{disk.name}={word}",), (Evidence(f"{disk.name}: {word}", f"cat {path}"),))
     return unknown(f"{path}: was not seen")
+
+
+def _raises_blocks(disk: Subject, under: list[Subject], inventory: Facts) -> Judged:
+    """dm-crypt gives the larger of its own sectors and the blocks below: larger ones than those are its own. (Linux
+    drivers/md/dm-crypt.c crypt_io_hints; LUKS1 knows sectors of 512 bytes only)"""
+    own = inventory.get(disk, "logical_block_bytes")
+    if not isinstance(own, Known) or not isinstance(own.value, int):
+        return own
+    size, path = own.value, "/sys/block/{}/queue/logical_block_size"
+    text = f"{disk.name}: blocks of {size} bytes"
+    seen = (Evidence(text, f"cat {path.format(disk.name)}"),)
+    if size == 512:
+        return Known(False, seen)
+    for each in under:
+        below = inventory.get(each, "logical_block_bytes")
+        if isinstance(below, Known) and isinstance(below.value, int) and below.value < size:
+            lower = Evidence(f"{each.name}: blocks of {below.value} bytes", f"cat {path.format(each.name)}")
+            return Known(True, (*seen, lower))
+    match inventory.get(disk, "dm_uuid"):
+        case Known(str(uuid), why) if uuid.startswith("CRYPT-LUKS1-"):
+            return Known(False, why)
+    return unknown(
+        f"{text}, and so has what it lies on: cryptsetup status says how large the sectors of its encryption are"
+    )
 
 
 def _redundant(disk: Subject, legs: list[Way], inventory: Facts) -> bool | Unknown:
@@ -220,7 +260,7 @@ def _own_redundancy(disk: Subject, legs: list[Way], inventory: Facts) -> bool | 
                 return False
             return lacks if isinstance(lacks, Unknown) else lacks.value == 0
         case Known("dm"):
-            names = _words(targets)
+            names = words_in(targets)
             if isinstance(targets, Unknown):
                 return targets
             return bool(names) and all(_REDUNDANT_DM.fullmatch(each) for each in names) and len(set(disks)) > 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
+from math import inf
 from typing import TypeVar
 
 from auditor.databases import ENGINES, kept
@@ -18,6 +19,7 @@ from auditor.host.request import Files
 
 Settings = dict[str, tuple[str, str]]  # name -> (value, the path of the file that says so)
 Found = Iterator[tuple[str, Known]]  # names of facts with their values
+GIVEN = ("command line", "environment")  # in place of a file, of what the process was started with
 ELSEWHERE = "connection"  # in place of a process or folder: a server that was not seen on this host
 COMPARED = {name for engine in ENGINES.values() for name in engine.compared}
 DEPTH = 10
@@ -56,6 +58,20 @@ class Tree:
 
     def __init__(self, reply: Files, root: str) -> None:
         self._reply, self._root = reply, root
+        self._used: set[str] = set()  # links, files and folders of files that counted
+
+    def changed(self) -> tuple[str, float] | None:
+        """Which of all that counted was changed last, and how long after the process started; infinitely long where that of
+        one was not seen. None where it was seen of nothing: an old recording, or a server that does not run."""
+        if self._used and not self._reply.changed:
+            return None
+        times = [(self._reply.changed.get(each, inf), each.removeprefix(self._root)) for each in sorted(self._used)]
+        after, path = max(times, default=(-inf, ""))
+        return path, after
+
+    def use(self, path: str) -> None:
+        """Count a file that was read by its whole path."""
+        self._used.add(path)
 
     def real(self, path: str) -> str:
         """The path without the symbolic links that were seen on the way."""
@@ -66,6 +82,7 @@ class Tree:
             target = self._reply.links.get(self._root + done)
             if target is None:
                 continue
+            self._used.add(self._root + done)
             if (hops := hops + 1) > 40:
                 raise ValueError(f"{path}: too many symbolic links")
             rest = [each for each in target.split("/") if each] + rest
@@ -76,6 +93,7 @@ class Tree:
         """What a file says; None where it is not there and need not be."""
         real = self._root + self.real(path)
         if real in self._reply.text:
+            self._used.add(real)
             return self._reply.text[real]
         why = self._reply.errors.get(real) or self._reply.errors.get(self._root + path) or "was not read"
         if why.startswith("no such file") and not needed:
@@ -85,6 +103,7 @@ class Tree:
     def folder(self, path: str, end: str) -> list[str]:
         """The files of a folder that was read as a whole (``path/*end``), in their order."""
         start = f"{self._root}{path.rstrip('/')}/"
+        self._used.add(start.rstrip("/"))
         found = {
             each for each in (*self._reply.text, *self._reply.links) if each.startswith(start) and each.endswith(end)
         }
@@ -129,7 +148,7 @@ def given(database: str, line: str, process: str) -> Settings:
         raise ValueError(f"{where}: is not that of a server of {ENGINES[database].title}, and withheld")
     if DOUBT in words:
         raise ValueError(f"{where}: a word of it could not be told, and may be a setting")
-    return {each.name: (said(each, where)[0], "command line") for each in words if each.kind == "setting"}
+    return {each.name: (said(each, where)[0], GIVEN[0]) for each in words if each.kind == "setting"}
 
 
 def postgres(tree: Tree, path: str, *, needed: bool = True, depth: int = 0) -> Settings:
@@ -188,6 +207,11 @@ def setting(settings: Settings, name: str, default: str) -> tuple[str, Evidence]
         value, path = settings[name]
         return value, Evidence(f"{name} = {value} ({path})", f"grep {name} {path}" if path.startswith("/") else "")
     return default, Evidence(f"{name} = {default or 'default'} (not set: the default)")
+
+
+def decided(value: Known) -> bool:
+    """Whether what the process was started with says it, and no file."""
+    return all(each.text.rstrip(")").endswith(tuple(f"({each}" for each in GIVEN)) for each in value.evidence)
 
 
 def facts_of(engine: Engine, settings: Settings) -> Found:

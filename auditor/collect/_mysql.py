@@ -82,8 +82,9 @@ def read(
     settings |= {name: value for name, value in given.items() if any(each.startswith(name) for each in KNOWN)}
     if place.startswith("/"):
         settings["datadir"] = place, "--db"
-    if engine == "mysql":
-        settings |= _persisted(reply)
+    loads = setting(settings, "persisted_globals_load", "ON")[0]
+    if engine == "mysql" and loads != SKIPPED and files.boolean(loads, "persisted_globals_load"):
+        settings |= _persisted(reply, tree)
     for name in settings.keys() - KNOWN:
         short = next(each for each in KNOWN if each.startswith(name))
         raise ValueError(f"{settings[name][1]}: {name} may be short for {short}")
@@ -161,8 +162,8 @@ def facts_of(settings: Settings, engine: str) -> Found:
     if log == SKIPPED:
         yield "sync_binlog", Known(1, (Evidence(f"no binary log is written ({seen.text})", seen.command),))
     else:
-        value, seen = setting(settings, "sync_binlog", "1" if engine == "mysql" else "0")
-        yield "sync_binlog", Known(integer(value), (seen,))
+        value, after = setting(settings, "sync_binlog", "1" if engine == "mysql" else "0")
+        yield "sync_binlog", Known(integer(value), (after, seen))
     yield from _places(settings, log)
 
 
@@ -175,21 +176,31 @@ def _doublewrite(value: str, engine: str) -> str:
 
 
 def _places(settings: Settings, log: str) -> Found:
+    """A relative path is below the data directory; files of the system tablespace are below innodb_data_home_dir, which that
+    is, too, where nothing is said. (MySQL manual, InnoDB Startup Options; MariaDB manual, Aria System Variables)"""
+
+    def said(name: str) -> str:
+        return settings.get(name, ("", ""))[0]
+
     home = settings.get("datadir", ("/var/lib/mysql", ""))[0].rstrip("/")
-    logs = [settings.get(name, ("", ""))[0] for name in ("innodb_log_group_home_dir", "innodb_undo_directory")]
-    logs += [posixpath.dirname(log)] if log.startswith("/") else []
-    data = settings.get("innodb_data_home_dir", ("", ""))[0] or home
+    shared = said("innodb_data_home_dir") or home
+    files_of = [each.partition(":")[0] for each in said("innodb_data_file_path").split(";")]
+    data = ["", shared, *(posixpath.join(shared, posixpath.dirname(each)) for each in files_of)]
+    data += [each for each in (said("innodb_doublewrite_dir"),) if each]
+    logs = [said("innodb_log_group_home_dir"), said("innodb_undo_directory")]
+    logs += [each for each in (posixpath.dirname(log), said("aria_log_dir_path")) if each]
     places = [
-        f"data:{home}",
-        f"data:{posixpath.normpath(posixpath.join(home, data))}",
-        *(f"log:{posixpath.normpath(posixpath.join(home, each or home))}" for each in logs),
+        f"{kind}:{posixpath.normpath(posixpath.join(home, each))}"
+        for kind, group in (("data", data), ("log", logs))
+        for each in group
     ]
-    unique = tuple(dict.fromkeys(each.rstrip("/") for each in places))
+    unique = tuple(dict.fromkeys(places))
     yield "directories", Known(unique, (Evidence(", ".join(unique), f"ls -l {home}"),))
 
 
-def _persisted(reply: Files) -> Settings:
-    """What SET PERSIST wrote: it counts before files and command line. (MySQL manual, Persisted System Variables)"""
+def _persisted(reply: Files, tree: files.Tree) -> Settings:
+    """What SET PERSIST wrote: it counts before files and command line, unless persisted_globals_load is off. (MySQL manual,
+    Persisted System Variables)"""
     path = next((each for each in (*reply.text, *reply.errors) if each.endswith(f"/{PERSISTED}")), "")
     if not path:
         raise ValueError(f"{PERSISTED}: not looked for")
@@ -197,6 +208,7 @@ def _persisted(reply: Files) -> Settings:
         if not reply.errors[path].startswith("no such file") or f"{MISSING}/" in path:
             raise ValueError(f"{PERSISTED}: {reply.errors[path]}")
         return {}
+    tree.use(path)
     lines = persisted(reply.text[path], KNOWN)
     if DOUBT in lines:
         raise ValueError(f"{PERSISTED}: could not be told")

@@ -86,7 +86,8 @@ class Scan(NamedTuple):
     """One scan. function: scrub, resilver, errorscrub. state: finished, in progress, canceled, paused.
 
     end_s: seconds since the epoch, or -1 where not said; repaired (bytes) and errors likewise. text: as printed.
-    start_s: when it began, of one that has not ended.
+    start_s: when it began, of one that has not ended. pass_start_s: since when it runs without a restart of the pool. moved: 1
+    where it has read something since then, 0 where it has not.
     """
 
     function: str
@@ -96,6 +97,8 @@ class Scan(NamedTuple):
     errors: int = -1
     repaired: int = -1
     start_s: int = -1
+    pass_start_s: int = -1
+    moved: int = -1
 
 
 class PoolStatus(NamedTuple):

@@ -177,4 +177,15 @@ def _scan(function: str, state: str, stats: dict[str, Any], repaired: str) -> Sc
         errors=errors,
         repaired=size(stats.get(repaired)),
         start_s=start if not over and start > 0 else -1,
+        pass_start_s=count(stats.get("pass_start")),
+        moved=_moved(stats),
     )
+
+
+def _moved(stats: dict[str, Any]) -> int:
+    """Of a scan or of the rebuilding of one vdev: what its pass has read or issued."""
+    for names in (("bytes_per_scan", "issued_bytes_per_scan"), ("pass_scanned", "pass_issued")):
+        done = [size(stats.get(name)) for name in names]
+        if max(done) > 0 or min(done) == 0:
+            return int(max(done) > 0)
+    return -1

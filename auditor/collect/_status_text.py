@@ -230,8 +230,17 @@ def _scan(text: str) -> list[Scan]:
             errors=integer(errors[1]) if errors else -1,
             repaired=size(repaired[1]) if repaired else -1,
             start_s=_ctime(began[1]) if began and not paused else -1,
+            moved=_moved(text) if state == "in progress" else -1,
         )
     ]
+
+
+def _moved(text: str) -> int:
+    """By its rates, which are means over its pass; from 2.2 on those that are 0 are left out."""
+    if not re.search(r"[\d.][KMGTPE]?B? scanned\b", text):
+        return -1
+    rates = (size(each) for each in re.findall(r"(?<![\d.])([\d.]++[KMGTPE]?B?)/s", text))
+    return int(any(rate > 0 for rate in rates))
 
 
 def _ctime(text: str) -> int:

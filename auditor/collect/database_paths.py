@@ -6,13 +6,13 @@ another file system on a zvol, the zvol.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
-from auditor.collect import _blocks as blocks
-from auditor.collect import mounts
+from auditor.collect import database_links, mounts
 from auditor.collect._database_files import ELSEWHERE, Tree, plain, root_of
+from auditor.collect._holders import Holders, Place
+from auditor.databases import ENGINES
 from auditor.facts import (
     HOST,
     Evidence,
@@ -36,6 +36,7 @@ SUBJECT = "database"
 FACTS = {
     "mountinfo": words("the lines of its table of mounts"),
     "symlinks": words("PATH -> TARGET of the symbolic links on the way to its files, below its root directory"),
+    "devices": words("PATH -> MAJOR:MINOR of the folders on the way, or that a link leads to, as they say themselves"),
 }
 PROVIDES = {
     "database.datasets": links("dataset", "all that it keeps files on"),
@@ -44,7 +45,8 @@ PROVIDES = {
     "database.tablespace_datasets": links("dataset", "where it keeps nothing but tablespaces (pg_tblspc)"),
     "database.off_zfs": words("its directories that are not on ZFS, with the file system that they are on"),
 }
-ARROW = " -> "
+MOUNTS = 100  # below the directories of one database; a process of anybody may have thousands
+MEMORY = ("tmpfs", "ramfs", "autofs")  # no database outlives a restart with its data there
 
 
 def request(database: Subject, facts: Facts) -> Read | Skip:
@@ -82,58 +84,64 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     for place, error in reply.errors.items():
         if not (place.endswith("/pg_tblspc/*") and error.startswith("no such file")):
             raise ValueError(f"{place.removeprefix(root)}: {error}")
-    found = tuple(f"{link.removeprefix(root)}{ARROW}{reply.links[link]}" for link in sorted(reply.links))
+    found = tuple(f"{link.removeprefix(root)}{database_links.ARROW}{reply.links[link]}" for link in sorted(reply.links))
     yield Fact(database, "mountinfo", known(lines, f"{len(lines)} mounts", f"cat {path}"))
     yield Fact(database, "symlinks", known(found, ", ".join(found) or "no symbolic link on the way", f"cat {path}"))
+    if reply.devices:
+        said = tuple(
+            f"{each.removeprefix(root)}{database_links.ARROW}{reply.devices[each]}" for each in sorted(reply.devices)
+        )
+        yield Fact(database, "devices", known(said, f"{len(said)} folders", "stat -L -c %Hd:%Ld {subject}"))
 
 
-def lies_on(facts: Facts, inventory: Facts) -> Iterator[Fact]:
-    """The datasets of each database, from what was read of it. inventory: the block devices of this host."""
+def tables(facts: Facts) -> Iterator[list[mounts.Mount]]:
+    """The mounts that each database sees, of those whose table was read."""
+    for database in facts.subjects("database"):
+        yield _mounts(_words(facts.get(database, "mountinfo")))
+
+
+def _mounts(lines: Sequence[str]) -> list[mounts.Mount]:
+    return mounts.mounts("".join(f"{line}\n" for line in lines))
+
+
+def lies_on(facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | str]) -> Iterator[Fact]:
+    """The datasets of each database, from what was read of it. inventory: the block devices of this host. layers: device number
+    of an overlay -> what is below it, or why that is not known."""
+    holds = partial(_holds, holders=Holders(facts, inventory), layers=layers)
     for database in list(facts.subjects("database")):
         read = [facts.get(database, name) for name in ("directories", "mountinfo", "symlinks")]
         if missing := [each for each in read if isinstance(each, Unknown)]:
             why: Judged = join(missing)
             yield from (Fact(database, name.partition(".")[2], why) for name in PROVIDES)
             continue
-        holds = partial(_holds, facts=facts, inventory=inventory)
         directories, table, symlinks = map(_words, read)
+        more = facts.get(database, "more_symlinks")
+        try:
+            if database_links.unseen(directories, symlinks, table):
+                if isinstance(more, Known) and (
+                    further := database_links.unseen(directories, symlinks, table, _words(more))
+                ):
+                    more = unknown(f"{database.name}: whether {harmless(further[0])} is a link was not looked at")
+                symlinks += _words(more)
+            else:
+                more = known((), "no further link")
+        except ValueError as error:
+            more = unknown(f"{database.name}: {error}")
+        if isinstance(more, Unknown):
+            yield from (Fact(database, name.partition(".")[2], more) for name in PROVIDES)
+            continue
         yield from _placed(database, directories, table, symlinks, holds)
 
 
-class Place(NamedTuple):
-    """What a mount keeps its files on: a dataset, with a word on how; off: another file system; neither: not known."""
-
-    dataset: str = ""
-    how: str = ""
-    off: bool = False
-
-
-def _holds(mount: mounts.Mount | None, facts: Facts, inventory: Facts) -> Place:
-    """A dataset; or the zvol below another file system."""
-    if mount is None:
-        return Place(how="no mount holds it")
-    if mount.fstype == "zfs":
-        return Place(mount.source)
-    zvols = [disk for disk in inventory.subjects("disk") if _transport(disk.name, inventory) == "zvol"]
-    named_so = mount.source.startswith(("/dev/zd", "/dev/zvol/"))
-    if not mount.source.startswith("/dev/") or not (zvols or named_so):
-        return Place(off=True, how=mount.fstype)
-    disks = blocks.below(mount.source, facts, inventory)
-    if isinstance(disks, Unknown):
-        return Place(how=f"on {mount.fstype}; {disks.reasons[0].text}")
-    kinds = {_transport(disk, inventory) for disk in disks}
-    if "zvol" not in kinds and "loop" not in kinds:
-        return Place(off=True, how=mount.fstype)
-    names = [path for disk in disks for path in _words(inventory.get(Subject("disk", disk), "devlinks"))]
-    volumes = {path.removeprefix("/dev/zvol/").replace("+", " ") for path in names if path.startswith("/dev/zvol/")}
-    if kinds == {"zvol"} and len(disks) == 1 and len(volumes) == 1:
-        return Place(volumes.pop(), f" ({mount.fstype} on {disks[0]})")
-    return Place(how=f"on {mount.fstype} on {', '.join(disks)}: what holds it is not followed")
-
-
-def _transport(disk: str, inventory: Facts) -> str:
-    found = inventory.get(Subject("disk", disk), "transport")
-    return str(found.value) if isinstance(found, Known) else ""
+def _holds(mount: mounts.Mount | None, holders: Holders, layers: Mapping[str, mounts.Mount | str]) -> Place:
+    """What holds a mount; of an overlay what holds its upper layer."""
+    if mount is None or mount.fstype != mounts.OVERLAY:
+        return holders.mount(mount)
+    below = layers.get(mount.major_minor, "its layers are not known")
+    if isinstance(below, str):
+        return Place(off=mounts.volatile(mount), how=f"overlay: {below}")
+    found = holders.mount(below)
+    return found._replace(how=f"{found.how} (below an overlay)" if found.datasets else f"an overlay on {found.how}")
 
 
 def _placed(
@@ -143,26 +151,29 @@ def _placed(
     symlinks: tuple[str, ...],
     holds: Callable[[mounts.Mount | None], Place],
 ) -> Iterator[Fact]:
-    targets = dict(each.split(ARROW, 1) for each in symlinks)
+    targets = dict(each.split(database_links.ARROW, 1) for each in symlinks)
     tree = Tree(Files({}, targets), "")
-    mounted = mounts.mounts("".join(f"{line}\n" for line in table))
-    spaces = [f"data:{path}" for path in targets if "/pg_tblspc/" in path]
+    mounted = _mounts(table)
+    named = [(kind, path, tree.real(path)) for kind, _, path in (each.partition(":") for each in directories)]
+    spaces = [("data", path, tree.real(path)) for path in targets if "/pg_tblspc/" in path]
+    below = [(kind, path, path) for kind, path in _mounted_below(database, named, mounted)]
     on: dict[str, dict[Subject, None]] = {"log": {}, "data": {}}
     main: set[str] = set()
     off, seen, unsure = [], [], []
-    for i, place in enumerate((*directories, *spaces)):
-        kind, _, path = place.partition(":")
-        real = tree.real(path)
+    own = [*named, *below[:MOUNTS]]
+    for i, (kind, path, real) in enumerate((*own, *spaces)):
         found = holds(mounts.mount_of(mounted, real))
         shown = harmless(path if path == real else f"{path} ({real})")
-        if found.dataset:
-            on[kind][Subject("dataset", found.dataset)] = None
-            main |= {found.dataset} if i < len(directories) else set()
-            seen.append(f"{kind} in {shown} is on {harmless(found.dataset)}{found.how}")
+        if found.datasets:
+            on[kind] |= {Subject("dataset", each): None for each in found.datasets}
+            main |= set(found.datasets) if i < len(own) else set()
+            seen.append(f"{kind} in {shown} is on {harmless(', '.join(found.datasets))}{found.how}")
         elif found.off:
             off.append(f"{shown} on {found.how}")
         else:
             unsure.append(f"{shown}: {found.how}")
+    if len(below) > MOUNTS:
+        unsure.append(f"more than {MOUNTS} mounts below its directories")
     command = f"cat {root_of(database).removesuffix('/root')}/mountinfo"
     evidence = tuple(Evidence(text, command) for text in dict.fromkeys(seen)) or (Evidence("on no dataset", command),)
     why = unknown("; ".join(unsure)) if unsure else None
@@ -173,6 +184,22 @@ def _placed(
     yield Fact(database, "tablespace_datasets", why or Known(apart, evidence))
     text = ", ".join(off) or "all its directories are on ZFS"
     yield Fact(database, "off_zfs", why or known(tuple(off), text, command))
+
+
+def _mounted_below(
+    database: Subject, named: Sequence[tuple[str, str, str]], table: Sequence[mounts.Mount]
+) -> Iterator[tuple[str, str]]:
+    """(log or data, mount point) of what is mounted inside of its directories and may hold what it needs after a crash: not
+    memory, not a snapshot, none of the folders for what is temporary. named: with their real paths."""
+    passing = ENGINES[database.name.partition(" ")[0]].passing
+    homes = sorted({f"{real.rstrip('/')}/" for _, _, real in named}, key=len)
+    data = {real for kind, _, real in named if kind == "data"}
+    logs = tuple(f"{real.rstrip('/')}/" for kind, _, real in named if kind == "log" and real not in data)
+    points = dict.fromkeys(each.mount_point for each in table if each.fstype not in MEMORY and "@" not in each.source)
+    for point in points:
+        home = next((each for each in homes if point.startswith(each)), "")
+        if home and not any(part in passing for part in point.removeprefix(home).split("/")):
+            yield ("log" if f"{point}/".startswith(logs) else "data"), point
 
 
 def _words(found: Judged) -> tuple[str, ...]:

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from auditor.collect._database_files import ELSEWHERE
 from auditor.databases import ENGINES, kept
 from auditor.databases.engine import DOUBT, WITHHELD
-from auditor.facts import Evidence, Fact, Facts, Known, Subject, flag, known, word, words
+from auditor.facts import Evidence, Fact, Facts, Known, Subject, flag, known, number, word, words
 from auditor.host.request import Files, Read, Skip
 
 PER = "database"
 SUBJECT = "database"
 FACTS = {
     "arguments": words("its command line, without the name: the options that zaudit knows"),
+    "arguments_bytes": number("how long they were together, each with its end, where a title stands in their place"),
     "variables": words("of its environment, those that say where its files are"),
     "program": word("the path of its executable, as it sees it"),
     "data_directory": word("where its data lies, as it sees it"),
@@ -53,6 +54,12 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
         arguments = (WITHHELD,) if given is None else tuple(each.text for each in given)
         shown = known(arguments, " ".join(arguments) or "no arguments", f"tr '\\0' ' ' <{here}cmdline")
         yield Fact(database, "arguments", shown)
+        if given == [] and name == "redis":
+            # a title is written over its name and them, and NUL bytes over the rest
+            size = len(line) - len(line.partition("\0")[0].partition(" ")[0]) - 1
+            yield Fact(
+                database, "arguments_bytes", known(size, f"{size} bytes behind its name", f"wc -c {here}cmdline")
+            )
         if given is None or DOUBT in given:
             found.append((WITHHELD, "cmdline"))
         options = {each.name: each.value for each in given or ()}

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping
+from functools import partial
+from math import inf
 
 from auditor.collect import _database_files as files
 from auditor.collect import _mysql, _postgres
-from auditor.collect._database_files import Found, Settings
+from auditor.collect._database_files import Found, Settings, setting
 from auditor.databases import ENGINES, kept
-from auditor.databases.engine import WITHHELD
+from auditor.databases.engine import ARGUMENT, WITHHELD
 from auditor.databases.redis import CONF
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, flag, number, word, words
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, flag, known, number, word, words
 from auditor.host.request import Files, Read, Skip
 
 PER = "database"
@@ -28,12 +30,18 @@ FACTS = {
     "doublewrite": word("innodb_doublewrite", "OFF", "ON", "DETECT_ONLY", "DETECT_AND_RECOVER", "FAST"),
     "sync_binlog": number("MySQL, MariaDB sync_binlog; 1 where no binary log is written"),
     "configured": words("NAME = VALUE of the settings that its files and command line say"),
+    "standalone": flag("MongoDB: it is no member of a replica set"),
+    "decided": words("its facts that its command line or environment says, whatever the files say"),
+    "loaded": word(
+        "whether what its files say is what runs: in force, not in force (before the next start), or one cannot tell",
+        *("in force", "not in force", "cannot tell"),
+    ),
     "directories": words("log:PATH and data:PATH of its files, besides links in its data directory"),
 }
 
 
 def request(database: Subject, facts: Facts) -> Read | Skip:
-    """The files that its command line names, else those of its documentation."""
+    """The files that its command line names, else those of its documentation; and what these include, once that is known."""
     engine, _, place = database.name.partition(" ")
     if place == files.ELSEWHERE:
         return Skip("its files are not those of this host", applies=False)
@@ -56,7 +64,8 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
         case "etcd":
             names = [given.get("config-file", ("",))[0] or variables.get("ETCD_CONFIG_FILE", "")]
         case "redis":
-            names = [given.get("config", (CONF,))[0]]
+            names = [given.get("config", (_word(facts, database, "start_config") or CONF,))[0]]
+    names += [each for each in _tuple(facts, database, "includes") if each not in names]
     root = files.root_of(database)
     process = root.removesuffix("root")
     own = ("cwd",) if process == "/proc/self/" else ("cmdline", "environ", "cwd", "exe")
@@ -89,31 +98,67 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
             facts = _postgres.read(tree, reply, given, variables)
         case "mysql" | "mariadb":
             program = reply.links.get(here + "exe", "").removesuffix(" (deleted)")
-            known = None if environ is None else variables
-            facts = _mysql.read(tree, reply, engine, process, given, known, program)
+            seen = None if environ is None else variables
+            facts = _mysql.read(tree, reply, engine, process, given, seen, program)
         case "mongodb":
-            facts = _mongodb(tree, given)
+            old = not reply.changed and ("config" in given or ARGUMENT in reply.text.get(here + "cmdline", ""))
+            facts = _mongodb(tree, given, old=old)
         case "etcd":
             if environ is None:
                 raise ValueError(f"{here}environ: {reply.errors.get(here + 'environ', 'was not read')}")
             facts = _etcd(tree, given, variables)
         case _:
-            facts = _redis(tree, given, process if process.startswith("/") else reply.links.get(here + "cwd", ""))
+            root = files.root_of(database)
+            asked = (each.removeprefix(root) for each in (*reply.text, *reply.errors) if each.startswith(f"{root}/"))
+            path = given.get("config", (next(asked, CONF), ""))[0]
+            home = process if process.startswith("/") else reply.links.get(here + "cwd", "")
+            facts = _redis(tree, given, path, home)
     found = list(facts)
     yield from (Fact(database, name, value) for name, value in found)
     if ENGINES[engine].compared:
         yield Fact(database, "configured", files.in_words(found))
+    if process.isdigit():
+        later = [path for path, after in reply.changed.items() if after > AT_ONCE_S]
+        persisted = any(path.endswith(f"/{_mysql.PERSISTED}") for path in later)  # which outranked the command line
+        own = tuple(name for name, value in found if files.decided(value) and not persisted)
+        yield Fact(database, "decided", known(own, ", ".join(own) or "none", f"tr '\\0' ' ' <{here}cmdline"))
+        if changed := tree.changed():
+            yield Fact(database, "loaded", _loaded(engine, process, *changed))
 
 
-def _mongodb(tree: files.Tree, given: Settings) -> Found:
+AT_ONCE_S = (
+    0.05  # the kernel tells the start of a process in hundredths of a second; no server reads its files so early
+)
+
+
+def _loaded(engine: str, process: str, path: str, after: float) -> Known:
+    """path: what was changed last of the files that count, so many seconds after the process started."""
+    seen = partial(known, command=f"stat -c '%z %n' {path}; ps -o lstart= -p {process}" if path else f"ps {process}")
+    if after <= AT_ONCE_S:
+        text = f"{path} was changed before process {process} started" if path else "no file of it counts"
+        return seen("in force", text)
+    when = "it is not known when" if after == inf else f"{after:,.0f} s after process {process} started"
+    at_start = not ENGINES[engine].taken_over and not path.endswith(f"/{_mysql.PERSISTED}")
+    return seen("not in force" if at_start and after < inf else "cannot tell", f"{path} was changed {when}")
+
+
+def _mongodb(tree: files.Tree, given: Settings, *, old: bool) -> Found:
+    """old: it may be a recording of which the name of a replica set was not kept."""
     engine = ENGINES["mongodb"]
     settings = files.plain_settings(tree, given["config"][0], engine) if "config" in given else {}
     for name, means in (("journal", "true"), ("nojournal", "false")):
         if name in given and files.boolean(given[name][0], name):
             settings["storage.journal.enabled"] = means, f"--{name} (command line)"
+    if "journalCommitInterval" in given:
+        settings["storage.journal.commitIntervalMs"] = given["journalCommitInterval"]
+    if "replSet" in given:
+        settings["replication.replSetName"] = given["replSet"]
     if "dbpath" in given:
         settings["storage.dbPath"] = given["dbpath"]
     yield from files.facts_of(engine, settings)
+    name, seen = setting(settings, "replication.replSetName", "")
+    if name or not old:
+        yield "standalone", Known(not name, (seen,))
     home = settings.get("storage.dbPath", ("/data/db", ""))[0]
     yield "page_bytes", Known(engine.page_bytes, (Evidence("WiredTiger leaf pages of 32 KiB by default"),))
     yield "directories", Known((f"data:{home}", f"log:{home}/journal"), (Evidence(f"data in {home}", f"ls -l {home}"),))
@@ -140,10 +185,10 @@ def _etcd(tree: files.Tree, given: Settings, variables: Mapping[str, str]) -> Fo
         )
 
 
-def _redis(tree: files.Tree, given: Settings, cwd: str) -> Found:
-    """Its title does not tell the file that it read; that of the package is believed where dir is its working directory."""
+def _redis(tree: files.Tree, given: Settings, path: str, cwd: str) -> Found:
+    """Its title does not tell the file that it read; that of its unit, or of the package, is believed where dir is its working
+    directory. What its title hides beside it is looked after by :mod:`auditor.gather.redis_start`."""
     engine = ENGINES["redis"]
-    path = given.get("config", (CONF, ""))[0]
     settings = files.plain_settings(tree, path, engine) | given
     if "include" in settings:
         raise ValueError(f"{path}: includes {settings['include'][0]}, which was not read")

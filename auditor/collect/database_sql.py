@@ -2,11 +2,12 @@
 
 What the server says itself counts before its files. Whether it runs on this host, and is which of the processes here, is
 decided by the other end of the connection; of one that was not seen here nothing on this host is looked at.
-(PostgreSQL manual, pg_settings; MySQL and MariaDB manuals, SHOW VARIABLES)
+(PostgreSQL manual, pg_settings; MySQL and MariaDB manuals, SHOW VARIABLES; MySQL manual, Disabling Redo Logging)
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,14 +16,24 @@ from auditor.collect._database_files import ELSEWHERE, Settings, in_words
 from auditor.collect._json import document, rows, text_of, texts
 from auditor.databases import ENGINES, SERVERS
 from auditor.databases.mysql import SKIPPED
-from auditor.facts import HOST, Fact, Facts, Known, Subject, known, link, word, words
+from auditor.facts import HOST, Fact, Facts, Known, Subject, flag, known, link, word, words
 from auditor.host import sql
 from auditor.host.request import Output, Run, Skip
 
 PER = "host"
 SUBJECT = "database"
 FORM = "json"
-NOT_SAID = ("journal", "no_fsync", "appendonly", "appendfsync", "configured")
+NOT_SAID = (
+    "standalone",
+    "commit_interval_ms",
+    "journal",
+    "no_fsync",
+    "appendonly",
+    "appendfsync",
+    "configured",
+    "decided",
+    "loaded",
+)
 FACTS = {
     **{name: spec for name, spec in database_settings.FACTS.items() if name not in NOT_SAID},
     "engine": database_processes.FACTS["database.engine"],
@@ -30,9 +41,11 @@ FACTS = {
     "data_directory": database_process.FACTS["data_directory"],
     "in_force": words("NAME = VALUE of the settings that the server itself says are in force"),
     "asynchronous_roles": words("PostgreSQL: roles and databases that set synchronous_commit off for themselves"),
+    "redo_log": flag("MySQL: InnoDB writes its redo log, which ALTER INSTANCE can turn off"),
     "host.connected_database": link("database", "the one that --db connects to"),
     "host.connection_unseen": word("why it was not seen here, or empty"),
 }
+REDO_SWITCH = (8, 0, 21)  # the first MySQL with ALTER INSTANCE DISABLE INNODB REDO_LOG
 # a session has these from its own role, database or client: what others have is another matter (pg_settings.source)
 OF_THE_SESSION = ("database", "user", "database user", "client", "override", "interactive", "session", "test")
 
@@ -105,8 +118,22 @@ def _mysql_says(found: Any, engine: str) -> Iterator[tuple[str, Known]]:
     settings = {name: (value, "server") for name, value in said.items()}
     for name, value in _mysql.facts_of(settings, engine):
         yield name, _from_server(value, f"{engine} -e 'SHOW GLOBAL VARIABLES'")
+    if (written := _redo_log(found, said["version"], engine)) is not None:
+        yield "redo_log", written
     if home := said.get("datadir", "").rstrip("/"):
         yield "data_directory", known(home, f"datadir = {home} (server)", f"{engine} -e 'SHOW GLOBAL VARIABLES'")
+
+
+def _redo_log(found: Any, version: str, engine: str) -> Known | None:
+    """Whether it is written; None where a server that could turn it off was not asked, or does not say."""
+    release = re.match(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})", version)
+    if engine == "mariadb" or (release and tuple(map(int, release.groups())) < REDO_SWITCH):
+        return known(True, f"{version} has no switch for it", f"{engine} -e 'SELECT VERSION()'")
+    said = {name.lower(): value for name, value in (texts(found, "status", 2) if "status" in found else ())}
+    value = said.get("innodb_redo_log_enabled", "").upper()
+    if value not in ("ON", "OFF"):
+        return None
+    return known(value == "ON", f"Innodb_redo_log_enabled = {value} (server)", f"{engine} -e 'SHOW GLOBAL STATUS'")
 
 
 def _from_server(value: Known, command: str) -> Known:

@@ -4,9 +4,13 @@ The kernel keeps the newest messages only. That none is there means that nothing
 "Linux version", is still there; ``dmesg -C`` hides it, too. Without root it is readable where kernel.dmesg_restrict is 0.
 
 Only the lines that are named here are kept, and recorded (block/blk-mq.c blk_print_req_error, before 5.16 block/blk-core.c
-print_req_error; drivers/nvme/host/pci.c nvme_timeout; drivers/ata/libata-eh.c ata_eh_link_report; drivers/scsi/sd.c
-sd_read_cache_type; OpenZFS module/zfs/zio.c zio_suspend). A failed FLUSH CACHE is tried again by libata: what it comes to
-is said by the block layer. The block layer says no more than ten lines in five seconds, so the numbers are the least.
+print_req_error; fs/buffer.c buffer_io_error; drivers/nvme/host/pci.c nvme_timeout, nvme_warn_reset; drivers/ata/libata-eh.c
+ata_eh_link_report, ata_eh_reset; drivers/scsi/sd.c sd_read_cache_type; OpenZFS module/zfs/zio.c zio_suspend,
+module/os/linux/zfs/vdev_disk.c vdev_disk_error). A command that failed is tried again by libata: what it comes to is said by
+the block layer. The block layer says no more than ten lines in five seconds, and one failure may be told by several layers.
+
+Recordings with the answer to ``dmesg -k`` were kept without the lines of ATA, of pages and of OpenZFS: their silence says
+nothing of these, and so the question is spelt otherwise now.
 """
 
 from __future__ import annotations
@@ -22,13 +26,15 @@ PER = "host"
 SUBJECT = "host"
 FACTS = {
     "kernel_log_whole": flag("the kernel's log reaches back to its start"),
-    "kernel_log_io_errors": words("DEVICE=NUMBER of reads and writes that failed; one evidence each"),
+    "kernel_log_io_errors": words(
+        "DEVICE=NUMBER of messages of reads and writes that failed, or PATH=NUMBER where OpenZFS says it; one evidence each"
+    ),
     "kernel_log_flush_errors": words("DEVICE=NUMBER of cache flushes that failed; one evidence each"),
     "kernel_log_flush_path_errors": words(
         "DEVICE=NUMBER of these that may be the fault of the path: dm-multipath repeats them on another; one evidence each"
     ),
     "kernel_log_resets": words(
-        "NAME=NUMBER of NVMe controllers that were reset and ATA devices that failed a flush at first"
+        "NAME=NUMBER of messages of NVMe controllers and ATA ports of commands that timed out, failed at first, or resets"
     ),
     "kernel_log_suspended": words("POOL=NUMBER of suspensions of each pool; one evidence each"),
     "kernel_log_assumed": words(
@@ -52,7 +58,14 @@ NO_PATH_ERROR = frozenset(
         "protection",
     }
 )
-FAILURES = frozenset({"I/O", "critical medium", "critical target", "timeout", "protection", "recoverable transport"})
+FAILURES = frozenset(
+    {"I/O", "critical medium", "critical target", "timeout", "protection", "recoverable transport", "device offline"}
+)
+READ_OR_WRITE = frozenset("12")  # of OpenZFS (include/sys/fs/zfs.h enum zio_type)
+
+# the block layer names the disk, the cache of pages above it the partition
+_PARTITION = re.compile(r"^(?:((?:sd|vd|xvd|hd)[a-z]+)\d+|(nvme\d+n\d+|mmcblk\d+)p\d+)$")
+SEVERAL = ("nvme", "ata")  # patterns with several kinds of lines, each with a group at its end
 
 # a time and, with CONFIG_PRINTK_CALLER, a thread or CPU
 _HEAD = r"^(?:\[ *\d+\.\d+\])?(?:\[ *[TC]\d+\])? ?"
@@ -60,10 +73,22 @@ _LINES = {
     "boot": r"Linux version \S+ .*",
     "error": (
         r"(?:\w+: )?(?P<what>[A-Za-z/ ]+) error, dev (?P<dev>[\w!-]+), sector \d+"
-        r"(?: op (?P<op>0x[0-9a-f]+)(?::\(\w+\))?)?(?: flags 0x[0-9a-f]+)?(?: phys_seg (?P<segments>\d+))?(?: prio class \d+)?"
+        r"(?: op (?P<op>0x[0-9a-f]+)(?::\(\w+\))?)?(?: flags (?:0x)?[0-9a-f]+)?(?: phys_seg (?P<segments>\d+))?"
+        r"(?: prio class \d+)?"
     ),
-    "reset": r"nvme (?P<nvme>nvme\d+): (?:I/O .* timeout, (?:reset|disable) controller|controller is down; will reset: .*)",
-    "ata": r"(?P<ata>ata\d+\.\d+): failed command: FLUSH CACHE(?: EXT)?",
+    "page": (
+        r"Buffer I/O error on dev(?:ice)? (?P<page>[\w!-]+), logical block \d+"
+        r"(?:, (?:lost )?a?sync page (?:read|write))?"
+    ),
+    "zio": r"zio pool=[^=]+ vdev=(?P<path>/[^=]+) error=\d+ type=(?P<type>\d) offset=\d+ size=\d+ flags=[0-9a-f]+",
+    "nvme": (
+        r"nvme (?P<nvme>nvme\d+): (?:I/O (?P<late>[^,]*) timeout, .*|(?P<down>controller is down; will reset: .*)"
+        r"|(?P<lost>Device not ready; aborting .*|Disabling device after reset failure: .*|Removing after probe failure .*))"
+    ),
+    "ata": (
+        r"(?P<ata>ata\d+)(?:\.\d+)?: (?:(?P<trouble>exception) Emask .*|(?P<command>failed command): .*"
+        r"|(?P<link>(?:hard|soft) resetting) link|(?P<gone>disable device|disabled))"
+    ),
     "pool": r"WARNING: Pool '(?P<pool>[^'=]+)' has encountered an uncorrectable I/O failure and has been suspended\.",
     "cache": (
         r"sd [\d:]+: \[(?P<sd>sd[a-z]+)\] "
@@ -76,7 +101,7 @@ KEEP = f"{_HEAD}(?:{'|'.join(re.sub(r'[?]P<[a-z]+>', '?:', pattern) for pattern 
 
 def request(host: Subject, facts: Facts) -> Run:
     """Of the kernel alone; it neither clears the log nor changes what the console shows."""
-    return Run(("dmesg", "-k"), package="util-linux", keep=KEEP)
+    return Run(("dmesg", "--kernel"), package="util-linux", keep=KEEP)
 
 
 def parse(reply: Output, host: Subject) -> Iterator[Fact]:
@@ -84,8 +109,8 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     *text, rest = reply.text.split("\n")
     if rest:
         raise ValueError("the last line is cut off")
-    found: dict[str, Counter[str]] = {name: Counter() for name in FACTS if name != "kernel_log_whole"}
-    last: dict[tuple[str, str], str] = {}
+    found: dict[str, Counter[tuple[str, str]]] = {name: Counter() for name in FACTS if name != "kernel_log_whole"}
+    last: dict[tuple[str, tuple[str, str]], str] = {}
     boots = []
     for at, line in enumerate(text):
         name, match = next(
@@ -97,32 +122,37 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
             boots.append(at)
         elif (told := _told(name, match.groupdict())) is not None:
             fact, device = told
+            what = device, str(match.lastgroup) if name in SEVERAL else name
             of_path = fact == "kernel_log_flush_errors" and match["what"] not in NO_PATH_ERROR
             for each in (fact, "kernel_log_flush_path_errors") if of_path else (fact,):
-                found[each][device] += 1
-                last[each, device] = line
+                found[each][what] += 1
+                last[each, what] = line
         elif name == "cache":  # it could be asked in the end
-            found["kernel_log_assumed"].pop(match["sd"], None)
+            found["kernel_log_assumed"].pop((str(match["sd"]), name), None)
     if boots == [0]:
         seen = Evidence("the kernel's log reaches back to its start", f"{COMMAND} | head -1")
         yield Fact(HOST, "kernel_log_whole", Known(True, (seen,)))
     for fact, counted in found.items():
         lines = [Evidence(f"{last[fact, each].strip()} ({times} times)", COMMAND) for each, times in counted.items()]
         none = Evidence("nothing of the kind in what is left of the kernel's log", COMMAND)
-        yield Fact(HOST, fact, Known(tuple(f"{each}={times}" for each, times in counted.items()), (*lines,) or (none,)))
+        entries = tuple(f"{device}={times}" for (device, _), times in counted.items())
+        yield Fact(HOST, fact, Known(entries, (*lines,) or (none,)))
 
 
 def _told(name: str, part: Mapping[str, str | None]) -> tuple[str, str] | None:
     """(fact, device) of a line, or None: it says nothing bad."""
-    if name == "reset":
-        return "kernel_log_resets", str(part["nvme"])
-    if name == "pool":
-        return "kernel_log_suspended", str(part["pool"])
-    if name == "ata":
-        return "kernel_log_resets", str(part["ata"])
-    if name == "cache":
-        assumed = part["assumed"] and part["mode"] == "through"
-        return ("kernel_log_assumed", str(part["sd"])) if assumed else None
+    match name:
+        case "nvme" | "ata":
+            return "kernel_log_resets", str(part[name])
+        case "pool":
+            return "kernel_log_suspended", str(part["pool"])
+        case "cache":
+            assumed = part["assumed"] and part["mode"] == "through"
+            return ("kernel_log_assumed", str(part["sd"])) if assumed else None
+        case "page":
+            return "kernel_log_io_errors", _PARTITION.sub(r"\1\2", str(part["page"]))
+        case "zio":
+            return ("kernel_log_io_errors", str(part["path"])) if str(part["type"]) in READ_OR_WRITE else None
     # one path of an NVMe device (nvme0c1n1) is the device
     device = re.sub(r"^(nvme\d+)c\d+(n\d+)$", r"\1\2", str(part["dev"]))
     if part["op"] == FLUSH or (part["op"] == WRITE and part["segments"] == "0"):

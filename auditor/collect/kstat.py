@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from auditor.collect._json import integer
 from auditor.facts import Fact, Known, Subject, known
 from auditor.host.request import Files
 from auditor.text import quoted
@@ -28,6 +29,15 @@ def lines(text: str, path: str) -> list[str]:
     if len(printed) < int(header[3]):
         raise ValueError(f"{path} has {len(printed)} of {header[3]} rows")
     return printed
+
+
+def clocks(text: str, path: str) -> tuple[Known, Known]:
+    """When it was created and when it was printed: nanoseconds of gethrtime(), since boot and without sleep. Raises
+    ValueError as :func:`lines`."""
+    lines(text, path)
+    made, now = text.split(None, 7)[5:7]
+    command = f"head -1 {quoted(path)}"
+    return known(integer(made), f"created at {made} ns", command), known(integer(now), f"read at {now} ns", command)
 
 
 def row(line: str, path: str) -> tuple[str, str, str]:

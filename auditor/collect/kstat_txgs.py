@@ -2,7 +2,8 @@
 
 Times in nanoseconds: birth (since boot), otime open, qtime quiescing, wtime waiting, stime syncing. The states are
 B(orn), O(pen), Q(uiescing), W(aiting), S(yncing), C(ommitted); a pool that can be written to always has a TXG that is
-not committed yet, so a list that ends with a committed one is cut off. (OpenZFS module/zfs/spa_stats.c)
+not committed yet, so a list that ends with a committed one is cut off. A time is 0 until its state is over.
+(OpenZFS module/zfs/spa_stats.c; spa_txg_history_init_io() stamps the beginning of S)
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from auditor.collect import kstat
 from auditor.collect._json import integer
-from auditor.facts import Fact, Facts, Subject, known, number, real
+from auditor.facts import Fact, Facts, Known, Subject, known, number, real
 from auditor.host.request import Files, Read, Request
 
 PER = "pool"
@@ -24,6 +25,7 @@ FACTS = {
     "txg_history_count": number("committed TXGs in the list"),
     "txg_history_written": number("committed TXGs in the list that wrote something"),
     "txg_last_committed": number("number of the newest committed TXG"),
+    "txg_unfinished_since_ns": number("since when its oldest unfinished TXG is quiescing or syncing; 0: none is"),
     "txg_sync_ms_p95": real("95th percentile of the time to sync, ms"),
     "txg_sync_ms_max": real("longest time to sync, ms"),
     "txg_open_ms_p95": real("95th percentile of the time open, ms"),
@@ -48,6 +50,8 @@ def parse(reply: Files, pool: Subject) -> Iterator[Fact]:
         done = [_numbers(line) for line in lines[1:] if line[2:3] == ["C"]]
         if len(lines) > 1 and lines[-1][2:3] == ["C"]:
             raise ValueError("the open TXG is missing at the end of the list")
+        if done or (lines[1:2] and lines[1][2:3] == ["S"]):  # else one that is syncing may have gone from the list
+            yield Fact(pool, "txg_unfinished_since_ns", _unfinished(lines[1:], f"cat {path}"))
         if done:
             yield from _statistics(done, pool, f"cat {path}")
 
@@ -56,6 +60,17 @@ def _numbers(line: Sequence[str]) -> dict[str, int]:
     if len(line) != len(COLUMNS):
         raise ValueError(f"a TXG of {len(line)} columns")
     return {name: integer(value) for name, value in zip(COLUMNS, line, strict=True) if name != "state"}
+
+
+def _unfinished(lines: Sequence[Sequence[str]], command: str) -> Known:
+    """Of the first that is quiescing or syncing. Those that are open or wait for it say nothing by themselves."""
+    for line in lines:
+        if line[2:3] in (["Q"], ["S"]):
+            txg = _numbers(line)
+            since = sum(txg[column] for column in ("birth", "otime", "qtime", "wtime"))
+            text = f"TXG {txg['txg']} {'quiescing' if line[2] == 'Q' else 'syncing'} since {since} ns"
+            return known(since, text, command)
+    return known(0, "no TXG is quiescing or syncing", command)
 
 
 def _statistics(done: Sequence[dict[str, int]], pool: Subject, command: str) -> Iterator[Fact]:

@@ -26,6 +26,15 @@ class Mount(NamedTuple):
     shared: tuple[str, ...] = ()
 
 
+OVERLAY = "overlay"
+VOLATILE = ("volatile", "fsync=volatile")  # as older kernels print it, and as 6.18 does
+
+
+def volatile(mount: Mount) -> bool:
+    """Whether it is an overlay of which each fsync is left out. (Linux Documentation/filesystems/overlayfs.rst)"""
+    return mount.fstype == OVERLAY and any(each in mount.shared for each in VOLATILE)
+
+
 def mounts(text: str) -> list[Mount]:
     """All mounts in the order of the file; raises ValueError for a line that is not one."""
     if text and not text.endswith("\n"):
@@ -62,11 +71,11 @@ def _mount(line: str) -> Mount:
     shared = tuple(last[2].split(","))
     options = tuple(dict.fromkeys((*first[5].split(","), *shared)))
     numbers = integer(first[0]), integer(first[1])
-    return Mount(_plain(first[4]), last[0], _plain(last[1]), first[2], options, *numbers, shared)
+    return Mount(plain(first[4]), last[0], plain(last[1]), first[2], options, *numbers, shared)
 
 
-def _plain(field: str) -> str:
-    """Space, TAB, newline and backslash come as three octal digits."""
+def plain(field: str) -> str:
+    """Space, TAB, newline and backslash come as three octal digits, in an option the comma, too."""
     return re.sub(r"\\([0-3][0-7]{2})", lambda found: chr(int(found[1], 8)), field)
 
 

@@ -34,6 +34,9 @@ FACTS = {
     "capacitor_attribute": flag("an attribute of its SMART table speaks of power-loss capacitors"),
     "capacitor_ok": flag("what the drive reports of its power-loss capacitors is good"),
     "capacitor_text": word("what the drive reports of its power-loss capacitors"),
+    "smart_attributes_named": flag(
+        "what its SMART attributes mean is known: smartctl knows the model, or it is a hard disk"
+    ),
     "smart_reallocated_sectors": number("sectors replaced by spares"),
     "smart_pending_sectors": number("sectors that could not be read and wait for a rewrite"),
     "smart_offline_uncorrectable": number("sectors that the drive's own scan could not read"),
@@ -81,9 +84,9 @@ NUMBERS = {
 }
 ATTRIBUTES = {
     "smart_reallocated_sectors": ("Reallocated_Sector_Ct",),
-    "smart_pending_sectors": ("Current_Pending_Sector", "Total_Pending_Sectors"),
+    "smart_pending_sectors": ("Current_Pending_Sector", "Total_Pending_Sectors", "Pending_Sector_Count"),
     "smart_offline_uncorrectable": ("Offline_Uncorrectable", "Total_Offl_Uncorrectabl"),
-    "smart_crc_errors": ("UDMA_CRC_Error_Count", "CRC_Error_Count"),
+    "smart_crc_errors": ("UDMA_CRC_Error_Count", "CRC_Error_Count", "SATA_CRC_Error_Count"),
 }
 
 
@@ -134,6 +137,10 @@ def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
         yield fact("smart_nvme_critical_warning", warning, f"critical_warning {warning:#x}")
         yield fact("smart_nvme_backup_failed", bool(warning & 16), f"critical_warning {warning:#x}")
     table = _attributes(root)
+    if table and isinstance(listed := _at(root, "in_smartctl_database"), bool):
+        rotates = bool(counter(_at(root, "rotation_rate")))
+        text = "in_smartctl_database " + str(listed).lower()
+        yield fact("smart_attributes_named", listed or rotates, text + (", a hard disk" if rotates else ""))
     for name, titles in ATTRIBUTES.items():
         counts = [raw for title in titles for each in table.get(title, ()) if (raw := _raw(each)) is not None]
         if len(counts) == 1:

@@ -19,7 +19,7 @@ COLUMNS = "name,property,value,source"
 
 
 def request(target: Subject, facts: Facts) -> Request:
-    """target: the dataset at the top of the subtree; a pool's name is its root dataset.
+    """target: the dataset at the top of the subtree; a pool's name is its root dataset. One that was not named stands alone.
 
     With --consistent only what the channel program cannot say: nothing else may come from another moment.
     """
@@ -27,9 +27,25 @@ def request(target: Subject, facts: Facts) -> Request:
     if isinstance(wanted := facts.get(HOST, "consistent"), Known) and wanted.value is True:
         names = tuple(name for name in names if name in lzc.CANNOT_SAY)
     return Run(
-        ("zfs", "get", "-Hp", "-r", "-t", "filesystem,volume", "-o", COLUMNS, ",".join(names), target.name),
+        (
+            "zfs",
+            "get",
+            "-Hp",
+            *below(target, facts),
+            "-t",
+            "filesystem,volume",
+            "-o",
+            COLUMNS,
+            ",".join(names),
+            target.name,
+        ),
         package="zfsutils-linux",
     )
+
+
+def below(target: Subject, facts: Facts) -> tuple[str, ...]:
+    """The option that asks for all below a target: of what a database brought along nobody asked for that."""
+    return () if isinstance(facts.get(target, "brought"), Known) else ("-r",)
 
 
 def parse(reply: Output, target: Subject) -> Iterator[Fact]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from auditor.collect import zfs_get
 from auditor.facts import Fact, Facts, Subject, flag, known
 from auditor.host.request import Output, Request, Run
 
@@ -18,7 +19,19 @@ FACTS = {"listed": flag("zfs list names it")}
 def request(target: Subject, facts: Facts) -> Request:
     """target: the dataset at the top of the subtree."""
     return Run(
-        ("zfs", "list", "-H", "-r", "-t", "filesystem,volume", "-o", "name", "-s", "name", target.name),
+        (
+            "zfs",
+            "list",
+            "-H",
+            *zfs_get.below(target, facts),
+            "-t",
+            "filesystem,volume",
+            "-o",
+            "name",
+            "-s",
+            "name",
+            target.name,
+        ),
         package="zfsutils-linux",
     )
 

@@ -23,6 +23,7 @@ FACTS = {
     "zfs_mounts": words(
         "DATASET=ro or rw of each file system of ZFS that is mounted: as the file system is, not the mount"
     ),
+    "mount_table": words("the lines of the table of mounts of the host"),
 }
 TABLES = ("/proc/1/mountinfo", "/proc/self/mountinfo")
 NAMESPACES = ("/proc/1/ns/mnt", "/proc/self/ns/mnt")
@@ -41,6 +42,10 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     tables = [path for path in TABLES if path in reply.text]
     if not tables:
         return
+    path = tables[0]
+    if path == TABLES[0] or not first or first == own:
+        lines = tuple(reply.text[path].split("\n")[:-1])
+        yield Fact(HOST, "mount_table", known(lines, f"{len(lines)} mounts", f"cat {path}"))
     found: dict[str, str] = {}
     for path in tables:
         for mount in mounts(reply.text[path]):

@@ -8,9 +8,9 @@ the time before the oldest that is. What came before the pool was created belong
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from auditor.facts import Fact, Facts, Subject, known, number
+from auditor.facts import Fact, Facts, Subject, known, number, words
 from auditor.host.request import Output, Request, Run
 
 PER = "pool"
@@ -22,14 +22,17 @@ CLASSES = {  # include/sys/fm/fs/zfs.h
     "events_checksum": "ereport.fs.zfs.checksum",
 }
 CREATED = "sysevent.fs.zfs.pool_create"  # include/sys/sysevent/eventdefs.h ESC_ZFS_POOL_CREATE
-FACTS = {
+COUNTED = {
     "events_kept": number("events of the pool that the kernel still remembers"),
     "events_deadman": number("of them: an I/O hung"),
     "events_io_failure": number("of them: the pool was suspended because I/O failed"),
     "events_delay": number("of them: an I/O was slow"),
     "events_checksum": number("of them: a checksum did not match"),
 }
-_LINE = re.compile(r"([A-Z][a-z]{2} [ \d]\d \d{4} +[\d:]++\.\d++)[^\t]*+\t([a-z][\w.]*)")
+FACTS = {**COUNTED, "events": words("TIME CLASS of each event, the oldest first, as the list has them")}
+LINE = re.compile(r"([A-Z][a-z]{2} [ \d]\d \d{4} +[\d:]++\.\d++)[^\t]*+\t([a-z][\w.]*)")
+DROPPED = re.compile(r"dropped \d+ events")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def request(pool: Subject, facts: Facts) -> Request:
@@ -39,19 +42,34 @@ def request(pool: Subject, facts: Facts) -> Request:
 
 def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
     """Counts; raises ValueError when there is no event at all: the import of the pool is one, so they were cleared."""
-    seen: list[tuple[str, str]] = []
+    seen: list[str] = []
     for line in reply.text.splitlines():
-        if found := _LINE.fullmatch(line):
-            if found[2] == CREATED:
-                seen.clear()
-            seen.append((" ".join(found[1].partition(".")[0].split()), found[2]))
-        elif not re.fullmatch(r"dropped \d+ events", line):
+        if found := LINE.fullmatch(line):
+            seen.append(event(found))
+        elif not DROPPED.fullmatch(line):
             raise ValueError(f"not an event: {line[:80]}")
     if not seen:
         raise ValueError("no event at all: they were cleared")
+    yield Fact(pool, "events", known(tuple(seen), f"{len(seen)} events", reply.command))
+    yield from counts(pool, seen, reply.command)
+
+
+def event(found: re.Match[str]) -> str:
+    """What a line of LINE says, as ``2026-11-21 10:00:02.000000001 CLASS``: in this form the order of words is that of time."""
+    month, day, year, time = found[1].split()
+    if month not in _MONTHS:
+        raise ValueError(f"not an event: {found[0][:80]}")
+    return f"{year}-{_MONTHS.index(month) + 1:02}-{int(day):02} {time} {found[2]}"
+
+
+def counts(pool: Subject, events: Sequence[str], command: str) -> Iterator[Fact]:
+    """The facts of COUNTED from the events of a pool of this name, the oldest first; there is at least one."""
+    pairs = [each.rsplit(" ", 1) for each in events]
+    created = max((at for at, (_, name) in enumerate(pairs) if name == CREATED), default=0)
+    seen = [(time.partition(".")[0], name) for time, name in pairs[created:]]
     since = f"of {len(seen)} events since {seen[0][0]}"
-    yield Fact(pool, "events_kept", known(len(seen), f"{len(seen)} events since {seen[0][0]}", reply.command))
+    yield Fact(pool, "events_kept", known(len(seen), f"{len(seen)} events since {seen[0][0]}", command))
     for name, class_ in CLASSES.items():
         times = [time for time, each in seen if each == class_]
         text = f"{len(times)} {class_} {since}" + (f", the last {times[-1]}" if times else "")
-        yield Fact(pool, name, known(len(times), text, reply.command))
+        yield Fact(pool, name, known(len(times), text, command))

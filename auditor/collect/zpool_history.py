@@ -12,7 +12,7 @@ from calendar import timegm
 from collections.abc import Iterator
 from time import strptime
 
-from auditor.facts import Fact, Facts, Subject, known, number
+from auditor.facts import Fact, Facts, Subject, known, number, words
 from auditor.host.request import Output, Run
 from auditor.text import has_surrogates
 
@@ -25,6 +25,7 @@ FACTS = {
     "rewind_s": number("the last of these, seconds since the epoch"),
     "trims": number("zpool trim on record"),
     "trim_s": number("the last of these, seconds since the epoch"),
+    "history": words("the lines of these commands, the oldest first"),
 }
 # the heading and the empty line at the end show that all of it was seen
 KEEP = r"^History for |^$|zpool (import|clear|trim|create) "
@@ -49,12 +50,9 @@ def request(pool: Subject, facts: Facts) -> Run:
 
 def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
     """How often, and when last; raises ValueError when the beginning or the end of the history is missing."""
-    lines = reply.text.split("\n")
-    if lines[0] != f"History for '{pool.name}':" or lines[-2:] != ["", ""] or has_surrogates(reply.text):
-        raise ValueError("not a whole history")
-    if not all(not line or (_STAMP.match(line) and re.search(KEEP, line)) for line in lines[1:-2]):
-        raise ValueError("a line that is no command of the past, or none that was asked for")
-    found = [match for line in lines[1:] if (match := _LINE.fullmatch(line))]
+    seen = lines(reply.text, pool)
+    found = [match for line in seen if (match := _LINE.fullmatch(line))]
+    yield Fact(pool, "history", known(seen, f"{len(seen)} lines", reply.command))
     for name, (when, commands, options) in _KINDS.items():
         hits = [each for each in found if re.fullmatch(commands, each[2]) and options.search(each[3])]
         hits = [each for each in hits if not (each[2] == "trim" and _TRIM_STOPPED.search(each[3]))]
@@ -65,3 +63,13 @@ def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
             yield Fact(
                 pool, when, known(timegm(strptime(last[1], "%Y-%m-%d.%H:%M:%S")), text, "zpool history {subject}")
             )
+
+
+def lines(text: str, pool: Subject) -> tuple[str, ...]:
+    """The lines that were kept of a whole history; raises ValueError."""
+    first, *seen = text.split("\n")
+    if first != f"History for '{pool.name}':" or seen[-2:] != ["", ""] or has_surrogates(text):
+        raise ValueError("not a whole history")
+    if not all(not line or (_STAMP.match(line) and re.search(KEEP, line)) for line in seen):
+        raise ValueError("a line that is no command of the past, or none that was asked for")
+    return tuple(line for line in seen if line)

@@ -53,6 +53,8 @@ FACTS: dict[str, Spec] = {
     "pool.scan_state": word("how it stands", "finished", "in progress", "canceled", "paused", "none"),
     "pool.scan_end_s": number("when it ended, seconds since the epoch; from text up to a time zone off"),
     "pool.scan_start_s": number("when it began, where it has not ended yet; as scan_end_s"),
+    "pool.scan_pass_start_s": number("since when it runs without a restart of the pool"),
+    "pool.scan_moved": flag("since then it has read something: by its bytes, or by its mean rates"),
     "pool.scan_errors": number("errors that it found and could not repair"),
     "pool.scan_repaired_bytes": number("bytes that it repaired or resilvered"),
     "pool.guid": GUID,
@@ -169,11 +171,14 @@ def _of_scan(status: PoolStatus, pool: Subject, command: str) -> Iterator[Fact]:
         ("scan_state", scan.state, scan.text),
         ("scan_end_s", scan.end_s, f"{scan.text}{local}"),
         ("scan_start_s", scan.start_s, f"{scan.text}{local}"),
+        ("scan_pass_start_s", scan.pass_start_s if scan in running else -1, scan.text),
         ("scan_errors", scan.errors, scan.text),
         ("scan_repaired_bytes", scan.repaired, scan.text),
     ):
         if value != -1:
             yield Fact(pool, name, known(value, text, command))
+    if scan in running and scan.moved != -1:
+        yield Fact(pool, "scan_moved", known(bool(scan.moved), scan.text, command))
 
 
 def _exact(status: PoolStatus) -> bool:

@@ -18,7 +18,6 @@ from auditor.facts import Known, Subject
 from auditor.host import given
 from auditor.host.live import Host, LiveHost
 from auditor.judge.policy import NONE, Policy
-from auditor.judge.rule import Rule
 from auditor.recording import recording, replacing
 from auditor.text import harmless
 from auditor.units import size
@@ -67,8 +66,10 @@ class Wanted(NamedTuple):
     sweep_size: str = ""
     ab: str | None = None
     compare: Path | None = None
-    rules: Sequence[Rule] = ()
+    chosen: rulebook.Chosen | None = None
     policy: Policy = NONE
+    deadline: float = 0.0
+    failed_only: bool = False
 
 
 class Refused(Stop):
@@ -81,14 +82,15 @@ def live(wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progre
     if wanted.slo:
         profile.objectives(wanted.slo)
     options = audit.Options(policy=wanted.policy)
-    judging = wanted.rules or rules(wanted.policy)
+    chosen = wanted.chosen or rules(wanted.policy)
     before = earlier(wanted.compare) if wanted.compare else None
     if wanted.record:
         replacing.possible(wanted.record)
     for left, wrong in place.clean(tools.call):
         note(f"zaudit: {harmless(left.path)}, left by an earlier run, {wrong or 'was removed'}")
-    machine = LiveHost(wanted.timeout)
-    host: Host = recording.RecordingHost(machine) if wanted.record else machine
+    machine = LiveHost(wanted.timeout)  # while fio runs no deadline ends what is read: it would spoil the run
+    looked_at = LiveHost(wanted.timeout, wanted.deadline)
+    host: Host = recording.RecordingHost(looked_at) if wanted.record else looked_at
     seen = audit.look(host, (wanted.target,), options, progress)
     planned = _planned(wanted, asked, seen)
     refused = list(preflight.refusals(planned, seen.facts))
@@ -112,7 +114,17 @@ def live(wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progre
                 note(left_out)
         except (OSError, Stop) as error:
             unkept = error
-    found = verification.judge(seen, done, judging, (wanted.target,), wanted.fail_on)._replace(unkept=unkept)
+    for each in done.notes:
+        note(f"zaudit: {harmless(each)}")
+    found = verification.judge(
+        seen,
+        done,
+        chosen.rules,
+        (wanted.target,),
+        wanted.fail_on,
+        left_out=chosen.left_out,
+        failed_only=wanted.failed_only,
+    )._replace(unkept=unkept)
     return found if before is None else found._replace(comparison=compare(before, found.verification))
 
 
@@ -165,7 +177,9 @@ def _trial(
     return done
 
 
-def replayed(path: Path, fail_on: Any, compared: Path | None, policy: Policy | None = None) -> Found:
+def replayed(
+    path: Path, fail_on: Any, compared: Path | None, policy: Policy | None = None, *, failed_only: bool = False
+) -> Found:
     """A recorded verification, judged anew. policy: instead of its own."""
     past = recording.load(path)
     if not past.trial:
@@ -175,7 +189,10 @@ def replayed(path: Path, fail_on: Any, compared: Path | None, policy: Policy | N
     if policy is not None:
         options = options._replace(policy=policy)
     seen = audit.look(recording.ReplayHost(past), past.targets, options)
-    found = verification.judge(seen, done, rules(options.policy), past.targets, fail_on)
+    chosen = rules(options.policy)
+    found = verification.judge(
+        seen, done, chosen.rules, past.targets, fail_on, left_out=chosen.left_out, failed_only=failed_only
+    )
     return found._replace(comparison=compare(earlier(compared), found.verification)) if compared else found
 
 
@@ -190,9 +207,9 @@ def _refused(each: preflight.Refusal) -> str:
     return each.text + (f" (--despite {each.override} overrides it)" if each.override else "")
 
 
-def rules(policy: Policy = NONE) -> list[Any]:
-    """All rules, those about runs of fio among them."""
-    return rulebook.select((), (), (), policy, runs=True)
+def rules(policy: Policy = NONE) -> rulebook.Chosen:
+    """All rules, those about runs of fio among them, but what the policy turns off."""
+    return rulebook.choose((), (), (), policy, runs=True)
 
 
 def _ask(planned: plan.Plan) -> None:

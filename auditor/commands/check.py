@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,7 +16,7 @@ from auditor.databases import ENGINES
 
 if TYPE_CHECKING:
     from auditor.audit import Options
-    from auditor.judge.rule import Rule
+    from auditor.rulebook import Chosen
 
 
 @click.command(short_help="Audit pools, datasets, zvols or paths.")
@@ -65,9 +64,11 @@ def check(
     deadline: float,
     consistent: bool,
 ) -> NoReturn:
-    """Audit TARGETs: pools, datasets, zvols, mounted paths or /dev/zvol/... paths; all imported pools when none is named.
+    """Audit TARGETs: pools, datasets, zvols, block devices, or mounted paths, also those of another file system on a zvol; all
+    imported pools when none is named.
 
-    It audits the target and its children, the pool, every leaf, the physical disks behind them and the host.
+    It audits the target and its children, the pool, every leaf, the physical disks behind them and the host; and what the
+    databases on the target use elsewhere.
     """
     from auditor import audit, rulebook
     from auditor.commands._policy import read
@@ -79,7 +80,7 @@ def check(
     options = with_database(options, database)
     if policy_file or not past:
         options = options._replace(policy=read(policy_file))
-    rules, left_out = rulebook.choose(folders, only, skip, options.policy, runs=verifying)
+    rules, left_out = chosen = rulebook.choose(folders, only, skip, options.policy, runs=verifying)
     if verifying:
         if options.connection:
             raise click.UsageError("--verify does not ask a database: --db NAME alone chooses what is written")
@@ -87,7 +88,7 @@ def check(
             raise click.UsageError(
                 "--verify goes with one TARGET of this host (zaudit verify --replay judges a recorded one)"
             )
-        _verified(targets[0], rules, options, record, format_, output, fail_on, timeout)
+        _verified(targets[0], chosen, options, record, format_, output, fail_on, failed_only, timeout, deadline)
     host: Host
     if past:
         if record:
@@ -116,13 +117,15 @@ def check(
 
 def _verified(
     target: str,
-    rules: Sequence[Rule],
+    chosen: Chosen,
     options: Options,
     record: Path | None,
     format_: str,
     output: Path | None,
     fail_on: Any,
+    failed_only: bool,
     timeout: float,
+    deadline: float,
 ) -> NoReturn:
     """The audit and a quick verification as one report; the profile is that of the database, if it was told."""
     from auditor.commands import _verifying
@@ -143,8 +146,10 @@ def _verified(
         yes=False,
         record=record,
         timeout=timeout,
+        deadline=deadline,
         fail_on=fail_on,
-        rules=rules,
+        failed_only=failed_only,
+        chosen=chosen,
         policy=options.policy,
     )
     found = _verifying.live(wanted, progress(), steps())

@@ -8,8 +8,10 @@ from typing import Any, NoReturn
 
 import click
 
-from auditor.commands._options import SEVERITIES, Output, Seconds, policy
+from auditor.commands._options import Output, Seconds, policy
+from auditor.commands._options import fail_on as fail_on_option
 from auditor.commands._terminal import look, progress, steps, write
+from auditor.host.limits import DEADLINE_S
 
 
 @click.command(short_help="Follow every fsync down to the flush on the device, with a short honest fio run.")
@@ -44,10 +46,11 @@ from auditor.commands._terminal import look, progress, steps, write
 @click.option("-o", "--output", type=Output(), metavar="FILE",
               help="Write the report to a file.")  # fmt: skip
 @policy
-@click.option("--fail-on", type=click.Choice(SEVERITIES), default="low", show_default=True,
-              help="Findings and undecided rules below this do not count for the exit code.")  # fmt: skip
+@fail_on_option
 @click.option("--timeout", type=Seconds(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
               help="Give up on a command (not on fio) after so long.")  # fmt: skip
+@click.option("--deadline", type=Seconds(0, 86400), default=DEADLINE_S, show_default=True, metavar="SECONDS",
+              help="Ask nothing more of the audit after so long; fio takes its time. 0: no deadline.")  # fmt: skip
 def verify(
     target: str | None,
     replay: Path | None,
@@ -55,13 +58,14 @@ def verify(
     format_: str,
     output: Path | None,
     fail_on: Any,
+    failed_only: bool,
     policy_file: Path | None,
     **given: Any,
 ) -> NoReturn:
     """Write as a database does to TARGET (a dataset, zvol or mounted path), and follow each sync through system calls,
     fio, the ZIL and the devices.
 
-    TRACED: every sync was followed to a flush that the device acknowledged. CONTRADICTED: a named link lost some.
+    TRACED: every sync was followed to a flush that completed. CONTRADICTED: a named link lost some.
     INCONCLUSIVE: could not be seen, and why. Writes only into a new directory of its own, which it removes.
     """
     from auditor.commands import _policy
@@ -70,10 +74,16 @@ def verify(
     if bool(target) == bool(replay):
         raise click.UsageError("name a TARGET, or --replay a recording")
     if replay:
-        found = command.replayed(replay, fail_on, compare, _policy.read(policy_file) if policy_file else None)
+        followed = _policy.read(policy_file) if policy_file else None
+        found = command.replayed(replay, fail_on, compare, followed, failed_only=failed_only)
     else:
         wanted = command.Wanted(
-            target=str(target), fail_on=fail_on, compare=compare, policy=_policy.read(policy_file), **given
+            target=str(target),
+            fail_on=fail_on,
+            failed_only=failed_only,
+            compare=compare,
+            policy=_policy.read(policy_file),
+            **given,
         )
         done = command.live(wanted, progress(), steps())
         if done is None:

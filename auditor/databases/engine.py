@@ -61,7 +61,9 @@ class Engine(NamedTuple):
     settings: that are asked for. files: name (a pattern, as fnmatch has it) and form of its files. arguments: reads its
     command line, without the name. variables: of its environment, each the path of a folder or file, or a word.
     data_options, data_variable: which of these say where its data lies. at_home: its working directory is its data
-    directory. compared: facts that decide about durability, which a server that is asked says, too. profile: of a
+    directory. taken_over: how what a file says can come into force while the server runs; empty where it reads its files
+    when it starts and never again. passing: folders below its data that hold nothing which it needs after a crash (messages,
+    statistics, sorts). compared: facts that decide about durability, which a server that is asked says, too. profile: of a
     verification, empty where there is none.
     """
 
@@ -77,6 +79,8 @@ class Engine(NamedTuple):
     data_options: tuple[str, ...] = ()
     data_variable: str = ""
     at_home: bool = False
+    taken_over: str = ""
+    passing: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
     profile: str = ""
 

@@ -32,5 +32,6 @@ ENGINE = Engine(
     variables={"ETCD_DATA_DIR": path, "ETCD_WAL_DIR": path, "ETCD_CONFIG_FILE": path, "ETCD_UNSAFE_NO_FSYNC": word},
     data_options=("data-dir",),
     data_variable="ETCD_DATA_DIR",
+    compared=("no_fsync",),
     profile="etcd",
 )

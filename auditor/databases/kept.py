@@ -40,7 +40,9 @@ def command_line(text: str) -> str:
     if engine is None or len(text) > CHARACTERS or len(words) > WORDS:
         return WITHHELD + end
     lines = engine.arguments(words[1 : -1 if end else None])
-    return "\0".join((words[0].partition(" ")[0], *(each.text for each in lines))) + end
+    program, _, title = words[0].partition(" ")
+    length = "\0" * (len(title) + 1) if title else ""  # a title is as long as what it stands for
+    return "\0".join((program, *(each.text for each in lines))) + length + end
 
 
 def server(word: str) -> Engine | None:

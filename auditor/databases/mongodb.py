@@ -7,9 +7,15 @@ from collections.abc import Sequence
 from auditor.databases import yaml
 from auditor.databases.arguments import dashed
 from auditor.databases.engine import Engine, Line, Setting, Shape, boolean, path, place, word
-from auditor.facts import flag
+from auditor.facts import flag, number
 
-_VALUES: dict[str, tuple[str, Shape]] = {"config": ("config", path), "f": ("config", path), "dbpath": ("dbpath", path)}
+_VALUES: dict[str, tuple[str, Shape]] = {
+    "config": ("config", path),
+    "f": ("config", path),
+    "dbpath": ("dbpath", path),
+    "replSet": ("replSet", word),
+    "journalCommitInterval": ("journalCommitInterval", word),
+}
 
 
 def arguments(given: Sequence[str]) -> list[Line]:
@@ -25,10 +31,16 @@ ENGINE = Engine(
     processes=("mongod",),
     settings=(
         Setting("storage.journal.enabled", word, "journal", flag("MongoDB keeps a journal"), "true", boolean),
+        Setting("storage.journal.commitIntervalMs", word, "commit_interval_ms",
+                number("milliseconds between flushes of the journal of MongoDB"), "100",
+                lambda value: int(value) if value.isdecimal() and len(value) < 5 else int("no such value")),
         Setting("storage.dbPath", place),
+        Setting("replication.replSetName", word),
     ),
     files=(("mongo*.conf", yaml.read), ("*.yml", yaml.read), ("*.yaml", yaml.read)),
     arguments=arguments,
     data_options=("dbpath",),
+    passing=("diagnostic.data", "_tmp"),
+    compared=("journal",),
     profile="mongodb",
-)
+)  # fmt: skip

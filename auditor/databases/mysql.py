@@ -39,7 +39,8 @@ _BEFORE = {"loose_": "", "plugin_": "", "enable_": ALONE, "skip_": SKIPPED, "dis
 _OPPOSITE = {ALONE: SKIPPED, SKIPPED: ALONE}
 _INCLUDES = ("!include", "!includedir")
 _FIRST: dict[str, Shape] = {"defaults-file": path, "defaults-extra-file": path, "defaults-group-suffix": word}
-_OPTIONAL = ("innodb_doublewrite", "innodb_dedicated_server", "log_bin")  # a value of these stands behind = alone
+# a value of these stands behind = alone
+_OPTIONAL = ("innodb_doublewrite", "innodb_dedicated_server", "log_bin", "persisted_globals_load")
 
 
 def option(text: str, known: Mapping[str, Shape]) -> Line:
@@ -154,6 +155,11 @@ def arguments(given: Sequence[str]) -> list[Line]:
     return getopt(given, LETTERS, short, long)
 
 
+def data_files(value: str) -> bool:
+    """``ibdata1:12M;/more/ibdata2:10M:autoextend``: files of the system tablespace with their sizes."""
+    return all(path(name) and all(map(word, rest)) for name, *rest in (each.split(":") for each in value.split(";")))
+
+
 ENGINE = Engine(
     name="mysql",
     title="MySQL InnoDB",
@@ -170,17 +176,22 @@ ENGINE = Engine(
                 lambda value: int(value[:-1]) << 10 if value[-1:] in ("k", "K") else int(value)),
         Setting("sync_binlog", word),
         Setting("log_bin", path),
+        Setting("persisted_globals_load", word),
         Setting("datadir", path),
         Setting("innodb_log_group_home_dir", path),
         Setting("innodb_undo_directory", path),
         Setting("innodb_data_home_dir", path),
+        Setting("innodb_data_file_path", data_files),
+        Setting("innodb_doublewrite_dir", path),
+        Setting("aria_log_dir_path", path),
     ),
     files=(("mysqld-auto.cnf", persisted), ("*.cnf", cnf)),
     arguments=arguments,
     variables={"HOME": path, "MYSQL_HOME": path, "MARIADB_HOME": path,
                "MYSQL_GROUP_SUFFIX": word, "MARIADB_GROUP_SUFFIX": word},
     data_options=("datadir",),
-    at_home=True,  # sql/mysqld.cc my_setwd
+    at_home=True,  # sql/mysqld.cc my_setwd; option files are read at the start (MySQL manual, Using Option Files)
+    passing=("#innodb_temp",),  # any other folder is a schema, whatever it is called
     compared=("torn_page_guard", "flush_log_at_commit", "flush_method", "doublewrite", "sync_binlog"),
     profile="mysql-innodb",
 )  # fmt: skip

@@ -125,6 +125,8 @@ ENGINE = Engine(
     data_options=("-D", "data_directory"),
     data_variable="PGDATA",
     at_home=True,  # src/backend/utils/init/miscinit.c ChangeToDataDir
+    taken_over="a reload",  # PostgreSQL manual, Setting Parameters; nothing that lasts tells when it was
+    passing=("log", "pg_log", "pg_stat_tmp", "pgsql_tmp"),
     compared=("fsync", "synchronous_commit", "torn_page_guard"),
     profile="postgres",
 )  # fmt: skip

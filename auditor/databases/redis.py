@@ -82,4 +82,6 @@ ENGINE = Engine(
     arguments=arguments,
     data_options=("dir",),
     at_home=True,  # redis.conf of 7.0, dir
+    taken_over="CONFIG SET with CONFIG REWRITE",
+    compared=("appendonly", "appendfsync"),
 )

@@ -1,5 +1,5 @@
 """What is known of the database of a dataset: that which the policy names, or the user for all (``--db``), or which was found
-to keep its data there; and the page size that its data files are written in."""
+to keep its data there (SQLite by its locks); and the page size that its data files are written in."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ NEEDS = (
     "host.database",
     "dataset.database",
     "host.databases",
+    "host.sqlite_files",
     "database.data_datasets",
     "database.page_bytes",
     "database.process",
@@ -61,7 +62,20 @@ def _of(facts: Facts, dataset: Subject) -> Three:
         if dataset in facts.linked(database, "data_datasets"):
             here = (Evidence(f"{database.name} keeps its data here"),)
             return Known(True, here), facts.get(database, "engine"), facts.get(database, "page_bytes")
-    return (unseen, unseen, unseen) if unseen else _NONE
+    return (unseen, unseen, unseen) if unseen else _of_sqlite(facts, dataset) or _NONE
+
+
+def _of_sqlite(facts: Facts, dataset: Subject) -> Three | None:
+    """Where files with its locks were seen. Where nobody could look for them it is as where there are none, as it is for those
+    that have no lock now: the rules are about databases that are named or found."""
+    held = facts.get(HOST, "sqlite_files")
+    if isinstance(held, Known) and isinstance(held.value, tuple):
+        for each, seen in zip(held.value, held.evidence, strict=False):
+            if str(each).rpartition("=")[0] == dataset.name:
+                engine = ENGINES["sqlite"]
+                page = Evidence(f"{engine.title} pages of {engine.page_bytes} bytes by default", seen.command)
+                return Known(True, (seen,)), Known(engine.name, (seen,)), Known(engine.page_bytes, (seen, page))
+    return None
 
 
 def _seen(name: str, command: str) -> Three:

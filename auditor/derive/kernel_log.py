@@ -1,8 +1,8 @@
 """What the kernel logged of each disk since it booted: failed I/O, failed flushes, resets, and a cache that it guessed.
 
 What is there counts even where the beginning of the log is gone; that nothing is there counts only where it is whole. ATA
-devices are found by their port, NVMe controllers by their place in the device tree. A name may have gone to another drive
-since: what is logged is of whatever had it then.
+devices are found by their port, NVMe controllers by their place in the device tree, what OpenZFS says by the path of a leaf.
+A name may have gone to another drive since: what is logged is of whatever had it then.
 
 A flush that fails on one path of dm-multipath is repeated on another, unless the error is the target's own (dm-mpath.c
 multipath_end_io); where no path is left, the request of the dm device fails, and that is logged under its name.
@@ -19,13 +19,13 @@ from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, U
 
 SUBJECT = "host"  # the log is laid out once for all disks
 FACTS = {
-    "disk.logged_io_errors": number(
-        "reads and writes of it that the kernel logged as failed since it booted, at least"
-    ),
+    "disk.logged_io_errors": number("messages of the kernel since it booted of reads and writes of it that failed"),
     "disk.logged_flush_errors": number(
         "cache flushes of it that the kernel logged as failed since it booted, at least"
     ),
-    "disk.logged_resets": number("resets of its controller and flushes that had to be repeated, since boot, at least"),
+    "disk.logged_resets": number(
+        "messages of the kernel since it booted of its controller or link: commands that timed out or failed at first, resets"
+    ),
     "disk.cache_assumed": flag(
         "the kernel could not ask whether it caches writes, and took it for a cache that writes through"
     ),
@@ -45,6 +45,7 @@ NEEDS = (
     "disk.used_by",
     "leaf.layers",
     "leaf.nodes",
+    "leaf.path",
 )
 LIMITED = ("kernel_log_flush_errors", "kernel_log_io_errors")
 LINES_KEPT = 10  # of errors of the block layer in five seconds; more are dropped (ratelimit_types.h)
@@ -53,12 +54,13 @@ _PORT, _CONTROLLER = re.compile(r"/(ata\d+)/"), re.compile(r"/nvme/(nvme\d+)/")
 
 
 class Log(NamedTuple):
-    """One of the sources. entries: by device, each with its place in the log, how often, and the evidence. ports: of ATA ->
-    device. controllers: of NVMe."""
+    """One of the sources. entries: by device, each with its place in the log, how often, and the evidence. ports: of ATA.
+    controllers: of NVMe. paths: some are named by the path of a leaf."""
 
     entries: Mapping[str, Sequence[tuple[int, int, Evidence]]]
-    ports: Mapping[str, str]
+    ports: frozenset[str]
     controllers: frozenset[str]
+    paths: bool
 
     def of(self, names: Iterable[str] | None = None) -> list[tuple[int, Evidence]]:
         """(times, evidence) of the entries of these devices, or of all, in the order of the log."""
@@ -99,8 +101,8 @@ def _log(found: Judged) -> Log | Unknown:
     for place, (word, seen) in enumerate(pairs):
         device, _, times = word.rpartition("=")
         entries.setdefault(device, []).append((place, int(times), seen))
-    ports = {device.partition(".")[0]: device for device in entries if device.startswith("ata")}
-    return Log(entries, ports, frozenset(device for device in entries if re.fullmatch(r"nvme\d+", device)))
+    ports, controllers = (frozenset(filter(re.compile(each).fullmatch, entries)) for each in (r"ata\d+", r"nvme\d+"))
+    return Log(entries, ports, controllers, any(device.startswith("/") for device in entries))
 
 
 def _multipath(disk: Subject, log: Log, facts: Facts) -> frozenset[str]:
@@ -163,18 +165,24 @@ def _words(found: Judged) -> tuple[str, ...]:
 
 
 def _names(disk: Subject, log: Log, on_port: Mapping[str, Sequence[Subject]], facts: Facts) -> frozenset[str] | Unknown:
-    """What the log may call it: its own name, its controller, its port where no other disk hangs on that."""
+    """What the log may call it: its own name, the paths of its leaves, its controller, its port where no other disk hangs on
+    that."""
+    names = {disk.name}
+    if log.paths:
+        if isinstance(used := facts.get(disk, "used_by"), Unknown):
+            return used
+        paths = (facts.get(leaf, "path") for leaf in facts.linked(disk, "used_by"))
+        names |= {str(path.value) for path in paths if isinstance(path, Known)}
     if not log.ports and not log.controllers:
-        return frozenset({disk.name})
+        return frozenset(names)
     place = facts.get(disk, "sysfs_path")
     if isinstance(place, Unknown):
         return place
     path = f"{place.value}/"
-    names = {disk.name}
     if (port := _PORT.search(path)) and port[1] in log.ports:
         if others := [other for other in on_port[port[1]] if other != disk]:
-            return unknown(f"dmesg -k: {log.ports[port[1]]} may be {disk} or {others[0]}, which hang on one port")
-        names.add(log.ports[port[1]])
+            return unknown(f"dmesg -k: {port[1]} may be {disk} or {others[0]}, which hang on one port")
+        names.add(port[1])
     if log.controllers and disk.name.startswith("nvme"):
         if not (controller := _CONTROLLER.search(path)):
             return unknown(f"dmesg -k: which NVMe controller {disk} hangs on is not known")

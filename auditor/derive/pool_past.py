@@ -68,9 +68,13 @@ def _cron(pool: Subject, facts: Facts) -> Judged:
         return found
     if not disks:
         return unknown(f"no disk of pool {pool} is known")
-    return Known(
-        all(each.value == "nvme" for each in _transports(disks, facts) if isinstance(each, Known)), job.evidence
-    )
+    others = [disk for disk in sorted(disks) if not _nvme(facts.get(disk, "transport"))]
+    text = f"Debian's job trims pools of NVMe drives alone, and {others[0]} is none" if others else ""
+    return Known(not others, (Evidence(text, "cat /usr/lib/zfs-linux/trim"),) if others else job.evidence)
+
+
+def _nvme(transport: Judged) -> bool:
+    return isinstance(transport, Known) and transport.value == "nvme"
 
 
 def _transports(disks: set[Subject], facts: Facts) -> list[Judged]:

@@ -1,39 +1,85 @@
-"""What can be said of a release from its number: whether its line is one that zaudit knows, and whether the build is the
-project's own.
+"""What can be said of a release from its number: whether its line is one that zaudit knows, and which of the known bugs of
+that release the build has.
 
-Distributions mend bugs without a new number: "2.1.11-1+deb12u1" is 2.1.11 with more or fewer fixes of later releases. What
-OpenZFS tags builds as "2.3.9-1" (Release: 1 in META), and so do distributions that change nothing.
+Distributions mend bugs without a new number: "2.1.11-1+deb12u1" is 2.1.11 with some fixes of later releases, and what they
+are stands in builds.toml for those builds whose patches were read. What OpenZFS tags builds as "2.3.9-1" (Release: 1 in
+META), and so do distributions that change nothing. NixOS keeps that form where it adds patches (nixpkgs gave 2.1.13 the fix
+of 2.1.14), so its builds are unknown.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, flag, unknown, words
+from auditor import data
+from auditor.data import builds
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown, words
 
 SUBJECT = "host"
+LINES = ((2, 1), (2, 2), (2, 3), (2, 4))
+
+
+def _bugs(table: str) -> dict[str, str]:
+    """Name of each advisory -> its entry, as it is written."""
+    entries = (each.partition("]\n") for each in ("\n" + table).split("\n[")[1:])
+    return {name: body for name, _, body in entries}
+
+
+BUGS: Mapping[str, str] = _bugs(data.text("advisories.toml"))
+
+
 FACTS = {
     "release": words("release of the loaded zfs module, of a line that zaudit knows: three numbers"),
-    "release_unmodified": flag(
-        "it is a build of the release as it was published; never false: what others do is unknown"
-    ),
+    **{builds.fact(bug): flag(f"the build has the bug {bug}, if its release has") for bug in BUGS},
 }
-NEEDS = ("host.zfs_version", "host.zfs_version_text")
-LINES = ((2, 1), (2, 2), (2, 3), (2, 4))
+NEEDS = ("host.zfs_version", "host.zfs_version_text", "host.os_name")
 _PUBLISHED = re.compile(r"\d+\.\d+\.\d+(-1)?")
+_CHANGELOG = "zless /usr/share/doc/zfsutils-linux/changelog.Debian.gz"
+# in the version or the name of the system -> how to find out, or to get past it
+REMEDIES = (
+    ("-pve", f"{_CHANGELOG}; or upgrade: pveupgrade, and restart"),
+    (
+        "NixOS",
+        "pkgs/os-specific/linux/zfs at nixos-version --revision; or upgrade: nixos-rebuild boot --upgrade, and restart",
+    ),
+    ("ubuntu", f"{_CHANGELOG}; or upgrade: apt full-upgrade, and restart"),
+    ("deb", f"{_CHANGELOG}; or upgrade: apt full-upgrade, and restart"),
+    ("bpo", f"{_CHANGELOG}; or upgrade: apt full-upgrade, and restart"),
+)
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Both facts."""
+    """All facts of FACTS."""
     version, text = facts.get(HOST, "zfs_version"), facts.get(HOST, "zfs_version_text")
     if isinstance(version, Known) and isinstance(version.value, tuple) and version.value[:2] not in LINES:
         version = unknown(f"OpenZFS {'.'.join(map(str, version.value))} is of no line that zaudit knows (2.1 to 2.4)")
     yield Fact(HOST, "release", version)
+    alike = _all_bugs(text, facts.get(HOST, "os_name"))
+    build = builds.load().get(str(text.value)) if isinstance(alike, Unknown) and isinstance(text, Known) else None
+    for bug, entry in BUGS.items():
+        yield Fact(
+            HOST, builds.fact(bug), _has(bug, entry, build, text) if build and isinstance(text, Known) else alike
+        )
+
+
+def _all_bugs(text: Judged, system: Judged) -> Judged:
+    """Known and true of a build as it was published; else why it is not known."""
     if isinstance(text, Unknown):
-        yield Fact(HOST, "release_unmodified", text)
-    elif _PUBLISHED.fullmatch(str(text.value)):
-        yield Fact(HOST, "release_unmodified", Known(True, text.evidence))
-    else:
-        why = f"{text.value} is a build of its own: fixes of later releases may be in it"
-        yield Fact(HOST, "release_unmodified", unknown(why, "its changelog (apt changelog zfs-dkms)"))
+        return text
+    version, name = str(text.value), str(system.value) if isinstance(system, Known) else ""
+    if _PUBLISHED.fullmatch(version) and "NixOS" not in name:
+        return Known(True, text.evidence)
+    remedy = next((each for mark, each in REMEDIES if mark in version or mark in name), "its maintainer's changelog")
+    return unknown(f"{version} is a build of its own: fixes of later releases may be in it", remedy)
+
+
+def _has(bug: str, entry: str, build: builds.Build, text: Known) -> Known:
+    """An entry names the commit that mends it by its subject."""
+    if bug in build.mends:
+        return Known(False, (*text.evidence, Evidence(f"{build.name} sees to it by itself ({build.source})")))
+    if carried := next((subject for subject in build.carries if subject in entry), None):
+        return Known(False, (*text.evidence, Evidence(f"{build.name} carries '{carried}' ({build.source})")))
+    return Known(
+        True, (*text.evidence, Evidence(f"{build.name} does not carry the fix ({build.source}); newer: {build.newer}"))
+    )

@@ -6,6 +6,9 @@ kernel assumes of a SCSI disk without a caching mode page. What a virtual disk d
 cache. So True needs one witness, False needs the word of a drive that can be seen, and a drive that contradicts itself
 is unknown. (Linux Documentation/ABI/stable/sysfs-block; drivers/scsi/sd.c; NVM Express Base Specification, VWC)
 
+A zvol and a loop device keep what they get in memory until they are flushed, whatever their queue says: unless what is below
+them has sync=always. (OpenZFS module/os/linux/zfs/zvol_os.c zvol_write; Linux drivers/block/loop.c)
+
 Held by a property test: with fewer facts a known answer stays, becomes unknown, or turns from False to True, never from
 True to False; an unknown becomes False only where the fact that went was half of a contradiction.
 """
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from auditor.derive.combine import about
 from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown
 
 SUBJECT = "disk"
@@ -21,11 +25,34 @@ FACTS = {"volatile_cache": flag("it has a volatile write cache, and the cache is
 NVME = ("nvme_vwc_present", "nvme_ns_vwc_absent", "nvme_write_cache")
 SCSI = ("smart_write_cache", "hdparm_write_cache")
 KERNEL = ("sysfs_write_cache", "scsi_cache_type", "virtio_cache_type")
-NEEDS = tuple(f"disk.{name}" for name in (*NVME, *SCSI, *KERNEL, "transport", "virtual"))
+NEEDS = (
+    *(f"disk.{name}" for name in (*NVME, *SCSI, *KERNEL, "transport", "virtual", "lies_on")),
+    "dataset.sync",
+)
+IN_MEMORY = frozenset({"zvol", "loop"})
 
 
 def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:
-    yield Fact(disk, "volatile_cache", _seen(disk, facts, _said(disk, facts)))
+    match facts.get(disk, "transport"):
+        case Known(str(kind)) as made if kind in IN_MEMORY:
+            yield Fact(disk, "volatile_cache", _in_memory(disk, made, facts))
+        case _:
+            yield Fact(disk, "volatile_cache", _seen(disk, facts, _said(disk, facts)))
+
+
+def _in_memory(disk: Subject, made: Known, facts: Facts) -> Judged:
+    below = facts.get(disk, "lies_on")
+    syncs = [(each, facts.get(each, "sync")) for each in facts.linked(disk, "lies_on")]
+    if isinstance(below, Known) and not syncs:
+        return Known(True, (*made.evidence, *below.evidence))
+    for dataset, sync in syncs:
+        if isinstance(sync, Known) and sync.value != "always":
+            return Known(True, (*made.evidence, *about(dataset, sync)))
+    if unknowns := [each for each in (below, *(sync for _, sync in syncs)) if isinstance(each, Unknown)]:
+        return join(unknowns)
+    return Known(
+        False, tuple(piece for dataset, sync in syncs if isinstance(sync, Known) for piece in about(dataset, sync))
+    )
 
 
 def _seen(disk: Subject, facts: Facts, said: Judged) -> Judged:

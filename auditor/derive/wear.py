@@ -14,6 +14,7 @@ from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, jo
 SUBJECT = "disk"
 FACTS = {
     "wear_percent": number("rated endurance used; may exceed 100"),
+    "counts_wear": flag("it reports its wear in a form that all vendors share"),
     "spare_low": flag("its spare blocks are within 10 % of the threshold at which it warns"),
 }
 USED = ("nvme_percent_used", "smart_percent_used")
@@ -21,13 +22,19 @@ SPARE = (
     ("nvme_available_spare_percent", "nvme_available_spare_threshold_percent"),
     ("smart_available_spare_percent", "smart_available_spare_threshold_percent"),
 )
-NEEDS = (*(f"disk.{name}" for name in (*USED, *SPARE[0], *SPARE[1])), "disk.smart_protocol")
+NEEDS = (
+    *(f"disk.{name}" for name in (*USED, *SPARE[0], *SPARE[1])),
+    "disk.smart_protocol",
+    "disk.smart_attributes_named",
+)
 MARGIN = 10
 
 
 def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:
-    """Both facts."""
-    yield Fact(disk, "wear_percent", _used(disk, facts))
+    """All facts of FACTS."""
+    used = _used(disk, facts)
+    yield Fact(disk, "wear_percent", used)
+    yield Fact(disk, "counts_wear", _counts(used, facts.get(disk, "smart_attributes_named")))
     yield Fact(disk, "spare_low", _spare_low(disk, facts))
 
 
@@ -39,6 +46,13 @@ def _used(disk: Subject, facts: Facts) -> Judged:
             return found
         missing.append(found)
     return join(missing)
+
+
+def _counts(used: Judged, named: Judged) -> Judged:
+    """named is known of a SATA drive whose SMART attributes were read, beside which its wear would stand."""
+    if isinstance(used, Known):
+        return Known(True, used.evidence)
+    return Known(False, named.evidence) if isinstance(named, Known) else used
 
 
 def _spare_low(disk: Subject, facts: Facts) -> Judged:

@@ -1,19 +1,26 @@
-"""The mounts that a database's process sees, held against those that ``zfs get`` names: a line that is lost from the one
-would put the files below it on another dataset. In a container, whose root is another one, nothing is compared.
+"""The mounts that a database's process sees, held against those that ``zfs get`` names and the devices that its folders are on:
+a line that is lost from its table would put the files below it on another file system. In a container, whose root is another
+one, only the devices are compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from auditor.collect import database_paths, mounts
+from auditor.collect import database_links, database_paths, mounts
+from auditor.collect._database_files import Tree
 from auditor.facts import Fact, Facts, Known, Subject, unknown
+from auditor.host.request import Files
+from auditor.text import harmless
 
+VOLUMES = (
+    "btrfs",
+)  # each of its subvolumes has a device of its own, which no table of mounts names (man 2 stat, st_dev)
 LAYERS = ("overlay", "aufs", "fuse-overlayfs")
 
 
 def compare(facts: Facts) -> None:
-    """All databases: where a folder is below the mount point of a dataset that is mounted and not in the table."""
+    """All databases."""
     points = {
         dataset.name: point
         for dataset in facts.subjects("dataset")
@@ -22,22 +29,41 @@ def compare(facts: Facts) -> None:
         and point.startswith("/")
     }
     for database in list(facts.subjects("database")):
-        lines, places, symlinks = (_words(facts, database, name) for name in ("mountinfo", "directories", "symlinks"))
-        table = mounts.mounts("".join(f"{line}\n" for line in lines))
-        if not table or _another_root(table, points):
-            continue
-        there = {each.source for each in table if each.fstype == "zfs"}
-        paths = [place.partition(":")[2] for place in places]
-        paths += [link.rpartition(database_paths.ARROW)[2] for link in symlinks]
-        lost = [
-            name for name, point in points.items() if name not in there and any(_below(path, point) for path in paths)
-        ]
-        if lost:
-            why = unknown(
-                f"{database.name}: zfs get says that {lost[0]} is mounted, the process's table of mounts lacks it"
-            )
+        table = mounts.mounts("".join(f"{line}\n" for line in _words(facts, database, "mountinfo")))
+        if table and (why := _device_lost(database, table, facts) or _dataset_lost(database, table, points, facts)):
             for name in database_paths.PROVIDES:
-                facts.replace(Fact(database, name.partition(".")[2], why))
+                facts.replace(Fact(database, name.partition(".")[2], unknown(f"{database.name}: {why}")))
+
+
+def _device_lost(database: Subject, table: Sequence[mounts.Mount], facts: Facts) -> str:
+    """Which folder of its files is not on the mount that its table says, or an empty string."""
+    links = dict(each.split(database_links.ARROW, 1) for each in _words(facts, database, "symlinks"))
+    tree = Tree(Files({}, links), "")
+    for each in _words(facts, database, "devices"):
+        path, _, device = each.rpartition(database_links.ARROW)
+        try:
+            mount = mounts.mount_of(table, tree.real(path))
+        except ValueError:  # too many links, which is said where its files are followed
+            continue
+        if mount and mount.fstype not in VOLUMES and mount.major_minor != device:
+            return (
+                f"its table of mounts puts {harmless(path)} on {harmless(mount.source)} ({mount.major_minor}), "
+                f"the folder itself is on device {harmless(device)}"
+            )
+    return ""
+
+
+def _dataset_lost(database: Subject, table: Sequence[mounts.Mount], points: Mapping[str, str], facts: Facts) -> str:
+    """Which dataset that is mounted over one of its folders the table lacks, or an empty string."""
+    if _another_root(table, points):
+        return ""
+    there = {each.source for each in table if each.fstype == "zfs"}
+    paths = [place.partition(":")[2] for place in _words(facts, database, "directories")]
+    paths += [link.rpartition(database_links.ARROW)[2] for link in _words(facts, database, "symlinks")]
+    for name, point in points.items():
+        if name not in there and any(_below(path, point) for path in paths):
+            return f"zfs get says that {harmless(name)} is mounted, the process's table of mounts lacks it"
+    return ""
 
 
 def _another_root(table: Sequence[mounts.Mount], points: Mapping[str, str]) -> bool:

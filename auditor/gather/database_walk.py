@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from auditor.collect import database_paths
 from auditor.collect._database_files import ELSEWHERE
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, word
-from auditor.gather import database_crowd
+from auditor.gather import database_crowd, database_loaded, overlay
 
 if TYPE_CHECKING:
     from auditor.gather.gather import Gatherer
@@ -23,8 +23,11 @@ PROVIDES = {
 }
 PLACES: dict[str, tuple[str, ...]] = {
     "database_process": (),
+    "redis_unit": (),
+    "database_includes": (),
     "database_settings": ("directories",),
     "database_paths": ("mountinfo", "symlinks"),
+    "database_links": ("more_symlinks",),
 }
 """What is asked one after the other, and what of it says where files are."""
 
@@ -50,15 +53,18 @@ def look_at(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
     databases = [each for each in facts.subjects("database") if each not in crowds]
     for each, why in crowds.items():
         facts.put_all(Fact(each, name, why) for name in _facts(gatherer))
+    held = database_loaded.said(facts, databases)
     for name in PLACES:
         gatherer.ask(name, databases, facts)
         gatherer.settle(facts, [name])
         for each in databases:
             if why := gatherer.failure(name, each):  # else it would be "not looked at" to those that ask next
                 facts.put_all(Fact(each, fact, why) for fact in PLACES[name] if fact not in facts.of(each))
+    database_loaded.withdraw(facts, databases, held, gatherer.collectors["database_settings"].FACTS)
     for each in databases:
         facts.put(Fact(each, "live", _not_asked(facts, each)))
-    facts.put_all(list(database_paths.lies_on(facts, inventory)))
+    layers = overlay.of_databases(database_paths.tables(facts), facts, gatherer.host)
+    facts.put_all(list(database_paths.lies_on(facts, inventory, layers)))
 
 
 def _facts(gatherer: Gatherer) -> Iterator[str]:

@@ -11,6 +11,9 @@ from typing import NamedTuple, cast
 
 from auditor.collect import _blocks as blocks
 from auditor.collect import zpool_status_paths
+from auditor.collect._holders import Holders, Place
+from auditor.collect.mounts import Mount
+from auditor.collect.zfs_properties import above
 from auditor.facts import (
     HOST,
     Evidence,
@@ -26,7 +29,7 @@ from auditor.facts import (
     unknown,
     word,
 )
-from auditor.gather import bounds, database_walk, witnesses
+from auditor.gather import bounds, brought, database_walk, layers, mounted, neighbours, witnesses
 from auditor.gather.reasons import command_line, decoded, fault_of, root_if, unread
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Output, Read, Reply, Run, Skip
@@ -166,6 +169,7 @@ def read_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
         gatherer.ask(name, [HOST], facts)
     gatherer.settle(facts, [name for name in first if not _about_disks(gatherer.collectors[name])])
     gatherer.settle(inventory, first)
+    mounted.stand(facts)
 
 
 def ask_host(gatherer: Gatherer, facts: Facts) -> None:
@@ -183,18 +187,22 @@ def _about_disks(module: ModuleType) -> bool:
 
 
 def look_at_pools(
-    gatherer: Gatherer, facts: Facts, inventory: Facts, pools: Sequence[Subject], roots: Sequence[Subject]
+    gatherer: Gatherer,
+    facts: Facts,
+    inventory: Facts,
+    roots: Sequence[Subject],
+    imported: Sequence[str] = (),
 ) -> None:
-    """Pools, the datasets under the roots, and then the disks behind the leaves, while slower answers still come in."""
-    for pool in pools:
-        facts.add(pool)
-    facts.put(Fact(HOST, "pools", Known(tuple(pools), (Evidence(", ".join(p.name for p in pools), "zpool list"),))))
-    for name in of(gatherer.collectors, "pool"):
-        gatherer.ask(name, pools, facts)
+    """The pools of the roots, the datasets under them, and then the disks behind the leaves, while slower answers still come
+    in; last what the databases on them use elsewhere. imported: names of all pools of this host."""
+    pools = tuple(dict.fromkeys(pool_of(root) for root in roots))
+    _look_into(gatherer, facts, pools)
     for name in of(gatherer.collectors, "target"):
         gatherer.ask(name, roots, facts)
-    disk_sources = [name for name in of(gatherer.collectors, "host") if _about_disks(gatherer.collectors[name])]
-    gatherer.settle(inventory, disk_sources)
+    others = [pool for name in imported if (pool := Subject("pool", name)) not in pools]
+    for name in neighbours.COLLECTORS:
+        gatherer.ask(name, others, facts)
+    _settle_disks(gatherer, inventory)
     if why := gatherer.failure("dmsetup_table", HOST):  # what is stacked is not among the disks that fill() looks after
         inventory.put_all(Fact(disk, "dm_targets", why) for disk in list(inventory.subjects("disk")))
     gatherer.settle(facts, ["zpool_status", "zpool_status_paths"])
@@ -202,31 +210,103 @@ def look_at_pools(
         facts.put(fact)
     for fact in blocks.links(facts, inventory):
         facts.put(fact)
-    disks = sorted({disk for leaf in facts.subjects("leaf") for disk in facts.linked(leaf, "disks")})
-    for disk in disks:
+    for disk in sorted({disk for leaf in facts.subjects("leaf") for disk in facts.linked(leaf, "disks")}):
         facts.add(disk)
         for name, value in inventory.of(disk).items():
             facts.put(Fact(disk, name, value))
-    for name in of(gatherer.collectors, "disk"):
-        gatherer.ask(name, disks, facts)
+    _ask_disks(gatherer, facts, pools)
+    holders = _holders(gatherer, facts, inventory)
+    paths = layers.Paths(gatherer.host.realpath)
+    facts.put_all(list(layers.below(facts, holders, paths)))
     database_walk.look_at(gatherer, facts, inventory)
+    more = brought.along(facts, roots)
+    pools = _bring(gatherer, facts, pools, more)
     gatherer.settle(facts)
     for fact in list(zpool_status_paths.adopt(facts)):
         facts.put(fact)
-    for fact in datasets_of(gatherer, facts, pools, roots):
+    for fact in datasets_of(gatherer, facts, pools, roots, tuple(more)):
         facts.put(fact)
+    facts.put_all(list(layers.above(facts, holders)))
+    facts.put_all(list(layers.keys(facts, holders, paths)))
     witnesses.compare(facts)
     fill(gatherer, facts)
 
 
-def datasets_of(gatherer: Gatherer, facts: Facts, pools: Sequence[Subject], roots: Sequence[Subject]) -> Iterator[Fact]:
-    """pool.datasets: what is audited of each pool; unknown when one of its roots could not be listed."""
-    every = sorted(facts.subjects("dataset"))
+def held(gatherer: Gatherer, facts: Facts, inventory: Facts, what: Mount | str) -> Place:
+    """What holds a mount or a block device; waits until all block devices are known where it is not a dataset itself."""
+    if isinstance(what, Mount) and what.fstype == "zfs":
+        return Place((what.source,))
+    _settle_disks(gatherer, inventory)
+    holders = _holders(gatherer, facts, inventory)
+    return holders.mount(what) if isinstance(what, Mount) else holders.device(what)
+
+
+def _holders(gatherer: Gatherer, facts: Facts, inventory: Facts) -> Holders:
+    if why := gatherer.failure("zfs_mounts", HOST):  # else it would be "not looked at" to those that ask next
+        facts.put(Fact(HOST, "mount_table", why))
+    return Holders(facts, inventory)
+
+
+def _settle_disks(gatherer: Gatherer, inventory: Facts) -> None:
+    gatherer.settle(
+        inventory, [name for name in of(gatherer.collectors, "host") if _about_disks(gatherer.collectors[name])]
+    )
+
+
+def _look_into(gatherer: Gatherer, facts: Facts, pools: Sequence[Subject]) -> None:
+    """These pools are audited."""
+    for pool in pools:
+        facts.add(pool)
+    seen = (Evidence(", ".join(pool.name for pool in pools), "zpool list"),)
+    facts.replace(Fact(HOST, "pools", Known(tuple(pools), seen)))
+    for name in of(gatherer.collectors, "pool"):
+        gatherer.ask(name, pools, facts)
+
+
+def _ask_disks(gatherer: Gatherer, facts: Facts, pools: Sequence[Subject]) -> None:
+    """All that is asked of the disks of these pools; of those of other pools what they are called, where nobody said it."""
+    leaves = [leaf for leaf in facts.subjects("leaf") if pool_of(leaf) in pools]
+    mine = {disk for leaf in leaves for disk in facts.linked(leaf, "disks")}
+    disks = sorted(mine | {disk for disk in facts.subjects("disk") if neighbours.nameless(disk, facts)})
+    for name in of(gatherer.collectors, "disk"):
+        gatherer.ask(name, disks, facts)
+
+
+def _bring(
+    gatherer: Gatherer, facts: Facts, pools: tuple[Subject, ...], more: Mapping[Subject, str]
+) -> tuple[Subject, ...]:
+    """Look at datasets that were not named, each without those below it, and at their pools; all pools that are audited."""
+    if not more:
+        return pools
+    pools = tuple(dict.fromkeys((*pools, *map(pool_of, more))))
+    _look_into(gatherer, facts, pools)
+    _ask_disks(gatherer, facts, pools)
+    names = of(gatherer.collectors, "target")
+    gatherer.settle(facts, names)
+    for dataset, why in more.items():
+        facts.put(Fact(dataset, "brought", Known(why, (Evidence(why),))))
+    for name in names:
+        gatherer.ask(name, more, facts)
+    told = Facts()  # of what is below them, too
+    gatherer.settle(told, names)
+    wanted = {name for each in more for name in (each.name, *above(each.name))}
+    facts.put_all(each for each in told if each.subject.name in wanted)
+    return pools
+
+
+def datasets_of(
+    gatherer: Gatherer, facts: Facts, pools: Sequence[Subject], roots: Sequence[Subject], more: Sequence[Subject] = ()
+) -> Iterator[Fact]:
+    """pool.datasets: what is audited of each pool; unknown when one of its roots could not be listed. more: that were not
+    named, each alone: one that could not be looked at is there, and undecided."""
+    every = sorted({*facts.subjects("dataset"), *more})
     for pool in pools:
         mine = [root for root in roots if pool_of(root) == pool]
         failures = [why for root in mine if not facts.of(root) and (why := gatherer.failure("zfs_get", root))]
-        inside = tuple(each for each in every if any(covers(root, each) for root in mine))
-        seen = Evidence(f"{len(inside)} datasets", f"zfs list -r {' '.join(shlex.quote(root.name) for root in mine)}")
+        alone = [each for each in more if pool_of(each) == pool]
+        inside = tuple(each for each in every if each in alone or any(covers(root, each) for root in mine))
+        words = " ".join(shlex.quote(root.name) for root in (*mine, *alone))
+        seen = Evidence(f"{len(inside)} datasets", f"zfs list {'-r ' if mine else ''}{words}")
         yield Fact(pool, "datasets", join(failures) if failures else Known(inside, (seen,)))
 
 

@@ -6,10 +6,23 @@ may have another one (:mod:`auditor.collect.zfs_mounts`).
 
 from __future__ import annotations
 
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, unknown
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, unknown
 
 TEMPORARY = "(temporary)"  # how the evidence of such a property ends
+HERE = "run in the mount namespace of the host, as root"
 BY_MOUNT = ("atime", "relatime")  # each mount has its own; exec, setuid, devices, xattr and nbmand are not read
+
+
+def stand(facts: Facts) -> None:
+    """That process 1 has the same mounts as zaudit says nothing where it is that of a container."""
+    every, apart = facts.get(HOST, "all_processes"), facts.get(HOST, "own_mount_namespace")
+    if isinstance(apart, Known) and apart.value is False and _value(every) is not True:
+        hole = (
+            every
+            if isinstance(every, Unknown)
+            else unknown(f"{every.evidence[0].text}: process 1 is of a container", HERE)
+        )
+        facts.replace(Fact(HOST, "own_mount_namespace", hole))
 
 
 def compare(facts: Facts) -> None:
@@ -55,7 +68,7 @@ def _doubt(dataset: Subject, name: str, facts: Facts) -> None:
     said = facts.get(dataset, name)
     assert isinstance(said, Known)
     text = f"{said.evidence[0].text}: so it is mounted where zaudit runs; how others have it mounted was not seen"
-    facts.replace(Fact(dataset, name, unknown(text, "run in the mount namespace of the host, as root")))
+    facts.replace(Fact(dataset, name, unknown(text, HERE)))
 
 
 def _temporary(found: Judged) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from auditor.collect import _blocks as blocks
 from auditor.collect import zpool_status
 from auditor.facts import Facts, Kind
-from auditor.gather import database_mounts, mounted, past_events, same_disk, vdev_trees
+from auditor.gather import database_mounts, mounted, past_commands, past_events, redis_start, same_disk, vdev_trees
 
 _UNSEEN: dict[Kind, tuple[str, ...]] = {
     kind: tuple(
@@ -26,3 +26,5 @@ def compare(facts: Facts) -> None:
     mounted.compare(facts)
     database_mounts.compare(facts)
     past_events.compare(facts)
+    past_commands.compare(facts)
+    redis_start.compare(facts)

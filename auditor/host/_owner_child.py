@@ -5,7 +5,7 @@
 
 Everything is imported and opened before it enters the mount namespace of another: from then on no name that is looked up
 means what it means on this host. (man 2 setns, openat2, capset, prctl; man 7 capabilities, user_namespaces; man 5
-proc_pid_status, proc_pid_auxv; man 3 getauxval; Linux fs/proc/base.c)
+proc_pid_status, proc_pid_auxv, proc_pid_stat; man 3 getauxval; Linux fs/proc/base.c)
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import errno
 import os
 import resource
 import sys
+import time
 
 from auditor.host._reading import END, REFUSED, Reader, reason
 
@@ -134,6 +135,15 @@ def pairs(vector: bytes) -> dict[int, int]:
     raise Refused("how it was started is not understood")
 
 
+def started(process: int) -> int:
+    """When a process started, in ns since the epoch, by the clock of now."""
+    fields = table(process, "stat").rpartition(b") ")[2].split()  # before it the name, which may hold any character
+    if len(fields) < 20 or not fields[19].isdigit():
+        raise Refused("when it was started is not understood")
+    boot = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    return boot + int(fields[19]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
 def of_folder(path: str) -> Identity:
     """The owner of a folder that root named, and no group: who owns a folder need not be in its group (a folder above may
     have handed its own down). For a folder of root: nobody. Who may write above it could have put another one there, and
@@ -246,6 +256,7 @@ def main(arguments: list[str], patterns: list[str]) -> None:
         Below(root, f" for user {identity.user}" if identity else ""), frame, file_bytes=file_bytes,
         total_bytes=total_bytes, files=files, entries=entries, over=over, fit=ordinary,
         hidden=True,  # MySQL and MariaDB include .x.cnf like any other
+        since=started(int(where)) if kind == "process" else None,
     )  # fmt: skip
     sys.path.clear()
     sys.meta_path.clear()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 CHUNK = 1 << 16  # a sysctl refuses a large buffer
 NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # where a link may lead
-TEXT, LINK, ERROR, OTHER = "text", "link", "error", "other"
+TEXT, LINK, ERROR, OTHER, DEVICE, CHANGED = "text", "link", "error", "other", "device", "changed"
 REFUSED, END = "refused", "end"  # of the other process: why nothing is read, and that all was said
 
 
@@ -27,9 +27,11 @@ class Reader:
     """Reads what patterns name, within limits for all of them together.
 
     opened: opens a path with these flags beside O_PATH. said: takes what came of a path: its text, the target of a link, an
-    error, or OTHER for what is neither a regular file, a folder nor a link. over: what to say where all files together are
-    more than total_bytes. follow: whether a link at this path is followed. fit: raises OSError for a descriptor of a regular
-    file that is not to be read. hidden: whether ``*`` also stands for a dot at the beginning of a name.
+    error, OTHER for what is neither a regular file, a folder nor a link, or, of a folder, the DEVICE that it is on. over: what
+    to say where all files together are more than total_bytes. follow: whether a link at this path is followed. fit: raises
+    OSError for a descriptor of a regular file that is not to be read. hidden: whether ``*`` also stands for a dot at the
+    beginning of a name. since: say of each file and folder that is read, and of each link, how long after this moment (in ns
+    since the epoch) it was changed last.
     """
 
     def __init__(
@@ -45,9 +47,10 @@ class Reader:
         follow: Callable[[str], bool] = lambda path: True,
         fit: Callable[[int], None] = lambda file: None,
         hidden: bool = False,
+        since: int | None = None,
     ) -> None:
         self._opened, self._said, self._follow, self._fit = opened, said, follow, fit
-        self._hidden = hidden
+        self._hidden, self._since = hidden, since
         self._file_bytes, self._left, self._over = file_bytes, total_bytes, over
         self._files, self._files_left, self._entries = files, files, entries
         self._folders: dict[str, list[str]] = {}  # many patterns go through the same ones
@@ -57,7 +60,8 @@ class Reader:
         os.close(self._descriptors)
 
     def read(self, pattern: str, content: bool) -> None:
-        """Say what there is of a pattern: ``*`` for any part of a name. content: whether more than links is wanted."""
+        """Say what there is of a pattern: ``*`` for any part of a name. content: whether text is wanted, else links and the
+        devices of folders."""
         several, there = "*" in pattern, False
         try:
             paths = self._expand(pattern) if several else [pattern]
@@ -79,33 +83,57 @@ class Reader:
                 self._error(path, error)
             finally:
                 os.close(file)
+        if several and content and self._since is not None:
+            self._tell_folder(pattern[: pattern.index("*")].rpartition("/")[0])
         if several and not there:
             self._why_none(pattern)
 
     def _tell(self, path: str, file: int, content: bool) -> None:
-        mode = os.fstat(file).st_mode
-        if not stat.S_ISLNK(mode):
-            self._tell_file(path, file, mode, content)
+        found = os.fstat(file)
+        if content:
+            self._tell_changed(path, found)
+        if not stat.S_ISLNK(found.st_mode):
+            self._tell_file(path, file, found.st_mode, content)
             return
         self._said(LINK, path, os.fsencode(os.readlink("", dir_fd=file)))
-        if not content or not self._follow(path):
+        if not self._follow(path):
             return
         try:
             file = self._opened(path, 0)
         except OSError as error:
-            if error.errno not in NOWHERE:
+            if content and error.errno not in NOWHERE:
                 raise
             return
         try:
-            self._tell_file(path, file, os.fstat(file).st_mode, content)
+            found = os.fstat(file)
+            self._tell_changed(path, found)
+            self._tell_file(path, file, found.st_mode, content)
         finally:
             os.close(file)
 
+    def _tell_folder(self, path: str) -> None:
+        """A folder changes when a file is added to it or taken away. Of one that is not there nothing is said."""
+        try:
+            folder = self._opened(path or "/", os.O_DIRECTORY)
+        except (OSError, ValueError):
+            return
+        try:
+            self._tell_changed(path, os.fstat(folder))
+        finally:
+            os.close(folder)
+
+    def _tell_changed(self, path: str, found: os.stat_result) -> None:
+        """The ctime: who owns a file can set its mtime to whatever he likes, and this not."""
+        if self._since is not None:
+            self._said(CHANGED, path, b"%.3f" % ((found.st_ctime_ns - self._since) / 1e9))
+
     def _tell_file(self, path: str, file: int, mode: int, content: bool) -> None:
-        if stat.S_ISREG(mode) and content:
-            self._said(TEXT, path, self._content(file))
-        elif not stat.S_ISDIR(mode) and content:
-            self._said(OTHER, path, b"")
+        if stat.S_ISDIR(mode):
+            if not content:
+                device = os.fstat(file).st_dev
+                self._said(DEVICE, path, f"{os.major(device)}:{os.minor(device)}".encode())
+        elif content:
+            self._said(*((TEXT, path, self._content(file)) if stat.S_ISREG(mode) else (OTHER, path, b"")))
 
     def _content(self, file: int) -> bytes:
         if not self._files_left:

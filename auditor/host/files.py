@@ -8,13 +8,15 @@ import re
 from collections.abc import Sequence
 
 from auditor.host import limits
-from auditor.host._reading import ERROR, LINK, OTHER, TEXT, Reader, reason
+from auditor.host._reading import CHANGED, DEVICE, ERROR, LINK, OTHER, TEXT, Reader, reason
 from auditor.host.owner import Others
 from auditor.host.request import Files
 from auditor.host.telling import CONFIGURATION, PROCESS_ROOT, told
 
 _OF_PROCESS = re.compile(r"/proc/(\d+|self)/(.+)", re.DOTALL)
-Answers = tuple[dict[str, str], dict[str, str], dict[str, str]]  # as Files has them, still being filled
+Answers = tuple[  # as Files has them, still being filled
+    dict[str, str], dict[str, str], dict[str, str], dict[str, str], dict[str, float]
+]
 
 
 def read_files(
@@ -25,7 +27,7 @@ def read_files(
     others: what was seen of the processes whose files are asked for. owner: the folder whose owner's rights are taken below
     /proc/self/root.
     """
-    found: Answers = {}, {}, {}
+    found: Answers = {}, {}, {}, {}, {}
     seen = others or Others()
     mine: list[str] = []
     theirs: dict[str, list[str]] = {}  # root directory -> patterns
@@ -85,7 +87,7 @@ def _read_own(patterns: Sequence[str], others: Others, found: Answers) -> None:
 def _read_others(
     root: str, patterns: Sequence[str], others: Others, owner: str, timeout_s: float, found: Answers
 ) -> None:
-    """Files below the root directory of a process: of those that are no configuration only links are noted."""
+    """Files below the root directory of a process: of those that are no configuration only links and devices are noted."""
     wanted = [f"{'+' if _is_configuration(each) else '-'}{each.removeprefix(root)}" for each in patterns]
     answers = others.read(root.split("/")[2], wanted, owner, timeout_s)
     if isinstance(answers, str):
@@ -106,9 +108,11 @@ def _is_configuration(path: str) -> bool:
 
 
 def _keep(found: Answers, kind: str, path: str, data: bytes) -> None:
-    text, links, errors = found
-    if kind != TEXT:
-        (links if kind == LINK else errors)[path] = os.fsdecode(data)
+    text, links, errors, devices, changed = found
+    if kind == CHANGED:  # a link, and what it leads to: the later of both
+        changed[path] = max(float(data), changed.get(path, float(data)))
+    elif kind != TEXT:
+        (links if kind == LINK else devices if kind == DEVICE else errors)[path] = os.fsdecode(data)
     elif (kept := told(path, data.decode("utf-8", "surrogateescape"))) is not None:
         text[path] = kept
 

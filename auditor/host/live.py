@@ -42,10 +42,10 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("zfs", "list"), frozenset({"-H", "-r", "-t", "-o", "-s"}), _NAME),
     (("zfs", "version"), frozenset(), _NAME),
     (("zpool", "get"), frozenset({"-Hp", "-o"}), _NAME),
-    (("zpool", "history"), frozenset(), _NAME),
+    (("zpool", "history"), frozenset({"-l"}), _NAME),
     (("zpool", "list"), frozenset({"-Hp", "-o"}), _NAME),
     (("zpool", "status"), frozenset({"-j", "--json-int", "-p", "-s", "-P"}), _NAME),
-    (("zpool", "events"), frozenset({"-H"}), _NAME),
+    (("zpool", "events"), frozenset({"-H", "-v"}), _NAME),
     (("zdb", "-C"), frozenset(), _NAME),
     (("nvme", "list"), frozenset({"-o"}), _DEVICE),
     (("nvme", "id-ctrl"), frozenset({"-o"}), _DEVICE),
@@ -63,11 +63,11 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("systemd-detect-virt",), frozenset(), re.compile(r"(?!)")),
     (
         ("systemctl", "show"),
-        frozenset({"--property=LoadState,ActiveState,UnitFileState"}),
-        re.compile(r"[a-z-]+\.service"),
+        frozenset({"--property=LoadState,ActiveState,UnitFileState", "--property=MainPID,ExecStart"}),
+        re.compile(r"[a-z-]+\.service|redis\*\.service"),
     ),
     (("systemctl", "list-units"), frozenset({"--type=timer", "--plain", "--no-legend"}), re.compile(r"\*scrub\*")),
-    (("dmesg", "-k"), frozenset(), re.compile(r"(?!)")),
+    (("dmesg", "--kernel"), frozenset(), re.compile(r"(?!)")),
     (("dmidecode", "-t", "memory"), frozenset(), re.compile(r"(?!)")),
 )
 
@@ -145,7 +145,9 @@ class LiveHost:
         tool = sys.executable if own else self._tool((argv[0], *request.also), allowed)
         if isinstance(tool, Capture):
             return tool
-        return process.run((tool, *argv[1:]), self._allowed(), {**ENVIRONMENT, **more}, request.keep, self._total)
+        return process.run(
+            (tool, *argv[1:]), self._allowed(), {**ENVIRONMENT, **more}, request.keep, self._total, cut=request.cut
+        )
 
     def read(self, request: Read) -> Files:
         if not all(pattern.startswith(ROOTS) and ".." not in pattern.split("/") for pattern in request.patterns):

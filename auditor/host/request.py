@@ -32,7 +32,7 @@ class Run(NamedTuple):
     package: the Debian package that holds it, for the reason when it is not installed; extra: of zaudit that brings the
     same. accept: exit codes with which the output is still an answer (smartctl's is a bit mask). also: other names under
     which vendors ship the same tool. keep: of a long history only the lines in which this regular expression is found are
-    kept, and recorded.
+    kept, and recorded. cut: of each of these lines what this one matches is not.
     """
 
     argv: tuple[str, ...]
@@ -41,6 +41,7 @@ class Run(NamedTuple):
     also: tuple[str, ...] = ()
     keep: str = ""
     extra: str = ""
+    cut: str = ""
 
 
 class Read(NamedTuple):
@@ -88,12 +89,16 @@ class Output(NamedTuple):
 class Files(NamedTuple):
     """Files as they were read. text: path -> content. links: path of a symbolic link -> its target (as readlink gives it).
 
-    errors: path -> what went wrong ("permission denied").
+    errors: path -> what went wrong ("permission denied"). devices: path of a folder of others, or of a link to one -> the
+    device that it is on, ``MAJOR:MINOR``. changed: of what was read below the root directory of a process, links and folders
+    too, path -> how many seconds after that process started it was changed last (ctime), below 0 before.
     """
 
     text: Mapping[str, str]
     links: Mapping[str, str] = NOTHING
     errors: Mapping[str, str] = NOTHING
+    devices: Mapping[str, str] = NOTHING
+    changed: Mapping[str, float] = MappingProxyType({})
 
     def absent(self, pattern: str) -> bool:
         """Whether the answer to this pattern is that there is no such file."""

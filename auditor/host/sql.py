@@ -105,7 +105,7 @@ def postgres(dsn: str) -> dict[str, Any]:
 
 
 def mysql(dsn: str) -> dict[str, Any]:
-    """Settings as SHOW GLOBAL VARIABLES has them."""
+    """Settings as SHOW GLOBAL VARIABLES has them, and whether InnoDB writes its redo log, which is no setting."""
     import configparser
     import os
     from urllib.parse import parse_qs, unquote, urlsplit
@@ -136,10 +136,13 @@ def mysql(dsn: str) -> dict[str, Any]:
             cursor.execute(
                 "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'innodb_doublewrite',"
                 " 'innodb_flush_method', 'innodb_page_size', 'sync_binlog', 'log_bin', 'log_bin_basename', 'datadir',"
-                " 'innodb_log_group_home_dir', 'innodb_undo_directory', 'innodb_data_home_dir', 'version')"
+                " 'innodb_log_group_home_dir', 'innodb_undo_directory', 'innodb_data_home_dir', 'innodb_data_file_path',"
+                " 'innodb_doublewrite_dir', 'aria_log_dir_path', 'version')"
             )
             settings = sorted([str(name), str(value)] for name, value in cursor.fetchall())
-        return {"settings": settings, **holder(connection._sock.fileno(), ("mysqld", "mariadbd"))}
+            cursor.execute("SHOW GLOBAL STATUS WHERE Variable_name = 'Innodb_redo_log_enabled'")
+            status = [[str(name), str(value)] for name, value in cursor.fetchall()]
+        return {"settings": settings, "status": status, **holder(connection._sock.fileno(), ("mysqld", "mariadbd"))}
     finally:
         connection.close()
 

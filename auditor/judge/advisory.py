@@ -1,8 +1,8 @@
 """Advisories: bugs of releases, one entry of a table each, made into one rule each.
 
 A rule a bug and not one rule for all, so that each has its own page, severity, harm and waiver, and its own finding. What
-they have in common is written once, here: which releases are affected, that a build which was changed by a distribution
-is unknown, and the examples.
+they have in common is written once, here: which releases are affected, that a build of a distribution may have it mended,
+and the examples.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from auditor.data import builds
 from auditor.facts import HOST, Judged, Known
 from auditor.judge.expression import Expression, Registry, Scope, fact
 from auditor.judge.rule import Rule, RuleError
@@ -37,7 +38,7 @@ def load(path: str, text: str, registry: Registry) -> list[Rule]:
         try:
             if not ID.fullmatch(name) or not isinstance(table, dict):
                 raise RuleError("an entry is a table with a name of lower-case words joined by hyphens")
-            rules.append(from_table(PREFIX + name, path, _checked(table), registry))
+            rules.append(from_table(PREFIX + name, path, _checked(name, table), registry))
         except (RuleError, ExpressionError) as error:
             raise RuleError(f"{path}: [{name}]: {error}") from None
     return rules
@@ -55,7 +56,7 @@ def load_tested(path: str, text: str, registry: Registry) -> list[Rule]:
         def said(table: Mapping[str, Any] = table, rest: str = mark + rest) -> Mapping[str, Any]:
             return _said({**table, **tomllib.loads(rest)})
 
-        rule = from_parts(PREFIX + name, path, _judged(table), said, registry)
+        rule = from_parts(PREFIX + name, path, _judged(name, table), said, registry)
         rules.append(rule._replace(expect=_at_a_glance(rule.expect, table["affected"])))
     return rules
 
@@ -80,7 +81,7 @@ def _holds(bounds: tuple[Release, Release], release: tuple[object, ...]) -> bool
     return first <= numbers and numbers[: len(last)] <= last
 
 
-def _checked(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     """The table that the same rule would have in a file of its own."""
     if missing := sorted(REQUIRED - entry.keys()):
         raise RuleError(f"an advisory needs {', '.join(missing)}")
@@ -88,17 +89,18 @@ def _checked(entry: Mapping[str, Any]) -> dict[str, Any]:
         raise RuleError(f"an advisory has no key {stray[0]!r}")
     if len(given := CONDITION & entry.keys()) not in (0, 3):
         raise RuleError(f"{', '.join(sorted(CONDITION))} go together; there is only {', '.join(sorted(given))}")
-    return {**_judged(entry), **_said(entry), "example": list(_examples(tuple(_ranges(entry["affected"])), entry))}
+    examples = _examples(f"host.{builds.fact(name)}", tuple(_ranges(entry["affected"])), entry)
+    return {**_judged(name, entry), **_said(entry), "example": list(examples)}
 
 
-def _judged(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _judged(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     condition = f" and ({entry['exposed']})" if "exposed" in entry else ""
     affected = " or ".join(map(_within, _ranges(entry["affected"])))
     return {
         **{key: entry[key] for key in ("title", "harm", *sorted(STRIKE)) if key in entry},
         **({} if "loses" in entry else {"outside": OUTSIDE}),
         "subject": "host",
-        "expect": f"not (({affected}) and host.release_unmodified{condition})",
+        "expect": f"not (({affected}) and host.{builds.fact(name)}{condition})",
         "message": f"OpenZFS {{host.zfs_version_text}} is affected: {entry['affected']}",
     }
 
@@ -144,14 +146,16 @@ def _text(release: Release) -> str:
     return ".".join(map(str, release))
 
 
-def _examples(ranges: tuple[tuple[Release, Release], ...], entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _examples(
+    has: str, ranges: tuple[tuple[Release, Release], ...], entry: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
     first, last = ranges[0]
     exposing = entry.get("exposing", {})
 
     def example(
-        name: str, verdict: str, release: Release, unmodified: object, given: Mapping[str, Any]
+        name: str, verdict: str, release: Release, in_build: object, given: Mapping[str, Any]
     ) -> dict[str, Any]:
-        facts = {"host.release": list(release), "host.release_unmodified": unmodified, **given}
+        facts = {"host.release": list(release), has: in_build, **given}
         return {"name": name, "given": facts, "verdict": verdict}
 
     changed = {"unknown": f"{_text(first)}-1+deb12u1 is a build of its own: fixes of later releases may be in it"}
@@ -165,3 +169,4 @@ def _examples(ranges: tuple[tuple[Release, Release], ...], entry: Mapping[str, A
         other = _after(newest) if len(newest) == 3 else (newest[0], newest[1] + 1, 0)
         yield example("a release of another line", "pass", other, True, {})
     yield example("a distribution's build of an affected release", "unknown", first, changed, exposing)
+    yield example("a distribution's build that carries the fix", "pass", first, False, exposing)

@@ -139,4 +139,8 @@ def _files_to_json(files: Files) -> bytes:
         for path, content in sorted(files.text.items())
     }
     whole = {"text": text, "links": dict(sorted(files.links.items())), "errors": dict(sorted(files.errors.items()))}
+    if files.devices:
+        whole["devices"] = dict(sorted(files.devices.items()))
+    if files.changed:
+        whole["changed"] = dict(sorted(files.changed.items()))
     return (json.dumps(whole, indent=1) + "\n").encode()

@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -227,4 +228,13 @@ def _files(data: bytes) -> Files:
         },
         links={str(path): str(target) for path, target in whole["links"].items()},
         errors={str(path): str(error) for path, error in whole["errors"].items()},
+        devices={str(path): str(device) for path, device in whole.get("devices", {}).items()},
+        changed={str(path): _seconds(after) for path, after in whole.get("changed", {}).items()},
     )
+
+
+def _seconds(value: Any) -> float:
+    """A number that can be compared. Raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise ValueError("changed is no number of seconds")
+    return float(value)

@@ -80,6 +80,8 @@ def redact(recording: Recording) -> Recording:
                 {text(path): file(path, content) for path, content in files.text.items()},
                 {text(path): text(target) for path, target in files.links.items()},
                 {text(path): text(error) for path, error in files.errors.items()},
+                {text(path): text(device) for path, device in files.devices.items()},
+                {text(path): after for path, after in files.changed.items()},
             )
             for patterns, files in recording.files.items()
         },
@@ -224,13 +226,15 @@ def _without_clients(sharenfs: re.Match[bytes]) -> bytes:
 
 
 def _without_roles(answer: bytes) -> bytes:
-    """Roles and databases that have settings of their own become role1, database1, ..."""
+    """Roles and databases that have settings of their own become role1, database1, ...; what is not understood is withheld."""
     import json
 
     try:
         found = json.loads(answer)
+        if isinstance(found, dict) and "roles" not in found:  # MySQL and MariaDB have no such settings
+            return answer
         for number, row in enumerate(found["roles"], 1):
             row[:2] = [row[0] and f"database{number}", row[1] and f"role{number}"]
-    except (ValueError, KeyError, TypeError):
-        return answer
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return b""
     return (json.dumps(found, indent=1, sort_keys=True) + "\n").encode()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from auditor.facts import Evidence
 from auditor.judge.finding import Finding
 from auditor.judge.verdict import Verdict
+from auditor.report.model import Report
 from auditor.text import harmless, quoted
 
 SUBJECTS_SHOWN = 6
+LEFT_OUT_SHOWN = 5
 
 
 def where(*findings: Finding) -> str:
@@ -68,6 +70,18 @@ def _command(seen: Evidence, verdict: Verdict) -> str:
 def commands(finding: Finding) -> list[str]:
     """What mends it, to be pasted."""
     return list(dict.fromkeys(harmless(verdict.command) for verdict in finding.verdicts if verdict.command))
+
+
+def left_out(report: Report) -> Iterator[tuple[str, str]]:
+    """(by what, which) of the rules that were not judged or count as less; of many the gravest alone."""
+    by: dict[str, list[str]] = {}
+    for each in report.left_out:
+        what = f"Counts as {each.counts_as} by" if each.counts_as else "Left out by"
+        by.setdefault(f"{what} {harmless(each.by)}", []).append(f"{each.rule} ({each.severity})")
+    for what, rules in by.items():
+        shown = rules[:LEFT_OUT_SHOWN]
+        more = f" and {len(rules) - len(shown)} more (--format json names all)" if len(rules) > len(shown) else ""
+        yield what, ", ".join(shown) + more
 
 
 def first_sentence(text: str) -> str:

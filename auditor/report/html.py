@@ -14,7 +14,6 @@ from auditor.report import event_words, finding_words, findings_html
 from auditor.report.model import Report
 from auditor.report.page import escaped, page, paragraph, section
 from auditor.report.pool_tree import Disk, Leaf, Vdev
-from auditor.report.terminal import left_out
 
 NAME = "html"
 KINDS = {"kept": "good", "word": "open", "unknown": "open", "lost": "bad"}
@@ -126,7 +125,7 @@ def _silenced(report: Report) -> Iterator[str]:
         assert waiver is not None
         who = f"waived until {waiver.expires} by {waiver.owner}: {waiver.reason}"
         yield paragraph(f"{finding.rule.id} ({finding.severity}), {finding_words.where(finding)}: {who}")
-    for what, rules in left_out(report):
+    for what, rules in finding_words.left_out(report):
         yield paragraph(f"{what}: {rules}.")
 
 

@@ -59,6 +59,9 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
     }
     if report.policy:
         whole_document["policy"] = whole(report.policy)
+    if report.brought:
+        brought = [{"dataset": whole(each.dataset), "why": whole(each.why)} for each in report.brought]
+        whole_document["brought"] = brought
     if report.seen_from:
         whole_document["seen_from"] = report.seen_from
     if verbose:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from auditor.facts import HOST, Facts, Known
@@ -22,12 +22,20 @@ STALLED, WAIVED = "THE POOL DOES NOT WORK", "WHAT A POWER CUT CAN LOSE IS WAIVED
 AHEAD: dict[Standing, str] = {"stalled": STALLED, "waived": WAIVED}
 
 
+class Brought(NamedTuple):
+    """A dataset that is audited though nobody named it, and why."""
+
+    dataset: str
+    why: str
+
+
 class Report(NamedTuple):
     """One audit. taken: seconds since the epoch at which the host was looked at. release: of the kernel module. findings:
     those that count; waived: those that somebody answers for. policy: the path of the one that was followed, or empty.
     left_out: rules that were not judged because somebody chose so, the gravest first. seen_from: where zaudit stood, in a
     sentence, when it is not where the host stands; or empty. columns: what each event would cost each dataset; events: those
-    that can happen to this host. pools: as trees."""
+    that can happen to this host. pools: as trees. brought: the
+    datasets that nobody named."""
 
     zaudit: str
     hostname: str
@@ -48,6 +56,7 @@ class Report(NamedTuple):
     columns: tuple[Column, ...] = ()
     events: tuple[Event, ...] = EVENTS
     pools: tuple[Pool, ...] = ()
+    brought: tuple[Brought, ...] = ()
 
     @classmethod
     def make(
@@ -87,6 +96,7 @@ class Report(NamedTuple):
             columns=columns,
             events=outcomes.matter(facts),
             pools=pool_tree.pools(facts),
+            brought=tuple(_brought(facts)),
         )
 
     @property
@@ -117,10 +127,21 @@ def _text(facts: Facts, name: str) -> str:
 
 def _seen_from(facts: Facts) -> str:
     """A container or a sandbox of systemd has mounts of its own, and the commands of ZFS tell of those."""
+    match facts.get(HOST, "all_processes"):
+        case Known(False):
+            return "Seen from a container: mounts are not those of the host, and databases that run beside it are out of sight."
     match facts.get(HOST, "own_mount_namespace"):
         case Known(True):
             return "Seen from a mount namespace of its own (a container or sandbox): mounts are not those of the host."
     return ""
+
+
+def _brought(facts: Facts) -> Iterator[Brought]:
+    for pool in facts.linked(HOST, "pools"):
+        for dataset in facts.linked(pool, "datasets"):
+            match facts.of(dataset).get("brought"):
+                case Known(str() as why):
+                    yield Brought(dataset.name, why)
 
 
 def _standing(columns: Sequence[Column], counted: Sequence[Finding]) -> Standing:

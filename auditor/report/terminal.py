@@ -30,12 +30,12 @@ OUTCOME_STYLES = {"lost": "bold red", "unknown": "bold magenta", "word": "yellow
 COST_STYLES = {"safe": "green", "needs restart": "yellow", "rebuilds the pool": "red", "destroys data": "bold red"}
 EVIDENCE_SHOWN = 4
 COMMANDS_SHOWN = 3
-LEFT_OUT_SHOWN = 5
 COLUMNS_SHOWN = 3
 RULES_SHOWN = 2
 FAILURES_SHOWN = 4
 NEEDS_SHOWN = 3
 TABLE_AT = 44  # column of what an event costs
+BROUGHT_SHOWN = 5
 
 
 def render(
@@ -158,8 +158,12 @@ def _silenced(report: Report) -> Iterator[RenderableType]:
     for rule, each in report.coverage.thresholds:
         values = f"{each.said(each.value)}, default {each.said(each.default)}"
         yield Text(f"Site policy: {rule}.{each.name} {values} ({each.text}).")
-    for what, rules in left_out(report):
+    for what, rules in finding_words.left_out(report):
         yield Text(f"{what}: {rules}.")
+    for brought in report.brought[:BROUGHT_SHOWN]:
+        yield Text(f"{harmless(brought.dataset)} was not named and is audited, too: {harmless(brought.why)}.")
+    if len(report.brought) > BROUGHT_SHOWN:
+        yield Text(f"The like of {len(report.brought) - BROUGHT_SHOWN} other datasets (--format json names all).")
     if report.seen_from:
         yield Text(report.seen_from, "yellow")
 
@@ -304,18 +308,6 @@ def _end(report: Report) -> Iterator[RenderableType]:
     )
     taken = datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%d %H:%M UTC")
     yield Text(f"Next: {report.next_step}   (seen {taken}, exit code {report.exit_code})")
-
-
-def left_out(report: Report) -> Iterator[tuple[str, str]]:
-    """(by what, which) of the rules that were not judged or count as less; of many the gravest alone."""
-    by: dict[str, list[str]] = {}
-    for each in report.left_out:
-        what = f"Counts as {each.counts_as} by" if each.counts_as else "Left out by"
-        by.setdefault(f"{what} {harmless(each.by)}", []).append(f"{each.rule} ({each.severity})")
-    for what, rules in by.items():
-        shown = rules[:LEFT_OUT_SHOWN]
-        more = f" and {len(rules) - len(shown)} more (--format json names all)" if len(rules) > len(shown) else ""
-        yield what, ", ".join(shown) + more
 
 
 def _need(remedy: str) -> str:

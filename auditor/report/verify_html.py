@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterator, Sequence
 
 from auditor.report import comparison as comparison_part
-from auditor.report import findings_html, svg
+from auditor.report import finding_words, findings_html, svg
 from auditor.report import sweep as sweep_part
 from auditor.report import verify_words as words
 from auditor.report.model import Report
@@ -14,7 +14,7 @@ from auditor.report.page import escaped, page, paragraph, section
 from auditor.units import duration
 from auditor.verify.compare import Comparison
 from auditor.verify.knee import Sweep
-from auditor.verify.model import CANNOT_EXCLUDE, Chain, Latency, Link, Percentile, Verification
+from auditor.verify.model import CANNOT_EXCLUDE, KERNEL_LOG, Chain, Latency, Link, Percentile, Verification
 from auditor.verify.result import Run
 
 STATUSES = {"accounts": ("good", "✓"), "contradicts": ("bad", "✗"), "unseen": ("open", "?")}
@@ -80,11 +80,13 @@ def _start(verification: Verification, report: Report | None, title: str) -> Ite
 def _chain(chain: Chain) -> Iterator[str]:
     """Links one below the other; the disks, which lie side by side in the pool, side by side."""
     above = [link for link in chain.links if link.name in words.ABOVE]
-    disks = [link for link in chain.links if link not in above]
+    below = [link for link in chain.links if link.name == KERNEL_LOG]
+    disks = [link for link in chain.links if link not in above and link not in below]
     items = [f'<li class="link">{_link(link)}</li>' for link in above]
     if disks:
         legs = "".join(f'<div class="link">{_link(link)}</div>' for link in disks)
         items.append(f'<li class="legs">{legs}</li>')
+    items += [f'<li class="link">{_link(link)}</li>' for link in below]
     yield f'<ol class="chain">{"".join(items)}</ol>'
 
 
@@ -163,6 +165,8 @@ def _findings(report: Report | None) -> Iterator[str]:
         yield findings_html.shown(finding)
     covered = report.coverage
     yield paragraph(f"{covered.decided} of {covered.rules} rules decided; {covered.undecided} unknown.", "dim small")
+    for what, rules in finding_words.left_out(report):
+        yield paragraph(f"{what}: {rules}.", "dim small")
 
 
 # -- the end ---------------------------------------------------------------------------------------------------------

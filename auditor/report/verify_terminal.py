@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from auditor.report import comparison as comparison_part
-from auditor.report import pictures, terminal
+from auditor.report import finding_words, pictures, terminal
 from auditor.report import sweep as sweep_part
 from auditor.report import verify_words as words
 from auditor.report.console import MARGIN, body, printed
@@ -171,6 +171,8 @@ def _end(verification: Verification, report: Report | None) -> Iterator[Renderab
         ("Not read", Text("; ".join(words.faults(verification)))),
     ]
     yield Padding(_plain(rows), 0)
+    for what, rules in finding_words.left_out(report) if report else ():
+        yield Text(f"{what}: {rules}.")
     yield Text(CANNOT_EXCLUDE, "dim")
     step = words.next_step(verification, report)
     seen = f"(seen {words.when(verification.taken)}{f', exit code {report.exit_code}' if report else ''})"

@@ -17,7 +17,7 @@ STATUS = {"accounts": "accounts", "contradicts": "CONTRADICTS", "unseen": "not s
 JUDGEMENT = {"met": "met", "missed": "MISSED", "not judged": "?"}
 Kind = Literal["good", "bad", "open"]
 ABOVE = ("dataset", "system calls", "fio", "ZIL")
-TRACED = "every sync was followed to a flush that the device acknowledged"
+TRACED = "every sync was followed to a flush that completed"
 
 
 def answer(chain: Chain) -> tuple[str, str]:

@@ -56,7 +56,7 @@ class FaultyHost:
             return answered
         files = self.fault.files(answered)
         patterns = dict.fromkeys(request.patterns, DENIED) if self.fault is NOT_PERMITTED else {}
-        return Files(files.text, files.links, {**patterns, **files.errors})
+        return files._replace(errors={**patterns, **files.errors})
 
     def realpath(self, path: str) -> str:
         return self.host.realpath(path)

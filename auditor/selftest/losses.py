@@ -12,14 +12,12 @@ from typing import Any
 from auditor.host.request import Capture, Files
 from auditor.selftest.faults import Fault, as_bytes, of_text
 
-# One look only, and no end mark: of a line that is lost from these nothing else tells. The kernel forgets events and its log;
-# a line of zpool history stands nowhere else, nor does a mount of another file system in the namespace of a process; the
-# others are files that people write, which end where they end.
+# One look only, and no end mark: of a line that is lost from these nothing else tells. The kernel forgets its log; the others
+# are files that people write, which end where they end.
 ONE_LOOK = frozenset(
     {
-        *("zpool_events", "zpool_history", "kernel_log", "database_paths"),
-        *("modprobe", "samba_conf", "nfs_exports", "scrub_timers", "scrub_cron", "trim_timers"),
-        *("database_process", "database_settings", "database_sql"),
+        *("kernel_log", "modprobe", "samba_conf", "nfs_exports", "scrub_timers", "scrub_cron", "trim_timers"),
+        *("database_process", "database_includes", "database_settings", "database_sql"),
     }
 )
 TEMPORARY = of_text(

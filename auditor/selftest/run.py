@@ -14,7 +14,7 @@ from auditor.judge import example, verdict
 from auditor.judge.rule import Example, Rule
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.selftest import faults, losses
+from auditor.selftest import faults, losses, second_looks
 from auditor.selftest.faults import HALVED, OF_ONE, Fault, FaultyHost
 
 FILE = "selftest.json"
@@ -28,12 +28,19 @@ LABELS = {
     faults.CUT: "truncated",
     faults.UNKNOWN_RELEASE: "release",
 }
-# zpool list, zpool events, the kernel's log, tables of mounts and files of people have no end mark: what is cut between two
+# zpool list, the kernel's log and files of people have no end mark: what is cut between two
 # lines looks whole
 NO_END_MARK = frozenset(
     {
-        *("zpool_list", "zpool_events", "kernel_log", "modprobe", "scrub_timers", "scrub_cron"),
-        *("database_paths", "database_settings"),
+        *(
+            "zpool_list",
+            "kernel_log",
+            "modprobe",
+            "scrub_timers",
+            "scrub_cron",
+            "database_settings",
+            "database_includes",
+        ),
     }
 )
 
@@ -67,7 +74,7 @@ def host() -> Recording:
 
 def run(rules: Sequence[Rule], progress: Callable[[int, int, str], None] | None = None) -> list[Row]:
     """All rules, with their examples, by id."""
-    past = host()
+    past = second_looks.added(host())
     base = _look(past, ReplayHost(past))
     assert base is not None
     before = _outcomes(rules, base)
@@ -181,6 +188,7 @@ def _lost(
 
 def improved(rules: Sequence[Rule], past: Recording, most: int) -> list[str]:
     """What gets better on a recorded host when its answers lose something; of each collector at most so many losses."""
+    past = second_looks.added(past)
     base = _look(past, ReplayHost(past))
     if base is None:
         return []

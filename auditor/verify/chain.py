@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from auditor.facts import Facts, Known, Subject
 from auditor.text import harmless
-from auditor.verify import flushes
+from auditor.verify import failures, flushes
 from auditor.verify.model import Chain, Link
 from auditor.verify.profile import Section
 from auditor.verify.result import LIMITED, Job, Run, Zil
@@ -37,7 +37,8 @@ def follow(trial: Trial, runs: tuple[Run, ...], section: Section, facts: Facts) 
     links.append(_fio(log, section))
     links.append(_zil(log, trial, facts))
     links += flushes.links(log, section, pool, facts)
-    others = (*foreign(log, trial, facts), *unwatched(log))
+    links.append(failures.of_kernel(trial.runs, log, facts))
+    others = (*foreign(log, trial, facts), *unwatched(log), *failures.of_pool(trial.runs, pool))
     others = (*others, *(f"fio: {fault}" for fault in log.faults if fault != LIMITED))
     if trial.scan == UNSEEN:
         others = (*others, "zpool status did not say whether a scrub or resilver ran meanwhile")

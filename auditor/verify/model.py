@@ -9,9 +9,11 @@ from auditor.verify.result import Run
 Status = Literal["accounts", "contradicts", "unseen"]
 Outcome = Literal["TRACED", "CONTRADICTED", "INCONCLUSIVE"]
 Judgement = Literal["met", "missed", "not judged"]
+KERNEL_LOG = "kernel's log"  # name of the link
 CANNOT_EXCLUDE = (
-    "What even TRACED cannot exclude: OpenZFS ignores the result of a flush (zio_flush in module/zfs/zio.c), and a drive, "
-    "controller or hypervisor may acknowledge one without doing it. Only a power cut tells."
+    "What even TRACED cannot exclude: OpenZFS ignores the result of a flush (zio_flush in module/zfs/zio.c), so one that "
+    "failed is seen only where the kernel logged it, and a drive, controller or hypervisor may complete one without doing "
+    "it. Only a power cut tells."
 )
 
 

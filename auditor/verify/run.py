@@ -20,8 +20,8 @@ from typing import IO
 
 from auditor.errors import EXIT_INTERRUPTED, Stop
 from auditor.host.live import ENVIRONMENT, Host
-from auditor.host.request import Read, Run
-from auditor.verify import tools, witnesses
+from auditor.host.request import Read
+from auditor.verify import kmsg, tools, witnesses
 from auditor.verify.held import Held
 from auditor.verify.plan import ENV, IDLE_S, Plan, Step, command
 from auditor.verify.trial import Moment, Ran
@@ -84,12 +84,9 @@ def moment(host: Host, patterns: Sequence[str]) -> Moment:
     """The witnesses now."""
     at, up = time.time(), time.clock_gettime(time.CLOCK_MONOTONIC_RAW)  # as gethrtime() of the SPL
     files = host.read(Read(tuple(pattern for pattern in patterns if pattern.startswith("/"))))
-    smart = {}
-    for key in patterns:
-        if key.startswith(witnesses.SMART):
-            asked = Run(("nvme", "smart-log", f"/dev/{key.removeprefix(witnesses.SMART)}", "-o", "json"))
-            smart[key] = host.run(asked).stdout.decode("utf-8", "replace")
-    return Moment(at, up, {**files.text, **smart}, dict(files.errors))
+    asked = {key: host.run(each) for key in patterns if (each := witnesses.question(key))}
+    said = {key: answer.stdout.decode("utf-8", "replace") for key, answer in asked.items()}
+    return Moment(at, up, {**files.text, **said}, dict(files.errors))
 
 
 def step(
@@ -102,10 +99,10 @@ def step(
     idle = moment(host, patterns)
     if what.purpose not in ("warm", "calls", "sweep"):
         _wait(IDLE_S, "idle before " + what.name, progress)
-    before = moment(host, patterns)
-    with _unnamed("trace") as trace, _job(job) as given:
+    with _unnamed("trace") as trace, _job(job) as given, kmsg.listening() as logged:
+        before = moment(host, patterns)
         ran = _fio(host, plan, what, here, given, trace, progress, patterns)
-        ran = ran._replace(idle=idle, before=before, after=moment(host, patterns))
+        ran = ran._replace(idle=idle, before=before, after=moment(host, patterns), logged=logged())
         if what.purpose == "calls":
             ran = ran._replace(strace=_text(trace))
     if wrong := here.changed():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from auditor.text import VALUES, crowded
 from auditor.verify import codec
@@ -24,11 +24,22 @@ class Moment(NamedTuple):
     errors: Mapping[str, str]
 
 
+class Logged(NamedTuple):
+    """Lines of the kernel's log that came during a run, of those that concern disks and pools. missing: why there may have
+    been others, empty where these are all."""
+
+    lines: tuple[str, ...]
+    missing: str
+
+
+UNLOGGED = Logged((), "what the kernel logged meanwhile is not in the recording")
+
+
 class Ran(NamedTuple):
     """One run of fio. began, ended: seconds since the epoch. exit: None when it never ended by itself, with a fault.
 
     strace: what it wrote, None where it did not run; txgs: the list of transaction groups as it was from time to time;
-    limited: zaudit ended it because it had written as much as it may.
+    limited: zaudit ended it because it had written as much as it may; logged: what the kernel logged from before to after.
     """
 
     name: str
@@ -48,6 +59,7 @@ class Ran(NamedTuple):
     txgs: tuple[str, ...] = ()
     iostat: str = ""
     limited: bool = False
+    logged: Logged = UNLOGGED
 
 
 class Trial(NamedTuple):
@@ -82,7 +94,8 @@ def to_text(trial: Trial) -> str:
 
 
 def from_text(text: str) -> Trial:
-    """Raises codec.CodecError for anything that is not a trial of this schema."""
+    """Raises codec.CodecError for anything that is not a trial of this schema. One that was recorded before the kernel's log
+    was read says nothing of it."""
     try:
         if crowded(text):
             raise ValueError(f"more than {VALUES:,} values")
@@ -92,6 +105,16 @@ def from_text(text: str) -> Trial:
     if not isinstance(document, dict) or document.pop("schema", None) != SCHEMA:
         raise codec.CodecError(f"{MEMBER} is not of schema {SCHEMA}")
     try:
-        return codec.load(Trial, document)
+        return codec.load(Trial, _with_log(document))
     except codec.CodecError as error:
         raise codec.CodecError(f"{MEMBER}: {error}") from None
+
+
+def _with_log(document: Any) -> Any:
+    """The same with a member for what the kernel logged in each run, also of the trial that it was compared with."""
+    if isinstance(document, dict):
+        if isinstance(runs := document.get("runs"), list):
+            logged = {"logged": codec.plain(UNLOGGED)}
+            document["runs"] = [{**logged, **each} if isinstance(each, dict) else each for each in runs]
+        document["without"] = _with_log(document.get("without"))
+    return document

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from auditor import audit
 from auditor.facts import Fact, Facts, Subject, unknown
 from auditor.judge.finding import RANK, Finding
+from auditor.judge.policy import LeftOut
 from auditor.judge.rule import Rule, Severity
 from auditor.report.model import Report
 from auditor.verify import chain, latency, leaf_facts, profile, reading, run_facts, sweeping
@@ -30,8 +31,18 @@ class Found(NamedTuple):
     unkept: Exception | None = None
 
 
-def judge(seen: audit.Look, trial: Trial, rules: Sequence[Rule], names: Sequence[str], threshold: Severity) -> Found:
-    """Everything that follows from a trial. Adds the facts of the runs to what was seen. Raises ProfileError."""
+def judge(
+    seen: audit.Look,
+    trial: Trial,
+    rules: Sequence[Rule],
+    names: Sequence[str],
+    threshold: Severity,
+    *,
+    left_out: Sequence[LeftOut] = (),
+    failed_only: bool = False,
+) -> Found:
+    """Everything that follows from a trial. Adds the facts of the runs to what was seen. left_out, failed_only: as in
+    :func:`auditor.audit.judge`. Raises ProfileError."""
     asked, runs, followed = _read(seen.facts, trial)
     seen.facts.put_all(run_facts.facts_of(trial, runs, asked, followed, seen.facts))
     pool = Subject("pool", trial.dataset.partition("/")[0])
@@ -50,7 +61,7 @@ def judge(seen: audit.Look, trial: Trial, rules: Sequence[Rule], names: Sequence
     for each in latencies:
         seen.facts.replace(run_facts.met(each))
     found = _verification(seen, trial, asked, runs, followed, latencies)
-    report = audit.judge(seen, rules, names, threshold)
+    report = audit.judge(seen, rules, names, threshold, left_out=left_out, failed_only=failed_only)
     return Found(found, report, sweeping.result(trial.runs), _with_and_without(seen, trial))
 
 

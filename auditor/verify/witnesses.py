@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from auditor.collect import kstat
 from auditor.collect.device_reply import counter, document
 from auditor.facts import Facts, Known, Subject, Unknown
+from auditor.host.request import Run
 from auditor.verify.result import Device, Txg, Zil
 from auditor.verify.trial import Moment
 
@@ -40,9 +41,9 @@ def txgs_path(pool: str) -> str:
 
 
 def patterns(pool: str, disks: Sequence[str]) -> tuple[str, ...]:
-    """What one moment reads."""
+    """What one moment reads and asks."""
     devices = (f"/sys/block/{disk.replace('/', '!')}/stat" for disk in disks)
-    return (f"{kstat.ROOT}/{pool}/objset-0x*", ZIL_PATH, DMU_TX, txgs_path(pool), *devices)
+    return (f"{kstat.ROOT}/{pool}/objset-0x*", ZIL_PATH, DMU_TX, txgs_path(pool), *devices, f"{STATUS}{pool}")
 
 
 # -- the ZIL ------------------------------------------------------------------------------------------------------
@@ -174,7 +175,18 @@ def disks(pool: Subject, facts: Facts) -> list[str]:
     return sorted({disk.name for leaf in leaves for disk in facts.linked(leaf, "disks")})
 
 
-SMART = "nvme smart-log "
+SMART, STATUS = "nvme smart-log ", "zpool status "
+
+
+def question(key: str) -> Run | None:
+    """The command behind one of the patterns; None where it is the pattern of a file."""
+    if key.startswith(SMART):
+        return Run(("nvme", "smart-log", f"/dev/{key.removeprefix(SMART)}", "-o", "json"))
+    if key.startswith(STATUS):
+        return Run(("zpool", "status", "-p", "-s", key.removeprefix(STATUS)))
+    return None
+
+
 HEAT = ("thm_temp1_trans_count", "thm_temp2_trans_count", "warning_temp_time", "critical_comp_time")
 
 

@@ -128,3 +128,25 @@ def test_how_bcache_writes(mode: str | Unknown, state: str | Unknown, layer: str
     layers = behind("bcache0", sda={}, bcache0=own)["layers"]
     assert isinstance(layers, Known)
     assert layers.value == (layer,)
+
+
+@pytest.mark.parametrize(
+    ("own", "uuid", "below", "raises"),
+    [
+        (512, "CRYPT-LUKS2-1", 512, False),
+        (4096, "CRYPT-LUKS2-1", 512, True),
+        (4096, "CRYPT-PLAIN-1", 512, True),
+        (4096, "CRYPT-LUKS1-1", 4096, False),
+        (4096, "CRYPT-LUKS2-1", 4096, None),
+        (4096, "CRYPT-LUKS2-1", unknown("not read"), None),
+        (unknown("not read"), "CRYPT-LUKS2-1", 512, None),
+        (4096, "LVM-1", 512, False),
+    ],
+)
+def test_whose_blocks_dm_crypt_makes_larger(
+    own: int | Unknown, uuid: str, below: int | Unknown, raises: bool | None
+) -> None:
+    crypt: dict[str, Value | Judged] = {"logical_block_bytes": own, "dm_uuid": uuid}
+    found = behind("dm-0", dm_0={**dm(("crypt",), "sda"), **crypt}, sda={"logical_block_bytes": below})
+    value = found["crypt_raises_blocks"]
+    assert (value.value if isinstance(value, Known) else None) is raises

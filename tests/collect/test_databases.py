@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from auditor import registry, rulebook
-from auditor.collect import database_paths, database_settings
+from auditor.collect import _mysql, database_paths, database_settings
 from auditor.derive import database, database_changes, database_pool, database_seen, databases, temporary
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, known
 from auditor.gather import database_crowd, database_walk, gather
 from auditor.host import limits
 from auditor.host.live import LiveHost
@@ -45,6 +47,7 @@ LINKS = {"/proc/612/cwd": "/var/lib/postgresql/15/main", f"{DATA}/pg_wal": "/wal
 FOLDERS = {os.path.dirname(path) for path in (*FILES, *LINKS)}
 
 
+NOTHING_CHANGED: Mapping[str, float] = MappingProxyType({})
 NOT_INSTALLED = Capture(None, fault="not installed")
 
 
@@ -59,6 +62,7 @@ class Machine:
     euid: int = 0
     at_once: int = 1
     answer: Capture = NOT_INSTALLED
+    changed: Mapping[str, float] = field(default_factory=dict)
 
     def run(self, request: Run) -> Capture:
         return self.answer if request.argv[0] == "sql" else NOT_INSTALLED
@@ -81,7 +85,12 @@ class Machine:
             folder = any((path + "/").startswith(pattern + "/") for path in (*self.files, *self.links))
             if not (mine or led or folder):
                 errors[pattern] = "no such file"
-        return Files(text, links, errors)
+        below = {
+            path: after
+            for path, after in self.changed.items()
+            if any(fnmatchcase(path, each) or each.startswith(path) for each in request.patterns)
+        }
+        return Files(text, links, errors, changed=below)
 
 
 def seen(
@@ -90,6 +99,7 @@ def seen(
     denied: tuple[str, ...] = (),
     inventory: Facts | None = None,
     connection: tuple[str, str, Capture] | None = None,
+    changed: Mapping[str, float] = NOTHING_CHANGED,
     **datasets: str,
 ) -> Facts:
     facts = Facts(1.7e9)
@@ -103,6 +113,7 @@ def seen(
         for fact, value in (("sync", sync), ("role", "undeclared"), ("readonly", "off")):
             facts.put(Fact(Subject("dataset", f"tank/{name}"), fact, known(value, f"{fact}={value}")))
     machine = Machine({**FILES, **(files or {})}, {**LINKS, **(links or {})}, denied)
+    machine.changed = changed
     machine.answer = connection[2] if connection else machine.answer
     gatherer = gather.Gatherer(machine, registry.collectors())
     for collector in ("database_processes", "database_sql"):
@@ -131,6 +142,42 @@ def value(facts: Facts, subject: Subject, name: str) -> Any:
 PG = Subject("database", "postgres 612")
 
 
+OLD = {f"{CONFIG}/postgresql.conf": -60.0, f"{CONFIG}/conf.d": -60.0, f"{DATA}/postgresql.auto.conf": -60.0}
+YOUNG = OLD | {f"{CONFIG}/postgresql.conf": 3600.0}
+OFF, ON = ({f"{CONFIG}/postgresql.conf": f"fsync = {value}\ninclude_dir = 'conf.d'\n"} for value in ("off", "on"))
+IN_FORCE = "-c\0fsync={0}\0".format
+
+
+@pytest.mark.parametrize(
+    ("files", "changed", "given", "today", "later"),
+    [
+        (OFF, OLD, "", "fail", "pass"),
+        (ON, OLD, "", "pass", "pass"),
+        (OFF, YOUNG, "", "unknown", "fail"),
+        (ON, YOUNG, "", "unknown", "pass"),
+        (ON, YOUNG, IN_FORCE("off"), "fail", "fail"),
+        (OFF, YOUNG, IN_FORCE("on"), "pass", "pass"),
+        (OFF, {}, "", "fail", "unknown"),
+        (ON, {}, "", "pass", "pass"),
+    ],
+)
+def test_a_file_that_is_younger_than_the_server_says_nothing_of_today(
+    files: dict[str, str], changed: dict[str, float], given: str, today: str, later: str
+) -> None:
+    """Neither off nor on; the command line outranks it; of a recording without these times the files are believed."""
+    line = {"/proc/612/cmdline": FILES["/proc/612/cmdline"] + given}
+    facts = seen(files | line, changed=changed, pg="standard", wal="standard")
+    assert outcome(facts, "pg-fsync-off") == [today]
+    assert outcome(facts, "db-file-not-loaded") == [later]
+    assert value(facts, PG, "page_bytes") == 8192
+    assert facts.linked(PG, "data_datasets") == (Subject("dataset", "tank/pg"),)
+    why = facts.get(PG, "torn_page_guard")
+    assert isinstance(why, Unknown) == (changed is YOUNG)
+    if isinstance(why, Unknown):
+        assert "was changed 3,600 s after process 612 started" in why.reasons[0].text
+        assert why.reasons[0].remedy == "--db postgres=DSN asks the server"
+
+
 def test_log_and_data_are_followed_through_links_to_their_datasets() -> None:
     facts = seen(pg="standard", wal="standard")
     assert facts.linked(HOST, "databases") == (PG,)
@@ -147,6 +194,21 @@ def test_the_page_of_a_database_that_was_found_is_set_beside_recordsize() -> Non
         found = {fact.name: fact.value for fact in database.derive(Subject("dataset", name), facts)}
         page = found["db_page_bytes"]
         assert (page.value if isinstance(page, Known) else None) == pages
+
+
+def test_sqlite_is_found_by_its_locks_where_no_server_is() -> None:
+    facts = seen(pg="standard", web="standard")
+    facts.put(Fact(HOST, "database", known("", "")))
+    facts.replace(Fact(HOST, "sqlite_files", Known(("tank/pg=1", "tank/web=2"), (Evidence("a"), Evidence("b")))))
+    found = {
+        name: {fact.name: fact.value for fact in database.derive(Subject("dataset", f"tank/{name}"), facts)}
+        for name in ("pg", "web", "other")
+    }
+    engines = {name: each["db_engine"].value for name, each in found.items() if isinstance(each["db_engine"], Known)}
+    assert engines == {"pg": "postgres", "web": "sqlite", "other": "none"}
+    assert found["web"]["db_page_bytes"] == Known(
+        4096, (Evidence("b"), Evidence("SQLite pages of 4096 bytes by default"))
+    )
 
 
 def test_mixed_sync_is_found_and_both_disabled_in_one_pool_is_left_to_another_rule() -> None:
@@ -192,6 +254,66 @@ def test_a_tablespace_elsewhere_is_found() -> None:
     assert value.value == ("/var/lib/postgresql/15/main/pg_tblspc/16400 (/srv/ts) on ext4",)
 
 
+HOME = "/var/lib/postgresql/15/main"
+
+
+def mounted(*more: str) -> dict[str, str]:
+    """The table of mounts of the server with more of them: each its mount point, type and source."""
+    lines = ""
+    for i, each in enumerate(more):
+        point, kind, source = each.split(" ")
+        lines += f"{50 + i} {41 if point.startswith('/wal') else 40} 0:{60 + i} / {point} rw - {kind} {source} rw\n"
+    return {"/proc/612/mountinfo": FILES["/proc/612/mountinfo"] + lines}
+
+
+def test_a_link_above_where_a_link_leads_is_followed() -> None:
+    wal = {f"{DATA}/pg_wal": "/link/15", f"{ROOT}/link": "/wal", f"{ROOT}/wal/15/x": "y"}
+    facts = seen(links={**wal, f"{ROOT}/link/15/x": "y"}, pg="standard", wal="standard")
+    assert [each.name for each in facts.linked(PG, "log_datasets")] == ["tank/wal"]
+    deeper = {f"{DATA}/pg_wal": "/a/15", f"{ROOT}/a": "/b", f"{ROOT}/b": "/wal", f"{ROOT}/a/15/x": "y"}
+    assert isinstance(seen(links=deeper, pg="standard").get(PG, "log_datasets"), Unknown)
+
+
+@pytest.mark.parametrize("target", ["/link/*", "/link/../15", "/link/x/../../15"])
+def test_a_link_that_leads_to_no_plain_path_is_unknown(target: str) -> None:
+    assert isinstance(seen(links={f"{DATA}/pg_wal": target}, pg="standard").get(PG, "log_datasets"), Unknown)
+
+
+def test_what_is_mounted_below_its_directories_is_its_own() -> None:
+    lines = (f"{HOME}/base zfs tank/base", f"{HOME}/pg_stat_tmp zfs tank/tmp", "/wal/15/archive_status zfs tank/wal2")
+    facts = seen(
+        mounted(*lines, f"{HOME}/x tmpfs none", f"{HOME}/.zfs/snapshot/a zfs tank/pg@a"), pg="standard", base="disabled"
+    )
+    assert [each.name for each in facts.linked(PG, "data_datasets")] == ["tank/pg", "tank/base"]
+    assert [each.name for each in facts.linked(PG, "log_datasets")] == ["tank/wal", "tank/wal2"]
+    assert value(facts, PG, "off_zfs") == ()
+    assert value(seen(mounted(f"{HOME}/base ext4 /dev/sdb1"), pg="standard"), PG, "off_zfs") == (
+        f"{HOME}/base on ext4",
+    )
+
+
+def test_of_a_thousand_mounts_not_one_is_judged() -> None:
+    facts = seen(mounted(*(f"{HOME}/{i} zfs tank/{i}" for i in range(1000))), pg="standard")
+    found = facts.get(PG, "datasets")
+    assert isinstance(found, Unknown)
+    assert "more than 100 mounts" in found.reasons[0].text
+
+
+def test_every_directory_that_mysql_writes_to_is_one_of_its_own() -> None:
+    settings = {
+        "datadir": ("/db", ""),
+        "innodb_data_home_dir": ("/ib", ""),
+        "innodb_data_file_path": ("ibdata1:12M;more/ibdata2:10M;/far/ibdata3:10M:autoextend", ""),
+        "innodb_doublewrite_dir": ("/dw", ""),
+        "innodb_log_group_home_dir": ("./redo", ""),
+        "log_bin": ("binlogs/b", ""),
+        "aria_log_dir_path": ("/aria", ""),
+    }
+    found = dict(_mysql.facts_of(settings, "mysql"))["directories"].value
+    data = ("data:/db", "data:/ib", "data:/ib/more", "data:/far", "data:/dw")
+    assert found == (*data, "log:/db/redo", "log:/db", "log:/db/binlogs", "log:/aria")
+
+
 def test_what_is_not_on_an_audited_dataset_is_not_judged() -> None:
     facts = seen(other="standard")
     assert facts.linked(HOST, "databases") == ()
@@ -212,7 +334,14 @@ def test_an_include_that_was_not_read_leaves_every_setting_unknown() -> None:
     )
     value = facts.get(PG, "fsync")
     assert isinstance(value, Unknown)
-    assert "/srv/more.conf: was not read" in value.reasons[0].text
+    assert "/srv/more.conf: no such file" in value.reasons[0].text
+
+
+def test_what_the_configuration_includes_is_read() -> None:
+    files = {f"{CONFIG}/postgresql.conf": "fsync = on\ninclude 'more.conf'\n", f"{CONFIG}/more.conf": "fsync = off\n"}
+    assert value(seen(files, pg="standard"), PG, "fsync") is False
+    deeper = files | {f"{CONFIG}/more.conf": "include '/srv/deeper.conf'\n", f"{ROOT}/srv/deeper.conf": "fsync = off\n"}
+    assert isinstance(seen(deeper, pg="standard").get(PG, "fsync"), Unknown)
 
 
 @pytest.mark.parametrize("odd", ["\0", "\n", "\t", "\x7f", " -> "])
@@ -360,6 +489,13 @@ def test_what_the_server_says_goes_before_its_files() -> None:
     assert isinstance(changes, Known)
     assert changes.value == ("fsync = off, on in its files", "torn_page_guard = off, on in its files")
     assert {each.text.split(" =")[0] for each in changes.evidence} == {"fsync", "full_page_writes"}
+
+
+def test_what_the_server_says_is_in_force_whatever_the_age_of_its_files() -> None:
+    facts = asked(answered(), changed=YOUNG, files=OFF)
+    assert outcome(facts, "pg-fsync-off") == ["pass"]
+    assert outcome(facts, "db-file-not-loaded") == ["not applicable"]
+    assert outcome(facts, "db-changes-at-restart") == ["fail"]
 
 
 def test_the_server_says_which_tablespaces_are_for_temporary_files() -> None:

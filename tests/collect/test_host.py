@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor import audit, registry
-from auditor.collect import zpool_history
+from auditor.collect import zpool_history, zpool_history_long
 from auditor.facts import HOST, Fact, Facts, Kind, Reason, Subject, Value, known
 from auditor.gather.reasons import fault_of, unread
 from auditor.host import limits, lzc, output, process
@@ -266,6 +266,21 @@ def test_of_a_history_only_the_lines_that_were_asked_for_are_kept(
     assert LiveHost(5).run(request._replace(also=())).fault == "not installed"
 
 
+def test_of_who_gave_a_command_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = (
+        "1 zpool import tank [user 0 (root) on db1:linux]",
+        "2 zpool import -d /dev/[a] tank [on db1]",
+        "3 zpool trim x",
+    )
+    (tmp_path / "zpool").write_text("#!/bin/sh\nprintf 'History for tank:\\n" + "\\n".join(lines) + "\\n\\n'\n")
+    (tmp_path / "zpool").chmod(0o755)
+    monkeypatch.setattr(seam, "PATH", (str(tmp_path),))
+    request = zpool_history_long.request(Subject("pool", "tank"), Facts(0.0))
+    assert LiveHost(5).run(request).stdout.decode().split("\n") == [
+        *("History for tank:", "1 zpool import tank", "2 zpool import -d /dev/[a] tank", "3 zpool trim x", "", "")
+    ]
+
+
 def test_streams_are_apart_and_the_exit_code_is_kept() -> None:
     capture = run(("/bin/sh", "-c", "echo out; echo err >&2; exit 3"), 10)
     assert (capture.exit, capture.stdout, capture.stderr, capture.fault) == (3, b"out\n", b"err\n", "")
@@ -303,7 +318,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str
     return install
 
 
-DMESG, MEMORY = Run(("dmesg", "-k")), Run(("dmidecode", "-t", "memory"))
+DMESG, MEMORY = Run(("dmesg", "--kernel")), Run(("dmidecode", "-t", "memory"))
 
 
 def test_after_the_deadline_nothing_is_asked(tools: Callable[[str, str], None], tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ def reply_of(case: Path, expected: dict[str, Any]) -> Output | Files:
     files = case.with_name(case.stem + ".in.json")
     if files.exists():
         raw = json.loads(files.read_text())
-        return Files(raw["text"], raw.get("links", {}), raw.get("errors", {}))
+        keys = ("links", "errors", "devices", "changed")
+        return Files(raw["text"], *(raw.get(key, {}) for key in keys))
     text = case.with_name(case.stem + ".out").read_bytes().decode("utf-8", "surrogateescape")
     return Output(text, expected["command"], expected.get("exit", 0), expected.get("stderr", ""))
 

@@ -38,6 +38,7 @@ FILES = st.builds(
     st.dictionaries(PATHS, TEXT, max_size=3),
     st.dictionaries(PATHS, TEXT, max_size=2),
     st.dictionaries(PATHS, TEXT, max_size=2),
+    st.dictionaries(PATHS, st.floats(allow_nan=False, allow_infinity=False), max_size=2),
 )
 RECORDINGS = st.builds(
     Recording,
@@ -255,7 +256,14 @@ def test_folders_missing_files_and_links(tmp_path: Any) -> None:
         recording.load(tmp_path)
 
 
-OLD = Recording(1.0, 0, ("tank",), commands={("zfs", "get"): Capture(0, b"old"), ("zfs", "list"): Capture(0, b"old")})
+FOLDERS = Files({}, {"/proc/7/root/wal": "/srv"}, {}, {"/proc/7/root/wal": "0:40"})
+OLD = Recording(
+    1.0,
+    0,
+    ("tank",),
+    commands={("zfs", "get"): Capture(0, b"old"), ("zfs", "list"): Capture(0, b"old")},
+    files={("/proc/7/root/wal",): FOLDERS},
+)
 NEW = Recording(2.0, 0, ("tank",), commands={("zpool", "get"): Capture(0, b"new")})
 
 
@@ -362,3 +370,16 @@ def test_a_folder_that_is_no_recording_is_not_overwritten(tmp_path: Any) -> None
     with pytest.raises(RecordingError, match="does not overwrite"):
         recording.write(Recording(0.0, 0, ()), tmp_path)
     assert (tmp_path / "precious").read_text() == "x"
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", '"1"', "true", "null"])
+def test_a_time_that_cannot_be_compared_is_refused(tmp_path: Path, value: str) -> None:
+    """A file that was changed NaN seconds after the start would be neither younger nor older."""
+    files: dict[tuple[str, ...], Files] = {
+        ("/proc/9/root/etc/my.cnf",): Files({"/proc/9/root/etc/my.cnf": ""}, changed={"/proc/9/root/etc/my.cnf": 7.5})
+    }
+    recording.write(Recording(0.0, 0, (), files=files), tmp_path / "rec")
+    member = next(path for path in (tmp_path / "rec").iterdir() if "my.cnf" in path.name)
+    member.write_text(member.read_text().replace("7.5", value))
+    with pytest.raises(RecordingError, match="malformed"):
+        recording.load(tmp_path / "rec")

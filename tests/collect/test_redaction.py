@@ -270,6 +270,27 @@ def test_how_a_database_was_reached_is_not_left() -> None:
             assert json.loads(again.stdout)["settings"] == [["fsync", "on"]]
 
 
+def test_the_devices_of_folders_stay() -> None:
+    asked = ("/proc/7/root/srv",)
+    past = alone(files={asked: Files({}, {}, {}, {"/proc/7/root/srv": "0:40"})})
+    assert redaction.redact(past).files == past.files
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"roles": [["payroll", "", "x=y"]]',
+        '{"roles": 5, "payroll": 1}',
+        '["payroll"]',
+        '"payroll"',
+        '{"roles": ["payroll"]}',
+    ],
+)
+def test_roles_that_are_not_understood_are_withheld(answer: str) -> None:
+    argv = ("sql", "postgres", "redacted")
+    assert redaction.redact(alone(commands={argv: Capture(0, answer.encode())})).commands[argv].stdout == b""
+
+
 # -- each way to spell an identity, alone: nothing else in the recording spells it -------------------------------------
 
 UDEV = ("udevadm", "info", "--export-db")

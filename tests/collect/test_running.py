@@ -153,7 +153,7 @@ def test_what_cannot_be_read_now_is_waited_for_where_it_can_be_given_up(
     os.mkfifo(tmp_path / "dmesg", 0o755)
     (tmp_path / "dmidecode").symlink_to("/bin/echo")
     host, workers = LiveHost(0.5), Workers[str, Capture](2)
-    workers.start("hangs", partial(host.run, Run(("dmesg", "-k"))))
+    workers.start("hangs", partial(host.run, Run(("dmesg", "--kernel"))))
     workers.start("answers", partial(host.run, Run(("dmidecode", "-t", "memory"))))
     found = [workers.ended() for _ in range(2)]
     assert [(name, capture.stdout, capture.fault) for name, capture in found] == [

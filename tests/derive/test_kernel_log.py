@@ -64,6 +64,27 @@ def test_a_port_and_a_controller_are_found_by_their_place() -> None:
     assert isinstance(hidden["nvme1n1", "logged_resets"], Unknown)
 
 
+def test_what_the_link_says_is_of_the_disk_on_that_port() -> None:
+    """No other line need follow: libata tries again, and the block layer is silent where that succeeds."""
+    text = BOOT + "[1.0] ata3: hard resetting link\n[2.0] ata4.00: exception Emask 0x10 SAct 0x1 SErr 0x0 action 0x6\n"
+    found = judged(text)
+    assert [value(found[disk, "logged_resets"]) for disk in ("sda", "sdb", "nvme1n1")] == [1, 1, 0]
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_what_openzfs_says_of_a_path_is_of_the_disk_of_that_leaf(used: bool) -> None:
+    facts, leaf = Facts(), Subject("leaf", "luks", "tank")
+    text = BOOT + "[1.0] zio pool=tank vdev=/dev/mapper/luks error=5 type=2 offset=0 size=4096 flags=1605761\n"
+    facts.put_all(collector.parse(Output(text, "dmesg -k"), HOST))
+    facts.put(Fact(leaf, "path", known("/dev/mapper/luks", "")))
+    for disk in (SDA, SDB):
+        facts.add(disk)
+        if used:
+            facts.put(Fact(disk, "used_by", known((leaf,) if disk == SDA else (), "")))
+    found = {each.subject: each.value for each in kernel_log.derive(HOST, facts) if each.name == "logged_io_errors"}
+    assert [value(found[disk]) for disk in (SDA, SDB)] == ([1, 0] if used else [None, None])
+
+
 def test_a_cache_that_was_guessed_and_one_that_answered_later() -> None:
     text = BOOT + "[1.0] sd 2:0:0:0: [sda] Assuming drive cache: write through\n"
     assert value(judged(text)["sda", "cache_assumed"]) is True

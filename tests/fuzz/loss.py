@@ -21,6 +21,7 @@ from auditor.judge.rule import Rule
 from auditor.judge.verdict import Verdict
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
+from auditor.selftest import second_looks
 from tests.fuzz.target import ROOT, Case, Flaw
 
 HOSTS = ROOT / "fixtures" / "hosts"
@@ -35,8 +36,8 @@ SAID = (  # exit code, standard output, standard error
     ),
     *((0, "{}\n", ""), (0, "[]\n", ""), (0, "null\n", ""), (0, '{"output_version":{}}\n', "")),
 )
-ONE_LOOK = {("zpool", "events"), ("zpool", "history"), ("dmesg", "-k"), ("systemctl", "list-units")}
-ONE_LOOK_FILES = ("/etc/samba/", "/etc/exports", "modprobe", "/cron", "/mountinfo", "/root/", "/cmdline")
+ONE_LOOK = {("dmesg", "--kernel"), ("systemctl", "list-units")}
+ONE_LOOK_FILES = ("/etc/samba/", "/etc/exports", "modprobe", "/cron", "/root/", "/cmdline")
 Key = tuple[str, Subject]
 
 
@@ -91,7 +92,7 @@ def hosts() -> list[str]:
 
 @cache
 def _past(host: str) -> Recording:
-    return recording.load(HOSTS / host)
+    return second_looks.added(recording.load(HOSTS / host))
 
 
 @cache
@@ -147,6 +148,8 @@ def _one_look(question: tuple[str, ...], past: Recording) -> bool:
     the kernel tells, where the recording is young enough to have its list."""
     if question[:2] == ("zpool", "list"):
         return not any(word.endswith("/*/state") for patterns in past.files for word in patterns)
+    if question[0].endswith("/mountinfo"):  # of a database: its folders say themselves on which device they are
+        return False
     return question[:2] in ONE_LOOK or any(part in word for part in ONE_LOOK_FILES for word in question)
 
 
@@ -277,4 +280,4 @@ def _files(step: list[Any], answer: Files) -> Files:
             text, links = {}, {}
         case [_, str() as path, *_] if path in text:
             text[path] = _without(text[path], step)
-    return Files(text, links, errors)
+    return answer._replace(text=text, links=links, errors=errors)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from auditor import rulebook
+from auditor.data import TableError, builds
 from auditor.derive import release
 from auditor.facts import HOST, Fact, Facts, known
 from auditor.judge import advisory
@@ -16,11 +17,11 @@ from auditor.registry import registry
 
 RULES = {rule.id: rule for rule in rulebook.advisories()}
 NEARBY = (
-    *("2.0.7-1", "2.1.0-1", "2.1.13-1", "2.1.14-1", "2.2.0", "2.2.1-1", "2.2.7-pve1"),
+    *("2.0.7-1", "2.1.0-1", "2.1.13-1", "2.1.14-1", "2.2.0", "2.2.1-1", "2.2.7-pve1", "2.1.11-1+deb12u1"),
     *("2.3.1-1", "2.3.8-1", "2.4.1-1", "2.4.5-1", "2.9.0"),
 )
 ENTRY = """
-[a-bug]
+[zil-prune]
 title      = 'Something goes wrong'
 severity   = 'high'
 harm       = 'commits'
@@ -32,9 +33,11 @@ references = ['somewhere']
 """
 
 
-def verdict(rule: Any, text: str) -> Verdict:
-    """What a host with this release comes to; nothing else is known of it."""
+def verdict(rule: Any, text: str, system: str = "") -> Verdict:
+    """What a host with this release comes to; nothing else is known of it but, where it is given, the name of its system."""
     facts = Facts()
+    if system:
+        facts.put(Fact(HOST, "os_name", known(system, system, "cat /etc/os-release")))
     numbers = tuple(map(int, text.partition("-")[0].split(".")))
     facts.put(Fact(HOST, "zfs_version", known(numbers, text, "cat /sys/module/zfs/version")))
     facts.put(Fact(HOST, "zfs_version_text", known(text, text, "cat /sys/module/zfs/version")))
@@ -53,7 +56,8 @@ def verdict(rule: Any, text: str) -> Verdict:
         ("2.2.6-1", "pass"),
         ("2.2.6-0ubuntu1", "pass"),
         ("2.2.5-0ubuntu1", "unknown"),
-        ("2.1.11-1+deb12u1", "unknown"),
+        ("2.1.11-1+deb12u1", "fail"),
+        ("2.1.11-1+deb12u9", "unknown"),
         ("2.2.4-2", "unknown"),
         ("2.4.4-1~bpo13+1", "pass"),
         ("2.0.7-1", "unknown"),
@@ -93,11 +97,106 @@ def test_at_a_glance_it_is_the_same(text: str) -> None:
 
 def test_what_the_rule_says() -> None:
     (rule,) = advisory.load("a.toml", ENTRY, registry())
-    assert (rule.id, rule.severity, rule.harm, rule.fix.cost) == ("advisory-a-bug", "high", "commits", "needs restart")
+    assert (rule.id, rule.severity, rule.harm, rule.fix.cost) == (
+        "advisory-zil-prune",
+        "high",
+        "commits",
+        "needs restart",
+    )
     assert rule.fix.text == "Upgrade to OpenZFS 2.2.6, or later; no release of 2.1 mends it. Until then: Wait."
-    assert [(each.verdict) for each in rule.examples] == ["fail", "pass", "unknown"]
-    reasons = [each.text for each in verdict(rule, "2.1.11-1+deb12u1").reasons]
-    assert reasons == ["2.1.11-1+deb12u1 is a build of its own: fixes of later releases may be in it"]
+    assert [(each.verdict) for each in rule.examples] == ["fail", "pass", "unknown", "pass"]
+    reasons = [each.text for each in verdict(rule, "2.1.11-1+deb12u9").reasons]
+    assert reasons == ["2.1.11-1+deb12u9 is a build of its own: fixes of later releases may be in it"]
+
+
+@pytest.mark.parametrize(
+    ("text", "bug", "outcome"),
+    [
+        ("2.1.11-1", "dirty-dnode-holes", "fail"),
+        ("2.1.11-1+deb12u1", "dirty-dnode-holes", "pass"),
+        ("2.1.11-1+deb12u1", "mmap-read-race", "fail"),
+        ("2.1.11-1+deb12u1", "line-not-maintained", "fail"),
+        ("2.1.11-1+deb12u2", "dirty-dnode-holes", "unknown"),
+        ("2.1.5-1ubuntu6~22.04.2", "dirty-dnode-holes", "fail"),
+        ("2.1.5-1ubuntu6~22.04.3", "dirty-dnode-holes", "pass"),
+        ("2.1.5-1ubuntu6~22.04.7", "dirty-dnode-holes", "pass"),
+        ("2.1.5-1ubuntu6~22.04.7", "line-not-maintained", "pass"),
+        ("2.1.5-1ubuntu6~22.04.7", "mmap-read-race", "fail"),
+        ("2.2.2-0ubuntu9.4", "mmap-flush", "fail"),
+        ("2.2.2-0ubuntu9.6", "mmap-flush", "unknown"),
+        ("2.2.0-pve3", "dirty-dnode-holes", "fail"),
+        ("2.2.0-pve4", "dirty-dnode-holes", "pass"),
+        ("2.2.7-pve2", "mapped-file-stall", "unknown"),
+        ("2.3.9-0+deb13u1", "free-range-race", "pass"),
+        ("2.3.2-2", "free-range-race", "unknown"),
+    ],
+)
+def test_builds_of_distributions(text: str, bug: str, outcome: str) -> None:
+    assert verdict(RULES[f"advisory-{bug}"], text).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "system", "remedy"),
+    [
+        ("2.2.7-pve2", "Debian GNU/Linux 12 (bookworm)", "pveupgrade"),
+        ("2.1.13-1", "NixOS 23.11 (Tapir)", "nixos-rebuild boot --upgrade"),
+        ("2.2.2-0ubuntu9.99", "Ubuntu 24.04 LTS", "apt full-upgrade"),
+        ("2.1.11-1+deb12u9", "Debian GNU/Linux 12 (bookworm)", "apt full-upgrade"),
+        ("2.1.13-r3", "", "its maintainer's changelog"),
+    ],
+)
+def test_what_to_do_about_a_build_that_nobody_has_read(text: str, system: str, remedy: str) -> None:
+    found = verdict(RULES["advisory-mapped-file-stall"], text, system)
+    assert found.outcome == "unknown"
+    assert remedy in found.reasons[0].remedy
+
+
+def test_the_build_says_which_commit_it_carries() -> None:
+    found = verdict(RULES["advisory-trim-overlap"], "2.1.11-1+deb12u1")
+    assert found.outcome == "pass"
+    texts = " ".join(each.text for each in found.evidence)
+    assert "newer" not in texts
+    assert "carries 'Zpool can start allocating from metaslab before TRIMs have completed'" in texts
+
+
+def test_a_host_whose_build_lacks_a_fix_is_told_how_its_distribution_has_a_newer_one() -> None:
+    found = verdict(RULES["advisory-mmap-read-race"], "2.1.11-1+deb12u1")
+    assert found.outcome == "fail"
+    assert "newer: apt install -t bookworm-backports" in " ".join(each.text for each in found.evidence)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[a", "builds.toml: "),
+        ("[a]\nname = 'A'", "it has builds, mends, name, newer, source"),
+        ("[a]\nname = ''\nsource = 'b'\nnewer = 'c'\nmends = []\nbuilds = {}", "name, source, newer are texts"),
+        ("[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nmends = 'x'\nbuilds = {}", "not a list of texts"),
+        (
+            "[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nmends = []\nbuilds = { '2.1.1-1' = [1] }",
+            "2.1.1-1: not a list of texts",
+        ),
+    ],
+)
+def test_a_wrong_table_of_builds_is_an_error(text: str, says: str) -> None:
+    with pytest.raises(TableError, match=r"^builds\.toml: ") as error:
+        builds.parse(text)
+    assert says in str(error.value)
+
+
+def test_a_build_carries_what_those_of_its_release_before_it_carry() -> None:
+    table = builds.parse(
+        "[a]\nname='A'\nsource='s'\nnewer='n'\nmends=[]\nbuilds={'2.1.1-1'=['x'],'2.1.1-2'=['y'],'2.1.2-1'=['z']}"
+    )
+    assert [each.carries for each in table.values()] == [("x",), ("x", "y"), ("z",)]
+    with pytest.raises(TableError, match=r"2\.1\.1-1 is there twice"):
+        builds.parse(
+            "".join(f"[{n}]\nname='A'\nsource='s'\nnewer='n'\nmends=[]\nbuilds={{'2.1.1-1'=[]}}\n" for n in "ab")
+        )
+
+
+def test_what_a_distribution_mends_is_a_known_bug() -> None:
+    assert {bug for build in builds.load().values() for bug in build.mends} <= set(release.BUGS)
 
 
 @pytest.mark.parametrize("text", ["2.1.16-1", "2.2.11-1", "2.3.9-1", "2.4.4-1"])
@@ -142,8 +241,9 @@ def test_a_known_bug_that_does_not_touch_this_host_is_no_question_of_the_build()
         (("until      = 'Wait.'", "until = 'Wait.'\nsince = '1'"), "no key 'since'"),
         (("until      = 'Wait.'", "until = 'Wait.'\nexposed = 'host.zfs_recover == 0'"), "go together"),
         (("'high'", "'urgent'"), "it is one of low"),
-        (("[a-bug]", "[A_Bug]"), "lower-case"),
-        (("[a-bug]", "[a-bug"), "a.toml: "),
+        (("[zil-prune]", "[Zil_Prune]"), "lower-case"),
+        (("[zil-prune]", "[no-such-bug]"), "provides host.build_has_no_such_bug"),
+        (("[zil-prune]", "[zil-prune"), "a.toml: "),
     ],
 )
 def test_a_wrong_entry_is_an_error_that_names_it(change: tuple[str, str], says: str) -> None:

@@ -35,7 +35,7 @@ def test_golden(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "first"),
     [
-        ("traced", "TRACED   every sync was followed to a flush that the device acknowledged"),
+        ("traced", "TRACED   every sync was followed to a flush that completed"),
         ("contradicted", "CONTRADICTED at dataset   sync=disabled, inherited from tank"),
         ("inconclusive", "INCONCLUSIVE   because a scrub of tank began during the run; nvme2n1 and"),
     ],

@@ -319,6 +319,24 @@ def test_the_kernel_says_of_a_process_what_root_may_know(name: str) -> None:
 # -- a server that does not run -----------------------------------------------------------------------------------------
 
 
+def test_a_folder_says_on_which_device_it_is(his: Path, secret: Path) -> None:
+    """Of a link the folder that it leads to, where that user may go there; of nothing else, and no file is opened for it."""
+    (his / "log").symlink_to("/proc")
+    (his / "shut").symlink_to(secret.parent / "data")
+    (his / "file").write_text("")
+    device = os.stat(his).st_dev
+    with server() as number:
+        root = f"/proc/{number}/root{his}"
+        found = read(*(f"{root}{name}" for name in ("", "/log", "/shut", "/file")))
+    kernel = os.stat("/proc").st_dev
+    assert found.devices == {
+        root: f"{os.major(device)}:{os.minor(device)}",
+        f"{root}/log": f"{os.major(kernel)}:{os.minor(kernel)}",
+    }
+    assert found.links == {f"{root}/log": "/proc", f"{root}/shut": str(secret.parent / "data")}
+    assert (found.text, found.errors) == ({}, {})
+
+
 def test_data_that_root_names_are_read_as_their_owner(his: Path, secret: Path) -> None:
     here = f"/proc/self/root{his}"
     (his / "postgresql.auto.conf").symlink_to(secret)
@@ -388,6 +406,26 @@ def interpreter() -> str:
     pytest.skip("other users may start no Python here")
 
 
+def test_when_a_file_was_changed_is_told_against_the_start_of_the_process(his: Path) -> None:
+    """A time that its owner sets counts for nothing; a file that is taken away changes its folder."""
+    (his / "d").mkdir()
+    for name in ("old.cnf", "new.cnf", "d/gone.cnf"):
+        (his / name).write_text("[mysqld]\n")
+    (his / "link.cnf").symlink_to("new.cnf")
+    time.sleep(0.1)
+    with server() as number:
+        time.sleep(0.1)
+        (his / "new.cnf").write_text("[mysqld]\nsync_binlog = 1\n")
+        os.utime(his / "new.cnf", (0, 0))
+        (his / "d" / "gone.cnf").unlink()
+        root = f"/proc/{number}/root{his}"
+        found = read(*(f"{root}/{name}" for name in ("old.cnf", "new.cnf", "link.cnf", "d/*.cnf"))).changed
+    late = {path.removeprefix(f"{root}/"): after > 0 for path, after in found.items()}
+    assert late == {"old.cnf": False, "new.cnf": True, "link.cnf": True, "d": True}
+    assert all(abs(after) < 60 for after in found.values())
+    assert read(f"/proc/self/root{his}/*.cnf", owner=str(his)).changed == {}
+
+
 def test_without_root_it_has_the_rights_of_who_asks(his: Path, secret: Path) -> None:
     (his / "my.cnf").write_text("[mysqld]\n")
     (his / "b.cnf").symlink_to(secret)
@@ -404,7 +442,8 @@ def test_without_root_it_has_the_rights_of_who_asks(his: Path, secret: Path) -> 
             f"/proc/{os.getpid()}/root{his}/my.cnf",
         ]
         said = subprocess.run(words, capture_output=True, check=True, cwd=Path(__file__).parent.parent.parent)
-    text, links, errors = json.loads(said.stdout)
+    text, links, errors, devices, _ = json.loads(said.stdout)
+    assert devices == {}
     assert text == {f"/proc/self/root{his}/my.cnf": "[mysqld]\n", his_own: "[mysqld]\n"}
     assert links == {f"/proc/self/root{his}/b.cnf": str(secret)}
     assert errors == {

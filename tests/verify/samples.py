@@ -8,7 +8,7 @@ from functools import cache
 
 from auditor.verify.histogram import LEAST_BEYOND, Histogram
 from auditor.verify.knee import INTERVALS, Step, Sweep
-from auditor.verify.model import Chain, Latency, Link, Percentile, Slo, Verification
+from auditor.verify.model import KERNEL_LOG, Chain, Latency, Link, Percentile, Slo, Verification
 from auditor.verify.result import Device, Job, Run, Slice, Syscalls, Txg, Zil
 
 BEGAN = 1_795_262_400.0  # 2026-11-21 12:00 UTC
@@ -187,6 +187,7 @@ def links(of: Run) -> tuple[Link, ...]:
         Link("fio", "accounts", f"{syncs:,} fdatasyncs returned", (("writes", of.log.writes), ("syncs", syncs))),
         Link("ZIL", "accounts", f"{syncs:,} commits, all to the SLOG", (("commits", syncs), ("SLOG blocks", syncs))),
         *legs,
+        Link(KERNEL_LOG, "accounts", "no failed flush, read or write of a device of the pool was logged meanwhile"),
     )
 
 

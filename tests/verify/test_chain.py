@@ -10,8 +10,9 @@ from auditor.facts import Fact, Facts, Subject, known, unknown
 from auditor.verify import chain
 from auditor.verify.model import CANNOT_EXCLUDE, Chain
 from auditor.verify.result import LIMITED, Syscalls, Zil
-from auditor.verify.trial import UNSEEN
-from tests.verify.worlds import DATA, LEG_A, LEG_B, MIRRORED, SYNCS, Disk, World, world
+from auditor.verify.trial import UNLOGGED, UNSEEN, Logged
+from auditor.verify.witnesses import STATUS
+from tests.verify.worlds import DATA, FAILED, LEG_A, LEG_B, MIRRORED, NOTHING, SYNCS, Disk, World, world
 
 DSYNC = {"rw": "write", "sync": "dsync"}
 FSYNC = {"rw": "write", "fsync": "1"}
@@ -52,6 +53,47 @@ def four_mirrors(flushes: int) -> tuple[Disk, ...]:
     )
 
 
+def unlogged(what: World, logged: Logged = UNLOGGED) -> World:
+    """The same where the kernel's log was not read."""
+    runs = tuple(ran._replace(logged=logged) for ran in what.trial.runs)
+    return what._replace(trial=what.trial._replace(runs=runs))
+
+
+def earlier(what: World, logged: Logged) -> World:
+    """The same after a run in which the kernel logged something."""
+    (ran,) = what.trial.runs
+    calls = ran._replace(name="calls", purpose="calls", logged=logged)
+    return what._replace(trial=what.trial._replace(runs=(calls, ran)))
+
+
+def status_of(what: World, pool: str, other: str) -> World:
+    """The same where zpool status answered after the run of another pool."""
+    ran = what.trial.runs[-1]
+    text = {f"{STATUS}{pool}": ran.before.text[f"{STATUS}{pool}"].replace(f"pool: {pool}", f"pool: {other}")}
+    after = NOTHING._replace(text=text)
+    return what._replace(trial=what.trial._replace(runs=(*what.trial.runs[:-1], ran._replace(after=after))))
+
+
+PATH = "recoverable transport error, dev {}, sector 0 op 0x2:(FLUSH) flags 0x0 phys_seg 0 prio class 0"
+
+
+def multipath(what: World) -> World:
+    """The same with a log device behind dm-multipath."""
+    leaf = Subject("leaf", "nvme2n1", "tank")
+    what.facts.put(Fact(Subject("disk", "nvme2n1"), "used_by", known((leaf,), "")))
+    what.facts.put(Fact(leaf, "layers", known(("multipath",), "")))
+    what.facts.put(Fact(leaf, "nodes", known(("dm-0",), "")))
+    return what
+
+
+def reset(what: World) -> World:
+    """The same where it is known which controller the drives hang on."""
+    for i in range(4):
+        path = f"/sys/devices/pci0/nvme/nvme{i}/nvme{i}n1"
+        what.facts.put(Fact(Subject("disk", f"nvme{i}n1"), "sysfs_path", known(path, "")))
+    return what
+
+
 TWO_LOGS = (*DATA, Disk("nvme2n1", "nvme2n1", "log", SYNCS, SYNCS // 2))
 
 
@@ -90,6 +132,10 @@ TRACED = {
         (*DATA, LEG_A._replace(top="nvme2n1"), Disk("nvme4n1", "nvme4n1", "log", 0, 0))
     ).changed(idle_writes={"nvme2n1": 2, "nvme4n1": 0}),
     "a few log blocks fell back": world(zil=Zil(SYNCS, SYNCS, SYNCS - 15, 1, 1, 15, 1, 1, 0, 0, 0, 0)),
+    "a flush fails on a path, and dm-multipath repeats it on another": multipath(
+        world(logged=[PATH.format("nvme2n1")])
+    ),
+    "a write of another disk fails": world(logged=[FAILED.format("sdz"), PATH.format("sdz")]),
     "four mirrors, no SLOG, four jobs": world(four_mirrors(SYNCS // 4), options=FOUR_JOBS, zil_class="normal"),
 }
 
@@ -189,6 +235,21 @@ CONTRADICTED = {
         {"sdza"},
         "60 writes, no flushes in 7 transaction groups",
     ),
+    "flushes of a log device fail": (
+        world(logged=[FAILED.format("nvme2n1")] * 3),
+        {"kernel's log"},
+        "nvme2n1: at least 3 flushes that failed (I/O error, dev nvme2n1, sector 0 op 0x1:(WRITE)",
+    ),
+    "flushes fail in the run under strace": (
+        earlier(world(), Logged((FAILED.format("nvme2n1"),), "")),
+        {"kernel's log"},
+        "nvme2n1: at least 1 flushes that failed",
+    ),
+    "flushes of a data device fail": (
+        world(logged=[FAILED.format("nvme0n1")]),
+        {"kernel's log"},
+        "nvme0n1: at least 1",
+    ),
     "even with foreign load": (world((*DATA, NO_FLUSH, LEG_B), others={"tank/other": 900}), {"nvme2n1"}, "no flushes"),
 }
 
@@ -232,6 +293,37 @@ INCONCLUSIVE = {
         ),
         "no counters of p2 alone",
     ),
+    "what the kernel logged was not read": (unlogged(world()), "what the kernel logged meanwhile is not in the recording"),
+    "the kernel logged more than it keeps": (unlogged(world(), Logged((), "dropped a part")), "kernel's log: dropped a part"),
+    "a flush fails where nobody knows of a cache": (
+        world(tuple(disk._replace(volatile=None) for disk in MIRRORED), logged=[FAILED.format("nvme2n1")]),
+        "nvme2n1: at least 1 flushes that failed",
+    ),
+    "a write fails": (
+        world(logged=["I/O error, dev nvme1n1, sector 99 op 0x1:(WRITE) flags 0x0 phys_seg 3 prio class 0"]),
+        "nvme1n1: at least 1 reads or writes that failed",
+    ),
+    "a controller is reset": (
+        reset(world(logged=["nvme nvme2: I/O tag 3 (0003) opcode 0x1 (I/O Cmd) QID 1 timeout, reset controller"])),
+        "nvme2n1: at least 1 resets of its controller",
+    ),
+    "so many errors of another disk that one of the pool's may be missing": (
+        world(logged=["I/O error, dev sdz, sector 99 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0"] * 10),
+        "so many errors of other devices",
+    ),
+    "a flush fails on a path, and whether another one repeated it is not known": (
+        multipath(world(logged=[PATH.format("nvme2n1")] * 10)),
+        "the kernel may have kept that of the last path out of its log",
+    ),
+    "a controller is reset, and nobody knows of which drive": (
+        world(logged=["nvme nvme9: controller is down; will reset: CSTS=0xffffffff"]), "sysfs_path was not looked at",
+    ),
+    "a line that is none": (world(logged=["Oops"]), "could not be understood"),
+    "a write error that the kernel did not log": (
+        world(failed={"nvme3n1": "ONLINE  0  4  0  0"}), "write errors of nvme3n1: 0 before the runs, 4 after them",
+    ),
+    "a leg that failed": (world(failed={"nvme3n1": "FAULTED  0  4  0  0"}), "nvme3n1 was ONLINE before the runs and FAULTED"),
+    "another pool before than after": (status_of(world(), "tank", "other"), "zpool status did not say before and after"),
     "no transaction groups": (world().changed(txgs=()), "0 transaction groups"),
     "no write on any data leaf": (
         world((*(disk._replace(writes=0, flushes=0) for disk in DATA), LEG_A, LEG_B)),
@@ -264,7 +356,8 @@ def test_traced(name: str) -> None:
     assert found.reasons == ()
     assert found.outcome == "TRACED"
     assert [link.name for link in found.links[:4]] == ["dataset", "system calls", "fio", "ZIL"]
-    assert {disk.disk for disk in TRACED[name].log.devices} == {link.name for link in found.links[4:]}
+    assert {disk.disk for disk in TRACED[name].log.devices} == {link.name for link in found.links[4:-1]}
+    assert found.links[-1].name == "kernel's log"
 
 
 @pytest.mark.parametrize("name", CONTRADICTED)
@@ -314,7 +407,19 @@ NOT_FINE = {
     **{name: what for name, (what, *_) in CONTRADICTED.items()},
     **{name: what for name, (what, _) in INCONCLUSIVE.items()},
 }
-DROPS = ("calls", "zil", "txgs", "idle_commits", "idle_writes", "landed", "sync", "zil_class", "zil_leaves")
+DROPS = (
+    "calls",
+    "logged",
+    "status",
+    "zil",
+    "txgs",
+    "idle_commits",
+    "idle_writes",
+    "landed",
+    "sync",
+    "zil_class",
+    "zil_leaves",
+)
 
 
 def without(facts: Facts, subject: Subject, name: str) -> Facts:
@@ -339,6 +444,10 @@ def dropped(what: World, drop: str) -> World:
             return what.changed(idle_commits=None)
         case "idle_writes":
             return what.changed(idle_writes={})
+        case "logged":
+            return unlogged(what) if what.trial.runs else what
+        case "status":
+            return status_of(what, "tank", "") if what.trial.runs else what
         case "landed":
             return what._replace(trial=what.trial._replace(landed=""))
         case "device":

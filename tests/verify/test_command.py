@@ -31,7 +31,7 @@ def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ZAUDIT_STATE", str(tmp_path / "state"))
     past = recording.load(TRACED)
-    monkeypatch.setattr(_verifying, "LiveHost", lambda timeout: recording.ReplayHost(past))
+    monkeypatch.setattr(_verifying, "LiveHost", lambda timeout, deadline=0.0: recording.ReplayHost(past))
     monkeypatch.setattr(conduct, "trial", never)
     monkeypatch.setattr(conduct, "actor", lambda host, planned: Actor("26", "27"))
     return CommandLine(monkeypatch, capsys)
@@ -154,6 +154,40 @@ def test_a_replay_says_what_was_said_live(runs: CommandLine, tmp_path: Path, for
         assert len(live.out) > 1000
 
 
+def test_what_a_policy_turns_off_and_failures_alone_are_as_in_check(runs: CommandLine, tmp_path: Path) -> None:
+    undecided = runs("verify", "tank/db", "--format", "json")
+    policy = tmp_path / "zaudit.toml"
+    failing = {each["rule"] for each in json.loads(undecided.out)["report"]["findings"] if each["outcome"] == "fail"}
+    policy.write_text("[rules]\n" + "".join(f'{rule} = "off"\n' for rule in sorted(failing)))
+    for words in (("tank/db",), ("--replay", TRACED)):
+        done = runs("verify", *words, "--policy", policy, "--failed-only", "--format", "json")
+        assert {each["rule"] for each in json.loads(done.out)["report"]["left_out"]} == failing
+        for format_ in ("terminal", "html"):
+            shown = runs("verify", *words, "--policy", policy, "--format", format_)
+            assert shown.code > done.code  # what is undecided counts there
+            said = " ".join(shown.out.split())
+            assert f"Left out by {policy}: {min(failing)} (" in said or f"{max(failing)} (" in said
+
+
+def test_the_deadline_is_of_the_audit_and_not_of_the_run(runs: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    past, made = recording.load(TRACED), []
+
+    def live(timeout: float, deadline: float = 0.0) -> Host:
+        made.append((timeout, deadline))
+        return recording.ReplayHost(past)
+
+    monkeypatch.setattr(_verifying, "LiveHost", live)
+    runs("verify", "tank/db", "--timeout", "7", "--deadline", "40")
+    runs("check", "tank/db", "--verify", "--deadline", "50")
+    assert made == [(7.0, 0.0), (7.0, 40.0), (30.0, 0.0), (30.0, 50.0)]
+
+
+def test_what_was_left_there_is_said(runs: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    past = trial.from_text(recording.load(TRACED).trial.decode())
+    monkeypatch.setattr(conduct, "trial", lambda *_, **__: past._replace(notes=("/tank/x was kept\x1b",)))
+    assert "zaudit: /tank/x was kept\\x1b\n" in runs("verify", "tank/db").err
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8", "latin-1"])
 def test_a_page_is_the_same_bytes_whatever_standard_output_is(encoding: str, tmp_path: Path) -> None:
     def page(*words: object) -> bytes:
@@ -201,13 +235,13 @@ def test_a_place_that_no_recording_can_have_is_known_before_anything_is_written(
 
 def test_what_is_said(runs: CommandLine, tmp_path: Path) -> None:
     text = runs("verify", "tank/db").out
-    assert "TRACED" in text
+    assert "INCONCLUSIVE" in text
     assert "only a power cut" in " ".join(text.split()).lower()
     file = tmp_path / "report.json"
     done = runs("verify", "tank/db", "--format", "json", "-o", file)
     assert (done.code, done.out) == (14, "")
-    assert "TRACED (exit code 14)" in done.err
-    assert json.loads(file.read_text())["verification"]["chain"]["outcome"] == "TRACED"
+    assert "INCONCLUSIVE (exit code 14)" in done.err
+    assert json.loads(file.read_text())["verification"]["chain"]["outcome"] == "INCONCLUSIVE"
     compared = runs("verify", "tank/db", "--compare", file)
     assert compared.code == 14
     assert len(compared.out) > len(text)

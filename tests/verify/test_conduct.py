@@ -231,7 +231,8 @@ def test_a_node_that_is_another_zvol_or_none_is_not_written_to(bench: Bench, mon
 def test_a_scrub_that_came_and_went_is_seen(bench: Bench) -> None:
     bench.fio(GOOD)
     said = iter([SCAN, SCAN.replace("repaired 0B", "repaired 1B")])
-    bench.host.run = lambda request: Capture(0, next(said).encode())  # type: ignore[method-assign]
+    asked = ("zpool", "status", "tank")
+    bench.host.run = lambda request: Capture(0, (next(said) if request.argv == asked else SCAN).encode())  # type: ignore[method-assign]
     assert bench.trial().scan == "scrub"
 
 

@@ -9,11 +9,13 @@ from auditor.facts import HOST, Fact, Facts, Scalar, Subject, known
 from auditor.verify.histogram import Histogram
 from auditor.verify.profile import Section
 from auditor.verify.result import Device, Job, Run, Syscalls, Txg, Zil
-from auditor.verify.trial import Moment, Ran, Trial
+from auditor.verify.trial import Logged, Moment, Ran, Trial
+from auditor.verify.witnesses import STATUS
 
 SYNCS, TXGS = 3000, 7
 POOL, DATASET = Subject("pool", "tank"), Subject("dataset", "tank/db")
 NOTHING = Moment(0.0, 0.0, {}, {})
+FAILED = "I/O error, dev {}, sector 0 op 0x1:(WRITE) flags 0x800 phys_seg 0 prio class 0"
 
 
 class Disk(NamedTuple):
@@ -99,6 +101,25 @@ def device(disk: Disk, zil_class: str) -> Device:
     )
 
 
+def status(disks: Sequence[Disk], rows: Mapping[str, str]) -> str:
+    """What ``zpool status -p -s`` says of the pool. rows: of a vdev that is not well."""
+
+    def row(depth: int, name: str) -> str:
+        return f"\t{' ' * depth}{name}  {rows.get(name, 'ONLINE  0  0  0  0')}"
+
+    legs = [leg for disk in disks for leg in disk.leaves or ((disk.name, disk.top, disk.class_),)]
+    lines = ["  pool: tank", " state: ONLINE", "config:", "", "\tNAME  STATE  READ WRITE CKSUM  SLOW", row(0, "tank")]
+    for head, classes in (("", ("normal",)), ("special", ("special",)), ("logs", ("log",))):
+        tops: dict[str, list[str]] = {}
+        for name, top, class_ in legs:
+            if class_ in classes:
+                tops.setdefault(top, []).append(name)
+        lines += [f"\t{head}"] if head and tops else []
+        for top, leaves in tops.items():
+            lines += [row(2, top), *(row(4, leaf) for leaf in leaves if leaf != top)]
+    return "\n".join((*lines, "", "errors: No known data errors", ""))
+
+
 def world(
     disks: Sequence[Disk] = MIRRORED,
     *,
@@ -117,8 +138,12 @@ def world(
     landed: str = "tank/db",
     preload: str = "",
     scan: str = "",
+    logged: Sequence[str] = (),
+    failed: Mapping[str, str] | None = None,
 ) -> World:
-    """A healthy pool with a mirrored SLOG, but for what is said. together: this release counts no datasets apart."""
+    """A healthy pool with a mirrored SLOG, but for what is said. together: this release counts no datasets apart. logged: by
+    the kernel; failed: vdev -> what zpool status says of it after the run.
+    """
     section = Section("log", "log", "", dict(options or {"rw": "write", "fdatasync": "1"}))
     job = Job(
         "log", section.sync, writes or syncs, 8192 * syncs, 0, syncs, 0, 36.0, 0, Histogram(((10**7, syncs),)), 5.0
@@ -153,7 +178,11 @@ def world(
         jobs=(job._replace(writes=100, syncs=min(100, syncs)),),
         syscalls=calls or Syscalls(100, fsyncs, fdatasyncs, (flag,)),
     )
-    ran = Ran("log", "log", ("log",), ("fio",), NOTHING, NOTHING, NOTHING, 1e9, 1e9 + 37, 0, "", "")
+    before, after = (NOTHING._replace(text={f"{STATUS}tank": status(disks, rows)}) for rows in ({}, dict(failed or {})))
+    ran = Ran(
+        *("log", "log", ("log",), ("fio",), NOTHING, before, after, 1e9, 1e9 + 37, 0, "", ""),
+        logged=Logged(tuple(logged), ""),
+    )
     trial = Trial(
         target="tank/db",
         dataset="tank/db",

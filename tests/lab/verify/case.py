@@ -18,7 +18,7 @@ CODE = ("auditor", "rules")  # what a verdict comes from
 class Case(NamedTuple):
     """name: of the case. lines: those that it is run on. must: what it is made to show, in one line. setup, arguments, after:
     what the guest does. outcome: of the chain; link: which one contradicts ({N0}: kernel name of a disk); says: words of it.
-    has: a member that the report must have. needs: a file that the guest is given.
+    has: a member that the report must have. needs: a file that the guest is given. disks: which set of them (SETS of run.py).
     """
 
     name: str
@@ -31,6 +31,7 @@ class Case(NamedTuple):
     says: str = ""
     has: str = ""
     needs: str = ""
+    disks: str = "few"
 
     @property
     def must(self) -> str:

@@ -1,0 +1,94 @@
+"""The folders to which the symbolic links of a database lead, and those above them: each may be a link again. Asked once it is
+known where the first ones lead; what leads further still is not followed, and leaves it unknown where its files are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from auditor.collect import mounts
+from auditor.collect._database_files import Tree, plain, root_of
+from auditor.facts import Fact, Facts, Judged, Known, Subject, known, words
+from auditor.host.request import Files, Read, Skip
+from auditor.text import harmless
+
+PER = "database"
+SUBJECT = "database"
+FACTS = {"more_symlinks": words("PATH -> TARGET of those on the way to where its symlinks lead")}
+ARROW = " -> "
+MOST = 1000  # folders that are asked for; a process of anybody may have any number of links
+FOLDERS = 100_000  # on all ways together
+
+
+def request(database: Subject, facts: Facts) -> Read | Skip:
+    """Only the folders that were not looked at yet."""
+    read = [facts.get(database, name) for name in ("directories", "symlinks", "mountinfo")]
+    if not all(isinstance(each, Known) for each in read):
+        return Skip("its first links are not known")
+    directories, symlinks, table = map(_words, read)
+    try:
+        folders = unseen(directories, symlinks, table)
+    except ValueError as error:
+        return Skip(str(error))
+    if not folders:
+        return Skip("every folder on the way was looked at", applies=False)
+    return Read(tuple(root_of(database) + each for each in folders), database.name.partition(" ")[2])
+
+
+def parse(reply: Files, database: Subject) -> Iterator[Fact]:
+    """Raises ValueError where a folder could not be looked at. What is not there (the folder of a tablespace that was removed)
+    is no link."""
+    root = root_of(database)
+    if why := next((f"{path}: {error}" for path, error in reply.errors.items() if not error.startswith("no such")), ""):
+        raise ValueError(why.removeprefix(root))
+    found = tuple(f"{path.removeprefix(root)}{ARROW}{reply.links[path]}" for path in sorted(reply.links))
+    yield Fact(database, "more_symlinks", known(found, ", ".join(found) or "no further link", f"ls -ld {root}/*"))
+
+
+def unseen(
+    directories: Sequence[str], symlinks: Sequence[str], table: Sequence[str], more: Sequence[str] | None = None
+) -> list[str]:
+    """The folders on the way to where its links lead that were not looked at, after the first look or, with more, the second.
+
+    The way to a mount point has no link: the kernel names it as it is. Raises ValueError where they are too many or no plain
+    paths.
+    """
+    starts = [each.partition(":")[2] for each in directories]
+    first = dict(each.split(ARROW, 1) for each in symlinks)
+    real = _ways(each.mount_point for each in mounts.mounts("".join(f"{line}\n" for line in table)))
+    asked = _ways(starts) | first.keys()
+    starts += first
+    missing = _missing(starts, first, asked, real)
+    if more is not None:
+        missing = _missing(starts, first | dict(each.split(ARROW, 1) for each in more), asked | missing, real)
+    if len(missing) > MOST:
+        raise ValueError(f"its links lead to {len(missing):,} folders")
+    return sorted(missing)
+
+
+def _missing(starts: Iterable[str], links: dict[str, str], asked: set[str], real: set[str]) -> set[str]:
+    """What none of those that were asked for is, and none that is real anyhow."""
+    tree = Tree(Files({}, links), "")
+    for target in links.values():
+        if ".." in target.lstrip("./").split("/"):
+            raise ValueError(f"{harmless(target)} leads up again")
+    ends = [tree.real(each) for each in starts]
+    if odd := next((each for each in ends if not plain(each)), ""):
+        raise ValueError(f"{harmless(odd)} is no plain absolute path")
+    return _ways(ends) - real - {tree.real(each) for each in asked if each not in links}
+
+
+def _ways(paths: Iterable[str]) -> set[str]:
+    """Each of these and all folders above it, but the root."""
+    found: set[str] = set()
+    for path in paths:
+        while path not in found and len(path) > 1:
+            found.add(path)
+            path = path.rpartition("/")[0]
+        if len(found) > FOLDERS:
+            raise ValueError("more folders than zaudit follows")
+    return found
+
+
+def _words(found: Judged) -> tuple[str, ...]:
+    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()

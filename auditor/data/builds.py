@@ -1,0 +1,72 @@
+"""builds.toml: which commits of later releases the builds of distributions carry. Its head says what its words mean."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from auditor import data
+from auditor.data import TableError
+
+FILE = "builds.toml"
+TEXTS = ("name", "source", "newer")
+KEYS = frozenset({*TEXTS, "mends", "builds"})
+
+
+class Build(NamedTuple):
+    """One build. newer: how to get a newer one; carries: subjects of commits; mends: names of advisories."""
+
+    name: str
+    source: str
+    newer: str
+    mends: frozenset[str]
+    carries: tuple[str, ...]
+
+
+def fact(bug: str) -> str:
+    """The fact of the host that says whether its build has a bug, by the name of the advisory."""
+    return f"build_has_{bug.replace('-', '_')}"
+
+
+@cache
+def load() -> dict[str, Build]:
+    """Version -> build."""
+    return parse(data.text(FILE))
+
+
+def parse(text: str) -> dict[str, Build]:
+    """The builds of a table in this form. Raises TableError for anything misspelt, missing, of the wrong type or twice."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise TableError(f"{FILE}: {error}") from None
+    found: dict[str, Build] = {}
+    for series, table in document.items():
+        for version, build in _series(f"{FILE}: [{series}]", table):
+            if version in found:
+                raise TableError(f"{FILE}: [{series}]: {version} is there twice")
+            found[version] = build
+    return found
+
+
+def _series(where: str, table: object) -> Iterator[tuple[str, Build]]:
+    if not isinstance(table, Mapping) or set(table) != KEYS or not isinstance(builds := table["builds"], Mapping):
+        raise TableError(f"{where}: it has {', '.join(sorted(KEYS))}, and nothing else")
+    if not all(isinstance(table[key], str) and table[key].strip() for key in TEXTS):
+        raise TableError(f"{where}: {', '.join(TEXTS)} are texts")
+    mends = frozenset(_texts(where, table["mends"]))
+    release = ""
+    carries: tuple[str, ...] = ()
+    for version, new in builds.items():
+        if (number := version.partition("-")[0]) != release:
+            release, carries = number, ()
+        carries = (*carries, *_texts(f"{where}: {version}", new))
+        yield version, Build(table["name"], table["source"], table["newer"], mends, carries)
+
+
+def _texts(where: str, found: Any) -> tuple[str, ...]:
+    if not isinstance(found, list) or not all(isinstance(each, str) and each.strip() for each in found):
+        raise TableError(f"{where}: not a list of texts")
+    return tuple(found)

@@ -1,0 +1,78 @@
+"""What a drive counts of its own errors: what it could not read, the spares that it has used up, errors on its cable.
+
+The counters differ by protocol: SMART attributes of SATA drives, which count only where smartctl knows what the model means
+by them (198 is "Offline_Uncorrectable" of a hard disk and "Host_Reads_GiB" of some SSDs), the error counter log of SAS
+drives, the health log of NVMe drives. A drive that keeps no such counter is not asked: counts_... is false then.
+(smartmontools drivedb.h, smartd.conf(5) -C, -U; NVM Express Base Specification, Media and Data Integrity Errors)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.derive.combine import evidence
+from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, join, number, unknown
+
+SUBJECT = "disk"
+ATA = ("smart_pending_sectors", "smart_offline_uncorrectable", "smart_reallocated_sectors", "smart_crc_errors")
+# fact -> counters of which the largest counts
+COUNTERS = {
+    "unreadable": (*ATA[:2], "smart_uncorrected_errors", "smart_media_errors", "nvme_media_errors"),
+    "spares_used": ("smart_reallocated_sectors", "smart_grown_defects"),
+    "interface_errors": ("smart_crc_errors",),
+}
+FACTS = {
+    "unreadable": number("sectors or commands of which the drive could not get the data back"),
+    "spares_used": number("sectors that the drive has replaced by spares"),
+    "interface_errors": number("transfers between drive and controller that arrived damaged"),
+    **{f"counts_{name}": flag("the drive keeps such a counter, and what it means is known") for name in COUNTERS},
+}
+# one of them is in every answer of a drive that keeps such counters at all
+WITNESSES = (
+    "smart_attributes_named",
+    "smart_uncorrected_errors",
+    "smart_nvme_critical_warning",
+    "nvme_critical_warning",
+)
+NEEDS = tuple(f"disk.{name}" for name in {*WITNESSES, *(each for names in COUNTERS.values() for each in names)})
+
+
+def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:
+    """A counter and whether there is one, for each of COUNTERS."""
+    witnesses = [facts.get(disk, name) for name in WITNESSES]
+    answered = next((each for each in witnesses if isinstance(each, Known)), None)
+    for name, counters in COUNTERS.items():
+        found = [each for each in (_counter(disk, facts, counter) for counter in counters) if each is not None]
+        known = [each for each in found if isinstance(each, Known)]
+        if known:
+            most = max(known, key=_count)
+            yield Fact(
+                disk, name, Known(most.value, evidence(*(each for each in known if _count(each) == _count(most))))
+            )
+            yield Fact(disk, f"counts_{name}", Known(True, most.evidence))
+            continue
+        why: Judged = join([each for each in found or witnesses if isinstance(each, Unknown)] or [_silent(disk, name)])
+        yield Fact(disk, name, why)
+        counted = Known(False, answered.evidence) if answered and not found else why
+        yield Fact(disk, f"counts_{name}", counted)
+
+
+def _counter(disk: Subject, facts: Facts, name: str) -> Judged | None:
+    """Its value; why it means nothing; or None where the drive does not report it."""
+    value, named = facts.get(disk, name), facts.get(disk, "smart_attributes_named")
+    if not isinstance(value, Known):
+        return None
+    if name not in ATA or (isinstance(named, Known) and named.value is True):
+        return value
+    if isinstance(named, Unknown):
+        return named
+    why = f"smartctl does not know the model of {disk.name}: what its attributes count is not known"
+    return unknown(why, "update-smart-drivedb")
+
+
+def _count(found: Known) -> int:
+    return found.value if isinstance(found.value, int) else 0
+
+
+def _silent(disk: Subject, name: str) -> Unknown:
+    return unknown(f"{disk.name} does not report {name.replace('_', ' ')}")

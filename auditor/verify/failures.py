@@ -1,0 +1,130 @@
+"""What failed while a run was followed: flushes, reads and writes that the kernel logged, errors that OpenZFS counted.
+
+A flush that fails is counted as one that completed (block/blk-flush.c flush_end_io), OpenZFS ignores its error
+(ZIO_FLAG_DONT_PROPAGATE in zio_flush() of module/zfs/zio.c) and counts and reports it nowhere (zfs_ereport_is_valid() of
+module/zfs/zfs_fm.c: only reads and writes are), so fsync returns after it as after any other. The block layer alone says so,
+in the kernel's log. A write that fails is counted as a write as well; fsync does not return by it, but what the counters mean
+is not known any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from auditor.collect import kernel_log as collector
+from auditor.collect import zpool_status
+from auditor.collect._pool_tree import Row
+from auditor.derive import kernel_log as derived
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
+from auditor.host.request import Output
+from auditor.text import harmless
+from auditor.verify import witnesses
+from auditor.verify.model import KERNEL_LOG, Link
+from auditor.verify.result import Device, Run
+from auditor.verify.trial import Logged, Ran
+
+FLUSHES = "logged_flush_errors"
+KINDS = {
+    FLUSHES: "flushes that failed",
+    "logged_io_errors": "reads or writes that failed",
+    "logged_resets": "resets of its controller or flushes that were repeated",
+}
+COUNTS = ("read", "write", "checksum")
+
+
+def of_kernel(runs: Sequence[Ran], run: Run, facts: Facts) -> Link:
+    """The last link: whether the kernel logged that something failed on a device of the pool while fio ran, in any of its
+    runs. run: that of the log."""
+    logged = _together(runs)
+    told = _told(logged, run.devices, facts)
+    if isinstance(told, str):
+        return Link(KERNEL_LOG, "unseen", told)
+    failed = [(device, name, text) for device in run.devices for name, text in _failed(device, told)]
+    if lost := [text for device, name, text in failed if device.volatile and name == FLUSHES]:
+        return Link(KERNEL_LOG, "contradicts", f"flushes failed, and fsync returned all the same: {'; '.join(lost)}")
+    doubts = [*(text for _, _, text in failed), *_untold(run.devices, told)]
+    if not doubts and logged.missing:
+        doubts = [logged.missing]
+    if not doubts and sum(" error, dev " in line for line in logged.lines) >= derived.LINES_KEPT:
+        doubts = ["so many errors of other devices were logged that the kernel may have left out those of the pool's"]
+    if doubts:
+        return Link(KERNEL_LOG, "unseen", "; ".join(doubts))
+    return Link(KERNEL_LOG, "accounts", "no failed flush, read or write of a device of the pool was logged meanwhile")
+
+
+def _together(runs: Sequence[Ran]) -> Logged:
+    """What was logged in all of them."""
+    missing = dict.fromkeys(ran.logged.missing for ran in runs if ran.logged.missing)
+    return Logged(tuple(line for ran in runs for line in ran.logged.lines), "; ".join(missing))
+
+
+def _told(logged: Logged, devices: Sequence[Device], facts: Facts) -> Facts | str:
+    """What the lines say of each disk, or why they cannot be read."""
+    found = Facts(facts.now)
+    found.put_all(facts)
+    for device in devices:
+        found.add(Subject("disk", device.disk))
+    text = "".join(f"{line}\n" for line in logged.lines)
+    try:
+        for fact in collector.parse(Output(text, collector.COMMAND), HOST):
+            found.replace(fact)
+    except ValueError as error:
+        return f"the kernel's log could not be understood: {harmless(str(error))}"
+    found.replace(Fact(HOST, "kernel_log_whole", known(True, "")))  # what is missing is said in its place
+    for fact in list(derived.derive(HOST, found)):
+        found.replace(fact)
+    return found
+
+
+def _failed(device: Device, told: Facts) -> Iterator[tuple[str, str]]:
+    """(name of the fact, sentence) of each kind of failure that was logged of it."""
+    for name, what in KINDS.items():
+        match told.get(Subject("disk", device.disk), name):
+            case Known(int(times), evidence) if times:
+                lines = "; ".join(dict.fromkeys(harmless(each.text) for each in evidence))
+                yield name, f"{harmless(device.disk)}: at least {times} {what} ({lines})"
+
+
+def _untold(devices: Sequence[Device], told: Facts) -> Iterator[str]:
+    """Why it is not known whether what was logged is of one of them."""
+    found = [told.get(Subject("disk", device.disk), name) for device in devices for name in KINDS]
+    reasons = [each.text for judged in found if isinstance(judged, Unknown) for each in judged.reasons]
+    yield from dict.fromkeys(map(harmless, reasons))
+
+
+def of_pool(runs: Sequence[Ran], pool: Subject) -> Iterator[str]:
+    """What zpool status says after the runs and did not say before them, of the pool's vdevs; or why that is not known."""
+    key = f"{witnesses.STATUS}{pool.name}"
+    states = [_rows(moment.text.get(key, ""), pool) for moment in (runs[0].before, runs[-1].after)]
+    if not (states[0] and states[1]):
+        yield "zpool status did not say before and after the runs what had failed on the pool's devices"
+        return
+    before, after = states
+    if before.keys() != after.keys():
+        yield "devices of the pool were added, replaced or removed meanwhile"
+        return
+    for name, row in after.items():
+        old, vdev = before[name], harmless(name)
+        if row.state != old.state:
+            yield f"{vdev} was {old.state or 'of no state'} before the runs and {row.state or 'of none'} after them"
+        for what in COUNTS:
+            earlier, later = old.counts.get(what, -1), row.counts.get(what, -1)
+            if earlier != later:
+                yield f"{what} errors of {vdev}: {earlier} before the runs, {later} after them (zpool status)"
+
+
+def _rows(text: str, pool: Subject) -> dict[str, Row]:
+    """All vdevs of the pool by name; empty where there is no answer that can be read."""
+    try:
+        found = [each for each in zpool_status.pools(text) if each.name == pool.name]
+    except ValueError:
+        return {}
+    if len(found) != 1 or not found[0].complete:
+        return {}
+    return {row.name: row for _, top in found[0].tops for row in _all(top)}
+
+
+def _all(row: Row) -> Iterator[Row]:
+    yield row
+    for child in row.children:
+        yield from _all(child)
