@@ -75,6 +75,8 @@ def _failed(error: Exception) -> int:
         case OSError():
             code = EXIT_BROKE if error.errno in DISK else EXIT_USAGE
             text = f"{error.filename or ''}: {error.strerror or error}".lstrip(": ")
+        case MemoryError():
+            code, text = EXIT_USAGE, "not enough memory (see ulimit -v, and the limit of a container)"
         case _:
             code, text = (
                 EXIT_BROKE,

@@ -4,12 +4,13 @@ hang in the kernel, and calls beside each other. Threads do not keep the program
 from __future__ import annotations
 
 import time
+from _thread import start_new_thread  # Thread.start() waits for ever for a thread that had too little memory to begin
 from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
-from threading import Thread
 from typing import Generic, NamedTuple, NoReturn, TypeVar
 
 SLICE_S = 0.25
+PATIENCE = 40  # slices in which no thread does anything although something is to be done: they have ended
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -53,7 +54,7 @@ def within(allowed: Time, call: Callable[[], T], failed: Callable[[str], T]) -> 
     if allowed.seconds <= 0:
         return failed(allowed.late)
     try:
-        Thread(target=make, daemon=True).start()
+        start_new_thread(make, ())
     except RuntimeError as error:  # no more threads for this user
         return failed(f"cannot be started: {error}")
     for wait in slices(allowed.seconds):
@@ -71,6 +72,7 @@ class Workers(Generic[K, T]):
     def __init__(self, most: int) -> None:
         self._most = most
         self._threads = 0
+        self._busy = 0
         self._open = 0
         self._calls: SimpleQueue[tuple[K, Callable[[], T]]] = SimpleQueue()
         self._made: SimpleQueue[tuple[K, Callable[[], T]]] = SimpleQueue()
@@ -85,21 +87,34 @@ class Workers(Generic[K, T]):
         self._calls.put((key, call))
         if self._threads < min(self._open, self._most):
             try:
-                Thread(target=self._work, daemon=True).start()
+                start_new_thread(self._work, ())
                 self._threads += 1
             except RuntimeError:  # no more threads for this user: those that there are do it, or else this one
                 if not self._threads:
                     self._make()
 
     def ended(self) -> tuple[K, T]:
-        """The next that was called, in the order in which they end: waits for it, and raises what it raised."""
+        """The next that was called, in the order in which they end: waits for it, and raises what it raised. Raises MemoryError
+        where its thread had too little memory to say so itself."""
+        idle = 0
         while True:
+            idle = 0 if self._busy else idle + 1
             try:
                 key, result = self._made.get(timeout=SLICE_S)  # now and then a signal is looked for
             except Empty:
+                if idle > PATIENCE:
+                    self._make_here()
                 continue
             self._open -= 1
             return key, result()
+
+    def _make_here(self) -> None:
+        """A call that no thread has taken, as the threads ended before they began."""
+        try:
+            key, call = self._calls.get_nowait()
+        except Empty:
+            raise MemoryError("a thread ended before its answer") from None
+        self._answer(key, call)
 
     def abandon(self) -> None:
         """Call nothing more. What is being called goes on, and nobody hears of it."""
@@ -115,6 +130,13 @@ class Workers(Generic[K, T]):
 
     def _make(self) -> None:
         key, call = self._calls.get()
+        self._busy += 1
+        try:
+            self._answer(key, call)
+        finally:
+            self._busy -= 1
+
+    def _answer(self, key: K, call: Callable[[], T]) -> None:
         try:
             answer = call()
         except BaseException as error:  # raised where the answer is taken

@@ -63,7 +63,7 @@ def shell(before: str) -> tuple[str, ...]:
         (CHECK, ("/usr/sbin",), {3, *range(10, 15)}),
         (shell("ulimit -n 32"), (), {2, *range(10, 15)}),
         (shell("ulimit -n 12"), (), {2, *range(10, 15)}),
-        (shell("ulimit -v 400000"), (), {2, *range(10, 15)}),
+        (shell("ulimit -v 2500000"), (), {2, *range(10, 15)}),
         (shell("ulimit -f 0"), (), {*range(10, 15)}),
         (shell("mkdir /run/gone; cd /run/gone; rmdir /run/gone"), (), {*range(10, 15)}),
         (shell("exec <&-"), (), {*range(10, 15)}),
