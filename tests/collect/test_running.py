@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -352,23 +351,33 @@ def test_without_time_nothing_is_called() -> None:
 
 
 def test_without_a_thread_there_is_a_reason_or_the_main_thread_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    class NoThread:
-        def __init__(self, target: Callable[[], None], daemon: bool) -> None:
-            pass
-
-        def start(self) -> None:
-            raise RuntimeError("can't start new thread")
+    def none(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
 
     before = descriptors()
     workers: Workers[int, Capture] = Workers(4)
     with monkeypatch.context() as patch:
-        patch.setattr(running, "Thread", NoThread)
+        patch.setattr(running, "start_new_thread", none)
         assert within(Time.of(5), lambda: "here", str) == "cannot be started: can't start new thread"
         for number in range(3):
             workers.start(number, partial(shell, f"echo {number}"))
         assert [workers.ended()[1].stdout for _ in range(3)] == [b"0\n", b"1\n", b"2\n"]
     assert within(Time.of(5), lambda: "here", str) == "here"
     assert descriptors() == before
+
+
+def test_calls_whose_threads_ended_before_they_began_are_made_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "start_new_thread", lambda *_: None)
+    monkeypatch.setattr(running, "PATIENCE", 1)
+    workers: Workers[int, str] = Workers(4)
+    for number in range(3):
+        workers.start(number, partial(str, number))
+    assert sorted(workers.ended() for _ in range(3)) == [(0, "0"), (1, "1"), (2, "2")]
+    workers.start(3, partial(str, 3))
+    workers.abandon()
+    workers._open = 1  # what a thread took that ended in the middle of it
+    with pytest.raises(MemoryError):
+        workers.ended()
 
 
 # -- the walk over them -----------------------------------------------------------------------------------------------

@@ -16,7 +16,9 @@ from tests.golden import VERIFICATIONS, verifications, verified
 
 LARGEST = 150_000
 TRUTH = {  # what the pool was made to be: outcome, and the links that contradict or a word of the reason
-    "2.3-mirrored-slog": ("INCONCLUSIVE", set(), "is not in the recording"),  # made before the kernel's log was read
+    "2.3-mirrored-slog": ("TRACED", set(), ""),
+    "2.3-before-the-kernels-log": ("INCONCLUSIVE", set(), "what the kernel logged meanwhile is not in the recording"),
+    "2.3-flushes-fail": ("CONTRADICTED", {"kernel's log"}, ""),
     "2.3-sync-disabled": ("CONTRADICTED", {"ZIL", "nvme2n1", "nvme3n1"}, ""),
     "2.3-flushing-latched-off": ("CONTRADICTED", {"nvme0n1", "nvme1n1", "nvme2n1", "nvme3n1"}, ""),
     "2.3-foreign-load-other-dataset": ("INCONCLUSIVE", set(), "tank/other"),
