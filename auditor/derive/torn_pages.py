@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.derive.combine import about, every
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, known
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, known, unknown
 
 SUBJECT = "database"
 FACTS = {
@@ -30,13 +30,18 @@ NEEDS = (
     "dataset.sync",
     "dataset.pool",
     "dataset.recordsize",
+    "dataset.direct",
+    "database.engine",
+    "database.flush_method",
     "pool.zil_class",
     "host.zfs_version",
     "host.zil_maxblocksize",
     "host.zfs_immediate_write_sz",
+    "host.zfs_dio_enabled",
 )
 HEADERS = 192 + 192  # bytes of a log block that hold no data: zil_chain_t, lr_write_t (include/sys/zil.h)
 RECORD = 192  # lr_write_t
+BUFFERED = ("FSYNC", "O_DSYNC", "LITTLESYNC", "NOSYNC")  # innodb_flush_method without O_DIRECT
 LARGEST = 128 << 10  # of a log block, unless the pool has large_blocks: so much is sure
 COMMAND = "cat /sys/module/zfs/parameters/zil_maxblocksize"
 
@@ -64,7 +69,7 @@ def _split(database: Subject, page: int, facts: Facts) -> Judged:
     places = facts.get(database, "data_datasets")
     if isinstance(places, Unknown):
         return places
-    found = [_split_on(each, page, facts) for each in facts.linked(database, "data_datasets")]
+    found = [_split_on(database, each, page, facts) for each in facts.linked(database, "data_datasets")]
     if splitting := [each for each in found if isinstance(each, Known) and each.value]:
         return splitting[0]
     if holes := [each for each in found if isinstance(each, Unknown)]:
@@ -73,7 +78,7 @@ def _split(database: Subject, page: int, facts: Facts) -> Judged:
     return Known(False, tuple(seen for each in whole for seen in each.evidence) or places.evidence)
 
 
-def _split_on(dataset: Subject, page: int, facts: Facts) -> Judged:
+def _split_on(database: Subject, dataset: Subject, page: int, facts: Facts) -> Judged:
     for name, value in (("logbias", "throughput"), ("sync", "disabled")):  # a pointer to the block; nothing at all
         found = facts.get(dataset, name)
         if isinstance(found, Known) and found.value == value:
@@ -89,7 +94,7 @@ def _split_on(dataset: Subject, page: int, facts: Facts) -> Judged:
     zfs = f"OpenZFS {'.'.join(map(str, line))}"
     if page <= whole:
         return known(False, f"{zfs} splits no write of {whole:,} bytes and less over two log blocks", COMMAND)
-    if pointed := _pointed(dataset, page, line, facts):
+    if pointed := _pointed(dataset, page, line, facts) or _direct(database, dataset, line, facts):
         return pointed
     return known(True, f"{zfs} may split a write of more than {whole:,} bytes over two log blocks", COMMAND)
 
@@ -107,3 +112,22 @@ def _pointed(dataset: Subject, page: int, line: tuple[int, ...], facts: Facts) -
     if line >= (2, 4) and (not isinstance(record.value, int) or record.value > 2 * page):
         return None
     return Known(False, (*about(dataset, chosen[0]), *least.evidence))
+
+
+def _direct(database: Subject, dataset: Subject, line: tuple[int, ...], facts: Facts) -> Unknown | None:
+    """Unknown where pages may be written with Direct I/O, for which the log holds a pointer too: whether each of them is,
+    nobody sees, for ZFS falls back where a file is also mapped."""
+    if line < (2, 3):
+        return None
+    needed = every((facts.get(HOST, "zfs_dio_enabled"), facts.get(dataset, "direct"), facts.get(database, "engine")))
+    if isinstance(needed, Unknown):
+        return needed
+    enabled, direct, engine = (each.value for each in needed)
+    method = facts.get(database, "flush_method")
+    buffered = engine == "postgres" or (isinstance(method, Known) and method.value in BUFFERED)
+    if not enabled or direct == "disabled" or (direct == "standard" and buffered):
+        return None
+    return unknown(
+        f"whether {database.name} writes all pages with Direct I/O, so that the log holds pointers to them, is not seen",
+        "turn the guard against torn pages on",
+    )

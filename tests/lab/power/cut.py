@@ -33,7 +33,7 @@ from .results import RESULTS, lost, read, write
 DRIVE_MIB = 512
 RUN_S, RUN_WITHIN_S = (1.0, 8.0), (0.5, 2.0)  # until the next cut; until its writes are counted
 WITHIN = 12  # writes: more than one checkpoint makes on a log device
-SETUP_TIMEOUT, VERIFY_TIMEOUT, FIRST_COMMIT_S, SNAPSHOT_S = 420, 300, 20, 60
+SETUP_TIMEOUT, VERIFY_TIMEOUT, FIRST_COMMIT_S, SNAPSHOT_S = 900, 600, 20, 60
 
 
 def main() -> int:

@@ -65,6 +65,11 @@ class Setting:
         return self.workload in PAGES
 
     @property
+    def page_kib(self) -> int:
+        """Of its pages; raises ValueError for another program."""
+        return int(self.workload.partition("-")[0].removeprefix("pages"))
+
+    @property
     def needs(self) -> str:
         """A program that an image may lack."""
         return "postgres" if self.workload == "postgres" else ""

@@ -206,11 +206,12 @@ class Pages:
         return random.Random(number).sample(range(self.PAGES), self.each)
 
     def page(self, number: int) -> bytes:
-        """Its generation, and random bytes that do not compress, over and over; a check sum at the end."""
-        noise = os.urandom(self.size // 2)
-        steps = (struct.pack("<Q", number) + noise[at // 2 : at // 2 + 8] for at in range(0, self.size, self.STEP))
-        body = b"".join(steps)[: self.size - 4]
-        return body + struct.pack("<I", zlib.crc32(body))
+        """Its generation, and bytes that do not compress, over and over; a check sum at the end."""
+        body = bytearray(os.urandom(self.size))
+        for at, byte in enumerate(struct.pack("<Q", number)):
+            body[at :: self.STEP] = bytes([byte]) * (self.size // self.STEP)
+        del body[-4:]
+        return bytes(body) + struct.pack("<I", zlib.crc32(body))
 
     def prepare(self) -> None:
         with self.file.open("wb") as file:
