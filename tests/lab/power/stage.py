@@ -152,7 +152,7 @@ def bring_back(setting: Plan) -> tuple[str, list[str]]:
     words: list[str] = []
     places = " ".join(f"-d {disk(serial)}-part1" for serial in setting["serials"])
     for option in ("", "-m", "-F", "-F -m"):
-        status, text = shell(f"zpool import {option} {places} {setting['pool']}", 90, strict=False)
+        status, text = shell(f"zpool import {option} {places} {setting['pool']}", 300, strict=False)
         if status == 0:
             return option or "plain", words
         words.append(f"import {option}: {text}"[:600])
