@@ -39,8 +39,8 @@ NEEDS = (
     "host.zfs_immediate_write_sz",
     "host.zfs_dio_enabled",
 )
-HEADERS = 192 + 192  # bytes of a log block that hold no data: zil_chain_t, lr_write_t (include/sys/zil.h)
-RECORD = 192  # lr_write_t
+HEADERS = 184 + 192  # bytes of a log block that hold no data: zil_chain_t, lr_write_t (include/sys/zil.h)
+RECORD = 192  # lr_write_t; its data is filled up to a multiple of 8
 BUFFERED = ("FSYNC", "O_DSYNC", "LITTLESYNC", "NOSYNC")  # innodb_flush_method without O_DIRECT
 LARGEST = 128 << 10  # of a log block, unless the pool has large_blocks: so much is sure
 COMMAND = "cat /sys/module/zfs/parameters/zil_maxblocksize"
@@ -90,7 +90,7 @@ def _split_on(database: Subject, dataset: Subject, page: int, facts: Facts) -> J
     assert isinstance(version, tuple)
     assert isinstance(largest, int)
     line = tuple(each for each in version if isinstance(each, int))[:2]
-    whole = (min(largest, LARGEST) - HEADERS) // (8 if line < (2, 2) else 16) - RECORD
+    whole = (min(largest, LARGEST) - HEADERS) // (8 if line < (2, 2) else 16) // 8 * 8 - RECORD
     zfs = f"OpenZFS {'.'.join(map(str, line))}"
     if page <= whole:
         return known(False, f"{zfs} splits no write of {whole:,} bytes and less over two log blocks", COMMAND)

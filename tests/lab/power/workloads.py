@@ -264,7 +264,7 @@ def workload(name: str, data: Path, log: Path) -> Workload:
         "pair": lambda: Pair(data, log),
         "postgres": lambda: Postgres(data, log),
         "pages16-direct": lambda: Pages(data, log, 16384, direct=True),
-        # a record is its page and 192 bytes, a log block holds 130,880: what is left before the 8th page (2.1) or the 15th is
+        # a record is its page and 192 bytes, a log block holds 130,888: what is left before the 8th page (2.1) or the 15th is
         # more than the space that the log would rather waste, and less than a record
         "pages4-mixed": lambda: Pages(data, log, 4096, each=240, before=(152,)),
         "pages8-mixed": lambda: Pages(data, log, 8192, each=160, before=(152,)),
