@@ -1,24 +1,60 @@
 """The power-cut lab without guests: the matrix, the arithmetic of the report, and the bar over the checked-in results."""
 
 import json
+import socket
 import struct
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from auditor.rulebook import load
 from tests.lab.machine import LINES
 from tests.lab.power import matrix, report
-from tests.lab.power.cut import _counts
+from tests.lab.power.cut import _counts, cut
+from tests.lab.power.disks import GONE, Server
 from tests.lab.power.guest import one_partition
 from tests.lab.power.matrix import Setting
 from tests.lab.power.results import lost, read, write
+from tests.lab.vm import VM
 
 
 def test_acknowledgements_are_counted_from_complete_lines() -> None:
     data = bytearray(b"GO\n0 0\n1 0\n0 1\n1 1\n1 2\n0 1")
     assert _counts(data, 3) == {0: 2, 1: 3}
+
+
+class Guest:
+    """Two programs that commit; each stop of the drives takes a while, in which the second commits again."""
+
+    proc = None
+
+    def __init__(self) -> None:
+        self.here, self.there = socket.socketpair()
+        self.here.sendall(b"GO\n0 0\n1 0\n")
+        self.asked: list[str] = []
+
+    def connect(self, _name: str) -> socket.socket:
+        return self.there
+
+    def stats(self) -> list[dict[str, int]]:
+        return []
+
+    def snapshot(self, name: str, traps: list[str]) -> list[float]:
+        self.asked.append(" ".join((name, *traps)))
+        moment = time.monotonic()
+        self.here.sendall(b"1 %d\n" % len(self.asked))
+        time.sleep(0.1)
+        return [moment, moment, time.monotonic()]
+
+
+def test_what_is_reported_after_its_drives_had_stopped_does_not_count() -> None:
+    guest = Guest()
+    done = cut(cast(VM, guest), cast(Server, guest), ["a", "a", "b"], [(0.01, ["0-1:1:3"]), (0.01, [])])
+    assert guest.asked == ["cut0 0-1:1:3", GONE]
+    assert [each.commits for each in done] == [[1, 2], [1, 3]]
+    guest.here.close()
 
 
 def test_the_partition_table() -> None:

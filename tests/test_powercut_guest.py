@@ -6,13 +6,14 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.lab.power.commit import Ack, Left, number_of, record
-from tests.lab.power.disks import BLOCK, FLUSH, READ, WRITE, Disk, Server, _armed, copy, serve
+from tests.lab.power.disks import BLOCK, FLUSH, GONE, READ, WRITE, Disk, Server, _armed, copy, serve
 from tests.lab.power.workloads import Append, Mapped, Pages, Pair, Sqlite, workload
 
 ONE, TWO = b"1" * BLOCK, b"2" * BLOCK
@@ -157,6 +158,37 @@ def test_a_group_is_stopped_within_a_write_of_one_of_its_disks(tmp_path: Path) -
         os.close(disk.fd)
 
 
+def test_drives_that_are_gone_write_no_more(tmp_path: Path) -> None:
+    """The one within whose write it happens too, which does not return."""
+    paths = [tmp_path / name for name in ("a", "b")]
+    for path in paths:
+        path.write_bytes(bytes(4 * BLOCK))
+    server = Server(tmp_path, [(path, "plp") for path in paths])
+    connections = [socket.socket(socket.AF_UNIX) for _ in paths]
+    try:
+        for connection, path in zip(connections, server.sockets, strict=True):
+            connection.connect(str(path))
+        first, second = map(Client, connections)
+        began = time.monotonic()
+        waiting = ThreadPoolExecutor(1).submit(server.snapshot, GONE, ["0-1:1:2"])
+        second.ask(WRITE, 0, ONE)
+        first.ask(WRITE, 0, ONE)
+        connections[1].settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            second.ask(WRITE, BLOCK, ONE)
+        assert [began < each < time.monotonic() for each in waiting.result()] == [True, True]
+        connections[0].settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            first.ask(WRITE, BLOCK, ONE)
+    finally:
+        server.kill()
+        for connection in connections:
+            connection.close()
+    assert paths[0].read_bytes() == ONE + bytes(3 * BLOCK)
+    assert paths[1].read_bytes() == ONE + ONE + bytes(2 * BLOCK)
+    assert not list(tmp_path.glob("*.gone"))
+
+
 def test_a_torn_page_is_found_with_the_byte_at_which_it_tears(tmp_path: Path) -> None:
     job = Pages(tmp_path, tmp_path, 16384)
     left_after(job, 3)
@@ -195,7 +227,7 @@ def commits(count: int) -> Ack:
 
 
 @pytest.mark.parametrize(
-    "name", ["fsync", "dsync", "buffered", "mmap", "sqlite-full", "sqlite-normal", "pair", "pages16"]
+    "name", ["fsync", "dsync", "buffered", "mmap", "sqlite-full", "sqlite-normal", "pair", "pages16", "pages8-mixed"]
 )
 def test_a_workload_finds_its_own_commits(tmp_path: Path, name: str) -> None:
     job = workload(name, tmp_path, tmp_path)

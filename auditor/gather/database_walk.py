@@ -28,6 +28,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "database_settings": ("directories",),
     "database_paths": ("mountinfo", "symlinks"),
     "database_links": ("more_symlinks",),
+    "database_blocks": (),
 }
 """What is asked one after the other, and what of it says where files are."""
 

@@ -1,7 +1,8 @@
 """The process that reads what belongs to others, with their rights: see ``owner``, which starts it.
 
 ``KIND WHERE SECONDS WORDS LIMIT...`` as arguments, patterns on standard input, each ended by a NUL byte and begun with
-``+`` where more than links is wanted. What came of them goes to standard output (:func:`frame`); the last frame is END.
+``+`` where more than links is wanted, with ``=`` for sizes of blocks. What came of them goes to standard output
+(:func:`frame`); the last frame is END.
 
 Everything is imported and opened before it enters the mount namespace of another: from then on no name that is looked up
 means what it means on this host. (man 2 setns, openat2, capset, prctl; man 7 capabilities, user_namespaces; man 5
@@ -268,7 +269,10 @@ def main(arguments: list[str], patterns: list[str]) -> None:
         take(identity)
     shut()
     for pattern in patterns:
-        reader.read(pattern[1:], pattern[:1] == "+")
+        if pattern[:1] == "=":
+            reader.blocks(pattern[1:])
+        else:
+            reader.read(pattern[1:], pattern[:1] == "+")
     frame(END, "", b"")
 
 

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MIB = 1 << 20
+SIZES = 100  # of blocks: ZFS has powers of two up to 16 MiB
 CHUNK = 1 << 16  # a sysctl refuses a large buffer
 NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # where a link may lead
-TEXT, LINK, ERROR, OTHER, DEVICE, CHANGED = "text", "link", "error", "other", "device", "changed"
+TEXT, LINK, ERROR, OTHER = "text", "link", "error", "other"
+DEVICE, CHANGED, BLOCKS = "device", "changed", "blocks"
 REFUSED, END = "refused", "end"  # of the other process: why nothing is read, and that all was said
 
 
@@ -54,6 +56,7 @@ class Reader:
         self._file_bytes, self._left, self._over = file_bytes, total_bytes, over
         self._files, self._files_left, self._entries = files, files, entries
         self._folders: dict[str, list[str]] = {}  # many patterns go through the same ones
+        self._unlisted: OSError | ValueError | None = None
         self._descriptors = os.open("/proc/self/fd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def close(self) -> None:
@@ -87,6 +90,41 @@ class Reader:
             self._tell_folder(pattern[: pattern.index("*")].rpartition("/")[0])
         if several and not there:
             self._why_none(pattern)
+
+    def blocks(self, pattern: str) -> None:
+        """Say of the regular files that a pattern names, and that have more than one block, which sizes of blocks there are
+        (st_blksize), and how many files of each. Their names and content stay untold."""
+        found: dict[int, int] = {}
+        try:
+            paths = self._expand(pattern)
+            for path in paths:
+                if size := self._block(path):
+                    found[size] = found.get(size, 0) + 1
+            if len(found) > SIZES:
+                raise OSError(errno.EFBIG, f"more than {SIZES} sizes of blocks")
+            if self._unlisted:
+                raise self._unlisted
+        except (OSError, ValueError) as error:
+            self._error(pattern, error)
+            return
+        if paths:
+            self._said(BLOCKS, pattern, "".join(f"{size} {found[size]}\n" for size in sorted(found)).encode())
+        else:
+            self._why_none(pattern)
+
+    def _block(self, path: str) -> int:
+        """The size of a file's blocks; 0 for what has no more than one. Raises OSError for a link: its target is not seen."""
+        try:
+            file = self._opened(path, os.O_NOFOLLOW)
+        except (FileNotFoundError, NotADirectoryError):
+            return 0
+        try:
+            status = os.fstat(file)
+        finally:
+            os.close(file)
+        if stat.S_ISLNK(status.st_mode):
+            raise OSError(errno.ELOOP, "one of them is a symbolic link")
+        return status.st_blksize if stat.S_ISREG(status.st_mode) and status.st_size > status.st_blksize else 0
 
     def _tell(self, path: str, file: int, content: bool) -> None:
         found = os.fstat(file)
@@ -176,6 +214,8 @@ class Reader:
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno == errno.EFBIG:
                 raise
+            if not isinstance(error, FileNotFoundError | NotADirectoryError):
+                self._unlisted = error
             names = []
         self._folders[folder] = names
         return names

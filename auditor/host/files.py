@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from auditor.host import limits
-from auditor.host._reading import CHANGED, DEVICE, ERROR, LINK, OTHER, TEXT, Reader, reason
+from auditor.host._reading import BLOCKS, CHANGED, DEVICE, ERROR, LINK, OTHER, TEXT, Reader, reason
 from auditor.host.owner import Others
 from auditor.host.request import Files
 from auditor.host.telling import CONFIGURATION, PROCESS_ROOT, told
@@ -20,12 +20,16 @@ Answers = tuple[  # as Files has them, still being filled
 
 
 def read_files(
-    patterns: tuple[str, ...], others: Others | None = None, owner: str = "", timeout_s: float = 30.0
+    patterns: tuple[str, ...],
+    others: Others | None = None,
+    owner: str = "",
+    timeout_s: float = 30.0,
+    blocks: bool = False,
 ) -> Files:
     """Expand the patterns and read what they name; symbolic links are noted, and followed only to regular files.
 
     others: what was seen of the processes whose files are asked for. owner: the folder whose owner's rights are taken below
-    /proc/self/root.
+    /proc/self/root. blocks: of these nothing but the sizes of blocks is asked.
     """
     found: Answers = {}, {}, {}, {}, {}
     seen = others or Others()
@@ -42,7 +46,7 @@ def read_files(
     if mine:
         _read_own(mine, seen, found)
     for root_path, wanted in theirs.items():
-        _read_others(root_path, wanted, seen, owner, timeout_s, found)
+        _read_others(root_path, wanted, seen, owner, timeout_s, blocks, found)
     return Files(*found)
 
 
@@ -85,10 +89,12 @@ def _read_own(patterns: Sequence[str], others: Others, found: Answers) -> None:
 
 
 def _read_others(
-    root: str, patterns: Sequence[str], others: Others, owner: str, timeout_s: float, found: Answers
+    root: str, patterns: Sequence[str], others: Others, owner: str, timeout_s: float, blocks: bool, found: Answers
 ) -> None:
     """Files below the root directory of a process: of those that are no configuration only links and devices are noted."""
-    wanted = [f"{'+' if _is_configuration(each) else '-'}{each.removeprefix(root)}" for each in patterns]
+    wanted = [
+        f"{'=' if blocks else '+' if _is_configuration(each) else '-'}{each.removeprefix(root)}" for each in patterns
+    ]
     answers = others.read(root.split("/")[2], wanted, owner, timeout_s)
     if isinstance(answers, str):
         _fail(found, patterns, answers)
@@ -99,6 +105,8 @@ def _read_others(
             _keep(found, ERROR, path, b"its name is none that zaudit reads")
         elif kind == OTHER:
             _keep(found, ERROR, path, b"not a regular file")
+        elif kind == BLOCKS:
+            _keep(found, TEXT, path, data)
         else:
             _keep(found, kind, path, data)
 

@@ -153,7 +153,7 @@ class LiveHost:
         if not all(pattern.startswith(ROOTS) and ".." not in pattern.split("/") for pattern in request.patterns):
             raise PermissionError(f"zaudit does not read this: {request.patterns}")
         none, allowed = partial(_none, request), self._allowed()
-        read = partial(read_files, request.patterns, self._others, request.owner, self._timeout_s)
+        read = partial(read_files, request.patterns, self._others, request.owner, self._timeout_s, request.blocks)
         found = within(allowed, read, none)
         return found if self._total.take(sum(map(len, found.text.values()))) else none(self._total.late)
 

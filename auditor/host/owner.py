@@ -57,8 +57,9 @@ class Others:
             return self._held[number]
 
     def read(self, process: str, patterns: Sequence[str], owner: str, timeout_s: float) -> list[Answer] | str:
-        """What patterns below its root directory name, each with ``+`` before it where more than links is wanted; or why
-        nothing was read. process: a number, or self: then owner is the folder whose owner's rights are taken."""
+        """What patterns below its root directory name, each with ``+`` before it where more than links is wanted and ``=``
+        for sizes of blocks; or why nothing was read. process: a number, or self: then owner is the folder whose owner's rights
+        are taken."""
         kind, where, user = "folder", owner or "/", ITSELF
         passed: list[int] = []
         if process != "self":

@@ -48,11 +48,13 @@ class Read(NamedTuple):
     """Files: glob patterns with ``*`` (no ``**``) for files and symbolic links under /sys, /proc, /etc, /run and /dev.
 
     What lies below /proc/PID/root is read with the rights of that process. owner: the folder whose owner's rights are taken
-    for what lies below /proc/self/root; of no matter to all else.
+    for what lies below /proc/self/root; of no matter to all else. blocks: of files below such a root nothing is read; asked is
+    which sizes the blocks of those have that have more than one.
     """
 
     patterns: tuple[str, ...]
     owner: str = ""
+    blocks: bool = False
 
 
 class Skip(NamedTuple):
@@ -87,7 +89,8 @@ class Output(NamedTuple):
 
 
 class Files(NamedTuple):
-    """Files as they were read. text: path -> content. links: path of a symbolic link -> its target (as readlink gives it).
+    """Files as they were read. text: path -> content; of sizes of blocks, pattern -> ``SIZE FILES`` on a line each. links: path
+    of a symbolic link -> its target (as readlink gives it).
 
     errors: path -> what went wrong ("permission denied"). devices: path of a folder of others, or of a link to one -> the
     device that it is on, ``MAJOR:MINOR``. changed: of what was read below the root directory of a process, links and folders

@@ -13,13 +13,15 @@ from auditor.databases.engine import ARGUMENT, path
 PROCESS_ROOT = re.compile(r"/proc/(?:\d+|self)/root/")
 CONFIGURATION = re.compile(r"[\w.@#-]+\.(?:conf|cnf|ya?ml)")
 IGNORES_FLUSHES = "libeatmydata"
+_SIZE = re.compile(r"[0-9]{1,10} [0-9]{1,10}")
 _PROCESS = re.compile(r"/proc/(?:\d+|self)/(environ|maps|cmdline|status|stat)")
 
 
 def told(name: str, text: str) -> str | None:
     """The part of a file that is kept, or None: nothing of it. name: its path. Lines of a configuration keep their number."""
     if PROCESS_ROOT.match(name):
-        return kept.settings(name.rpartition("/")[2], text)
+        last = name.rpartition("/")[2]
+        return _blocks(text) if "*" in last else kept.settings(last, text)
     found = _PROCESS.fullmatch(name)
     match found and found[1]:
         case "stat":  # of database servers, and of the first process, which shows that they can be seen
@@ -34,6 +36,11 @@ def told(name: str, text: str) -> str | None:
             return "".join(f"{line}\n" for line in text.splitlines() if line.startswith("Uid:"))
         case _:
             return text
+
+
+def _blocks(text: str) -> str:
+    """What is asked of a pattern: sizes of blocks, and how many files have them; a question mark for any other line."""
+    return "".join(f"{line if _SIZE.fullmatch(line) else '?'}\n" for line in text.splitlines())
 
 
 def _command(stat: str) -> str:

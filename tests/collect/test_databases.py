@@ -434,6 +434,14 @@ def test_the_server_that_is_asked_itself_is_always_looked_at() -> None:
     assert "postgres 612" in [each.name for each in facts.linked(HOST, "database_processes")]
 
 
+def test_the_sizes_of_blocks_are_asked_for_where_the_data_lies() -> None:
+    there = {f"{DATA}/base/*/*": "4096 3\n8192 2\n"}  # as the answer to this pattern
+    assert value(seen(there, pg="standard", wal="standard"), PG, "data_blocks") == ("4096 3", "8192 2")
+    hidden = seen(there, denied=(f"{DATA}/global",), pg="standard", wal="standard").get(PG, "data_blocks")
+    assert isinstance(hidden, Unknown)
+    assert "/global/*: permission denied" in str(hidden.reasons)
+
+
 def test_hidden_processes_are_no_sign_that_no_database_runs() -> None:
     facts = seen(denied=("/proc/*/stat",), pg="standard")
     assert outcome(facts, "pg-fsync-off") == ["unknown"]

@@ -165,6 +165,38 @@ def power_lines(rows: Sequence[Row]) -> str:
     return table((*head, "hit", "undecided", "application", "miss", "false alarm"), found)
 
 
+def torn(rows: Sequence[Row]) -> str:
+    """Settings whose programs rewrite pages: of how many cuts on each line how many left a page half old, half new."""
+    settings = matrix.everything(matrix.PAGES_FILE)
+    seen = {(each.line, each.setting.name): each for each in report.lines(rows, settings)}
+    found = [
+        (each.name, each.workload, each.data.replace("-o ", ""), "yes" if "log" in each.vdevs.split() else "no",
+         *(_torn(seen.get((line, each.name)), line in each.lines) for line in LINES))
+        for each in settings
+    ]  # fmt: skip
+    return table(("setting", "pages", "dataset", "SLOG", *(f"torn on {line}" for line in LINES)), found)
+
+
+def _torn(cuts: report.Line | None, there: bool) -> str:
+    if cuts is None:
+        return "not run" if there else "not on this line"
+    return f"{cuts.damaged} of {len(cuts.rows)}"
+
+
+def torn_lines(rows: Sequence[Row]) -> str:
+    """The sums for each line, and of the cuts with which the drives were killed apart from those whose media were copied."""
+    judged, found = report.lines(rows, matrix.everything(matrix.PAGES_FILE)), []
+    for line in sorted({each.line for each in judged}):
+        mine = [row for each in judged if each.line == line for row in each.rows]
+        ways = [[row for row in mine if row["killed"] is killed] for killed in (False, True)]
+        torn_of = [f"{sum(bool(row['corruption']) for row in way)} of {len(way)}" for way in ways]
+        commits, lost = (sum(row[name] for row in mine) for name in ("acknowledged", "lost"))
+        plain = sum(row["import"] == "plain" for row in mine)
+        found.append((line, releases(mine, line), f"{commits:,}", lost, f"{plain} of {len(mine)}", *torn_of))
+    head = ("line", "OpenZFS", "fsyncs acknowledged", "lost", "plain imports")
+    return table((*head, "torn, media copied", "torn, drives killed"), found)
+
+
 def verify_table(rows: Sequence[Row]) -> str:
     """Each case of `zaudit verify`: what it must say, and how it came out on each line."""
     ran = {(row["line"], row["scenario"]): row for row in rows}
@@ -229,6 +261,8 @@ def blocks() -> dict[str, str]:
         "rules not provoked": unprovoked_table(),
         "power lines": power_lines(cuts),
         "power": power(cuts),
+        "torn lines": torn_lines(results.read(results.TORN)),
+        "torn": torn(results.read(results.TORN)),
         "verify lines": verify_lines(verified),
         "verify": verify_table(verified),
         "verify programs": verify_programs(verified),

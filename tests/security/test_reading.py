@@ -556,6 +556,42 @@ def status(process: str, name: str) -> str:
         return ""
 
 
+def sizes(folder: Path) -> Files:
+    """What is told of the files below two folders of a database's own."""
+    with server(name="postgres") as number:
+        found = LiveHost(20).read(Read((f"/proc/{number}/root{folder}/base/*/*",), blocks=True))
+        parts = (found.text, found.links, found.errors)
+        return Files(*({path.replace(str(number), "PID"): said for path, said in each.items()} for each in parts))
+
+
+@pytest.fixture
+def tables(his: Path) -> str:
+    """Two of more than one block, one of less, in two folders; the pattern that names them."""
+    for name, blocks in (("1/customers", 3), ("1/few", 0), ("2/orders", 2)):
+        path = his / "base" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes(100 + blocks * his.stat().st_blksize))
+        path.chmod(0)
+    return f"/proc/PID/root{his}/base/*/*"
+
+
+def test_sizes_of_blocks_are_counted_and_nothing_else_is_told(his: Path, tables: str) -> None:
+    (his / "base/PG_VERSION").touch()
+    (his / "base/1/deeper").mkdir()
+    os.mkfifo(his / "base/2/fifo")
+    assert sizes(his) == Files({tables: f"{his.stat().st_blksize} 2\n"}, {}, {})
+
+
+def test_where_files_may_be_that_are_not_seen_no_sizes_are_told(his: Path, tables: str) -> None:
+    (his / "base/3").mkdir(mode=0o700)
+    assert sizes(his) == Files({}, {}, {tables: "permission denied"})
+    (his / "base/3").rmdir()
+    (his / "base/2/moved").symlink_to("/etc/shadow")
+    assert sizes(his) == Files({}, {}, {tables: "one of them is a symbolic link"})
+    shutil.rmtree(his / "base")
+    assert sizes(his) == Files({}, {}, {tables: "no such file"})
+
+
 # -- the reader itself ------------------------------------------------------------------------------------------------------
 
 

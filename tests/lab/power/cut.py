@@ -3,11 +3,11 @@
     python -m tests.lab.power.cut [--line 2.3] [--cuts 5] [--minutes N] [--seed 1] [--results FILE] [--list] [NAME...]
 
 A trial: pools on drives of disks.py; zaudit looks at the live guest; the workloads report each commit to the host before
-they begin the next. At moments that follow from the seed the power is cut. For the last cut the disk server and the
-machine are killed. For the others the host stops all drives at one moment and copies their media without their caches,
-which is what is left when both die at that moment; only commits that were reported before it count. A second guest gets
-the media of one cut after the other, imports the pools and says what is there. One row a setting and cut is added to
-powercut.json; settings that have their cuts are not run again.
+they begin the next. At moments that follow from the seed the power is cut. For the last cut all drives stop for good, and the
+disk server and the machine are killed. For the others the host stops all drives at one moment and copies their media without
+their caches, which is what is left when both die at that moment. Only commits that were reported before that moment count. A
+second guest gets the media of one cut after the other, imports the pools and says what is there. One row a setting and cut is
+added to powercut.json (killed: whether it was the last one); settings that have their cuts are not run again.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,15 +25,15 @@ from typing import Any
 from ..machine import LINES, release
 from ..vm import VM, Result, clean_up_on_signals
 from . import matrix
-from .disks import Server, copy
+from .disks import GONE, TRAP_S, Server, copy
 from .guest import ZAUDIT, device, guest_files, guest_plan, one_partition, predict
 from .matrix import Setting
 from .results import RESULTS, lost, read, write
 
 DRIVE_MIB = 512
-RUN_S = (1.0, 8.0)
+RUN_S, RUN_WITHIN_S = (1.0, 8.0), (0.5, 2.0)  # until the next cut; until its writes are counted
 WITHIN = 12  # writes: more than one checkpoint makes on a log device
-SETUP_TIMEOUT, VERIFY_TIMEOUT, FIRST_COMMIT_S = 420, 300, 20
+SETUP_TIMEOUT, VERIFY_TIMEOUT, FIRST_COMMIT_S, SNAPSHOT_S = 900, 600, 20, 60
 
 
 def main() -> int:
@@ -116,11 +117,14 @@ def trial(
             plan = {
                 **guest_plan(line, settings),
                 "cuts": cuts,
-                "look": again or not all(asked(results, line, each.name) for each in settings),
+                "look": again or not all(each.pages or asked(results, line, each.name) for each in settings),
             }
             vm.start("python3 -m power.stage run", guest_files(plan))
-            moments = [(chance.uniform(*RUN_S), traps(settings, chance)) for _ in range(cuts)]
-            done = cut(vm, server, len(settings), moments)
+            within = all(each.within is not None for each in settings)
+            moments = [
+                (chance.uniform(*(RUN_WITHIN_S if within else RUN_S)), traps(settings, chance)) for _ in range(cuts)
+            ]
+            done = cut(vm, server, [setting.name for setting, _ in drives], moments)
         finally:
             server.kill()
         before = vm.result()
@@ -141,6 +145,7 @@ def trial(
                     "workload": setting.workload,
                     "seed": seed,
                     "cut": number,
+                    "killed": now is done[-1],
                     "seconds": round(now.seconds, 2),
                     "acknowledged": now.commits[slot],
                     "lost": lost(now.commits[slot], state[setting.name]["have"]),
@@ -181,17 +186,18 @@ def traps(settings: Sequence[Setting], chance: random.Random) -> list[str]:
     return found
 
 
-def cut(vm: VM, server: Server, slots: int, moments: Sequence[tuple[float, Sequence[str]]]) -> list[Cut]:
+def cut(vm: VM, server: Server, owners: Sequence[str], moments: Sequence[tuple[float, Sequence[str]]]) -> list[Cut]:
     """Read what the guest commits and cut the power after each pause, within a write where there are traps; empty when the
-    guest never came so far."""
-    data = bytearray()
+    guest never came so far. owners: the setting of each drive. The last cut leaves drives that write no more."""
+    data, slots = bytearray(), list(dict.fromkeys(owners))
+    arrivals: list[tuple[float, int]] = []  # when so many bytes were there
     cuts: list[Cut] = []
     with vm.connect("ack") as port:
 
         def listen(seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
             end = time.monotonic() + seconds
             while (left := end - time.monotonic()) > 0 and not until():
-                port.settimeout(min(left, 0.5))
+                port.settimeout(min(left, 0.2))
                 try:
                     part = port.recv(1 << 16)
                 except TimeoutError:
@@ -199,30 +205,28 @@ def cut(vm: VM, server: Server, slots: int, moments: Sequence[tuple[float, Seque
                 except OSError:
                     return False
                 data.extend(part)
+                arrivals.append((time.monotonic(), len(data)))
                 if not part and (vm.proc is None or vm.proc.poll() is not None):
                     return False
             return True
 
         if not listen(SETUP_TIMEOUT, lambda: b"GO\n" in data) or b"GO\n" not in data:
             return []
-        listen(FIRST_COMMIT_S, lambda: len(_counts(data, slots)) == slots)
+        listen(FIRST_COMMIT_S, lambda: len(_counts(data, len(slots))) == len(slots))
         begin = time.monotonic()
-        placed = any(traps for _, traps in moments)
-        for number, (pause, set_) in enumerate(moments):
-            listen(pause)
-            seconds, stats = time.monotonic() - begin, server.stats()
-            if number < len(moments) - 1 or placed:
-                counts = _counts(data, slots)  # only what came before the media are copied
-                server.snapshot(f"cut{number}", set_)
-            else:
-                server.kill()  # the caches of the drives first
-                vm.kill()
-                listen(0.3)  # what the guest had said before
-                counts = _counts(data, slots)
-            if placed and number == len(moments) - 1:
-                server.kill()
-                vm.kill()
-            cuts.append(Cut(seconds, [counts.get(slot, 0) for slot in range(slots)], stats))
+        with ThreadPoolExecutor(1) as other:
+            for number, (pause, traps) in enumerate(moments):
+                listen(pause)
+                seconds, stats = time.monotonic() - begin, server.stats()
+                name = f"cut{number}" if number < len(moments) - 1 else GONE
+                asked = other.submit(server.snapshot, name, traps)
+                listen(TRAP_S + SNAPSHOT_S, asked.done)
+                moment = dict(zip(owners, asked.result(), strict=True))
+                commits = []
+                for slot, owner in enumerate(slots):
+                    size = max((size for when, size in arrivals if when < moment[owner]), default=0)
+                    commits.append(_counts(data[:size], len(slots)).get(slot, 0))
+                cuts.append(Cut(seconds, commits, stats))
     return cuts
 
 
@@ -262,7 +266,7 @@ def verify(
                         break
                     for source, medium in zip(files, media, strict=True):
                         taken = source.with_suffix(f".cut{number}")
-                        copy(taken if taken.exists() else source, medium)  # the last one is what the kill left
+                        copy(taken if taken.exists() else source, medium)  # the last one is the drive itself
                     port.sendall(b"GO\n")
                     left.append(json.loads(answers.readline()))
             except (OSError, ValueError) as error:

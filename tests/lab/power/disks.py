@@ -13,9 +13,10 @@ within a second on an honest drive, within a fifth of one on a lying drive. Bloc
 all. Counters of each disk go to SOCKET.stats ten times a second.
 
 A line NAME on standard input stops all disks at one moment and copies each medium to FILE.NAME, without the caches: what
-a power cut at this moment would leave. Then "NAME" is answered, and the machine goes on. With words FIRST-LAST:DISK:N behind
-the name, the disks FIRST to LAST (by number) are stopped at a moment of their own: when DISK has done N more writes, so that a
-cut hits between two writes that belong together. Where that does not come within TRAP_S it is as without.
+a power cut at this moment would leave. Then the moment of each disk is answered (time.monotonic), and the machine goes on. With
+words FIRST-LAST:DISK:N behind the name, the disks FIRST to LAST (by number) are stopped at a moment of their own: when DISK has
+done N more writes, so that a cut hits between two writes that belong together. Where that does not come within TRAP_S it is as
+without. The name GONE copies nothing: the disks stay stopped, and wait to be killed.
 """
 
 import contextlib
@@ -45,7 +46,8 @@ ACK, REP_INFO, ERR_UNSUP = 1, 3, 0x80000001
 HAS_FLAGS, SEND_FLUSH, SEND_FUA = 1, 4, 8
 READ, WRITE, DISCONNECT, FLUSH = range(4)
 EINVAL = 22
-TRAP_S = 10.0
+TRAP_S = 40.0
+GONE = "gone"
 
 
 class Disk:
@@ -59,6 +61,7 @@ class Disk:
         self.cache: dict[int, bytes] = {}
         self.count = {"write": 0, "flush": 0, "read": 0}
         self.random = random.Random(seed)
+        self.stopped = 0.0  # when it was stopped last
         self.left = 0  # writes until the trap is called
         self.trap: Callable[[], None] | None = None
 
@@ -147,15 +150,20 @@ def snapshots(disks: Sequence[Disk]) -> None:
                 with trigger_disk.lock:
                     late, trigger_disk.trap = trigger_disk.trap is None, None
                 done.wait() if late else stop(here, name)
-        print(name, flush=True)
+        print(*(disk.stopped for disk in disks), flush=True)
 
 
 def stop(disks: Sequence[Disk], name: str, but: Disk | None = None) -> None:
-    """Copy the media of these disks at one moment. but: the one whose lock is held already."""
+    """Copy the media of these disks at one moment, or stop them for good. but: the one whose lock is held already."""
     with contextlib.ExitStack() as stack:
         for disk in disks:
             if disk is not but:
                 stack.enter_context(disk.lock)
+        for disk in disks:
+            disk.stopped = time.monotonic()
+        if name == GONE:
+            stack.pop_all()
+            return
         for disk in disks:
             copy(disk.path, disk.path.with_suffix(f".{name}"))
 
@@ -167,6 +175,8 @@ def _armed(disks: Sequence[Disk], trigger: Disk, writes: int, name: str) -> thre
     def trap() -> None:
         stop(disks, name, trigger)
         done.set()
+        if name == GONE:
+            threading.Event().wait()
 
     with trigger.lock:
         trigger.left, trigger.trap = writes, trap
@@ -281,14 +291,16 @@ class Server:
         """The counters of each disk, at most 0.2 s old."""
         return [json.loads(path.with_suffix(".stats").read_text()) for path in self.sockets]
 
-    def snapshot(self, name: str, traps: Sequence[str] = ()) -> None:
-        """What a power cut now would leave, in FILE.NAME of each disk. traps: groups that are stopped within a write."""
+    def snapshot(self, name: str, traps: Sequence[str] = ()) -> list[float]:
+        """What a power cut now would leave, in FILE.NAME of each disk. traps: groups that are stopped within a write. The
+        moment of each disk; with the name GONE nothing is written after it."""
         assert self.proc.stdin
         assert self.proc.stdout
         self.proc.stdin.write(" ".join((name, *traps)) + "\n")
         self.proc.stdin.flush()
-        if self.proc.stdout.readline().strip() != name:
+        if not (moments := self.proc.stdout.readline().split()):
             raise RuntimeError("the disk server is gone")
+        return [float(each) for each in moments]
 
     def kill(self) -> None:
         """The power is gone."""

@@ -11,7 +11,10 @@ from ..machine import CACHE, LINES
 from .disks import MODELS
 
 FILE, PAGES_FILE = (Path(__file__).with_name(f"{name}.toml") for name in ("matrix", "pages"))
-PAGES = tuple(f"pages{size}" for size in (4, 8, 16, 32))
+PAGES = (
+    *(f"pages{size}" for size in (4, 8, 16, 32)),
+    *("pages4-mixed", "pages8-mixed", "pages16-mixed", "pages16-apart", "pages16-direct"),
+)
 WORKLOADS = (
     "fsync",
     "dsync",
@@ -22,7 +25,6 @@ WORKLOADS = (
     "pair",
     "postgres",
     *PAGES,
-    "pages16-direct",
 )
 DISKS_PER_GUEST = 12
 CUTS = 5
@@ -56,6 +58,16 @@ class Setting:
     def drives(self) -> tuple[str, ...]:
         """The models of its drives, in order."""
         return tuple(word for word in self.vdevs.split() if word in MODELS)
+
+    @property
+    def pages(self) -> bool:
+        """Does its program rewrite pages? zaudit sees no database there, and is not asked."""
+        return self.workload in PAGES
+
+    @property
+    def page_kib(self) -> int:
+        """Of its pages; raises ValueError for another program."""
+        return int(self.workload.partition("-")[0].removeprefix("pages"))
 
     @property
     def needs(self) -> str:

@@ -110,7 +110,7 @@ class Line:
     def outcome(self) -> Outcome:
         """The verdict against the truth."""
         level, harm = self.level, self.harm
-        if self.setting.workload.startswith("pages") and not self.lost and not self.unimportable and not self.otherwise:
+        if self.setting.pages and not self.lost and not self.unimportable and not self.otherwise:
             return "torn" if self.damaged else "whole"
         if level == "not asked":
             return "not asked"

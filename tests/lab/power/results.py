@@ -1,4 +1,5 @@
-"""tests/lab/powercut.json: one row a setting and power cut. Only numbers are here; what they mean is report.py's."""
+"""tests/lab/powercut.json and, of pages.toml, torn.json: one row a setting and power cut. Only numbers are here; what they
+mean is report.py's."""
 
 import json
 import os
@@ -6,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).resolve().parents[1] / "powercut.json"
+RESULTS, TORN = (Path(__file__).resolve().parents[1] / name for name in ("powercut.json", "torn.json"))
 
 
 def read(path: Path | None = None) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import random
 import sqlite3
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -190,24 +190,28 @@ class Pair:
 
 
 class Pages:
-    """Checkpoints: 32 of 256 pages rewritten in place, then one fsync. A page carries its generation every 16 bytes, so that a
-    torn one shows both and the byte at which they meet. direct: with O_DIRECT."""
+    """Checkpoints: some of 256 pages rewritten in place, then one fsync. A page carries its generation every 16 bytes, so that
+    a torn one shows both and the byte at which they meet. direct: with O_DIRECT. before: writes of so many bytes behind the
+    pages, before each page, as other files of the same dataset bring records of other lengths into its log."""
 
-    PAGES, EACH, STEP = 256, 32, 16
+    PAGES, STEP = 256, 16
 
-    def __init__(self, data: Path, log: Path, size: int, *, direct: bool = False) -> None:
-        self.file, self.size, self.direct = data / "pages", size, direct
+    def __init__(
+        self, data: Path, log: Path, size: int, *, each: int = 32, before: Sequence[int] = (), direct: bool = False
+    ) -> None:
+        self.file, self.size, self.each, self.before, self.direct = data / "pages", size, each, before, direct
 
     def chosen(self, number: int) -> list[int]:
         """The pages that a checkpoint rewrites."""
-        return random.Random(number).sample(range(self.PAGES), self.EACH)
+        return random.Random(number).sample(range(self.PAGES), self.each)
 
     def page(self, number: int) -> bytes:
-        """Its generation, and random bytes that do not compress, over and over; a check sum at the end."""
-        noise = os.urandom(self.size // 2)
-        steps = (struct.pack("<Q", number) + noise[at // 2 : at // 2 + 8] for at in range(0, self.size, self.STEP))
-        body = b"".join(steps)[: self.size - 4]
-        return body + struct.pack("<I", zlib.crc32(body))
+        """Its generation, and bytes that do not compress, over and over; a check sum at the end."""
+        body = bytearray(os.urandom(self.size))
+        for at, byte in enumerate(struct.pack("<Q", number)):
+            body[at :: self.STEP] = bytes([byte]) * (self.size // self.STEP)
+        del body[-4:]
+        return bytes(body) + struct.pack("<I", zlib.crc32(body))
 
     def prepare(self) -> None:
         with self.file.open("wb") as file:
@@ -223,6 +227,8 @@ class Pages:
         number = 0
         while True:
             for place in self.chosen(number):
+                for size in self.before:
+                    os.pwrite(fd, bytes(size), self.PAGES * self.size)
                 memory[:] = self.page(number + 1)
                 os.pwrite(fd, memory, place * self.size)
             os.fsync(fd)
@@ -258,6 +264,13 @@ def workload(name: str, data: Path, log: Path) -> Workload:
         "pair": lambda: Pair(data, log),
         "postgres": lambda: Postgres(data, log),
         "pages16-direct": lambda: Pages(data, log, 16384, direct=True),
+        # a record is its page and 192 bytes, a log block holds 130,888: what is left before the 8th page (2.1) or the 15th is
+        # more than the space that the log would rather waste, and less than a record
+        "pages4-mixed": lambda: Pages(data, log, 4096, each=240, before=(152,)),
+        "pages8-mixed": lambda: Pages(data, log, 8192, each=160, before=(152,)),
+        "pages16-mixed": lambda: Pages(data, log, 16384, each=80, before=(1936,)),
+        # with sync=always, each in a block of its own, whose length follows from those before
+        "pages16-apart": lambda: Pages(data, log, 16384, each=4, before=(11000,) * 9),
         **{f"pages{size}": lambda size=size: Pages(data, log, size << 10) for size in (4, 8, 16, 32)},  # type: ignore[misc]
     }
     return kinds[name]()

@@ -1,0 +1,133 @@
+"""Whether a crash may leave a page of a database half old, half new, where nothing but ZFS keeps it whole.
+
+A transaction group writes a block as a whole, so that it keeps a page which lies within one. The intent log is another matter:
+what is fsynced is copied into log blocks, a write that does not fit into the rest of one is split, and replay applies the first
+part alone where the second never reached the device. What is never split: a write whose record is no longer than the rest of a
+block that the log would rather waste (an eighth of its largest block in 2.1, a sixteenth from 2.2 on); and one of which the log
+holds no copy, but a pointer to its block.
+
+(OpenZFS module/zfs/zil.c zil_lwb_commit of 2.1, zil_lwb_assign since 2.2, zil_max_waste_space; zfs_log.c zfs_log_write,
+zil_write_state of 2.4; measured by power cuts, tests/lab/power/README.md)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.derive.combine import about, every
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, known, unknown
+
+SUBJECT = "database"
+FACTS = {
+    "page_within_block": flag("each page of the data files that it has lies within one block"),
+    "log_splits_page": flag("the intent log may write a page in two parts"),
+}
+NEEDS = (
+    "database.page_bytes",
+    "database.data_blocks",
+    "database.data_datasets",
+    "dataset.logbias",
+    "dataset.sync",
+    "dataset.pool",
+    "dataset.recordsize",
+    "dataset.direct",
+    "database.engine",
+    "database.flush_method",
+    "pool.zil_class",
+    "host.zfs_version",
+    "host.zil_maxblocksize",
+    "host.zfs_immediate_write_sz",
+    "host.zfs_dio_enabled",
+)
+HEADERS = 184 + 192  # bytes of a log block that hold no data: zil_chain_t, lr_write_t (include/sys/zil.h)
+RECORD = 192  # lr_write_t; its data is filled up to a multiple of 8
+BUFFERED = ("FSYNC", "O_DSYNC", "LITTLESYNC", "NOSYNC")  # innodb_flush_method without O_DIRECT
+LARGEST = 128 << 10  # of a log block, unless the pool has large_blocks: so much is sure
+COMMAND = "cat /sys/module/zfs/parameters/zil_maxblocksize"
+
+
+def derive(database: Subject, facts: Facts) -> Iterator[Fact]:
+    """Of one whose pages have no known size both are unknown."""
+    page = facts.get(database, "page_bytes")
+    if isinstance(page, Known) and isinstance(page.value, int):
+        yield Fact(database, "page_within_block", _within_block(page.value, facts.get(database, "data_blocks")))
+        yield Fact(database, "log_splits_page", _split(database, page.value, facts))
+    elif isinstance(page, Unknown):
+        yield from (Fact(database, name, page) for name in FACTS)
+
+
+def _within_block(page: int, blocks: Judged) -> Judged:
+    if isinstance(blocks, Unknown):
+        return blocks
+    assert isinstance(blocks.value, tuple)
+    small = [each for each in blocks.value if int(str(each).partition(" ")[0]) < page]
+    return Known(not small, blocks.evidence)
+
+
+def _split(database: Subject, page: int, facts: Facts) -> Judged:
+    """One dataset on which it may happen decides."""
+    places = facts.get(database, "data_datasets")
+    if isinstance(places, Unknown):
+        return places
+    found = [_split_on(database, each, page, facts) for each in facts.linked(database, "data_datasets")]
+    if splitting := [each for each in found if isinstance(each, Known) and each.value]:
+        return splitting[0]
+    if holes := [each for each in found if isinstance(each, Unknown)]:
+        return join(holes)
+    whole = [each for each in found if isinstance(each, Known)]
+    return Known(False, tuple(seen for each in whole for seen in each.evidence) or places.evidence)
+
+
+def _split_on(database: Subject, dataset: Subject, page: int, facts: Facts) -> Judged:
+    for name, value in (("logbias", "throughput"), ("sync", "disabled")):  # a pointer to the block; nothing at all
+        found = facts.get(dataset, name)
+        if isinstance(found, Known) and found.value == value:
+            return Known(False, about(dataset, found))
+    needed = every((facts.get(HOST, "zfs_version"), facts.get(HOST, "zil_maxblocksize"), facts.get(dataset, "logbias")))
+    if isinstance(needed, Unknown):
+        return needed
+    version, largest, _ = (each.value for each in needed)
+    assert isinstance(version, tuple)
+    assert isinstance(largest, int)
+    line = tuple(each for each in version if isinstance(each, int))[:2]
+    whole = (min(largest, LARGEST) - HEADERS) // (8 if line < (2, 2) else 16) // 8 * 8 - RECORD
+    zfs = f"OpenZFS {'.'.join(map(str, line))}"
+    if page <= whole:
+        return known(False, f"{zfs} splits no write of {whole:,} bytes and less over two log blocks", COMMAND)
+    if pointed := _pointed(dataset, page, line, facts) or _direct(database, dataset, line, facts):
+        return pointed
+    return known(True, f"{zfs} may split a write of more than {whole:,} bytes over two log blocks", COMMAND)
+
+
+def _pointed(dataset: Subject, page: int, line: tuple[int, ...], facts: Facts) -> Judged | None:
+    """False where a large write goes to its place at once and the log holds a pointer: where the log lies on the data vdevs,
+    from zfs_immediate_write_sz on; 2.4 wants half of a record, too, of what is committed with its write."""
+    classes = [facts.get(pool, "zil_class") for pool in facts.linked(dataset, "pool")]
+    needed = every((facts.get(HOST, "zfs_immediate_write_sz"), facts.get(dataset, "recordsize"), *classes))
+    if isinstance(needed, Unknown):
+        return needed
+    least, record, *chosen = needed
+    if not chosen or chosen[0].value != "normal" or not isinstance(least.value, int) or page < least.value:
+        return None
+    if line >= (2, 4) and (not isinstance(record.value, int) or record.value > 2 * page):
+        return None
+    return Known(False, (*about(dataset, chosen[0]), *least.evidence))
+
+
+def _direct(database: Subject, dataset: Subject, line: tuple[int, ...], facts: Facts) -> Unknown | None:
+    """Unknown where pages may be written with Direct I/O, for which the log holds a pointer too: whether each of them is,
+    nobody sees, for ZFS falls back where a file is also mapped."""
+    if line < (2, 3):
+        return None
+    needed = every((facts.get(HOST, "zfs_dio_enabled"), facts.get(dataset, "direct"), facts.get(database, "engine")))
+    if isinstance(needed, Unknown):
+        return needed
+    enabled, direct, engine = (each.value for each in needed)
+    method = facts.get(database, "flush_method")
+    buffered = engine == "postgres" or (isinstance(method, Known) and method.value in BUFFERED)
+    if not enabled or direct == "disabled" or (direct == "standard" and buffered):
+        return None
+    return unknown(
+        f"whether {database.name} writes all pages with Direct I/O, so that the log holds pointers to them, is not seen",
+        "turn the guard against torn pages on",
+    )
