@@ -561,7 +561,10 @@ def sizes(folder: Path) -> Files:
     with server(name="postgres") as number:
         found = LiveHost(20).read(Read((f"/proc/{number}/root{folder}/base/*/*",), blocks=True))
         parts = (found.text, found.links, found.errors)
-        return Files(*({path.replace(str(number), "PID"): said for path, said in each.items()} for each in parts))
+        text, links, errors = (
+            {path.replace(str(number), "PID"): said for path, said in each.items()} for each in parts
+        )
+        return Files(text, links, errors)
 
 
 @pytest.fixture
