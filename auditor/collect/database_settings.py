@@ -99,7 +99,8 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
             facts = _etcd(tree, given, variables)
         case _:
             facts = _redis(tree, given, process if process.startswith("/") else reply.links.get(here + "cwd", ""))
-    found = list(facts)
+    in_doubt = kept.doubtful(ENGINES[engine], reply.unkept)
+    found = [(name, value) for name, value in facts if not in_doubt(name)]
     yield from (Fact(database, name, value) for name, value in found)
     if ENGINES[engine].compared:
         yield Fact(database, "configured", files.in_words(found))

@@ -19,6 +19,7 @@ FACTS = {
     )
 }
 PROPERTIES = {"feature@device_removal": "feature_device_removal"}
+WORDS = PROPERTIES
 
 
 def request(pool: Subject, facts: Facts) -> Run:
