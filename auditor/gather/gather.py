@@ -104,6 +104,11 @@ class Gatherer:
         """Put no more questions to the host."""
         self._workers.abandon()
 
+    @property
+    def unasked(self) -> tuple[str, ...]:
+        """The questions, or parts of them, that a recording does not know."""
+        return tuple(sorted({answer.unasked for answer in self.answers.values() if answer.unasked}))
+
     def failure(self, name: str, subject: Subject) -> Unknown | None:
         """Why a question failed, if it did."""
         answer = self.answers.get((name, subject))

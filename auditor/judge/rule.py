@@ -114,6 +114,23 @@ class Rule(NamedTuple):
         return self.said().conflicts
 
 
+def digest(rules: Iterable[Rule]) -> str:
+    """16 characters by which one knows again what judged: the same where the same conditions lead to the same verdicts of the
+    same severity. Words and examples do not count, and neither does what a policy makes of thresholds."""
+    import hashlib
+
+    told = [
+        (
+            *(rule.id, rule.subject, rule.severity, rule.harm, rule.origin, rule.expect.source),
+            rule.when.source if rule.when else "",
+            *(f"{severity}: {condition.source}" for severity, condition in rule.severity_if),
+            *(f"{each.name}={each.default}" for each in rule.thresholds),
+        )
+        for rule in rules
+    ]
+    return hashlib.sha256(repr(sorted(told)).encode()).hexdigest()[:16]
+
+
 def merge(folders: Iterable[list[Rule]]) -> list[Rule]:
     """Rules of several folders together; the same id twice is an error."""
     merged: dict[str, Rule] = {}

@@ -61,6 +61,7 @@ class ReplayHost:
     def __init__(self, recording: Recording) -> None:
         self.now = recording.taken
         self.euid = recording.euid
+        self.recorder = recording.zaudit
         self._paths = recording.paths
         answers = Answers(recording.commands, recording.files, recording.kept)
         self.run, self.read = answers.run, answers.read

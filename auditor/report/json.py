@@ -1,4 +1,8 @@
-"""The report for a program: a versioned schema (``schema.json`` beside this file), stable ids, everything that was judged."""
+"""The report for a program: a versioned schema (``schema.json`` beside this file), stable ids, everything that was judged.
+
+Within a version keys may be added, and readers ignore those that they do not know; older versions are read for ever
+(``schema-1.json``: :mod:`auditor.report.folding`).
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,14 @@ from auditor.facts import Evidence, Reason
 from auditor.judge.finding import Finding
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
+from auditor.report import finding_words
+from auditor.report.folding import SUBJECT, Names, folded
 from auditor.report.model import Report
 from auditor.text import quoted, whole
 
 NAME = "json"
-SCHEMA = "zaudit-report/1"
+SCHEMA = "zaudit-report/2"
+FIRST = "zaudit-report/1"  # each subject had a verdict of its own
 
 
 def render(report: Report, *, verbose: bool = False) -> str:
@@ -24,10 +31,11 @@ def render(report: Report, *, verbose: bool = False) -> str:
 
 def document(report: Report, verbose: bool = False) -> dict[str, Any]:
     """The report as plain data, after ``schema.json``."""
-    covered = report.coverage
+    covered, names = report.coverage, Names()
     whole_document: dict[str, Any] = {
         "schema": SCHEMA,
         "zaudit": report.zaudit,
+        "rules": report.rules,
         "host": whole(report.hostname),
         "openzfs": whole(report.release),
         "taken": datetime.fromtimestamp(report.taken, UTC).isoformat(timespec="seconds"),
@@ -49,18 +57,20 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
                 for rule, each in covered.thresholds
             ],
         },
-        "findings": [_finding(finding) for finding in report.findings],
-        "waived": [_waived(finding) for finding in report.waived],
+        "findings": [_finding(finding, report, names) for finding in report.findings],
+        "waived": [_waived(finding, report, names) for finding in report.waived],
         "left_out": [_left_out(each) for each in report.left_out],
     }
+    if report.recorder:
+        whole_document["recording"] = {"zaudit": whole(report.recorder), "lacks": list(map(whole, report.unasked))}
     if report.policy:
         whole_document["policy"] = whole(report.policy)
     if report.seen_from:
         whole_document["seen_from"] = report.seen_from
     if verbose:
-        passes = [verdict for verdict in report.verdicts if verdict.outcome == "pass"]
-        whole_document["passes"] = [{"rule": verdict.rule.id, **_verdict(verdict)} for verdict in passes]
-    return whole_document
+        passes = ((each.rule.id, each) for each in report.verdicts if each.outcome == "pass")
+        whole_document["passes"] = folded(({"rule": rule, **_verdict(each)} for rule, each in passes), names)
+    return whole_document | {"names": list(names)}
 
 
 def _left_out(each: LeftOut) -> dict[str, str]:
@@ -68,32 +78,35 @@ def _left_out(each: LeftOut) -> dict[str, str]:
     return shown | ({"counts_as": each.counts_as} if each.counts_as else {})
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
     rule = finding.rule
+    verdicts = folded(map(_verdict, finding.verdicts), names)
     return {
         "id": finding.id,
         "rule": rule.id,
+        "judged_by": f"zaudit {report.zaudit}, rules {report.rules}",
         "outcome": "fail" if finding.failed else "unknown",
         "severity": finding.severity,
         "harm": rule.harm,
         "title": rule.title,
         "place": whole(finding.place),
+        "where": finding_words.where(finding),
         "impact": rule.impact,
         "fix": {
-            "commands": list(dict.fromkeys(whole(each.command) for each in finding.verdicts if each.command)),
+            "commands": list(dict.fromkeys(each["command"] for each in verdicts if "command" in each)),
             "text": rule.fix.text,
             "cost": rule.fix.cost,
         },
         "references": list(rule.references),
-        "subjects": [_verdict(verdict) for verdict in finding.verdicts],
+        "verdicts": verdicts,
     }
 
 
-def _waived(finding: Finding) -> dict[str, Any]:
+def _waived(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
     """As any other, and who answers for it until when. was: what the outcome is without the waiver."""
     waiver = finding.waiver
     assert waiver is not None
-    shown = _finding(finding)
+    shown = _finding(finding, report, names)
     return shown | {
         "outcome": "waived",
         "was": shown["outcome"],
@@ -108,27 +121,34 @@ def _waived(finding: Finding) -> dict[str, Any]:
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
+    """With {subject} for its name, so that others may be found to be equal."""
     subject = verdict.subject
-    shown: dict[str, Any] = {"kind": subject.kind, "name": whole(subject.name)}
+    shown: dict[str, Any] = {"kind": subject.kind, "name": (name := whole(subject.name))}
     if subject.within:
         shown["pool"] = whole(subject.within)
     if verdict.message:
-        shown["message"] = whole(verdict.message)
+        shown["message"] = _unnamed(verdict.message, name)
+    if verdict.command:
+        shown["command"] = whole(verdict.command).replace(quoted(name), SUBJECT)
     if verdict.evidence:
-        shown["evidence"] = [_evidence(each, verdict) for each in verdict.evidence if each.text]
+        shown["evidence"] = [_evidence(each, name) for each in verdict.evidence if each.text]
     if verdict.reasons:
-        shown["reasons"] = [_reason(each) for each in verdict.reasons]
+        shown["reasons"] = [_reason(each, name) for each in verdict.reasons]
     return shown
 
 
-def _evidence(evidence: Evidence, verdict: Verdict) -> dict[str, str]:
-    shown = {"text": whole(evidence.text)}
+def _unnamed(text: str, name: str) -> str:
+    return whole(text).replace(name, SUBJECT) if name else whole(text)
+
+
+def _evidence(evidence: Evidence, name: str) -> dict[str, str]:
+    shown = {"text": _unnamed(evidence.text, name)}
     if evidence.command:
-        shown["command"] = whole(evidence.command.replace("{subject}", quoted(verdict.subject.name)))
+        shown["command"] = whole(evidence.command)
     if evidence.origin:
         shown["origin"] = whole(evidence.origin)
     return shown
 
 
-def _reason(reason: Reason) -> dict[str, str]:
-    return {"text": whole(reason.text), **({"remedy": reason.remedy} if reason.remedy else {})}
+def _reason(reason: Reason, name: str) -> dict[str, str]:
+    return {"text": _unnamed(reason.text, name), **({"remedy": reason.remedy} if reason.remedy else {})}

@@ -30,7 +30,8 @@ class Report(NamedTuple):
     """One audit. taken: seconds since the epoch at which the host was looked at. release: of the kernel module. findings:
     those that count; waived: those that somebody answers for. policy: the path of the one that was followed, or empty.
     left_out: rules that were not judged because somebody chose so, the gravest first. seen_from: where zaudit stood, in a
-    sentence, when it is not where the host stands; or empty."""
+    sentence, when it is not where the host stands; or empty. rules: digest of those that judged. recorder: the release that
+    made the recording which was judged, or empty; unasked: the questions of today that it did not know."""
 
     zaudit: str
     hostname: str
@@ -48,6 +49,9 @@ class Report(NamedTuple):
     policy: str = ""
     left_out: tuple[LeftOut, ...] = ()
     seen_from: str = ""
+    rules: str = ""
+    recorder: str = ""
+    unasked: tuple[str, ...] = ()
 
     @classmethod
     def make(
@@ -63,6 +67,9 @@ class Report(NamedTuple):
         policy: str = "",
         left_out: tuple[LeftOut, ...] = (),
         failed_only: bool = False,
+        rules: str = "",
+        recorder: str = "",
+        unasked: tuple[str, ...] = (),
     ) -> Report:
         counted = tuple(each for each in found if not each.waiver)
         waived = tuple(each for each in found if each.waiver)
@@ -83,6 +90,9 @@ class Report(NamedTuple):
             policy=policy,
             left_out=left_out,
             seen_from=_seen_from(facts),
+            rules=rules,
+            recorder=recorder,
+            unasked=unasked,
         )
 
     @property
