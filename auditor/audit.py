@@ -73,7 +73,7 @@ class Options(NamedTuple):
 
 class Look(NamedTuple):
     """What was seen: the facts, and the datasets that the targets meant. recorder: the release that made the recording, or
-    empty; unasked: the questions of today that it did not know."""
+    empty; unasked: the questions of today that it did not know; edited: what somebody has changed in it, or empty."""
 
     facts: Facts
     roots: tuple[Subject, ...]
@@ -81,6 +81,7 @@ class Look(NamedTuple):
     policy: Policy = NONE
     recorder: str = ""
     unasked: tuple[str, ...] = ()
+    edited: str = ""
 
 
 def look(host: Host, names: Sequence[str], options: Options, progress: gather.Progress | None = None) -> Look:
@@ -115,8 +116,8 @@ def look(host: Host, names: Sequence[str], options: Options, progress: gather.Pr
     derive.run(registry.derivations(), facts)
     _no_empty_links(facts)
     seconds = {"gather": gathered - started, "derive": time.process_time() - gathered}
-    recorder = getattr(host, "recorder", "")  # of a replay
-    return Look(facts, roots, seconds, options.policy, recorder, gatherer.unasked)
+    recorder, edited = (getattr(host, name, "") for name in ("recorder", "edited"))  # of a replay
+    return Look(facts, roots, seconds, options.policy, recorder, gatherer.unasked, edited)
 
 
 def _roots(gatherer: gather.Gatherer, facts: Facts, host: Host, names: Sequence[str]) -> tuple[Subject, ...]:
@@ -216,4 +217,5 @@ def judge(
         rules=digest(rules),
         recorder=seen.recorder,
         unasked=seen.unasked,
+        edited=seen.edited,
     )

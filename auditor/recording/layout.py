@@ -124,6 +124,7 @@ def _laid(recording: Recording) -> Iterator[Member]:
         "options": dict(sorted(recording.options.items())),
         "paths": dict(sorted(recording.paths.items())),
         "kept": sorted(recording.kept),
+        **{name: said for name, said in (("rules", recording.rules), ("edited", recording.edited)) if said},
         "captures": captures,
     }
     yield Member(MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())

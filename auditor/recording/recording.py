@@ -38,7 +38,8 @@ class Recording:
     taken: seconds since the epoch. euid: user that asked. targets: as given on the command line. options: what
     changes the questions (consistent, db). commands, files and paths: the answers by what was asked. trial: what a
     verification saw (auditor/verify/trial.py), empty without one. kept: the words of the allow-lists for files that may hold
-    passwords: what they mean is in it.
+    passwords: what they mean is in it. rules: digest of those of the release that made it. edited: what somebody has changed in
+    it, in a sentence, or empty: no host has answered so.
     """
 
     taken: float
@@ -51,6 +52,8 @@ class Recording:
     paths: Mapping[str, str] = field(default_factory=dict)
     trial: bytes = b""
     kept: frozenset[str] = field(default_factory=allowed)
+    rules: str = ""
+    edited: str = ""
 
 
 class ReplayHost:
@@ -61,7 +64,7 @@ class ReplayHost:
     def __init__(self, recording: Recording) -> None:
         self.now = recording.taken
         self.euid = recording.euid
-        self.recorder = recording.zaudit
+        self.recorder, self.edited = recording.zaudit, recording.edited
         self._paths = recording.paths
         answers = Answers(recording.commands, recording.files, recording.kept)
         self.run, self.read = answers.run, answers.read
@@ -101,9 +104,13 @@ class RecordingHost:
             raise
         return self.paths[path]
 
-    def recording(self, targets: tuple[str, ...], options: Mapping[str, str], zaudit: str) -> Recording:
+    def recording(
+        self, targets: tuple[str, ...], options: Mapping[str, str], zaudit: str, rules: str = ""
+    ) -> Recording:
         """What was seen so far."""
-        return Recording(self.now, self.euid, targets, options, zaudit, self.commands, self.files, self.paths)
+        return Recording(
+            self.now, self.euid, targets, options, zaudit, self.commands, self.files, self.paths, rules=rules
+        )
 
 
 # -- writing ------------------------------------------------------------------------------------------------------
@@ -179,6 +186,8 @@ def parse(path: str, content: Mapping[str, bytes]) -> Recording:
             files=files,
             paths={str(key): str(value) for key, value in manifest["paths"].items()},
             trial=content.get(TRIAL, b""),
+            rules=str(manifest.get("rules", "")),
+            edited=str(manifest.get("edited", "")),
             kept=frozenset(_strings(manifest["kept"])) if "kept" in manifest else first_edition.KEPT,
         )
     except KeyError as error:

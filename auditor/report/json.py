@@ -63,6 +63,8 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
     }
     if report.recorder:
         whole_document["recording"] = {"zaudit": whole(report.recorder), "lacks": list(map(whole, report.unasked))}
+    if report.edited:
+        whole_document["recording"]["edited"] = whole(report.edited)
     if report.policy:
         whole_document["policy"] = whole(report.policy)
     if report.seen_from:

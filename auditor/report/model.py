@@ -31,7 +31,8 @@ class Report(NamedTuple):
     those that count; waived: those that somebody answers for. policy: the path of the one that was followed, or empty.
     left_out: rules that were not judged because somebody chose so, the gravest first. seen_from: where zaudit stood, in a
     sentence, when it is not where the host stands; or empty. rules: digest of those that judged. recorder: the release that
-    made the recording which was judged, or empty; unasked: the questions of today that it did not know."""
+    made the recording which was judged, or empty; unasked: the questions of today that it did not know; edited: what
+    somebody has changed in it, or empty."""
 
     zaudit: str
     hostname: str
@@ -52,6 +53,7 @@ class Report(NamedTuple):
     rules: str = ""
     recorder: str = ""
     unasked: tuple[str, ...] = ()
+    edited: str = ""
 
     @classmethod
     def make(
@@ -70,6 +72,7 @@ class Report(NamedTuple):
         rules: str = "",
         recorder: str = "",
         unasked: tuple[str, ...] = (),
+        edited: str = "",
     ) -> Report:
         counted = tuple(each for each in found if not each.waiver)
         waived = tuple(each for each in found if each.waiver)
@@ -93,6 +96,7 @@ class Report(NamedTuple):
             rules=rules,
             recorder=recorder,
             unasked=unasked,
+            edited=edited,
         )
 
     @property

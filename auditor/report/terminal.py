@@ -200,6 +200,8 @@ def _end(report: Report, verbose: bool) -> Iterator[RenderableType]:
         yield Text(f"Site policy: {rule}.{each.name} {values} ({each.text}).")
     for what, rules in _left_out(report):
         yield Text(f"{what}: {rules}.")
+    if report.edited:
+        yield Text(f"No host has answered so, the recording is edited: {harmless(report.edited)}.", "yellow")
     if report.seen_from:
         yield Text(report.seen_from, "yellow")
     yield Text(
