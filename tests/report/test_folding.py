@@ -18,6 +18,7 @@ from auditor.report import compare, folding
 from auditor.report import json as json_report
 from auditor.report.folding import Names
 from auditor.report.model import Report
+from tests.fake import CommandLine
 from tests.golden import CANONICAL, HOSTS, REPORTS, report_of
 
 FOLDER = Path(json_report.__file__).parent
@@ -159,3 +160,16 @@ def test_who_judged_is_told_with_each_finding() -> None:
     assert document["recording"]["lacks"] == list(report.unasked)
     assert len(document["rules"]) == 16
     assert {each["judged_by"] for each in document["findings"]} == {f"zaudit {report.zaudit}, rules {report.rules}"}
+
+
+def test_a_diff_keeps_to_its_schema(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    zaudit = CommandLine(monkeypatch, capsys)
+    bad, good = HOSTS / "2.3-sync-disabled-inherited", HOSTS / "2.4-healthy-mirrored-slog"
+    for old, new in ((bad, good), (good, bad)):
+        document = json.loads(zaudit("diff", old, new, "--format", "json").out)
+        content = json.loads((FOLDER / "diff_schema.json").read_text())
+        jsonschema.Draft202012Validator.check_schema(content)
+        jsonschema.Draft202012Validator(closed(content)).validate(document)
+        assert document["before"]["recording"]["zaudit"] == "0.1.0"
+        assert document["before"]["rules"] == document["after"]["rules"]
+        assert document["changes"]
