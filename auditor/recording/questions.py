@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 from auditor.databases import kept
@@ -131,14 +132,23 @@ class Answers:
     ) -> None:
         self._unkept = tuple(sorted(kept.allowed() - allowed))
         self._commands, self._files = commands, files
-        self._about: dict[tuple[str, ...], list[tuple[Question, Capture]]] = {}
-        for argv, capture in commands.items():
+
+    @cached_property
+    def _about(self) -> dict[tuple[str, ...], list[tuple[Question, Capture]]]:
+        """Needed where a question was put in other words only."""
+        found: dict[tuple[str, ...], list[tuple[Question, Capture]]] = {}
+        for argv, capture in self._commands.items():
             asked = question(argv)
-            self._about.setdefault(asked.about, []).append((asked, capture))
-        self._patterns: dict[str, list[Files]] = {}
-        for patterns, answer in files.items():
+            found.setdefault(asked.about, []).append((asked, capture))
+        return found
+
+    @cached_property
+    def _patterns(self) -> dict[str, list[Files]]:
+        found: dict[str, list[Files]] = {}
+        for patterns, answer in self._files.items():
             for pattern in patterns:
-                self._patterns.setdefault(pattern, []).append(answer)
+                found.setdefault(pattern, []).append(answer)
+        return found
 
     def run(self, request: Run) -> Capture:
         """The answer that lacks least, with what it lacks."""

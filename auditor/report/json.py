@@ -61,7 +61,7 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
         "waived": [_waived(finding, report, names) for finding in report.waived],
         "left_out": [_left_out(each) for each in report.left_out],
     }
-    if report.recorder:
+    if report.unasked or report.edited:  # else a replay says the same as the host
         whole_document["recording"] = {"zaudit": whole(report.recorder), "lacks": list(map(whole, report.unasked))}
     if report.edited:
         whole_document["recording"]["edited"] = whole(report.edited)
