@@ -18,7 +18,7 @@ from auditor.host.live import Host
 from auditor.judge import finding, policy_file, verdict, waivers
 from auditor.judge.policy import NONE as NONE
 from auditor.judge.policy import LeftOut, Policy
-from auditor.judge.rule import Rule, Severity
+from auditor.judge.rule import Rule, Severity, digest
 from auditor.report.model import Report
 
 
@@ -74,12 +74,16 @@ class Options(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What was seen: the facts, and the datasets that the targets meant."""
+    """What was seen: the facts, and the datasets that the targets meant. recorder: the release that made the recording, or
+    empty; unasked: the questions of today that it did not know; edited: what somebody has changed in it, or empty."""
 
     facts: Facts
     roots: tuple[Subject, ...]
     seconds: Mapping[str, float] = {}
     policy: Policy = NONE
+    recorder: str = ""
+    unasked: tuple[str, ...] = ()
+    edited: str = ""
 
 
 def look(host: Host, names: Sequence[str], options: Options, progress: gather.Progress | None = None) -> Look:
@@ -112,7 +116,9 @@ def look(host: Host, names: Sequence[str], options: Options, progress: gather.Pr
     facts.put_all(waivers.facts_of(options.policy, facts))
     derive.run(registry.derivations(), facts)
     _no_empty_links(facts)
-    return Look(facts, roots, {"gather": gathered - started, "derive": time.process_time() - gathered}, options.policy)
+    seconds = {"gather": gathered - started, "derive": time.process_time() - gathered}
+    recorder, edited = (getattr(host, name, "") for name in ("recorder", "edited"))  # of a replay
+    return Look(facts, roots, seconds, options.policy, recorder, gatherer.unasked, edited)
 
 
 def _roots(
@@ -191,7 +197,7 @@ def focus(seen: Look, host: Host, names: Sequence[str]) -> Look:
             facts.replace(Fact(pool, "datasets", Known(inside, datasets.evidence)))
     for fact in databases.derive(HOST, facts):
         facts.replace(fact)
-    return Look(facts, roots, seen.seconds, seen.policy)
+    return seen._replace(facts=facts, roots=roots)
 
 
 def judge(
@@ -221,4 +227,8 @@ def judge(
         policy=seen.policy.path,
         left_out=tuple(left_out),
         failed_only=failed_only,
+        rules=digest(rules),
+        recorder=seen.recorder,
+        unasked=seen.unasked,
+        edited=seen.edited,
     )

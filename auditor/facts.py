@@ -49,6 +49,9 @@ class Evidence(NamedTuple):
     origin: str = ""
 
 
+AGAIN = "record again"  # the remedy where a recording was made before the question was known
+
+
 class Reason(NamedTuple):
     """Why something is not known.
 

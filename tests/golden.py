@@ -35,7 +35,7 @@ VERIFICATIONS = FIXTURES / "verifications"
 REPORTS = FIXTURES / "reports"
 README = FIXTURES.parent / "README.md"
 RULES = FIXTURES.parent / "rules" / "README.md"
-CANONICAL = "2.3-sync-disabled"
+CANONICAL, GREEN = "2.3-sync-disabled", "2.4-healthy-physical-no-cache"
 VERIFY_REPORTS = REPORTS / "verify"
 VERIFY_SCHEMA = Path(json_report.__file__).parent / "verify_schema.json"
 
@@ -156,6 +156,7 @@ def main(names: list[str]) -> None:
     report = report_of(HOSTS / CANONICAL)
     (REPORTS / "terminal.txt").write_text(terminal.render(report, width=100))
     (REPORTS / "json.json").write_text(json_report.render(report))
+    (REPORTS / "green.txt").write_text(terminal.render(report_of(HOSTS / GREEN), width=100))
     VERIFY_REPORTS.mkdir(exist_ok=True)
     for name, text in verify_reports().items():
         (VERIFY_REPORTS / name).write_text(text)

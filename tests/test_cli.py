@@ -15,7 +15,7 @@ from auditor import __version__, audit, rulebook
 from auditor.host import live as seam
 from auditor.host.request import Capture
 from auditor.recording import recording
-from auditor.report import rule_page
+from auditor.report import folding, rule_page
 from tests.fake import CommandLine, FakeHost
 from tests.golden import CANONICAL, HOSTS, cases
 
@@ -275,9 +275,9 @@ def test_verbose(zaudit: CommandLine) -> None:
 
 def test_a_focus_on_a_part_of_a_recording(zaudit: CommandLine) -> None:
     whole = json.loads(zaudit("check", "--replay", REC, "--format", "json").out)
-    names = {each["name"] for finding in whole["findings"] for each in finding["subjects"] if each["kind"] == "dataset"}
+    names = {each["name"] for _, each in folding.unfolded(whole) if each["kind"] == "dataset"}
     part = json.loads(zaudit("check", "tank/db", "--replay", REC, "--format", "json").out)
-    inside = {each["name"] for finding in part["findings"] for each in finding["subjects"] if each["kind"] == "dataset"}
+    inside = {each["name"] for _, each in folding.unfolded(part) if each["kind"] == "dataset"}
     assert part["targets"] == ["tank/db"]
     assert inside
     assert all(name == "tank/db" or name.startswith("tank/db/") for name in inside)

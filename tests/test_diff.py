@@ -90,7 +90,7 @@ def test_what_makes_two_reports_hard_to_compare_is_said() -> None:
     assert [note.partition(":")[0] for note in notes] == [
         "different hosts",
         "different targets",
-        "judged by zaudit 0.1.0, then 0.2.0",
+        "judged by zaudit 0.1.0, then by zaudit 0.2.0",
     ]
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from auditor.recording import recording
 from auditor.report import json as json_report
 from auditor.report import terminal
-from tests.golden import CANONICAL, HOSTS, REPORTS, cases, findings_of, report_of
+from tests.edited import BASE, HOSTS_OF, edited
+from tests.golden import CANONICAL, GREEN, HOSTS, REPORTS, cases, findings_of, report_of
 
 CASES = cases()
 LINES = ("2.1", "2.3", "2.4")
@@ -42,6 +44,29 @@ def test_golden_reports() -> None:
     report = report_of(HOSTS / CANONICAL)
     assert terminal.render(report, width=100) == (REPORTS / "terminal.txt").read_text()
     assert json_report.render(report) == (REPORTS / "json.json").read_text()
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "-physical-" in case.name], ids=lambda case: str(case.name))
+def test_a_healthy_physical_host_is_green(case: Path) -> None:
+    """Nothing failed, nothing undecided: what no guest of the lab can show. The recording says that it is edited."""
+    report = report_of(case)
+    assert (report.exit_code, report.findings, report.unasked) == (0, (), ())
+    assert (report.standing, report.coverage.undecided) == ("nothing found", 0)
+    assert report.coverage.passed > 100
+    assert case.name in recording.load(case).edited
+    assert "the recording is edited: " + case.name in " ".join(terminal.render(report).split())
+    assert json.loads(json_report.render(report))["recording"]["edited"] == recording.load(case).edited
+
+
+@pytest.mark.parametrize("case", HOSTS_OF)
+def test_an_edited_host_is_made_from_a_recorded_one(case: str) -> None:
+    made = edited(recording.load(BASE), *HOSTS_OF[case], case)
+    assert recording.load(HOSTS / case) == made
+    assert b"QEMU" not in b"".join(each.stdout for each in made.commands.values())
+
+
+def test_golden_green_report() -> None:
+    assert terminal.render(report_of(HOSTS / GREEN), width=100) == (REPORTS / "green.txt").read_text()
 
 
 def test_a_report_is_the_same_in_every_run() -> None:

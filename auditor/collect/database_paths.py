@@ -82,7 +82,7 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     if not lines:
         raise ValueError(f"{path}: no mount in it")
     for place, error in reply.errors.items():
-        if not (place.endswith("/pg_tblspc/*") and error.startswith("no such file")):
+        if place.startswith(root) and not (place.endswith("/pg_tblspc/*") and error.startswith("no such file")):
             raise ValueError(f"{place.removeprefix(root)}: {error}")
     found = tuple(f"{link.removeprefix(root)}{database_links.ARROW}{reply.links[link]}" for link in sorted(reply.links))
     yield Fact(database, "mountinfo", known(lines, f"{len(lines)} mounts", f"cat {path}"))

@@ -6,6 +6,7 @@ process the name of a server: of more than a few ``database_crowd`` says which a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from auditor.databases import SERVERS
@@ -21,6 +22,7 @@ FACTS = {
     "database.engine": word("which server it is", *(each.name for each in SERVERS.values())),
     "database.process": word("its process number, or self where it does not run"),
 }
+_STAT = re.compile(r"/proc/\d+/stat")
 NOT_RUNNING = "self"  # its files are looked for below our own root directory
 
 
@@ -43,7 +45,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
                 raise ValueError(f"{path} is that of another process")
             processes[number] = name, fields[1]
     for path, error in reply.errors.items():  # without its parent a child looks like a server; one that ended is none
-        if path != "/proc/*/stat" and not error.startswith("no such"):
+        if _STAT.fullmatch(path) and not error.startswith("no such"):
             raise ValueError(f"{path}: {error}")
     if "1" not in processes:
         why = "permission denied" if processes else reply.errors.get("/proc/*/stat", "was not read")

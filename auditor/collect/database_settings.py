@@ -113,7 +113,8 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
             path = given.get("config", (next(asked, CONF), ""))[0]
             home = process if process.startswith("/") else reply.links.get(here + "cwd", "")
             facts = _redis(tree, given, path, home)
-    found = list(facts)
+    in_doubt = kept.doubtful(ENGINES[engine], reply.unkept)
+    found = [(name, value) for name, value in facts if not in_doubt(name)]
     yield from (Fact(database, name, value) for name, value in found)
     if ENGINES[engine].compared:
         yield Fact(database, "configured", files.in_words(found))

@@ -46,6 +46,7 @@ FACTS = {
     "host.connection_unseen": word("why it was not seen here, or empty"),
 }
 REDO_SWITCH = (8, 0, 21)  # the first MySQL with ALTER INSTANCE DISABLE INNODB REDO_LOG
+OWN = {each.fact: each.name for engine in ENGINES.values() for each in engine.settings if each.fact}
 # a session has these from its own role, database or client: what others have is another matter (pg_settings.source)
 OF_THE_SESSION = ("database", "user", "database user", "client", "override", "interactive", "session", "test")
 
@@ -91,7 +92,8 @@ def _postgres_says(found: Any) -> Iterator[tuple[str, Known]]:
     home = settings.get("data_directory", ("", ""))[0]
     of = {"torn_page_guard": "full_page_writes"}
     for name, value in _postgres.facts_of(settings, home):
-        if of.get(name, name) not in hidden and (name in settings or name != "temp_tablespaces"):
+        # of a setting that an older script did not ask for, no default is taken
+        if of.get(name, name) not in hidden and OWN.get(name, name) not in ENGINES["postgres"].known.keys() - settings:
             yield name, _from_server(value, f"psql -c 'SHOW {of.get(name, name)}'")
     if home:
         yield "data_directory", known(home, f"data_directory = {home} (server)", "psql -c 'SHOW data_directory'")
@@ -117,7 +119,8 @@ def _mysql_says(found: Any, engine: str) -> Iterator[tuple[str, Known]]:
     said["log_bin"] = SKIPPED if said["log_bin"].upper() in ("OFF", "0") else base or "ON"
     settings = {name: (value, "server") for name, value in said.items()}
     for name, value in _mysql.facts_of(settings, engine):
-        yield name, _from_server(value, f"{engine} -e 'SHOW GLOBAL VARIABLES'")
+        if OWN.get(name, name) not in ENGINES[engine].known.keys() - settings:
+            yield name, _from_server(value, f"{engine} -e 'SHOW GLOBAL VARIABLES'")
     if (written := _redo_log(found, said["version"], engine)) is not None:
         yield "redo_log", written
     if home := said.get("datadir", "").rstrip("/"):

@@ -23,7 +23,7 @@ def request(target: Subject, facts: Facts) -> Request:
         case Known(True):
             names = [name for name in zfs_properties.known_to(facts, "zfs_version") if name in FACTS]
             pool = target.name.partition("/")[0]
-            return Run(("python3", "-I", "-c", lzc.script(), pool, target.name, *names), package="python3-pyzfs")
+            return Run((lzc.NAME, pool, target.name, *names), package="python3-pyzfs")
         case _:
             return Skip("asked only with --consistent", "--consistent", applies=False)
 

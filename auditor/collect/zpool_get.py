@@ -28,6 +28,7 @@ _PROPERTIES = {  # property -> fact, where they are not called the same
     "bcloneused": "bcloneused_bytes",
     "feature@block_cloning": "feature_block_cloning",
 }
+WORDS = _PROPERTIES
 _PLAIN = ("health", "guid", "failmode", "multihost", "autotrim", "autoreplace", "readonly")
 _SINCE_2_2 = ("bcloneused", "feature@block_cloning")  # an unknown property makes the whole command fail
 

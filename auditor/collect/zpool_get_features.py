@@ -1,6 +1,6 @@
 """``zpool get feature@...``: features that came to use, which zpool_get does not ask for. (man 7 zpool-features)
 
-A question of its own, so that recordings of an older zaudit, which asked zpool_get's question, still answer that one.
+A question of its own, because recordings of the first edition hold two answers, and an answer serves one question.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ FACTS = {
     )
 }
 PROPERTIES = {"feature@device_removal": "feature_device_removal"}
+WORDS = PROPERTIES
 
 
 def request(pool: Subject, facts: Facts) -> Run:

@@ -52,6 +52,7 @@ def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
     if "root-0" not in vdevs:
         raise ValueError("no root-0: not the vdevs of a pool")
     for name, vdev in vdevs.items():
+        vdev |= dict.fromkeys((each for each in reply.lacks if each not in vdev), "-")
         if missing := [each for each in _PROPERTIES if each not in vdev]:
             raise ValueError(f"{name[:80]} has no {missing[0]}: cut off")
         yield from _vdev(name, vdev, pool)
@@ -97,7 +98,7 @@ def _vdev(name: str, vdev: dict[str, str], pool: Subject) -> Iterator[Fact]:
         if here.get("ashift"):
             yield from _facts(Subject("vdev", name, pool.name), here, vdev, pool)
     if _leaf(vdev):
-        if name != vdev["guid"]:  # a missing device: another disk may have the path now
+        if vdev["guid"] not in (name, "-"):  # a missing device: another disk may have the path now
             values["path"] = vdev["path"]
         if vdev["failfast"] in ("on", "off"):
             values["failfast"] = vdev["failfast"] == "on"

@@ -32,6 +32,7 @@ COLUMNS = {  # property -> fact, in the order in which they are asked for, after
     "health": "list_health",
     "guid": "list_guid",
 }
+WORDS = COLUMNS
 
 
 def request(host: Subject, facts: Facts) -> Request:
@@ -44,15 +45,17 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     text = "" if reply.text == "no pools available\n" else reply.text
     if text and not text.endswith("\n"):
         raise ValueError("the last line is cut off")
+    columns = reply.columns or ("name", *COLUMNS)
     rows = [line.split("\t") for line in text.split("\n")[:-1]]
-    if not all(len(row) == 1 + len(COLUMNS) and row[0] for row in rows):
-        raise ValueError(f"a line has not {1 + len(COLUMNS)} columns")
+    if columns[0] != "name" or not all(len(row) == len(columns) and row[0] for row in rows):
+        raise ValueError(f"a line has not {len(columns)} columns, the name first")
     pools = tuple(Subject("pool", name) for name, *_ in rows)
     names = ", ".join(pool.name for pool in pools) or "no pool"
     yield Fact(HOST, "imported_pools", known(pools, names, "zpool list -o name"))
     for pool, (_, *values) in zip(pools, rows, strict=True):
-        for (column, name), value in zip(COLUMNS.items(), values, strict=True):
-            if (found := _known(column, name, value)) is not None:
+        for column, value in zip(columns[1:], values, strict=True):
+            name = COLUMNS.get(column, "")
+            if name and (found := _known(column, name, value)) is not None:
                 yield Fact(pool, name, found)
 
 

@@ -18,6 +18,7 @@ from auditor.facts import Known, Subject
 from auditor.host import given
 from auditor.host.live import Host, LiveHost
 from auditor.judge.policy import NONE, Policy
+from auditor.judge.rule import digest
 from auditor.recording import recording, replacing
 from auditor.text import harmless
 from auditor.units import size
@@ -107,7 +108,7 @@ def live(wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progre
     done = _trial(wanted, machine, planned, seen, steps)
     unkept: Exception | None = None
     if isinstance(host, recording.RecordingHost) and wanted.record:
-        taken = host.recording((wanted.target,), options.words(), __version__)
+        taken = host.recording((wanted.target,), options.words(), __version__, digest(chosen.rules))
         try:
             taken = replace(taken, trial=trial.to_text(done).encode("utf-8", "surrogateescape"))
             for left_out in recording.write(taken, wanted.record):

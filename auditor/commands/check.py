@@ -108,7 +108,7 @@ def check(
     report = audit.judge(narrowed, rules, focus or asked, fail_on, left_out=left_out, failed_only=failed_only)
     try:
         if record and isinstance(host, recording.RecordingHost):
-            for unkept in recording.write(host.recording(targets, options.words(), __version__), record):
+            for unkept in recording.write(host.recording(targets, options.words(), __version__, report.rules), record):
                 note(unkept)
     finally:  # a disk that is full costs the recording, and not the report
         _emit(report, format_, output, verbose)

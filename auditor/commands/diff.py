@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from auditor import __version__
 from auditor.commands._options import fail_on, folders, formats
 from auditor.commands._terminal import say, width
 from auditor.text import crowded
@@ -79,7 +80,8 @@ def _document(path: Path, folders: tuple[Path, ...]) -> dict[str, Any]:
 
 def _as_json(found: Comparison, before: dict[str, Any], after: dict[str, Any], code: int) -> dict[str, Any]:
     heads = [
-        {key: each.get(key) for key in ("host", "openzfs", "taken", "targets", "zaudit")} for each in (before, after)
+        {key: each.get(key) for key in ("host", "openzfs", "taken", "targets", "zaudit", "rules", "recording")}
+        for each in (before, after)
     ]
     changes = [
         {
@@ -97,22 +99,26 @@ def _as_json(found: Comparison, before: dict[str, Any], after: dict[str, Any], c
     ]
     return {
         "schema": "zaudit-diff/1",
+        "zaudit": __version__,
         "before": heads[0],
         "after": heads[1],
         "notes": list(found.notes),
         "changes": changes,
         "same": found.same,
+        "decided": found.decided,
         "exit_code": code,
     }
 
 
 def _page(found: Comparison, before: dict[str, Any], after: dict[str, Any], code: int, columns: int) -> Iterator[str]:
+    from auditor.report import compare
     from auditor.text import harmless
 
     yield harmless(" to ".join(f"{each.get('host')} {each.get('taken')}" for each in (before, after)))
     for note in found.notes:
         yield from textwrap.wrap(harmless(f"Mind: {note}"), columns, subsequent_indent="      ")
-    for (head, lines), alike in groupby(found.differences, _words):
+    then = [each.shown.rule for each in found.differences if _quiet_then(each)]
+    for (head, lines), alike in groupby((each for each in found.differences if not _quiet_then(each)), _words):
         where = ", ".join(each.shown.subject for each in alike)
         yield ""
         for text, margin in ((head.replace("{}", where, 1), 0), *((line, 10) for line in lines)):
@@ -124,8 +130,19 @@ def _page(found: Comparison, before: dict[str, Any], after: dict[str, Any], code
                 break_on_hyphens=False,
             )
     yield ""
-    worse = sum(each.change in ("new", "worse") for each in found.differences)
+    if then:
+        yield from textwrap.wrap(
+            f"Only OLD could decide, and found nothing: {', '.join(dict.fromkeys(then))}.", columns
+        )
+    if found.decided:
+        yield f"Only NEW could decide, and found nothing: {found.decided} that OLD was not asked."
+    worse = sum(each.change in compare.WORSE for each in found.differences)
     yield f"{worse} new or worse, {len(found.differences) - worse} other changes, {found.same} as before   (exit code {code})"
+
+
+def _quiet_then(each: Difference) -> bool:
+    """What was as it should be, and cannot be told from the second recording."""
+    return each.change == "only then" and each.before is None
 
 
 def _words(each: Difference) -> tuple[str, tuple[str, ...]]:
@@ -148,6 +165,10 @@ def _lines(each: Difference) -> Iterator[str]:
     yield each.shown.title
     if each.change == "not judged":
         yield "Its rule was left out this time: that does not mean that it is mended."
+    if each.change == "only now":
+        yield "It may have been so before: the first recording does not know the question."
+    if each.change == "only then":
+        yield "The second recording does not know the question: that does not mean that it is mended."
     if each.change == "not seen":
         yield "It was not seen this time: that does not mean that it is mended."
     if each.after and each.after.outcome == "unknown":

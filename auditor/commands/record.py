@@ -38,10 +38,11 @@ def record(
     consistent: bool,
 ) -> None:
     """Ask everything that `zaudit check` asks and write the answers to REC; `zaudit check --replay REC` audits them."""
-    from auditor import audit
+    from auditor import audit, rulebook
     from auditor.commands._policy import read
     from auditor.host.live import LiveHost
     from auditor.judge import policy_file as files
+    from auditor.judge import rule
     from auditor.recording import recording, redaction, replacing
 
     replacing.possible(path)
@@ -52,7 +53,8 @@ def record(
         policy = files.parse(files.bare(policy), files.PATH)
     options = wanted._replace(policy=policy)
     audit.look(host, targets, options, progress())
-    taken = host.recording(targets, options.words(), __version__)
+    judges = rule.digest(rulebook.select((), (), (), policy))
+    taken = host.recording(targets, options.words(), __version__, judges)
     for left_out in recording.write(redaction.redact(taken) if redact else taken, path):
         note(left_out)
     note(f"{path}: {len(taken.commands)} commands, {sum(len(files.text) for files in taken.files.values())} files")

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from fnmatch import fnmatchcase
 
 from auditor.databases import ENGINES, SERVERS
 from auditor.databases.engine import WITHHELD, Engine, Form, Line, Shape, kept, path
 
 CHARACTERS, WORDS = 1 << 16, 1 << 12  # of a command line; so many variables of an environment, too
+
+
+def allowed() -> frozenset[str]:
+    """The words of all allow-lists: ``ENGINE SETTING``, ``$VARIABLE`` and the names of servers, ``PROGRAM()``. What is none of
+    them is not kept, so a recording of a zaudit with fewer of them says nothing of the others."""
+    settings = (f"{engine.name} {each.name}" for engine in ENGINES.values() for each in engine.settings)
+    return frozenset((*settings, *(f"${name}" for name in VARIABLES), *(f"{name}()" for name in SERVERS)))
+
+
+def doubtful(engine: Engine, unkept: Collection[str]) -> Callable[[str], bool]:
+    """Whether a fact may rest on one of these words, of which nothing was kept: a setting may decide about its own fact, or
+    about all that are made of several."""
+    lost = [each for each in engine.settings if f"{engine.name} {each.name}" in unkept]
+    several = any(not each.fact for each in lost) or any(f"${name}" in unkept for name in engine.variables)
+    own, kept_facts = {each.fact for each in lost}, {each.fact for each in engine.settings if each not in lost}
+    return lambda fact: fact in own or (several and fact not in kept_facts)
 
 
 def settings(name: str, text: str) -> str | None:

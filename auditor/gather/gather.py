@@ -30,9 +30,9 @@ from auditor.facts import (
     word,
 )
 from auditor.gather import bounds, brought, database_walk, layers, mounted, neighbours, witnesses
-from auditor.gather.reasons import command_line, decoded, fault_of, root_if, unread
+from auditor.gather.reasons import command_line, decoded, fault_of, root_if, unasked, unread
 from auditor.host.live import Host
-from auditor.host.request import Capture, Files, Output, Read, Reply, Run, Skip
+from auditor.host.request import UNASKED, Capture, Files, Output, Read, Reply, Run, Skip
 from auditor.host.running import Workers
 from auditor.text import harmless
 
@@ -54,11 +54,13 @@ Progress = Callable[[int, int, str], None]
 
 
 class Answer(NamedTuple):
-    """What came of one question: facts, and (beside or instead of them) why the rest is not known."""
+    """What came of one question: facts, and (beside or instead of them) why the rest is not known. unasked: the question,
+    where a recording says nothing of it, or of a part of it."""
 
     facts: Facts
     failure: Unknown | None = None
     applies: bool = True
+    unasked: str = ""
 
 
 class Gatherer:
@@ -105,6 +107,11 @@ class Gatherer:
         """Put no more questions to the host."""
         self._workers.abandon()
 
+    @property
+    def unasked(self) -> tuple[str, ...]:
+        """The questions, or parts of them, that a recording does not know."""
+        return tuple(sorted({answer.unasked for answer in self.answers.values() if answer.unasked}))
+
     def failure(self, name: str, subject: Subject) -> Unknown | None:
         """Why a question failed, if it did."""
         answer = self.answers.get((name, subject))
@@ -126,14 +133,27 @@ def answer_of(module: ModuleType, subject: Subject, request: Run | Read, reply: 
     match request, reply:
         case Run(), Capture() as capture:
             text = command_line(request.argv)
+            older = f"{text} ({', '.join(capture.lacks)})" if capture.lacks else ""
+            if capture.fault == UNASKED:
+                return Answer(Facts(), Unknown((unasked(text),)), unasked=text)
             if fault := fault_of(request, capture, text, host.euid):
                 return Answer(Facts(), Unknown((fault,)))
             assert capture.exit is not None
-            said = Output(decoded(capture.stdout), text, capture.exit, decoded(capture.stderr))
+            said = Output(
+                decoded(capture.stdout), text, capture.exit, decoded(capture.stderr), capture.lacks, capture.columns
+            )
             missing = unknown(f"{text}: does not report it", root_if(host, said.stderr))
+            facts = {name.rpartition(".")[2] for name in module.FACTS}
+            if any(_of_word(module, each) not in facts for each in capture.lacks):  # more than properties and columns
+                missing = Unknown((unasked(older),))
         case Read(), Files() as said:
             text = request.patterns[0]
-            missing = unread(said, text, host)
+            engine = subject.name.partition(" ")[0]
+            lost = tuple(f"{text} ({each})" for each in said.unkept if each.startswith((f"{engine} ", "$")))
+            missing = unread(said._replace(unkept=lost), text, host)
+            older = ", ".join(map(harmless, (*said.unasked(), *lost)[:1]))
+            if older and not said.text and not said.links:
+                return Answer(Facts(), missing, unasked=older)
         case _:
             raise TypeError(f"{reply} is no answer to {request}")
     if too_much := bounds.over(said, getattr(module, "FORM", "text")):
@@ -141,14 +161,32 @@ def answer_of(module: ModuleType, subject: Subject, request: Run | Read, reply: 
     try:
         found = Facts()
         found.put_all(module.parse(said, subject))
-        return Answer(found, missing)
+        found.put_all(list(_lacking(module, found, getattr(said, "lacks", ()), older)))
+        return Answer(found, missing, unasked=older)
     except ValueError as error:  # what a parser says of an answer that it does not understand
+        if older:  # it was understood by those who asked for less
+            return Answer(Facts(), Unknown((unasked(older),)), unasked=older)
         why = harmless(str(error) or type(error).__name__)[:200]
         remedy = missing.reasons[0].remedy or root_if(host, why)
         return Answer(Facts(), unknown(f"{text}: {why if remedy else f'output not understood: {why}'}", remedy))
     except Exception as error:  # a mistake of ours, which must not end the audit of all the rest
         why = harmless(f"{type(error).__name__}: {error}")[:200]
         return Answer(Facts(), unknown(f"{text}: {DEFECT}{why}", REPORT_IT))
+
+
+def _of_word(module: ModuleType, word: str) -> str:
+    """What a property or column is called among the facts."""
+    return str(getattr(module, "WORDS", {}).get(word, word))
+
+
+def _lacking(module: ModuleType, found: Facts, lacks: Sequence[str], older: str) -> Iterator[Fact]:
+    """The facts that an older question did not ask for, of all that its answer is about."""
+    names = {_of_word(module, word) for word in lacks}
+    why = Unknown((unasked(older),))
+    for fact in module.FACTS if names else ():
+        kind, _, bare = fact.rpartition(".")
+        if bare in names:
+            yield from (Fact(each, bare, why) for each in list(found.subjects(kind or module.SUBJECT)))
 
 
 # -- the walk -------------------------------------------------------------------------------------------------------

@@ -6,10 +6,10 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from auditor.facts import Reason, Unknown, unknown
-from auditor.host import sql
+from auditor.facts import AGAIN, Reason, Unknown, unknown
+from auditor.host import lzc, sql
 from auditor.host.live import Host
-from auditor.host.request import Capture, Files, Run
+from auditor.host.request import UNASKED, Capture, Files, Run
 from auditor.text import harmless
 
 ROOT = "run as root"
@@ -18,18 +18,15 @@ _DENIED = re.compile(r"permission denied|operation not permitted|must be (run as
 
 
 def command_line(argv: Sequence[str]) -> str:
-    """A command as a user would type it; a program and a long list of properties inside it are not spelt out."""
+    """A command as a user would type it; a program and a long list of properties are not spelt out."""
     if argv[0] == sql.NAME and len(argv) == 3:
         return harmless(f"--db {argv[1]}={argv[2]}")
-    words = [_short(word) for word in argv]
-    if "<program>" in words:
-        words = [*words[: words.index("<program>") + 2], "..."]
-    return harmless(" ".join(words))
+    if argv[0] == lzc.NAME:
+        return harmless(f"zfs program -n {' '.join(map(shlex.quote, argv[1:3]))} ...")
+    return harmless(" ".join(map(_short, argv)))
 
 
 def _short(word: str) -> str:
-    if "\n" in word:
-        return "<program>"
     return ",".join(word.split(",")[:2]) + ",..." if word.count(",") > 3 else shlex.quote(word)
 
 
@@ -49,6 +46,8 @@ def fault_of(request: Run, capture: Capture, text: str, euid: int) -> Reason | N
         return Reason(
             f"{request.argv[0]} is not installed", f"apt install {request.package}" if request.package else ""
         )
+    if capture.fault == UNASKED:
+        return unasked(text)
     if capture.fault:
         return Reason(f"{text}: {capture.fault}", _longer(capture.fault))
     if capture.exit is not None and capture.exit in request.accept:
@@ -73,12 +72,18 @@ def _longer(fault: str) -> str:
     return "--deadline" if "the deadline of" in fault else "--timeout" if fault.startswith("no answer") else ""
 
 
+def unasked(text: str) -> Reason:
+    """Of a question that the zaudit which made the recording did not know."""
+    return Reason(f"{text}: {UNASKED}", AGAIN)
+
+
 def unread(files: Files, text: str, host: Host) -> Unknown:
     """Why a fact is missing after files were read: what could not be read, else that they do not say."""
-    trouble = {path: error for path, error in files.errors.items() if error != "no such file"}
-    absent = {path: error for path, error in files.errors.items() if "*" not in path}
+    older = tuple(unasked(harmless(each)) for each in (*files.unasked(), *files.unkept)[:1])
+    trouble = {path: error for path, error in files.errors.items() if error not in ("no such file", UNASKED)}
+    absent = {path: error for path, error in files.errors.items() if "*" not in path and not older}
     reasons = tuple(
         Reason(f"{harmless(path)}: {error}", ROOT if host.euid != 0 and _DENIED.search(error) else _longer(error))
         for path, error in sorted((trouble or absent).items())[:3]
     )
-    return Unknown(reasons) if reasons else unknown(f"{text}: does not say")
+    return Unknown((*older, *reasons)) if older or reasons else unknown(f"{text}: does not say")

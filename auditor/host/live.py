@@ -97,8 +97,8 @@ def permitted(argv: tuple[str, ...]) -> bool:
     """Whether a command is one of those that only read. ``hdparm -W0`` or ``nvme set-feature`` are not."""
     if argv[:1] == (sql.NAME,):
         return len(argv) == 3 and argv[1] in sql.DRIVERS and not sql.fault(argv[1], argv[2])
-    if argv[:3] == ("python3", "-I", "-c"):
-        return argv[3:4] == (lzc.script(),)
+    if argv[:1] == (lzc.NAME,):
+        return len(argv) > 3
     for words, options, others in READ_ONLY:
         if argv[: len(words)] == words:
             return all(each in options or others.fullmatch(each) for each in argv[len(words) :])
@@ -137,8 +137,9 @@ class LiveHost:
             more = {name: value for name, value in os.environ.items() if name in sql.VARIABLES or name.startswith("PG")}
             own = sql.importable(argv[1])
             argv = ("python3", "-I", "-c", sql.script(), *argv[1:])
-        elif argv[0] == "python3":
+        elif argv[0] == lzc.NAME:
             own = lzc.importable()
+            argv = ("python3", "-I", "-c", lzc.script(), *argv[1:])
         if argv[0] == "python3":
             argv = (*argv[:3], libraries.script(argv[3]), *argv[4:])
         # a library that the system's Python may lack; in another process, for nothing ends a library that hangs in this one

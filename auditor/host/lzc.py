@@ -3,6 +3,7 @@
 ``zfs get -r`` reads one dataset after the other: a ``zfs set`` or a rename in between shows half. A channel program
 runs while nothing can change. It needs root and pyzfs (Debian: python3-pyzfs), which mostly belongs to the system's Python,
 and it may hang in the kernel: so it runs as :func:`script` by ``python3 -I -c``, with this Python where it has pyzfs.
+It is asked for by name, and so recorded without its text.
 
 What it cannot say: ``mounted`` (refused by prop_valid_for_ds) and ``encryption`` (get_special_prop has no case for it,
 so it would be looked up among the settings, where it is not kept, and come out as the default, "off").
@@ -14,6 +15,7 @@ from __future__ import annotations
 import importlib.util
 from functools import cache
 
+NAME = "lzc"  # argv: (NAME, pool, dataset, property...); no program of that name is started
 CANNOT_SAY = frozenset({"mounted", "encryption"})
 
 # argv[1]: the dataset at the top; argv[2..]: properties. Answers name -> the lines that ``zfs get -Hp`` would print. A

@@ -11,6 +11,7 @@ A collector is one module of this folder for one command or one family of files.
                              understand, and nothing else, whatever it is given (``gather`` calls any other exception a
                              defect of zaudit); never runs, catches or says "unknown": what it does not yield becomes
                              Unknown in ``gather`` with a reason that names the command
+``WORDS``    word of the question -> fact, where a fact is not called as the property or column that it comes from
 ``FORM``     "json" where an answer may be one long line of JSON, "line" where it is one long line of something else;
              without it no line may be longer than 64 KiB (``gather/bounds.py``)
 """
@@ -24,6 +25,9 @@ from typing import NamedTuple
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 WITNESS = "/proc/filesystems"  # always there: a collector that concludes from absence asks for it, too
+UNASKED = (
+    "not in the recording"  # the fault of a question, or the error of a pattern, that nobody asked when it was made
+)
 
 
 class Run(NamedTuple):
@@ -70,22 +74,35 @@ Request = Run | Read | Skip
 
 class Capture(NamedTuple):
     """What a command did. exit: None when it never ended by itself. fault: empty, or why there is no answer
-    ("not installed", "timed out after 30 s", "not in the recording", ...)."""
+    ("not installed", "timed out after 30 s", UNASKED, ...).
+
+    keep: with which its lines were chosen. lacks: what is asked now (properties, columns, options) and was not when it was
+    recorded. columns: those that were, where they are others.
+    """
 
     exit: int | None
     stdout: bytes = b""
     stderr: bytes = b""
     seconds: float = 0.0
     fault: str = ""
+    keep: str = ""
+    lacks: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
 
 
 class Output(NamedTuple):
-    """What a command answered: text (UTF-8, with surrogateescape for what is not) and the command as a user would type it."""
+    """What a command answered: text (UTF-8, with surrogateescape for what is not) and the command as a user would type it.
+
+    lacks, columns: as of a :class:`Capture`. The answer of an older recording knows nothing of what it lacks: a parser that
+    concludes from absence, or counts columns, looks at them first.
+    """
 
     text: str
     command: str
     exit: int = 0
     stderr: str = ""
+    lacks: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
 
 
 class Files(NamedTuple):
@@ -94,7 +111,8 @@ class Files(NamedTuple):
 
     errors: path -> what went wrong ("permission denied"). devices: path of a folder of others, or of a link to one -> the
     device that it is on, ``MAJOR:MINOR``. changed: of what was read below the root directory of a process, links and folders
-    too, path -> how many seconds after that process started it was changed last (ctime), below 0 before.
+    too, path -> how many seconds after that process started it was changed last (ctime), below 0 before. unkept: words of the
+    allow-lists of now that were in none when it was recorded: what they mean was not kept.
     """
 
     text: Mapping[str, str]
@@ -102,6 +120,11 @@ class Files(NamedTuple):
     errors: Mapping[str, str] = NOTHING
     devices: Mapping[str, str] = NOTHING
     changed: Mapping[str, float] = MappingProxyType({})
+    unkept: tuple[str, ...] = ()
+
+    def unasked(self) -> tuple[str, ...]:
+        """The patterns of which the recording says nothing, because nobody asked then."""
+        return tuple(pattern for pattern, error in self.errors.items() if error == UNASKED)
 
     def absent(self, pattern: str) -> bool:
         """Whether the answer to this pattern is that there is no such file."""

@@ -134,6 +134,23 @@ class Rule(NamedTuple):
         return self.said().conflicts
 
 
+def digest(rules: Iterable[Rule]) -> str:
+    """16 characters by which one knows again what judged: the same where the same conditions lead to the same verdicts of the
+    same severity. Words and examples do not count, and neither does what a policy makes of thresholds."""
+    import hashlib
+
+    told = [
+        (
+            *(rule.id, rule.subject, str(tuple(rule.strike)), rule.harm, rule.origin, rule.expect.source),
+            rule.when.source if rule.when else "",
+            *(f"{tuple(strike)}: {condition.source}" for strike, condition in rule.cases),
+            *(f"{each.name}={each.default}" for each in rule.thresholds),
+        )
+        for rule in rules
+    ]
+    return hashlib.sha256(repr(sorted(told)).encode()).hexdigest()[:16]
+
+
 def merge(folders: Iterable[list[Rule]]) -> list[Rule]:
     """Rules of several folders together; the same id twice is an error."""
     merged: dict[str, Rule] = {}

@@ -101,6 +101,8 @@ def _laid(recording: Recording) -> Iterator[Member]:
         entry: dict[str, Any] = {"run": list(argv), "exit": capture.exit, "seconds": round(capture.seconds, 3)}
         if capture.fault:
             entry["fault"] = capture.fault
+        if capture.keep:
+            entry["keep"] = capture.keep
         for stream, data in (("stdout", capture.stdout), ("stderr", capture.stderr)):
             if data:
                 entry[stream] = f"{number:03d}-{_slug(argv)}.{stream[3:]}"
@@ -121,6 +123,8 @@ def _laid(recording: Recording) -> Iterator[Member]:
         "targets": list(recording.targets),
         "options": dict(sorted(recording.options.items())),
         "paths": dict(sorted(recording.paths.items())),
+        "kept": sorted(recording.kept),
+        **{name: said for name, said in (("rules", recording.rules), ("edited", recording.edited)) if said},
         "captures": captures,
     }
     yield Member(MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())

@@ -16,15 +16,17 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from auditor.databases.kept import allowed
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
-from auditor.recording import archive, replacing
+from auditor.recording import archive, first_edition, replacing
 from auditor.recording.archive import MANIFEST as MANIFEST
 from auditor.recording.archive import TRIAL
 from auditor.recording.archive import RecordingError as RecordingError
 from auditor.recording.layout import SCHEMA as SCHEMA
 from auditor.recording.layout import fitted
 from auditor.recording.layout import members as members
+from auditor.recording.questions import Answers
 from auditor.text import VALUES, crowded
 
 LAST = 253402214399  # 9999-12-30 23:59:59 UTC
@@ -36,7 +38,9 @@ class Recording:
 
     taken: seconds since the epoch. euid: user that asked. targets: as given on the command line. options: what
     changes the questions (consistent, db). commands, files and paths: the answers by what was asked. trial: what a
-    verification saw (auditor/verify/trial.py), empty without one.
+    verification saw (auditor/verify/trial.py), empty without one. kept: the words of the allow-lists for files that may hold
+    passwords: what they mean is in it. rules: digest of those of the release that made it. edited: what somebody has changed in
+    it, in a sentence, or empty: no host has answered so.
     """
 
     taken: float
@@ -48,27 +52,26 @@ class Recording:
     files: Mapping[tuple[str, ...], Files] = field(default_factory=dict)
     paths: Mapping[str, str] = field(default_factory=dict)
     trial: bytes = b""
+    kept: frozenset[str] = field(default_factory=allowed)
+    rules: str = ""
+    edited: str = ""
 
 
 class ReplayHost:
-    """A host that answers from a recording; what was not asked then is a fault now."""
+    """A host that answers from a recording, also questions that were put in other words; what was not asked then is a fault."""
 
     at_once = 1
 
     def __init__(self, recording: Recording) -> None:
         self.now = recording.taken
         self.euid = recording.euid
-        self._recording = recording
-
-    def run(self, request: Run) -> Capture:
-        return self._recording.commands.get(request.argv) or Capture(None, fault="not in the recording")
-
-    def read(self, request: Read) -> Files:
-        found = self._recording.files.get(request.patterns)
-        return found or Files({}, errors=dict.fromkeys(request.patterns, "not in the recording"))
+        self.recorder, self.edited = recording.zaudit, recording.edited
+        self._paths = recording.paths
+        answers = Answers(recording.commands, recording.files, recording.kept)
+        self.run, self.read = answers.run, answers.read
 
     def realpath(self, path: str) -> str:
-        real = self._recording.paths.get(path)
+        real = self._paths.get(path)
         if not real:
             raise FileNotFoundError(path)
         return real
@@ -87,7 +90,7 @@ class RecordingHost:
         self.paths: dict[str, str] = {}
 
     def run(self, request: Run) -> Capture:
-        self.commands[request.argv] = answer = self._host.run(request)
+        self.commands[request.argv] = answer = self._host.run(request)._replace(keep=request.keep)
         return answer
 
     def read(self, request: Read) -> Files:
@@ -102,9 +105,13 @@ class RecordingHost:
             raise
         return self.paths[path]
 
-    def recording(self, targets: tuple[str, ...], options: Mapping[str, str], zaudit: str) -> Recording:
+    def recording(
+        self, targets: tuple[str, ...], options: Mapping[str, str], zaudit: str, rules: str = ""
+    ) -> Recording:
         """What was seen so far."""
-        return Recording(self.now, self.euid, targets, options, zaudit, self.commands, self.files, self.paths)
+        return Recording(
+            self.now, self.euid, targets, options, zaudit, self.commands, self.files, self.paths, rules=rules
+        )
 
 
 # -- writing ------------------------------------------------------------------------------------------------------
@@ -180,6 +187,9 @@ def parse(path: str, content: Mapping[str, bytes]) -> Recording:
             files=files,
             paths={str(key): str(value) for key, value in manifest["paths"].items()},
             trial=content.get(TRIAL, b""),
+            rules=str(manifest.get("rules", "")),
+            edited=str(manifest.get("edited", "")),
+            kept=frozenset(_strings(manifest["kept"])) if "kept" in manifest else first_edition.KEPT,
         )
     except KeyError as error:
         raise RecordingError(f"{path}: incomplete, {error.args[0]!r} is missing") from None
@@ -217,6 +227,7 @@ def _capture(entry: Mapping[str, Any], content: Mapping[str, bytes]) -> Capture:
         stderr=content[entry["stderr"]] if "stderr" in entry else b"",
         seconds=float(entry.get("seconds", 0)),
         fault=str(entry.get("fault", "")),
+        keep=str(entry.get("keep", "")),
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from auditor.databases import kept
-from auditor.host import sql
+from auditor.host import lzc, sql
 from auditor.host.request import Capture, Files
 from auditor.host.telling import told
 from auditor.recording.host_names import HOST_FILE, HOSTNAME, datasets, hosts, made_with, ordinary, words
@@ -156,7 +156,7 @@ def _texts(recording: Recording) -> Iterator[tuple[tuple[str, ...], bytes]]:
 
 def _is_table(argv: tuple[str, ...]) -> bool:
     """Whether a command prints properties of datasets; the channel program prints them as zfs get does."""
-    return argv[:2] in TABLES or argv[0] == "python3"
+    return argv[:2] in TABLES or argv[0] in (lzc.NAME, "python3")
 
 
 def _cut(recording: Recording) -> Recording:

@@ -4,16 +4,20 @@ saw it this time. Works on the JSON documents, so that a report that was kept ca
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
+from auditor.facts import AGAIN
 from auditor.judge.finding import RANK, exit_code
 from auditor.judge.rule import SEVERITIES, Severity
-from auditor.report.json import SCHEMA
+from auditor.report.finding_words import questions
+from auditor.report.folding import unfolded
+from auditor.report.json import FIRST, SCHEMA
 
-Change = Literal["new", "worse", "changed", "not seen", "not judged", "better", "gone"]
-CHANGES: tuple[Change, ...] = ("new", "worse", "changed", "not seen", "not judged", "better", "gone")
-WORSE = frozenset({"new", "worse"})
-UNFIT = WORSE | {"not seen", "not judged"}  # for a ratchet
+# only now, only then: one of the two was recorded before the question was known
+Change = Literal["new", "worse", "only now", "changed", "not seen", "not judged", "only then", "better", "gone"]
+CHANGES: tuple[Change, ...] = get_args(Change)
+WORSE = frozenset({"new", "worse", "only now"})
+UNFIT = WORSE | {"not seen", "not judged", "only then"}  # for a ratchet
 
 
 class CompareError(ValueError):
@@ -21,7 +25,8 @@ class CompareError(ValueError):
 
 
 class Seen(NamedTuple):
-    """One rule on one subject that did not pass. title: of the rule; evidence: of a failure; reasons: of an unknown."""
+    """One rule on one subject that did not pass. title: of the rule; evidence: of a failure; reasons: of an unknown; unasked:
+    they all are that the recording was made before the question."""
 
     rule: str
     subject: str
@@ -30,6 +35,7 @@ class Seen(NamedTuple):
     title: str
     evidence: tuple[str, ...]
     reasons: tuple[str, ...]
+    unasked: bool = False
 
 
 class Difference(NamedTuple):
@@ -48,11 +54,13 @@ class Difference(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """differences: the worst first. notes: why the two may not be comparable. same: what did not pass in both alike."""
+    """differences: the worst first. notes: why the two may not be comparable. same: what did not pass in both alike. decided:
+    what only the second could see, and is as it should be."""
 
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
     same: int
+    decided: int = 0
 
     def exit_code(self, threshold: Severity, *, failed_only: bool = False) -> int:
         """As of a check, of what is new, worse, not seen any more or not judged any more."""
@@ -66,21 +74,35 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
     before, after = _index(old), _index(new)
     other_scale = {rule for rule, _, _, _ in _moved(old, new)}
     undecided = {seen.rule for seen in after.values() if seen.outcome == "unknown"}
+    then, now = ({seen.rule for seen in each.values() if seen.unasked} for each in (before, after))
     left_out = set(_left_out(new))
     found = []
-    same = 0
+    same = decided = 0
     for key in dict.fromkeys((*after, *before)):
         one, other = before.get(key), after.get(key)
         if one and other and one[2:4] == other[2:4] and one.evidence == other.evidence:
             same += 1
         else:
-            change = _change(one, other, undecided)
+            change = _of_one(one, other, then, now) or _change(one, other, undecided)
+            if one and one.unasked and not other:
+                decided += 1
+                continue
             if change == "gone" and key[0] in left_out:
                 change = "not judged"
             if change in ("gone", "better") and key[0] in other_scale:
                 change = "changed"  # by another threshold nothing is mended
             found.append(Difference(change, one, other))
-    return Comparison(tuple(sorted(found, key=_order)), tuple(_notes(old, new)), same)
+    return Comparison(tuple(sorted(found, key=_order)), tuple(_notes(old, new)), same, decided)
+
+
+def _of_one(before: Seen | None, after: Seen | None, then: set[str], now: set[str]) -> Change | None:
+    """Where only one of the two could see it; its subject may not have been listed in the other. then, now: the rules that
+    wanted what was not asked."""
+    if after and not after.unasked and (before.unasked if before else after.rule in then):
+        return "only now"
+    if (after.unasked and not (before and before.unasked)) if after else (before and before.rule in now):
+        return "only then"
+    return None
 
 
 def _change(before: Seen | None, after: Seen | None, undecided: set[str]) -> Change:
@@ -106,35 +128,34 @@ def _order(each: Difference) -> tuple[object, ...]:
 
 def _index(document: Mapping[str, Any]) -> dict[tuple[str, str], Seen]:
     """(rule, subject) -> what was found. A report is as untrusted as any file."""
-    if document.get("schema") != SCHEMA:
-        raise CompareError(f"schema {document.get('schema')!r} is not {SCHEMA!r}")
+    if document.get("schema") not in (SCHEMA, FIRST):
+        raise CompareError(f"schema {document.get('schema')!r} is neither {SCHEMA!r} nor {FIRST!r}")
     try:
-        return {(seen.rule, seen.subject): seen for finding in _all(document) for seen in _seen(finding)}
-    except (KeyError, TypeError, AttributeError) as error:
+        return {
+            (seen.rule, seen.subject): seen for finding, each in unfolded(document) for seen in [_seen(finding, each)]
+        }
+    except CompareError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise CompareError(f"a finding is malformed ({type(error).__name__}: {error})") from None
 
 
-def _all(document: Mapping[str, Any]) -> Iterator[Any]:
-    """What counts, and what is waived (a report of an older zaudit has no such list)."""
-    yield from document["findings"]
-    yield from document.get("waived", ())
-
-
-def _seen(finding: Mapping[str, Any]) -> Iterator[Seen]:
+def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Seen:
     if finding["severity"] not in SEVERITIES or finding["outcome"] not in ("fail", "unknown", "waived"):
         raise CompareError(f"{finding['severity']!r} or {finding['outcome']!r} is no severity or outcome")
-    for each in finding["subjects"]:
-        within = f"{each['pool']} " if "pool" in each else ""
-        evidence, reasons = (tuple(str(one["text"]) for one in each.get(key, ())) for key in ("evidence", "reasons"))
-        yield Seen(
-            str(finding["rule"]),
-            f"{each['kind']} {within}{each['name']}",
-            finding["outcome"],
-            finding["severity"],
-            str(finding["title"]),
-            evidence,
-            reasons,
-        )
+    within = f"{each['pool']} " if "pool" in each else ""
+    evidence, reasons = (tuple(str(one["text"]) for one in each.get(key, ())) for key in ("evidence", "reasons"))
+    remedies = {one.get("remedy") for one in each.get("reasons", ())}
+    return Seen(
+        str(finding["rule"]),
+        f"{each['kind']} {within}{each['name']}",
+        finding["outcome"],
+        finding["severity"],
+        str(finding["title"]),
+        evidence,
+        reasons,
+        remedies == {AGAIN},
+    )
 
 
 def _left_out(document: Mapping[str, Any]) -> Iterator[str]:
@@ -184,9 +205,25 @@ def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
         if rules:
             names = ", ".join(sorted(rules)[:5]) + (f" and {len(rules) - 5} more" if len(rules) > 5 else "")
             yield f"left out of the {when}: {names}"
-    one, other = old.get("zaudit"), new.get("zaudit")
+    for document, what, only in ((old, "first", "only now"), (new, "second", "only then")):
+        if lacks := _lacks(document):
+            who = document["recording"].get("zaudit")
+            yield (
+                f"the {what} was recorded by zaudit {who}: {questions(len(lacks))} not in it "
+                f"({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}); what hangs on them is {only}, record again"
+            )
+    one, other = ((each.get("zaudit"), each.get("rules")) for each in (old, new))
     if one != other:
-        yield f"judged by zaudit {one}, then {other}: a rule that the first did not have shows as new"
+        shown = [f"zaudit {release}{f' with rules {rules}' if rules else ''}" for release, rules in (one, other)]
+        yield f"judged by {shown[0]}, then by {shown[1]}: a rule that the first did not have shows as new"
+
+
+def _lacks(document: Mapping[str, Any]) -> list[str]:
+    """The questions that a recording does not know; none of a report of an older zaudit, or of a live host."""
+    try:
+        return [str(each) for each in document.get("recording", {}).get("lacks", ())]
+    except (TypeError, AttributeError) as error:
+        raise CompareError(f"recording is malformed ({type(error).__name__}: {error})") from None
 
 
 def _words(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.facts import Evidence
+from auditor.facts import AGAIN, Evidence
 from auditor.judge.finding import Finding
 from auditor.judge.verdict import Verdict
 from auditor.report.model import Report
@@ -56,6 +56,22 @@ def _lower(title: str) -> str:
     """A headline inside a sentence, unless it starts with a name (SLOG, OpenZFS, NVMe)."""
     named = len(title) > 1 and any(char.isupper() for char in title.split()[0][1:])
     return title if named else title[0].lower() + title[1:]
+
+
+def unasked(finding: Finding) -> bool:
+    """Whether it is undecided for the one reason that the recording was made before the question."""
+    return not finding.failed and {reason.remedy for reason in finding.reasons} == {AGAIN}
+
+
+def questions(number: int) -> str:
+    """ "1 question of today is", "12 questions of today are"."""
+    return "1 question of today is" if number == 1 else f"{number} questions of today are"
+
+
+def recorded_by(report: Report) -> str:
+    """What an older recording does not know, in one sentence."""
+    by = harmless(f"zaudit {report.recorder}" if report.recorder else "an older zaudit")
+    return f"Recorded by {by}: {questions(len(report.unasked))} not in it. Record again."
 
 
 def evidence(verdict: Verdict) -> list[tuple[str, str]]:

@@ -1,4 +1,8 @@
-"""The report for a program: a versioned schema (``schema.json`` beside this file), stable ids, everything that was judged."""
+"""The report for a program: a versioned schema (``schema.json`` beside this file), stable ids, everything that was judged.
+
+Within a version keys may be added, and readers ignore those that they do not know; older versions are read for ever
+(``schema-1.json``: :mod:`auditor.report.folding`).
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,14 @@ from auditor.judge.finding import Finding
 from auditor.judge.outcomes import Cell, Column
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
-from auditor.report import event_words
+from auditor.report import event_words, finding_words
+from auditor.report.folding import SUBJECT, Names, folded
 from auditor.report.model import Report
 from auditor.text import quoted, whole
 
 NAME = "json"
-SCHEMA = "zaudit-report/1"
+SCHEMA = "zaudit-report/2"
+FIRST = "zaudit-report/1"  # each subject had a verdict of its own
 
 
 def render(report: Report, *, verbose: bool = False) -> str:
@@ -27,10 +33,11 @@ def render(report: Report, *, verbose: bool = False) -> str:
 
 def document(report: Report, verbose: bool = False) -> dict[str, Any]:
     """The report as plain data, after ``schema.json``."""
-    covered = report.coverage
+    covered, names = report.coverage, Names()
     whole_document: dict[str, Any] = {
         "schema": SCHEMA,
         "zaudit": report.zaudit,
+        "rules": report.rules,
         "host": whole(report.hostname),
         "openzfs": whole(report.release),
         "taken": datetime.fromtimestamp(report.taken, UTC).isoformat(timespec="seconds"),
@@ -53,10 +60,14 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
             ],
         },
         "events": [_column(column, report.events) for column in report.columns],
-        "findings": [_finding(finding) for finding in report.findings],
-        "waived": [_waived(finding) for finding in report.waived],
+        "findings": [_finding(finding, report, names) for finding in report.findings],
+        "waived": [_waived(finding, report, names) for finding in report.waived],
         "left_out": [_left_out(each) for each in report.left_out],
     }
+    if report.unasked or report.edited:  # else a replay says the same as the host
+        whole_document["recording"] = {"zaudit": whole(report.recorder), "lacks": list(map(whole, report.unasked))}
+    if report.edited:
+        whole_document["recording"]["edited"] = whole(report.edited)
     if report.policy:
         whole_document["policy"] = whole(report.policy)
     if report.brought:
@@ -65,9 +76,9 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
     if report.seen_from:
         whole_document["seen_from"] = report.seen_from
     if verbose:
-        passes = [verdict for verdict in report.verdicts if verdict.outcome == "pass"]
-        whole_document["passes"] = [{"rule": verdict.rule.id, **_verdict(verdict)} for verdict in passes]
-    return whole_document
+        passes = ((each.rule.id, each) for each in report.verdicts if each.outcome == "pass")
+        whole_document["passes"] = folded(({"rule": rule, **_verdict(each)} for rule, each in passes), names)
+    return whole_document | {"names": list(names)}
 
 
 def _column(column: Column, events: tuple[Event, ...]) -> dict[str, Any]:
@@ -94,32 +105,35 @@ def _left_out(each: LeftOut) -> dict[str, str]:
     return shown | ({"counts_as": each.counts_as} if each.counts_as else {})
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
     rule = finding.rule
+    verdicts = folded(map(_verdict, finding.verdicts), names)
     return {
         "id": finding.id,
         "rule": rule.id,
+        "judged_by": f"zaudit {report.zaudit}, rules {report.rules}",
         "outcome": "fail" if finding.failed else "unknown",
         "severity": finding.severity,
         "harm": rule.harm,
         "title": rule.title,
         "place": whole(finding.place),
+        "where": finding_words.where(finding),
         "impact": rule.impact,
         "fix": {
-            "commands": list(dict.fromkeys(whole(each.command) for each in finding.verdicts if each.command)),
+            "commands": list(dict.fromkeys(each["command"] for each in verdicts if "command" in each)),
             "text": rule.fix.text,
             "cost": rule.fix.cost,
         },
         "references": list(rule.references),
-        "subjects": [_verdict(verdict) for verdict in finding.verdicts],
+        "verdicts": verdicts,
     }
 
 
-def _waived(finding: Finding) -> dict[str, Any]:
+def _waived(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
     """As any other, and who answers for it until when. was: what the outcome is without the waiver."""
     waiver = finding.waiver
     assert waiver is not None
-    shown = _finding(finding)
+    shown = _finding(finding, report, names)
     return shown | {
         "outcome": "waived",
         "was": shown["outcome"],
@@ -134,27 +148,34 @@ def _waived(finding: Finding) -> dict[str, Any]:
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
+    """With {subject} for its name, so that others may be found to be equal."""
     subject = verdict.subject
-    shown: dict[str, Any] = {"kind": subject.kind, "name": whole(subject.name)}
+    shown: dict[str, Any] = {"kind": subject.kind, "name": (name := whole(subject.name))}
     if subject.within:
         shown["pool"] = whole(subject.within)
     if verdict.message:
-        shown["message"] = whole(verdict.message)
+        shown["message"] = _unnamed(verdict.message, name)
+    if verdict.command:
+        shown["command"] = whole(verdict.command).replace(quoted(name), SUBJECT)
     if verdict.evidence:
-        shown["evidence"] = [_evidence(each, verdict) for each in verdict.evidence if each.text]
+        shown["evidence"] = [_evidence(each, name) for each in verdict.evidence if each.text]
     if verdict.reasons:
-        shown["reasons"] = [_reason(each) for each in verdict.reasons]
+        shown["reasons"] = [_reason(each, name) for each in verdict.reasons]
     return shown
 
 
-def _evidence(evidence: Evidence, verdict: Verdict) -> dict[str, str]:
-    shown = {"text": whole(evidence.text)}
+def _unnamed(text: str, name: str) -> str:
+    return whole(text).replace(name, SUBJECT) if name else whole(text)
+
+
+def _evidence(evidence: Evidence, name: str) -> dict[str, str]:
+    shown = {"text": _unnamed(evidence.text, name)}
     if evidence.command:
-        shown["command"] = whole(evidence.command.replace("{subject}", quoted(verdict.subject.name)))
+        shown["command"] = whole(evidence.command)
     if evidence.origin:
         shown["origin"] = whole(evidence.origin)
     return shown
 
 
-def _reason(reason: Reason) -> dict[str, str]:
-    return {"text": whole(reason.text), **({"remedy": reason.remedy} if reason.remedy else {})}
+def _reason(reason: Reason, name: str) -> dict[str, str]:
+    return {"text": _unnamed(reason.text, name), **({"remedy": reason.remedy} if reason.remedy else {})}

@@ -34,8 +34,9 @@ class Report(NamedTuple):
     those that count; waived: those that somebody answers for. policy: the path of the one that was followed, or empty.
     left_out: rules that were not judged because somebody chose so, the gravest first. seen_from: where zaudit stood, in a
     sentence, when it is not where the host stands; or empty. columns: what each event would cost each dataset; events: those
-    that can happen to this host. pools: as trees. brought: the
-    datasets that nobody named."""
+    that can happen to this host. pools: as trees. brought: the datasets that nobody named. rules: digest of those that judged.
+    recorder: the release that made the recording which was judged, or empty; unasked: the questions of today that it did not
+    know; edited: what somebody has changed in it, or empty."""
 
     zaudit: str
     hostname: str
@@ -57,6 +58,10 @@ class Report(NamedTuple):
     events: tuple[Event, ...] = EVENTS
     pools: tuple[Pool, ...] = ()
     brought: tuple[Brought, ...] = ()
+    rules: str = ""
+    recorder: str = ""
+    unasked: tuple[str, ...] = ()
+    edited: str = ""
 
     @classmethod
     def make(
@@ -72,6 +77,10 @@ class Report(NamedTuple):
         policy: str = "",
         left_out: tuple[LeftOut, ...] = (),
         failed_only: bool = False,
+        rules: str = "",
+        recorder: str = "",
+        unasked: tuple[str, ...] = (),
+        edited: str = "",
     ) -> Report:
         columns = outcomes.columns(verdicts, facts, left_out)
         counted = tuple(each for each in found if not each.waiver)
@@ -97,6 +106,10 @@ class Report(NamedTuple):
             events=outcomes.matter(facts),
             pools=pool_tree.pools(facts),
             brought=tuple(_brought(facts)),
+            rules=rules,
+            recorder=recorder,
+            unasked=unasked,
+            edited=edited,
         )
 
     @property

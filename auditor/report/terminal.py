@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from auditor.facts import AGAIN
 from auditor.judge.finding import Finding
 from auditor.judge.verdict import Verdict
 from auditor.report import event_words, finding_words
@@ -164,6 +165,8 @@ def _silenced(report: Report) -> Iterator[RenderableType]:
         yield Text(f"{harmless(brought.dataset)} was not named and is audited, too: {harmless(brought.why)}.")
     if len(report.brought) > BROUGHT_SHOWN:
         yield Text(f"The like of {len(report.brought) - BROUGHT_SHOWN} other datasets (--format json names all).")
+    if report.edited:
+        yield Text(f"No host has answered so, the recording is edited: {harmless(report.edited)}.", "yellow")
     if report.seen_from:
         yield Text(report.seen_from, "yellow")
 
@@ -180,7 +183,10 @@ def found(report: Report) -> Iterator[RenderableType]:
     """The findings, worst first, each after an empty line."""
     for group in _grouped(report.findings):
         yield Text()
-        yield _failed(group[0]) if group[0].failed else _undecided(group)
+        if finding_words.unasked(group[0]):
+            yield _unasked(group, report)
+        else:
+            yield _failed(group[0]) if group[0].failed else _undecided(group)
 
 
 def _title(report: Report) -> Text:
@@ -229,7 +235,7 @@ def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
     """Each failure alone; what is undecided for the same reasons together, where the worst of it stands."""
     groups: dict[object, list[Finding]] = {}
     for finding in findings:
-        key: object = id(finding) if finding.failed else finding.reasons
+        key: object = id(finding) if finding.failed else finding_words.unasked(finding) or finding.reasons
         groups.setdefault(key, []).append(finding)
     return list(groups.values())
 
@@ -251,6 +257,19 @@ def _undecided(group: Sequence[Finding]) -> RenderableType:
         rows.append(("", Text(f"and {len(worst.reasons) - EVIDENCE_SHOWN} more reasons", "dim")))
     sentence = says(finding_words.question(worst))
     return Group(head("UNKNOWN", STYLES["undecided"], worst.rule.id, where), sentence, body(rows))
+
+
+def _unasked(group: Sequence[Finding], report: Report) -> RenderableType:
+    """What an older zaudit did not ask, once for all rules that want it."""
+    rules = list(dict.fromkeys(finding.rule.id for finding in group))
+    where = Text(f"{len(rules)} rule{'s' if len(rules) > 1 else ''}")
+    where.append(f"   would be {group[0].severity}{' at worst' if len(rules) > 1 else ''}", "dim")
+    rows = [
+        ("Rules", Text(finding_words.listed(rules))),
+        ("Lacks", Text(harmless(finding_words.listed(report.unasked)))),
+    ]
+    first = head("UNKNOWN", STYLES["undecided"], "not in the recording", where)
+    return Group(first, says(finding_words.recorded_by(report)), body(rows))
 
 
 def _evidence(verdicts: Sequence[Verdict]) -> Iterator[Text]:
@@ -311,6 +330,8 @@ def _end(report: Report) -> Iterator[RenderableType]:
 
 
 def _need(remedy: str) -> str:
+    if remedy == AGAIN:
+        return "a new recording"
     if remedy == "run as root":
         return "root"
     if remedy.startswith("apt install "):

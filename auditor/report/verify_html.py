@@ -161,8 +161,11 @@ def _findings(report: Report | None) -> Iterator[str]:
         return
     if not report.findings:
         yield paragraph(report.headline)
+    if unasked := list(dict.fromkeys(each.rule.id for each in report.findings if finding_words.unasked(each))):
+        yield paragraph(f"{finding_words.recorded_by(report)} Undecided for that: {', '.join(unasked)}.")
     for finding in report.findings:
-        yield findings_html.shown(finding)
+        if not finding_words.unasked(finding):
+            yield findings_html.shown(finding)
     covered = report.coverage
     yield paragraph(f"{covered.decided} of {covered.rules} rules decided; {covered.undecided} unknown.", "dim small")
     for what, rules in finding_words.left_out(report):

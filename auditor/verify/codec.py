@@ -1,8 +1,9 @@
 """Named tuples as JSON and back, by their type hints: what a type gains, a file gains. Nothing is guessed, nothing converted.
 
 A record is an object with a member for each field, a tuple is a list, None is null. A histogram is an object of bucket to
-samples, as fio writes its own ("bins" of json+). Reading is strict, since a file may come from anywhere: a missing or
-unknown member, another type, or a number that is not finite or beyond 64 bits is one :class:`CodecError` that says where.
+samples, as fio writes its own ("bins" of json+). Reading is strict, since a file may come from anywhere: a missing member,
+another type, or a number that is not finite or beyond 64 bits is one :class:`CodecError` that says where. Members that a
+later release has added are ignored.
 """
 
 from __future__ import annotations
@@ -76,8 +77,6 @@ def _record(type_: Any, data: Any, where: str) -> Any:
     members = dict(_object(data, where))
     if missing := [name for name in hints if name not in members]:
         raise CodecError(f"{where}: {missing[0]} is missing")
-    if strange := [name for name in members if name not in hints]:
-        raise CodecError(f"{where}: {short(strange[0])} is not known")
     return type_(**{name: _load(hint, members[name], f"{where}.{name}") for name, hint in hints.items()})
 
 

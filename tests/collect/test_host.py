@@ -105,7 +105,7 @@ def test_nothing_is_not_permitted() -> None:
         ("smartctl", "-j", "-x", "/dev/sda"),
         ("zpool", "status", "-j", "--json-int", "my pool"),
         ("zdb", "-C", "tank"),
-        ("python3", "-I", "-c", lzc.script(), "tank", "tank/db", "sync"),
+        (lzc.NAME, "tank", "tank/db", "sync"),
     ],
 )
 def test_permitted(argv: tuple[str, ...]) -> None:

@@ -225,8 +225,8 @@ def test_the_channel_program_is_asked_only_when_wanted() -> None:
     facts.put(Fact(HOST, "consistent", known(True, "--consistent")))
     request = zfs_channel_program.request(Subject("dataset", "tank/db"), facts)
     assert isinstance(request, Run)
-    assert request.argv[:6] == ("python3", "-I", "-c", lzc.script(), "tank", "tank/db")
-    assert set(request.argv[6:]) == set(zfs_properties.PROPERTIES) - lzc.CANNOT_SAY - {"direct"}
+    assert request.argv[:3] == (lzc.NAME, "tank", "tank/db")
+    assert set(request.argv[3:]) == set(zfs_properties.PROPERTIES) - lzc.CANNOT_SAY - {"direct"}
 
 
 # -- mounts -------------------------------------------------------------------------------------------------------

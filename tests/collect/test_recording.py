@@ -32,6 +32,9 @@ CAPTURES = st.builds(
     BYTES,
     st.integers(0, 99).map(float),
     st.sampled_from(["", "not installed"]),
+    st.sampled_from(["", "^History for "]),
+    st.just(()),
+    st.just(()),
 )
 FILES = st.builds(
     Files,
@@ -199,7 +202,8 @@ def test_an_archive_cut_off_anywhere_is_an_error(tmp_path: Any) -> None:
 
 def test_no_bit_of_an_archive_can_be_another_without_notice(tmp_path: Any) -> None:
     path = tmp_path / "rec.tar.gz"
-    recording.write(Recording(0.0, 0, ("tank",), commands={("zfs", "get"): Capture(0, b"sync\tdisabled\n" * 40)}), path)
+    answers: dict[tuple[str, ...], Capture] = {("zfs", "get"): Capture(0, b"sync\tdisabled\n" * 40)}
+    recording.write(Recording(0.0, 0, ("tank",), commands=answers, kept=frozenset()), path)
     whole, good = path.read_bytes(), recording.load(path)
     for place in range(len(whole)):
         other = bytearray(whole)

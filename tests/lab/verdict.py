@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from auditor.report import folding
+
 from . import read_only
 from .scenario import Expected, Scenario
 
@@ -75,8 +77,8 @@ def _truth(scenario: Scenario, standing: str) -> Iterator[str]:
 
 def _found(report: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     """rule, subject, outcome, severity of every finding"""
-    for finding in report["findings"]:
-        for subject in finding["subjects"]:
+    for finding, subject in folding.unfolded(report):
+        if finding["outcome"] != "waived":
             yield finding["rule"], f"{subject['kind']} {subject['name']}", finding["outcome"], finding["severity"]
 
 

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auditor.host.live import ENVIRONMENT
+from auditor.report import folding
 from tests.security import namespaces
 from tests.security.namespaces import ZAUDIT, FakeHost
 from tests.security.prove import RECORDED
@@ -39,12 +41,12 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> tuple[FakeHost, Found]:
 def verdicts(report: bytes) -> tuple[Found, Found]:
     """(what passed, what failed or is unknown) as (rule, subject)."""
     document = json.loads(report)
-    good = {(each["rule"], _subject(each)) for each in document["passes"]}
-    bad = {(each["rule"], _subject(at)) for each in document["findings"] for at in each["subjects"]}
+    good = {(each["rule"], _subject(each)) for each in folding.spread(document["passes"], document["names"])}
+    bad = {(each["rule"], _subject(at)) for each, at in folding.unfolded(document)}
     return good, bad
 
 
-def _subject(entry: dict[str, Any]) -> str:
+def _subject(entry: Mapping[str, Any]) -> str:
     return " ".join((entry["kind"], entry["name"], entry.get("pool", "")))
 
 

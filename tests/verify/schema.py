@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
+from auditor.report.json import FIRST
+from auditor.report.json import SCHEMA as REPORT
 from auditor.verify.codec import MOST, hints_of
 from auditor.verify.compare import Comparison
 from auditor.verify.document import SCHEMA
@@ -25,11 +27,10 @@ def schema() -> dict[str, Any]:
     """JSON Schema of a whole document."""
     defs: dict[str, Any] = {}
     verification = describe(Verification, defs)
-    audit = {"type": "object", "required": ["schema"], "properties": {"schema": {"const": "zaudit-report/1"}}}
+    audit = {"type": "object", "required": ["schema"], "properties": {"schema": {"enum": [FIRST, REPORT]}}}
     swept = {
         "description": "what --sweep measured, and the knee in it",
         "type": "object",
-        "additionalProperties": False,
         "required": ["sweep", "knee"],
         "properties": {"sweep": describe(Sweep, defs), "knee": describe(Knee, defs)},
     }
@@ -41,8 +42,8 @@ def schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"zaudit verification, schema {SCHEMA}",
+        "description": "Within a version keys may be added, and readers ignore those that they do not know.",
         "type": "object",
-        "additionalProperties": False,
         "required": ["schema", "verification"],
         "properties": {
             "schema": {"const": SCHEMA},
@@ -83,7 +84,6 @@ def _record(type_: Any, defs: dict[str, Any]) -> dict[str, Any]:
     return {
         "description": " ".join((type_.__doc__ or "").split()),
         "type": "object",
-        "additionalProperties": False,
         "required": list(hints),
         "properties": {name: describe(hint, defs) for name, hint in hints.items()},
     }

@@ -1,0 +1,228 @@
+"""What a question is about, so that its answer is found although another release of zaudit asked it in other words.
+
+A command is about its tool, its verb and what else it names: a pool, a disk, the options that make it another question. The
+properties and columns that it lists, and options of form, are not what it is about: an answer to fewer of them serves, and
+says what it lacks. Files are asked for pattern by pattern. What chooses the lines of an answer is a part of the question:
+of lines that were not kept nobody can tell whether they were there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from auditor.databases import kept
+from auditor.host import lzc
+from auditor.host._reading import matches
+from auditor.host.request import UNASKED, Capture, Files, Read, Run
+from auditor.recording import first_edition
+
+COLUMNS = "-o"
+PROPERTIES = ""  # a list that stands where no option does
+GLOB = "*"
+# how a channel program was spelt before it had a name, with the program behind it
+PROGRAM = ("python3", "-I", "-c")
+_OF_DATABASES = re.compile(r"/proc/(?:\d+|self)/(?:environ|cmdline|root/.+)")
+_PROCESSES = "/proc/*/stat"
+
+
+class Form(NamedTuple):
+    """How a command is read. begins: tool, and verb where it has one. apart: options that make it another question, with
+    their value where they have one. valued: options whose value is the next word. lists: those whose value is a list with
+    commas; PROPERTIES for the first word that is no option. named: where all words after so many are such a list."""
+
+    begins: tuple[str, ...]
+    apart: frozenset[str] = frozenset()
+    valued: frozenset[str] = frozenset()
+    lists: frozenset[str] = frozenset()
+    named: int = 0
+
+
+def _form(begins: str, apart: str = "", valued: str = "", lists: Iterable[str] = (), named: int = 0) -> Form:
+    return Form(tuple(begins.split()), frozenset(apart.split()), frozenset(valued.split()), frozenset(lists), named)
+
+
+# Of a tool that is not here every word counts. An option that is not here may add to an answer, and not change its meaning.
+FORMS = (
+    _form("zfs get", "-r", "-t -o -s -d", ("-t", COLUMNS, PROPERTIES)),
+    _form("zfs list", "-r", "-t -o -s -d", ("-t", COLUMNS)),
+    _form("zfs version"),
+    _form("zpool get", "", "-o", (COLUMNS, PROPERTIES)),
+    _form("zpool list", "-v", "-o", (COLUMNS,)),
+    _form("zpool status", "-P -L -g -x"),  # paths or GUIDs in place of names; only pools that are ill
+    _form("zpool events"),
+    _form("zpool history"),
+    _form("zdb -C", "-e"),
+    _form("nvme", "-f -n -l", "-f -n -l -o"),
+    _form("smartctl -j -x", "-d", "-d -l", ("-l",)),
+    _form("hdparm -W"),
+    _form("storcli64"),
+    _form("ssacli"),
+    _form("dmsetup table"),
+    _form("udevadm info --export-db"),
+    _form("systemd-detect-virt", "--vm --container"),
+    _form("systemctl show", lists=("--property",)),
+    _form("systemctl list-units", "--type --state --all"),
+    _form("dmesg -k"),
+    _form("dmidecode", "-t", "-t"),
+    _form(lzc.NAME, named=2),
+)
+
+
+class Question(NamedTuple):
+    """A command, taken apart. lists: option -> its words. options: the others."""
+
+    about: tuple[str, ...]
+    lists: Mapping[str, tuple[str, ...]]
+    options: frozenset[str]
+
+    def lacks(self, wanted: Question) -> tuple[str, ...] | None:
+        """What the other asks for and this one does not; None where this is no answer to it at all."""
+        missing = sorted(wanted.options - self.options)
+        for name, words in wanted.lists.items():
+            mine = self.lists.get(name, ())
+            if words and not set(words) & set(mine):
+                return None
+            missing += (word for word in words if word not in mine)
+        return tuple(missing)
+
+
+def question(argv: tuple[str, ...]) -> Question:
+    """Any command, also as an older zaudit spelt it."""
+    if argv[:3] == PROGRAM:
+        argv = (lzc.NAME, *argv[4:])
+    form = next((each for each in FORMS if argv[: len(each.begins)] == each.begins), None)
+    if form is None:
+        return Question(argv, {}, frozenset())
+    about, lists, options = list(form.begins), dict[str, tuple[str, ...]](), set[str]()
+    words = iter(argv[len(form.begins) :])
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not word.startswith("-"):
+            if PROPERTIES in form.lists and PROPERTIES not in lists:
+                lists[PROPERTIES] = tuple(word.split(","))
+            else:
+                about.append(word)
+        elif word in form.valued or equals:
+            value = value if equals else next(words, "")
+            if name in form.lists:
+                lists[name] = tuple(value.split(","))
+            elif name in form.apart:
+                about += (name, value)
+        elif word in form.apart:
+            about.append(word)
+        else:
+            options.add(word)
+    if form.named:
+        named = len(form.begins) + form.named
+        about, lists[PROPERTIES] = about[:named], tuple(about[named:])
+    return Question(tuple(about), lists, frozenset(options))
+
+
+class Answers:
+    """The answers of a recording, found by what they are about. allowed: what was kept of files that may hold passwords."""
+
+    def __init__(
+        self,
+        commands: Mapping[tuple[str, ...], Capture],
+        files: Mapping[tuple[str, ...], Files],
+        allowed: frozenset[str],
+    ) -> None:
+        self._unkept = tuple(sorted(kept.allowed() - allowed))
+        self._commands, self._files = commands, files
+
+    @cached_property
+    def _about(self) -> dict[tuple[str, ...], list[tuple[Question, Capture]]]:
+        """Needed where a question was put in other words only."""
+        found: dict[tuple[str, ...], list[tuple[Question, Capture]]] = {}
+        for argv, capture in self._commands.items():
+            asked = question(argv)
+            found.setdefault(asked.about, []).append((asked, capture))
+        return found
+
+    @cached_property
+    def _patterns(self) -> dict[str, list[Files]]:
+        found: dict[str, list[Files]] = {}
+        for patterns, answer in self._files.items():
+            for pattern in patterns:
+                found.setdefault(pattern, []).append(answer)
+        return found
+
+    def run(self, request: Run) -> Capture:
+        """The answer that lacks least, with what it lacks."""
+        found = self._commands.get(request.argv) or self._nearest(request)
+        if not found or not _chosen_alike(found, request):
+            return Capture(None, fault=UNASKED)
+        return found
+
+    def _nearest(self, request: Run) -> Capture | None:
+        wanted = question(request.argv)
+        found: list[tuple[int, bool, Capture]] = []
+        for asked, capture in self._about.get(wanted.about, ()):
+            if (lacks := asked.lacks(wanted)) is not None:
+                columns = asked.lists.get(COLUMNS, ())
+                columns = () if columns == wanted.lists.get(COLUMNS, ()) else columns
+                capture = capture._replace(lacks=lacks, columns=columns)
+                found.append((len(lacks), capture.exit not in request.accept, capture))
+        return min(found, key=lambda each: each[:2])[2] if found else None
+
+    def read(self, request: Read) -> Files:
+        """What was read of each pattern, whichever question asked for it."""
+        if _PROCESSES in request.patterns and any(each.endswith("()") for each in self._unkept):
+            return Files({}, errors=dict.fromkeys(request.patterns, UNASKED))  # other servers may have run
+        found = self._files.get(request.patterns) or self._by_pattern(request)
+        return found._replace(unkept=self._unkept) if any(map(_OF_DATABASES.match, request.patterns)) else found
+
+    def _by_pattern(self, request: Read) -> Files:
+        text, links, errors = dict[str, str](), dict[str, str](), dict[str, str]()
+        for pattern in request.patterns:
+            asked, answer = self._asked(pattern)
+            text |= {path: each for path, each in answer.text.items() if meant(path, pattern)}
+            links |= {path: each for path, each in answer.links.items() if meant(path, pattern)}
+            mine = {path: each for path, each in answer.errors.items() if meant(path, pattern)}
+            if asked in answer.errors:
+                mine[pattern] = answer.errors[asked]
+            # of a wider pattern it is not told what is no file, and neither are folders
+            elif asked != pattern and not any(meant(path, pattern) for path in (*answer.text, *answer.links, *mine)):
+                mine[pattern] = UNASKED
+            errors |= mine
+        return Files(text, links, errors)
+
+    def _asked(self, pattern: str) -> tuple[str, Files]:
+        """(the pattern that was asked for: this one or a wider one, its answer: of several one that was given)."""
+        wide = [pattern] if pattern in self._patterns else [each for each in self._patterns if covers(each, pattern)]
+        found = [(each, answer) for each in wide for answer in self._patterns[each]]
+        found.sort(key=lambda each: each[0] in each[1].errors)
+        return found[0] if found else (pattern, Files({}, errors={pattern: UNASKED}))
+
+
+def covers(wide: str, narrow: str) -> bool:
+    """Whether a pattern means all paths that another one means."""
+    return GLOB in wide and meant(narrow, wide)
+
+
+def meant(path: str, pattern: str) -> bool:
+    """Whether a path is one of those that a pattern means; a star is no more than a part of a name."""
+    if GLOB not in pattern:
+        return path == pattern
+    parts, names = pattern.split("/"), path.split("/")
+    return len(parts) == len(names) and all(
+        matches(name, part) if GLOB in part else name == part for name, part in zip(names, parts, strict=True)
+    )
+
+
+def _chosen_alike(capture: Capture, request: Run) -> bool:
+    """Whether its lines were chosen as they would be chosen now."""
+    if not request.keep or capture.exit not in request.accept:
+        return True
+    return capture.keep == request.keep or (
+        not capture.keep and first_edition.CHOSEN.get(request.argv[:2]) == _digest(request.keep)
+    )
+
+
+def _digest(text: str) -> str:
+    import hashlib
+
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,160 @@
+"""Recorded hosts of the lab as physical ones: ``python -m tests.edited`` writes them anew below fixtures/hosts.
+
+A guest has no drives of its own, so no recording of one can show what a healthy host looks like. These differ from the
+recording that they come from in the identity of drives and machine, in what such drives say of their caches, and in what no
+guest of the lab can answer; sizes and times stay those of the lab. Each says so of itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from auditor.collect import kernel_log
+from auditor.host.request import Capture, Files
+from auditor.recording import recording
+from auditor.recording.recording import Recording
+from tests.golden import HOSTS
+
+BASE = HOSTS / "2.4-healthy-mirrored-slog"
+GUEST, SERIAL = "QEMU NVMe Ctrl", "LABNVME"
+
+
+class Drive(NamedTuple):
+    """Model, firmware and vendor as NVMe says them; serial: of the drives, with ? for their number; cache: VWC is not 0."""
+
+    model: str
+    firmware: str
+    vendor: int
+    serial: str
+    cache: bool
+
+
+class Machine(NamedTuple):
+    """Maker and model, as its firmware says."""
+
+    vendor: str
+    product: str
+    bios: str
+
+
+HOSTS_OF: Mapping[str, tuple[Drive, Machine]] = {
+    "2.4-healthy-physical-no-cache": (
+        Drive("INTEL SSDPE2KX010T8", "VDV10184", 0x8086, "PHLJ91230?XQ1P0FGN", cache=False),
+        Machine("Dell Inc.", "PowerEdge R640", "Dell Inc."),
+    ),
+    "2.4-healthy-physical-protected-cache": (
+        Drive("Micron_7300_MTFDHBE960TDF", "95420260", 0x1344, "2118E5AA1F?", cache=True),
+        Machine("Supermicro", "SYS-1029U-TR4", "American Megatrends Inc."),
+    ),
+}
+MOUNTS = "/proc/1/mountinfo", "/proc/self/mountinfo", "/proc/1/ns/mnt", "/proc/self/ns/mnt"
+TABLE = (
+    "22 28 0:20 / /sys rw,nosuid - sysfs sysfs rw\n"
+    "28 1 259:18 / / rw,relatime - ext4 /dev/nvme4n1p2 rw\n"
+    "40 28 0:50 / /tank rw,relatime - zfs tank rw,xattr,noacl\n"
+    "41 40 0:51 / /tank/db rw,relatime - zfs tank/db rw,xattr,noacl\n"
+)
+
+
+def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Recording:
+    """The recording with these drives, in this machine."""
+
+    def text(content: str) -> str:
+        content = content.replace(f"{GUEST:40}", f"{drive.model:40}").replace(GUEST, drive.model)
+        content = content.replace(GUEST.replace(" ", "_"), drive.model.replace(" ", "_"))
+        content = content.replace(GUEST.replace(" ", "\\x20"), drive.model.replace(" ", "\\x20"))
+        content = content.replace(GUEST.encode().hex(), drive.model.encode().hex())
+        for number in range(8):
+            own = drive.serial.replace("?", str(number))
+            content = content.replace(f"{SERIAL}{number:<{20 - len(SERIAL)}}", f"{own:20}")
+            content = content.replace(f"{SERIAL}{number}", own).replace(
+                f"{SERIAL}{number}".encode().hex(), own.encode().hex()
+            )
+        content = content.replace("nqn.2019-08.org.qemu:", "nqn.2014.08.org.nvmexpress:uuid:").replace(
+            "10.0.13 ", f"{drive.firmware:8}"
+        )
+        content = content.replace('"10.0.13"', f'"{drive.firmware}"').replace("nvme.1b36-", f"nvme.{drive.vendor:04x}-")
+        content = content.replace('"vid":6966', f'"vid":{drive.vendor}').replace("zlab", "db1")
+        content = content.replace('"available_spare": 0', '"available_spare": 100').replace(
+            '"avail_spare":0', '"avail_spare":100'
+        )
+        return content if drive.cache else content.replace('"vwc":7', '"vwc":0')
+
+    def capture(argv: tuple[str, ...], each: Capture) -> Capture:
+        said = _said(argv, drive)
+        out = each.stdout if said is None else said
+        return (each if said is None else Capture(1 if argv == ("systemd-detect-virt",) else 0))._replace(
+            stdout=text(out.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape"), seconds=each.seconds
+        )
+
+    commands = {tuple(map(text, argv)): capture(argv, each) for argv, each in past.commands.items()}
+    booted = b"[    0.000000] Linux version 6.12.57+deb13-amd64 (debian-kernel@lists.debian.org)\n"
+    commands["dmesg", "--kernel"] = Capture(0, booted, keep=kernel_log.KEEP)
+    if not drive.cache:  # such a controller does not know the feature
+        refused = Capture(
+            1, b"NVMe status: Invalid Field in Command: A reserved coded value or an unsupported value (0x4002)\n"
+        )
+        commands = {argv: refused if argv[:2] == ("nvme", "get-feature") else each for argv, each in commands.items()}
+    none = Capture(1, b"", b"NVMe status: Invalid Log Page: The log page indicated is invalid (0x4109)\n")
+    nodes = [argv[2] for argv in commands if argv[:2] == ("nvme", "id-ctrl")]
+    commands |= {("nvme", "ocp", "smart-add-log", node, "-o", "json"): none for node in nodes}
+    files = {patterns: _files(each, text, drive, machine) for patterns, each in past.files.items()}
+    files[MOUNTS] = Files(dict.fromkeys(MOUNTS[:2], TABLE), dict.fromkeys(MOUNTS[2:], "mnt:[4026531841]"))
+    stacked = tuple(f"/sys/block/*/{file}" for file in ("md/degraded", "bcache/cache_mode", "bcache/state"))
+    files[stacked] = Files({}, errors=dict.fromkeys(stacked, "no such file"))
+    folder = "/sys/devices/system/edac/mc/mc"
+    memory = next(patterns for patterns in files if patterns[0].startswith(folder))
+    counts = {f"{folder}{i}/{kind}_count": "0\n" for i in range(2) for kind in ("ue", "ce")}
+    modes = {f"{folder}{i}/dimm0/dimm_edac_mode": "S4ECD4ED\n" for i in range(2)}
+    files[memory] = Files(counts | modes, errors={each: "no such file" for each in memory if "/rank" in each})
+    how = f"{name} is {BASE.name} of the lab with drives {drive.model} in a {machine.vendor} {machine.product}"
+    return replace(past, commands=commands, files=files, edited=how)
+
+
+def _said(argv: tuple[str, ...], drive: Drive) -> bytes | None:
+    """What a physical host with systemd says instead; None: what the guest said."""
+    match argv:
+        case ("systemd-detect-virt",):
+            return b"none\n"
+        case ("systemctl", "show", *_):
+            return b"LoadState=loaded\nActiveState=active\nUnitFileState=enabled\n"
+        case ("systemctl", "list-units", *_):
+            return b"zfs-scrub-monthly@tank.timer loaded active waiting Monthly zpool scrub timer for tank\n"
+        case _:
+            return None
+
+
+def _files(each: Files, text: object, drive: Drive, machine: Machine) -> Files:
+    assert callable(text)
+    folder = "/sys/class/dmi/id/"
+    dmi = {
+        f"{folder}sys_vendor": machine.vendor,
+        f"{folder}product_name": machine.product,
+        f"{folder}bios_vendor": machine.bios,
+    }
+
+    def content(path: str, said: str) -> str:
+        if path in dmi:
+            return f"{dmi[path]}\n"
+        if not drive.cache and re.fullmatch(r"/sys/block/nvme\dn1/queue/(?:write_cache|fua)", path):
+            return "write through\n" if path.endswith("cache") else "0\n"
+        return str(text(said))
+
+    return Files(
+        {str(text(path)): content(path, said) for path, said in each.text.items()},
+        {str(text(path)): str(text(target)) for path, target in each.links.items()},
+        {str(text(path)): str(text(error)) for path, error in each.errors.items()},
+    )
+
+
+def main() -> None:
+    past = recording.load(BASE)
+    for name, (drive, machine) in HOSTS_OF.items():
+        recording.write(edited(past, drive, machine, name), HOSTS / name)
+
+
+if __name__ == "__main__":
+    main()

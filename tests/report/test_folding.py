@@ -1,0 +1,175 @@
+"""What reads alike is told once, reads back as it was, and what the first edition said is read for ever."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor import audit, rulebook
+from auditor.collect import zfs_properties
+from auditor.facts import HOST, Fact, Facts, Judged, Subject, known, unknown
+from auditor.report import compare, folding
+from auditor.report import json as json_report
+from auditor.report.folding import Names
+from auditor.report.model import Report
+from tests.fake import CommandLine
+from tests.golden import CANONICAL, HOSTS, REPORTS, report_of
+
+FOLDER = Path(json_report.__file__).parent
+FIRST = json.loads((REPORTS / "json-1.json").read_text())
+
+
+@given(st.sets(st.integers(0, 500), min_size=1))
+def test_places_read_back(numbers: set[int]) -> None:
+    assert list(folding.places(folding.spelt(numbers), 501)) == sorted(numbers)
+
+
+@pytest.mark.parametrize("text", ["", "x", "1-", "-1", "3-2", "0-9", "9", "1,,2", "1.5", "٣"])
+def test_what_is_no_place_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="names"):
+        list(folding.places(text, 9))
+
+
+def test_equal_verdicts_are_one() -> None:
+    names = Names()
+    verdicts = [
+        {"kind": "dataset", "name": "tank/a", "message": "{subject}: off", "command": "zfs set x {subject}"},
+        {"kind": "dataset", "name": "tank/b c", "message": "{subject}: off", "command": "zfs set x {subject}"},
+        {"kind": "dataset", "name": "tank/d", "message": "{subject}: on", "command": "zfs set x {subject}"},
+    ]
+    found = folding.folded(verdicts, names)
+    assert found == [
+        {"kind": "dataset", "names": "0-1", "message": "{subject}: off", "command": "zfs set x {subject}"},
+        {"kind": "dataset", "names": "2", "message": "tank/d: on", "command": "zfs set x tank/d"},
+    ]
+    assert [(each["name"], each["message"], each["command"]) for each in folding.spread(found, list(names))] == [
+        ("tank/a", "tank/a: off", "zfs set x tank/a"),
+        ("tank/b c", "tank/b c: off", "zfs set x 'tank/b c'"),
+        ("tank/d", "tank/d: on", "zfs set x tank/d"),
+    ]
+
+
+def test_every_verdict_reads_back_with_its_words() -> None:
+    report = report_of(HOSTS / CANONICAL)
+    document = json.loads(json_report.render(report))
+    told = {
+        (finding["rule"], each["kind"], each["name"], each.get("message", ""))
+        for finding, each in folding.unfolded(document)
+    }
+    meant = {
+        (finding.rule.id, each.subject.kind, each.subject.name, each.message)
+        for finding in report.findings
+        for each in finding.verdicts
+    }
+    assert told == meant
+
+
+def many(count: int) -> Report:
+    """A pool with so many datasets, on each of which the same is wrong and the same is not known."""
+    facts, pool = Facts(1.7e9), Subject("pool", "tank")
+    datasets = tuple(Subject("dataset", f"tank/app{i % 100:03d}/db{i:05d}") for i in range(count))
+    for subject, name, value in ((HOST, "pools", (pool,)), (pool, "datasets", datasets)):
+        facts.put(Fact(subject, name, known(value, "seen")))
+    off = known("disabled", "sync=disabled, inherited from tank", "zfs get sync {subject}", origin="tank")
+    common = {name: known(value, name) for name, value in (("pool", pool), ("type", "filesystem"), ("readonly", "off"))}
+    unseen = dict.fromkeys(zfs_properties.FACTS, unknown("zfs get -Hp -r tank: no answer in 30 s", "--timeout"))
+    alike: dict[str, Judged] = {**unseen, **common, "sync": off}
+    for dataset in datasets:
+        facts.put_all(Fact(dataset, name, value) for name, value in alike.items())
+    return audit.judge(audit.Look(facts, datasets[:1]), rulebook.select((), (), ()), ("tank",), "low")
+
+
+def test_a_report_of_ten_thousand_datasets_is_small() -> None:
+    report = many(10_000)
+    told = sum(len(finding.verdicts) for finding in report.findings)
+    assert told > 100_000
+    assert len(json_report.render(report)) < 1_000_000
+
+
+def test_ranges_that_mean_too_much_are_refused() -> None:
+    document = json.loads(json_report.render(many(2)))
+    document["names"] = ["x"] * 100_000
+    for finding in document["findings"]:
+        finding["verdicts"] = [{"kind": "dataset", "names": "0-99999"}] * 50
+    with pytest.raises(compare.CompareError, match="more than 4,000,000 verdicts"):
+        compare.compare(document, document)
+
+
+# -- the promise ----------------------------------------------------------------------------------------------------
+
+
+def schema(name: str) -> Any:
+    content = json.loads((FOLDER / name).read_text())
+    jsonschema.Draft202012Validator.check_schema(content)
+    return jsonschema.Draft202012Validator(content, format_checker=jsonschema.FormatChecker())
+
+
+def test_a_report_of_the_first_edition_is_valid_and_read() -> None:
+    schema("schema-1.json").validate(FIRST)
+    same = compare.compare(FIRST, FIRST)
+    assert (same.differences, same.notes) == ((), ())
+    assert same.same > 10
+    now = json.loads(json_report.render(report_of(HOSTS / CANONICAL)))
+    found = compare.compare(FIRST, now)
+    assert not [each for each in found.differences if each.change in ("new", "worse", "gone")]
+    assert found.same > 0
+
+
+@pytest.mark.parametrize(("name", "document"), [("schema-1.json", FIRST), ("schema.json", None)])
+def test_keys_that_came_later_are_ignored(name: str, document: Any) -> None:
+    document = (
+        json.loads(json.dumps(document)) if document else json.loads(json_report.render(report_of(HOSTS / CANONICAL)))
+    )
+    before = compare.compare(document, document)
+    document["later"] = document["coverage"]["later"] = 1
+    for finding, verdict in [
+        (each, one) for each in document["findings"] for one in each.get("verdicts", each.get("subjects"))
+    ]:
+        finding["later"] = verdict["later"] = {"deep": []}
+    schema(name).validate(document)
+    assert compare.compare(document, document) == before
+
+
+def closed(node: Any) -> Any:
+    """A schema that allows no key which it does not name: of what zaudit writes each is described."""
+    if isinstance(node, list):
+        return [closed(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    shut = {key: closed(value) for key, value in node.items()}
+    return {**shut, "additionalProperties": False} if node.get("type") == "object" and "properties" in node else shut
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_every_key_that_is_written_is_described(verbose: bool) -> None:
+    content = closed(json.loads((FOLDER / "schema.json").read_text()))
+    document = json.loads(json_report.render(report_of(HOSTS / CANONICAL), verbose=verbose))
+    jsonschema.Draft202012Validator(content).validate(document)
+
+
+def test_who_judged_is_told_with_each_finding() -> None:
+    report = report_of(HOSTS / CANONICAL)
+    document = json.loads(json_report.render(report))
+    assert document["recording"]["zaudit"] == "0.1.0"
+    assert document["recording"]["lacks"] == list(report.unasked)
+    assert len(document["rules"]) == 16
+    assert {each["judged_by"] for each in document["findings"]} == {f"zaudit {report.zaudit}, rules {report.rules}"}
+
+
+def test_a_diff_keeps_to_its_schema(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    zaudit = CommandLine(monkeypatch, capsys)
+    bad, good = HOSTS / "2.3-sync-disabled-inherited", HOSTS / "2.4-healthy-mirrored-slog"
+    for old, new in ((bad, good), (good, bad)):
+        document = json.loads(zaudit("diff", old, new, "--format", "json").out)
+        content = json.loads((FOLDER / "diff_schema.json").read_text())
+        jsonschema.Draft202012Validator.check_schema(content)
+        jsonschema.Draft202012Validator(closed(content)).validate(document)
+        assert document["before"]["recording"]["zaudit"] == "0.1.0"
+        assert document["before"]["rules"] == document["after"]["rules"]
+        assert document["changes"]
