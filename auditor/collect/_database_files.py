@@ -23,6 +23,9 @@ GIVEN = ("command line", "environment")  # in place of a file, of what the proce
 ELSEWHERE = "connection"  # in place of a process or folder: a server that was not seen on this host
 COMPARED = {name for engine in ENGINES.values() for name in engine.compared}
 DEPTH = 10
+TOGETHER = 8 << 20  # characters of all that one includes: files that each include the next a thousand times have no end
+EACH = 100  # what one counts for besides
+STEPS = 1_000  # of a path and of where the links on it lead
 T = TypeVar("T")
 
 
@@ -58,6 +61,7 @@ class Tree:
 
     def __init__(self, reply: Files, root: str) -> None:
         self._reply, self._root = reply, root
+        self._left = TOGETHER
         self._used: set[str] = set()  # links, files and folders of files that counted
 
     def changed(self) -> tuple[str, float] | None:
@@ -75,18 +79,22 @@ class Tree:
 
     def real(self, path: str) -> str:
         """The path without the symbolic links that were seen on the way."""
-        done, rest, hops = "", [part for part in path.split("/") if part], 0
+        done, rest, hops, steps = "", _backwards(path), 0, 0
         while rest:
-            part = rest.pop(0)
-            done = posixpath.normpath(f"{done}/{part}")
+            part = rest.pop()
+            if (steps := steps + 1) > STEPS:
+                raise ValueError(f"{path[:80]}: more folders on the way than zaudit follows")
+            if part == ".":
+                continue
+            done = done.rpartition("/")[0] if part == ".." else f"{done}/{part}"
             target = self._reply.links.get(self._root + done)
             if target is None:
                 continue
             self._used.add(self._root + done)
             if (hops := hops + 1) > 40:
                 raise ValueError(f"{path}: too many symbolic links")
-            rest = [each for each in target.split("/") if each] + rest
-            done = "" if target.startswith("/") else posixpath.dirname(done)
+            rest += _backwards(target)
+            done = "" if target.startswith("/") else done.rpartition("/")[0]
         return done or "/"
 
     def text(self, path: str, *, needed: bool = True) -> str | None:
@@ -123,6 +131,9 @@ class Tree:
             return []
         if depth > DEPTH:
             raise ValueError(f"{path}: included too deep")
+        self._left -= len(text) + EACH
+        if self._left < 0:
+            raise ValueError(f"{path}: more is included than zaudit reads")
         name = posixpath.basename(self.real(path))
         form = next((form for pattern, form in engine.files if fnmatchcase(name, pattern)), None)
         if form is None or not (read := kept.form(name)) or read[0] is not form:
@@ -131,6 +142,11 @@ class Tree:
         if DOUBT in found:
             raise ValueError(f"{path}: a line of it could not be told, and may be a setting")
         return found
+
+
+def _backwards(path: str) -> list[str]:
+    """Its parts, the last one first."""
+    return [part for part in reversed(path.split("/")) if part]
 
 
 def said(line: Line, path: str) -> tuple[str, str]:

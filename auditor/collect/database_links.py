@@ -54,6 +54,8 @@ def unseen(
     paths.
     """
     starts = [each.partition(":")[2] for each in directories]
+    if len(symlinks) > MOST:
+        raise ValueError(f"{len(symlinks):,} of its folders are links")
     first = dict(each.split(ARROW, 1) for each in symlinks)
     real = _ways(each.mount_point for each in mounts.mounts("".join(f"{line}\n" for line in table)))
     asked = _ways(starts) | first.keys()

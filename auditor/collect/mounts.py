@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from auditor.collect._json import integer
@@ -35,31 +37,73 @@ def volatile(mount: Mount) -> bool:
     return mount.fstype == OVERLAY and any(each in mount.shared for each in VOLATILE)
 
 
-def mounts(text: str) -> list[Mount]:
+DEEP = 1_000  # on the way to one path: whoever has a mount namespace of his own may stack a hundred thousand
+
+
+class Table(list[Mount]):
+    """All mounts in their order, and where to find them: a process of anybody has as many as the kernel allows, and names as
+    many paths. Not to be changed."""
+
+    @cached_property
+    def at(self) -> dict[str, list[Mount]]:
+        """By mount point."""
+        found: dict[str, list[Mount]] = {}
+        for each in self:
+            found.setdefault(each.mount_point, []).append(each)
+        return found
+
+    @cached_property
+    def root(self) -> Mount | None:
+        """The last that is mounted at / and covers nothing that is in the table."""
+        numbers = Counter(each.number for each in self)
+        here = (
+            each for each in reversed(self.at.get("/", ())) if not numbers[each.parent] - (each.number == each.parent)
+        )
+        return next(here, None)
+
+
+def mounts(text: str) -> Table:
     """All mounts in the order of the file; raises ValueError for a line that is not one."""
     if text and not text.endswith("\n"):
         raise ValueError("the last mount is cut off")
-    return [_mount(line) for line in text.split("\n")[:-1]]
+    return Table(_mount(line) for line in text.split("\n")[:-1])
 
 
 def mount_of(table: Sequence[Mount], path: str) -> Mount | None:
-    """The mount that an absolute path without symbolic links is on, as the kernel walks there; None: no mount holds it.
+    """The mount that an absolute path without symbolic links is on, as the kernel walks there; None: no mount holds it, or more
+    are on the way than zaudit follows.
 
     A later mount over the same folder, or over one above it, hides what was there, so the longest mount point alone
     does not decide: from the root, each step goes to the mount that covers the first folder on the way.
     """
-    here = next((each for each in reversed(table) if each.mount_point == "/" and not _has_parent(each, table)), None)
-    on_the_way = [each for each in table if _holds(each.mount_point, path)]
-    if here is None:  # a root that is not in the table (chroot): the longest mount point, the last of several
-        return max(reversed(on_the_way), key=lambda each: len(each.mount_point), default=None)
+    table = table if isinstance(table, Table) else Table(table)
+    on_the_way = [each for folder in _folders(path) if folder in table.at for each in table.at[folder]]
+    if len(on_the_way) > DEEP:
+        return None
+    if (
+        here := table.root
+    ) is None:  # a root that is not in the table (chroot): the longest mount point, the last of several
+        return on_the_way[-1] if on_the_way else None
+    over: dict[int, list[Mount]] = {}
+    for each in on_the_way:
+        over.setdefault(each.parent, []).append(each)
     passed = {here.number}
     while True:
-        over = [each for each in on_the_way if each.parent == here.number and each.number not in passed]
-        if not over:
+        next_ = [each for each in over.get(here.number, ()) if each.number not in passed]
+        if not next_:
             return here
-        shortest = min(len(each.mount_point) for each in over)
-        here = [each for each in over if len(each.mount_point) == shortest][-1]
+        here = [each for each in next_ if each.mount_point == next_[0].mount_point][-1]
         passed.add(here.number)
+
+
+def _folders(path: str) -> Iterator[str]:
+    """The root, each folder on the way, and the path itself."""
+    at = 0
+    yield "/"
+    while (at := path.find("/", at + 1)) > 0:
+        yield path[:at]
+    if len(path) > 1:
+        yield path
 
 
 def _mount(line: str) -> Mount:
@@ -77,11 +121,3 @@ def _mount(line: str) -> Mount:
 def plain(field: str) -> str:
     """Space, TAB, newline and backslash come as three octal digits, in an option the comma, too."""
     return re.sub(r"\\([0-3][0-7]{2})", lambda found: chr(int(found[1], 8)), field)
-
-
-def _holds(mount_point: str, path: str) -> bool:
-    return path == mount_point or path.startswith(mount_point.rstrip("/") + "/")
-
-
-def _has_parent(mount: Mount, table: Sequence[Mount]) -> bool:
-    return any(each.number == mount.parent and each is not mount for each in table)

@@ -67,7 +67,7 @@ def of_databases(tables: Iterable[Sequence[Mount]], facts: Facts, host: Host) ->
     try:
         own = mounts.mounts(text or "")
     except ValueError:
-        own = []
+        own = mounts.mounts("")
     there = {each.major_minor: each for each in own if each.fstype == mounts.OVERLAY}
     found: dict[str, Mount | str] = {}
     for number in numbers:
