@@ -58,6 +58,17 @@ def quoted(word: str) -> str:
     return "$'" + "".join(char if _plain(char) else _as_bytes(char) for char in escaped) + "'"
 
 
+def argument(word: str) -> str:
+    """The same for a command in which ``{subject}`` is going to be a name: none is set into the word."""
+    inside = quoted(word)
+    return inside.replace("{subject}", r"{\x73ubject}" if inside.startswith("$") else "{'subject'}")
+
+
+def starred(path: str) -> str:
+    """The same for a path whose stars are to be stars."""
+    return "*".join(argument(each) if each else "" for each in path.split("*"))
+
+
 def _as_bytes(char: str) -> str:
     """``\\xe2\\x80\\x8b``: the bytes that stand in the name, whatever the locale of the shell is."""
     return "".join(f"\\x{byte:02x}" for byte in octets(char))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from auditor import facts as words_of
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown, word, words
+from auditor.text import argument
 
 PROVIDES = {
     "leaf.disks": words_of.links("disk", "the physical disks that hold it", nonempty=True),
@@ -122,12 +123,12 @@ def _absent(path: str, facts: Facts, inventory: Facts) -> Judged:
         seen = any(pair.startswith(folder) for pair in words_in(facts.get(HOST, "dev_links")))
     if not seen:
         return unknown(f"{folder} could not be read")
-    return Known(False, (Evidence(f"no {path}", f"ls -l {path}"),))
+    return Known(False, (Evidence(f"no {path}", f"ls -l {argument(path)}"),))
 
 
 def _leaf(leaf: Subject, path: str, inventory: Facts, nodes: Nodes) -> Iterator[Fact]:
     node, disk = nodes[path]
-    named = (Evidence(f"{path} is {node}", f"readlink -f {path}"),)
+    named = (Evidence(f"{path} is {node}", f"readlink -f {argument(path)}"),)
     yield Fact(leaf, "device_present", Known(True, named))
     yield Fact(leaf, "node", Known(node, named))
     way = _down(disk, ("partition",) if node != disk else (), inventory, nodes)

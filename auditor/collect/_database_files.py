@@ -16,6 +16,7 @@ from auditor.databases.engine import DOUBT, WITHHELD, Engine, Line
 from auditor.databases.engine import boolean as on
 from auditor.facts import Evidence, Known, Subject
 from auditor.host.request import Files
+from auditor.text import argument
 
 Settings = dict[str, tuple[str, str]]  # name -> (value, the path of the file that says so)
 Found = Iterator[tuple[str, Known]]  # names of facts with their values
@@ -221,7 +222,9 @@ def setting(settings: Settings, name: str, default: str) -> tuple[str, Evidence]
     """(value, how it is known)."""
     if name in settings:
         value, path = settings[name]
-        return value, Evidence(f"{name} = {value} ({path})", f"grep {name} {path}" if path.startswith("/") else "")
+        return value, Evidence(
+            f"{name} = {value} ({path})", f"grep {name} {argument(path)}" if path.startswith("/") else ""
+        )
     return default, Evidence(f"{name} = {default or 'default'} (not set: the default)")
 
 

@@ -22,6 +22,7 @@ from auditor.databases.engine import DOUBT
 from auditor.databases.mysql import SKIPPED, persisted
 from auditor.facts import Evidence, Known
 from auditor.host.request import Files
+from auditor.text import argument
 
 ALWAYS = ("/etc/my.cnf", "/etc/mysql/my.cnf")
 FOLDERS = ("/etc/my.cnf.d", "/etc/mysql/conf.d", "/etc/mysql/mysql.conf.d", "/etc/mysql/mariadb.conf.d")
@@ -195,7 +196,7 @@ def _places(settings: Settings, log: str) -> Found:
         for each in group
     ]
     unique = tuple(dict.fromkeys(places))
-    yield "directories", Known(unique, (Evidence(", ".join(unique), f"ls -l {home}"),))
+    yield "directories", Known(unique, (Evidence(", ".join(unique), f"ls -l {argument(home)}"),))
 
 
 def _persisted(reply: Files, tree: files.Tree) -> Settings:

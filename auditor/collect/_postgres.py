@@ -14,6 +14,7 @@ from auditor.collect._json import integer
 from auditor.databases import ENGINES
 from auditor.facts import Evidence, Known
 from auditor.host.request import Files
+from auditor.text import argument
 
 ENGINE = ENGINES["postgres"]
 
@@ -62,4 +63,4 @@ def facts_of(settings: Settings, home: str) -> Found:
         )
     if home:
         places = (f"data:{home}", f"log:{home}/pg_wal")
-        yield "directories", Known(places, (Evidence(f"data in {home}", f"ls -l {home}"),))
+        yield "directories", Known(places, (Evidence(f"data in {home}", f"ls -l {argument(home)}"),))

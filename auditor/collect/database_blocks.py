@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from auditor.collect._database_files import ELSEWHERE, plain, root_of
 from auditor.facts import Evidence, Fact, Facts, Known, Subject, words
 from auditor.host.request import Files, Read, Skip
-from auditor.text import harmless
+from auditor.text import harmless, starred
 
 PER = "database"
 SUBJECT = "database"
@@ -55,7 +55,7 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
             if not (len(line) < 32 and size.isdecimal() and count.isdecimal()):
                 raise ValueError(f"{pattern.removeprefix(root)}: a line of its sizes is none")
             files[int(size)] += int(count)
-    command = f"stat -c '%o %s' {next(iter(reply.text))}"
+    command = f"stat -c '%o %s' {starred(next(iter(reply.text)))}"
     evidence = tuple(
         Evidence(f"{count:,} of its data files have blocks of {size} bytes", command)
         for size, count in sorted(files.items())

@@ -20,6 +20,7 @@ from auditor.databases.engine import ARGUMENT, WITHHELD
 from auditor.databases.redis import CONF
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, flag, known, number, word, words
 from auditor.host.request import Files, Read, Skip
+from auditor.text import argument
 
 PER = "database"
 SUBJECT = "database"
@@ -134,7 +135,9 @@ AT_ONCE_S = (
 
 def _loaded(engine: str, process: str, path: str, after: float) -> Known:
     """path: what was changed last of the files that count, so many seconds after the process started."""
-    seen = partial(known, command=f"stat -c '%z %n' {path}; ps -o lstart= -p {process}" if path else f"ps {process}")
+    seen = partial(
+        known, command=f"stat -c '%z %n' {argument(path)}; ps -o lstart= -p {process}" if path else f"ps {process}"
+    )
     if after <= AT_ONCE_S:
         text = f"{path} was changed before process {process} started" if path else "no file of it counts"
         return seen("in force", text)
@@ -162,7 +165,10 @@ def _mongodb(tree: files.Tree, given: Settings, *, old: bool) -> Found:
         yield "standalone", Known(not name, (seen,))
     home = settings.get("storage.dbPath", ("/data/db", ""))[0]
     yield "page_bytes", Known(engine.page_bytes, (Evidence("WiredTiger leaf pages of 32 KiB by default"),))
-    yield "directories", Known((f"data:{home}", f"log:{home}/journal"), (Evidence(f"data in {home}", f"ls -l {home}"),))
+    yield (
+        "directories",
+        Known((f"data:{home}", f"log:{home}/journal"), (Evidence(f"data in {home}", f"ls -l {argument(home)}"),)),
+    )
 
 
 def _etcd(tree: files.Tree, given: Settings, variables: Mapping[str, str]) -> Found:
@@ -182,7 +188,9 @@ def _etcd(tree: files.Tree, given: Settings, variables: Mapping[str, str]) -> Fo
         log = settings.get("wal-dir", ("", ""))[0] or f"{home}/member/wal"
         yield (
             "directories",
-            Known((f"data:{home}", f"log:{log}"), (Evidence(f"data in {home}, log in {log}", f"ls -l {home}"),)),
+            Known(
+                (f"data:{home}", f"log:{log}"), (Evidence(f"data in {home}, log in {log}", f"ls -l {argument(home)}"),)
+            ),
         )
 
 
@@ -200,7 +208,10 @@ def _redis(tree: files.Tree, given: Settings, path: str, cwd: str) -> Found:
         )
     yield from files.facts_of(engine, settings)
     if home.startswith("/"):
-        yield "directories", Known((f"data:{home}", f"log:{home}"), (Evidence(f"dir {home}", f"grep ^dir {path}"),))
+        yield (
+            "directories",
+            Known((f"data:{home}", f"log:{home}"), (Evidence(f"dir {home}", f"grep ^dir {argument(path)}"),)),
+        )
 
 
 def _unanswered(facts: Facts, engine: str) -> Skip | None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, words
 from auditor.host.request import Output, Run, Skip
+from auditor.text import argument
 
 PER = "host"
 SUBJECT = "disk"
@@ -52,7 +53,7 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
         yield Fact(
             disk,
             "dm_targets",
-            known(names, f"{fields[0]}: {', '.join(names) or 'empty'}", f"dmsetup table {fields[0]}"),
+            known(names, f"{fields[0]}: {', '.join(names) or 'empty'}", f"dmsetup table {argument(fields[0])}"),
         )
 
 

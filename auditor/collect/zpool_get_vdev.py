@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from auditor.collect._pool_tree import ASHIFT, GUID, PARITY, PATH, TREE, Told, count, speaks, zpool
 from auditor.facts import Fact, Facts, Subject, Value, flag, known
 from auditor.host.request import Output, Request, Skip
+from auditor.text import quoted
 
 PER = "pool"
 SUBJECT = ("pool", "vdev", "leaf")
@@ -107,4 +108,6 @@ def _vdev(name: str, vdev: dict[str, str], pool: Subject) -> Iterator[Fact]:
 
 def _facts(subject: Subject, values: dict[str, Value], vdev: dict[str, str], pool: Subject) -> Iterator[Fact]:
     for name, value in values.items():
-        yield Fact(subject, name, known(value, f"{name}={vdev[name]}", f"zpool get -p {name} {pool.name} {{subject}}"))
+        yield Fact(
+            subject, name, known(value, f"{name}={vdev[name]}", f"zpool get -p {name} {quoted(pool.name)} {{subject}}")
+        )

@@ -82,6 +82,6 @@ def since(facts: Facts, subject: Subject, name: str, what: str) -> Known | Unkno
     if days < -1:
         return unknown(f"{subject.name}: {what} {-days:.0f} days in the future: the clock of this host is wrong")
     seen = Evidence(
-        f"{what} {max(days, 0.0):.0f} days ago", then.evidence[0].command.replace("{subject}", subject.name)
+        f"{what} {max(days, 0.0):.0f} days ago", then.evidence[0].command.replace("{subject}", quoted(subject.name))
     )
     return Known(max(days, 0.0), (seen,))
