@@ -15,6 +15,8 @@ from auditor.text import quoted
 
 SUBJECT = "{subject}"
 MOST = 4_000_000  # verdicts of a report that is read
+ROOM = 512 << 20  # characters of the names that are set into their texts: anybody can want a megabyte a million times
+PART = 32  # characters for which a piece of evidence counts
 Group = dict[str, Any]
 
 
@@ -96,20 +98,51 @@ def unfolded(document: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], M
     """(finding, a verdict of it) for each subject of what was found or is waived. Raises KeyError, TypeError, AttributeError or
     ValueError for what is no report."""
     names = document.get("names", [])
-    told = 0
+    told, room = 0, Room()
     for finding in (*document["findings"], *document.get("waived", ())):
-        for verdict in spread(finding["verdicts"] if "verdicts" in finding else finding["subjects"], names):
+        for verdict in spread(finding["verdicts"] if "verdicts" in finding else finding["subjects"], names, room):
             if (told := told + 1) > MOST:
                 raise ValueError(f"more than {MOST:,} verdicts")
             yield finding, verdict
 
 
-def spread(verdicts: Iterable[Mapping[str, Any]], names: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
-    """A verdict for each subject, with its name; in the first edition they are so."""
+class Room:
+    """How much may still be made of a report by telling apart what it tells once."""
+
+    def __init__(self) -> None:
+        self._left = ROOM
+
+    def take(self, size: int) -> None:
+        """Raises ValueError where there is not so much."""
+        self._left -= size
+        if self._left < 0:
+            raise ValueError("a verdict of many subjects says more than a report does")
+
+
+def spread(
+    verdicts: Iterable[Mapping[str, Any]], names: Sequence[Any], room: Room | None = None
+) -> Iterator[Mapping[str, Any]]:
+    """A verdict for each subject, with its name; in the first edition they are so. Raises ValueError."""
+    room = room or Room()
     for verdict in verdicts:
         if "names" not in verdict:
             yield verdict
             continue
         rest = {key: value for key, value in verdict.items() if key != "names"}
+        parts = sum(len(value) for value in rest.values() if isinstance(value, list))
+        marks = sum(map(_marks, rest.values()))
         for place in places(verdict["names"], len(names)):
-            yield {**_said(rest, name := str(names[place])), "name": name}
+            name = str(names[place])
+            room.take(PART * parts + marks * len(quoted(name) if marks else ""))
+            yield {**_said(rest, name), "name": name}
+
+
+def _marks(value: Any) -> int:
+    """In how many places a name is set in."""
+    match value:
+        case str():
+            return value.count(SUBJECT)
+        case list():
+            return sum(text.count(SUBJECT) for each in value for text in each.values() if isinstance(text, str))
+        case _:
+            return 0

@@ -55,6 +55,23 @@ def test_equal_verdicts_are_one() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("evidence", "names"),
+    [([{"text": "{subject}" * 10}], ["a" * 1_000_000]), ([{"text": ""}] * 500, ["a"] * 1000)],
+)
+def test_a_small_report_does_not_become_a_large_one(
+    evidence: list[dict[str, str]], names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folding, "ROOM", 1 << 23)
+    verdict = {"kind": "dataset", "names": f"0-{len(names) - 1}", "evidence": evidence}
+    with pytest.raises(ValueError, match="more than a report does"):
+        sum(1 for _ in folding.spread([verdict], names))
+    finding = {"rule": "R", "title": "t", "severity": "low", "outcome": "fail", "verdicts": [verdict]}
+    document = {"schema": json_report.SCHEMA, "names": names, "findings": [finding]}
+    with pytest.raises(compare.CompareError, match="more than a report does"):
+        compare.compare(document, document)
+
+
 def test_every_verdict_reads_back_with_its_words() -> None:
     report = report_of(HOSTS / CANONICAL)
     document = json.loads(json_report.render(report))
