@@ -193,6 +193,23 @@ def test_a_wider_pattern_answers_for_what_it_found() -> None:
     }
 
 
+def test_a_recording_of_many_patterns_is_not_searched_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is from anybody, and says itself how many processes are asked about."""
+    compared = 0
+
+    def covers(wide: str, narrow: str) -> bool:
+        nonlocal compared
+        compared += 1
+        return False
+
+    monkeypatch.setattr(questions, "covers", covers)
+    monkeypatch.setattr(questions, "COMPARED", 10_000)
+    past = questions.Answers({}, {(f"/proc/{at}/s*",): Files({}) for at in range(500)}, frozenset())
+    found = past.read(Read(tuple(f"/proc/{at}/exe" for at in range(500))))
+    assert compared <= 10_000
+    assert set(found.errors.values()) == {UNASKED}
+
+
 def test_one_process_does_not_stand_for_all() -> None:
     """That no database runs is not concluded from a recording that has the first process only."""
     past = Recording(0.0, 0, (), files={("/proc/1/stat",): Files({"/proc/1/stat": "1 (init) S 0 " + "0 " * 20 + "\n"})})

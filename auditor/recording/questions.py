@@ -26,6 +26,7 @@ GLOB = "*"
 PROGRAM = ("python3", "-I", "-c")
 _OF_DATABASES = re.compile(r"/proc/(?:\d+|self)/(?:environ|cmdline|root/.+)")
 _PROCESSES = "/proc/*/stat"
+COMPARED = 20_000_000  # patterns and paths of a recording, which may be from anybody: what is left then was not asked
 
 
 class Form(NamedTuple):
@@ -132,6 +133,7 @@ class Answers:
     ) -> None:
         self._unkept = tuple(sorted(kept.allowed() - allowed))
         self._commands, self._files = commands, files
+        self._left = COMPARED
 
     @cached_property
     def _about(self) -> dict[tuple[str, ...], list[tuple[Question, Capture]]]:
@@ -148,6 +150,15 @@ class Answers:
         for patterns, answer in self._files.items():
             for pattern in patterns:
                 found.setdefault(pattern, []).append(answer)
+        return found
+
+    @cached_property
+    def _wide(self) -> dict[int, list[str]]:
+        """Those with a star, by how many parts they have."""
+        found: dict[int, list[str]] = {}
+        for each in self._patterns:
+            if GLOB in each:
+                found.setdefault(each.count("/"), []).append(each)
         return found
 
     def run(self, request: Run) -> Capture:
@@ -179,21 +190,36 @@ class Answers:
         text, links, errors = dict[str, str](), dict[str, str](), dict[str, str]()
         for pattern in request.patterns:
             asked, answer = self._asked(pattern)
-            text |= {path: each for path, each in answer.text.items() if meant(path, pattern)}
-            links |= {path: each for path, each in answer.links.items() if meant(path, pattern)}
-            mine = {path: each for path, each in answer.errors.items() if meant(path, pattern)}
+            here, to, mine = (self._of(each, pattern) for each in (answer.text, answer.links, answer.errors))
+            if self._left < 0:
+                errors[pattern] = UNASKED
+                continue
+            text |= here
+            links |= to
             if asked in answer.errors:
                 mine[pattern] = answer.errors[asked]
             # of a wider pattern it is not told what is no file, and neither are folders
-            elif asked != pattern and not any(meant(path, pattern) for path in (*answer.text, *answer.links, *mine)):
+            elif asked != pattern and not (here or to or mine):
                 mine[pattern] = UNASKED
             errors |= mine
         return Files(text, links, errors)
 
+    def _of(self, answers: Mapping[str, str], pattern: str) -> dict[str, str]:
+        """Those of the paths that a pattern means; none where too many were compared."""
+        if GLOB not in pattern:
+            return {pattern: answers[pattern]} if pattern in answers else {}
+        self._left -= len(answers)
+        return {path: each for path, each in answers.items() if meant(path, pattern)} if self._left >= 0 else {}
+
     def _asked(self, pattern: str) -> tuple[str, Files]:
         """(the pattern that was asked for: this one or a wider one, its answer: of several one that was given)."""
-        wide = [pattern] if pattern in self._patterns else [each for each in self._patterns if covers(each, pattern)]
+        wide = [pattern]
+        if pattern not in self._patterns:
+            alike = self._wide.get(pattern.count("/"), [])
+            self._left -= len(alike)
+            wide = [each for each in alike if covers(each, pattern)] if self._left >= 0 else []
         found = [(each, answer) for each in wide for answer in self._patterns[each]]
+        self._left -= len(found)
         found.sort(key=lambda each: each[0] in each[1].errors)
         return found[0] if found else (pattern, Files({}, errors={pattern: UNASKED}))
 
