@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from auditor.collect import kernel_log
+from auditor.collect import kernel_log, pid_namespace, sqlite_locks, zpool_events_all, zpool_history
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording
+from auditor.selftest import second_looks
 from tests.golden import HOSTS
 
 BASE = HOSTS / "2.4-healthy-mirrored-slog"
@@ -93,6 +94,11 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     commands = {tuple(map(text, argv)): capture(argv, each) for argv, each in past.commands.items()}
     booted = b"[    0.000000] Linux version 6.12.57+deb13-amd64 (debian-kernel@lists.debian.org)\n"
     commands["dmesg", "--kernel"] = Capture(0, booted, keep=kernel_log.KEEP)
+    keeps = {("zpool", "events"): zpool_events_all.KEEP, ("zpool", "history"): zpool_history.KEEP}
+    commands = {
+        argv: each._replace(keep=keeps[argv[:2]]) if {"-v", "-l"} & set(argv) and argv[:2] in keeps else each
+        for argv, each in commands.items()
+    }
     if not drive.cache:  # such a controller does not know the feature
         refused = Capture(
             1, b"NVMe status: Invalid Field in Command: A reserved coded value or an unsupported value (0x4002)\n"
@@ -102,6 +108,8 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     nodes = [argv[2] for argv in commands if argv[:2] == ("nvme", "id-ctrl")]
     commands |= {("nvme", "ocp", "smart-add-log", node, "-o", "json"): none for node in nodes}
     files = {patterns: _files(each, text, drive, machine) for patterns, each in past.files.items()}
+    files[sqlite_locks.LOCKS, *sqlite_locks.TABLES] = Files({sqlite_locks.LOCKS: ""} | dict.fromkeys(MOUNTS[:2], TABLE))
+    files[(pid_namespace.OWN,)] = Files({}, {pid_namespace.OWN: f"pid:[{pid_namespace.FIRST}]"})
     files[MOUNTS] = Files(dict.fromkeys(MOUNTS[:2], TABLE), dict.fromkeys(MOUNTS[2:], "mnt:[4026531841]"))
     stacked = tuple(f"/sys/block/*/{file}" for file in ("md/degraded", "bcache/cache_mode", "bcache/state"))
     files[stacked] = Files({}, errors=dict.fromkeys(stacked, "no such file"))
@@ -151,7 +159,7 @@ def _files(each: Files, text: object, drive: Drive, machine: Machine) -> Files:
 
 
 def main() -> None:
-    past = recording.load(BASE)
+    past = second_looks.added(recording.load(BASE))
     for name, (drive, machine) in HOSTS_OF.items():
         recording.write(edited(past, drive, machine, name), HOSTS / name)
 

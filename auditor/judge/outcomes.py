@@ -178,7 +178,7 @@ class _Concerned:
 
     def columns(self) -> tuple[Column, ...]:
         """Equal ones together, the worst first."""
-        groups: dict[tuple[object, ...], tuple[tuple[Cell, ...], list[str]]] = {}
+        groups: dict[tuple[object, ...], list[tuple[str, tuple[Cell, ...]]]] = {}
         everywhere = _cells(self._everywhere)
         for pool in self._facts.linked(HOST, "pools"):
             base = _joined(everywhere, _cells(self._pools.get(pool.name, [])))
@@ -186,15 +186,27 @@ class _Concerned:
             for name in datasets or [pool.name]:
                 own = self._datasets.get(name)
                 cells = _joined(base, _cells(own)) if own else base
-                key = tuple(cell.alike for cell in cells)
-                before, names = groups.setdefault(key, (cells, []))
-                if own and names:
-                    groups[key] = _joined(before, cells), names
-                names.append(name)
+                groups.setdefault(tuple(cell.alike for cell in cells), []).append((name, cells))
+        found = [
+            Column(tuple(name for name, _ in members), dict(zip(EVENTS, _together(members), strict=True)))
+            for members in groups.values()
+        ]
         if self._databases:
-            groups[()] = _cells(self._databases), []
-        found = [Column(tuple(names), dict(zip(EVENTS, cells, strict=True))) for cells, names in groups.values()]
+            found.append(Column((), dict(zip(EVENTS, _cells(self._databases), strict=True))))
         return tuple(sorted(found, key=lambda each: (not each.names, -each.worst)))
+
+
+def _together(members: Sequence[tuple[str, tuple[Cell, ...]]]) -> tuple[Cell, ...]:
+    """Cells that say the same of each of these, with the verdicts of all."""
+    first = members[0][1]
+    return tuple(
+        cell._replace(verdicts=_once(each for _, cells in members for each in cells[i].verdicts))
+        for i, cell in enumerate(first)
+    )
+
+
+def _once(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
+    return tuple({id(each): each for each in verdicts}.values())
 
 
 def _pools_of_disks(facts: Facts) -> dict[Subject, set[str]]:
@@ -243,7 +255,7 @@ def _both(first: Cell, second: Cell) -> Cell:
         first.outcome,
         _takes((first.takes, second.takes)),
         _merged((*first.parties, *second.parties)),
-        tuple({id(each): each for each in (*first.verdicts, *second.verdicts)}.values()),
+        _once((*first.verdicts, *second.verdicts)),
         tuple(dict.fromkeys((*first.left_out, *second.left_out))),
     )
 

@@ -113,7 +113,7 @@ def _shortly(finding: Finding) -> Iterator[RenderableType]:
     style = STYLES[finding.severity]
     words = Text.assemble((finding.severity.upper(), style), " " * (MARGIN - len(finding.severity)))
     said = Text.assemble(
-        (finding.rule.id, "bold"), f"  {finding_words.where(finding)}: ", finding_words.sentence(finding)
+        (finding.rule.id, "bold"), f"  {finding_words.where(finding)}: ", finding_words.shortly(finding)
     )
     yield Hanging(words, said, MARGIN)
     yield Hanging(Text("  Fix", "dim"), _mended(finding), MARGIN)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any, cast
 
 import pytest
 
 from auditor.collect import _json, dmsetup_table, zpool_status
-from auditor.facts import HOST, Fact, Unknown
+from auditor.facts import HOST, Fact, Spec, Unknown
 from auditor.gather import bounds
 from auditor.gather.gather import answer_of
 from auditor.host.request import Capture, Files, Output, Read, Run
@@ -21,6 +21,7 @@ class Asked:
 
     euid, now = 0, 0.0
     FORM = "text"
+    FACTS: Mapping[str, Spec] = {}
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error, self.seen = error, 0

@@ -127,6 +127,8 @@ def states() -> Iterator[Facts]:
             facts.put(Fact(subject, "data_directory", known(place, "")))
             facts.put(Fact(subject, "arguments", known(given, "")))
             facts.put(Fact(subject, "directories", known((f"data:{place}", f"log:{place}/pg_wal"), "")))
+            facts.put(Fact(subject, "symlinks", known((f"{place}/pg_wal -> /mnt/wal{place}",), "")))
+            facts.put(Fact(subject, "mountinfo", known(("25 1 254:1 / / rw - ext4 /dev/vda1 rw",), "")))
         yield facts
     values: list[tuple[Value, ...]] = [
         (release, transport, model, consistent)

@@ -41,7 +41,9 @@ FILES = st.builds(
     st.dictionaries(PATHS, TEXT, max_size=3),
     st.dictionaries(PATHS, TEXT, max_size=2),
     st.dictionaries(PATHS, TEXT, max_size=2),
+    st.dictionaries(PATHS, TEXT, max_size=2),
     st.dictionaries(PATHS, st.floats(allow_nan=False, allow_infinity=False), max_size=2),
+    st.just(()),
 )
 RECORDINGS = st.builds(
     Recording,
