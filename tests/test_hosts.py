@@ -97,3 +97,15 @@ def test_the_first_twelve_lines_answer_and_give_the_first_fix(case: Path) -> Non
     assert any("power cut" in line for line in lines[:12])
     narrow = terminal.render(report, width=40).splitlines()
     assert all(len(line) <= 40 for line in narrow if not re.search(r"\S{30}", line))
+
+
+def test_each_event_is_told_with_what_goes_at_it() -> None:
+    """Killing PostgreSQL takes commits of a role; only a crash takes the consistency of a database without fsync."""
+    report = report_of(HOSTS / "2.3-db-postgres-fsync-off")
+    killed = "KILLING THE DATABASE LOSES ACKNOWLEDGED COMMITS"
+    assert report.headline == f"{killed}, A CRASH OR POWER CUT ALSO THE CONSISTENCY OF THE DATABASE"
+
+
+def test_dots_within_a_fix_do_not_end_it() -> None:
+    page = terminal.render(report_of(HOSTS / "2.3-db-postgres-fsync-off"), width=100)
+    assert "Fix     ALTER ROLE ... RESET synchronous_commit (" in page

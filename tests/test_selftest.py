@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from auditor import registry, rulebook
+from auditor import audit, registry, rulebook
 from auditor.collect import module_params
-from auditor.facts import HOST, Fact, known
+from auditor.facts import HOST, Fact, Known, known
 from auditor.judge import verdict
-from auditor.selftest import run
+from auditor.recording import recording
+from auditor.selftest import run, second_looks
 from tests.fake import CommandLine
 from tests.test_rules import MINIMAL
 
@@ -54,6 +55,14 @@ def test_the_recorded_host_is_worth_it(rows: list[run.Row]) -> None:
     assert len([row for row in decided if row.rule in about]) >= 12
     asked = run.host()
     assert len(asked.commands) + len(asked.files) >= 50
+
+
+def test_what_is_asked_about_its_databases_is_in_the_recording() -> None:
+    """Else a fault would make an answer of none, and what was undecided would pass."""
+    past = second_looks.added(run.host())
+    seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options)).facts
+    for database in seen.subjects("database"):
+        assert isinstance(seen.get(database, "datasets"), Known), database
 
 
 def test_the_command(zaudit: CommandLine) -> None:

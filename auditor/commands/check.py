@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 @policy
 @database_option
 @click.option("--verify", "verifying", is_flag=True, help="Also zaudit verify --quick (it writes), as one report.")
-@click.option("-v", "--verbose", is_flag=True, help="Show what passed, with its evidence.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Show the evidence of what failed, of what is undecided and of what passed."
+)
 @looking
 def check(
     targets: tuple[str, ...],

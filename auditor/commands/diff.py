@@ -132,12 +132,21 @@ def _page(found: Comparison, before: dict[str, Any], after: dict[str, Any], code
     yield ""
     if then:
         yield from textwrap.wrap(
-            f"Only OLD could decide, and found nothing: {', '.join(dict.fromkeys(then))}.", columns
+            f"Only OLD could decide, and found nothing: {', '.join(dict.fromkeys(then))}.",
+            columns,
+            break_on_hyphens=False,
         )
     if found.decided:
         yield f"Only NEW could decide, and found nothing: {found.decided} that OLD was not asked."
     worse = sum(each.change in compare.WORSE for each in found.differences)
-    yield f"{worse} new or worse, {len(found.differences) - worse} other changes, {found.same} as before   (exit code {code})"
+    untold = (
+        sum(each.change in compare.UNFIT for each in found.differences) - worse
+    )  # may be as bad as the exit code says
+    others = len(found.differences) - worse - untold
+    told = ", ".join(
+        (f"{worse} new or worse", *([f"{untold} that NEW cannot tell"] if untold else []), f"{others} other changes")
+    )
+    yield f"{told}, {found.same} as before   (exit code {code})"
 
 
 def _quiet_then(each: Difference) -> bool:
@@ -164,13 +173,13 @@ def _lines(each: Difference) -> Iterator[str]:
     """The title, and the evidence that came, went or changed."""
     yield each.shown.title
     if each.change == "not judged":
-        yield "Its rule was left out this time: that does not mean that it is mended."
+        yield "Its rule was left out this time: that does not mean that it is fixed."
     if each.change == "only now":
         yield "It may have been so before: the first recording does not know the question."
     if each.change == "only then":
-        yield "The second recording does not know the question: that does not mean that it is mended."
+        yield "The second recording does not know the question: that does not mean that it is fixed."
     if each.change == "not seen":
-        yield "It was not seen this time: that does not mean that it is mended."
+        yield "It was not seen this time: that does not mean that it is fixed."
     if each.after and each.after.outcome == "unknown":
         yield from (f"because {text}" for text in each.after.reasons[:EVIDENCE_SHOWN])
     old = each.before.evidence if each.before else ()

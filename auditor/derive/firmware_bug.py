@@ -22,7 +22,7 @@ def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:
     model, revision = found
     bug = firmware.match(str(model.value), str(revision.value))
     if bug:
-        text = f"{bug.harm}; mended in {bug.fixed}"
+        text = f"{bug.harm}; fixed in {bug.fixed}"
         yield Fact(disk, "firmware_bug", Known(text, (Evidence(f"{text} ({bug.source})"), *evidence(model, revision))))
     else:
         yield Fact(disk, "firmware_bug", Known("", evidence(model, revision)))

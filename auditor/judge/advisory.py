@@ -108,10 +108,10 @@ def _judged(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
 def _said(entry: Mapping[str, Any]) -> dict[str, Any]:
     ranges = tuple(_ranges(entry["affected"]))
     fixed = [_text(_after(last)) for _, last in ranges if len(last) == 3]
-    remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later." if fixed else "No release is known to mend it."
+    remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later." if fixed else "No release is known to fix it."
     if fixed and len(fixed) < len(ranges):
         unfixed = ", ".join(_text(last) for _, last in ranges if len(last) == 2)
-        remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later; no release of {unfixed} mends it."
+        remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later; no release of {unfixed} fixes it."
     remedy = entry.get("remedy", remedy)
     return {
         **{key: entry[key] for key in ("impact", "why", "references")},
@@ -161,7 +161,7 @@ def _examples(
     changed = {"unknown": f"{_text(first)}-1+deb12u1 is a build of its own: fixes of later releases may be in it"}
     yield example("an affected release, and the host is exposed", "fail", first, True, exposing)
     if len(last) == 3:
-        yield example("the release that mends it", "pass", _after(last), True, exposing)
+        yield example("the release that fixes it", "pass", _after(last), True, exposing)
     if "spared" in entry:
         yield example("an affected release, and the host is not exposed", "pass", first, True, entry["spared"])
     elif len(last) == 2:

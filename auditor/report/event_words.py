@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from auditor.judge.event import EVENTS, INCLUDES, Event, Party
+from auditor.judge.event import EVENTS, INCLUDES, Event, Party, Take
 from auditor.judge.outcomes import Cell, Column, joined
 from auditor.text import harmless
 
@@ -118,11 +118,18 @@ HAPPENS: dict[Event, str] = {
 
 
 def headline(columns: Sequence[Column]) -> str:
-    """The row of the power cut, in words: the worst of all datasets, and the mildest event at which it happens."""
+    """The row of the power cut, in words: the worst of all datasets, with the mildest event at which it happens; what goes only
+    at a graver one is said of that one."""
     cell = worst(columns)
     if cell.outcome == "lost":
         event = next(each for each in EVENTS if any(column.cells[each].outcome == "lost" for column in columns))
-        return f"{HAPPENS.get(event, 'A POWER CUT')} LOSES {_capital(cell)}"
+        first = worst(columns, event).takes
+        rest = [take for take in cell.takes if take not in first]
+        text = f"{HAPPENS.get(event, 'A POWER CUT')} LOSES {_capital(first)}"
+        if rest:
+            graver = next(each for each in EVENTS if set(rest) <= set(worst(columns, each).takes))
+            text += f", {HAPPENS.get(graver, 'A POWER CUT')} ALSO {_capital(rest)}"
+        return text
     if cell.outcome == "unknown":
         return "CANNOT TELL WHETHER A POWER CUT LOSES COMMITS"
     if cell.outcome == "word":
@@ -130,9 +137,9 @@ def headline(columns: Sequence[Column]) -> str:
     return "A POWER CUT LOSES NOTHING, IN ALL THAT WAS SEEN"
 
 
-def _capital(cell: Cell) -> str:
+def _capital(takes: Sequence[Take]) -> str:
     words = {"commits": "ACKNOWLEDGED COMMITS", "consistency": "THE CONSISTENCY OF THE DATABASE", "pool": "THE POOL"}
-    return " AND ".join(words[take] for take in cell.takes)
+    return " AND ".join(words[take] for take in takes)
 
 
 def worst(columns: Sequence[Column], event: Event = "power") -> Cell:

@@ -149,7 +149,8 @@ def _event_page(event: Event, rules: Sequence[Rule], width: int) -> Iterator[str
             if any(strike.strikes(event) and bool(strike.word) == (word != "loses") for strike in rule.strikes)
         ]
         yield ""
-        yield f"{len(found)} rules whose failure {word if word == 'loses' else 'leaves it ' + word} at this event:"
+        count = f"{len(found)} rule{'s' * (len(found) != 1)}"
+        yield f"{count} whose failure {word if word == 'loses' else 'leaves it ' + word} at this event:"
         for rule in found:
             yield from textwrap.wrap(f"{rule.id}: {rule.title}", width, initial_indent="  ", subsequent_indent="    ")
 

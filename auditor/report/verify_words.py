@@ -124,11 +124,11 @@ def next_step(verification: Verification, report: Report | None) -> str:
     target = quoted(verification.target)
     again = f"zaudit verify {target} --profile {quoted(verification.profile)}"
     if verification.chain.outcome == "CONTRADICTED":
-        return f"mend the link that is named, then zaudit check {target}, then {again}"
+        return f"fix the link that is named, then zaudit check {target}, then {again}"
     if verification.chain.outcome == "INCONCLUSIVE":
-        return f"mend what kept it from being seen, then {again}"
+        return f"fix what kept it from being seen, then {again}"
     if report and any(each.failed and each.severity in ("critical", "high") for each in report.findings):
-        return f"mend what stands, then zaudit check {target}, then {again}"
+        return f"fix what stands, then zaudit check {target}, then {again}"
     if any(each.judgement == "missed" for latency in verification.latencies for each in latency.percentiles):
         return f"see to the bottleneck, then {again} --compare FILE (this result, written with --format json)"
     if verification.length == "quick":

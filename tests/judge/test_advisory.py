@@ -103,7 +103,7 @@ def test_what_the_rule_says() -> None:
         "commits",
         "needs restart",
     )
-    assert rule.fix.text == "Upgrade to OpenZFS 2.2.6, or later; no release of 2.1 mends it. Until then: Wait."
+    assert rule.fix.text == "Upgrade to OpenZFS 2.2.6, or later; no release of 2.1 fixes it. Until then: Wait."
     assert [(each.verdict) for each in rule.examples] == ["fail", "pass", "unknown", "pass"]
     reasons = [each.text for each in verdict(rule, "2.1.11-1+deb12u9").reasons]
     assert reasons == ["2.1.11-1+deb12u9 is a build of its own: fixes of later releases may be in it"]

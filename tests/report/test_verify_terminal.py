@@ -257,15 +257,15 @@ def test_every_character_of_a_picture_has_one_in_ascii() -> None:
         (
             SAMPLES["traced"],
             True,
-            "mend what stands, then zaudit check tank/db/wal, then zaudit verify",
+            "fix what stands, then zaudit check tank/db/wal, then zaudit verify",
         ),
         (
             SAMPLES["traced"],
             False,
             "see to the bottleneck, then zaudit verify tank/db/wal --profile postgres --compare",
         ),
-        (SAMPLES["contradicted"], False, "mend the link that is named, then zaudit check tank/db/wal, then"),
-        (SAMPLES["inconclusive"], False, "mend what kept it from being seen, then zaudit verify"),
+        (SAMPLES["contradicted"], False, "fix the link that is named, then zaudit check tank/db/wal, then"),
+        (SAMPLES["inconclusive"], False, "fix what kept it from being seen, then zaudit verify"),
         (samples.traced((samples.run(),)), False, "--standard before it goes live"),
         (samples.traced((samples.run(),))._replace(length="long"), False, "zaudit check tank/db/wal every night (seen"),
         (SAMPLES["traced"]._replace(target="a b; c"), False, "zaudit verify 'a b; c' --profile"),
