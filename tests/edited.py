@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from auditor.collect import kernel_log, pid_namespace, sqlite_locks, zpool_events_all, zpool_history
+from auditor.collect import kernel_log, pid_namespace, sqlite_locks, zfs_mounts, zpool_events_all, zpool_history
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording
@@ -108,7 +108,7 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     nodes = [argv[2] for argv in commands if argv[:2] == ("nvme", "id-ctrl")]
     commands |= {("nvme", "ocp", "smart-add-log", node, "-o", "json"): none for node in nodes}
     files = {patterns: _files(each, text, drive, machine) for patterns, each in past.files.items()}
-    files[sqlite_locks.LOCKS, *sqlite_locks.TABLES] = Files({sqlite_locks.LOCKS: ""} | dict.fromkeys(MOUNTS[:2], TABLE))
+    files[sqlite_locks.LOCKS, *zfs_mounts.TABLES] = Files({sqlite_locks.LOCKS: ""} | dict.fromkeys(MOUNTS[:2], TABLE))
     files[(pid_namespace.OWN,)] = Files({}, {pid_namespace.OWN: f"pid:[{pid_namespace.FIRST}]"})
     files[MOUNTS] = Files(dict.fromkeys(MOUNTS[:2], TABLE), dict.fromkeys(MOUNTS[2:], "mnt:[4026531841]"))
     stacked = tuple(f"/sys/block/*/{file}" for file in ("md/degraded", "bcache/cache_mode", "bcache/state"))

@@ -14,6 +14,7 @@ import pytest
 
 from auditor.commands import _verifying
 from auditor.host.live import Host
+from auditor.host.request import UNASKED, Capture, Files
 from auditor.recording import recording
 from auditor.verify import conduct, preflight, trial
 from auditor.verify.actor import Actor, PlaceError
@@ -24,6 +25,26 @@ from tests.golden import HOSTS, VERIFICATIONS
 TRACED = VERIFICATIONS / "2.3-mirrored-slog.tar.gz"
 
 
+class Answering(recording.ReplayHost):
+    """A live host with the answers of a recording: what that lacks is not there, and nobody says "record again"."""
+
+    def __init__(self, past: recording.Recording) -> None:
+        super().__init__(past)
+        self.recorder = ""
+        run, read = self.run, self.read
+        self.run = lambda request: _there(run(request))
+        self.read = lambda request: _found(read(request))
+
+
+def _there(answer: Capture) -> Capture:
+    return Capture(None, fault="not installed") if answer.fault == UNASKED else answer
+
+
+def _found(answer: Files) -> Files:
+    errors = {path: "no such file" if error == UNASKED else error for path, error in answer.errors.items()}
+    return answer._replace(errors=errors)
+
+
 @pytest.fixture
 def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
     """On the host that was recorded; nothing can be run there."""
@@ -31,7 +52,7 @@ def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ZAUDIT_STATE", str(tmp_path / "state"))
     past = recording.load(TRACED)
-    monkeypatch.setattr(_verifying, "LiveHost", lambda timeout, deadline=0.0: recording.ReplayHost(past))
+    monkeypatch.setattr(_verifying, "LiveHost", lambda timeout, deadline=0.0: Answering(past))
     monkeypatch.setattr(conduct, "trial", never)
     monkeypatch.setattr(conduct, "actor", lambda host, planned: Actor("26", "27"))
     return CommandLine(monkeypatch, capsys)
@@ -174,7 +195,7 @@ def test_the_deadline_is_of_the_audit_and_not_of_the_run(runs: CommandLine, monk
 
     def live(timeout: float, deadline: float = 0.0) -> Host:
         made.append((timeout, deadline))
-        return recording.ReplayHost(past)
+        return Answering(past)
 
     monkeypatch.setattr(_verifying, "LiveHost", live)
     runs("verify", "tank/db", "--timeout", "7", "--deadline", "40")
