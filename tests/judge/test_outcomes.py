@@ -10,13 +10,14 @@ import pytest
 
 from auditor import audit, rulebook
 from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
-from auditor.judge import outcomes, verdict
+from auditor.judge import example, outcomes, verdict
 from auditor.judge.event import EVENTS, INCLUDES, Event, Strike
 from auditor.judge.outcomes import KEPT, Cell, columns, joined, matter
 from auditor.judge.policy import LeftOut
-from auditor.judge.rule import Rule
+from auditor.judge.rule import Example, Rule
 from auditor.judge.verdict import Verdict
 from auditor.recording import recording
+from auditor.registry import registry
 
 HOSTS = Path(__file__).parents[2] / "fixtures" / "hosts"
 RULES = {rule.id: rule for rule in rulebook.load(examples=False) if rule.subject not in ("run", "waiver")}
@@ -49,6 +50,12 @@ def host(**disk: Any) -> Facts:
 
 def failing(rule: Rule, subject: Subject, outcome: Any = "fail", **kept: Any) -> Verdict:
     return Verdict(rule, subject, outcome, rule.severity, strikes=kept.pop("strikes", rule.strikes[-1:]), **kept)
+
+
+def left(failures: int, shares_disk_with_leg: bool = False) -> dict[str, Any]:
+    """A vdev, and how many devices it can lose."""
+    legs = [{"shares_disk_with_leg": shares_disk_with_leg}] * 2
+    return {"too_few_devices": False, "failures_left": failures, "leaves": legs}
 
 
 def of(found: tuple[outcomes.Column, ...], name: str, event: Event) -> Cell:
@@ -190,3 +197,30 @@ def test_on_a_recorded_host_a_fact_that_is_lost_overturns_nothing(name: str) -> 
 def _answers(rules: list[Rule], facts: Facts) -> dict[tuple[str, Event], str]:
     found = columns(verdict.judge(rules, facts), facts)
     return {(name, event): cell.outcome for each in found for name in each.names for event, cell in each.cells.items()}
+
+
+GONE = {"leaf.type": "disk", "leaf.state": "ONLINE", "leaf.device_present": False}
+SHARED = {"leaf.allocation_class": "log", "leaf.type": "disk", "leaf.shares_disk_with_data": True}
+EVERYSEC = {"database.engine": "redis", "database.appendonly": True, "database.appendfsync": "everysec"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "given", "loses"),
+    [
+        # the pool that zpool status calls ONLINE has lost a leg: one more, and it is gone
+        ("leaf-device-missing", GONE | {"leaf.allocation_class": "normal", "leaf.vdev": left(0)}, "drive"),
+        ("leaf-device-missing", GONE | {"leaf.allocation_class": "normal", "leaf.vdev": left(1)}, ""),
+        ("leaf-device-missing", GONE | {"leaf.allocation_class": "log", "leaf.vdev": left(0)}, "power+log"),
+        ("leaf-device-missing", GONE | {"leaf.allocation_class": "cache"}, ""),
+        # the data drive that does not come back is the log device, too
+        ("slog-shared-with-data", SHARED | {"leaf.vdev": left(0)}, "power+drive"),
+        ("slog-shared-with-data", SHARED | {"leaf.vdev": left(1)}, ""),
+        ("slog-shared-with-data", SHARED | {"leaf.vdev": left(1, shares_disk_with_leg=True)}, "power+drive"),
+        # Redis keeps what it has answered in its own memory while a flush is under way
+        ("redis-acknowledges-early", EVERYSEC, "process"),
+    ],
+)
+def test_the_mildest_event_at_which_it_goes(rule: str, given: dict[str, Any], loses: str) -> None:
+    judged = example.run(RULES[rule], Example("", given, "fail", None), registry())
+    assert [strike.loses for strike in judged.strikes] == [loses]
+    assert judged.outcome == "fail"
