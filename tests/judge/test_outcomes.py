@@ -32,14 +32,14 @@ MAY_BECOME: dict[str, set[Any]] = {
 }
 
 
-def host(**disk: Any) -> Facts:
+def host(leaves: tuple[Subject, ...] = (LEAF,), **disk: Any) -> Facts:
     facts = Facts()
     facts.add(HOST)
     for subject, link, targets in (
         (HOST, "pools", (POOL,)),
         (POOL, "datasets", (DATA, WAL)),
-        (POOL, "leaves", (LEAF,)),
-        (LEAF, "disks", (DISK,)),
+        (POOL, "leaves", leaves),
+        *((leaf, "disks", (DISK,)) for leaf in leaves),
     ):
         facts.put(Fact(subject, link, Known(targets, ())))
     known = {"volatile_cache": False, "virtual": False} | disk
@@ -149,6 +149,31 @@ def test_a_cache_that_is_not_known_to_outlive_the_power_is_a_word(disk: dict[str
     assert cell.parties == ((("drive", ("sda",)),) if outcome == "word" else ())
 
 
+@pytest.mark.parametrize("allocation", ["cache", "spare"])
+def test_a_drive_that_holds_nothing_of_its_own_costs_nobody_anything(allocation: str) -> None:
+    """What lies on a cache device lies on the data vdevs, too."""
+    facts = host(volatile_cache=True)
+    facts.put(Fact(LEAF, "allocation_class", Known(allocation, ())))
+    forced = failing(RULES["write-cache-forced-through"], DISK)
+    unseen = failing(RULES["write-cache-forced-through"], LEAF, "unknown")
+    found = columns([forced, unseen], facts)
+    assert {cell.outcome for column in found for cell in column.cells.values()} == {"kept"}
+
+
+def test_with_a_log_device_commits_go_and_no_pool() -> None:
+    other = Subject("leaf", "sda-part2", "tank")
+    alone, shared = host(), host((LEAF, other))
+    for facts in (alone, shared):
+        facts.put(Fact(LEAF, "allocation_class", Known("log", ())))
+    for rule, subject, facts, takes in (
+        ("write-cache-forced-through", DISK, alone, ("commits",)),
+        ("flush-latched-off", LEAF, alone, ("commits",)),
+        ("write-cache-forced-through", DISK, shared, ("commits", "pool")),  # it holds data, too, as far as is known
+    ):
+        cell = of(columns([failing(RULES[rule], subject)], facts), "tank/data", "power")
+        assert (cell.outcome, cell.takes) == ("lost", takes)
+
+
 def test_a_waiver_changes_who_answers_and_not_what_happens() -> None:
     waived = failing(RULES["sync-disabled"], DATA, "waived", was="fail")
     assert of(columns([waived], host()), "tank/data", "crash").outcome == "lost"
@@ -163,11 +188,13 @@ def test_a_rule_that_was_left_out_leaves_its_events_open() -> None:
     assert of(columns([], host(), (milder,)), "tank/data", "power").outcome == "kept", "it was judged"
 
 
-def test_events_that_cannot_happen_here_are_not_told() -> None:
+@pytest.mark.parametrize("zil_class", ["normal", "special"])
+def test_events_that_cannot_happen_here_are_not_told(zil_class: str) -> None:
+    """A special device that holds the log is a data drive: its loss takes the pool."""
     facts = host()
     for name, subject, value in (
         ("log_leaves", POOL, ()),
-        ("zil_class", POOL, "normal"),
+        ("zil_class", POOL, zil_class),
         ("virtualization", HOST, "none"),
     ):
         facts.put(Fact(subject, name, Known(value, ())))
