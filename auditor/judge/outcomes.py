@@ -14,7 +14,7 @@ What somebody waived is judged as if nobody had: a waiver changes who answers fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Literal, NamedTuple
 
@@ -101,7 +101,7 @@ def columns(verdicts: Iterable[Verdict], facts: Facts, left_out: Sequence[LeftOu
     """What each event costs each dataset, the worst first; datasets to which the same happens together."""
     effects = _Concerned(facts)
     for verdict in verdicts:
-        if effect := _effect(verdict, facts, effects.logs_alone(verdict.subject)):
+        if effect := _effect(verdict, facts, effects.logs_alone):
             effects.add(verdict.subject, verdict.rule.subject, effect)
     for each in left_out:
         if not each.counts_as and any(strike.loses for strike in each.strikes):
@@ -111,14 +111,14 @@ def columns(verdicts: Iterable[Verdict], facts: Facts, left_out: Sequence[LeftOu
     return effects.columns()
 
 
-def _effect(verdict: Verdict, facts: Facts, log_alone: bool) -> _Effect | None:
-    """log_alone: it is about what holds the log and nothing else, with which no pool goes."""
+def _effect(verdict: Verdict, facts: Facts, logs_alone: Callable[[Subject], bool]) -> _Effect | None:
+    """logs_alone: is a subject what holds the log and nothing else? No pool goes with that."""
     outcome = verdict.was or verdict.outcome
     if outcome not in ("fail", "unknown") or not any(strike.loses for strike in verdict.strikes):
         return None
     subject = verdict.subject
     strikes = verdict.strikes if outcome == "fail" else (HARMLESS, *verdict.strikes)
-    if log_alone:
+    if logs_alone(subject):
         strikes = tuple(each._replace(takes=tuple(take for take in each.takes if take != "pool")) for each in strikes)
     disks = facts.linked(subject, "disks") if subject.kind == "leaf" else (subject,)
     drives = tuple(each.name for each in disks if each.kind == "disk")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from auditor.facts import AGAIN, Evidence
@@ -101,5 +102,5 @@ def left_out(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def first_sentence(text: str) -> str:
-    """Of several."""
-    return text.partition(". ")[0].rstrip(".") + "."
+    """Of several. Three dots end none."""
+    return re.split(r"(?<!\.)\. ", text, maxsplit=1)[0].rstrip(".") + "."

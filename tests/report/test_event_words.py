@@ -12,7 +12,7 @@ from auditor.facts import Subject
 from auditor.judge.event import EVENTS
 from auditor.judge.outcomes import KEPT, Cell, Column
 from auditor.judge.verdict import Verdict
-from auditor.report import event_words, html, terminal
+from auditor.report import event_words, finding_words, html, model, terminal
 from tests.golden import report_of
 
 HOSTS = Path(__file__).parents[2] / "fixtures" / "hosts"
@@ -78,3 +78,25 @@ def test_databases_that_nobody_saw_are_told_beside_many_datasets(name: str) -> N
         assert "databases of this host" in said
         assert "0 more datasets" not in said
     assert "databases of this host\n  not seen" in terminal.render(report)
+
+
+@pytest.mark.parametrize("rule", sorted(each.id for each in RULES.values() if not each.fix.command))
+def test_the_first_sentence_of_what_to_do_can_be_done(rule: str) -> None:
+    """It stands on the page alone where no command does it."""
+    said = finding_words.first_sentence(RULES[rule].fix.text)
+    assert len(said.split()) > 2
+    assert not said.startswith("No release")
+
+
+def test_what_protects_pages_is_said_of_each_database() -> None:
+    said = finding_words.first_sentence(RULES["torn-page-guard-off"].fix.text)
+    assert "full_page_writes" in said
+    assert "innodb_doublewrite" in said
+
+
+def test_the_next_step_can_be_pasted() -> None:
+    """Or it is the page of the rule, where the command has a word that stands for a device."""
+    report = report_of(HOSTS / "2.1-slog-striped")
+    striped = [each for each in report.findings if each.rule.id == "slog-striped"]
+    assert [finding_words.commands(each) for each in striped] != [[]]
+    assert model._next_step(report.targets, striped) == "zaudit explain slog-striped"
