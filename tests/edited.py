@@ -94,9 +94,11 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     commands = {tuple(map(text, argv)): capture(argv, each) for argv, each in past.commands.items()}
     booted = b"[    0.000000] Linux version 6.12.57+deb13-amd64 (debian-kernel@lists.debian.org)\n"
     commands["dmesg", "--kernel"] = Capture(0, booted, keep=kernel_log.KEEP)
-    keeps = {("zpool", "events"): zpool_events_all.KEEP, ("zpool", "history"): zpool_history.KEEP}
+    keeps = {"events": zpool_events_all.KEEP, "history": zpool_history.KEEP}
     commands = {
-        argv: each._replace(keep=keeps[argv[:2]]) if {"-v", "-l"} & set(argv) and argv[:2] in keeps else each
+        argv: each._replace(keep=keeps[argv[1]])
+        if {"-v", "-l"} & set(argv) and argv[:1] == ("zpool",) and argv[1] in keeps
+        else each
         for argv, each in commands.items()
     }
     if not drive.cache:  # such a controller does not know the feature

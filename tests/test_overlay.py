@@ -92,9 +92,13 @@ def test_an_overlay_that_the_host_does_not_have_is_unknown(apart: bool | None, n
 
 
 def test_a_volatile_layer_is_no_place_for_a_database() -> None:
-    off = placed(host(more=",volatile"), standing(), ",volatile").get(SERVER, "off_zfs")
+    facts = placed(host(more=",volatile"), standing(), ",volatile")
+    off = facts.get(SERVER, "off_zfs")
     assert isinstance(off, Known)
     assert "every fsync on it is left out" in str(off.value)
+    forgotten = facts.get(SERVER, "forgotten")
+    assert isinstance(forgotten, Known)
+    assert forgotten.value == off.value, "a crash takes it"
 
 
 @pytest.mark.parametrize(("every", "known_"), [(True, True), (False, False), (None, False)])

@@ -44,6 +44,9 @@ PROVIDES = {
     "database.data_datasets": links("dataset", "where its data is written"),
     "database.tablespace_datasets": links("dataset", "where it keeps nothing but tablespaces (pg_tblspc)"),
     "database.off_zfs": words("its directories that are not on ZFS, with the file system that they are on"),
+    "database.forgotten": words(
+        "those of them that a crash empties: in memory, or on an overlay that leaves out each fsync"
+    ),
 }
 MOUNTS = 100  # below the directories of one database; a process of anybody may have thousands
 MEMORY = ("tmpfs", "ramfs", "autofs")  # no database outlives a restart with its data there
@@ -159,7 +162,7 @@ def _placed(
     below = [(kind, path, path) for kind, path in _mounted_below(database, named, mounted)]
     on: dict[str, dict[Subject, None]] = {"log": {}, "data": {}}
     main: set[str] = set()
-    off, seen, unsure = [], [], []
+    off, forgotten, seen, unsure = [], [], [], []
     own = [*named, *below[:MOUNTS]]
     for i, (kind, path, real) in enumerate((*own, *spaces)):
         found = holds(mounts.mount_of(mounted, real))
@@ -170,6 +173,7 @@ def _placed(
             seen.append(f"{kind} in {shown} is on {harmless(', '.join(found.datasets))}{found.how}")
         elif found.off:
             off.append(f"{shown} on {found.how}")
+            forgotten += off[-1:] if _forgets(found.how) else []
         else:
             unsure.append(f"{shown}: {found.how}")
     if len(below) > MOUNTS:
@@ -184,6 +188,13 @@ def _placed(
     yield Fact(database, "tablespace_datasets", why or Known(apart, evidence))
     text = ", ".join(off) or "all its directories are on ZFS"
     yield Fact(database, "off_zfs", why or known(tuple(off), text, command))
+    text = ", ".join(forgotten) or "none of its directories is in memory"
+    yield Fact(database, "forgotten", why or known(tuple(forgotten), text, command))
+
+
+def _forgets(how: str) -> bool:
+    """Does a crash empty what is on it, or take what was written and synced?"""
+    return how.removeprefix("an overlay on ") in ("tmpfs", "ramfs") or how.startswith(f"{mounts.OVERLAY}: ")
 
 
 def _mounted_below(

@@ -22,6 +22,7 @@ PREFIX = "advisory-"
 REQUIRED = {"title", "harm", "affected", "impact", "why", "until", "references"}
 CONDITION = {"exposed", "exposing", "spared"}
 OPTIONAL = {"remedy"} | STRIKE  # remedy: other words than "Upgrade to ..."
+NOWHERE = "No release is known to mend it."
 OUTSIDE = "The bug strikes while the host runs; no event brings it about."
 
 Release = tuple[int, ...]
@@ -108,15 +109,20 @@ def _judged(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
 def _said(entry: Mapping[str, Any]) -> dict[str, Any]:
     ranges = tuple(_ranges(entry["affected"]))
     fixed = [_text(_after(last)) for _, last in ranges if len(last) == 3]
-    remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later." if fixed else "No release is known to fix it."
+    remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later." if fixed else NOWHERE
     if fixed and len(fixed) < len(ranges):
         unfixed = ", ".join(_text(last) for _, last in ranges if len(last) == 2)
         remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later; no release of {unfixed} fixes it."
     remedy = entry.get("remedy", remedy)
     return {
         **{key: entry[key] for key in ("impact", "why", "references")},
-        "fix": {"text": f"{remedy} Until then: {entry['until']}", "cost": "needs restart"},
+        "fix": {"text": _mend(entry, remedy), "cost": "needs restart"},
     }
+
+
+def _mend(entry: Mapping[str, Any], remedy: str) -> str:
+    """What can be done comes first."""
+    return f"{entry['until']} {remedy}" if remedy == NOWHERE else f"{remedy} Until then: {entry['until']}"
 
 
 def _ranges(text: str) -> Iterator[tuple[Release, Release]]:

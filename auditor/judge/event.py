@@ -36,9 +36,9 @@ GOES: dict[Event, str] = {
     "process": "what the database had not yet written",
     "crash": "what was in memory",
     "power": "what was in memory and in volatile caches of drives and controllers that were not flushed",
-    "power+log": "the same, and what was on a log device (or on a special device that holds the log)",
-    "power+drive": "the same, and what was on one data drive",
-    "drive": "what was on one data drive",
+    "power+log": "the same, and what was on a log device",
+    "power+drive": "the same, and what was on one data drive (or special device, also where that holds the log)",
+    "drive": "what was on one data drive (or special device)",
     "below": "whatever the layer below had promised",
 }
 # event -> those that strike when it happens: itself and the milder ones of its line. A machine whose power is gone has

@@ -14,7 +14,7 @@ What somebody waived is judged as if nobody had: a waiver changes who answers fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Literal, NamedTuple
 
@@ -27,6 +27,7 @@ Outcome = Literal["kept", "word", "unknown", "lost"]
 ORDER: dict[Outcome, int] = {"kept": 0, "word": 1, "unknown": 2, "lost": 3}
 ENOUGH = 3  # plp_grade from which on a drive is declared to keep its cache without power
 HARMLESS = Strike("low")  # what a rule does that holds
+NOTHING_OF_ITS_OWN = ("cache", "spare")  # what lies on a leaf of these classes lies elsewhere, too
 
 
 class Cell(NamedTuple):
@@ -100,7 +101,7 @@ def columns(verdicts: Iterable[Verdict], facts: Facts, left_out: Sequence[LeftOu
     """What each event costs each dataset, the worst first; datasets to which the same happens together."""
     effects = _Concerned(facts)
     for verdict in verdicts:
-        if effect := _effect(verdict, facts):
+        if effect := _effect(verdict, facts, effects.logs_alone):
             effects.add(verdict.subject, verdict.rule.subject, effect)
     for each in left_out:
         if not each.counts_as and any(strike.loses for strike in each.strikes):
@@ -110,12 +111,15 @@ def columns(verdicts: Iterable[Verdict], facts: Facts, left_out: Sequence[LeftOu
     return effects.columns()
 
 
-def _effect(verdict: Verdict, facts: Facts) -> _Effect | None:
+def _effect(verdict: Verdict, facts: Facts, logs_alone: Callable[[Subject], bool]) -> _Effect | None:
+    """logs_alone: is a subject what holds the log and nothing else? No pool goes with that."""
     outcome = verdict.was or verdict.outcome
     if outcome not in ("fail", "unknown") or not any(strike.loses for strike in verdict.strikes):
         return None
     subject = verdict.subject
     strikes = verdict.strikes if outcome == "fail" else (HARMLESS, *verdict.strikes)
+    if logs_alone(subject):
+        strikes = tuple(each._replace(takes=tuple(take for take in each.takes if take != "pool")) for each in strikes)
     disks = facts.linked(subject, "disks") if subject.kind == "leaf" else (subject,)
     drives = tuple(each.name for each in disks if each.kind == "disk")
     return _Effect(strikes, verdict, drives, hypervisor=subject.kind == "disk" and _shown(subject, facts))
@@ -132,6 +136,8 @@ def _caches(facts: Facts) -> Iterator[tuple[Subject, str]]:
     for it, whom a rule names."""
     for pool in facts.linked(HOST, "pools"):
         for leaf in facts.linked(pool, "leaves"):
+            if _class(leaf, facts) in NOTHING_OF_ITS_OWN:
+                continue
             for disk in facts.linked(leaf, "disks"):
                 virtual, cache, grade = (facts.get(disk, name) for name in ("virtual", "volatile_cache", "plp_grade"))
                 if isinstance(virtual, Known) and virtual.value is True:
@@ -143,6 +149,11 @@ def _caches(facts: Facts) -> Iterator[tuple[Subject, str]]:
                 yield pool, disk.name
 
 
+def _class(leaf: Subject, facts: Facts) -> object:
+    found = facts.get(leaf, "allocation_class")
+    return found.value if isinstance(found, Known) else ""
+
+
 class _Concerned:
     """Effects by whom they concern: every dataset, those of a pool, or one."""
 
@@ -152,7 +163,12 @@ class _Concerned:
         self._databases: list[_Effect] = []
         self._pools: dict[str, list[_Effect]] = {}
         self._datasets: dict[str, list[_Effect]] = {}
-        self._pools_of = _pools_of_disks(facts)
+        self._leaves_of = _leaves_of_disks(facts)
+
+    def logs_alone(self, subject: Subject) -> bool:
+        """Is it about leaves of the log and about no others?"""
+        leaves = [subject] if subject.kind == "leaf" else self._leaves_of.get(subject, [])
+        return bool(leaves) and all(_class(leaf, self._facts) in ("log", *NOTHING_OF_ITS_OWN) for leaf in leaves)
 
     def add(self, subject: Subject, kind: str, effect: _Effect) -> None:
         """subject: of the verdict; kind: of what its rule is about (a hole is a verdict about its parent)."""
@@ -161,10 +177,13 @@ class _Concerned:
                 self._datasets.setdefault(subject.name, []).append(effect)
             case "pool":
                 self._pools.setdefault(subject.name, []).append(effect)
+            case "leaf" if _class(subject, self._facts) in NOTHING_OF_ITS_OWN:
+                pass
             case "vdev" | "leaf":
                 self._pools.setdefault(subject.within, []).append(effect)
-            case "disk" if pools := self._pools_of.get(subject):
-                for pool in pools:
+            case "disk" if leaves := self._leaves_of.get(subject):
+                holding = [leaf for leaf in leaves if _class(leaf, self._facts) not in NOTHING_OF_ITS_OWN]
+                for pool in dict.fromkeys(leaf.within for leaf in holding):
                     self._pools.setdefault(pool, []).append(effect)
             case "database" if datasets := self._facts.linked(subject, "datasets"):
                 for dataset in datasets:
@@ -209,12 +228,12 @@ def _once(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
     return tuple({id(each): each for each in verdicts}.values())
 
 
-def _pools_of_disks(facts: Facts) -> dict[Subject, set[str]]:
-    found: dict[Subject, set[str]] = {}
+def _leaves_of_disks(facts: Facts) -> dict[Subject, list[Subject]]:
+    found: dict[Subject, list[Subject]] = {}
     for pool in facts.linked(HOST, "pools"):
         for leaf in facts.linked(pool, "leaves"):
             for disk in facts.linked(leaf, "disks"):
-                found.setdefault(disk, set()).add(pool.name)
+                found.setdefault(disk, []).append(leaf)
     return found
 
 
@@ -267,9 +286,8 @@ def joined(cells: Iterable[Cell]) -> Cell:
 
 def matter(facts: Facts) -> tuple[Event, ...]:
     """The events that can happen to this host: no log device goes where there is none, and no host is below a machine."""
-    pools = facts.linked(HOST, "pools")
-    logs = [facts.get(pool, "log_leaves") for pool in pools] + [facts.get(pool, "zil_class") for pool in pools]
-    log = any(isinstance(each, Unknown) or each.value not in ((), "normal") for each in logs)
+    logs = [facts.get(pool, "log_leaves") for pool in facts.linked(HOST, "pools")]
+    log = any(isinstance(each, Unknown) or each.value != () for each in logs)
     below = facts.get(HOST, "virtualization")
     absent = set[Event]()
     if not log:

@@ -38,6 +38,11 @@ class Line(NamedTuple):
     why: tuple[str, ...]
 
 
+def columns(found: Sequence[Column]) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+    """Those of datasets, and that of the databases that nobody could see: it is never left out for want of room."""
+    return tuple(each for each in found if each.names), tuple(each for each in found if not each.names)
+
+
 def lines(column: Column, events: Sequence[Event]) -> Iterator[Line]:
     """What happens to these datasets, one line for all events that end alike; that of the power cut first."""
     together: dict[tuple[object, ...], list[Event]] = {}
@@ -91,13 +96,19 @@ def _taken(cell: Cell, measured: bool = True) -> str:
     for take in cell.takes:
         match take:
             case "commits":
-                amounts = [each.amount for each in cell.verdicts if each.amount]
-                words.append(f"commits {harmless(amounts[0])}" if measured and amounts else "commits")
+                words.append(f"commits{_amount(cell) if measured else ''}")
             case "consistency":
                 words.append("the consistency of the database")
             case "pool":
                 words.append("the pool")
     return " and ".join(words)
+
+
+def _amount(cell: Cell) -> str:
+    """How much of the commits goes, of all that take some: nothing is said where one of them knows no bound."""
+    takers = [each for each in cell.verdicts if any("commits" in strike.takes for strike in each.strikes)]
+    amounts = dict.fromkeys(each.amount for each in takers)
+    return "" if "" in amounts else " and".join(f" {harmless(amount)}" for amount in amounts)
 
 
 def where(column: Column) -> str:
@@ -118,23 +129,28 @@ HAPPENS: dict[Event, str] = {
 
 
 def headline(columns: Sequence[Column]) -> str:
-    """The row of the power cut, in words: the worst of all datasets, with the mildest event at which it happens; what goes only
-    at a graver one is said of that one."""
+    """The row of the power cut, in words: what goes at the mildest event that loses, and what a power cut takes beside it."""
     cell = worst(columns)
     if cell.outcome == "lost":
         event = next(each for each in EVENTS if any(column.cells[each].outcome == "lost" for column in columns))
         first = worst(columns, event).takes
-        rest = [take for take in cell.takes if take not in first]
-        text = f"{HAPPENS.get(event, 'A POWER CUT')} LOSES {_capital(first)}"
-        if rest:
-            graver = next(each for each in EVENTS if set(rest) <= set(worst(columns, each).takes))
-            text += f", {HAPPENS.get(graver, 'A POWER CUT')} ALSO {_capital(rest)}"
-        return text
+        said = f"{HAPPENS[event]} LOSES {_capital(first)}"
+        more = tuple(take for take in cell.takes if take not in first)
+        if not more:
+            return said
+        graver = HAPPENS["crash" if event == "process" and set(more) <= set(_lost(columns, "crash")) else "power"]
+        return f"{said}, {graver} ALSO {_capital(more)}"
     if cell.outcome == "unknown":
         return "CANNOT TELL WHETHER A POWER CUT LOSES COMMITS"
     if cell.outcome == "word":
         return f"A POWER CUT LOSES NOTHING, ON THE WORD OF {parties(cell, str.upper)}"
     return "A POWER CUT LOSES NOTHING, IN ALL THAT WAS SEEN"
+
+
+def _lost(columns: Sequence[Column], event: Event) -> tuple[Take, ...]:
+    """What certainly goes."""
+    cell = worst(columns, event)
+    return cell.takes if cell.outcome == "lost" else ()
 
 
 def _capital(takes: Sequence[Take]) -> str:

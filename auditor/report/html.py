@@ -59,7 +59,8 @@ def _start(report: Report, title: str) -> Iterator[str]:
 
 def _table(report: Report) -> Iterator[str]:
     """Events down, datasets that fare alike across."""
-    shown = report.columns[:COLUMNS_SHOWN]
+    named, unseen = event_words.columns(report.columns)
+    shown = (*named[:COLUMNS_SHOWN], *unseen)
     heads = "".join(f'<th scope="col">{escaped(event_words.where(column))}</th>' for column in shown)
     rows = "".join(
         f'<tr><th scope="row">{escaped(MEANS[event])}</th>'
@@ -68,7 +69,7 @@ def _table(report: Report) -> Iterator[str]:
         for event in report.events
     )
     yield f'<div class="table" tabindex="0"><table><tr><td></td>{heads}</tr>{rows}</table></div>'
-    if more := report.columns[len(shown) :]:
+    if more := named[COLUMNS_SHOWN:]:
         names = ", ".join(event_words.where(column) for column in more)
         yield paragraph(f"{len(more)} more groups of datasets fare otherwise: {names}", "dim small")
 

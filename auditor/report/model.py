@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
@@ -16,6 +17,8 @@ from auditor.judge.verdict import Verdict
 from auditor.report import event_words, pool_tree
 from auditor.report.pool_tree import Pool
 from auditor.text import quoted
+
+PLACEHOLDER = re.compile(r"\b[A-Z][A-Z_0-9]{3,}\b")  # in a command: NEW_DEVICE, ONE_LEG
 
 Standing = Literal["lost", "corrupted", "stalled", "one failure away", "cannot tell", "on the word", "waived", "kept"]
 STALLED, WAIVED = "THE POOL DOES NOT WORK", "WHAT A POWER CUT CAN LOSE IS WAIVED"
@@ -181,6 +184,8 @@ def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
     """One command. Latency means nothing while a durability finding stands, so a grave one is mended before it is measured."""
     for finding in found:
         if finding.failed and finding.severity in ("critical", "high"):
-            commands = [each.command for each in finding.verdicts if each.command and "NEW_" not in each.command]
+            template = finding.rule.fix.command
+            whole = template and not PLACEHOLDER.search(template.source)
+            commands = [each.command for each in finding.verdicts if each.command and whole]
             return commands[0] if commands else f"zaudit explain {finding.rule.id}"
     return f"zaudit verify {quoted(targets[0])}"  # which takes one target

@@ -74,8 +74,9 @@ def _first_fix(report: Report) -> Iterator[RenderableType]:
 
 def table(report: Report, columns: int | None = None) -> Iterator[RenderableType]:
     """What each event would cost: a block for datasets that fare alike, a line for events that end alike."""
-    shown = report.columns[:columns]
-    for column in shown:
+    named, unseen = event_words.columns(report.columns)
+    shown = named[:columns]
+    for column in (*shown, *unseen):
         yield Text(event_words.where(column), "bold")
         for line in event_words.lines(column, report.events):
             if not column.names:
@@ -87,9 +88,9 @@ def table(report: Report, columns: int | None = None) -> Iterator[RenderableType
                 more = f" and {len(line.why) - RULES_SHOWN} more" if len(line.why) > RULES_SHOWN else ""
                 said.append(f"   {', '.join(line.why[:RULES_SHOWN])}{more}", "dim not bold")
             yield Hanging(happening, Text("  ").append_text(said), TABLE_AT)
-    if len(report.columns) > len(shown):
-        names = [name for column in report.columns[len(shown) :] for name in column.names]
-        yield Text(f"{len(names)} more datasets fare otherwise (--verbose shows them)", "dim")
+    if count := sum(len(column.names) for column in named[len(shown) :]):
+        they = "1 more dataset fares" if count == 1 else f"{count} more datasets fare"
+        yield Text(f"{they} otherwise (--verbose shows them)", "dim")
 
 
 def _brief(report: Report) -> Iterator[RenderableType]:

@@ -292,6 +292,16 @@ def test_what_is_mounted_below_its_directories_is_its_own() -> None:
     )
 
 
+@pytest.mark.parametrize(("fstype", "forgotten"), [("ext4", False), ("tmpfs", True)])
+def test_what_is_in_memory_a_crash_takes(fstype: str, forgotten: bool) -> None:
+    """What somebody linked to /dev/shm is not kept on anybody's word."""
+    table = {"/proc/612/mountinfo": FILES["/proc/612/mountinfo"].replace("ext4", fstype)}
+    facts = seen(table, links={f"{DATA}/pg_tblspc/16400": "/srv/ts"}, pg="standard", wal="standard")
+    assert bool(value(facts, PG, "forgotten")) is forgotten
+    (verdict,) = judge([RULES["db-path-not-on-zfs"]], facts)
+    assert [each.loses for each in verdict.strikes] == ["crash" if forgotten else "power"]
+
+
 def test_of_a_thousand_mounts_not_one_is_judged() -> None:
     facts = seen(mounted(*(f"{HOME}/{i} zfs tank/{i}" for i in range(1000))), pg="standard")
     found = facts.get(PG, "datasets")

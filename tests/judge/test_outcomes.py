@@ -10,13 +10,14 @@ import pytest
 
 from auditor import audit, rulebook
 from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
-from auditor.judge import outcomes, verdict
+from auditor.judge import example, outcomes, verdict
 from auditor.judge.event import EVENTS, INCLUDES, Event, Strike
 from auditor.judge.outcomes import KEPT, Cell, columns, joined, matter
 from auditor.judge.policy import LeftOut
-from auditor.judge.rule import Rule
+from auditor.judge.rule import Example, Rule
 from auditor.judge.verdict import Verdict
 from auditor.recording import recording
+from auditor.registry import registry
 
 HOSTS = Path(__file__).parents[2] / "fixtures" / "hosts"
 RULES = {rule.id: rule for rule in rulebook.load(examples=False) if rule.subject not in ("run", "waiver")}
@@ -31,14 +32,14 @@ MAY_BECOME: dict[str, set[Any]] = {
 }
 
 
-def host(**disk: Any) -> Facts:
+def host(leaves: tuple[Subject, ...] = (LEAF,), **disk: Any) -> Facts:
     facts = Facts()
     facts.add(HOST)
     for subject, link, targets in (
         (HOST, "pools", (POOL,)),
         (POOL, "datasets", (DATA, WAL)),
-        (POOL, "leaves", (LEAF,)),
-        (LEAF, "disks", (DISK,)),
+        (POOL, "leaves", leaves),
+        *((leaf, "disks", (DISK,)) for leaf in leaves),
     ):
         facts.put(Fact(subject, link, Known(targets, ())))
     known = {"volatile_cache": False, "virtual": False} | disk
@@ -49,6 +50,12 @@ def host(**disk: Any) -> Facts:
 
 def failing(rule: Rule, subject: Subject, outcome: Any = "fail", **kept: Any) -> Verdict:
     return Verdict(rule, subject, outcome, rule.severity, strikes=kept.pop("strikes", rule.strikes[-1:]), **kept)
+
+
+def left(failures: int, shares_disk_with_leg: bool = False) -> dict[str, Any]:
+    """A vdev, and how many devices it can lose."""
+    legs = [{"shares_disk_with_leg": shares_disk_with_leg}] * 2
+    return {"too_few_devices": False, "failures_left": failures, "leaves": legs}
 
 
 def of(found: tuple[outcomes.Column, ...], name: str, event: Event) -> Cell:
@@ -142,6 +149,31 @@ def test_a_cache_that_is_not_known_to_outlive_the_power_is_a_word(disk: dict[str
     assert cell.parties == ((("drive", ("sda",)),) if outcome == "word" else ())
 
 
+@pytest.mark.parametrize("allocation", ["cache", "spare"])
+def test_a_drive_that_holds_nothing_of_its_own_costs_nobody_anything(allocation: str) -> None:
+    """What lies on a cache device lies on the data vdevs, too."""
+    facts = host(volatile_cache=True)
+    facts.put(Fact(LEAF, "allocation_class", Known(allocation, ())))
+    forced = failing(RULES["write-cache-forced-through"], DISK)
+    unseen = failing(RULES["write-cache-forced-through"], LEAF, "unknown")
+    found = columns([forced, unseen], facts)
+    assert {cell.outcome for column in found for cell in column.cells.values()} == {"kept"}
+
+
+def test_with_a_log_device_commits_go_and_no_pool() -> None:
+    other = Subject("leaf", "sda-part2", "tank")
+    alone, shared = host(), host((LEAF, other))
+    for facts in (alone, shared):
+        facts.put(Fact(LEAF, "allocation_class", Known("log", ())))
+    for rule, subject, facts, takes in (
+        ("write-cache-forced-through", DISK, alone, ("commits",)),
+        ("flush-latched-off", LEAF, alone, ("commits",)),
+        ("write-cache-forced-through", DISK, shared, ("commits", "pool")),  # it holds data, too, as far as is known
+    ):
+        cell = of(columns([failing(RULES[rule], subject)], facts), "tank/data", "power")
+        assert (cell.outcome, cell.takes) == ("lost", takes)
+
+
 def test_a_waiver_changes_who_answers_and_not_what_happens() -> None:
     waived = failing(RULES["sync-disabled"], DATA, "waived", was="fail")
     assert of(columns([waived], host()), "tank/data", "crash").outcome == "lost"
@@ -156,11 +188,13 @@ def test_a_rule_that_was_left_out_leaves_its_events_open() -> None:
     assert of(columns([], host(), (milder,)), "tank/data", "power").outcome == "kept", "it was judged"
 
 
-def test_events_that_cannot_happen_here_are_not_told() -> None:
+@pytest.mark.parametrize("zil_class", ["normal", "special"])
+def test_events_that_cannot_happen_here_are_not_told(zil_class: str) -> None:
+    """A special device that holds the log is a data drive: its loss takes the pool."""
     facts = host()
     for name, subject, value in (
         ("log_leaves", POOL, ()),
-        ("zil_class", POOL, "normal"),
+        ("zil_class", POOL, zil_class),
         ("virtualization", HOST, "none"),
     ):
         facts.put(Fact(subject, name, Known(value, ())))
@@ -190,3 +224,30 @@ def test_on_a_recorded_host_a_fact_that_is_lost_overturns_nothing(name: str) -> 
 def _answers(rules: list[Rule], facts: Facts) -> dict[tuple[str, Event], str]:
     found = columns(verdict.judge(rules, facts), facts)
     return {(name, event): cell.outcome for each in found for name in each.names for event, cell in each.cells.items()}
+
+
+GONE = {"leaf.type": "disk", "leaf.state": "ONLINE", "leaf.device_present": False}
+SHARED = {"leaf.allocation_class": "log", "leaf.type": "disk", "leaf.shares_disk_with_data": True}
+EVERYSEC = {"database.engine": "redis", "database.appendonly": True, "database.appendfsync": "everysec"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "given", "loses"),
+    [
+        # the pool that zpool status calls ONLINE has lost a leg: one more, and it is gone
+        ("leaf-device-missing", GONE | {"leaf.allocation_class": "normal", "leaf.vdev": left(0)}, "drive"),
+        ("leaf-device-missing", GONE | {"leaf.allocation_class": "normal", "leaf.vdev": left(1)}, ""),
+        ("leaf-device-missing", GONE | {"leaf.allocation_class": "log", "leaf.vdev": left(0)}, "power+log"),
+        ("leaf-device-missing", GONE | {"leaf.allocation_class": "cache"}, ""),
+        # the data drive that does not come back is the log device, too
+        ("slog-shared-with-data", SHARED | {"leaf.vdev": left(0)}, "power+drive"),
+        ("slog-shared-with-data", SHARED | {"leaf.vdev": left(1)}, ""),
+        ("slog-shared-with-data", SHARED | {"leaf.vdev": left(1, shares_disk_with_leg=True)}, "power+drive"),
+        # Redis keeps what it has answered in its own memory while a flush is under way
+        ("redis-acknowledges-early", EVERYSEC, "process"),
+    ],
+)
+def test_the_mildest_event_at_which_it_goes(rule: str, given: dict[str, Any], loses: str) -> None:
+    judged = example.run(RULES[rule], Example("", given, "fail", None), registry())
+    assert [strike.loses for strike in judged.strikes] == [loses]
+    assert judged.outcome == "fail"

@@ -1,0 +1,102 @@
+"""What the page says of events is what the table says, no more and no less."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import rulebook
+from auditor.facts import Subject
+from auditor.judge.event import EVENTS
+from auditor.judge.outcomes import KEPT, Cell, Column
+from auditor.judge.verdict import Verdict
+from auditor.report import event_words, finding_words, html, model, terminal
+from tests.golden import report_of
+
+HOSTS = Path(__file__).parents[2] / "fixtures" / "hosts"
+RULES = {rule.id: rule for rule in rulebook.load(examples=False)}
+DATABASE = Subject("database", "postgres 1")
+
+
+def failed(rule: str, amount: str = "") -> Verdict:
+    return Verdict(RULES[rule], DATABASE, "fail", "critical", strikes=(RULES[rule].strike,), amount=amount)
+
+
+def column(**takes: Any) -> Column:
+    """takes: of the events at which something is lost."""
+    lost = {event: Cell("lost", taken) for event, taken in takes.items()}
+    return Column(("tank",), {event: lost.get(event, KEPT) for event in EVENTS})
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        (
+            [column(process=("commits",), crash=("commits", "consistency"), power=("commits", "consistency"))],
+            "KILLING THE DATABASE LOSES ACKNOWLEDGED COMMITS, A CRASH OR POWER CUT ALSO THE CONSISTENCY OF THE DATABASE",
+        ),
+        (
+            [column(process=("commits",), crash=("commits",), power=("commits",)), column(power=("commits", "pool"))],
+            "KILLING THE DATABASE LOSES ACKNOWLEDGED COMMITS, A POWER CUT ALSO THE POOL",
+        ),
+        (
+            [column(crash=("consistency",), power=("consistency",)), column(power=("commits", "pool"))],
+            "A CRASH OR POWER CUT LOSES THE CONSISTENCY OF THE DATABASE, A POWER CUT ALSO ACKNOWLEDGED COMMITS AND THE POOL",
+        ),
+        ([column(power=("commits", "pool"))], "A POWER CUT LOSES ACKNOWLEDGED COMMITS AND THE POOL"),
+    ],
+)
+def test_the_headline_says_of_each_event_what_goes_at_it(columns: list[Column], said: str) -> None:
+    assert event_words.headline(columns) == said
+
+
+@pytest.mark.parametrize(
+    ("amounts", "said"),
+    [
+        (["of up to 15 s", "of up to 15 s"], "LOSES commits of up to 15 s"),
+        (["of up to 15 s", "of the last groups"], "LOSES commits of up to 15 s and of the last groups"),
+        (["of up to 15 s", ""], "LOSES commits"),
+    ],
+)
+def test_an_amount_covers_all_that_take_commits(amounts: list[str], said: str) -> None:
+    verdicts = tuple(failed("pg-synchronous-commit", amount) for amount in amounts)
+    assert event_words.sentence(Cell("lost", ("commits",), verdicts=verdicts)) == said
+
+
+def test_what_takes_no_commits_says_nothing_of_their_amount() -> None:
+    verdicts = failed("torn-page-guard-off"), failed("pg-synchronous-commit", "of up to 0.6 s")
+    said = event_words.sentence(Cell("lost", ("commits", "consistency"), verdicts=verdicts))
+    assert said == "LOSES commits of up to 0.6 s and the consistency of the database"
+
+
+@pytest.mark.parametrize("name", ["2.3-odd-names", "2.3-shares-that-answer-early"])
+def test_databases_that_nobody_saw_are_told_beside_many_datasets(name: str) -> None:
+    report = report_of(HOSTS / name)
+    for said in (terminal.render(report), html.render(report)):
+        assert "databases of this host" in said
+        assert "0 more datasets" not in said
+    assert "databases of this host\n  not seen" in terminal.render(report)
+
+
+@pytest.mark.parametrize("rule", sorted(each.id for each in RULES.values() if not each.fix.command))
+def test_the_first_sentence_of_what_to_do_can_be_done(rule: str) -> None:
+    """It stands on the page alone where no command does it."""
+    said = finding_words.first_sentence(RULES[rule].fix.text)
+    assert len(said.split()) > 2
+    assert not said.startswith("No release")
+
+
+def test_what_protects_pages_is_said_of_each_database() -> None:
+    said = finding_words.first_sentence(RULES["torn-page-guard-off"].fix.text)
+    assert "full_page_writes" in said
+    assert "innodb_doublewrite" in said
+
+
+def test_the_next_step_can_be_pasted() -> None:
+    """Or it is the page of the rule, where the command has a word that stands for a device."""
+    report = report_of(HOSTS / "2.1-slog-striped")
+    striped = [each for each in report.findings if each.rule.id == "slog-striped"]
+    assert [finding_words.commands(each) for each in striped] != [[]]
+    assert model._next_step(report.targets, striped) == "zaudit explain slog-striped"
