@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from auditor.collect import kernel_log, pid_namespace, sqlite_locks, zfs_mounts, zpool_events_all, zpool_history
+from auditor.collect import kernel_log, pid_namespace, sqlite_locks, zfs_mounts
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording
@@ -94,13 +94,6 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     commands = {tuple(map(text, argv)): capture(argv, each) for argv, each in past.commands.items()}
     booted = b"[    0.000000] Linux version 6.12.57+deb13-amd64 (debian-kernel@lists.debian.org)\n"
     commands["dmesg", "--kernel"] = Capture(0, booted, keep=kernel_log.KEEP)
-    keeps = {"events": zpool_events_all.KEEP, "history": zpool_history.KEEP}
-    commands = {
-        argv: each._replace(keep=keeps[argv[1]])
-        if {"-v", "-l"} & set(argv) and argv[:1] == ("zpool",) and argv[1] in keeps
-        else each
-        for argv, each in commands.items()
-    }
     if not drive.cache:  # such a controller does not know the feature
         refused = Capture(
             1, b"NVMe status: Invalid Field in Command: A reserved coded value or an unsupported value (0x4002)\n"

@@ -94,7 +94,7 @@ def test_a_dozen_rules_are_one_sentence() -> None:
     report = report_of(OLD)
     hidden = {each.rule.id for each in report.findings if finding_words.unasked(each)}
     assert len(hidden) > 20
-    text = terminal.render(report, width=100)
+    text = terminal.render(report, width=100, verbose=True)
     assert text.count("not in the recording") == 1
     sentence = f"Recorded by zaudit 0.1.0: {len(report.unasked)} questions of today are not in it. Record again."
     assert text.count(sentence) == 1

@@ -264,7 +264,7 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
         "disk nvme0n1",
         "low",
     ),
-    ("network-attached-vdev", "2.4-raidz1-no-slog", (FABRIC, TCP), "leaf tank nvme0n1", "high"),
+    ("network-attached-vdev", "2.4-raidz1-no-slog", (FABRIC, TCP), "leaf tank nvme0n1", "medium"),
     ("multihost-off-shared", HEALTHY, (FABRIC, TCP), "pool tank", "medium"),
     ("hostid-zero", HEALTHY, (gone("/etc/hostid"),), "host host", "low"),
     ("failmode-panic", HEALTHY, (in_output("zpool get", "failmode\twait", "failmode\tpanic"),), "pool tank", "low"),
@@ -318,7 +318,7 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
             files(SMB, {WITNESS: "ext4\n"}),
         ),
         "dataset tank/db/wal",
-        "high",
+        "critical",
     ),
     (
         "nfs-export-async",
@@ -335,7 +335,7 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
         HEALTHY,
         (files(SMB, {WITNESS: "ext4\n", "/etc/samba/smb.conf": "[vm]\npath = /tank/other/vm\nstrict sync = no\n"}),),
         "dataset tank/other",
-        "high",
+        "critical",
     ),
     (
         "smb-strict-sync",
@@ -345,7 +345,7 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
             in_output("zfs get", r"^(tank/db\tsharesmb\t)off\tdefault", r"\g<1>on\tlocal"),
         ),
         "dataset tank/db",
-        "high",
+        "critical",
     ),
     ("dm-stack-under-vdev", "2.3-stacked-devices", (), "leaf tmd md0", "medium"),
     (
@@ -358,7 +358,7 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
             ),
         ),
         "leaf tlvm vg0/lv0",
-        "high",
+        "medium",
     ),
     (
         "raid-volume-hides-disks",
@@ -368,7 +368,7 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
         "medium",
     ),
     ("raid-writeback-no-bbu", "2.3-ashift9-512e", (storcli("RAWBD", ""),), "disk sda", "critical"),
-    ("raid-writeback-no-bbu", "2.3-ashift9-512e", (storcli("RAWBD", "Optimal"),), "disk sda", "high"),
+    ("raid-writeback-no-bbu", "2.3-ashift9-512e", (storcli("RAWBD", "Optimal"),), "disk sda", "medium"),
     ("raid-writeback-no-bbu", "2.3-ashift9-512e", (storcli("RWBD", "Failed"),), "disk sda", "medium"),
     (
         "virtio-cache-mode",

@@ -28,8 +28,11 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
 
 
 def parse(reply: Files, database: Subject) -> Iterator[Fact]:
-    """Paths as the server sees them; a relative one is below the folder of the file that names it."""
+    """Paths as the server sees them; a relative one is below the folder of the file that names it. Raises ValueError where a
+    file was not read."""
     root, known_ = files.root_of(database), ENGINES[database.name.partition(" ")[0]].known
+    if why := next((f"{path}: {error}" for path, error in reply.errors.items() if not error.startswith("no such")), ""):
+        raise ValueError(why.removeprefix(root))
     found: dict[str, str] = {}
     for full, text in sorted(reply.text.items()):
         path = full.removeprefix(root)

@@ -41,6 +41,8 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     root = root_of(database)
     if why := next((f"{path}: {error}" for path, error in reply.errors.items() if not error.startswith("no such")), ""):
         raise ValueError(why.removeprefix(root))
+    if not (reply.links or reply.devices or reply.errors):
+        raise ValueError("nothing was said of any folder")
     found = tuple(f"{path.removeprefix(root)}{ARROW}{reply.links[path]}" for path in sorted(reply.links))
     yield Fact(database, "more_symlinks", known(found, ", ".join(found) or "no further link", f"ls -ld {root}/*"))
 

@@ -125,13 +125,18 @@ def above(facts: Facts, holders: Holders) -> Iterator[Fact]:
     found.volumes()
     nothing = known((), "nothing that lies on it is mounted", MOUNTS)
     none = known((), "nothing that was seen above it", MOUNTS)  # one object for thousands of datasets
+    blind = (
+        None
+        if any(holders.inventory.subjects("disk"))
+        else unknown("no block device was seen: loop devices are not known")
+    )
     for dataset in list(facts.subjects("dataset")):
         carries, unsure = found.carries.get(dataset.name), found.unsure.get(dataset.name)
         lost = found.lost.get(dataset.name)
         volume = _is_volume(dataset, facts)
         unseen = holders.table if isinstance(holders.table, Unknown) and (found.loops or volume) else None
         here = known(tuple(carries), ", ".join(carries), MOUNTS) if carries else nothing
-        yield Fact(dataset, "carries", unseen or here)
+        yield Fact(dataset, "carries", unseen or blind or here)
         if lost:
             found_lost: Judged = Known(tuple(each.text for each in lost), tuple(lost))
         elif unsure:

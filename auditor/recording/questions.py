@@ -67,6 +67,7 @@ FORMS = (
     _form("systemctl show", lists=("--property",)),
     _form("systemctl list-units", "--type --state --all"),
     _form("dmesg -k"),
+    _form("dmesg --kernel"),
     _form("dmidecode", "-t", "-t"),
     _form(lzc.NAME, named=2),
 )
@@ -188,6 +189,7 @@ class Answers:
 
     def _by_pattern(self, request: Read) -> Files:
         text, links, errors = dict[str, str](), dict[str, str](), dict[str, str]()
+        devices, changed = dict[str, str](), dict[str, float]()
         for pattern in request.patterns:
             asked, answer = self._asked(pattern)
             here, to, mine = (self._of(each, pattern) for each in (answer.text, answer.links, answer.errors))
@@ -196,13 +198,15 @@ class Answers:
                 continue
             text |= here
             links |= to
+            devices |= answer.devices
+            changed |= answer.changed
             if asked in answer.errors:
                 mine[pattern] = answer.errors[asked]
             # of a wider pattern it is not told what is no file, and neither are folders
             elif asked != pattern and not (here or to or mine):
                 mine[pattern] = UNASKED
             errors |= mine
-        return Files(text, links, errors)
+        return Files(text, links, errors, devices, changed)
 
     def _of(self, answers: Mapping[str, str], pattern: str) -> dict[str, str]:
         """Those of the paths that a pattern means; none where too many were compared."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from auditor.collect import mounts, zpool_events
+from auditor.collect import mounts, zpool_events, zpool_events_all, zpool_history
 from auditor.collect._database_files import Tree
 from auditor.host.request import Capture, Files
 from auditor.recording.recording import Recording
@@ -22,9 +22,9 @@ def added(past: Recording) -> Recording:
             case ("zpool", "events", "-H", pool) if answer.exit == 0 and pool != "-v":
                 lists.append((pool, answer.stdout.decode().splitlines()))
             case ("zpool", "history", pool) if answer.exit == 0:
-                commands.setdefault(("zpool", "history", "-l", pool), answer)
+                commands.setdefault(("zpool", "history", "-l", pool), answer._replace(keep=zpool_history.KEEP))
     if lists:
-        commands.setdefault(EVENTS, Capture(0, _numbered(lists).encode()))
+        commands.setdefault(EVENTS, Capture(0, _numbered(lists).encode(), keep=zpool_events_all.KEEP))
     files = {patterns: _with_devices(patterns, answer) for patterns, answer in past.files.items()}
     return replace(past, commands=commands, files=files)
 

@@ -442,7 +442,7 @@ def test_without_root_it_has_the_rights_of_who_asks(his: Path, secret: Path) -> 
             f"/proc/{os.getpid()}/root{his}/my.cnf",
         ]
         said = subprocess.run(words, capture_output=True, check=True, cwd=Path(__file__).parent.parent.parent)
-    text, links, errors, devices, _ = json.loads(said.stdout)
+    text, links, errors, devices, *_ = json.loads(said.stdout)
     assert devices == {}
     assert text == {f"/proc/self/root{his}/my.cnf": "[mysqld]\n", his_own: "[mysqld]\n"}
     assert links == {f"/proc/self/root{his}/b.cnf": str(secret)}
