@@ -62,6 +62,7 @@ TABLE = (
 
 def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Recording:
     """The recording with these drives, in this machine."""
+    past = second_looks.added(past)
 
     def text(content: str) -> str:
         content = content.replace(f"{GUEST:40}", f"{drive.model:40}").replace(GUEST, drive.model)
@@ -154,7 +155,7 @@ def _files(each: Files, text: object, drive: Drive, machine: Machine) -> Files:
 
 
 def main() -> None:
-    past = second_looks.added(recording.load(BASE))
+    past = recording.load(BASE)
     for name, (drive, machine) in HOSTS_OF.items():
         recording.write(edited(past, drive, machine, name), HOSTS / name)
 

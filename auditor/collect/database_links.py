@@ -39,7 +39,7 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     """Raises ValueError where a folder could not be looked at. What is not there (the folder of a tablespace that was removed)
     is no link."""
     root = root_of(database)
-    if why := next((f"{path}: {error}" for path, error in reply.errors.items() if not error.startswith("no such")), ""):
+    if why := next((f"{path}: {error}" for path, error in reply.errors.items() if _failed(path, error, root)), ""):
         raise ValueError(why.removeprefix(root))
     if not (reply.links or reply.devices or reply.errors):
         raise ValueError("nothing was said of any folder")
@@ -96,3 +96,8 @@ def _ways(paths: Iterable[str]) -> set[str]:
 
 def _words(found: Judged) -> tuple[str, ...]:
     return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()
+
+
+def _failed(path: str, error: str, root: str) -> bool:
+    """Of what is below the root directory of the process: could it not be looked at?"""
+    return path.startswith(f"{root}/") and not error.startswith("no such")

@@ -152,7 +152,7 @@ def answer_of(module: ModuleType, subject: Subject, request: Run | Read, reply: 
             lost = tuple(f"{text} ({each})" for each in said.unkept if each.startswith((f"{engine} ", "$")))
             missing = unread(said._replace(unkept=lost), text, host)
             older = ", ".join(map(harmless, (*said.unasked(), *lost)[:1]))
-            if older and not said.text and not said.links:
+            if older and not (said.text or said.links or said.devices):
                 return Answer(Facts(), missing, unasked=older)
         case _:
             raise TypeError(f"{reply} is no answer to {request}")
