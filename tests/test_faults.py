@@ -47,7 +47,7 @@ ABOVE: dict[Kind, tuple[Kind, ...]] = {
     "database": ("host",),
 }  # fmt: skip
 # that a file or link is not there is an answer
-ABSENCE_TELLS = frozenset({"hostid_file", "partitions", "dev_links", "scrub_cron", "imported_pools"})
+ABSENCE_TELLS = frozenset({"hostid_file", "partitions", "dev_links", "scrub_cron", "imported_pools", "includes"})
 # a layer that cannot be told apart is "dm", which it is; udev's database has no end mark, and a name that two devices
 # claim is left out of it: only dev_links decides which of them has it
 LESS_PRECISE = frozenset({"layers", "stack", "device_names"})

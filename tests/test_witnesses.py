@@ -104,7 +104,7 @@ def test_a_log_device_that_zpool_status_lost_is_undecided(host: str, command: st
 
 def test_a_section_whose_heading_is_lost_is_of_another_class_in_the_others() -> None:
     past = edited(recorded("2.1-single-slog"), "zpool status -p -s", without("\tlogs"))
-    assert f"{LOG}: of another class in the second" in reasons(past, "slog-rotational")
+    assert f"{LOG}: of another class in the second" in reasons(past, "slog-striped")
     assert f"{LOG}: of another class in the second" in reasons(past, "no-redundancy")
 
 
@@ -124,7 +124,7 @@ def test_what_only_zpool_status_names_is_undecided_too() -> None:
     facts = looked(past).facts  # zdb calls the leaf otherwise, by its GUID it is the same
     assert [each.name for each in facts.linked(POOL, "log_leaves")] == [LOG]
     past = edited(recorded("2.3-slog-added-late"), "zdb -C", lambda text: text.replace(b"is_log: 1", b"is_log: 0"))
-    assert "of another class" in reasons(past, "slog-rotational")
+    assert "of another class" in reasons(past, "slog-striped")
 
 
 def test_an_absent_witness_makes_no_difference() -> None:

@@ -125,11 +125,8 @@ def above(facts: Facts, holders: Holders) -> Iterator[Fact]:
     found.volumes()
     nothing = known((), "nothing that lies on it is mounted", MOUNTS)
     none = known((), "nothing that was seen above it", MOUNTS)  # one object for thousands of datasets
-    blind = (
-        None
-        if any(holders.inventory.subjects("disk"))
-        else unknown("no block device was seen: loop devices are not known")
-    )
+    listed = any("slaves" in holders.inventory.of(disk) for disk in holders.inventory.subjects("disk"))
+    blind = None if listed else unknown("/sys/class/block was not read: loop devices are not known")
     for dataset in list(facts.subjects("dataset")):
         carries, unsure = found.carries.get(dataset.name), found.unsure.get(dataset.name)
         lost = found.lost.get(dataset.name)
@@ -144,7 +141,7 @@ def above(facts: Facts, holders: Holders) -> Iterator[Fact]:
         elif volume and found.nameless:
             found_lost = unknown(f"udev does not say which volume {found.nameless[0]} is")
         else:
-            found_lost = unseen or none
+            found_lost = unseen or blind or none
         yield Fact(dataset, "flushes_lost", found_lost)
 
 

@@ -479,7 +479,7 @@ def test_the_name_of_the_host_in_names_of_volumes(name: str) -> None:
         files={(host,): Files({host: f"{name}\n"})},
     )
     left = redaction.redact(taken)
-    seen = content(left).replace(b"--export-db", b"")
+    seen = content(replace(left, kept=frozenset())).replace(b"--export-db", b"")  # without the words of the allow-lists
     if name in ("db", "data"):  # a word of a command, or a common one: in a path it may mean anything
         seen = seen.replace(b"/srv/%s/" % name.encode(), b"")
     assert not re.search(rb"(?<![0-9A-Za-z])%s(?![0-9A-Za-z])" % name.encode(), seen, re.IGNORECASE)

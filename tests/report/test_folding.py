@@ -134,15 +134,6 @@ def test_a_report_of_the_first_edition_is_valid_and_read() -> None:
     assert same.same > 10
     now = json.loads(json_report.render(report_of(HOSTS / CANONICAL)))
     found = compare.compare(FIRST, now)
-    assert {each.change for each in found.differences} <= {
-        "worse",
-        "better",
-        "gone",
-        "new",
-        "changed",
-        "not seen",
-        "not judged",
-    }
     assert any("rules" in note for note in found.notes), "other rules judged: they rank by events now"
     assert found.same > 0
 
