@@ -160,6 +160,11 @@ def _said(mount: Mount) -> str:
     return harmless(f"{mount.fstype} at {mount.mount_point}")
 
 
+def _unused(size: Judged) -> bool:
+    """Of a loop device: one without a file has no size."""
+    return isinstance(size, Known) and size.value == 0
+
+
 class _Above:
     """By dataset: what lies on it, what keeps flushes from it, and what may."""
 
@@ -168,7 +173,10 @@ class _Above:
         self.carries: dict[str, list[str]] = {}
         self.lost: dict[str, dict[Evidence, None]] = {}
         self.unsure: dict[str, list[str]] = {}
-        self.loops = any(holders.loop_file(disk.name) for disk in holders.inventory.subjects("disk"))
+        disks = holders.inventory.subjects("disk")
+        self.loops = any(
+            disk.name.startswith("loop") and not _unused(holders.inventory.get(disk, "size_bytes")) for disk in disks
+        )
         self.nameless: list[str] = []
 
     def volumes(self) -> None:
