@@ -158,6 +158,13 @@ def test_a_group_is_stopped_within_a_write_of_one_of_its_disks(tmp_path: Path) -
         os.close(disk.fd)
 
 
+def _write_on(client: Client) -> None:
+    """Writes count from the moment at which the server has heard of the trap."""
+    for _ in range(500):
+        client.ask(WRITE, BLOCK, ONE)
+        time.sleep(0.01)
+
+
 def test_drives_that_are_gone_write_no_more(tmp_path: Path) -> None:
     """The one within whose write it happens too, which does not return."""
     paths = [tmp_path / name for name in ("a", "b")]
@@ -174,10 +181,8 @@ def test_drives_that_are_gone_write_no_more(tmp_path: Path) -> None:
         second.ask(WRITE, 0, ONE)
         first.ask(WRITE, 0, ONE)
         connections[1].settimeout(0.5)
-        with pytest.raises(TimeoutError):  # writes count from the moment at which the server has heard of the trap
-            for _ in range(500):
-                second.ask(WRITE, BLOCK, ONE)
-                time.sleep(0.01)
+        with pytest.raises(TimeoutError):
+            _write_on(second)
         assert [began < each < time.monotonic() for each in waiting.result()] == [True, True]
         connections[0].settimeout(0.5)
         with pytest.raises(TimeoutError):
