@@ -13,7 +13,7 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 Event = Literal["process", "crash", "power", "power+log", "power+drive", "drive", "below"]
 EVENTS: tuple[Event, ...] = get_args(Event)
-Party = Literal["drive", "controller", "hypervisor", "target", "layer", "database"]
+Party = Literal["drive", "controller", "hypervisor", "target", "layer", "database", "replicas"]
 PARTIES: tuple[Party, ...] = get_args(Party)
 Take = Literal["commits", "consistency", "pool"]
 TAKES: tuple[Take, ...] = get_args(Take)
@@ -75,8 +75,9 @@ class Strike(NamedTuple):
 
     @classmethod
     def at(cls, loses: Event, word: Party | Literal[""], takes: tuple[Take, ...]) -> Strike:
-        """As grave as the event is; what is kept on somebody's word is medium."""
-        return cls("medium" if word else GRAVITY[loses], loses, word, takes)
+        """As grave as the event is; what is kept on somebody's word is medium, and low where the site has declared that other
+        replicas keep it."""
+        return cls("low" if word == "replicas" else "medium" if word else GRAVITY[loses], loses, word, takes)
 
     def strikes(self, event: Event) -> bool:
         """Does it matter when this happens?"""

@@ -26,6 +26,7 @@ PARTIES: dict[Party, str] = {
     "target": "the storage behind the network",
     "layer": "the layer below",
     "database": "the database",
+    "replicas": "the other replicas",
 }
 
 
@@ -160,4 +161,4 @@ def _capital(takes: Sequence[Take]) -> str:
 
 def worst(columns: Sequence[Column], event: Event = "power") -> Cell:
     """Of all datasets, at one event."""
-    return joined(column.cells[event] for column in columns)
+    return joined(column.cells[event] for column in columns) if columns else Cell("unknown", ("commits",))

@@ -18,6 +18,7 @@ from auditor.judge.rule import Example, Rule
 from auditor.judge.verdict import Verdict
 from auditor.recording import recording
 from auditor.registry import registry
+from auditor.report import event_words
 
 HOSTS = Path(__file__).parents[2] / "fixtures" / "hosts"
 RULES = {rule.id: rule for rule in rulebook.load(examples=False) if rule.subject not in ("run", "waiver")}
@@ -251,3 +252,16 @@ def test_the_mildest_event_at_which_it_goes(rule: str, given: dict[str, Any], lo
     judged = example.run(RULES[rule], Example("", given, "fail", None), registry())
     assert [strike.loses for strike in judged.strikes] == [loses]
     assert judged.outcome == "fail"
+
+
+def test_what_is_declared_rebuildable_rests_on_the_other_replicas() -> None:
+    """And says so: this member does lose its last commits."""
+    found = columns([failing(RULES["sync-disabled-rebuildable"], DATA)], host())
+    cell = of(found, "tank/data", "crash")
+    assert (cell.outcome, cell.parties) == ("word", (("replicas", ()),))
+    assert RULES["sync-disabled-rebuildable"].severity == "low"
+
+
+def test_without_any_dataset_nothing_is_said_to_be_kept() -> None:
+    assert event_words.worst(()).outcome == "unknown"
+    assert "CANNOT TELL" in event_words.headline(())
