@@ -140,6 +140,9 @@ def test_what_chooses_lines_is_recorded(tmp_path: Path) -> None:
         def realpath(self, path: str) -> str:
             return path
 
+        def steady(self, path: str) -> str:
+            return path
+
     host = recording.RecordingHost(Alone())
     host.run(Run(("dmesg", "-k"), keep="x"))
     recording.write(host.recording((), {}, "0"), tmp_path / "rec")

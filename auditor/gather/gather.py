@@ -254,7 +254,7 @@ def look_at_pools(
             facts.put(Fact(disk, name, value))
     _ask_disks(gatherer, facts, pools)
     holders = _holders(gatherer, facts, inventory)
-    paths = layers.Paths(gatherer.host.realpath)
+    paths = layers.Paths(gatherer.host.steady)
     facts.put_all(list(layers.below(facts, holders, paths)))
     database_walk.look_at(gatherer, facts, inventory)
     more = brought.along(facts, roots)
