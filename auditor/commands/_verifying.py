@@ -271,14 +271,14 @@ def rendered(found: Found, format_: str, terminal: Mapping[str, Any]) -> str:
     """The report in a format."""
     parts: dict[str, Any] = {"comparison": found.comparison, "sweep": found.sweep, "zaudit": __version__}
     if format_ == "json":
-        from auditor.report import verify_json
+        from auditor.report.verify import json as verify_json
 
         return verify_json.render(found.verification, found.report, **parts)
     if format_ == "html":
-        from auditor.report import verify_html
+        from auditor.report.verify import html as verify_html
 
         return verify_html.render(found.verification, found.report, **parts)
-    from auditor.report import verify_terminal
+    from auditor.report.verify import terminal as verify_terminal
 
     return verify_terminal.render(found.verification, found.report, **parts, **terminal)
 

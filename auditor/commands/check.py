@@ -163,7 +163,7 @@ def _verified(
 
 
 def _emit(report: Any, format_: str, output: Path | None, verbose: bool) -> None:
-    from auditor.report import html, json, terminal
+    from auditor.report.audit import html, json, terminal
 
     if format_ == "json":
         text = json.render(report, verbose=verbose)

@@ -26,8 +26,8 @@ from auditor.judge.rule import Rule
 from auditor.recording import archive, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.registry import collectors, registry, specs
-from auditor.report import json as report_json
-from auditor.report import terminal
+from auditor.report.audit import json as report_json
+from auditor.report.audit import terminal
 from auditor.verify import document, fio_output, profile, strace_output, trial
 from auditor.verify.reading import FILES
 from tests.collect.test_pairs import CASES, check_type, reply_of

@@ -9,13 +9,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from auditor.report import comparison as comparison_part
-from auditor.report import finding_words, pictures, terminal
-from auditor.report import sweep as sweep_part
-from auditor.report import verify_words as words
+from auditor.report import finding_words
+from auditor.report.audit import terminal
 from auditor.report.console import MARGIN, body, printed
 from auditor.report.model import Report
-from auditor.report.pictures import Picture
+from auditor.report.verify import before_and_after as comparison_part
+from auditor.report.verify import pictures, words
+from auditor.report.verify import sweep as sweep_part
+from auditor.report.verify.pictures import Picture
 from auditor.text import harmless
 from auditor.units import duration
 from auditor.verify.compare import Comparison
