@@ -19,7 +19,7 @@ from auditor import audit, rulebook
 from auditor.commands.diff import diff
 from auditor.facts import Known, Subject, Unknown
 from auditor.gather import bounds
-from auditor.gather.gather import DEFECT
+from auditor.gather.answer import DEFECT
 from auditor.host.request import Capture, Files, Output
 from auditor.judge import policy_file, rule_file
 from auditor.judge.rule import Rule
