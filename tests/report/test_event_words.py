@@ -9,8 +9,9 @@ import pytest
 
 from auditor import rulebook
 from auditor.facts import Subject
+from auditor.judge.cell import KEPT, Cell
 from auditor.judge.event import EVENTS
-from auditor.judge.outcomes import KEPT, Cell, Column
+from auditor.judge.outcomes import Column
 from auditor.judge.verdict import Verdict
 from auditor.report import event_words, finding_words, model
 from auditor.report.audit import html, terminal

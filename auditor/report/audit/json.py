@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from auditor.facts import Evidence, Reason
+from auditor.judge.cell import Cell
 from auditor.judge.event import Event
 from auditor.judge.finding import Finding
-from auditor.judge.outcomes import Cell, Column
+from auditor.judge.outcomes import Column
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
 from auditor.report import event_words, finding_words

@@ -9,8 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from auditor.report import finding_words
-from auditor.report.audit import terminal
+from auditor.report import finding_words, findings_terminal
 from auditor.report.console import MARGIN, body, printed
 from auditor.report.model import Report
 from auditor.report.verify import before_and_after as comparison_part
@@ -50,7 +49,7 @@ def render(
         *_start(verification, report, zaudit),
         *_chain(verification.chain),
         *_latency(verification),
-        *(terminal.found(report) if report else ()),
+        *(findings_terminal.found(report) if report else ()),
         *_pictures(verification, width, verbose),
         *(comparison_part.terminal(comparison) if comparison else ()),
         *(sweep_part.terminal(sweep, width) if sweep else ()),
@@ -76,7 +75,7 @@ def _start(verification: Verification, report: Report | None, zaudit: str) -> It
     for latency in verification.latencies:
         yield Text.assemble((f"{harmless(latency.run)}: ", "bold"), words.verdicts(latency))
     if report:
-        yield terminal.answer(report)
+        yield findings_terminal.answer(report)
 
 
 def title(text: str) -> Iterator[RenderableType]:
