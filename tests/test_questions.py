@@ -213,6 +213,23 @@ def test_a_recording_of_many_patterns_is_not_searched_without_end(monkeypatch: p
     assert set(found.errors.values()) == {UNASKED}
 
 
+def test_long_paths_of_a_recording_count_for_what_they_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = 0
+
+    def matches(name: str, part: str) -> bool:
+        nonlocal steps
+        steps += 1
+        return True
+
+    monkeypatch.setattr(questions, "matches", matches)
+    monkeypatch.setattr(questions, "COMPARED", 100_000)
+    deep = tuple(f"{'/a' * 1000}/{at}" for at in range(10))
+    past = questions.Answers({}, {(f"{'/*' * 1000}/x{at}*",): Files({}) for at in range(500)}, frozenset())
+    found = past.read(Read(deep))
+    assert steps <= 200_000
+    assert set(found.errors.values()) == {UNASKED}
+
+
 def test_one_process_does_not_stand_for_all() -> None:
     """That no database runs is not concluded from a recording that has the first process only."""
     past = Recording(0.0, 0, (), files={("/proc/1/stat",): Files({"/proc/1/stat": "1 (init) S 0 " + "0 " * 20 + "\n"})})
