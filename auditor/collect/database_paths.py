@@ -6,7 +6,7 @@ another file system on a zvol, the zvol.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 
 from auditor.collect import database_links, mounts
@@ -28,7 +28,7 @@ from auditor.facts import (
     unknown,
     words,
 )
-from auditor.host.request import Files, Read, Skip
+from auditor.host.request import BARRED, Files, Read, Skip
 from auditor.text import harmless
 
 PER = "database"
@@ -36,6 +36,7 @@ SUBJECT = "database"
 FACTS = {
     "mountinfo": words("the lines of its table of mounts"),
     "symlinks": words("PATH -> TARGET of the symbolic links on the way to its files, below its root directory"),
+    "barred": words("the folders on the way, or that a link leads to, in which the process may not write"),
     "devices": words("PATH -> MAJOR:MINOR of the folders on the way, or that a link leads to, as they say themselves"),
 }
 PROVIDES = {
@@ -91,10 +92,12 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     yield Fact(database, "mountinfo", known(lines, f"{len(lines)} mounts", f"cat {path}"))
     yield Fact(database, "symlinks", known(found, ", ".join(found) or "no symbolic link on the way", f"cat {path}"))
     if reply.devices:
-        said = tuple(
-            f"{each.removeprefix(root)}{database_links.ARROW}{reply.devices[each]}" for each in sorted(reply.devices)
-        )
+        numbers = {each.removeprefix(root): reply.devices[each] for each in sorted(reply.devices)}
+        said = tuple(f"{each}{database_links.ARROW}{number.removesuffix(BARRED)}" for each, number in numbers.items())
+        barred = tuple(each for each, number in numbers.items() if number.endswith(BARRED))
         yield Fact(database, "devices", known(said, f"{len(said)} folders", "stat -L -c %Hd:%Ld {subject}"))
+        if barred:
+            yield Fact(database, "barred", known(barred, f"{len(barred)} folders", "test -w {subject}"))
 
 
 def tables(facts: Facts) -> Iterator[list[mounts.Mount]]:
@@ -119,6 +122,7 @@ def lies_on(facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | 
             continue
         directories, table, symlinks = map(_words, read)
         more = facts.get(database, "more_symlinks")
+        barred = frozenset(_words(facts.get(database, "barred")))
         try:
             if database_links.unseen(directories, symlinks, table):
                 if isinstance(more, Known) and (
@@ -128,7 +132,11 @@ def lies_on(facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | 
                 symlinks += _words(more)
             else:
                 more = known((), "no further link")
-            placed = [] if isinstance(more, Unknown) else list(_placed(database, directories, table, symlinks, holds))
+            placed = (
+                []
+                if isinstance(more, Unknown)
+                else list(_placed(database, directories, table, symlinks, holds, barred))
+            )
         except ValueError as error:
             more = unknown(f"{database.name}: {error}")
         if isinstance(more, Unknown):
@@ -153,6 +161,7 @@ def _placed(
     table: tuple[str, ...],
     symlinks: tuple[str, ...],
     holds: Callable[[mounts.Mount | None], Place],
+    barred: Container[str],
 ) -> Iterator[Fact]:
     targets = dict(each.split(database_links.ARROW, 1) for each in symlinks)
     tree = Tree(Files({}, targets), "")
@@ -167,7 +176,9 @@ def _placed(
     for i, (kind, path, real) in enumerate((*own, *spaces)):
         found = holds(mounts.mount_of(mounted, real))
         shown = harmless(path if path == real else f"{path} ({real})")
-        if found.datasets:
+        if path in barred:  # whoever calls his process a server may name the folders of another
+            unsure.append(f"{shown}: the process may not write there")
+        elif found.datasets:
             on[kind] |= {Subject("dataset", each): None for each in found.datasets}
             main |= set(found.datasets) if i < len(own) else set()
             seen.append(f"{kind} in {shown} is on {harmless(', '.join(found.datasets))}{found.how}")

@@ -258,6 +258,7 @@ def main(arguments: list[str], patterns: list[str]) -> None:
         total_bytes=total_bytes, files=files, entries=entries, over=over, fit=ordinary,
         hidden=True,  # MySQL and MariaDB include .x.cnf like any other
         since=started(int(where)) if kind == "process" else None,
+        writes=kind == "process" and identity is not None and identity.user != 0,
     )  # fmt: skip
     sys.path.clear()
     sys.meta_path.clear()

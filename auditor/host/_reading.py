@@ -22,6 +22,7 @@ CHUNK = 1 << 16  # a sysctl refuses a large buffer
 NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # where a link may lead
 TEXT, LINK, ERROR, OTHER = "text", "link", "error", "other"
 DEVICE, CHANGED, BLOCKS = "device", "changed", "blocks"
+BARRED = " may not write"  # after the device of a folder
 REFUSED, END = "refused", "end"  # of the other process: why nothing is read, and that all was said
 
 
@@ -33,7 +34,7 @@ class Reader:
     to say where all files together are more than total_bytes. follow: whether a link at this path is followed. fit: raises
     OSError for a descriptor of a regular file that is not to be read. hidden: whether ``*`` also stands for a dot at the
     beginning of a name. since: say of each file and folder that is read, and of each link, how long after this moment (in ns
-    since the epoch) it was changed last.
+    since the epoch) it was changed last. writes: say of each folder with its device whether this process may not write there.
     """
 
     def __init__(
@@ -50,9 +51,10 @@ class Reader:
         fit: Callable[[int], None] = lambda file: None,
         hidden: bool = False,
         since: int | None = None,
+        writes: bool = False,
     ) -> None:
         self._opened, self._said, self._follow, self._fit = opened, said, follow, fit
-        self._hidden, self._since = hidden, since
+        self._hidden, self._since, self._writes = hidden, since, writes
         self._file_bytes, self._left, self._over = file_bytes, total_bytes, over
         self._files, self._files_left, self._entries = files, files, entries
         self._folders: dict[str, list[str]] = {}  # many patterns go through the same ones
@@ -169,9 +171,16 @@ class Reader:
         if stat.S_ISDIR(mode):
             if not content:
                 device = os.fstat(file).st_dev
-                self._said(DEVICE, path, f"{os.major(device)}:{os.minor(device)}".encode())
+                said = f"{os.major(device)}:{os.minor(device)}{BARRED if self._may_not_write(file) else ''}"
+                self._said(DEVICE, path, said.encode())
         elif content:
             self._said(*((TEXT, path, self._content(file)) if stat.S_ISREG(mode) else (OTHER, path, b"")))
+
+    def _may_not_write(self, folder: int) -> bool:
+        """Because of who it is; where nobody may write, because of how it is mounted, nothing is said."""
+        if not self._writes or os.fstatvfs(folder).f_flag & os.ST_RDONLY:
+            return False
+        return not os.access(str(folder), os.W_OK, dir_fd=self._descriptors)
 
     def _content(self, file: int) -> bytes:
         if not self._files_left:

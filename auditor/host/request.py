@@ -23,6 +23,8 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import NamedTuple
 
+from auditor.host._reading import BARRED as BARRED
+
 NOTHING: Mapping[str, str] = MappingProxyType({})
 WITNESS = "/proc/filesystems"  # always there: a collector that concludes from absence asks for it, too
 UNASKED = (
@@ -109,9 +111,10 @@ class Files(NamedTuple):
     of a symbolic link -> its target (as readlink gives it).
 
     errors: path -> what went wrong ("permission denied"). devices: path of a folder of others, or of a link to one -> the
-    device that it is on, ``MAJOR:MINOR``. changed: of what was read below the root directory of a process, links and folders
-    too, path -> how many seconds after that process started it was changed last (ctime), below 0 before. unkept: words of the
-    allow-lists of now that were in none when it was recorded: what they mean was not kept.
+    device that it is on, ``MAJOR:MINOR``, and BARRED behind it where the process may not write in it. changed: of what was read
+    below the root directory of a process, links and folders too, path -> how many seconds after that process started it was
+    changed last (ctime), below 0 before. unkept: words of the allow-lists of now that were in none when it was recorded: what
+    they mean was not kept.
     """
 
     text: Mapping[str, str]

@@ -284,6 +284,25 @@ def test_a_link_that_leads_to_no_plain_path_is_unknown(target: str) -> None:
     assert isinstance(seen(links={f"{DATA}/pg_wal": target}, pg="standard").get(PG, "log_datasets"), Unknown)
 
 
+@pytest.mark.parametrize("barred", ["/d", "/d/pg_tblspc/1", ""])
+def test_folders_in_which_a_server_may_not_write_are_not_taken_for_its_own(barred: str) -> None:
+    """Any user may start a process of that name, and name the folders of another."""
+    facts = Facts()
+    said = {
+        "directories": ("data:/d",),
+        "mountinfo": ("25 1 254:1 / / rw - ext4 /dev/vda1 rw", "26 25 0:30 / /tank rw - zfs tank rw"),
+        "symlinks": ("/d/pg_tblspc/1 -> /tank/db",),
+        "more_symlinks": (),
+        **({"barred": ("/", barred)} if barred else {}),
+    }
+    for name, words in said.items():
+        facts.put(Fact(PG, name, known(words, "")))
+    facts.put_all(list(database_paths.lies_on(facts, Facts(), {})))
+    found = facts.get(PG, "datasets")
+    assert ("the process may not write there" in str(found)) is bool(barred)
+    assert facts.linked(PG, "datasets") == (() if barred else (Subject("dataset", "tank"),))
+
+
 def test_links_that_nobody_asked_for_and_that_have_no_end_are_unknown() -> None:
     facts, chain = Facts(), tuple(f"/l{number} -> /l{number + 1}" for number in range(60))
     said = {

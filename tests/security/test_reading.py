@@ -25,7 +25,7 @@ from auditor.facts import Facts, Subject
 from auditor.host import _owner_child, limits, owner
 from auditor.host.files import read_files
 from auditor.host.live import LiveHost
-from auditor.host.request import Files, Read
+from auditor.host.request import BARRED, Files, Read
 from tests.security.fakes import USER, Refused, folder, server, started
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: files of two users")
@@ -331,10 +331,29 @@ def test_a_folder_says_on_which_device_it_is(his: Path, secret: Path) -> None:
     kernel = os.stat("/proc").st_dev
     assert found.devices == {
         root: f"{os.major(device)}:{os.minor(device)}",
-        f"{root}/log": f"{os.major(kernel)}:{os.minor(kernel)}",
+        f"{root}/log": f"{os.major(kernel)}:{os.minor(kernel)}{BARRED}",
     }
     assert found.links == {f"{root}/log": "/proc", f"{root}/shut": str(secret.parent / "data")}
     assert (found.text, found.errors) == ({}, {})
+
+
+def test_a_folder_says_whether_a_process_may_write_there(his: Path) -> None:
+    for name, mode, user in (
+        ("own", 0o700, USER),
+        ("roots", 0o755, 0),
+        ("shared", 0o775, 0),
+        ("everybodys", 0o777, 0),
+    ):
+        (his / name).mkdir()
+        os.chown(his / name, user, USER)
+        (his / name).chmod(mode)
+    (his / "link").symlink_to(his / "roots")
+    names = ("own", "roots", "shared", "everybodys", "link")
+    with server() as number:
+        found = read(*(f"/proc/{number}/root{his}/{name}" for name in names))
+    barred = {path.rpartition("/")[2] for path, said in found.devices.items() if said.endswith(BARRED)}
+    assert barred == {"roots", "link"}
+    assert len(found.devices) == len(names)
 
 
 def test_data_that_root_names_are_read_as_their_owner(his: Path, secret: Path) -> None:
