@@ -125,6 +125,13 @@ def zaudit(*words: object, **environment: str) -> subprocess.CompletedProcess[by
     return subprocess.run(argv, capture_output=True, cwd=ROOT, env={**names, **environment}, check=False, timeout=60)
 
 
+def test_a_size_that_is_no_number_is_none() -> None:
+    plain, odd = (
+        zaudit("check", "--replay", HOSTS / CANONICAL, **size) for size in ({}, {"COLUMNS": "²", "LINES": "²"})
+    )
+    assert (odd.returncode, odd.stdout, odd.stderr) == (14, plain.stdout, plain.stderr)
+
+
 @pytest.mark.parametrize("words", [("check", "--replay", HOSTS / CANONICAL), ("explain", "sync-disabled")])
 def test_a_terminal_of_forty_columns(words: tuple[object, ...]) -> None:
     done = zaudit(*words, COLUMNS="40")

@@ -24,6 +24,7 @@ def printed(parts: Iterable[RenderableType], *, width: int, color: bool, ascii_o
     console = Console(
         file=buffer,
         width=max(width, 40),
+        height=25,  # of no matter here, and with both rich reads neither COLUMNS nor LINES, which may be no numbers
         force_terminal=color,
         color_system="standard" if color else None,
         no_color=not color,
