@@ -144,7 +144,7 @@ def digest(rules: Iterable[Rule]) -> str:
             *(rule.id, rule.subject, str(tuple(rule.strike)), rule.harm, rule.origin, rule.expect.source),
             rule.when.source if rule.when else "",
             *(f"{tuple(strike)}: {condition.source}" for strike, condition in rule.cases),
-            *(f"{each.name}={each.default}" for each in rule.thresholds),
+            *sorted(f"{each.name}={each.default}" for each in rule.thresholds),
         )
         for rule in rules
     ]
