@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from auditor import audit, rulebook
+from auditor.derive import keeps_acknowledged
 from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
 from auditor.judge import example, outcomes, verdict
 from auditor.judge.cell import KEPT, ORDER, Cell, joined
@@ -47,6 +48,7 @@ def host(leaves: tuple[Subject, ...] = (LEAF,), **disk: Any) -> Facts:
     known = {"volatile_cache": False, "virtual": False} | disk
     for name, value in known.items():
         facts.put(Fact(DISK, name, unknown("not seen") if value is None else Known(value, ())))
+    facts.put_all(list(keeps_acknowledged.derive(DISK, facts)))
     return facts
 
 
