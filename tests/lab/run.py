@@ -136,6 +136,9 @@ def boot(line: str, group: list[Scenario], zaudit: Path) -> Result:
         "zaudit.pyz": zaudit.read_bytes(),
         "plan.json": json.dumps([each.plan(line) for each in group]),
     }
+    refuse = CACHE / "modules" / f"refuse_flush-{release(line)['kernel']}.ko"  # verify/README.md
+    if refuse.exists():
+        files["refuse_flush.ko"] = refuse.read_bytes()
     script = "exec python3 /lab/stage.py"
     if group[0].module_of:
         for module in modules(group[0].module_of, line):
