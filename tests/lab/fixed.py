@@ -11,7 +11,7 @@ from pathlib import Path
 from auditor import rulebook
 from auditor.judge.rule import SEVERITIES
 
-from . import outcomes, provoked
+from . import outcomes
 from . import scenario as scenarios
 from .scenario import Scenario
 from .verdict import ANY, UNDECIDED_ON_EVERY_GUEST, Outcome, found
@@ -64,9 +64,10 @@ def _data(before: dict[str, str], after: dict[str, str]) -> Iterator[str]:
 
 
 def worth() -> list[str]:
-    """The rules of medium or above that a scenario provokes: their fixes are to be run."""
+    """The rules of medium or above that must fail in a scenario: their fixes are to be run."""
     grave = {rule.id for rule in rulebook.load() if SEVERITIES.index(rule.gravest) >= SEVERITIES.index("medium")}
-    return sorted(grave & set(provoked.by_scenario()))
+    failing = {one.rule for each in scenarios.everything() for one in each.must if one.outcome == "fail"}
+    return sorted(grave & failing)
 
 
 def by_scenario() -> dict[str, dict[str, list[str]]]:
