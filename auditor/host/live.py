@@ -42,7 +42,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("zfs", "list"), frozenset({"-H", "-r", "-t", "-o", "-s"}), _NAME),
     (("zfs", "version"), frozenset(), _NAME),
     (("zpool", "get"), frozenset({"-Hp", "-o"}), _NAME),
-    (("zpool", "history"), frozenset({"-l"}), _NAME),
+    (("zpool", "history"), frozenset({"-i"}), _NAME),
     (("zpool", "list"), frozenset({"-Hp", "-o"}), _NAME),
     (("zpool", "status"), frozenset({"-j", "--json-int", "-p", "-s", "-P"}), _NAME),
     (("zpool", "events"), frozenset({"-H", "-v"}), _NAME),
@@ -146,9 +146,7 @@ class LiveHost:
         tool = sys.executable if own else self._tool((argv[0], *request.also), allowed)
         if isinstance(tool, Capture):
             return tool
-        return process.run(
-            (tool, *argv[1:]), self._allowed(), {**ENVIRONMENT, **more}, request.keep, self._total, cut=request.cut
-        )
+        return process.run((tool, *argv[1:]), self._allowed(), {**ENVIRONMENT, **more}, request.keep, self._total)
 
     def read(self, request: Read) -> Files:
         if not all(pattern.startswith(ROOTS) and ".." not in pattern.split("/") for pattern in request.patterns):

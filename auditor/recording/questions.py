@@ -54,7 +54,7 @@ FORMS = (
     _form("zpool list", "-v", "-o", (COLUMNS,)),
     _form("zpool status", "-P -L -g -x"),  # paths or GUIDs in place of names; only pools that are ill
     _form("zpool events"),
-    _form("zpool history"),
+    _form("zpool history", "-i -l"),
     _form("zdb -C", "-e"),
     _form("nvme", "-f -n -l", "-f -n -l -o"),
     _form("smartctl -j -x", "-d", "-d -l", ("-l",)),
