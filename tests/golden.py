@@ -15,7 +15,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.cli import main as main_command
 from auditor.commands import _verifying
 from auditor.judge.rule import Rule
@@ -27,11 +27,12 @@ from auditor.verify import codec, fio_output, profile, strace_output
 from auditor.verify.compare import compare
 from auditor.verify.verification import Found
 from tests.lab import provoked, tables
+from tests.shared import HOSTS as HOSTS
+from tests.shared import audited, rules
 from tests.verify import samples
 from tests.verify import schema as verify_schema
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
-HOSTS = FIXTURES / "hosts"
 FIO = FIXTURES / "fio"
 VERIFICATIONS = FIXTURES / "verifications"
 REPORTS = FIXTURES / "reports"
@@ -43,11 +44,14 @@ VERIFY_REPORTS = REPORTS / "verify"
 VERIFY_SCHEMA = Path(json_report.__file__).parent / "verify_schema.json"
 
 
-def report_of(case: Path) -> Report:
+def report_anew(case: Path) -> Report:
     """The report of one recorded host with all rules."""
     past = recording.load(case)
     seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options))
-    return audit.judge(seen, rulebook.select((), (), ()), past.targets, "low")
+    return audit.judge(seen, audited(), past.targets, "low")
+
+
+report_of = cache(report_anew)  # the same for all tests that only look at it
 
 
 def findings_of(report: Report) -> dict[str, Any]:
@@ -172,9 +176,8 @@ def main(names: list[str]) -> None:
     VERIFY_SCHEMA.write_text(json.dumps(verify_schema.schema(), indent=1) + "\n")
     README.write_text(filled(README.read_text()))
     tables.write()
-    rules = rulebook.load()
-    RULES.write_text(rule_index.markdown(rules))
-    pages = rule_pages(rules)
+    RULES.write_text(rule_index.markdown(rules()))
+    pages = rule_pages(rules())
     for gone in {*PAGES.glob("*.md")} - pages.keys():
         gone.unlink()
     PAGES.mkdir(parents=True, exist_ok=True)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.facts import Subject
 from auditor.host import lzc
 from auditor.judge import verdict
 from auditor.judge.event import Strike
-from auditor.judge.rule import Rule, digest
+from auditor.judge.rule import digest
 from auditor.recording import questions, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report import compare, finding_words, terminal, verify_html
 from auditor.report import json as json_report
 from auditor.report.model import Report
+from tests import shared
 from tests.fake import CommandLine
 from tests.golden import HOSTS, cases, report_of
 from tests.verify import samples
@@ -57,14 +57,9 @@ def more(argv: tuple[str, ...]) -> tuple[str, ...]:
     return (*longer, "--later")
 
 
-@cache
-def rules() -> tuple[Rule, ...]:
-    return tuple(rulebook.select((), (), ()))
-
-
 def outcomes(past: Recording, host: Any) -> dict[tuple[str, Subject], str]:
     facts = audit.look(host, past.targets, audit.Options.from_words(past.options)).facts
-    return {(each.rule.id, each.subject): each.outcome for each in verdict.judge(rules(), facts)}
+    return {(each.rule.id, each.subject): each.outcome for each in verdict.judge(shared.audited(), facts)}
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
@@ -87,7 +82,7 @@ def without(past: Recording, *tools: str) -> Recording:
 
 def judged(past: Recording) -> Report:
     seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
-    return audit.judge(seen, rules(), past.targets, "low")
+    return audit.judge(seen, shared.audited(), past.targets, "low")
 
 
 def test_a_dozen_rules_are_one_sentence() -> None:
@@ -119,7 +114,7 @@ def test_what_was_not_asked_counts_as_undecided() -> None:
 
 
 def test_a_diff_compares_what_both_could_see() -> None:
-    past = recording.load(HOSTS / "2.3-sync-disabled")
+    past = shared.host("2.3-sync-disabled")
     new, old = (json_report.document(judged(each)) for each in (past, without(past, "zdb", "nvme", "zfs")))
     found = compare.compare(old, new)
     changes = {(each.change, each.shown.rule) for each in found.differences}
@@ -132,7 +127,7 @@ def test_a_diff_compares_what_both_could_see() -> None:
 
 
 def test_a_failure_that_only_the_second_could_see_counts_for_a_ratchet() -> None:
-    past = recording.load(HOSTS / "2.3-sync-disabled")
+    past = shared.host("2.3-sync-disabled")
     found = compare.compare(*(json_report.document(judged(each)) for each in (without(past, "zfs"), past)))
     only = {each.shown.rule for each in found.differences if each.change == "only now" and each.shown.outcome == "fail"}
     assert "sync-disabled" in only
@@ -162,7 +157,7 @@ def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_digest_is_that_of_conditions_and_severities() -> None:
-    one, two, *_ = rules()
+    one, two, *_ = shared.audited()
     assert digest([one, two]) == digest([two, one])
     assert digest([one]) != digest([two])
     assert digest([one._replace(strike=Strike("low" if one.severity != "low" else "high"))]) != digest([one])
@@ -173,7 +168,10 @@ def test_a_digest_is_that_of_conditions_and_severities() -> None:
 def test_diff_says_when_the_rules_differ() -> None:
     past = recording.load(NEW)
     seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
-    one, other = (json_report.document(audit.judge(seen, each, past.targets, "low")) for each in (rules(), rules()[1:]))
+    one, other = (
+        json_report.document(audit.judge(seen, each, past.targets, "low"))
+        for each in (shared.audited(), shared.audited()[1:])
+    )
     notes = compare.compare(one, other).notes
     assert [note for note in notes if one["rules"] in note and other["rules"] in note and note.startswith("judged by")]
     assert not [note for note in compare.compare(one, one).notes if note.startswith("judged by")]

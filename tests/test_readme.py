@@ -12,10 +12,11 @@ from auditor.cli import main
 from auditor.errors import EXIT_NOTHING, EXIT_USAGE
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED
 from auditor.report import rule_index, rule_page
+from tests import shared
 from tests.golden import HOSTS, PAGES, README, RULES, filled, rule_pages
 
 TEXT = README.read_text()
-ALL = rulebook.load()
+ALL = shared.rules()
 
 
 def test_the_report_and_the_help_text_are_the_programs() -> None:

@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from auditor import rulebook
 from auditor.judge.rule import Rule
+from tests import shared
 
 from . import outcomes
 from . import scenario as scenarios
@@ -20,7 +20,7 @@ REASONS = Path(__file__).with_name("unprovoked.toml")
 
 def rules() -> list[str]:
     """The ids of all rules but those about a run of verify."""
-    return sorted(rule.id for rule in rulebook.load() if rule.subject != "run")
+    return sorted(rule.id for rule in shared.rules() if rule.subject != "run")
 
 
 def by_scenario() -> dict[str, list[str]]:
