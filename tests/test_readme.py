@@ -6,14 +6,18 @@ import re
 from pathlib import Path
 
 import click
+import pytest
+from click.testing import CliRunner
 
 from auditor import rulebook
 from auditor.cli import main
 from auditor.errors import EXIT_NOTHING, EXIT_USAGE
+from auditor.judge import example
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED
+from auditor.registry import registry
 from auditor.report import rule_index, rule_page
 from tests import shared
-from tests.golden import HOSTS, PAGES, README, RULES, filled, rule_pages
+from tests.golden import CANONICAL, HOSTS, PAGES, README, RULES, filled, rule_pages
 
 TEXT = README.read_text()
 ALL = shared.rules()
@@ -35,10 +39,11 @@ def test_every_zaudit_command_and_option_in_it_exists() -> None:
             assert option in options, f"zaudit {name} {option}"
 
 
-def test_every_make_target_in_it_exists() -> None:
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_every_make_target_in_it_exists(name: str) -> None:
     makefile = (README.parent / "Makefile").read_text()
-    targets = re.findall(r"(?:^|`)make ([a-z-]+)\b", TEXT, re.MULTILINE)
-    assert len(targets) >= 4
+    targets = re.findall(r"(?:^|`)make ([a-z-]+)\b", (README.parent / name).read_text(), re.MULTILINE)
+    assert len(targets) >= 2
     for target in targets:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
@@ -49,10 +54,29 @@ def test_the_exit_codes_are_those_of_the_program() -> None:
     assert f"| {', '.join(str(EXIT_CODES[severity]) for severity in EXIT_CODES)} |" in TEXT
 
 
-def test_every_path_in_it_exists() -> None:
-    for path in re.findall(r"`((?:auditor|fixtures|rules|tests)/[\w./-]+)`", TEXT):
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/decisions.md"])
+def test_every_path_in_it_exists(name: str) -> None:
+    text = (README.parent / name).read_text()
+    for path in re.findall(r"`((?:auditor|fixtures|rules|tests)/[\w./-]+)`", text):
         assert (README.parent / path).exists(), path
+    links = [link for link in re.findall(r"\]\(([^)#:]+)\)", text) if not link.startswith("http")]
+    assert [link for link in links if not ((README.parent / name).parent / link).exists()] == []
     assert HOSTS.is_dir()
+
+
+def test_the_first_rule_of_a_contributor_is_one(tmp_path: Path) -> None:
+    """As CONTRIBUTING.md has it: it loads, its examples give their verdicts, and it judges a recorded host."""
+    text = (README.parent / "CONTRIBUTING.md").read_text()
+    found = re.search(r"`my/([\w-]+)\.toml`.*?```toml\n(.*?)```", text, re.DOTALL)
+    assert found
+    (tmp_path / f"{found[1]}.toml").write_text(found[2])
+    assert f"--rules my --rule {found[1]}`" in text
+    rule = next(rule for rule in rulebook.load([tmp_path]) if rule.id == found[1])
+    assert [example.run(rule, each, registry()).outcome for each in rule.examples] == ["pass", "fail", "unknown"]
+    arguments = ["check", "--replay", str(HOSTS / CANONICAL), "--rules", str(tmp_path), "--rule", rule.id, "-o"]
+    done = CliRunner().invoke(main, [*arguments, str(tmp_path / "report")])
+    assert done.exit_code == EXIT_CODES[rule.severity]
+    assert rule.title in (tmp_path / "report").read_text()
 
 
 def test_the_index_and_the_pages_of_the_rules_are_the_programs() -> None:
