@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from auditor import rulebook
+from tests import shared
 from tests.lab import cpio, fixed, outcomes, provoked, scenario, tables, verdict
 from tests.lab.guest import fixing
 from tests.lab.machine import LINES
@@ -19,7 +19,7 @@ from tests.lab.scenario import Expected, PowerCut, Scenario, Step
 from tests.lab.verdict import Outcome
 
 SCENARIOS = scenario.everything()
-RULES = {rule.id: rule for rule in rulebook.load()}
+RULES = {rule.id: rule for rule in shared.rules()}
 REQUIRED = set(
     """
     healthy-mirrored-slog healthy-single-slog healthy-no-slog healthy-raidz1 healthy-draid special-as-log

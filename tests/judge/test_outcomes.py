@@ -21,6 +21,7 @@ from auditor.judge.verdict import Verdict
 from auditor.recording import recording
 from auditor.registry import registry
 from auditor.report import event_words
+from tests import shared
 
 HOSTS = Path(__file__).parents[2] / "fixtures" / "hosts"
 RULES = {rule.id: rule for rule in rulebook.load(examples=False) if rule.subject not in ("run", "waiver")}
@@ -209,7 +210,7 @@ def test_events_that_cannot_happen_here_are_not_told(zil_class: str) -> None:
 @pytest.mark.parametrize("name", ["2.3-db-postgres-healthy", "2.3-sync-disabled", "2.3-consumer-ssd-log"])
 def test_on_a_recorded_host_a_fact_that_is_lost_overturns_nothing(name: str) -> None:
     """Every fact in turn: without it no lost becomes kept, and no kept becomes lost."""
-    past = recording.load(HOSTS / name)
+    past = shared.host(name)
     facts = audit.look(recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options)).facts
     rules = [rule for rule in RULES.values() if any(strike.loses for strike in rule.strikes)]
     read = {(fact.subject, fact.name) for fact in facts if isinstance(fact.value, Known)}
