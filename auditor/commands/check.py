@@ -133,7 +133,7 @@ def _verified(
     deadline: float,
 ) -> NoReturn:
     """The audit and a quick verification as one report; the profile is that of the database, if it was told."""
-    from auditor.commands import _verifying
+    from auditor.commands import _verify_plan, _verifying
 
     profile = ENGINES[options.database or "postgres"].profile
     if not profile:
@@ -141,7 +141,7 @@ def _verified(
     format_, output = wanted[0]
     if len(wanted) > 1 or format_ not in VERIFIED:
         raise click.UsageError(f"--verify: one format, of {', '.join(VERIFIED)}")
-    asked = _verifying.Wanted(
+    asked = _verify_plan.Wanted(
         target=target,
         profile=profile,
         length="quick",
@@ -184,7 +184,7 @@ class _Done:
 
     def told(self) -> Told:
         """As data."""
-        from auditor.report import json
+        from auditor.report.audit import json
         from auditor.report.formats import _told
 
         self._told = self._told or _told.told(json.document(self._report))

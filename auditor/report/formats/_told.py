@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args
 from auditor.errors import Stop
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED, RANK
-from auditor.report.folding import Room, runs, spread
-from auditor.report.json import FIRST, SCHEMA
+from auditor.report.audit.folding import Room, runs, spread
+from auditor.report.audit.json import FIRST, SCHEMA
 from auditor.text import harmless
 
 SUBJECTS = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from auditor.report import html
+from auditor.report.audit import html
 from auditor.report.model import Report
 
 MEDIA = "text/html; charset=utf-8"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from auditor.report import terminal
+from auditor.report.audit import terminal
 from auditor.report.model import Report
 
 MEDIA = "text/plain; charset=utf-8"
