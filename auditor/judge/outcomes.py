@@ -15,12 +15,14 @@ What somebody waived is judged as if nobody had: a waiver changes who answers fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from functools import reduce
 from typing import Literal, NamedTuple
 
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
+from auditor.judge.answers import Answers
 from auditor.judge.event import EVENTS, TAKES, Event, Party, Strike, Take
-from auditor.judge.policy import LeftOut
+from auditor.judge.policy import Answer, LeftOut, Waiver
 from auditor.judge.verdict import Verdict
 
 Outcome = Literal["kept", "word", "unknown", "lost"]
@@ -30,13 +32,22 @@ HARMLESS = Strike("low")  # what a rule does that holds
 NOTHING_OF_ITS_OWN = ("cache", "spare")  # what lies on a leaf of these classes lies elsewhere, too
 
 
+class Word(NamedTuple):
+    """Who must keep their word, with the names of drives. owner, until: who answers for it in the policy, if anybody does."""
+
+    party: Party
+    names: tuple[str, ...] = ()
+    owner: str = ""
+    until: date | None = None
+
+
 class Cell(NamedTuple):
-    """One event for one dataset. takes: what goes, of lost and unknown. parties: who must keep their word, with the names of
-    drives. verdicts: behind a lost, unknown or word. left_out: rules that would decide it and were not run."""
+    """One event for one dataset. takes: what goes, of lost and unknown. parties: who must keep their word. verdicts: behind a
+    lost, unknown or word. left_out: rules that would decide it and were not run."""
 
     outcome: Outcome
     takes: tuple[Take, ...] = ()
-    parties: tuple[tuple[Party, tuple[str, ...]], ...] = ()
+    parties: tuple[Word, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     left_out: tuple[str, ...] = ()
 
@@ -75,12 +86,15 @@ class _Effect(NamedTuple):
     drives: tuple[str, ...] = ()
     left_out: str = ""
     hypervisor: bool = False  # the drive is one that a hypervisor shows
+    answer: Answer | Waiver | None = None  # of who answers for it
 
-    def word(self, strike: Strike) -> tuple[Party | Literal[""], tuple[str, ...]]:
-        """Who must keep it, and the names of drives."""
-        if strike.word != "drive":
-            return strike.word, ()
-        return ("hypervisor", ()) if self.hypervisor else ("drive", self.drives)
+    def word(self, strike: Strike) -> Word | None:
+        """Who must keep it."""
+        if not strike.word:
+            return None
+        party: Party = "hypervisor" if strike.word == "drive" and self.hypervisor else strike.word
+        names = self.drives if party == "drive" else ()
+        return Word(party, names, self.answer.owner, self.answer.expires) if self.answer else Word(party, names)
 
     def outcome(self, event: Event) -> Outcome:
         each = {_does(strike, event) for strike in self.strikes}
@@ -97,22 +111,29 @@ def _does(strike: Strike, event: Event) -> Literal["kept", "word", "lost"]:
     return "word" if strike.word else "lost"
 
 
-def columns(verdicts: Iterable[Verdict], facts: Facts, left_out: Sequence[LeftOut] = ()) -> tuple[Column, ...]:
+def columns(
+    verdicts: Iterable[Verdict], facts: Facts, left_out: Sequence[LeftOut] = (), answers: Answers | None = None
+) -> tuple[Column, ...]:
     """What each event costs each dataset, the worst first; datasets to which the same happens together."""
     effects = _Concerned(facts)
     for verdict in verdicts:
-        if effect := _effect(verdict, facts, effects.logs_alone):
+        if effect := _effect(verdict, facts, effects.logs_alone, answers):
             effects.add(verdict.subject, verdict.rule.subject, effect)
     for each in left_out:
         if not each.counts_as and any(strike.loses for strike in each.strikes):
             effects.add(HOST, "host", _Effect((HARMLESS, *each.strikes), left_out=each.rule))
-    for pool, name in _caches(facts):
-        effects.add(pool, "pool", _Effect((Strike.at("power", "drive", ("commits", "pool")),), drives=(name,)))
+    for pool, disk in _caches(facts):
+        answer = answers.of_disks((disk,)) if answers else None
+        strikes = (Strike.at("power", "drive", ("commits", "pool")),)
+        effects.add(pool, "pool", _Effect(strikes, drives=(disk.name,), answer=answer))
     return effects.columns()
 
 
-def _effect(verdict: Verdict, facts: Facts, logs_alone: Callable[[Subject], bool]) -> _Effect | None:
-    """logs_alone: is a subject what holds the log and nothing else? No pool goes with that."""
+def _effect(
+    verdict: Verdict, facts: Facts, logs_alone: Callable[[Subject], bool], answers: Answers | None
+) -> _Effect | None:
+    """logs_alone: is a subject what holds the log and nothing else? No pool goes with that. answers: whoever answers for a
+    party answers for what is undecided about it; a failure that was seen needs a waiver, or a rule that asks for the answer."""
     outcome = verdict.was or verdict.outcome
     if outcome not in ("fail", "unknown") or not any(strike.loses for strike in verdict.strikes):
         return None
@@ -120,9 +141,15 @@ def _effect(verdict: Verdict, facts: Facts, logs_alone: Callable[[Subject], bool
     strikes = verdict.strikes if outcome == "fail" else (HARMLESS, *verdict.strikes)
     if logs_alone(subject):
         strikes = tuple(each._replace(takes=tuple(take for take in each.takes if take != "pool")) for each in strikes)
-    disks = facts.linked(subject, "disks") if subject.kind == "leaf" else (subject,)
-    drives = tuple(each.name for each in disks if each.kind == "disk")
-    return _Effect(strikes, verdict, drives, hypervisor=subject.kind == "disk" and _shown(subject, facts))
+    below = facts.linked(subject, "disks") if subject.kind == "leaf" else (subject,)
+    disks = [each for each in below if each.kind == "disk"]
+    shown = subject.kind == "disk" and _shown(subject, facts)
+    answer: Answer | Waiver | None = verdict.waiver
+    if answers and outcome == "unknown" and not answer:
+        words = {strike.word for strike in strikes} - {""}
+        party = "hypervisor" if words == {"drive"} and shown else next(iter(words)) if len(words) == 1 else ""
+        answer = answers.of_disks(disks) if party == "drive" else answers.of_party(party)
+    return _Effect(strikes, verdict, tuple(each.name for each in disks), hypervisor=shown, answer=answer)
 
 
 def _shown(disk: Subject, facts: Facts) -> bool:
@@ -131,7 +158,7 @@ def _shown(disk: Subject, facts: Facts) -> bool:
     return isinstance(machine, Known) and machine.value != "none" and isinstance(virtual, Known) and bool(virtual.value)
 
 
-def _caches(facts: Facts) -> Iterator[tuple[Subject, str]]:
+def _caches(facts: Facts) -> Iterator[tuple[Subject, Subject]]:
     """(pool, disk) of each disk whose cache is not known to outlive the power, unless it is virtual: then somebody else answers
     for it, whom a rule names."""
     for pool in facts.linked(HOST, "pools"):
@@ -146,7 +173,7 @@ def _caches(facts: Facts) -> Iterator[tuple[Subject, str]]:
                     continue
                 if isinstance(grade, Known) and isinstance(grade.value, int) and grade.value >= ENOUGH:
                     continue
-                yield pool, disk.name
+                yield pool, disk
 
 
 def _class(leaf: Subject, facts: Facts) -> object:
@@ -254,7 +281,7 @@ def _cell(event: Event, effects: list[_Effect]) -> Cell:
     return Cell(
         worst,
         takes=_takes(strike.takes for strike in at),
-        parties=_parties(words) if worst == "word" else (),
+        parties=_merged(words) if worst == "word" else (),
         verdicts=tuple(effect.verdict for effect in deciding if effect.verdict),
         left_out=tuple(effect.left_out for effect in deciding if effect.left_out),
     )
@@ -302,12 +329,16 @@ def _takes(each: Iterable[tuple[Take, ...]]) -> tuple[Take, ...]:
     return tuple(take for take in TAKES if take in seen)
 
 
-def _parties(words: Iterable[tuple[Party | Literal[""], tuple[str, ...]]]) -> tuple[tuple[Party, tuple[str, ...]], ...]:
-    return _merged((word, drives) for word, drives in words if word)
-
-
-def _merged(parties: Iterable[tuple[Party, tuple[str, ...]]]) -> tuple[tuple[Party, tuple[str, ...]], ...]:
-    found: dict[Party, dict[str, None]] = {}
-    for party, names in parties:
-        found.setdefault(party, {}).update(dict.fromkeys(names))
-    return tuple((party, tuple(names)) for party, names in found.items())
+def _merged(words: Iterable[Word | None]) -> tuple[Word, ...]:
+    """Each party once, and once more for what somebody answers for; a drive that is answered for needs no other word."""
+    found: dict[tuple[Party, str, date | None], dict[str, None]] = {}
+    for word in words:
+        if word:
+            found.setdefault((word.party, word.owner, word.until), {}).update(dict.fromkeys(word.names))
+    answered = {(party, name) for (party, owner, _), names in found.items() if owner for name in names}
+    merged = []
+    for (party, owner, until), names in found.items():
+        left = tuple(name for name in names if owner or (party, name) not in answered)
+        if left or not names:
+            merged.append(Word(party, left, owner, until))
+    return tuple(merged)

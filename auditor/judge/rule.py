@@ -69,7 +69,7 @@ class Said(NamedTuple):
 class Rule(NamedTuple):
     """One rule. expect must hold where when holds. strike: what its failure does; cases: the first whose condition is true
     counts in place of it. outside: of a rule about commits or corruption whose failure no event brings about, why.
-    amount: how much goes, after "commits": "of up to 15 s"."""
+    answer: what a site can say to it in its policy; or empty. amount: how much goes, after "commits": "of up to 15 s"."""
 
     id: str
     title: str
@@ -86,6 +86,7 @@ class Rule(NamedTuple):
     path: str
     thresholds: tuple[Threshold, ...] = ()
     outside: str = ""
+    answer: str = ""
     amount: Template | None = None
 
     @property

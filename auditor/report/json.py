@@ -13,7 +13,7 @@ from typing import Any
 from auditor.facts import Evidence, Reason
 from auditor.judge.event import Event
 from auditor.judge.finding import Finding
-from auditor.judge.outcomes import Cell, Column
+from auditor.judge.outcomes import Cell, Column, Word
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
 from auditor.report import event_words, finding_words
@@ -94,10 +94,15 @@ def _cell(cell: Cell) -> dict[str, Any]:
     if cell.takes:
         shown["takes"] = list(cell.takes)
     if cell.parties:
-        shown["word"] = [{"party": party, "names": [whole(name) for name in names]} for party, names in cell.parties]
+        shown["word"] = [_word(each) for each in cell.parties]
     if cell.rules:
         shown["rules"] = list(cell.rules)
     return shown | {"text": event_words.sentence(cell)}
+
+
+def _word(word: Word) -> dict[str, Any]:
+    shown: dict[str, Any] = {"party": word.party, "names": [whole(name) for name in word.names]}
+    return shown | ({"answered": {"owner": whole(word.owner), "expires": str(word.until)}} if word.owner else {})
 
 
 def _left_out(each: LeftOut) -> dict[str, str]:

@@ -32,21 +32,17 @@ BLKFLSBUF = 0x1261  # what blockdev --flushbufs does (linux/fs.h)
 
 def shell(command: str, seconds: float = 120, strict: bool = True) -> tuple[int, str]:
     """Run bash: exit status and all that it printed. Strict: a failure ends this guest."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(["bash", "-c", command], stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
     try:
-        done = subprocess.run(
-            ["bash", "-c", command],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
+        out, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
+        process.kill()  # and never waited for: on a suspended pool it stays
         return 124, f"{command}: no answer in {seconds} s"
-    if done.returncode and strict:
-        print(f"{command}: {done.returncode} {done.stdout[-500:]} {done.stderr[-500:]}", flush=True)
+    if process.returncode and strict:
+        print(f"{command}: {process.returncode} {out[-500:]} {errors[-500:]}", flush=True)
         raise SystemExit(f"failed: {command}")
-    return done.returncode, (done.stdout + done.stderr).strip()
+    return process.returncode, (out + errors).strip()
 
 
 def disk(serial: str) -> Path | None:
@@ -215,7 +211,7 @@ def dying(children: Mapping[str, int]) -> dict[str, dict[str, Any]]:
         result = results[setting["name"]]
         if children[setting["name"]] in ended:
             job(setting).stop(killed=False)
-        status, text = shell(f"cd /; zpool export {setting['pool']}", 60, strict=False)
+        status, text = shell(f"cd /; zpool export {setting['pool']}", 40, strict=False)
         if status:
             result |= {"import": "failed", "words": [text[:600]], "have": [], "damage": []}
         else:
