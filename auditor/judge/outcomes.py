@@ -15,54 +15,17 @@ What somebody waived is judged as if nobody had: a waiver changes who answers fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date
-from functools import reduce
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.judge.answers import Answers
-from auditor.judge.event import EVENTS, TAKES, Event, Party, Strike, Take
+from auditor.judge.cell import HARMLESS, ORDER, Cell, Effect, both_of_each, cells_of, once
+from auditor.judge.event import EVENTS, Event, Strike
 from auditor.judge.policy import Answer, LeftOut, Waiver
 from auditor.judge.verdict import Verdict
 
-Outcome = Literal["kept", "word", "unknown", "lost"]
-ORDER: dict[Outcome, int] = {"kept": 0, "word": 1, "unknown": 2, "lost": 3}
 ENOUGH = 3  # plp_grade from which on a drive is declared to keep its cache without power
-HARMLESS = Strike("low")  # what a rule does that holds
 NOTHING_OF_ITS_OWN = ("cache", "spare")  # what lies on a leaf of these classes lies elsewhere, too
-
-
-class Word(NamedTuple):
-    """Who must keep their word, with the names of drives. owner, until: who answers for it in the policy, if anybody does."""
-
-    party: Party
-    names: tuple[str, ...] = ()
-    owner: str = ""
-    until: date | None = None
-
-
-class Cell(NamedTuple):
-    """One event for one dataset. takes: what goes, of lost and unknown. parties: who must keep their word. verdicts: behind a
-    lost, unknown or word. left_out: rules that would decide it and were not run."""
-
-    outcome: Outcome
-    takes: tuple[Take, ...] = ()
-    parties: tuple[Word, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
-    left_out: tuple[str, ...] = ()
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        """The ids of the rules behind it."""
-        return tuple(dict.fromkeys((*(each.rule.id for each in self.verdicts), *self.left_out)))
-
-    @property
-    def alike(self) -> tuple[object, ...]:
-        """What two cells have in common that say the same, of whatever subjects."""
-        return self.outcome, self.takes, self.parties, self.rules
-
-
-KEPT = Cell("kept")
 
 
 class Column(NamedTuple):
@@ -78,39 +41,6 @@ class Column(NamedTuple):
         return max(ORDER[cell.outcome] for cell in self.cells.values())
 
 
-class _Effect(NamedTuple):
-    """What one verdict (or one cache, or one rule that was left out) does at the events."""
-
-    strikes: tuple[Strike, ...]  # what it may do; harmless among them where the rule may hold
-    verdict: Verdict | None = None
-    drives: tuple[str, ...] = ()
-    left_out: str = ""
-    hypervisor: bool = False  # the drive is one that a hypervisor shows
-    answer: Answer | Waiver | None = None  # of who answers for it
-
-    def word(self, strike: Strike) -> Word | None:
-        """Who must keep it."""
-        if not strike.word:
-            return None
-        party: Party = "hypervisor" if strike.word == "drive" and self.hypervisor else strike.word
-        names = self.drives if party == "drive" else ()
-        return Word(party, names, self.answer.owner, self.answer.expires) if self.answer else Word(party, names)
-
-    def outcome(self, event: Event) -> Outcome:
-        each = {_does(strike, event) for strike in self.strikes}
-        if each == {"lost"}:
-            return "lost"
-        if "lost" in each:
-            return "unknown"
-        return "word" if "word" in each else "kept"
-
-
-def _does(strike: Strike, event: Event) -> Literal["kept", "word", "lost"]:
-    if not strike.strikes(event):
-        return "kept"
-    return "word" if strike.word else "lost"
-
-
 def columns(
     verdicts: Iterable[Verdict], facts: Facts, left_out: Sequence[LeftOut] = (), answers: Answers | None = None
 ) -> tuple[Column, ...]:
@@ -121,17 +51,17 @@ def columns(
             effects.add(verdict.subject, verdict.rule.subject, effect)
     for each in left_out:
         if not each.counts_as and any(strike.loses for strike in each.strikes):
-            effects.add(HOST, "host", _Effect((HARMLESS, *each.strikes), left_out=each.rule))
+            effects.add(HOST, "host", Effect((HARMLESS, *each.strikes), left_out=each.rule))
     for pool, disk in _caches(facts):
         answer = answers.of_disks((disk,)) if answers else None
         strikes = (Strike.at("power", "drive", ("commits", "pool")),)
-        effects.add(pool, "pool", _Effect(strikes, drives=(disk.name,), answer=answer))
+        effects.add(pool, "pool", Effect(strikes, drives=(disk.name,), answer=answer))
     return effects.columns()
 
 
 def _effect(
     verdict: Verdict, facts: Facts, logs_alone: Callable[[Subject], bool], answers: Answers | None
-) -> _Effect | None:
+) -> Effect | None:
     """logs_alone: is a subject what holds the log and nothing else? No pool goes with that. answers: whoever answers for a
     party answers for what is undecided about it; a failure that was seen needs a waiver, or a rule that asks for the answer."""
     outcome = verdict.was or verdict.outcome
@@ -149,7 +79,7 @@ def _effect(
         words = {strike.word for strike in strikes} - {""}
         party = "hypervisor" if words == {"drive"} and shown else next(iter(words)) if len(words) == 1 else ""
         answer = answers.of_disks(disks) if party == "drive" else answers.of_party(party)
-    return _Effect(strikes, verdict, tuple(each.name for each in disks), hypervisor=shown, answer=answer)
+    return Effect(strikes, verdict, tuple(each.name for each in disks), hypervisor=shown, answer=answer)
 
 
 def _shown(disk: Subject, facts: Facts) -> bool:
@@ -186,10 +116,10 @@ class _Concerned:
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._everywhere: list[_Effect] = []
-        self._databases: list[_Effect] = []
-        self._pools: dict[str, list[_Effect]] = {}
-        self._datasets: dict[str, list[_Effect]] = {}
+        self._everywhere: list[Effect] = []
+        self._databases: list[Effect] = []
+        self._pools: dict[str, list[Effect]] = {}
+        self._datasets: dict[str, list[Effect]] = {}
         self._leaves_of = _leaves_of_disks(facts)
 
     def logs_alone(self, subject: Subject) -> bool:
@@ -197,7 +127,7 @@ class _Concerned:
         leaves = [subject] if subject.kind == "leaf" else self._leaves_of.get(subject, [])
         return bool(leaves) and all(_class(leaf, self._facts) in ("log", *NOTHING_OF_ITS_OWN) for leaf in leaves)
 
-    def add(self, subject: Subject, kind: str, effect: _Effect) -> None:
+    def add(self, subject: Subject, kind: str, effect: Effect) -> None:
         """subject: of the verdict; kind: of what its rule is about (a hole is a verdict about its parent)."""
         match subject.kind:
             case "dataset":
@@ -225,20 +155,20 @@ class _Concerned:
     def columns(self) -> tuple[Column, ...]:
         """Equal ones together, the worst first."""
         groups: dict[tuple[object, ...], list[tuple[str, tuple[Cell, ...]]]] = {}
-        everywhere = _cells(self._everywhere)
+        everywhere = cells_of(self._everywhere)
         for pool in self._facts.linked(HOST, "pools"):
-            base = _joined(everywhere, _cells(self._pools.get(pool.name, [])))
+            base = both_of_each(everywhere, cells_of(self._pools.get(pool.name, [])))
             datasets = [each.name for each in self._facts.linked(pool, "datasets")]
             for name in datasets or [pool.name]:
                 own = self._datasets.get(name)
-                cells = _joined(base, _cells(own)) if own else base
+                cells = both_of_each(base, cells_of(own)) if own else base
                 groups.setdefault(tuple(cell.alike for cell in cells), []).append((name, cells))
         found = [
             Column(tuple(name for name, _ in members), dict(zip(EVENTS, _together(members), strict=True)))
             for members in groups.values()
         ]
         if self._databases:
-            found.append(Column((), dict(zip(EVENTS, _cells(self._databases), strict=True))))
+            found.append(Column((), dict(zip(EVENTS, cells_of(self._databases), strict=True))))
         return tuple(sorted(found, key=lambda each: (not each.names, -each.worst)))
 
 
@@ -246,13 +176,9 @@ def _together(members: Sequence[tuple[str, tuple[Cell, ...]]]) -> tuple[Cell, ..
     """Cells that say the same of each of these, with the verdicts of all."""
     first = members[0][1]
     return tuple(
-        cell._replace(verdicts=_once(each for _, cells in members for each in cells[i].verdicts))
+        cell._replace(verdicts=once(each for _, cells in members for each in cells[i].verdicts))
         for i, cell in enumerate(first)
     )
-
-
-def _once(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
-    return tuple({id(each): each for each in verdicts}.values())
 
 
 def _leaves_of_disks(facts: Facts) -> dict[Subject, list[Subject]]:
@@ -262,53 +188,6 @@ def _leaves_of_disks(facts: Facts) -> dict[Subject, list[Subject]]:
             for disk in facts.linked(leaf, "disks"):
                 found.setdefault(disk, []).append(leaf)
     return found
-
-
-def _cells(effects: Iterable[_Effect]) -> tuple[Cell, ...]:
-    """One cell for each event."""
-    listed = list(effects)
-    return tuple(_cell(event, listed) for event in EVENTS)
-
-
-def _cell(event: Event, effects: list[_Effect]) -> Cell:
-    outcomes = [(effect, effect.outcome(event)) for effect in effects]
-    worst: Outcome = max((outcome for _, outcome in outcomes), key=lambda each: ORDER[each], default="kept")
-    if worst == "kept":
-        return KEPT
-    deciding = [effect for effect, outcome in outcomes if outcome == worst]
-    at = [strike for effect in deciding for strike in effect.strikes if strike.strikes(event)]
-    words = [effect.word(strike) for effect in deciding for strike in effect.strikes if strike.strikes(event)]
-    return Cell(
-        worst,
-        takes=_takes(strike.takes for strike in at),
-        parties=_merged(words) if worst == "word" else (),
-        verdicts=tuple(effect.verdict for effect in deciding if effect.verdict),
-        left_out=tuple(effect.left_out for effect in deciding if effect.left_out),
-    )
-
-
-def _joined(first: tuple[Cell, ...], second: tuple[Cell, ...]) -> tuple[Cell, ...]:
-    return tuple(map(_both, first, second))
-
-
-def _both(first: Cell, second: Cell) -> Cell:
-    """*And*: the worse of two, or both where they are alike."""
-    if first.outcome != second.outcome:
-        return max(first, second, key=lambda cell: ORDER[cell.outcome])
-    if first.outcome == "kept":
-        return first
-    return Cell(
-        first.outcome,
-        _takes((first.takes, second.takes)),
-        _merged((*first.parties, *second.parties)),
-        _once((*first.verdicts, *second.verdicts)),
-        tuple(dict.fromkeys((*first.left_out, *second.left_out))),
-    )
-
-
-def joined(cells: Iterable[Cell]) -> Cell:
-    """The worst of several datasets."""
-    return reduce(_both, cells, KEPT)
 
 
 def matter(facts: Facts) -> tuple[Event, ...]:
@@ -322,23 +201,3 @@ def matter(facts: Facts) -> tuple[Event, ...]:
     if isinstance(below, Known) and below.value == "none":
         absent.add("below")
     return tuple(event for event in EVENTS if event not in absent)
-
-
-def _takes(each: Iterable[tuple[Take, ...]]) -> tuple[Take, ...]:
-    seen = {take for takes in each for take in takes}
-    return tuple(take for take in TAKES if take in seen)
-
-
-def _merged(words: Iterable[Word | None]) -> tuple[Word, ...]:
-    """Each party once, and once more for what somebody answers for; a drive that is answered for needs no other word."""
-    found: dict[tuple[Party, str, date | None], dict[str, None]] = {}
-    for word in words:
-        if word:
-            found.setdefault((word.party, word.owner, word.until), {}).update(dict.fromkeys(word.names))
-    answered = {(party, name) for (party, owner, _), names in found.items() if owner for name in names}
-    merged = []
-    for (party, owner, until), names in found.items():
-        left = tuple(name for name in names if owner or (party, name) not in answered)
-        if left or not names:
-            merged.append(Word(party, left, owner, until))
-    return tuple(merged)

@@ -10,8 +10,8 @@ import pytest
 
 from auditor.judge.policy import PolicyError
 from auditor.judge.policy_file import bare, parse
-from auditor.report import html, terminal
-from auditor.report import json as json_report
+from auditor.report.audit import html, terminal
+from auditor.report.audit import json as json_report
 from auditor.report.model import Report
 from tests.golden import HOSTS
 from tests.judge.test_policy import judged, outcomes
@@ -121,9 +121,5 @@ def test_what_leaves_the_house_names_nobody() -> None:
     policy = parse(drive(serial="S-1"), "zaudit.toml")
     again = parse(bare(policy), "zaudit.toml")
     (answer,) = again.answers
-    assert (answer.party, answer.serial, answer.owner, answer.expires) == (
-        "drive",
-        'S"1',
-        "redacted",
-        policy.answers[0].expires,
-    )
+    assert (answer.party, answer.serial, answer.owner) == ("drive", "S-1", "redacted")
+    assert answer.expires == policy.answers[0].expires
