@@ -12,7 +12,7 @@ from auditor import audit, rulebook
 from auditor.derive import keeps_acknowledged
 from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
 from auditor.judge import example, outcomes, verdict
-from auditor.judge.cell import KEPT, ORDER, Cell, joined
+from auditor.judge.cell import KEPT, ORDER, Cell, Word, joined
 from auditor.judge.event import EVENTS, INCLUDES, Event, Strike
 from auditor.judge.outcomes import columns, matter
 from auditor.judge.policy import LeftOut
@@ -151,7 +151,7 @@ def test_a_cache_that_is_not_known_to_outlive_the_power_is_a_word(disk: dict[str
     """Also of a hard disk, about which no rule complains."""
     cell = of(columns([], host(**disk)), "tank/data", "power")
     assert cell.outcome == outcome
-    assert cell.parties == ((("drive", ("sda",)),) if outcome == "word" else ())
+    assert cell.parties == ((Word("drive", ("sda",)),) if outcome == "word" else ())
 
 
 @pytest.mark.parametrize("allocation", ["cache", "spare"])
@@ -262,7 +262,7 @@ def test_what_is_declared_rebuildable_rests_on_the_other_replicas() -> None:
     """And says so: this member does lose its last commits."""
     found = columns([failing(RULES["sync-disabled-rebuildable"], DATA)], host())
     cell = of(found, "tank/data", "crash")
-    assert (cell.outcome, cell.parties) == ("word", (("replicas", ()),))
+    assert (cell.outcome, cell.parties) == ("word", (Word("replicas"),))
     assert RULES["sync-disabled-rebuildable"].severity == "low"
 
 
