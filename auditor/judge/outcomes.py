@@ -142,6 +142,10 @@ class _Concerned:
             case "database" if datasets := self._facts.linked(subject, "datasets"):
                 for dataset in datasets:
                     self._datasets.setdefault(dataset.name, []).append(effect)
+            case "database" if isinstance(
+                self._facts.get(subject, "datasets"), Unknown
+            ):  # it may be about any, or none
+                self._everywhere.append(effect._replace(strikes=(HARMLESS, *effect.strikes)))
             case "host" if kind == "database":
                 self._databases.append(effect)
             case "run" | "waiver":

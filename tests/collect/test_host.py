@@ -323,6 +323,14 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str
 DMESG, MEMORY = Run(("dmesg", "--kernel")), Run(("dmidecode", "-t", "memory"))
 
 
+def test_a_path_that_is_not_there_is_an_answer(tmp_path: Path) -> None:
+    host = LiveHost(5)
+    with pytest.raises(FileNotFoundError):
+        host.realpath(f"{tmp_path}/gone")
+    assert host.steady(f"{tmp_path}/gone") == ""
+    assert host.steady(str(tmp_path)) == str(tmp_path)
+
+
 def test_after_the_deadline_nothing_is_asked(tools: Callable[[str, str], None], tmp_path: Path) -> None:
     tools("dmesg", "sleep 60")
     tools("dmidecode", f"echo >{tmp_path}/asked")

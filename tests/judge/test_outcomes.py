@@ -113,6 +113,16 @@ def test_a_database_concerns_the_datasets_that_it_is_on() -> None:
     assert of(found, "tank/data", "power").outcome == "kept"
 
 
+def test_of_a_database_whose_files_nobody_could_place_it_is_not_known_what_it_concerns() -> None:
+    """Any user may start one of that name, with fsync=off and a folder that nobody may look into."""
+    facts, server = host(), Subject("database", "postgres 4242")
+    facts.put(Fact(server, "datasets", unknown("/home/evil/data: permission denied")))
+    found = columns([failing(RULES["pg-fsync-off"], server)], facts)
+    assert {of(found, name, "crash").outcome for name in ("tank/wal", "tank/data")} == {"unknown"}
+    facts.replace(Fact(server, "datasets", Known((WAL,), ())))
+    assert of(columns([failing(RULES["pg-fsync-off"], server)], facts), "tank/wal", "crash").outcome == "lost"
+
+
 def test_databases_that_nobody_could_see_are_a_column_of_their_own() -> None:
     hole = failing(RULES["pg-fsync-off"], HOST, "unknown")
     found = columns([hole], host())
