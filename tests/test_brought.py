@@ -7,19 +7,19 @@ from functools import cache
 
 import pytest
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.gather import brought
 from auditor.host.request import Capture
 from auditor.judge.verdict import Verdict
-from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.audit import json as json_report
 from auditor.report.audit import terminal
 from auditor.report.model import Report
-from tests.test_states import HOSTS, Edit, all_of, in_file, in_output
+from tests import shared
+from tests.test_states import Edit, all_of, in_file, in_output
 
-RULES = tuple(rulebook.load())
+RULES = shared.rules()
 POSTGRES = "2.3-db-postgres-healthy"  # data on tank/pg, log on tank/pg/wal
 WAL = Subject("dataset", "tank/pg/wal")
 DATA = Subject("dataset", "tank/pg")
@@ -27,7 +27,7 @@ DATA = Subject("dataset", "tank/pg")
 
 @cache
 def recorded(name: str) -> Recording:
-    return recording.load(HOSTS / name)
+    return shared.host(name)
 
 
 def named(*targets: str) -> Edit:

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.host.request import Capture, Files
 from auditor.judge.rule import Rule
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
+from tests import shared
 from tests.bench import synthetic
 from tests.bench.__main__ import RECORDING
 
@@ -66,7 +67,7 @@ def small() -> Recording:
 
 @pytest.fixture(scope="module")
 def rules() -> tuple[Rule, ...]:
-    return tuple(rulebook.select((), (), ()))
+    return shared.audited()
 
 
 def without(host: Recording, *words: str) -> Recording:

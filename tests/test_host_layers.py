@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.collect import zfs_mounts
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.gather import layers
 from auditor.judge.verdict import Verdict
-from auditor.recording import recording
 from auditor.recording.recording import STEADY, Recording, ReplayHost
-from tests.test_states import HOSTS, Edit, all_of, files, in_file, in_output
+from tests import shared
+from tests.test_states import Edit, all_of, files, in_file, in_output
 
-RULES = tuple(rulebook.load())
+RULES = shared.rules()
 STACKED = "2.3-stacked-devices"  # tfile on /lab/b/file.img, tloop on loop0, whose file is /lab/b/loop.img
 ON_ZVOL = "2.3-db-postgres-on-zvol"  # ext4 on zd0, which is tank/volume, at /mnt/volume
 VOLUME = Subject("dataset", "tank/volume")
@@ -48,7 +48,7 @@ def lab_on(fstype: str, source: str) -> Edit:
 
 
 def recorded(name: str, *edits: Edit, targets: tuple[str, ...] = ()) -> Recording:
-    past = all_of(recording.load(HOSTS / name), *edits)
+    past = all_of(shared.host(name), *edits)
     return replace(past, targets=targets) if targets else past
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.collect import pid_namespace, zpool_events
 from auditor.collect._pool_tree import Told
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
@@ -19,17 +19,17 @@ from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
 from auditor.selftest import losses, run, second_looks
-from tests import golden
+from tests import golden, shared
 from tests.derive.test_pool_facts import POOL, World, leaf, vdev
 
 Edit = Callable[[bytes], bytes]
 MOUNTS = ("/proc/1/mountinfo", "/proc/self/mountinfo", "/proc/1/ns/mnt", "/proc/self/ns/mnt")
 TABLE = "25 1 254:0 / / rw - ext4 /dev/vda rw\n45 25 0:28 / /tank {mount} - zfs tank {system},xattr\n"
-RULES = rulebook.select((), (), ())
+RULES = shared.audited()
 
 
 def recorded(name: str) -> Recording:
-    return recording.load(golden.HOSTS / name)
+    return shared.host(name)
 
 
 def edited(past: Recording, words: str, edit: Edit) -> Recording:

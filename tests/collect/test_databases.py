@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from auditor import registry, rulebook
+from auditor import registry
 from auditor.collect import _mysql, database_paths, database_settings
 from auditor.derive import database, database_changes, database_pool, database_seen, databases, temporary
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, known
@@ -26,9 +26,10 @@ from auditor.host.request import Capture, Files, Read, Run, Skip
 from auditor.host.telling import told
 from auditor.judge.verdict import judge
 from auditor.recording import recording, redaction
+from tests import shared
 from tests.collect.test_pairs import COMMANDS
 
-RULES = {rule.id: rule for rule in rulebook.load()}
+RULES = {rule.id: rule for rule in shared.rules()}
 ROOT = "/proc/612/root"
 DATA = f"{ROOT}/var/lib/postgresql/15/main"
 CONFIG = f"{ROOT}/etc/postgresql/15/main"

@@ -1,6 +1,6 @@
 """Outputs of other people's hosts, each beside what a careful reader takes from it: the collectors must take the same.
 
-The corpus is read in place and is not part of the project. What it expects and we do not take has its reason here.
+What the corpus expects and we do not take has its reason here.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from auditor.collect import kstat_arcstats, kstat_dmu_tx, kstat_objset, kstat_st
 from auditor.collect.zfs_properties import PROPERTIES
 from auditor.facts import HOST, Fact, Known, Subject
 from auditor.host.request import Files, Output
-
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
-pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason=f"no corpus of foreign outputs at {CORPUS}")
+from tests.corpus import CORPUS
 
 KSTAT = "/proc/spl/kstat/zfs"
 FOLDERS = ("zfs_get", "zpool_list", "kstat", "arcstat")

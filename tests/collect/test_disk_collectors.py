@@ -1,20 +1,12 @@
-"""The collectors for disks against outputs of other projects and of real guests, in place, and against damaged ones.
-
-The corpus and the recordings lie beside the repository (../shared) and are not part of it: without them those tests are
-skipped. ``<file>.expect.json`` is what a careful reader takes from a file.
-"""
+"""The collectors for disks against damaged answers."""
 
 from __future__ import annotations
 
 import json
-import re
-import time
-from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,7 +17,6 @@ from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.host.request import Files, Output, Run, Skip
 
 ROOT = Path(__file__).resolve().parents[2]
-SHARED = ROOT / ".." / "shared"
 COLLECTORS = {
     name: import_module(f"auditor.collect.{name}")
     for name in (
@@ -34,57 +25,6 @@ COLLECTORS = {
     )
 }  # fmt: skip
 NVME, SATA = Subject("disk", "nvme0n1"), Subject("disk", "sda")
-
-FOLDERS = {
-    "hdparm": "hdparm",
-    "nvme_id_ctrl": "nvme_id_ctrl",
-    "nvme_smart_log": "nvme_smart_log",
-    "nvme_vendor_smart_add_log": "nvme_ocp_smart",
-    "smartctl_json": "smartctl",
-    "smartctl_json_issue_derived": "smartctl",
-}
-# what the reader noted -> the fact that must say the same; what stands in no table here is not asked of the collector
-NOTED = {
-    "nvme_id_ctrl": {"model": "nvme_model", "vwc_present": "nvme_vwc_present", "awupf": "nvme_awupf"},
-    "nvme_smart_log": {
-        "critical_warning": "nvme_critical_warning",
-        "avail_spare": "nvme_available_spare_percent",
-        "percent_used": "nvme_percent_used",
-        "unsafe_shutdowns": "nvme_unsafe_shutdowns",
-        "media_errors": "nvme_media_errors",
-        "err_log": "nvme_error_log_entries",
-        "power_on_hours": "nvme_power_on_hours",
-    },
-    "hdparm": {"write_cache": "hdparm_write_cache"},
-    "nvme_ocp_smart": {
-        "capacitor_health": "ocp_capacitor_health",
-        "incomplete_shutdowns": "ocp_incomplete_shutdowns",
-    },
-    "smartctl": {
-        "model": "smart_model",
-        "passed": "smart_passed",
-        "smart_passed": "smart_passed",
-        "write_cache": "smart_write_cache",
-        "rotation": "smart_rotation_rpm",
-        "plp_failed": "smart_nvme_backup_failed",
-        "critical_warning": "smart_nvme_critical_warning",
-    },
-}
-DELIBERATE = {
-    "nvme_vendor_smart_add_log/cachelib-06.txt": "Samsung's plugin; the collector asks for the log of all makes",
-    "nvme_vendor_smart_add_log/cachelib-16.txt": "SK hynix' plugin, which says nothing of capacitors",
-    "hdparm/idx-04.txt": "an hdparm -I listing; the collector asks hdparm -W and takes nothing from its feature list",
-    "hdparm/idx-10.txt": "an hdparm -I listing; the collector asks hdparm -W and takes nothing from its feature list",
-}
-
-
-def corpus() -> list[Path]:
-    files = (path for folder in FOLDERS for path in sorted((SHARED / "corpus" / folder).glob("*")))
-    return [path for path in files if not path.name.endswith(".expect.json")]
-
-
-def recordings() -> list[Path]:
-    return sorted((SHARED / "recordings").glob("*/*/manifest.json"))
 
 
 def parsed(module: ModuleType, text: str, disk: Subject) -> dict[str, object]:
@@ -105,71 +45,6 @@ def checked(module: ModuleType, facts: list[Fact]) -> dict[str, object]:
         assert key not in found, f"{key} twice"
         found[key] = value.value
     return found
-
-
-def subject_of(name: str, text: str) -> Subject:
-    """That which the answer is about: another one is refused."""
-    if name == "smartctl" and (named := re.search(r'"name"\s*:\s*"/dev/([^"]+)"', text)):
-        return Subject("disk", named[1])
-    if name != "hdparm":
-        return NVME
-    device = next((line for line in text.splitlines() if line.startswith("/dev/")), "/dev/sda:")
-    return Subject("disk", device.strip(":").removeprefix("/dev/"))
-
-
-@pytest.mark.skipif(not corpus(), reason="no corpus beside the repository (../shared/corpus)")
-@pytest.mark.parametrize("path", corpus(), ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_corpus(path: Path) -> None:
-    name = FOLDERS[path.parent.name]
-    text = path.read_text("utf-8", "surrogateescape")
-    noted = path.with_name(f"{path.name}.expect.json")
-    expected: Mapping[str, Any] = json.loads(noted.read_text()) if noted.is_file() else {}
-    disk = subject_of(name, text)
-    try:
-        found = parsed(COLLECTORS[name], text, disk)
-    except ValueError:
-        deliberate = f"{path.parent.name}/{path.name}" in DELIBERATE
-        assert deliberate or "error" in expected or not expected, "a careful reader understands it"
-        return
-    assert "error" not in expected
-    if f"{path.parent.name}/{path.name}" in DELIBERATE:
-        assert not found
-        return
-    for key, fact in NOTED[name].items():
-        if key in expected:
-            value = {"on": True, "off": False}.get(expected[key], expected[key]) if name == "hdparm" else expected[key]
-            assert found.get(f"{disk} {fact}") == value, f"{key}: {fact}"
-
-
-COMMANDS = {
-    ("nvme", "id-ctrl"): "nvme_id_ctrl",
-    ("nvme", "id-ns"): "nvme_id_ns",
-    ("nvme", "smart-log"): "nvme_smart_log",
-    ("nvme", "get-feature"): "nvme_write_cache",
-    ("nvme", "list"): "nvme_list",
-    ("smartctl", "-j"): "smartctl",
-    ("hdparm", "-W"): "hdparm",
-    ("udevadm", "info"): "udev",
-}
-
-
-@pytest.mark.skipif(not recordings(), reason="no recordings beside the repository (../shared/recordings)")
-@pytest.mark.parametrize("manifest", recordings(), ids=lambda path: f"{path.parts[-3]}/{path.parts[-2]}")
-def test_recordings(manifest: Path) -> None:
-    """Every answer of a real guest is understood; a device that was not there is a ValueError."""
-    for capture in json.loads(manifest.read_text()):
-        name = COMMANDS.get(tuple(capture["argv"][:2]))
-        if name is None or not capture["stdout_file"]:
-            continue
-        text = (manifest.parent / capture["stdout_file"]).read_text("utf-8", "surrogateescape")
-        device = next((word.removeprefix("/dev/") for word in capture["argv"] if word.startswith("/dev/")), "")
-        disk = Subject("disk", device) if device else HOST
-        if device.startswith("ata-"):  # the recorder misspelt a path: no such device
-            with pytest.raises(ValueError, match=r"detect|speak"):
-                parsed(COLLECTORS[name], text, disk)
-            continue
-        found = parsed(COLLECTORS[name], text, disk)
-        assert found or (name == "hdparm" and device.startswith("nvme"))
 
 
 # -- damage -----------------------------------------------------------------------------------------------------------
@@ -310,23 +185,3 @@ def test_names_of_several_devices() -> None:
     assert "/dev/disk/by-partlabel/zlog" not in names
     assert names["/dev/zvol/tank/my+vol-part1"] == "zd0p1"
     assert udev.devices(text)["cciss/c0d0p1"].disk == "cciss/c0d0"
-
-
-def test_hundred_disks_are_cheap() -> None:
-    links, text = {}, {}
-    for number in range(100):
-        name = f"sd{chr(97 + number // 26)}{chr(97 + number % 26)}"
-        links[f"/sys/class/block/{name}"] = f"../../devices/pci0000:00/0000:00:17.0/ata{number}/host0/block/{name}"
-        for part in range(1, 3):
-            links[f"/sys/class/block/{name}{part}"] = links[f"/sys/class/block/{name}"] + f"/{name}{part}"
-        for file, content in (
-            ("queue/write_cache", "write back"),
-            ("queue/fua", "0"),
-            ("size", "2048"),
-            ("stat", "1 " * 17),
-        ):
-            text[f"/sys/block/{name}/{file}"] = content + "\n"
-    started = time.perf_counter()
-    found = list(block_sysfs.parse(Files(text, links), HOST))
-    assert len({fact.subject for fact in found}) == 100
-    assert time.perf_counter() - started < 0.25  # about 5 ms; the margin is for a busy machine
