@@ -15,6 +15,7 @@ from auditor.commands._formats import Wanted, code, emit, promised, report_forma
 from auditor.commands._options import SEVERITIES, fail_on, folders, looking, policy, with_database
 from auditor.commands._options import database as database_option
 from auditor.commands._terminal import look, note, progress, steps, write
+from auditor.commands._terminal import wanted as looks
 from auditor.databases import ENGINES
 from auditor.report import formats
 
@@ -55,6 +56,13 @@ VERIFIED = ("terminal", "json", "html")  # of what a verification is part
 @click.option(
     "-v", "--verbose", is_flag=True, help="Show the evidence of what failed, of what is undecided and of what passed."
 )
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing beside the reports, unless something goes wrong.")
+@click.option(
+    "--color",
+    type=click.Choice(("auto", "always", "never")),
+    default="auto",
+    help="auto: on a terminal, and as NO_COLOR and FORCE_COLOR say.",
+)
 @looking
 def check(
     targets: tuple[str, ...],
@@ -76,6 +84,8 @@ def check(
     verifying: bool,
     verbose: bool,
     min_severity: Any,
+    quiet: bool,
+    color: str,
     timeout: float,
     deadline: float,
     consistent: bool,
@@ -91,6 +101,7 @@ def check(
     from auditor.host.live import Host, LiveHost
     from auditor.recording import recording, replacing
 
+    looks(color, quiet)
     wanted = settled(wanted, output, "terminal")
     known = _baseline.wish(baseline, write_baseline, accept_undecided, update)
     with promised(wanted):
@@ -123,7 +134,7 @@ def check(
             asked = targets
             if record:
                 host = recording.RecordingHost(host)
-        seen = audit.look(host, asked, options, None if replay else progress())
+        seen = audit.look(host, asked, options, None if replay or quiet else progress())
         focus = targets if past and targets and targets != asked else ()
         narrowed = audit.focus(seen, host, focus) if focus else seen
         names = focus or asked
