@@ -17,6 +17,7 @@ from auditor.gather.gatherer import Gatherer, Progress
 from auditor.host import sql
 from auditor.host.live import Host
 from auditor.judge import baseline, finding, policy_file, verdict, waivers
+from auditor.judge.answers import Answers
 from auditor.judge.baseline import Baseline
 from auditor.judge.policy import NONE as NONE
 from auditor.judge.policy import LeftOut, Policy
@@ -216,7 +217,8 @@ def judge(
     undecided does not count for the exit code as what it may be; known: findings that do not count."""
     about_waivers = [rule for rule in rules if rule.subject == "waiver"]
     verdicts = verdict.judge([rule for rule in rules if rule.subject != "waiver"], seen.facts)
-    verdicts = waivers.apply(seen.policy, seen.facts, verdicts)
+    answers = Answers(seen.policy, seen.facts)
+    verdicts = waivers.apply(seen.policy, seen.facts, verdicts, answers)
     verdicts += verdict.judge(about_waivers, seen.facts)
     night = None
     if known:
@@ -232,6 +234,7 @@ def judge(
         threshold=threshold,
         policy=seen.policy.path,
         left_out=tuple(left_out),
+        answers=answers,
         failed_only=failed_only,
         rules=digest(rules),
         recorder=seen.recorder,

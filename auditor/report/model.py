@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from auditor.facts import HOST, Facts, Known
 from auditor.judge import outcomes
+from auditor.judge.answers import Answers
 from auditor.judge.baseline import Night
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
 from auditor.judge.finding import RANK, Coverage, Finding, exit_code
@@ -84,6 +85,7 @@ class Report(NamedTuple):
         threshold: Severity,
         policy: str = "",
         left_out: tuple[LeftOut, ...] = (),
+        answers: Answers | None = None,
         failed_only: bool = False,
         rules: str = "",
         recorder: str = "",
@@ -91,7 +93,7 @@ class Report(NamedTuple):
         edited: str = "",
         night: Night | None = None,
     ) -> Report:
-        columns = outcomes.columns(verdicts, facts, left_out)
+        columns = outcomes.columns(verdicts, facts, left_out, answers)
         counted = tuple(each for each in found if not each.waiver)
         waived = tuple(each for each in found if each.waiver)
         fresh = tuple(each for each in counted if not each.known)
