@@ -16,8 +16,9 @@ from auditor.gather import brought, layers, pool_lists, targets, walk
 from auditor.gather.gatherer import Gatherer, Progress
 from auditor.host import sql
 from auditor.host.live import Host
-from auditor.judge import finding, policy_file, verdict, waivers
+from auditor.judge import baseline, finding, policy_file, verdict, waivers
 from auditor.judge.answers import Answers
+from auditor.judge.baseline import Baseline
 from auditor.judge.policy import NONE as NONE
 from auditor.judge.policy import LeftOut, Policy
 from auditor.judge.rule import Rule, Severity, digest
@@ -210,14 +211,18 @@ def judge(
     *,
     left_out: Sequence[LeftOut] = (),
     failed_only: bool = False,
+    known: Baseline | None = None,
 ) -> Report:
     """Judge what was seen and say what it comes to. left_out: rules that somebody chose not to run; failed_only: what is
-    undecided does not count for the exit code as what it may be."""
+    undecided does not count for the exit code as what it may be; known: findings that do not count."""
     about_waivers = [rule for rule in rules if rule.subject == "waiver"]
     verdicts = verdict.judge([rule for rule in rules if rule.subject != "waiver"], seen.facts)
     answers = Answers(seen.policy, seen.facts)
     verdicts = waivers.apply(seen.policy, seen.facts, verdicts, answers)
     verdicts += verdict.judge(about_waivers, seen.facts)
+    night = None
+    if known:
+        verdicts, night = baseline.apply(known, seen.facts, verdicts, rules)
     found = finding.findings(verdicts)
     return Report.make(
         zaudit=__version__,
@@ -235,4 +240,5 @@ def judge(
         recorder=seen.recorder,
         unasked=seen.unasked,
         edited=seen.edited,
+        night=night,
     )

@@ -15,9 +15,13 @@ import click
 from auditor import __version__
 from auditor.commands._terminal import note
 from auditor.errors import DISK, EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, Stop
-from auditor.text import harmless
+from auditor.text import harmless, near
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+# ZAUDIT_TIMEOUT and the like may say how long it takes and how it looks. What is written or run, where to, and what is left
+# out stands on the command line alone: nobody looks at the environment that root has inherited. (click's auto_envvar_prefix
+# would take ZAUDIT_CHECK_HELP, too, with which every check ends with 0.)
+SET_BY_ENVIRONMENT = frozenset({"timeout", "deadline", "color", "quiet", "verbose", "min_severity"})
 # modules of auditor.commands, in the order of the help text
 COMMANDS = ("check", "verify", "clean", "record", "rules", "explain", "drives", "diff", "show", "policy", "selftest")
 
@@ -33,7 +37,19 @@ class Commands(click.Group):
         """The command, or None when there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        return cast(click.Command, import_module(f"auditor.commands.{cmd_name}").COMMAND)
+        command = cast(click.Command, import_module(f"auditor.commands.{cmd_name}").COMMAND)
+        for parameter in command.params:
+            if isinstance(parameter, click.Option) and parameter.name in SET_BY_ENVIRONMENT:
+                parameter.envvar = f"ZAUDIT_{parameter.name.upper()}"
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Raises UsageError with the near matches."""
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            ctx.fail(f"No such command {args[0]!r}{near(args[0], COMMANDS)}.")
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=Commands, context_settings=CONTEXT, no_args_is_help=True)

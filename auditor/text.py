@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable
 
 # what str.isprintable() lets through, and yet nobody sees: fillers, the blank braille pattern, and what Unicode calls
 # default-ignorable (DerivedCoreProperties.txt): the grapheme joiner, inherent vowels of Khmer, variation selectors
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+
+
+def near(word: str, there: Iterable[str]) -> str:
+    """ "; near it: sync-disabled" for a word that is misspelt, or an empty string."""
+    import difflib
+
+    found = difflib.get_close_matches(word[:100], list(there), n=3, cutoff=0.5)
+    return f"; near it: {', '.join(map(harmless, found))}" if found else ""
 
 
 VALUES = 5_000_000

@@ -14,6 +14,8 @@ import click
 
 from auditor.text import harmless
 
+# what --color and --quiet say, for the one command that this process runs
+_WANTED: dict[str, str] = {"color": "auto", "notes": "yes"}
 _OURS = re.compile(r"(\n|\x1b\[[0-9;]{0,20}m)")
 
 
@@ -35,13 +37,25 @@ def ascii_only() -> bool:
     return (sys.stdout.encoding or "ascii").lower().replace("-", "") not in ("utf8", "utf8sig")
 
 
+def on_a_terminal() -> bool:
+    """Whether somebody looks at it, or COLUMNS says how wide it is to be."""
+    return sys.stdout.isatty() or bool(os.environ.get("COLUMNS"))
+
+
 def color() -> bool:
-    """NO_COLOR and FORCE_COLOR (no-color.org, force-color.org) before the question whether this is a terminal."""
+    """--color, then NO_COLOR and FORCE_COLOR (no-color.org, force-color.org), then whether this is a terminal."""
+    if _WANTED["color"] != "auto":
+        return _WANTED["color"] == "always"
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
         return True
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def wanted(color: str, quiet: bool) -> None:
+    """Follow --color (auto, always, never) and --quiet."""
+    _WANTED.update(color=color, notes="no" if quiet else "yes")
 
 
 def progress() -> Callable[[int, int, str], None] | None:
@@ -73,7 +87,8 @@ def write(text: str, output: Path | None, summary: str, *, encoded: bool = False
         from auditor.host import writing
 
         writing.replace(output, shown.encode(), mode)
-        note(f"{output}: {summary}")
+        if _WANTED["notes"] == "yes":
+            note(f"{output}: {summary}")
     else:
         _out(shown.encode() if encoded else shown)
 

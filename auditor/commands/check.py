@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor import __version__
+from auditor.commands import _baseline
+from auditor.commands._baseline import baseline_options
 from auditor.commands._formats import Wanted, code, emit, promised, report_formats, settled
+from auditor.commands._options import SEVERITIES, fail_on, folders, looking, policy, with_database
 from auditor.commands._options import database as database_option
-from auditor.commands._options import fail_on, folders, looking, policy, with_database
 from auditor.commands._terminal import look, note, progress, steps, write
+from auditor.commands._terminal import wanted as looks
 from auditor.databases import ENGINES
 from auditor.report import formats
 
 if TYPE_CHECKING:
     from auditor.audit import Options
+    from auditor.judge.event import Severity
     from auditor.report.formats._told import Told
     from auditor.report.model import Report
     from auditor.rulebook import Chosen
@@ -40,10 +44,24 @@ VERIFIED = ("terminal", "json", "html")  # of what a verification is part
 @click.option("--skip", multiple=True, metavar="ID", help="Do not run this rule (repeat for more).")
 @folders
 @policy
+@baseline_options
 @database_option
 @click.option("--verify", "verifying", is_flag=True, help="Also zaudit verify --quick (it writes), as one report.")
 @click.option(
+    "--min-severity",
+    type=click.Choice(SEVERITIES),
+    default="low",
+    help="Show no finding below this on a terminal or page; it counts all the same.",
+)
+@click.option(
     "-v", "--verbose", is_flag=True, help="Show the evidence of what failed, of what is undecided and of what passed."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing beside the reports, unless something goes wrong.")
+@click.option(
+    "--color",
+    type=click.Choice(("auto", "always", "never")),
+    default="auto",
+    help="auto: on a terminal, and as NO_COLOR and FORCE_COLOR say.",
 )
 @looking
 def check(
@@ -58,9 +76,16 @@ def check(
     skip: tuple[str, ...],
     folders: tuple[Path, ...],
     policy_file: Path | None,
+    baseline: Path | None,
+    write_baseline: bool,
+    accept_undecided: bool,
+    update: bool,
     database: str | None,
     verifying: bool,
     verbose: bool,
+    min_severity: Any,
+    quiet: bool,
+    color: str,
     timeout: float,
     deadline: float,
     consistent: bool,
@@ -76,7 +101,9 @@ def check(
     from auditor.host.live import Host, LiveHost
     from auditor.recording import recording, replacing
 
+    looks(color, quiet)
     wanted = settled(wanted, output, "terminal")
+    known = _baseline.wish(baseline, write_baseline, accept_undecided, update)
     with promised(wanted):
         past = recording.load(replay) if replay and not verifying else None
         options = audit.Options.from_words(past.options) if past else audit.Options(consistent)
@@ -85,6 +112,8 @@ def check(
             options = options._replace(policy=read(policy_file))
         rules, left_out = chosen = rulebook.choose(folders, only, skip, options.policy, runs=verifying)
         if verifying:
+            if known.path:
+                raise click.UsageError("--verify: a verification has no baseline")
             if options.connection:
                 raise click.UsageError("--verify does not ask a database: --db NAME alone chooses what is written")
             if replay or len(targets) != 1:
@@ -105,20 +134,28 @@ def check(
             asked = targets
             if record:
                 host = recording.RecordingHost(host)
-        seen = audit.look(host, asked, options, None if replay else progress())
+        seen = audit.look(host, asked, options, None if replay or quiet else progress())
         focus = targets if past and targets and targets != asked else ()
         narrowed = audit.focus(seen, host, focus) if focus else seen
-        report = audit.judge(narrowed, rules, focus or asked, fail_on, left_out=left_out, failed_only=failed_only)
-        done = _Done(report, verbose)
-        try:
-            if record and isinstance(host, recording.RecordingHost):
-                for unkept in recording.write(
-                    host.recording(targets, options.words(), __version__, report.rules), record
-                ):
-                    note(unkept)
-        finally:  # a disk that is full costs the recording, and not the report
-            emit(wanted, done.text, f"{report.headline} (exit code {report.exit_code})")
-        sys.exit(code(wanted, report.exit_code, done.told))
+        names = focus or asked
+        report = audit.judge(
+            narrowed,
+            rules,
+            names,
+            fail_on,
+            left_out=left_out,
+            failed_only=failed_only,
+            known=_baseline.read(known, narrowed.facts, names),
+        )
+    done = _Done(report, verbose, min_severity)
+    try:
+        if record and isinstance(host, recording.RecordingHost):
+            for unkept in recording.write(host.recording(targets, options.words(), __version__, report.rules), record):
+                note(unkept)
+        _baseline.write(known, report, narrowed.facts)
+    finally:  # a disk that is full costs the recording, and not the report
+        emit(wanted, done.text, f"{report.headline} (exit code {report.exit_code})")
+    sys.exit(code(wanted, report.exit_code, done.told))
 
 
 def _verified(
@@ -171,15 +208,16 @@ def _verified(
 class _Done:
     """A report, and what it looks like in each format. The data of it is made once, and only where a format wants it."""
 
-    def __init__(self, report: Report, verbose: bool) -> None:
-        self._report, self._verbose = report, verbose
+    def __init__(self, report: Report, verbose: bool, least: Severity) -> None:
+        self._report, self._verbose, self._shown = report, verbose, report.above(least)
         self._told: Told | None = None
 
     def text(self, wanted: Wanted) -> str:
         """In one format; a file is no terminal."""
         module = formats.module(wanted.name)
         if hasattr(module, "page"):
-            return str(module.page(self._report, self._verbose, look(wanted.file)))
+            report = self._report if wanted.name == "json" else self._shown
+            return str(module.page(report, self._verbose, look(wanted.file)))
         return str(module.render(self.told()))
 
     def told(self) -> Told:

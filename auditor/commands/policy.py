@@ -1,4 +1,4 @@
-"""``zaudit policy init``: a policy to begin with."""
+"""``zaudit policy``: one to begin with, and whether one can be followed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from auditor.commands._options import Output, looking
-from auditor.commands._terminal import progress, write
+from auditor.commands._options import Output, folders, looking
+from auditor.commands._terminal import progress, say, write
 
 
-@click.group(short_help="A policy to begin with.")
+@click.group(short_help="A policy to begin with, or a check of one.")
 def policy() -> None:
     """A policy says what datasets are for, which rules run, and what is waived by whom until when."""
 
@@ -54,6 +54,30 @@ def init(
         output,
         f"a policy for {', '.join(report.targets)}; it decides nothing yet",
     )
+
+
+@policy.command("check", short_help="Whether a policy can be followed.")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE")
+@folders
+def check_file(file: Path, folders: tuple[Path, ...]) -> None:
+    """Read FILE as zaudit check --policy does, without a host: exit code 0, or 2 with the line and the cause. What has run out
+    by today is named."""
+    from datetime import UTC, datetime
+
+    from auditor import rulebook
+    from auditor.commands._policy import read
+    from auditor.judge.policy import left_out
+
+    found = read(file)
+    everything = rulebook.load(folders, examples=False, decided=found.thresholds)
+    chosen = rulebook.select(folders, (), (), found, runs=True)
+    out = left_out([each for each in everything if each.subject != "waiver"], chosen, (), (), found)
+    for each in out:
+        say(f"{each.rule} ({each.severity}): {f'counts as {each.counts_as}' if each.counts_as else 'off'}")
+    for waiver in found.waivers:
+        over = ", which is over" if datetime.now(UTC).date() > waiver.expires else ""
+        say(f"{waiver.title}: waived until {waiver.expires}{over}, by {waiver.owner}")
+    say(f"{file}: {len(out)} rules off or milder, {len(found.waivers)} waivers, {len(found.datasets)} datasets")
 
 
 COMMAND = policy

@@ -6,20 +6,42 @@ from pathlib import Path
 
 import click
 
-from auditor.commands._options import folders, formats
-from auditor.commands._terminal import say, width
+from auditor.commands._options import SEVERITIES, folders, formats
+from auditor.commands._terminal import on_a_terminal, say, width
+from auditor.facts import KINDS
 
 
 @click.command(short_help="List the rules.")
+@click.argument("words", nargs=-1, metavar="[WORD]...")
+@click.option(
+    "--severity", type=click.Choice(SEVERITIES), multiple=True, help="Those of this severity (repeat for more)."
+)
+@click.option(
+    "--subject", type=click.Choice(KINDS), multiple=True, help="Those that judge such a thing (repeat for more)."
+)
 @formats
 @folders
-def rules(format_: str, folders: tuple[Path, ...]) -> None:
-    """List all rules with severity, subject and title."""
+def rules(
+    words: tuple[str, ...], severity: tuple[str, ...], subject: tuple[str, ...], format_: str, folders: tuple[Path, ...]
+) -> None:
+    """List the rules with severity, subject and title: all, or those that have every WORD in their name or title."""
     from auditor import rulebook
     from auditor.report import rule_page
 
     everything = rulebook.load(folders, examples=format_ == "json")
-    say(rule_page.as_json(everything) if format_ == "json" else rule_page.as_table(everything, width()))
+    wanted = [word.lower() for word in words]
+    everything = [
+        rule
+        for rule in everything
+        if (not severity or rule.severity in severity)
+        and (not subject or rule.subject in subject)
+        and all(word in f"{rule.id} {rule.title}".lower() for word in wanted)
+    ]
+    say(
+        rule_page.as_json(everything)
+        if format_ == "json"
+        else rule_page.as_table(everything, width() if on_a_terminal() else None)
+    )
 
 
 COMMAND = rules

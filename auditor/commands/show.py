@@ -45,11 +45,11 @@ def show(report: Path, wanted: tuple[Wanted, ...], output: Path | None, max_age:
         age = time.time() - kept.taken
         if max_age is not None and not -AHEAD <= age <= max_age:
             raise TooOld(f"{report}: {_age(age)}; --max-age allows {max_age / 3600:g} hours")
-        emit(
-            wanted,
-            lambda each: str(formats.module(each.name).render(kept)),
-            f"{kept.headline} (exit code {kept.exit_code})",
-        )
+    emit(
+        wanted,
+        lambda each: str(formats.module(each.name).render(kept)),
+        f"{kept.headline} (exit code {kept.exit_code})",
+    )
     sys.exit(code(wanted, kept.exit_code, lambda: kept))
 
 

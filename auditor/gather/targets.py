@@ -10,7 +10,7 @@ from auditor.facts import Facts, Subject, Unknown
 from auditor.gather import overlay
 from auditor.host.live import Host
 from auditor.host.request import Run
-from auditor.text import harmless
+from auditor.text import harmless, near
 
 ZVOL = "/dev/zvol/"
 
@@ -108,12 +108,9 @@ def must_exist(host: Host, root: Subject, failure: Unknown | None) -> None:
 
 def missing(name: str, there: Sequence[str]) -> str:
     """That there is no such pool or dataset, and which of those that are there are near it."""
-    import difflib
-
-    near = difflib.get_close_matches(name, there, n=3, cutoff=0.5)
     what = "pool" if "/" not in name else "dataset"
-    if near:
-        return f"no {what} {harmless(name)}; near it: {', '.join(map(harmless, near))}"
+    if others := near(name, there):
+        return f"no {what} {harmless(name)}{others}"
     if what == "pool" and there:
         return f"no pool {harmless(name)} is imported; there are: {', '.join(map(harmless, there))}"
     return f"no {what} {harmless(name)}" + ("" if there else "; no pool is imported" if what == "pool" else "")

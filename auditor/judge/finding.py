@@ -24,7 +24,8 @@ class Finding(NamedTuple):
 
     place: where to act (the dataset that a property is inherited from, else the pool, the disks or the host). waiver: with
     which somebody answers for it, or None. id: stable from run to run and host to host, for baselines: the severity is not
-    in it, unless the same rule has a worse finding at the same place (lesser).
+    in it, unless the same rule has a worse finding at the same place (lesser). known: the day since which a baseline knows all
+    of it, or empty.
     """
 
     rule: Rule
@@ -34,6 +35,7 @@ class Finding(NamedTuple):
     verdicts: tuple[Verdict, ...]
     waiver: Waiver | None = None
     lesser: bool = False
+    known: str = ""
 
     @property
     def id(self) -> str:
@@ -42,6 +44,7 @@ class Finding(NamedTuple):
         parts = [self.rule.id, "fail" if self.failed else "unknown", self.place]
         parts += [self.waiver.title] if self.waiver else []
         parts += [self.severity] if self.lesser else []
+        parts += ["known"] if self.lesser and self.known else []
         text = "\0".join(parts)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -76,10 +79,25 @@ def findings(verdicts: Iterable[Verdict]) -> list[Finding]:
     groups: dict[tuple[object, ...], list[Verdict]] = {}
     for verdict in verdicts:
         if verdict.outcome in ("fail", "unknown", "waived"):
-            key = (verdict.rule.id, _failed(verdict), verdict.severity, _place(verdict), verdict.waiver)
+            key = (
+                verdict.rule.id,
+                _failed(verdict),
+                verdict.severity,
+                _place(verdict),
+                verdict.waiver,
+                bool(verdict.known),
+            )
             groups.setdefault(key, []).append(verdict)
     found = [
-        Finding(first.rule, _failed(first), first.severity, _place(first), (first, *others), first.waiver)
+        Finding(
+            first.rule,
+            _failed(first),
+            first.severity,
+            _place(first),
+            (first, *others),
+            first.waiver,
+            known=min(each.known for each in (first, *others)),
+        )
         for first, *others in groups.values()
     ]
     seen: set[tuple[object, ...]] = set()
@@ -108,7 +126,7 @@ def _place(verdict: Verdict) -> str:
 
 
 def _order(finding: Finding) -> tuple[object, ...]:
-    return (-RANK[finding.severity], not finding.failed, finding.rule.id, finding.place)
+    return (-RANK[finding.severity], not finding.failed, finding.rule.id, finding.place, finding.known)
 
 
 def coverage(rules: Sequence[Rule], verdicts: Iterable[Verdict]) -> Coverage:

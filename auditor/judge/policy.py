@@ -5,18 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple, get_args
 
 from auditor.errors import Stop
 from auditor.judge.event import SEVERITIES, Party, Severity, Strike
 from auditor.judge.rule import Rule
 from auditor.judge.threshold import Decided
+from auditor.text import near
 
 Role = Literal["log", "data", "both", "rebuildable"]
 ROLES: tuple[Role, ...] = get_args(Role)
-Scope = Literal["dataset", "pool", "device", "host"]
+Scope = Literal["dataset", "pool", "device", "host", "class"]
+CLASSES = ("virtual machine", "physical")  # of hosts
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 Setting = Literal["on", "off", "low", "medium", "high", "critical"]
 SETTINGS: tuple[Setting, ...] = get_args(Setting)
@@ -111,23 +114,42 @@ def declared(entries: Mapping[str, Declared], dataset: str) -> Declared | None:
 def select(rules: Sequence[Rule], only: Sequence[str], skip: Sequence[str], policy: Policy = NONE) -> list[Rule]:
     """The rules to run, as grave as the policy says. Raises PolicyError for an id that no rule has, and when nothing is
     left to run. A rule that is named in only runs although the policy turns it off."""
-    ids = {rule.id for rule in rules}
-    for id in (*only, *skip):
-        if id not in ids:
-            raise PolicyError(f"no rule {id!r} (zaudit rules lists them)")
-    for id, line in (*((id, line) for id, (_, line) in policy.rules.items()), *_waived(policy)):
-        if id not in ids:
-            raise PolicyError(f"{policy.path}, line {line}: no rule {id!r} (zaudit rules lists them)")
+    ids = [rule.id for rule in rules]
+    for pattern in (*only, *skip):
+        _must_be(pattern, ids)
+    for pattern, line in (*((id, line) for id, (_, line) in policy.rules.items()), *_waived(policy)):
+        _must_be(pattern, ids, f"{policy.path}, line {line}: ")
     _must_fit({rule.id: rule for rule in rules}, policy)
-    off = {id for id, (setting, _) in policy.rules.items() if setting == "off"}
     chosen = [
         _as_grave(rule, policy)
         for rule in rules
-        if (rule.id in only if only else rule.id not in off) and rule.id not in skip
+        if (named(rule.id, only) if only else setting_of(rule.id, policy) != "off") and not named(rule.id, skip)
     ]
     if not chosen:
         raise PolicyError("no rule is left to run")
     return chosen
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Whether a name is meant: itself, or by a pattern in which * stands for any characters."""
+    return name == pattern or ("*" in pattern and fnmatchcase(name, pattern.replace("[", "[[]").replace("?", "[?]")))
+
+
+def named(id: str, patterns: Iterable[str]) -> bool:
+    """Whether one of them means it."""
+    return any(matches(id, pattern) for pattern in patterns)
+
+
+def setting_of(id: str, policy: Policy) -> Setting:
+    """What the policy says of a rule: by its name, else by the longest pattern that means it."""
+    meant = [pattern for pattern in policy.rules if matches(id, pattern)]
+    return policy.rules[max(meant, key=lambda each: (each == id, len(each)))][0] if meant else "on"
+
+
+def _must_be(pattern: str, ids: Sequence[str], where: str = "") -> None:
+    """Raises PolicyError for what means no rule."""
+    if not any(matches(id, pattern) for id in ids):
+        raise PolicyError(f"{where}no rule {pattern!r}{near(pattern, ids)} (zaudit rules lists them)")
 
 
 def left_out(
@@ -138,7 +160,7 @@ def left_out(
     found = []
     for rule in rules:
         if rule.id not in kept:
-            by = "--skip" if rule.id in skip else "--rule" if only else f"policy {policy.path}"
+            by = "--skip" if named(rule.id, skip) else "--rule" if only else f"policy {policy.path}"
             found.append(LeftOut(rule.id, rule.severity, by, strikes=rule.strikes))
         elif SEVERITIES.index(worst := kept[rule.id].gravest) < SEVERITIES.index(rule.gravest):
             found.append(LeftOut(rule.id, rule.gravest, f"policy {policy.path}", worst))
@@ -151,7 +173,7 @@ def _must_fit(rules: Mapping[str, Rule], policy: Policy) -> None:
         for name, each in decided.items():
             where = f"{policy.path}, line {each.line}"
             if id not in rules:
-                raise PolicyError(f"{where}: no rule {id!r} (zaudit rules lists them)")
+                raise PolicyError(f"{where}: no rule {id!r}{near(id, rules)} (zaudit rules lists them)")
             there = {threshold.name: threshold for threshold in rules[id].thresholds}
             if name not in there:
                 others = f"it has {', '.join(there)}" if there else "it has none"
@@ -165,7 +187,7 @@ def _waived(policy: Policy) -> list[tuple[str, int]]:
 
 
 def _as_grave(rule: Rule, policy: Policy) -> Rule:
-    setting, _ = policy.rules.get(rule.id, ("on", 0))
+    setting = setting_of(rule.id, policy)
     if setting not in SEVERITIES:
         return rule
     cases = tuple((strike._replace(severity=setting), condition) for strike, condition in rule.cases)

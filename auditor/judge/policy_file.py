@@ -13,7 +13,7 @@ policy can never silently decide nothing, or something else::
 
     [[waiver]]
     rule    = "slog-unmirrored"
-    pool    = "4711..."        # its GUID; or dataset = "tank/db", device = "SERIAL", host = "db1"
+    pool    = "4711..."        # its GUID; or dataset = "tank/db", device = "SERIAL", host = "db1", class = "virtual machine"
     owner   = "storage@example.org"
     reason  = "the second log device is ordered"
     expires = 2027-01-31       # the last day on which it holds
@@ -23,6 +23,8 @@ policy can never silently decide nothing, or something else::
     owner   = "virtualization@example.org"
     reason  = "cache=none on all hosts of the cluster"
     expires = 2027-01-31
+
+In the names of rules, hosts and datasets ``*`` stands for any characters (of a dataset but "/").
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from auditor.databases import ENGINES
 from auditor.judge import strict_toml
 from auditor.judge.event import ANSWER, ANSWERING
 from auditor.judge.policy import (
+    CLASSES,
     ROLES,
     SCOPES,
     SETTINGS,
@@ -178,6 +181,8 @@ def _waivers(tables: Any, lines: _Lines) -> Iterator[Waiver]:
             raise fail(
                 "pool", f"pool = {name!r}: it must be the pool's GUID (zpool get guid), which stays when it is renamed"
             )
+        if scope == "class" and name not in CLASSES:
+            raise fail("class", f"class = {name!r}: it is one of {', '.join(CLASSES)}")
         waiver = Waiver(rule, scope, name, owner, reason, expires, lines.of("[[waiver]]", "", nth))
         if waiver.title in seen:
             raise fail("", f"{waiver.title} is waived twice")

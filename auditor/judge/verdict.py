@@ -38,6 +38,7 @@ class Verdict(NamedTuple):
     origin: the place where it is mended (a dataset's name, or empty: at the subject). evidence: of a pass or fail;
     reasons: of an unknown. waiver: of one that is waived, and what it was before. strikes: what a failure does here; more than
     one where it is not known which case holds, and the severity is that of the gravest. amount: how much a failure takes.
+    known: the day since which a baseline knows it, or empty.
     """
 
     rule: Rule
@@ -53,6 +54,7 @@ class Verdict(NamedTuple):
     waiver: Waiver | None = None
     strikes: tuple[Strike, ...] = ()
     amount: str = ""
+    known: str = ""
 
 
 class _Reached:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, known
 from auditor.judge.answers import Answers, as_waiver, found, over, word_of
-from auditor.judge.policy import Answer, Policy, Waiver, declared
+from auditor.judge.policy import Answer, Policy, Waiver, declared, matches
 from auditor.judge.verdict import Verdict
 
 UNDECLARED = "undeclared"
@@ -51,9 +51,8 @@ def apply(policy: Policy, facts: Facts, verdicts: Sequence[Verdict], answers: An
     if not policy.waivers and not policy.answers:
         return list(verdicts)
     places = _Places(facts)
-    holding: dict[str, list[Waiver]] = {}
-    for waiver in policy.waivers:
-        holding.setdefault(waiver.rule, []).append(waiver)
+    ran = {verdict.rule.id for verdict in verdicts}
+    holding = {id: [waiver for waiver in policy.waivers if matches(id, waiver.rule)] for id in ran}
     used: set[Waiver] = set()
     answering: set[Answer] = set()
     undecided: set[str] = set()
@@ -72,15 +71,10 @@ def apply(policy: Policy, facts: Facts, verdicts: Sequence[Verdict], answers: An
             waiver = as_waiver(answer, verdict.rule.id)
             verdict = verdict._replace(outcome="waived", was=verdict.outcome, waiver=waiver)
         judged.append(verdict)
-    ran = {verdict.rule.id for verdict in verdicts}
     for waiver in policy.waivers:
-        _put(
-            facts,
-            policy,
-            waiver,
-            waiver in used,
-            waiver.rule in undecided or not places.seen(waiver, waiver.rule in ran),
-        )
+        unseen = any(matches(id, waiver.rule) for id in undecided)
+        there = any(matches(id, waiver.rule) for id in ran)
+        _put(facts, policy, waiver, waiver in used, unseen or not places.seen(waiver, there))
     for answer in policy.answers:
         # that a drive is here is enough: the table of events rests on its word, whatever the rules say
         here = found(answer, facts)
@@ -113,13 +107,16 @@ class _Places:
         self._pools = {
             pool: word_of(facts, pool, "guid") or word_of(facts, pool, "list_guid") for pool in facts.subjects("pool")
         }
+        self._class = _class(facts)
         self._audited = set(facts.linked(HOST, "pools"))
 
     def covers(self, waiver: Waiver, subject: Subject) -> bool:
         """Whether a waiver is about a subject."""
         match waiver.scope:
             case "host":
-                return subject.kind == "host" and word_of(self._facts, HOST, "hostname") == waiver.name
+                return subject.kind == "host" and matches(word_of(self._facts, HOST, "hostname"), waiver.name)
+            case "class":
+                return self._class == waiver.name
             case "device":
                 disks = self._disks(subject)
                 return bool(disks) and all(word_of(self._facts, disk, "serial") == waiver.name for disk in disks)
@@ -136,8 +133,10 @@ class _Places:
         if not ran:
             return False
         match waiver.scope:
-            case "host":
-                return True
+            case "host":  # a policy for many hosts has patterns that do not mean this one
+                return "*" not in waiver.name or matches(word_of(self._facts, HOST, "hostname"), waiver.name)
+            case "class":
+                return self._class == waiver.name
             case "device":
                 return any(word_of(self._facts, disk, "serial") == waiver.name for disk in self._facts.subjects("disk"))
             case "pool":
@@ -178,4 +177,15 @@ class _Places:
 
 
 def _within(name: str, above: str) -> bool:
-    return name == above or name.startswith(above + "/")
+    """Whether a dataset is the one that is meant, or below it."""
+    if "*" not in above:
+        return name == above or name.startswith(above + "/")
+    parts, wanted = name.split("/"), above.split("/")
+    return len(parts) >= len(wanted) and all(map(matches, parts, wanted))
+
+
+def _class(facts: Facts) -> str:
+    """Of the host, or empty where nobody can tell: in a container that may run on either."""
+    if word_of(facts, HOST, "container") != "False":
+        return ""
+    return {"": "", "none": "physical"}.get(word_of(facts, HOST, "virtualization"), "virtual machine")

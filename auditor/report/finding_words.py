@@ -89,6 +89,35 @@ def commands(finding: Finding) -> list[str]:
     return list(dict.fromkeys(harmless(verdict.command) for verdict in finding.verdicts if verdict.command))
 
 
+def hidden(report: Report) -> str:
+    """What the reader did not want to see, or empty."""
+    least, count = report.hidden
+    they = "1 finding is" if count == 1 else f"{count} findings are"
+    return f"{they} below {least} and not shown (--min-severity)." if count else ""
+
+
+def known(report: Report) -> Iterator[tuple[str, str]]:
+    """(KNOWN, NOT SEEN or GONE, which) of what a baseline knows; of many the first."""
+    if not report.night:
+        return
+    old = [
+        f"{each.rule.id} {harmless(each.place)} ({'' if each.failed else 'undecided, '}{each.severity}, since {each.known})"
+        for each in report.findings
+        if each.known
+    ]
+    entries = (("NOT SEEN", report.night.unseen), ("GONE", report.night.gone))
+    lists = [
+        (
+            word,
+            [f"{each.rule} {harmless(str(each.subject))} ({each.severity}, last seen {each.last})" for each in found],
+        )
+        for word, found in entries
+    ]
+    for word, names in (("KNOWN", old), *lists):
+        if names:
+            yield word, listed(names)
+
+
 def left_out(report: Report) -> Iterator[tuple[str, str]]:
     """(by what, which) of the rules that were not judged or count as less; of many the gravest alone."""
     by: dict[str, list[str]] = {}

@@ -21,6 +21,7 @@ STYLES = {
     "low": "cyan",
     "undecided": "bold magenta",
     "waived": "bold blue",
+    "known": "blue",
 }
 HEADLINE_STYLES = {"lost": "bold red", "corrupted": "bold red", "stalled": "bold red", "kept": "bold green"}
 COST_STYLES = {"safe": "green", "needs restart": "yellow", "rebuilds the pool": "red", "destroys data": "bold red"}
@@ -39,7 +40,7 @@ def answer(report: Report) -> Text:
 
 def found(report: Report) -> Iterator[RenderableType]:
     """The findings, worst first, each after an empty line."""
-    for group in _grouped(report.findings):
+    for group in _grouped(report.fresh):
         yield Text()
         if finding_words.unasked(group[0]):
             yield _unasked(group, report)

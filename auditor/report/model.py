@@ -10,8 +10,9 @@ from typing import Literal, NamedTuple
 from auditor.facts import HOST, Facts, Known
 from auditor.judge import outcomes
 from auditor.judge.answers import Answers
+from auditor.judge.baseline import Night
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
-from auditor.judge.finding import Coverage, Finding, exit_code
+from auditor.judge.finding import RANK, Coverage, Finding, exit_code
 from auditor.judge.outcomes import Column
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
@@ -40,7 +41,9 @@ class Report(NamedTuple):
     sentence, when it is not where the host stands; or empty. columns: what each event would cost each dataset; events: those
     that can happen to this host. pools: as trees. brought: the datasets that nobody named. rules: digest of those that judged.
     recorder: the release that made the recording which was judged, or empty; unasked: the questions of today that it did not
-    know; edited: what somebody has changed in it, or empty."""
+    know; edited: what somebody has changed in it, or empty.
+    night: what a baseline knew of it, or None. hidden: how many findings below which severity the reader does not want to
+    see."""
 
     zaudit: str
     hostname: str
@@ -66,6 +69,8 @@ class Report(NamedTuple):
     recorder: str = ""
     unasked: tuple[str, ...] = ()
     edited: str = ""
+    night: Night | None = None
+    hidden: tuple[Severity, int] = ("low", 0)
 
     @classmethod
     def make(
@@ -86,10 +91,12 @@ class Report(NamedTuple):
         recorder: str = "",
         unasked: tuple[str, ...] = (),
         edited: str = "",
+        night: Night | None = None,
     ) -> Report:
         columns = outcomes.columns(verdicts, facts, left_out, answers)
         counted = tuple(each for each in found if not each.waiver)
         waived = tuple(each for each in found if each.waiver)
+        fresh = tuple(each for each in counted if not each.known)
         return cls(
             zaudit=zaudit,
             hostname=_text(facts, "hostname"),
@@ -102,8 +109,8 @@ class Report(NamedTuple):
             coverage=covered,
             threshold=threshold,
             standing=_standing(columns, counted),
-            next_step=_next_step(targets, counted),
-            exit_code=exit_code(((each.severity, each.failed) for each in counted), threshold, failed_only=failed_only),
+            next_step=_next_step(targets, fresh or counted),
+            exit_code=exit_code(((each.severity, each.failed) for each in fresh), threshold, failed_only=failed_only),
             policy=policy,
             left_out=left_out,
             seen_from=_seen_from(facts),
@@ -115,6 +122,7 @@ class Report(NamedTuple):
             recorder=recorder,
             unasked=unasked,
             edited=edited,
+            night=night,
         )
 
     @property
@@ -127,14 +135,25 @@ class Report(NamedTuple):
         rules = "RULE WAS" if len(out) == 1 else "RULES WERE"
         return f"{answer} ({len(out)} {rules} LEFT OUT, THE GRAVEST {out[0].severity.upper()})"
 
+    def above(self, least: Severity) -> Report:
+        """The same for a reader who wants to see no finding below a severity, with how many those are."""
+        shown = tuple(each for each in self.findings if RANK[each.severity] >= RANK[least])
+        return self._replace(findings=shown, hidden=(least, len(self.findings) - len(shown)))
+
+    @property
+    def fresh(self) -> tuple[Finding, ...]:
+        """The findings that no baseline knows."""
+        return tuple(each for each in self.findings if not each.known)
+
     @property
     def counts(self) -> tuple[tuple[str, int], ...]:
         """("critical", 1), ..., ("undecided", 7), ("waived", 1): failures by severity, worst first, what could not be
-        decided, and what somebody answers for."""
-        failed = Counter(finding.severity for finding in self.findings if finding.failed)
+        decided, what a baseline knows, and what somebody answers for."""
+        failed = Counter(finding.severity for finding in self.fresh if finding.failed)
         counted = [(severity, failed[severity]) for severity in reversed(SEVERITIES) if failed[severity]]
-        undecided = sum(not finding.failed for finding in self.findings)
-        others = (("undecided", undecided), ("waived", len(self.waived)))
+        undecided = sum(not finding.failed for finding in self.fresh)
+        known = len(self.findings) - len(self.fresh)
+        others = (("undecided", undecided), ("known", known), ("waived", len(self.waived)))
         return (*counted, *(each for each in others if each[1]))
 
 

@@ -12,16 +12,20 @@ from auditor.judge.finding import RANK
 from auditor.judge.rule import SEVERITIES, Rule
 
 
-def as_table(rules: Sequence[Rule], width: int) -> str:
+def as_table(rules: Sequence[Rule], width: int | None) -> str:
     """One line a rule, worst first: severity, id, subject, title; two lines where that leaves little room for the title.
+    width: columns; None: of a pipe, where each title is whole.
 
     No rich here: this must start fast.
     """
     ordered = sorted(rules, key=lambda rule: (-RANK[rule.severity], rule.id))
-    ids = max(len(rule.id) for rule in ordered)
+    ids = max((len(rule.id) for rule in ordered), default=0)
     lines = []
     for rule in ordered:
         head = f"{rule.severity:<9}{rule.id:<{ids + 2}}{rule.subject:<9}"
+        if width is None:
+            lines.append(head + rule.title)
+            continue
         narrow = width - len(head) < 30
         room = width - (9 if narrow else len(head))
         title = rule.title if len(rule.title) <= room else rule.title[: room - 3] + "..."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,68 @@ def test_a_malformed_threshold_is_an_error_of_its_rule(table: str, says: str) ->
     text = MINIMAL.replace("example = [", f"thresholds = {{ {table} }}\nexample = [")
     with pytest.raises(RuleError, match=says):
         load("a-rule", "a-rule.toml", text.encode(), registry())
+
+
+@pytest.mark.parametrize(
+    ("scope", "waived"),
+    [
+        ('dataset = "tank"', True),
+        ('dataset = "ta*"', True),
+        ('dataset = "*"', True),
+        ('dataset = "t?nk"', False),
+        ('dataset = "[t]*"', False),
+        ('class = "virtual machine"', True),
+        ('class = "physical"', False),
+    ],
+)
+def test_patterns_and_classes_in_waivers(scope: str, waived: bool) -> None:
+    text = WAIVER.replace('dataset = "tank"', scope).replace("sync-disabled", "sync-dis*")
+    report = judged(text)
+    assert [each.rule.id for each in report.waived] == (["sync-disabled"] if waived else [])
+    assert ("sync-disabled" in {each.rule.id for each in report.findings}) is not waived
+    told = [each.rule.id for each in report.findings if each.failed and each.rule.subject == "waiver"]
+    assert told == [], "a policy of many hosts has waivers that are not for this one"
+    part = judged(WAIVER.replace('dataset = "tank"', 'dataset = "tank/*"'))
+    assert "tank" not in {str(each.subject) for finding in part.waived for each in finding.verdicts}
+    assert "tank" in {str(each.subject) for finding in part.findings for each in finding.verdicts}
+
+
+def test_a_class_waives_nothing_where_it_is_not_known() -> None:
+    text = WAIVER.replace('dataset = "tank"', 'class = "virtual machine"')
+    past = recording.load(CASE)
+    commands = {argv: each for argv, each in past.commands.items() if argv[0] != "systemd-detect-virt"}
+    options = audit.Options.from_words(past.options)._replace(policy=parse(text, "zaudit.toml"))
+    seen = audit.look(recording.ReplayHost(replace(past, commands=commands)), past.targets, options)
+    report = audit.judge(seen, rulebook.select((), (), (), options.policy), past.targets, "low")
+    assert not report.waived
+    with pytest.raises(PolicyError, match="class = 'cloud': it is one of virtual machine, physical"):
+        parse(WAIVER.replace('dataset = "tank"', 'class = "cloud"'), "p")
+
+
+def test_patterns_in_rules() -> None:
+    rules = rulebook.load()
+    many = sum(rule.id.startswith("advisory-") for rule in rules)
+    assert many > 5
+    some = policy.select(rules, (), (), parse('[rules]\n"advisory-*" = "off"', "p"))
+    assert len(some) == len(rules) - many
+    one = next(rule.id for rule in rules if rule.id.startswith("advisory-"))
+    nearer = policy.select(rules, (), (), parse(f'[rules]\n"advisory-*" = "off"\n{one} = "low"', "p"))
+    assert len(nearer) == len(some) + 1, "the name itself outranks a pattern"
+    assert [rule.id for rule in policy.select(rules, ("sync-disab*",), ())] == ["sync-disabled"] + [
+        rule.id for rule in rules if rule.id.startswith("sync-disabled-")
+    ]
+    assert len(policy.select(rules, (), ("advisory-*",))) == len(some)
+    for pattern in ("nothing-*", "sync-disable?", "[s]ync-disabled", "*" * 200 + "x"):
+        with pytest.raises(PolicyError, match="no rule"):
+            policy.select(rules, (pattern,), ())
+
+
+def test_what_is_misspelt_is_told_what_is_near() -> None:
+    rules = rulebook.load()
+    with pytest.raises(PolicyError, match=r"no rule 'sync-disable'; near it: sync-disabled"):
+        policy.select(rules, ("sync-disable",), ())
+    with pytest.raises(PolicyError, match=r"p, line 2: no rule 'atime-onn'; near it: atime-on"):
+        policy.select(rules, (), (), parse('[rules]\natime-onn = "off"', "p"))
 
 
 def test_rules_off_and_as_grave_as_the_policy_says() -> None:

@@ -31,7 +31,7 @@ def render(report: Report, *, verbose: bool = False) -> str:
         *_start(report, title),
         section("What each event would cost", _table(report), "long"),
         section("The pool, and what each disk promises", _pools(report), "long"),
-        section("What failed", [_failure(each) for each in report.findings if each.failed], "long"),
+        section("What failed", [_failure(each) for each in report.fresh if each.failed], "long"),
         section("What was not seen", _unseen(report), "long"),
         section("What somebody answers for, or left out", _silenced(report), "long"),
         section("What passed", _passed(report) if verbose else [], "long"),
@@ -46,7 +46,7 @@ def _start(report: Report, title: str) -> Iterator[str]:
     yield paragraph(f"{taken} · OpenZFS {report.release} · zaudit {report.zaudit}", "dim small")
     counts = " · ".join(f"{count} {word}" for word, count in report.counts)
     kind = STANDINGS.get(report.standing, "open")
-    first = next((each for each in report.findings if each.failed), None)
+    first = next((each for each in report.fresh if each.failed), None)
     fix = ""
     if first:
         commands = finding_words.commands(first)
@@ -111,7 +111,7 @@ def _failure(finding: Finding) -> str:
 
 
 def _unseen(report: Report) -> Iterator[str]:
-    undecided = [each for each in report.findings if not each.failed]
+    undecided = [each for each in report.fresh if not each.failed]
     if not undecided:
         return
     covered = report.coverage
@@ -122,6 +122,10 @@ def _unseen(report: Report) -> Iterator[str]:
 
 
 def _silenced(report: Report) -> Iterator[str]:
+    if words := finding_words.hidden(report):
+        yield paragraph(words)
+    for word, text in finding_words.known(report):
+        yield paragraph(f"{word.capitalize()} by the baseline: {text}.")
     for finding in report.waived:
         waiver = finding.waiver
         assert waiver is not None

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from auditor.facts import Evidence, Reason
+from auditor.judge.baseline import Night
 from auditor.judge.cell import Cell, Word
 from auditor.judge.event import Event
 from auditor.judge.finding import Finding
@@ -69,6 +70,8 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
         whole_document["recording"] = {"zaudit": whole(report.recorder), "lacks": list(map(whole, report.unasked))}
     if report.edited:
         whole_document["recording"]["edited"] = whole(report.edited)
+    if report.night:
+        whole_document["baseline"] = _night(report.night)
     if report.policy:
         whole_document["policy"] = whole(report.policy)
     if report.brought:
@@ -101,6 +104,19 @@ def _cell(cell: Cell) -> dict[str, Any]:
     return shown | {"text": event_words.sentence(cell)}
 
 
+def _night(night: Night) -> dict[str, Any]:
+    """What the baseline knew that was not found: out of sight, or gone."""
+    lists = {
+        what: [
+            {"rule": each.rule, "subject": whole(str(each.subject)), "severity": each.severity, "first": each.first,
+             "last": each.last}
+            for each in entries
+        ]
+        for what, entries in (("unseen", night.unseen), ("gone", night.gone))
+    }  # fmt: skip
+    return {"made": night.baseline.made, "known": len(night.baseline.entries), **lists}
+
+
 def _word(word: Word) -> dict[str, Any]:
     shown: dict[str, Any] = {"party": word.party, "names": [whole(name) for name in word.names]}
     return shown | ({"answered": {"owner": whole(word.owner), "expires": str(word.until)}} if word.owner else {})
@@ -114,6 +130,7 @@ def _left_out(each: LeftOut) -> dict[str, str]:
 def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
     rule = finding.rule
     verdicts = folded(map(_verdict, finding.verdicts), names)
+    known = {"known": {"since": finding.known}} if finding.known else {}
     return {
         "id": finding.id,
         "rule": rule.id,
@@ -133,6 +150,7 @@ def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
         "references": list(rule.references),
         **({"page": rule.page} if rule.page else {}),
         "verdicts": verdicts,
+        **known,
     }
 
 

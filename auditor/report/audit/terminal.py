@@ -56,7 +56,7 @@ def _parts(report: Report, verbose: bool) -> Iterator[RenderableType]:
 
 def _first_fix(report: Report) -> Iterator[RenderableType]:
     """What to do before anything else, for somebody who reads no further."""
-    worst = next((each for each in report.findings if each.failed and each.severity != "low"), None)
+    worst = next((each for each in report.fresh if each.failed and each.severity != "low"), None)
     if worst:
         yield Hanging(Text("Fix first", "bold"), _mended(worst).append(f"  {worst.rule.id}", "dim not bold"), MARGIN)
 
@@ -83,7 +83,7 @@ def table(report: Report, columns: int | None = None) -> Iterator[RenderableType
 
 
 def _brief(report: Report) -> Iterator[RenderableType]:
-    failed = [each for each in report.findings if each.failed]
+    failed = [each for each in report.fresh if each.failed]
     grave = [each for each in failed if each.severity != "low"]
     for finding in grave[:FAILURES_SHOWN]:
         yield from _shortly(finding)
@@ -121,7 +121,7 @@ def _mended(finding: Finding) -> Text:
 def _unseen(report: Report) -> Iterator[RenderableType]:
     """How many rules could not be decided, by what would decide them, and the gravest of them."""
     covered = report.coverage
-    undecided = [each for each in report.findings if not each.failed]
+    undecided = [each for each in report.fresh if not each.failed]
     if not undecided:
         return
     line = Text(f"{covered.undecided} of {covered.rules} rules could not be decided")
@@ -139,6 +139,10 @@ def _unseen(report: Report) -> Iterator[RenderableType]:
 
 def _silenced(report: Report) -> Iterator[RenderableType]:
     """What somebody turned off, skipped, made milder or answers for: counted, with the gravest."""
+    if words := finding_words.hidden(report):
+        yield Text(words)
+    for word, text in finding_words.known(report):
+        yield Hanging(Text(word, STYLES["known"]), Text(text), MARGIN)
     for finding in report.waived[:1]:
         waiver = finding.waiver
         assert waiver is not None

@@ -45,7 +45,9 @@ def document(told: Told, findings: Iterable[Finding], outcome: Callable[[Finding
             }
         ],
         "columnKind": "unicodeCodePoints",
-        "results": [_result(each, told, places[each.rule]) | outcome(each) for each in found],
+        "results": [
+            _result(each, told, places[each.rule]) | outcome(each) | _state(each, told.nightly) for each in found
+        ],
         "properties": {
             "zaudit/standing": told.standing,
             "zaudit/threshold": told.threshold,
@@ -54,6 +56,11 @@ def document(told: Told, findings: Iterable[Finding], outcome: Callable[[Finding
         },
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _state(each: Finding, nightly: bool) -> dict[str, str]:
+    """Against a baseline (3.27.24)."""
+    return {"baselineState": "unchanged" if each.known else "new"} if nightly else {}
 
 
 def message(each: Finding) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from auditor.report.formats._told import Finding, Told, brief, worst
+from collections.abc import Sequence
+
+from auditor.report.formats._told import Finding, Told, brief, causes, worst
 
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
 WORDS = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
@@ -27,13 +29,15 @@ def state(told: Told) -> int:
 
 def line(told: Told) -> str:
     """The answer, and the worst of what counts; of what does not count how much there is."""
-    counting = worst(told.counting)
-    named = [_shortly(each) for each in counting[:NAMED]]
+    counting = causes(worst(told.counting))
+    named = [shortly(each) for each in counting[:NAMED]]
     more = [f"and {len(counting) - NAMED} more"] if len(counting) > NAMED else []
-    beside = len(told.findings) - len(counting)
+    known = sum(bool(each.known) for each in told.findings)
+    beside = len(told.findings) - len(told.counting) - known
     below = [f"{beside} below {told.threshold}"] if beside else []
+    below += [f"{known} known"] if known else []
     waived = [f"{len(told.waived)} waived"] if told.waived else []
-    parts = "; ".join([", ".join([*named, *more]), *below, *waived]).strip("; ")
+    parts = ", ".join([*named, *more, *below, *waived])
     said = f"{told.headline.lower()}: {parts}" if parts else told.headline.lower()
     return f"ZAUDIT {WORDS[state(told)]} - {brief(plain(said), LINE)}"
 
@@ -42,7 +46,7 @@ def rows(told: Told) -> list[str]:
     """A line for each of the worst."""
     found = worst(told.all)
     shown = [
-        plain(f"{each.outcome.upper()} {each.severity} {each.rule} {brief(each.where, 120)}: {each.title}")
+        plain(f"{each.standing.upper()} {each.severity} {each.rule} {brief(each.where, 120)}: {each.title}")
         for each in found[:ROWS]
     ]
     return shown + ([f"and {len(found) - ROWS} more"] if len(found) > ROWS else [])
@@ -52,8 +56,15 @@ def figures(told: Told) -> dict[str, int]:
     """Failures by severity, what is undecided, what somebody answers for, and how many rules were asked."""
     counts = told.counts
     failures = {severity: counts["fail", severity] for severity in ("critical", "high", "medium", "low")}
-    undecided = sum(each.outcome == "unknown" for each in told.findings)
-    return {**failures, "undecided": undecided, "waived": len(told.waived), "rules": told.coverage["rules"]}
+    undecided = sum(each.standing == "unknown" for each in told.findings)
+    known = sum(bool(each.known) for each in told.findings)
+    return {
+        **failures,
+        "undecided": undecided,
+        "known": known,
+        "waived": len(told.waived),
+        "rules": told.coverage["rules"],
+    }
 
 
 def plain(text: str) -> str:
@@ -61,6 +72,11 @@ def plain(text: str) -> str:
     return "".join(" " if char in "|;\\\r\n" else char for char in text)
 
 
-def _shortly(each: Finding) -> str:
-    open_ = "undecided: " if each.outcome == "unknown" else ""
-    return f"{open_}{each.rule} ({brief(each.place, 80)}, {each.severity})"
+def shortly(cause: Sequence[Finding]) -> str:
+    """sync-disabled tank (critical); of what is undecided for one reason the gravest, how many more, and why."""
+    worst, others = cause[0], len(cause) - 1
+    if worst.outcome == "fail":
+        return f"{worst.rule} {brief(worst.place, 80)} ({worst.severity})"
+    more = f" and {others} more" if others else ""
+    why = f": {brief(worst.says[0], 120)}" if others and worst.says else ""
+    return f"undecided: {worst.rule} {brief(worst.place, 80)}{more} (may be {worst.severity}){why}"

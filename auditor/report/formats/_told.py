@@ -7,7 +7,7 @@ and of a finding with ten thousand subjects the first few are told, and how many
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
@@ -23,6 +23,7 @@ SUBJECTS = 20
 FINDINGS = 200_000
 Outcome = Literal["fail", "unknown", "waived"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+STANDINGS = (*OUTCOMES, "known")
 CELLS = ("lost", "unknown", "word", "kept")  # the worst first
 _Word = TypeVar("_Word", bound=str)
 
@@ -42,7 +43,8 @@ class Waiver(NamedTuple):
 class Finding(NamedTuple):
     """As in the report. outcome: fail, unknown or waived; was: what a waived one is without its waiver, else the outcome.
     event: the mildest at which something acknowledged goes or may go, or empty. says: of the first subjects what was found or
-    why nobody could tell, each once. subjects: (kind, pool or empty, name) of the first; total: of all."""
+    why nobody could tell, each once. subjects: (kind, pool or empty, name) of the first; total: of all. known: the day since
+    which a baseline knows it, or empty."""
 
     id: str
     rule: str
@@ -63,6 +65,12 @@ class Finding(NamedTuple):
     subjects: tuple[tuple[str, str, str], ...]
     total: int
     waiver: Waiver | None
+    known: str
+
+    @property
+    def standing(self) -> str:
+        """The outcome, or known."""
+        return "known" if self.known else self.outcome
 
 
 class Told(NamedTuple):
@@ -93,12 +101,19 @@ class Told(NamedTuple):
         return self.findings + self.waived
 
     @property
-    def counts(self) -> Mapping[tuple[Outcome, Severity], int]:
-        """(outcome, severity) -> how many findings; every pair is there."""
-        found = Counter((each.outcome, each.severity) for each in self.all)
+    def counts(self) -> Mapping[tuple[str, Severity], int]:
+        """(fail, unknown, waived or known, severity) -> how many findings; every pair is there."""
+        found = Counter((each.standing, each.severity) for each in self.all)
         return {
-            (outcome, severity): found[outcome, severity] for outcome in OUTCOMES for severity in reversed(SEVERITIES)
+            (standing, severity): found[standing, severity]
+            for standing in STANDINGS
+            for severity in reversed(SEVERITIES)
         }
+
+    @property
+    def nightly(self) -> bool:
+        """Whether it was held against a baseline."""
+        return "baseline" in self.document
 
     @property
     def cannot_tell(self) -> bool:
@@ -107,8 +122,8 @@ class Told(NamedTuple):
 
     @property
     def counting(self) -> tuple[Finding, ...]:
-        """The findings at or above the threshold of the report."""
-        return tuple(each for each in self.findings if RANK[each.severity] >= RANK[self.threshold])
+        """The findings that count: at or above the threshold of the report, and not known to its baseline."""
+        return tuple(each for each in self.findings if RANK[each.severity] >= RANK[self.threshold] and not each.known)
 
 
 def told(document: Any) -> Told:
@@ -187,6 +202,7 @@ def _finding(each: Mapping[str, Any], names: Any, strikes: Mapping[str, Event], 
             for one in verdicts
         ),
         waiver=_waiver(each["waiver"]) if outcome == "waived" else None,
+        known=_text(each["known"]["since"]) if "known" in each else "",
     )
 
 
@@ -254,11 +270,19 @@ def _time(value: Any) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def worst(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+def worst(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The gravest first, failures before what is undecided."""
     return tuple(
         sorted(findings, key=lambda each: (-RANK[each.severity], each.outcome != "fail", each.rule, each.place))
     )
+
+
+def causes(findings: Sequence[Finding]) -> list[tuple[Finding, ...]]:
+    """Each failure alone, and what is undecided for the same reasons together: a command that gave no answer is one cause."""
+    groups: dict[object, list[Finding]] = {}
+    for each in findings:
+        groups.setdefault(each.says if each.outcome == "unknown" else (each.id, id(each)), []).append(each)
+    return list(map(tuple, groups.values()))
 
 
 def brief(text: str, most: int) -> str:

@@ -51,6 +51,7 @@ def _finding(each: Finding) -> dict[str, Any]:
         "severity": each.severity,
         "harm": each.harm,
         "event": each.event,
+        "known": each.known,
         "place": each.place,
         "title": each.title,
         "says": list(each.says),

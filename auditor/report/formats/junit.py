@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from xml.sax.saxutils import escape, quoteattr
 
-from auditor.report.formats._told import Finding, Told, brief
+from auditor.report.formats._told import STANDINGS, Finding, Told, brief
 
 MEDIA = "application/xml"
 NAME = 300
@@ -25,13 +25,14 @@ def render(told: Told) -> str:
         )
     if passed := told.coverage["passed"]:
         cases.append(f'<testcase classname="zaudit" name="{passed} rules passed" time="0"/>')
-    count = {outcome: sum(each.outcome == outcome for each in told.all) for outcome in ("fail", "unknown", "waived")}
+    count = {standing: sum(each.standing == standing for each in told.all) for standing in STANDINGS}
     count["unknown"] += told.cannot_tell
+    skipped = count["waived"] + count["known"]
     taken = datetime.fromtimestamp(told.taken, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     host = quoteattr(brief(told.host, NAME) or "unknown")
     head = (
         f'<testsuite name="zaudit" id="0" package="zaudit" hostname={host} timestamp="{taken}" time="0" '
-        f'tests="{len(cases)}" failures="{count["fail"]}" errors="{count["unknown"]}" skipped="{count["waived"]}">'
+        f'tests="{len(cases)}" failures="{count["fail"]}" errors="{count["unknown"]}" skipped="{skipped}">'
     )
     body = "\n".join(("<properties/>", *cases, f"<system-out>{escape(_coverage(told))}</system-out>", "<system-err/>"))
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n{head}\n{body}\n</testsuite>\n</testsuites>\n'
@@ -44,18 +45,20 @@ def _case(each: Finding) -> str:
 
 def _outcome(each: Finding) -> str:
     text = escape("\n".join([each.impact, *each.says, *(f"Fix: {command}" for command in each.commands), each.fix]))
-    match each.outcome:
+    match each.standing:
         case "fail":
             return f"<failure message={quoteattr(each.title)} type={quoteattr(each.severity)}>{text}</failure>"
         case "unknown":
             return f'<error message={quoteattr(f"could not tell: {each.title}")} type="undecided">{text}</error>'
-        case "waived":
+        case _:
             return "<skipped/>"  # Ant's schema has no room for words
 
 
 def _coverage(told: Told) -> str:
     waived = [f"waived until {each.waiver.expires} by {each.waiver.owner}: {each.rule} {each.place} ({each.was}, "
               f"{each.severity}): {each.waiver.reason}" for each in told.waived if each.waiver]  # fmt: skip
+    waived += [f"known since {each.known}: {each.rule} {each.place} ({each.outcome}, {each.severity})"
+               for each in told.findings if each.known]  # fmt: skip
     out = [f"left out by {by}: {rule} ({severity})" for rule, severity, by in told.left_out]
     covered = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in told.coverage.items())
     return "\n".join([told.headline, covered, *waived, *out])

@@ -29,8 +29,8 @@ def _lines(told: Told) -> Iterator[str]:
     covered = told.coverage
     yield f"{covered['decided']} of {covered['rules']} rules decided, exit code {told.exit_code}.\n"
     yield from _events(told)
-    failed = worst(tuple(each for each in told.findings if each.outcome == "fail"))
-    undecided = worst(tuple(each for each in told.findings if each.outcome == "unknown"))
+    failed = worst([each for each in told.findings if each.standing == "fail"])
+    undecided = worst([each for each in told.findings if each.standing == "unknown"])
     for each in failed[:FAILURES]:
         yield from _failure(each)
     yield from _more(failed, FAILURES)
@@ -39,6 +39,12 @@ def _lines(told: Told) -> Iterator[str]:
         yield from map(_open, undecided[:OPEN])
         yield ""
         yield from _more(undecided, OPEN)
+    if known := worst([each for each in told.findings if each.known]):
+        yield "### Known to the baseline\n"
+        yield from (f"- {code(each.rule)} ({each.outcome}, {each.severity}) at {code(brief(each.place, 120))}, since "
+                    f"{text(each.known)}" for each in known[:OPEN])  # fmt: skip
+        yield ""
+        yield from _more(known, OPEN)
     if told.waived or told.left_out:
         yield "### Waived or left out\n"
         yield from map(_waived, told.waived[:OPEN])

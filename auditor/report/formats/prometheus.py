@@ -46,7 +46,9 @@ def _families(told: Told) -> Iterator[str]:
                   [*rules, ({"outcome": "all"}, told.coverage["rules"])])  # fmt: skip
     yield _family("left_out", "Rules that somebody chose not to run, or to count as less.", [({}, len(told.left_out))])
     counts = [({"outcome": outcome, "severity": severity}, count) for (outcome, severity), count in told.counts.items()]
-    yield _family("findings", "Findings by outcome and severity.", counts)
+    yield _family(
+        "findings", "Findings by outcome and severity; what a baseline knows is an outcome of its own.", counts
+    )
     yield _family("event_datasets", "Datasets by what an event would cost them.", _events(told))
     shown = list(_each(told))
     yield _family("finding", "One for each finding, the gravest ones.", shown[:FINDINGS])
@@ -76,7 +78,7 @@ def _each(told: Told) -> Series:
     for each in worst(told.all):
         labels = {
             "rule": each.rule,
-            "outcome": each.outcome,
+            "outcome": each.standing,
             "severity": each.severity,
             "harm": each.harm,
             "event": each.event,

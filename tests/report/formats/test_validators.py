@@ -73,7 +73,7 @@ def test_the_plugin_library_of_monitors_reads_the_figures() -> None:
     for text in every("nagios"):
         figures = said([perl, "-e", f"{script} Monitoring::Plugin::Performance->parse_perfstring($_)"], text)
         assert figures.startswith("0critical=")
-        assert figures.count("=") == 7
+        assert figures.count("=") == 8
 
 
 @pytest.mark.parametrize("name", ["JUnit.xsd", "jenkins.xsd"])

@@ -1,0 +1,80 @@
+"""``--baseline FILE``: reading it, and writing the one of tomorrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from auditor.commands._terminal import note
+
+if TYPE_CHECKING:
+    from auditor.facts import Facts
+    from auditor.judge.baseline import Baseline
+    from auditor.report.model import Report
+
+OPTIONS = (
+    ("--baseline", {"type": click.Path(path_type=Path, dir_okay=False), "metavar": "FILE"},
+     "What FILE knows does not count, until it is graver; what is not seen this time counts as undecided."),
+    ("--write-baseline", {"is_flag": True}, "All failures of this run are known to the baseline from now on."),
+    ("--accept-undecided", {"is_flag": True}, "With --write-baseline: also what could not be decided."),
+    ("--update", {"is_flag": True}, "The baseline forgets what is gone and notes what was seen last; it accepts nothing."),
+)  # fmt: skip
+
+
+class Wish(NamedTuple):
+    """path: of the baseline, or None. accept: the outcomes of which all is known from now on. write: write the file anew."""
+
+    path: Path | None
+    accept: frozenset[str]
+    write: bool
+
+
+def baseline_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The four options."""
+    for name, kind, words in reversed(OPTIONS):
+        command = click.option(name, help=words, **kind)(command)
+    return command
+
+
+def wish(path: Path | None, write: bool, undecided: bool, update: bool) -> Wish:
+    """From the options. Raises UsageError."""
+    if (write or update) and not path:
+        raise click.UsageError("--write-baseline and --update go with --baseline FILE")
+    if undecided and not write:
+        raise click.UsageError("--accept-undecided goes with --write-baseline")
+    accept = frozenset(("fail", *(["unknown"] if undecided else []))) if write else frozenset[str]()
+    return Wish(path, accept, write or update)
+
+
+def read(wish: Wish, facts: Facts, targets: tuple[str, ...]) -> Baseline | None:
+    """The baseline that is to be followed, an empty one where it is yet to be made. Raises BaselineError and OSError."""
+    if not wish.path:
+        return None
+    from auditor.host import named
+    from auditor.judge import baseline, baseline_file
+
+    try:
+        data = named.read(wish.path, baseline_file.LIMIT)
+    except FileNotFoundError:
+        if wish.accept:
+            return baseline.empty(facts, targets)
+        raise click.UsageError(f"{wish.path}: there is no baseline yet; --write-baseline makes it") from None
+    found = baseline_file.parse(data, str(wish.path))
+    baseline_file.must_fit(found, baseline.host(facts), targets, str(wish.path))
+    return found
+
+
+def write(wish: Wish, report: Report, facts: Facts) -> None:
+    """Where it is wished. Raises writing.CannotWrite."""
+    if not wish.path or not wish.write or not report.night:
+        return
+    from auditor.host import writing
+    from auditor.judge import baseline, baseline_file
+
+    new = baseline.updated(report.night, report.verdicts, facts, wish.accept)
+    writing.replace(wish.path, baseline_file.text(new).encode())
+    failed = sum(each.outcome == "fail" for each in new.entries.values())
+    note(f"{wish.path}: {failed} failures and {len(new.entries) - failed} undecided are known")

@@ -1,0 +1,203 @@
+"""What is known does not count, what is graver does; what was not seen is not fixed, and what is gone is not known any more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from auditor import audit, rulebook
+from auditor.facts import HOST, Fact, Facts, Subject, known, unknown
+from auditor.judge import baseline, baseline_file
+from auditor.judge.baseline import Baseline
+from auditor.judge.baseline_file import BaselineError
+from auditor.report.model import Report
+
+RULES = {rule.id: rule for rule in rulebook.load()}
+CHOSEN = [RULES[id] for id in ("sync-disabled", "pool-nearly-full")]
+POOLS = ("tank", "fast")
+
+
+def host(
+    sync: dict[str, Any], pools: tuple[str, ...] = POOLS, day: float = 0, full: dict[str, Any] | None = None
+) -> audit.Look:
+    """A host with these datasets. sync: name -> (value, where it is set), or why it is not known."""
+    facts = Facts(1.7e9 + day * 86400)
+    facts.put(Fact(HOST, "hostname", known("db1", "")))
+    facts.put(Fact(HOST, "pools", known(tuple(Subject("pool", name) for name in pools), "")))
+    for name in pools:
+        pool = Subject("pool", name)
+        inside = tuple(Subject("dataset", each) for each in sync if each.partition("/")[0] == name)
+        facts.put(Fact(pool, "datasets", known(inside, "")))
+        facts.put(Fact(pool, "capacity_percent", known((full or {}).get(name, 10), "seen")))
+        for dataset in inside:
+            said = sync[dataset.name]
+            value = unknown(said) if isinstance(said, str) else known(said[0], "sync", "", origin=said[1])
+            facts.put(Fact(dataset, "sync", value))
+            for fact, other in (("pool", pool), ("readonly", "off"), ("type", "filesystem"), ("role", "undeclared")):
+                facts.put(Fact(dataset, fact, known(other, "")))
+    return audit.Look(facts, ())
+
+
+BAD: dict[str, Any] = {"tank": ("disabled", ""), "tank/db": ("disabled", "tank"), "fast": ("standard", "")}
+GOOD: dict[str, Any] = dict.fromkeys(BAD, ("standard", ""))
+BLIND: dict[str, Any] = dict.fromkeys(BAD, "zfs get: timed out")
+
+
+def judged(look: audit.Look, of: Baseline | None) -> Report:
+    return audit.judge(look, CHOSEN, POOLS, "low", known=of)
+
+
+def accepted(look: audit.Look, *outcomes: str, of: Baseline | None = None) -> Baseline:
+    report = judged(look, of or baseline.empty(look.facts, ()))
+    assert report.night
+    return baseline.updated(report.night, report.verdicts, look.facts, frozenset(outcomes or ("fail",)))
+
+
+def said(report: Report) -> list[tuple[str, bool, str, bool]]:
+    return [(each.rule.id, each.failed, each.place, bool(each.known)) for each in report.findings]
+
+
+def test_what_is_known_does_not_count_and_stays_in_the_report() -> None:
+    of = accepted(host(BAD))
+    assert [(each.rule, str(each.subject), each.outcome) for each in of.entries.values()] == [
+        ("sync-disabled", "tank", "fail")
+    ]
+    report = judged(host(BAD, day=1), of)
+    assert said(report) == [("sync-disabled", True, "tank", True)]
+    assert (report.exit_code, report.standing, report.counts) == (0, "lost", (("known", 1),))
+
+
+def test_what_inherits_it_is_no_news_and_what_is_set_elsewhere_is() -> None:
+    of = accepted(host(BAD))
+    assert judged(host(BAD | {"tank/new": ("disabled", "tank")}), of).exit_code == 0
+    report = judged(host(BAD | {"fast": ("disabled", "")}), of)
+    assert said(report) == [("sync-disabled", True, "fast", False), ("sync-disabled", True, "tank", True)]
+    assert report.exit_code == 14
+    assert len({each.id for each in report.findings}) == 2
+
+
+def test_a_graver_one_counts_and_a_milder_one_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = accepted(host(BAD))
+    key = next(iter(of.entries))
+    milder = of._replace(entries={key: of.entries[key]._replace(severity="high")})
+    assert judged(host(BAD), milder).exit_code == 14
+    look = host(BAD, day=2)
+    report = judged(look, milder)
+    assert report.night
+    new = baseline.updated(report.night, report.verdicts, look.facts).entries[key]
+    assert (new.severity, new.last > new.first) == ("high", True), "an update accepts nothing"
+
+
+def test_a_known_failure_that_is_not_seen_is_undecided_and_no_news_when_it_is_seen_again() -> None:
+    of = accepted(host(BAD))
+    blind = host(BLIND, day=1)
+    report = judged(blind, of)
+    assert report.exit_code == 14, "what is undecided counts as what it may be"
+    assert all(not each.failed and not each.known for each in report.findings)
+    assert report.night
+    assert [each.rule for each in report.night.unseen] == ["sync-disabled"]
+    later = baseline.updated(report.night, report.verdicts, blind.facts)
+    assert later.entries == of.entries, "it was last seen then"
+    assert judged(host(BAD, day=2), later).exit_code == 0
+
+
+def test_a_pool_that_is_not_audited_hides_nothing() -> None:
+    of = accepted(host(BAD))
+    without = host({"fast": ("standard", "")}, pools=("fast",), day=1)
+    report = judged(without, of)
+    assert [(each.rule.id, each.failed) for each in report.findings] == [("sync-disabled", False)]
+    assert "its pool was not audited" in report.findings[0].reasons[0].text
+    assert report.exit_code == 14
+    assert report.night
+    assert baseline.updated(report.night, report.verdicts, without.facts).entries == of.entries
+
+
+def test_what_is_gone_is_forgotten_and_would_be_new() -> None:
+    of = accepted(host(BAD))
+    for look in (host(GOOD, day=1), host({"fast": ("standard", ""), "tank": ("standard", "")}, day=1)):
+        report = judged(look, of)
+        assert report.exit_code == 0
+        assert report.night
+        assert [each.rule for each in report.night.gone] == ["sync-disabled"]
+        later = baseline.updated(report.night, report.verdicts, look.facts)
+        assert later.entries == {}
+        assert judged(host(BAD, day=2), later).exit_code == 14
+
+
+def test_what_is_undecided_is_known_only_where_that_was_accepted() -> None:
+    of = accepted(host(BLIND))
+    assert of.entries == {}
+    of = accepted(host(BLIND), "fail", "unknown")
+    assert {each.outcome for each in of.entries.values()} == {"unknown"}
+    assert judged(host(BLIND), of).exit_code == 0
+    assert judged(host(BAD), of).exit_code == 14, "it fails now"
+
+
+def test_accepting_on_a_blind_night_keeps_what_was_known() -> None:
+    of = accepted(host(BAD))
+    later = accepted(host(BLIND, day=1), "fail", "unknown", of=of)
+    key = "sync-disabled", Subject("dataset", "tank")
+    assert later.entries[key] == of.entries[key]
+
+
+def test_the_first_day_stays_and_the_last_one_moves() -> None:
+    of = accepted(host(BAD))
+    look = host(BAD, day=30)
+    report = judged(look, of)
+    assert report.night
+    new = next(iter(baseline.updated(report.night, report.verdicts, look.facts).entries.values()))
+    assert (new.first, new.last) == ("2023-11-14", "2023-12-14")
+
+
+def test_a_rule_that_did_not_run_keeps_what_is_known_of_it() -> None:
+    of = accepted(host(BAD))
+    look = host(BAD, day=1)
+    report = audit.judge(look, [RULES["pool-nearly-full"]], POOLS, "low", known=of)
+    assert report.night
+    assert [each.rule for each in report.night.kept] == ["sync-disabled"]
+    assert baseline.updated(report.night, report.verdicts, look.facts).entries == of.entries
+
+
+def test_a_baseline_reads_back() -> None:
+    of = accepted(host(BAD | BLIND | {"tank": ("disabled", "")}), "fail", "unknown")
+    text = baseline_file.text(of)
+    assert baseline_file.parse(text.encode(), "b") == of
+    assert text.count("\n") == len(of.entries) + 2
+    empty = baseline.empty(host(BAD).facts, ("tank",))
+    assert baseline_file.parse(baseline_file.text(empty).encode(), "b") == empty
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ('"zaudit-baseline/1"', '"zaudit-baseline/2"'),
+        ('"fail"', '"pass"'),
+        ('"critical"', '"none"'),
+        ('"2023-11-14"', '"yesterday"'),
+        ('"dataset"', '"disc"'),
+        ('"rule"', '"role"'),
+        ('"sync-disabled"', "7"),
+        ("[\n", "{\n"),
+        ("{", "["),
+        ('"host"', '"guest"'),
+        ('"tank"', '["tank"]'),
+    ],
+)
+def test_what_is_not_understood_silences_nothing(was: str, now: str) -> None:
+    text = baseline_file.text(accepted(host(BAD)))
+    assert was in text
+    with pytest.raises(BaselineError, match=r"^b: "):
+        baseline_file.parse(text.replace(was, now).encode(), "b")
+    with pytest.raises(BaselineError):
+        baseline_file.parse(b"[" * 100_000, "b")
+    with pytest.raises(BaselineError):
+        baseline_file.parse(b"\xff", "b")
+
+
+@pytest.mark.parametrize(("name", "targets", "said"), [("db2", (), "host"), ("db1", ("tank",), "targets")])
+def test_a_baseline_of_something_else_is_refused(name: str, targets: tuple[str, ...], said: str) -> None:
+    of = accepted(host(BAD))
+    baseline_file.must_fit(of, "db1", (), "b")
+    with pytest.raises(BaselineError, match=f"another {said}"):
+        baseline_file.must_fit(of, name, targets, "b")

@@ -1,0 +1,150 @@
+"""A run of every night: ``zaudit check --baseline FILE`` from end to end, and what every format makes of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from auditor.host.request import Capture
+from auditor.recording import recording
+from auditor.report import formats
+from tests.fake import CommandLine
+from tests.golden import CANONICAL, HOSTS, SCHEMAS
+
+REC = HOSTS / CANONICAL
+
+
+@pytest.fixture
+def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "ZAUDIT_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    return CommandLine(monkeypatch, capsys)
+
+
+@pytest.fixture
+def known(zaudit: CommandLine, tmp_path: Path) -> Path:
+    """A baseline with the failures of the recorded host."""
+    path = tmp_path / "known.json"
+    done = zaudit("check", "--replay", REC, "--baseline", path, "--write-baseline", "--format", "summary")
+    assert done.code == 14, "what is accepted tonight counts from tomorrow on no more"
+    assert done.out.startswith("zlab: 2 new, 4 undecided; sync-disabled tank (critical), ")
+    assert "2 failures and 0 undecided are known" in done.err
+    return path
+
+
+@pytest.fixture
+def blind(tmp_path: Path) -> Path:
+    """The same host in a night in which zfs get gave no answer."""
+    past = recording.load(REC)
+    silent = Capture(None, fault="timed out after 30 s")
+    commands = {argv: silent if argv[:2] == ("zfs", "get") else answer for argv, answer in past.commands.items()}
+    assert commands != past.commands
+    path = tmp_path / "blind"
+    recording.write(replace(past, commands=commands), path)
+    return path
+
+
+def test_a_night_without_zfs_get_is_one_line(zaudit: CommandLine, known: Path, blind: Path) -> None:
+    before = known.read_bytes()
+    done = zaudit("check", "--replay", blind, "--baseline", known, "--update", "--format", "summary")
+    assert done.code == 14, "what cannot be seen is not fixed"
+    assert done.out.count("timed out after 30 s") == 1
+    assert len(done.out) < 600
+    assert "0 new" not in done.out
+    assert json.loads(known.read_bytes())["known"][1] == json.loads(before)["known"][1]
+    page = zaudit("check", "--replay", blind, "--baseline", known).out
+    assert "NOT SEEN  sync-disabled tank (critical, last seen 2026-11-21)" in page
+    again = zaudit("check", "--replay", REC, "--baseline", known, "--format", "summary").out
+    assert again.startswith("zlab: 4 undecided, 2 known; "), "it does not come back as new"
+
+
+def test_the_night_after(zaudit: CommandLine, known: Path) -> None:
+    done = zaudit("check", "--replay", REC, "--baseline", known)
+    assert done.code == 12
+    assert "4 undecided · 2 known" in done.out
+    assert "KNOWN     sync-disabled tank (critical, since 2026-11-21)" in done.out
+    assert "Fix first" not in done.out
+    assert "LOSES commits" in done.out, "what a power cut takes is not changed by knowing it"
+    assert zaudit("check", "--replay", REC, "--baseline", known, "--failed-only").code == 10
+
+
+def test_all_of_it_accepted(zaudit: CommandLine, known: Path) -> None:
+    accept = ("--write-baseline", "--accept-undecided")
+    zaudit("check", "--replay", REC, "--baseline", known, *accept)
+    done = zaudit("check", "--replay", REC, "--baseline", known, "--format", "summary")
+    assert (done.code, done.out) == (0, "zlab: nothing new; 6 known   (exit code 0)\n")
+    assert zaudit("check", "--replay", REC, "--baseline", known, "--skip", "sync-disabled").code == 0
+
+
+def test_every_format_says_what_is_known(zaudit: CommandLine, known: Path) -> None:
+    texts = {}
+    for name in formats.names():
+        done = zaudit("check", "--replay", REC, "--baseline", known, "--format", name)
+        assert "known" in done.out.lower() or name in ("sarif", "sarif-github"), name
+        texts[name] = done.out
+    schema = json.loads((SCHEMAS / "schema.json").read_text())
+    document = json.loads(texts["json"])
+    jsonschema.Draft202012Validator(schema).validate(document)
+    assert [each["rule"] for each in document["findings"] if "known" in each] == [
+        "sync-disabled",
+        "container-or-vm-blind",
+    ]
+    assert document["baseline"] == {"made": "2026-11-21", "known": 2, "unseen": [], "gone": []}
+    states = [each["baselineState"] for each in json.loads(texts["sarif"])["runs"][0]["results"]]
+    assert sorted(states) == ["new"] * 4 + ["unchanged"] * 2
+    assert 'zaudit_findings{outcome="known",severity="critical"} 1' in texts["prometheus"]
+    assert 'zaudit_findings{outcome="fail",severity="critical"} 0' in texts["prometheus"]
+    assert texts["nagios"].startswith("ZAUDIT UNKNOWN - ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--update"], "go with --baseline FILE"),
+        (["--write-baseline"], "go with --baseline FILE"),
+        (["--baseline", "{}", "--accept-undecided"], "goes with --write-baseline"),
+        (["--baseline", "{}", "--update"], "there is no baseline yet"),
+        (["--baseline", "{}"], "there is no baseline yet"),
+        (["--baseline", "/etc/hostname"], "no baseline of zaudit"),
+        (["--baseline", "/dev/zero"], "not a regular file"),
+    ],
+)
+def test_what_cannot_be(words: list[str], said: str, zaudit: CommandLine, tmp_path: Path) -> None:
+    done = zaudit("check", "--replay", REC, *(word.format(tmp_path / "none") for word in words))
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_a_baseline_of_another_host_is_refused(zaudit: CommandLine, known: Path) -> None:
+    done = zaudit("check", "--replay", HOSTS / "2.4-healthy-physical-no-cache", "--baseline", known)
+    assert done.code == 2
+    assert "another host: zlab, and this is db1" in done.err
+
+
+def test_the_file_is_for_its_owner_and_replaced_as_a_whole(zaudit: CommandLine, known: Path) -> None:
+    before = known.read_bytes()
+    assert known.stat().st_mode & 0o777 == 0o600
+    assert zaudit("check", "--replay", REC, "--baseline", known, "--update").code == 12
+    assert known.read_bytes() == before
+    assert os.listdir(known.parent) == [known.name]
+
+
+def test_what_is_below_min_severity_is_counted_and_not_shown(zaudit: CommandLine) -> None:
+    whole = zaudit("check", "--replay", REC)
+    part = zaudit("check", "--replay", REC, "--min-severity", "high")
+    assert part.code == whole.code == 14
+    assert "container-or-vm-blind" in whole.out
+    assert "container-or-vm-blind" not in part.out
+    assert "5 findings are below high and not shown (--min-severity)." in part.out
+    page = zaudit("check", "--replay", REC, "--min-severity", "critical", "--format", "html").out
+    assert "5 findings are below critical and not shown (--min-severity)." in page
+    words = ("--format", "json")
+    assert (
+        zaudit("check", "--replay", REC, *words, "--min-severity", "high").out
+        == zaudit("check", "--replay", REC, *words).out
+    )

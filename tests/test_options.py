@@ -1,0 +1,118 @@
+"""What the environment may say and what not, how much is said, and what is near a word that is misspelt."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+import pytest
+
+from auditor import cli
+from tests.fake import CommandLine
+from tests.golden import CANONICAL, HOSTS
+
+REC = HOSTS / CANONICAL
+
+
+@pytest.fixture
+def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "ZAUDIT_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    return CommandLine(monkeypatch, capsys)
+
+
+def commands() -> list[click.Command]:
+    found = [cli.main.get_command(click.Context(cli.main), name) for name in cli.COMMANDS]
+    groups = [each for each in found if isinstance(each, click.Group)]
+    return [each for each in (*found, *(one for group in groups for one in group.commands.values())) if each]
+
+
+def test_the_environment_says_how_it_looks_and_how_long_it_takes_and_nothing_else() -> None:
+    by_environment = {
+        parameter.name: parameter.envvar for each in commands() for parameter in each.params if parameter.envvar
+    }
+    assert by_environment == {name: f"ZAUDIT_{name.upper()}" for name in cli.SET_BY_ENVIRONMENT}
+    assert "auto_envvar_prefix" not in cli.CONTEXT
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("HELP", "1"), ("CHECK_HELP", "1"), ("VERSION", "1"), ("CHECK_SKIP", "sync-disabled"), ("SKIP", "sync-disabled"),
+     ("CHECK_OUTPUT", "/dev/null"), ("FAIL_ON", "critical"), ("POLICY", "/dev/null"), ("CHECK_VERIFY", "1")],
+)  # fmt: skip
+def test_no_variable_makes_a_bad_night_look_good(
+    name: str, value: str, zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = zaudit("check", "--replay", REC)
+    monkeypatch.setenv(f"ZAUDIT_{name}", value)
+    assert zaudit("check", "--replay", REC) == plain
+
+
+def test_a_variable_and_an_option(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZAUDIT_MIN_SEVERITY", "critical")
+    monkeypatch.setenv("ZAUDIT_COLOR", "always")
+    done = zaudit("check", "--replay", REC)
+    assert "not shown" in done.out
+    assert "\x1b[" in done.out
+    done = zaudit("check", "--replay", REC, "--min-severity", "low", "--color", "never")
+    assert "not shown" not in done.out
+    assert "\x1b[" not in done.out
+    monkeypatch.setenv("ZAUDIT_TIMEOUT", "soon")
+    assert zaudit("check", "--replay", REC).code == 2
+
+
+def test_quiet_says_nothing_beside_the_report(zaudit: CommandLine, tmp_path: Path) -> None:
+    words = ("check", "--replay", REC, "-o", tmp_path / "report")
+    assert zaudit(*words).err
+    assert zaudit(*words, "--quiet") == (14, "", "")
+    assert zaudit("check", "--replay", tmp_path / "none", "--quiet").err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("chek",), "No such command 'chek'; near it: check."),
+        (("explain", "sync-disable"), "no rule 'sync-disable'; near it: sync-disabled"),
+        (("check", "--replay", REC, "--skip", "slog-unmirored"), "near it: slog-unmirrored"),
+        (("xyzzy",), "No such command 'xyzzy'."),
+    ],
+)
+def test_what_is_near(words: tuple[object, ...], said: str, zaudit: CommandLine) -> None:
+    done = zaudit(*words)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_rules_in_a_pipe_and_in_part(zaudit: CommandLine) -> None:
+    whole = zaudit("rules").out
+    rules = {each["id"]: each for each in json.loads(zaudit("rules", "--format", "json").out)}
+    for each in rules.values():
+        assert each["title"] in whole, "whole, for grep"
+    part = json.loads(zaudit("rules", "--severity", "critical", "--subject", "dataset", "--format", "json").out)
+    assert {each["id"] for each in part} == {
+        id for id, each in rules.items() if (each["severity"], each["subject"]) == ("critical", "dataset")
+    }
+    found = zaudit("rules", "SLOG", "mirror").out.splitlines()
+    assert 1 < len(found) < 10
+    assert all("mirror" in line.lower() for line in found[:-1])
+    assert zaudit("rules", "no such words").out == "0 rules; zaudit explain ID shows one of them\n"
+
+
+def test_a_policy_is_checked_without_a_host(zaudit: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "zaudit.toml"
+    over = datetime.now(UTC).date() - timedelta(days=2)
+    path.write_text(
+        f'[rules]\n"advisory-*" = "off"\n[[waiver]]\nrule = "slog-*"\nclass = "virtual machine"\nowner = "ann"\n'
+        f'reason = "lab"\nexpires = {over}\n'
+    )
+    done = zaudit("policy", "check", path)
+    assert (done.code, done.err) == (0, "")
+    assert "advisory-" in done.out
+    assert f"slog-* of class virtual machine: waived until {over}, which is over, by ann" in done.out
+    path.write_text('[rules]\natime-onn = "off"\n')
+    done = zaudit("policy", "check", path)
+    assert (done.code, done.out) == (2, "")
+    assert "line 2: no rule 'atime-onn'; near it: atime-on" in done.err
+    assert zaudit("policy", "check", tmp_path / "none").code == 2
