@@ -89,7 +89,6 @@ def _edited(past: Recording, edit: Mapping[str, str]) -> Recording:
             return replace(changed, files={each: _files(each, at, texts) for each, at in changed.files.items()})
         case {"run": begins, **how}:
             argv = tuple(begins.split(" "))
-            exit_code = int(how.get("exit", "0"))
             commands = dict(past.commands)
             if not any(each[: len(argv)] == argv for each in commands):
                 commands[argv] = Capture(0, keep=KEEP.get(argv, ""))
