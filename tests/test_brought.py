@@ -14,8 +14,8 @@ from auditor.host.request import Capture
 from auditor.judge.verdict import Verdict
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report import json as json_report
-from auditor.report import terminal
+from auditor.report.audit import json as json_report
+from auditor.report.audit import terminal
 from auditor.report.model import Report
 from tests.test_states import HOSTS, Edit, all_of, in_file, in_output
 

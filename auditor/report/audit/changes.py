@@ -1,0 +1,230 @@
+"""What changed between two reports, as plain data: what is worse, what is gone, and what only looks gone because nobody
+saw it this time. Works on the JSON documents, so that a report that was kept can be compared with a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+from auditor.facts import AGAIN
+from auditor.judge.finding import RANK, exit_code
+from auditor.judge.rule import SEVERITIES, Severity
+from auditor.report.audit.folding import unfolded
+from auditor.report.audit.json import FIRST, SCHEMA
+from auditor.report.finding_words import questions
+
+# only now, only then: one of the two was recorded before the question was known
+Change = Literal["new", "worse", "only now", "changed", "not seen", "not judged", "only then", "better", "gone"]
+CHANGES: tuple[Change, ...] = get_args(Change)
+WORSE = frozenset({"new", "worse", "only now"})
+UNFIT = WORSE | {"not seen", "not judged", "only then"}  # for a ratchet
+
+
+class CompareError(ValueError):
+    """A document that is no report of zaudit; the text says why."""
+
+
+class Seen(NamedTuple):
+    """One rule on one subject that did not pass. title: of the rule; evidence: of a failure; reasons: of an unknown; unasked:
+    they all are that the recording was made before the question."""
+
+    rule: str
+    subject: str
+    outcome: str
+    severity: Severity
+    title: str
+    evidence: tuple[str, ...]
+    reasons: tuple[str, ...]
+    unasked: bool = False
+
+
+class Difference(NamedTuple):
+    """One change. before, after: None where the rule passed, did not apply, or was not asked."""
+
+    change: Change
+    before: Seen | None
+    after: Seen | None
+
+    @property
+    def shown(self) -> Seen:
+        """The later of the two."""
+        seen = self.after or self.before
+        assert seen is not None
+        return seen
+
+
+class Comparison(NamedTuple):
+    """differences: the worst first. notes: why the two may not be comparable. same: what did not pass in both alike. decided:
+    what only the second could see, and is as it should be."""
+
+    differences: tuple[Difference, ...]
+    notes: tuple[str, ...]
+    same: int
+    decided: int = 0
+
+    def exit_code(self, threshold: Severity, *, failed_only: bool = False) -> int:
+        """As of a check, of what is new, worse, not seen any more or not judged any more."""
+        counted = (each for each in self.differences if each.change in UNFIT and each.shown.outcome != "waived")
+        found = ((each.shown.severity, each.change in WORSE and each.shown.outcome == "fail") for each in counted)
+        return exit_code(found, threshold, failed_only=failed_only)
+
+
+def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
+    """Two documents of ``auditor.report.audit.json``. Raises CompareError."""
+    before, after = _index(old), _index(new)
+    other_scale = {rule for rule, _, _, _ in _moved(old, new)}
+    undecided = {seen.rule for seen in after.values() if seen.outcome == "unknown"}
+    then, now = ({seen.rule for seen in each.values() if seen.unasked} for each in (before, after))
+    left_out = set(_left_out(new))
+    found = []
+    same = decided = 0
+    for key in dict.fromkeys((*after, *before)):
+        one, other = before.get(key), after.get(key)
+        if one and other and one[2:4] == other[2:4] and one.evidence == other.evidence:
+            same += 1
+        else:
+            change = _of_one(one, other, then, now) or _change(one, other, undecided)
+            if one and one.unasked and not other:
+                decided += 1
+                continue
+            if change == "gone" and key[0] in left_out:
+                change = "not judged"
+            if change in ("gone", "better") and key[0] in other_scale:
+                change = "changed"  # by another threshold nothing is mended
+            found.append(Difference(change, one, other))
+    return Comparison(tuple(sorted(found, key=_order)), tuple(_notes(old, new)), same, decided)
+
+
+def _of_one(before: Seen | None, after: Seen | None, then: set[str], now: set[str]) -> Change | None:
+    """Where only one of the two could see it; its subject may not have been listed in the other. then, now: the rules that
+    wanted what was not asked."""
+    if after and not after.unasked and (before.unasked if before else after.rule in then):
+        return "only now"
+    if (after.unasked and not (before and before.unasked)) if after else (before and before.rule in now):
+        return "only then"
+    return None
+
+
+def _change(before: Seen | None, after: Seen | None, undecided: set[str]) -> Change:
+    if after is None:
+        assert before is not None
+        # its subject may have become part of what could not be listed
+        return "not seen" if before.rule in undecided else "gone"
+    if before is None:
+        return "new"
+    if "waived" in (before.outcome, after.outcome) and before.outcome != after.outcome:
+        return "better" if after.outcome == "waived" else "worse"
+    if before.outcome == "fail" and after.outcome == "unknown":
+        return "not seen"
+    if (before.outcome, after.outcome) == ("unknown", "fail") or RANK[after.severity] > RANK[before.severity]:
+        return "worse"
+    return "better" if RANK[after.severity] < RANK[before.severity] else "changed"
+
+
+def _order(each: Difference) -> tuple[object, ...]:
+    seen = each.shown
+    return CHANGES.index(each.change), -RANK[seen.severity], seen.outcome != "fail", seen.rule, seen.subject
+
+
+def _index(document: Mapping[str, Any]) -> dict[tuple[str, str], Seen]:
+    """(rule, subject) -> what was found. A report is as untrusted as any file."""
+    if document.get("schema") not in (SCHEMA, FIRST):
+        raise CompareError(f"schema {document.get('schema')!r} is neither {SCHEMA!r} nor {FIRST!r}")
+    try:
+        return {
+            (seen.rule, seen.subject): seen for finding, each in unfolded(document) for seen in [_seen(finding, each)]
+        }
+    except CompareError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise CompareError(f"a finding is malformed ({type(error).__name__}: {error})") from None
+
+
+def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Seen:
+    if finding["severity"] not in SEVERITIES or finding["outcome"] not in ("fail", "unknown", "waived"):
+        raise CompareError(f"{finding['severity']!r} or {finding['outcome']!r} is no severity or outcome")
+    within = f"{each['pool']} " if "pool" in each else ""
+    evidence, reasons = (tuple(str(one["text"]) for one in each.get(key, ())) for key in ("evidence", "reasons"))
+    remedies = {one.get("remedy") for one in each.get("reasons", ())}
+    return Seen(
+        str(finding["rule"]),
+        f"{each['kind']} {within}{each['name']}",
+        finding["outcome"],
+        finding["severity"],
+        str(finding["title"]),
+        evidence,
+        reasons,
+        remedies == {AGAIN},
+    )
+
+
+def _left_out(document: Mapping[str, Any]) -> Iterator[str]:
+    """The rules that somebody left out of a report; one of an older zaudit does not say."""
+    try:
+        for each in document.get("left_out", ()):
+            if not each.get("counts_as"):
+                yield str(each["rule"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CompareError(f"what was left out is malformed ({type(error).__name__}: {error})") from None
+
+
+def _moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    """(rule, name, before, after) of each threshold that is not the same in both. A report names those that a policy has
+    changed, with their defaults; one of an older zaudit names none."""
+    before, after = _thresholds(old), _thresholds(new)
+    for key in sorted(before.keys() | after.keys()):
+        default = (before.get(key) or after[key])[1]
+        was, now = before.get(key, (default, default))[0], after.get(key, (default, default))[0]
+        if was != now:
+            yield (*key, was, now)
+
+
+def _thresholds(document: Mapping[str, Any]) -> dict[tuple[str, str], tuple[str, str]]:
+    """(rule, name) -> (value, default), with unit."""
+    try:
+        return {
+            (str(each["rule"]), str(each["name"])): (
+                f"{each['value']} {each['unit']}",
+                f"{each['default']} {each['unit']}",
+            )
+            for each in document.get("coverage", {}).get("thresholds", ())
+        }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CompareError(f"a threshold is malformed ({type(error).__name__}: {error})") from None
+
+
+def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for key, what in (("host", "hosts"), ("targets", "targets"), ("openzfs", "releases of OpenZFS")):
+        one, other = old.get(key), new.get(key)
+        if one != other:
+            yield f"different {what}: {_words(one)}, then {_words(other)}"
+    for rule, name, was, now in _moved(old, new):
+        yield f"another threshold: {rule}.{name} was {was} and is now {now}, so what it finds may differ on the same host"
+    before, after = set(_left_out(old)), set(_left_out(new))
+    for rules, when in ((before - after, "first"), (after - before, "second")):
+        if rules:
+            names = ", ".join(sorted(rules)[:5]) + (f" and {len(rules) - 5} more" if len(rules) > 5 else "")
+            yield f"left out of the {when}: {names}"
+    for document, what, only in ((old, "first", "only now"), (new, "second", "only then")):
+        if lacks := _lacks(document):
+            who = document["recording"].get("zaudit")
+            yield (
+                f"the {what} was recorded by zaudit {who}: {questions(len(lacks))} not in it "
+                f"({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}); what hangs on them is {only}, record again"
+            )
+    one, other = ((each.get("zaudit"), each.get("rules")) for each in (old, new))
+    if one != other:
+        shown = [f"zaudit {release}{f' with rules {rules}' if rules else ''}" for release, rules in (one, other)]
+        yield f"judged by {shown[0]}, then by {shown[1]}: a rule that the first did not have shows as new"
+
+
+def _lacks(document: Mapping[str, Any]) -> list[str]:
+    """The questions that a recording does not know; none of a report of an older zaudit, or of a live host."""
+    try:
+        return [str(each) for each in document.get("recording", {}).get("lacks", ())]
+    except (TypeError, AttributeError) as error:
+        raise CompareError(f"recording is malformed ({type(error).__name__}: {error})") from None
+
+
+def _words(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,182 @@
+"""The report for a program: a versioned schema (``report/schema.json``), stable ids, everything that was judged.
+
+Within a version keys may be added, and readers ignore those that they do not know; older versions are read for ever
+(``report/schema-1.json``: :mod:`auditor.report.audit.folding`).
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from auditor.facts import Evidence, Reason
+from auditor.judge.cell import Cell
+from auditor.judge.event import Event
+from auditor.judge.finding import Finding
+from auditor.judge.outcomes import Column
+from auditor.judge.policy import LeftOut
+from auditor.judge.verdict import Verdict
+from auditor.report import event_words, finding_words
+from auditor.report.audit.folding import SUBJECT, Names, folded
+from auditor.report.model import Report
+from auditor.text import quoted, whole
+
+NAME = "json"
+SCHEMA = "zaudit-report/2"
+FIRST = "zaudit-report/1"  # each subject had a verdict of its own
+
+
+def render(report: Report, *, verbose: bool = False) -> str:
+    """JSON text that ends with a newline. verbose: with a list of passes and their evidence."""
+    return json.dumps(document(report, verbose), indent=1, ensure_ascii=True) + "\n"
+
+
+def document(report: Report, verbose: bool = False) -> dict[str, Any]:
+    """The report as plain data, after ``schema.json``."""
+    covered, names = report.coverage, Names()
+    whole_document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "zaudit": report.zaudit,
+        "rules": report.rules,
+        "host": whole(report.hostname),
+        "openzfs": whole(report.release),
+        "taken": datetime.fromtimestamp(report.taken, UTC).isoformat(timespec="seconds"),
+        "targets": [whole(target) for target in report.targets],
+        "standing": report.standing,
+        "headline": report.headline,
+        "threshold": report.threshold,
+        "exit_code": report.exit_code,
+        "next": whole(report.next_step),
+        "coverage": {
+            "rules": covered.rules,
+            "decided": covered.decided,
+            "undecided": covered.undecided,
+            "passed": covered.passed,
+            "not_applicable": covered.not_applicable,
+            "remedies": [{"remedy": remedy, "rules": count} for remedy, count in covered.remedies],
+            "thresholds": [
+                {"rule": rule, "name": each.name, "value": each.value, "default": each.default, "unit": each.unit}
+                for rule, each in covered.thresholds
+            ],
+        },
+        "events": [_column(column, report.events) for column in report.columns],
+        "findings": [_finding(finding, report, names) for finding in report.findings],
+        "waived": [_waived(finding, report, names) for finding in report.waived],
+        "left_out": [_left_out(each) for each in report.left_out],
+    }
+    if report.unasked or report.edited:  # else a replay says the same as the host
+        whole_document["recording"] = {"zaudit": whole(report.recorder), "lacks": list(map(whole, report.unasked))}
+    if report.edited:
+        whole_document["recording"]["edited"] = whole(report.edited)
+    if report.policy:
+        whole_document["policy"] = whole(report.policy)
+    if report.brought:
+        brought = [{"dataset": whole(each.dataset), "why": whole(each.why)} for each in report.brought]
+        whole_document["brought"] = brought
+    if report.seen_from:
+        whole_document["seen_from"] = report.seen_from
+    if verbose:
+        passes = ((each.rule.id, each) for each in report.verdicts if each.outcome == "pass")
+        whole_document["passes"] = folded(({"rule": rule, **_verdict(each)} for rule, each in passes), names)
+    return whole_document | {"names": list(names)}
+
+
+def _column(column: Column, events: tuple[Event, ...]) -> dict[str, Any]:
+    """Datasets that fare alike, and what each event that can happen here would cost them."""
+    return {
+        "datasets": [whole(name) for name in column.names],
+        "events": {event: _cell(column.cells[event]) for event in events},
+    }
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    shown: dict[str, Any] = {"outcome": cell.outcome}
+    if cell.takes:
+        shown["takes"] = list(cell.takes)
+    if cell.parties:
+        shown["word"] = [{"party": party, "names": [whole(name) for name in names]} for party, names in cell.parties]
+    if cell.rules:
+        shown["rules"] = list(cell.rules)
+    return shown | {"text": event_words.sentence(cell)}
+
+
+def _left_out(each: LeftOut) -> dict[str, str]:
+    shown = {"rule": each.rule, "severity": each.severity, "by": whole(each.by)}
+    return shown | ({"counts_as": each.counts_as} if each.counts_as else {})
+
+
+def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
+    rule = finding.rule
+    verdicts = folded(map(_verdict, finding.verdicts), names)
+    return {
+        "id": finding.id,
+        "rule": rule.id,
+        "judged_by": f"zaudit {report.zaudit}, rules {report.rules}",
+        "outcome": "fail" if finding.failed else "unknown",
+        "severity": finding.severity,
+        "harm": rule.harm,
+        "title": rule.title,
+        "place": whole(finding.place),
+        "where": finding_words.where(finding),
+        "impact": rule.impact,
+        "fix": {
+            "commands": list(dict.fromkeys(each["command"] for each in verdicts if "command" in each)),
+            "text": rule.fix.text,
+            "cost": rule.fix.cost,
+        },
+        "references": list(rule.references),
+        "verdicts": verdicts,
+    }
+
+
+def _waived(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
+    """As any other, and who answers for it until when. was: what the outcome is without the waiver."""
+    waiver = finding.waiver
+    assert waiver is not None
+    shown = _finding(finding, report, names)
+    return shown | {
+        "outcome": "waived",
+        "was": shown["outcome"],
+        "waiver": {
+            "scope": waiver.scope,
+            "name": whole(waiver.name),
+            "owner": whole(waiver.owner),
+            "reason": whole(waiver.reason),
+            "expires": waiver.expires.isoformat(),
+        },
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    """With {subject} for its name, so that others may be found to be equal."""
+    subject = verdict.subject
+    shown: dict[str, Any] = {"kind": subject.kind, "name": (name := whole(subject.name))}
+    if subject.within:
+        shown["pool"] = whole(subject.within)
+    if verdict.message:
+        shown["message"] = _unnamed(verdict.message, name)
+    if verdict.command:
+        shown["command"] = whole(verdict.command).replace(quoted(name), SUBJECT)
+    if verdict.evidence:
+        shown["evidence"] = [_evidence(each, name) for each in verdict.evidence if each.text]
+    if verdict.reasons:
+        shown["reasons"] = [_reason(each, name) for each in verdict.reasons]
+    return shown
+
+
+def _unnamed(text: str, name: str) -> str:
+    return whole(text).replace(name, SUBJECT) if name else whole(text)
+
+
+def _evidence(evidence: Evidence, name: str) -> dict[str, str]:
+    shown = {"text": _unnamed(evidence.text, name)}
+    if evidence.command:
+        shown["command"] = whole(evidence.command)
+    if evidence.origin:
+        shown["origin"] = whole(evidence.origin)
+    return shown
+
+
+def _reason(reason: Reason, name: str) -> dict[str, str]:
+    return {"text": _unnamed(reason.text, name), **({"remedy": reason.remedy} if reason.remedy else {})}

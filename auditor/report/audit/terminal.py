@@ -1,0 +1,232 @@
+"""The report for a person at 02:13: what a power cut would cost, the worst findings with the command that fixes each, what was
+not seen, and the next step. All of it in 25 lines on an ordinary host; --verbose has every reason and observation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from auditor.facts import AGAIN
+from auditor.judge.finding import Finding
+from auditor.judge.verdict import Verdict
+from auditor.report import event_words, finding_words
+from auditor.report.console import MARGIN, Hanging, body, head, printed, says
+from auditor.report.findings_terminal import COST_STYLES, HEADLINE_STYLES, STYLES, answer, evidence, found
+from auditor.report.model import Report
+from auditor.text import harmless
+
+NAME = "terminal"
+OUTCOME_STYLES = {"lost": "bold red", "unknown": "bold magenta", "word": "yellow", "kept": "green"}
+COLUMNS_SHOWN = 3
+RULES_SHOWN = 2
+FAILURES_SHOWN = 4
+NEEDS_SHOWN = 3
+TABLE_AT = 44  # column of what an event costs
+BROUGHT_SHOWN = 5
+
+
+def render(
+    report: Report, *, width: int = 100, color: bool = False, ascii_only: bool = False, verbose: bool = False
+) -> str:
+    """The whole report as text that ends with a newline. width: columns; color: with ANSI styles."""
+    return printed(_parts(report, verbose), width=width, color=color, ascii_only=ascii_only)
+
+
+def _parts(report: Report, verbose: bool) -> Iterator[RenderableType]:
+    yield _title(report)
+    yield Text(report.headline, HEADLINE_STYLES.get(report.standing, "bold yellow"))
+    yield from _first_fix(report)
+    yield from table(report, columns=None if verbose else COLUMNS_SHOWN)
+    yield Text()
+    if not verbose:
+        yield from _brief(report)
+        return
+    yield answer(report)
+    yield from found(report)
+    for finding in report.waived:
+        yield Text()
+        yield _waived(finding)
+    yield from _passed(report)
+    yield Text()
+    yield from _end(report)
+
+
+def _first_fix(report: Report) -> Iterator[RenderableType]:
+    """What to do before anything else, for somebody who reads no further."""
+    worst = next((each for each in report.findings if each.failed and each.severity != "low"), None)
+    if worst:
+        yield Hanging(Text("Fix first", "bold"), _mended(worst).append(f"  {worst.rule.id}", "dim not bold"), MARGIN)
+
+
+def table(report: Report, columns: int | None = None) -> Iterator[RenderableType]:
+    """What each event would cost: a block for datasets that fare alike, a line for events that end alike."""
+    named, unseen = event_words.columns(report.columns)
+    shown = named[:columns]
+    for column in (*shown, *unseen):
+        yield Text(event_words.where(column), "bold")
+        for line in event_words.lines(column, report.events):
+            if not column.names:
+                yield Text("  not seen: whether they ask for their commits to be stable is not known", "magenta")
+                break
+            happening = Text(f"  {event_words.happening(line.events)}")
+            said = Text(line.text, OUTCOME_STYLES[line.cell.outcome])
+            if line.why:
+                more = f" and {len(line.why) - RULES_SHOWN} more" if len(line.why) > RULES_SHOWN else ""
+                said.append(f"   {', '.join(line.why[:RULES_SHOWN])}{more}", "dim not bold")
+            yield Hanging(happening, Text("  ").append_text(said), TABLE_AT)
+    if count := sum(len(column.names) for column in named[len(shown) :]):
+        they = "1 more dataset fares" if count == 1 else f"{count} more datasets fare"
+        yield Text(f"{they} otherwise (--verbose shows them)", "dim")
+
+
+def _brief(report: Report) -> Iterator[RenderableType]:
+    failed = [each for each in report.findings if each.failed]
+    grave = [each for each in failed if each.severity != "low"]
+    for finding in grave[:FAILURES_SHOWN]:
+        yield from _shortly(finding)
+    rest = grave[FAILURES_SHOWN:]
+    low = [each for each in failed if each.severity == "low"]
+    for word, findings in (("MORE", rest), ("LOW", low)):
+        if findings:
+            ids = list(dict.fromkeys(each.rule.id for each in findings))
+            yield Hanging(Text(word, STYLES["low"]), Text(", ".join(ids)), MARGIN)
+    yield from _unseen(report)
+    yield from _silenced(report)
+    yield from _last(report)
+
+
+def _shortly(finding: Finding) -> Iterator[RenderableType]:
+    """Two lines: what and where; the command that fixes it, or what to do, and what that costs."""
+    style = STYLES[finding.severity]
+    words = Text.assemble((finding.severity.upper(), style), " " * (MARGIN - len(finding.severity)))
+    said = Text.assemble(
+        (finding.rule.id, "bold"), f"  {finding_words.where(finding)}: ", finding_words.shortly(finding)
+    )
+    yield Hanging(words, said, MARGIN)
+    yield Hanging(Text("  Fix", "dim"), _mended(finding), MARGIN)
+
+
+def _mended(finding: Finding) -> Text:
+    """The command, or what to do where no command does it, and what that costs."""
+    fix, commands = finding.rule.fix, finding_words.commands(finding)
+    mend = Text(commands[0], "bold") if commands else Text(finding_words.first_sentence(fix.text))
+    if len(commands) > 1:
+        mend.append(f"  and {len(commands) - 1} more like it", "dim not bold")
+    return mend.append(f"  [{fix.cost}]", COST_STYLES[fix.cost] + " not bold")
+
+
+def _unseen(report: Report) -> Iterator[RenderableType]:
+    """How many rules could not be decided, by what would decide them, and the gravest of them."""
+    covered = report.coverage
+    undecided = [each for each in report.findings if not each.failed]
+    if not undecided:
+        return
+    line = Text(f"{covered.undecided} of {covered.rules} rules could not be decided")
+    needs = [
+        f"{count} need{'s' if count == 1 else ''} {_need(remedy)}" for remedy, count in covered.remedies[:NEEDS_SHOWN]
+    ]
+    if needs:
+        line.append(": " + "; ".join(needs))
+    worst = [each.rule.id for each in undecided if each.severity == undecided[0].severity]
+    ids = list(dict.fromkeys(worst))
+    more = f" and {len(ids) - RULES_SHOWN} more" if len(ids) > RULES_SHOWN else ""
+    line.append(f". May be {undecided[0].severity}: {', '.join(ids[:RULES_SHOWN])}{more}")
+    yield Hanging(Text("UNKNOWN", STYLES["undecided"]), line, MARGIN)
+
+
+def _silenced(report: Report) -> Iterator[RenderableType]:
+    """What somebody turned off, skipped, made milder or answers for: counted, with the gravest."""
+    for finding in report.waived[:1]:
+        waiver = finding.waiver
+        assert waiver is not None
+        others = f" and {len(report.waived) - 1} more" if len(report.waived) > 1 else ""
+        who = f"{harmless(waiver.owner)}: {harmless(waiver.reason)}"
+        text = f"{finding.rule.id} ({finding.severity}){others}, until {waiver.expires} by {who}"
+        yield Hanging(Text("WAIVED", STYLES["waived"]), Text(text), MARGIN)
+    for rule, each in report.coverage.thresholds:
+        values = f"{each.said(each.value)}, default {each.said(each.default)}"
+        yield Text(f"Site policy: {rule}.{each.name} {values} ({each.text}).")
+    for what, rules in finding_words.left_out(report):
+        yield Text(f"{what}: {rules}.")
+    for brought in report.brought[:BROUGHT_SHOWN]:
+        yield Text(f"{harmless(brought.dataset)} was not named and is audited, too: {harmless(brought.why)}.")
+    if len(report.brought) > BROUGHT_SHOWN:
+        yield Text(f"The like of {len(report.brought) - BROUGHT_SHOWN} other datasets (--format json names all).")
+    if report.edited:
+        yield Text(f"No host has answered so, the recording is edited: {harmless(report.edited)}.", "yellow")
+    if report.seen_from:
+        yield Text(report.seen_from, "yellow")
+
+
+def _last(report: Report) -> Iterator[RenderableType]:
+    covered = report.coverage
+    taken = datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    counts = f"{covered.passed} rules passed, {covered.not_applicable} do not apply"
+    yield Text(f"{counts}. Seen {taken}, exit code {report.exit_code}. --verbose: evidence", "dim")
+    yield Text.assemble("Next: ", (harmless(report.next_step), "bold"))
+
+
+def _title(report: Report) -> Text:
+    words = (
+        f"zaudit {report.zaudit}",
+        f"{', '.join(map(harmless, report.targets))} on {harmless(report.hostname)}",
+        f"OpenZFS {harmless(report.release)}",
+        *(f"{count} {word}" for word, count in report.counts),
+    )
+    return Text(" · ".join(words), "dim")
+
+
+def _waived(finding: Finding) -> RenderableType:
+    """What somebody answers for: as short as it can be said, with who and until when."""
+    waiver = finding.waiver
+    assert waiver is not None
+    where = Text(finding_words.where(finding))
+    where.append(f"   {'is' if finding.failed else 'would be'} {finding.severity}", "dim")
+    rows: list[tuple[str, Text]] = [("Risk", Text(finding.rule.impact))]
+    rows.append(("Waived", Text(f"until {waiver.expires} by {harmless(waiver.owner)}: {harmless(waiver.reason)}")))
+    sentence = finding_words.sentence(finding) if finding.failed else finding_words.question(finding)
+    return Group(head("WAIVED", STYLES["waived"], finding.rule.id, where), says(sentence), body(rows))
+
+
+def _passed(report: Report) -> Iterator[RenderableType]:
+    by_rule: dict[str, list[Verdict]] = {}
+    for verdict in report.verdicts:
+        if verdict.outcome == "pass":
+            by_rule.setdefault(verdict.rule.id, []).append(verdict)
+    for rule_id, verdicts in by_rule.items():
+        yield Text()
+        where = Text(finding_words.listed([harmless(str(verdict.subject)) for verdict in verdicts]))
+        yield head("passed", "green", rule_id, where)
+        yield body([("Seen" if i == 0 else "", each) for i, each in enumerate(evidence(verdicts))])
+
+
+def _end(report: Report) -> Iterator[RenderableType]:
+    covered = report.coverage
+    line = f"{covered.decided} of {covered.rules} rules decided"
+    if covered.undecided:
+        line += f"; {covered.undecided} unknown"
+        if covered.remedies:
+            line += ": " + ", ".join(f"{count} need {_need(remedy)}" for remedy, count in covered.remedies)
+    line += f". Passed: {covered.passed}"
+    line += f", not applicable here: {covered.not_applicable}."
+    yield Text(line)
+    yield from _silenced(report)
+    yield Text(
+        "zaudit cannot see a drive, controller or hypervisor that acknowledges a flush without doing it; only a power cut can.",
+        "dim",
+    )
+    taken = datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    yield Text(f"Next: {report.next_step}   (seen {taken}, exit code {report.exit_code})")
+
+
+def _need(remedy: str) -> str:
+    if remedy == AGAIN:
+        return "a new recording"
+    if remedy == "run as root":
+        return "root"
+    if remedy.startswith("apt install "):
+        return f"{remedy.removeprefix('apt install ')} ({remedy})"
+    return remedy

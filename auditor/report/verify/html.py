@@ -1,0 +1,205 @@
+"""A verification as one page for a change ticket: opens offline, prints, and works without a script."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+
+from auditor.report import finding_words, findings_html
+from auditor.report.model import Report
+from auditor.report.page import escaped, page, paragraph, section
+from auditor.report.verify import before_and_after as comparison_part
+from auditor.report.verify import svg, words
+from auditor.report.verify import sweep as sweep_part
+from auditor.units import duration
+from auditor.verify.compare import Comparison
+from auditor.verify.knee import Sweep
+from auditor.verify.model import CANNOT_EXCLUDE, KERNEL_LOG, Chain, Latency, Link, Percentile, Verification
+from auditor.verify.result import Run
+
+STATUSES = {"accounts": ("good", "✓"), "contradicts": ("bad", "✗"), "unseen": ("open", "?")}
+JUDGEMENTS = {"met": "good", "missed": "bad", "not judged": "open"}
+SCALE = "".join(
+    f'<span><i class="s{i}"></i>{"some" if share == 0 else f"over {share * 100:g} %"}</span>'
+    for i, share in enumerate(svg.LEVELS)
+)
+
+
+def render(
+    verification: Verification,
+    report: Report | None = None,
+    *,
+    comparison: Comparison | None = None,
+    sweep: Sweep | None = None,
+    zaudit: str = "",
+) -> str:
+    """The whole page; all as for a terminal."""
+    title = f"zaudit verify: {verification.target}{f' on {report.hostname}' if report else ''}"
+    parts = [
+        *_start(verification, report, title),
+        section("The chain, from the application down", _chain(verification.chain)),
+        section("How long a sync took", _latency(verification)),
+        section("Findings", _findings(report), "long"),
+        *_pictures(verification),
+        comparison_part.html(comparison) if comparison else "",
+        sweep_part.html(sweep) if sweep else "",
+        section("What was run", _commands(verification), "long"),
+        *_end(verification, report, zaudit),
+    ]
+    return page(title, (part for part in parts if part))
+
+
+def _start(verification: Verification, report: Report | None, title: str) -> Iterator[str]:
+    facts = (
+        words.when(verification.taken),
+        *([f"OpenZFS {report.release}"] if report else []),
+        f"profile {verification.profile}, {verification.length}",
+        verification.fio,
+    )
+    yield f"<h1>{escaped(title)}</h1>"
+    yield paragraph(" · ".join(facts), "dim small")
+    kind = words.kind(verification.chain, report)
+    verdict, why = words.answer(verification.chain)
+    lines = "".join(
+        f"<p><b>{escaped(latency.run)}</b>: {escaped(words.verdicts(latency))}</p>"
+        for latency in verification.latencies
+    )
+    audit = ""
+    if report:
+        counts = " · ".join(f"{count} {word}" for word, count in report.counts)
+        audit = f"<p><b>{escaped(report.headline)}</b> {escaped(counts)}</p>"
+    yield (
+        f'<div class="verdict {kind}"><div class="word">{escaped(verdict)}</div>'
+        f"<p><b>{escaped(why)}</b></p>{lines}{audit}</div>"
+    )
+
+
+# -- chain -----------------------------------------------------------------------------------------------------------
+
+
+def _chain(chain: Chain) -> Iterator[str]:
+    """Links one below the other; the disks, which lie side by side in the pool, side by side."""
+    above = [link for link in chain.links if link.name in words.ABOVE]
+    below = [link for link in chain.links if link.name == KERNEL_LOG]
+    disks = [link for link in chain.links if link not in above and link not in below]
+    items = [f'<li class="link">{_link(link)}</li>' for link in above]
+    if disks:
+        legs = "".join(f'<div class="link">{_link(link)}</div>' for link in disks)
+        items.append(f'<li class="legs">{legs}</li>')
+    items += [f'<li class="link">{_link(link)}</li>' for link in below]
+    yield f'<ol class="chain">{"".join(items)}</ol>'
+
+
+def _link(link: Link) -> str:
+    kind, sign = STATUSES[link.status]
+    numbers = "".join(f"<div><b>{number:,}</b><span>{escaped(what)}</span></div>" for what, number in link.figures)
+    return (
+        f'<span class="sign {kind}">{sign}</span><span class="name">{escaped(link.name)}</span>'
+        f'<span class="badge {kind}">{words.STATUS[link.status]}</span><div>{escaped(link.text)}</div>'
+        + (f'<div class="figures">{numbers}</div>' if numbers else "")
+    )
+
+
+# -- latency ---------------------------------------------------------------------------------------------------------
+
+
+def _latency(verification: Verification) -> Iterator[str]:
+    latencies = verification.latencies
+    if not latencies:
+        return
+    asked = sorted({each.q for latency in latencies for each in latency.percentiles})
+    names = "".join(f"<th>{words.percentile_name(q)}</th>" for q in asked)
+    rows = []
+    for latency in latencies:
+        count = words.samples(verification, latency.run)
+        number = "?" if count is None else f"{count:,}"
+        cells = "".join(f"<td>{_cell(latency, q)}</td>" for q in asked)
+        rows.append(f'<tr><td><b>{escaped(latency.run)}</b></td><td class="number">{number}</td>{cells}</tr>')
+    yield f'<div class="table"><table><tr><th>run</th><th class="number">syncs</th>{names}</tr>{"".join(rows)}</table></div>'
+    for latency in latencies:
+        told = "".join(f"<li>{escaped(sentence)}</li>" for sentence in words.sentences(latency))
+        yield f"<h3>{escaped(latency.run)}</h3><ul>{told}</ul>" if told else ""
+
+
+def _cell(latency: Latency, q: float) -> str:
+    found = next((each for each in latency.percentiles if each.q == q), None)
+    if found is None:
+        return ""
+    value = f"<b>{words.shown(found)}</b>"
+    if found.limit_ns is None:
+        return value
+    word = "MISSED" if found.judgement == "missed" else found.judgement
+    kind = JUDGEMENTS[found.judgement]
+    return f'{value} <span class="badge {kind}">{word}</span><br><span class="dim small">of {duration(found.limit_ns)}</span>'
+
+
+# -- pictures --------------------------------------------------------------------------------------------------------
+
+
+def _pictures(verification: Verification) -> Iterator[str]:
+    runs = words.pictured(verification, every=True)
+    yield from (_heat(run, percentiles) for run, percentiles in runs)
+    curves = svg.percentile_curves(runs)
+    reading = (
+        "The latency that a share of the syncs did not exceed; dotted where too few samples lie beyond it to be judged."
+    )
+    yield section("How many were slow", [curves, paragraph(reading, "dim small")] if curves else [])
+
+
+def _heat(run: Run, percentiles: Sequence[Percentile]) -> str:
+    drawn = svg.latency_map(run, percentiles)
+    synced = '<span><i class="t"></i>a transaction group was synced</span>' if run.txgs else ""
+    legend = f'<div class="scale"><span>share of the syncs of that moment:</span>{SCALE}{synced}</div>'
+    return section(f"When syncs were slow ({run.name})", [drawn, legend] if drawn else [])
+
+
+# -- findings --------------------------------------------------------------------------------------------------------
+
+
+def _findings(report: Report | None) -> Iterator[str]:
+    if report is None:
+        return
+    if not report.findings:
+        yield paragraph(report.headline)
+    if unasked := list(dict.fromkeys(each.rule.id for each in report.findings if finding_words.unasked(each))):
+        yield paragraph(f"{finding_words.recorded_by(report)} Undecided for that: {', '.join(unasked)}.")
+    for finding in report.findings:
+        if not finding_words.unasked(finding):
+            yield findings_html.shown(finding)
+    covered = report.coverage
+    yield paragraph(f"{covered.decided} of {covered.rules} rules decided; {covered.undecided} unknown.", "dim small")
+    for what, rules in finding_words.left_out(report):
+        yield paragraph(f"{what}: {rules}.", "dim small")
+
+
+# -- the end ---------------------------------------------------------------------------------------------------------
+
+
+def _commands(verification: Verification) -> Iterator[str]:
+    yield paragraph(f"Written to {verification.place}", "dim small")
+    if verification.job_file:
+        yield f"<h3>job file of {escaped(verification.profile)}</h3><pre>{_lines(verification.job_file)}</pre>"
+    for name, command in words.commands(verification, between=" \\\n    "):  # an option a line, and still to be pasted
+        yield f"<h3>{escaped(name)}</h3><pre>{html.escape(command)}</pre>"
+
+
+def _lines(text: str) -> str:
+    """Escaped, with the ends of its lines."""
+    return "\n".join(escaped(line) for line in text.splitlines())
+
+
+def _end(verification: Verification, report: Report | None, zaudit: str) -> Iterator[str]:
+    rows = (
+        ("Proves", verification.proves),
+        ("Does not", verification.does_not),
+        ("Not read", "; ".join(words.faults(verification))),
+        ("Never", CANNOT_EXCLUDE),
+    )
+    told = "".join(f"<dt>{label}</dt><dd>{escaped(text)}</dd>" for label, text in rows if text)
+    yield section("What this says, and what not", [f"<dl>{told}</dl>"])
+    step = words.next_step(verification, report)
+    yield f"<p><b>Next:</b> {escaped(step)}</p>"
+    version = report.zaudit if report else zaudit
+    code = f", exit code {report.exit_code}" if report else ""
+    told = f"zaudit {version} · {verification.fio} · seen {words.when(verification.taken)}{code}"
+    yield f"<footer>{escaped(told)}</footer>"
