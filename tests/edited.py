@@ -21,12 +21,13 @@ from auditor.collect import (
     pid_namespace,
     sqlite_locks,
     swaps,
+    zed_rc,
     zfs_mounts,
     zpool_get,
 )
 from auditor.databases.engine import WITHHELD
 from auditor.facts import HOST, Fact, Facts, Subject, known
-from auditor.host import pool_cache
+from auditor.host import pool_cache, zed_settings
 from auditor.host.request import WITNESS, Capture, Files, Run
 from auditor.recording import recording
 from auditor.recording.recording import Recording
@@ -169,6 +170,9 @@ def _around() -> dict[tuple[str, ...], Files]:
         hibernation.request(HOST, Facts()).patterns: Files(filesystems | power),
         guests.request(HOST, Facts()).patterns: Files({guests.FIRST: f"{WITHHELD}\0"}),
         targets: Files(filesystems, errors=no_targets),
+        zed_rc.request(HOST, Facts()).patterns: Files(
+            filesystems | {f"{zed_settings.FOLDER}statechange-notify.sh": "", zed_settings.PATH: "ZED_EMAIL_ADDR\n"}
+        ),
         (swaps.PATH,): Files({swaps.PATH: heading}),
     }
 

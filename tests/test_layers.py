@@ -26,6 +26,7 @@ STAGES: dict[str, set[str]] = {
         "host.request",
         "host.sql",
         "host.lzc",
+        "host.zed_settings",
         "text",
         "data",
         "databases",

@@ -9,7 +9,7 @@ import re
 
 from auditor.databases import SERVERS, kept
 from auditor.databases.engine import ARGUMENT, path
-from auditor.host import guest_lines, pool_cache
+from auditor.host import guest_lines, pool_cache, zed_settings
 
 PROCESS_ROOT = re.compile(r"/proc/(?:\d+|self)/root/")
 CONFIGURATION = re.compile(r"[\w.@#-]+\.(?:conf|cnf|ya?ml)")
@@ -27,7 +27,9 @@ def told(name: str, text: str, *, wide: bool = False) -> str | None:
         return _blocks(text) if "*" in last else kept.settings(last, text)
     if name == pool_cache.PATH:
         return pool_cache.names(text)
-    if _UNITS.fullmatch(name):
+    if name == zed_settings.PATH:
+        return zed_settings.names(text)
+    if _UNITS.fullmatch(name) or name.startswith(zed_settings.FOLDER):
         return ""
     found = _PROCESS.fullmatch(name)
     match found and found[1]:
