@@ -1,8 +1,8 @@
 """Whether each hot spare can stand in for any disk of the pool's data: large enough, and of sectors that its vdevs can write.
 
-A disk of a mirror must hold all that the vdev can allocate, one of a raidz or dRAID its share. A new device whose logical
-A disk of a mirror must hold all that the vdev can allocate, one of a raidz or dRAID its share. A new device of logical sectors
-larger than 2**ashift is refused. Of a spare on a partition the size of its whole disk is what is known here, so that
+A disk of a mirror must hold all that the vdev can allocate, one of a raidz or dRAID its share. A new device of logical
+sectors larger than 2**ashift is refused. Of a spare on a partition the size of its whole disk is what is known here, so that
+one that fails is too small, and one that passes is as large as its disk. (OpenZFS module/zfs/spa.c spa_vdev_attach:
 EOVERFLOW, and the alignment requirement of the top-level vdev; vdev.c vdev_get_min_asize)
 """
 
