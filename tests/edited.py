@@ -17,6 +17,7 @@ from auditor.collect import (
     boot_units,
     guests,
     hibernation,
+    kernel_hangs,
     kernel_log,
     pid_namespace,
     sqlite_locks,
@@ -110,6 +111,7 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     commands = {tuple(map(text, argv)): capture(argv, each) for argv, each in past.commands.items()}
     booted = b"[    0.000000] Linux version 6.12.57+deb13-amd64 (debian-kernel@lists.debian.org)\n"
     commands["dmesg", "--kernel"] = Capture(0, booted, keep=kernel_log.KEEP)
+    commands["dmesg", "--facility=kern"] = Capture(0, booted, keep=kernel_hangs.KEEP)
     if not drive.cache:  # such a controller does not know the feature
         refused = Capture(
             1, b"NVMe status: Invalid Field in Command: A reserved coded value or an unsupported value (0x4002)\n"

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from auditor.collect import kernel_log
+from auditor.collect import kernel_hangs, kernel_log
 from auditor.host.request import Capture, Files
 from auditor.recording import questions
 from auditor.recording.recording import Recording, load
@@ -32,7 +32,10 @@ BASE = "2.4-healthy-physical-protected-cache"
 RELEASE = "2.4.4-1~bpo13+1"  # of that host
 GROUPS = ("commits", "pool", "release", "around")
 VERDICTS = ("caught", "partly", "missed", "out")
-KEEP: Mapping[tuple[str, ...], str] = {("dmesg", "--kernel"): kernel_log.KEEP}
+KEEP: Mapping[tuple[str, ...], str] = {
+    ("dmesg", "--kernel"): kernel_log.KEEP,
+    ("dmesg", "--facility=kern"): kernel_hangs.KEEP,
+}
 
 
 class Incident(NamedTuple):
