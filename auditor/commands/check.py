@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor import __version__
+from auditor.commands import _supposing
 from auditor.commands._options import Output, fail_on, folders, formats_of, looking, policy, with_database
 from auditor.commands._options import database as database_option
 from auditor.commands._terminal import look, note, progress, steps, write
@@ -42,6 +43,13 @@ if TYPE_CHECKING:
 @folders
 @policy
 @database_option
+@click.option(
+    "--as",
+    "supposed",
+    metavar="openzfs=X.Y.Z",
+    callback=_supposing.release,
+    help="Only say which known bugs go and come with that release.",
+)
 @click.option("--verify", "verifying", is_flag=True, help="Also zaudit verify --quick (it writes), as one report.")
 @click.option(
     "-v", "--verbose", is_flag=True, help="Show the evidence of what failed, of what is undecided and of what passed."
@@ -60,6 +68,7 @@ def check(
     folders: tuple[Path, ...],
     policy_file: Path | None,
     database: str | None,
+    supposed: tuple[int, ...],
     verifying: bool,
     verbose: bool,
     timeout: float,
@@ -83,6 +92,8 @@ def check(
     if policy_file or not past:
         options = options._replace(policy=read(policy_file))
     rules, left_out = chosen = rulebook.choose(folders, only, skip, options.policy, runs=verifying)
+    if supposed and (verifying or record or format_ != "terminal"):
+        raise click.UsageError("--as goes with a look alone: without --verify, --record and --format")
     if verifying:
         if options.connection:
             raise click.UsageError("--verify does not ask a database: --db NAME alone chooses what is written")
@@ -107,6 +118,9 @@ def check(
     seen = audit.look(host, asked, options, None if replay else progress())
     focus = targets if past and targets and targets != asked else ()
     narrowed = audit.focus(seen, host, focus) if focus else seen
+    if supposed:
+        write("".join(f"{line}\n" for line in _supposing.told(narrowed, rules, supposed)), output, "told")
+        sys.exit(0)
     report = audit.judge(narrowed, rules, focus or asked, fail_on, left_out=left_out, failed_only=failed_only)
     try:
         if record and isinstance(host, recording.RecordingHost):
