@@ -18,7 +18,7 @@ from auditor.text import harmless
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 # modules of auditor.commands, in the order of the help text
-COMMANDS = ("check", "verify", "clean", "record", "rules", "explain", "drives", "diff", "policy", "selftest")
+COMMANDS = ("check", "verify", "clean", "record", "rules", "explain", "drives", "advise", "diff", "policy", "selftest")
 
 
 class Commands(click.Group):
