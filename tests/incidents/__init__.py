@@ -84,7 +84,8 @@ def shown(incident: Incident) -> Recording:
 
 def _edited(past: Recording, edit: Mapping[str, str]) -> Recording:
     """``run``: of all commands that begin so, ``from`` becomes ``to``, or ``text`` is what they say, or ``add`` is what they
-    say besides. ``file``: the same of one file; ``link``: of where a link leads. ``release``: OpenZFS is of that one."""
+    say besides. ``file``: the same of one file; ``link``: of where a link leads; ``gone``: it is not there. ``release``: OpenZFS is
+    of that one."""
     match dict(edit):
         case {"release": new}:
             texts = dict.fromkeys(("/sys/module/zfs/version", "/sys/module/spl/version"), lambda said: f"{new}\n")
@@ -104,10 +105,29 @@ def _edited(past: Recording, edit: Mapping[str, str]) -> Recording:
             return replace(
                 past, files={each: _files(each, at, {path: _change(how)}) for each, at in past.files.items()}
             )
+        case {"gone": path}:
+            return replace(past, files={each: _without(each, at, path) for each, at in past.files.items()})
         case {"link": path, **how}:
             links = {path: _change(how)}
             return replace(past, files={each: _files(each, at, {}, links) for each, at in past.files.items()})
     raise ValueError(f"no such edit: {edit}")
+
+
+def _without(patterns: tuple[str, ...], answer: Files, path: str) -> Files:
+    """The answer to one question where a file is not there."""
+    if path not in answer.text and path not in answer.links:
+        return answer
+    left = answer._replace(
+        text={each: text for each, text in answer.text.items() if each != path},
+        links={each: to for each, to in answer.links.items() if each != path},
+    )
+    empty = [
+        pattern
+        for pattern in patterns
+        if questions.meant(path, pattern)
+        and not any(questions.meant(each, pattern) for each in (*left.text, *left.links))
+    ]
+    return left._replace(errors={**left.errors, **dict.fromkeys(empty, "no such file")})
 
 
 def _change(how: Mapping[str, str]) -> Callable[[str], str]:
