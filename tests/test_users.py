@@ -16,7 +16,7 @@ from auditor.host.request import WITNESS, Files
 from auditor.host.telling import told
 from auditor.judge.verdict import Verdict
 from auditor.recording import redaction
-from auditor.recording.recording import Recording
+from auditor.recording.recording import STEADY, Recording
 from tests.test_host_layers import EXT4, ON_ZVOL, TANK, VOLUME, looked, mounted, recorded
 from tests.test_states import Edit
 
@@ -123,6 +123,18 @@ def test_a_guest_is_believed_what_it_has_open(edit: Edit, outcome: str) -> None:
     assert judged(recorded(ON_ZVOL, edit)).outcome == outcome
 
 
+@pytest.mark.parametrize(
+    ("opened", "outcome"),
+    [(("/mnt/volume/vm.img",), "fail"), (("/mnt/volume/other.img",), "unknown"), (("/dev/null",), "pass")],
+)
+def test_a_disk_in_a_file_is_the_one_that_is_open(opened: tuple[str, ...], outcome: str) -> None:
+    """Else its path is followed, which it is not where others may have moved it."""
+    there = recorded(ON_ZVOL, running("drops", *opened))
+    patterns = guests.request(HOST, Facts()).patterns
+    lines = {guests.FIRST: "(withheld)\0", "/proc/4711/cmdline": "guest db1\ndrops /mnt/volume/vm.img\n"}
+    assert judged(files(patterns, lines)(there)).outcome == outcome
+
+
 def test_an_older_recording_knows_nothing_of_guests() -> None:
     assert judged(recorded(ON_ZVOL)).outcome == "unknown"
 
@@ -146,7 +158,8 @@ def lio(wce: str) -> Edit:
     texts = {f"{folder}info": info, f"{folder}enable": "1\n", f"{folder}udev_path": "/mnt/volume/pg\n"}
     texts |= {f"{folder}attrib/emulate_write_cache": f"{wce}\n", WITNESS: "nodev\tsysfs\n"}
     patterns = block_targets.request(HOST, Facts()).patterns
-    return files(patterns, texts, errors=dict.fromkeys(patterns[4:-1], "no such file"))
+    answer = files(patterns, texts, errors=dict.fromkeys(patterns[4:-1], "no such file"))
+    return lambda past: replace(answer(past), paths={f"{STEADY}/mnt/volume/pg": "/mnt/volume/pg"})
 
 
 @pytest.mark.parametrize(("wce", "outcome"), [("0", "fail"), ("1", "pass")])

@@ -24,6 +24,7 @@ PROVIDES = {
 }
 POD = re.compile(r".*/pods/([0-9a-f-]{36})/volumes/kubernetes\.io~csi/([^/]{1,253})/mount")
 DROPS, UNSURE, SCST = "drops", "unsure", "SCST-"
+NOT_ALL = "not all of its disks are understood"
 
 
 def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
@@ -62,22 +63,24 @@ class _Users:
         opened = self.facts.get(HOST, "guest_files")
         names = dict(each.split(" ", 1) for each in guests)
         held: dict[str, set[str]] = defaultdict(set)
-        for number, _, path in (each.partition(" ") for each in blocks.words_in(opened)):
+        files = {*blocks.words_in(opened)}
+        for number, _, path in (each.partition(" ") for each in files):
             held[number] |= {*self._place(path, real=True).datasets}
-        for number, how, path in ((each + "  ").split(" ", 2) for each in disks):
-            guest = f"guest {names.get(number, number)} (process {number})"
+        for number, how, path in ((each + " ").split(" ", 2) for each in disks):
+            guest, path = f"guest {names.get(number, number)} (process {number})", path.strip()
+            place = self._place(path, real=f"{number} {path}" in files) if path else Place()
             if isinstance(opened, Unknown):
-                for each in self._place(path.strip()).datasets if path.strip() else ():
+                for each in place.datasets:
                     self.doubts[each].append(opened)
-            elif how == UNSURE:
-                why = unknown(f"{guest}: not all of its disks are understood")
+            elif how == UNSURE or not (place.datasets or place.off):
+                why = unknown(harmless(f"{guest}: its disk {path}: {place.how}" if path else f"{guest}: {NOT_ALL}"))
                 for each in held[number]:
                     self.doubts[each].append(why)
             else:
-                for each in held[number] & {*self._place(path.strip()).datasets}:
+                for each in held[number] & {*place.datasets}:
                     self.by[each][guest] = None
                     if how == DROPS:
-                        text = f"{guest}: its disk {path.strip()} has cache=unsafe or no-flush=on"
+                        text = f"{guest}: its disk {path} has cache=unsafe or no-flush=on"
                         self.dropped[each][Evidence(harmless(text), f"tr '\\0' '\\n' </proc/{number}/cmdline")] = None
 
     def targets(self) -> None:

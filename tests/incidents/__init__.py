@@ -84,8 +84,8 @@ def shown(incident: Incident) -> Recording:
 
 def _edited(past: Recording, edit: Mapping[str, str]) -> Recording:
     """``run``: of all commands that begin so, ``from`` becomes ``to``, or ``text`` is what they say, or ``add`` is what they
-    say besides. ``file``: the same of one file; ``link``: of where a link leads; ``gone``: it is not there. ``release``: OpenZFS is
-    of that one."""
+    say besides. ``file``: the same of one file; ``link``: of where a link leads; ``gone``: it is not there. ``release``:
+    OpenZFS is of that one."""
     match dict(edit):
         case {"release": new}:
             texts = dict.fromkeys(("/sys/module/zfs/version", "/sys/module/spl/version"), lambda said: f"{new}\n")
