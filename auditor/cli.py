@@ -23,7 +23,10 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 # would take ZAUDIT_CHECK_HELP, too, with which every check ends with 0.)
 SET_BY_ENVIRONMENT = frozenset({"timeout", "deadline", "color", "quiet", "verbose", "min_severity"})
 # modules of auditor.commands, in the order of the help text
-COMMANDS = ("check", "verify", "clean", "record", "rules", "explain", "drives", "diff", "show", "policy", "selftest")
+COMMANDS = (
+    *("check", "verify", "clean", "record", "rules", "explain", "drives", "advise", "diff", "show", "policy"),
+    "selftest",
+)
 
 
 class Commands(click.Group):

@@ -14,7 +14,7 @@ import auditor.derive
 from auditor.collect import _blocks as blocks
 from auditor.collect import database_paths
 from auditor.facts import Kind, Spec
-from auditor.gather import brought, database_walk, layers, walk
+from auditor.gather import brought, database_walk, layers, users, walk
 from auditor.verify.specs import FACTS as RUN_FACTS
 from auditor.verify.specs import HOST_FACTS
 
@@ -75,6 +75,7 @@ def registry() -> dict[tuple[Kind, str], Spec]:
         **qualified(walk.PROVIDES),
         **qualified(brought.PROVIDES),
         **qualified(layers.PROVIDES),
+        **qualified(users.PROVIDES),
         **qualified(database_walk.PROVIDES),
         **qualified(database_paths.PROVIDES),
         **qualified(RUN_FACTS, "run"),

@@ -12,8 +12,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from auditor.collect import kernel_log, pid_namespace, sqlite_locks, zfs_mounts
-from auditor.host.request import Capture, Files
+from auditor.collect import (
+    block_targets,
+    boot_units,
+    guests,
+    hibernation,
+    kernel_hangs,
+    kernel_log,
+    pid_namespace,
+    sqlite_locks,
+    swaps,
+    zed_rc,
+    zfs_mounts,
+    zpool_get,
+)
+from auditor.databases.engine import WITHHELD
+from auditor.facts import HOST, Fact, Facts, Subject, known
+from auditor.host import pool_cache, zed_settings
+from auditor.host.request import WITNESS, Capture, Files, Run
 from auditor.recording import recording
 from auditor.recording.recording import Recording
 from auditor.selftest import second_looks
@@ -95,6 +111,7 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     commands = {tuple(map(text, argv)): capture(argv, each) for argv, each in past.commands.items()}
     booted = b"[    0.000000] Linux version 6.12.57+deb13-amd64 (debian-kernel@lists.debian.org)\n"
     commands["dmesg", "--kernel"] = Capture(0, booted, keep=kernel_log.KEEP)
+    commands["dmesg", "--facility=kern"] = Capture(0, booted, keep=kernel_hangs.KEEP)
     if not drive.cache:  # such a controller does not know the feature
         refused = Capture(
             1, b"NVMe status: Invalid Field in Command: A reserved coded value or an unsupported value (0x4002)\n"
@@ -103,12 +120,14 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     none = Capture(1, b"", b"NVMe status: Invalid Log Page: The log page indicated is invalid (0x4109)\n")
     nodes = [argv[2] for argv in commands if argv[:2] == ("nvme", "id-ctrl")]
     commands |= {("nvme", "ocp", "smart-add-log", node, "-o", "json"): none for node in nodes}
+    commands = dict(_asked_more(argv, each) for argv, each in commands.items())
     files = {patterns: _files(each, text, drive, machine) for patterns, each in past.files.items()}
     files[sqlite_locks.LOCKS, *zfs_mounts.TABLES] = Files({sqlite_locks.LOCKS: ""} | dict.fromkeys(MOUNTS[:2], TABLE))
     files[(pid_namespace.OWN,)] = Files({}, {pid_namespace.OWN: f"pid:[{pid_namespace.FIRST}]"})
     files[MOUNTS] = Files(dict.fromkeys(MOUNTS[:2], TABLE), dict.fromkeys(MOUNTS[2:], "mnt:[4026531841]"))
     stacked = tuple(f"/sys/block/*/{file}" for file in ("md/degraded", "bcache/cache_mode", "bcache/state"))
     files[stacked] = Files({}, errors=dict.fromkeys(stacked, "no such file"))
+    files |= _around()
     folder = "/sys/devices/system/edac/mc/mc"
     memory = next(patterns for patterns in files if patterns[0].startswith(folder))
     counts = {f"{folder}{i}/{kind}_count": "0\n" for i in range(2) for kind in ("ue", "ce")}
@@ -116,6 +135,48 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     files[memory] = Files(counts | modes, errors={each: "no such file" for each in memory if "/rank" in each})
     how = f"{name} is {BASE.name} of the lab with drives {drive.model} in a {machine.vendor} {machine.product}"
     return replace(past, commands=commands, files=files, edited=how)
+
+
+def _asked_more(argv: tuple[str, ...], each: Capture) -> tuple[tuple[str, ...], Capture]:
+    """A pool's properties with those that are asked for since."""
+    if argv[:2] != ("zpool", "get") or not argv[-2].startswith("size,"):
+        return argv, each
+    facts = Facts()
+    facts.put_all([Fact(HOST, "zfs_version", known((2, 4, 4), ""))])
+    now = zpool_get.request(Subject("pool", argv[-1]), facts)
+    assert isinstance(now, Run)
+    return now.argv, each._replace(stdout=each.stdout + f"{argv[-1]}\tcachefile\t-\tdefault\n".encode())
+
+
+def _around() -> dict[tuple[str, ...], Files]:
+    """Debian as it is installed: the pool is in the cache file, all units of ZFS are enabled; no resume, no guests,
+    no targets."""
+    filesystems = {WITNESS: "nodev\tsysfs\n\text4\n"}
+    units = (
+        *(
+            "multi-user.target.wants/zfs.target",
+            "zfs.target.wants/zfs-import.target",
+            "zfs.target.wants/zfs-mount.service",
+        ),
+        "zfs-import.target.wants/zfs-import-cache.service",
+    )
+    links = {f"/etc/systemd/system/{each}": f"/usr/lib/systemd/system/{each.partition('/')[2]}" for each in units}
+    texts = filesystems | dict.fromkeys(links, "") | {boot_units.FIRST: "systemd\n", pool_cache.PATH: "tank\n"}
+    none = dict.fromkeys((*boot_units.LINKS[1:], boot_units.OWN, boot_units.LISTS), "no such file")
+    power = {hibernation.STATE: "freeze mem disk\n", hibernation.RESUME: "0:0\n"}
+    targets = block_targets.request(HOST, Facts()).patterns
+    no_targets = dict.fromkeys(targets[:-1], "no such file")
+    heading = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
+    return {
+        boot_units.request(HOST, Facts()).patterns: Files(texts, links, none),
+        hibernation.request(HOST, Facts()).patterns: Files(filesystems | power),
+        guests.request(HOST, Facts()).patterns: Files({guests.FIRST: f"{WITHHELD}\0"}),
+        targets: Files(filesystems, errors=no_targets),
+        zed_rc.request(HOST, Facts()).patterns: Files(
+            filesystems | {f"{zed_settings.FOLDER}statechange-notify.sh": "", zed_settings.PATH: "ZED_EMAIL_ADDR\n"}
+        ),
+        (swaps.PATH,): Files({swaps.PATH: heading}),
+    }
 
 
 def _said(argv: tuple[str, ...], drive: Drive) -> bytes | None:

@@ -32,6 +32,22 @@ UNCHECKED = py_compile.PycInvalidationMode.UNCHECKED_HASH
 EPOCH = (2020, 1, 1, 0, 0, 0)
 # not the first python3 of the caller's PATH, and nothing of his environment, folder or home
 SHEBANG = b"#!/usr/bin/python3 -I\n"
+OLDEST = 3, 11  # as setup.cfg says
+# read by any Python, of which one before that could not even compile what it imports
+ENTRY = f"""\
+import sys
+
+if sys.version_info < {OLDEST}:
+    sys.stderr.write(
+        "zaudit.pyz needs Python {OLDEST[0]}.{OLDEST[1]} or later, and %s is %d.%d: "
+        "run it with a newer one, as in python{OLDEST[0]}.{OLDEST[1]} -I zaudit.pyz\\n"
+        % (sys.executable, sys.version_info[0], sys.version_info[1])
+    )
+    sys.exit(2)
+from auditor.__main__ import main
+
+main()
+"""
 
 
 def main(python: str, target: Path) -> None:
@@ -62,7 +78,7 @@ def main(python: str, target: Path) -> None:
         with target.open("wb") as out:
             out.write(SHEBANG)
             with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-                archive.writestr(zipfile.ZipInfo("__main__.py", EPOCH), "from auditor.__main__ import main\n\nmain()\n")
+                archive.writestr(zipfile.ZipInfo("__main__.py", EPOCH), ENTRY)
                 for path in sorted(files):
                     name = str(path.relative_to(staged))
                     info = zipfile.ZipInfo(name, EPOCH)

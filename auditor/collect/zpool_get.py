@@ -30,8 +30,10 @@ _PROPERTIES = {  # property -> fact, where they are not called the same
     "feature@block_cloning": "feature_block_cloning",
 }
 WORDS = _PROPERTIES
-_PLAIN = ("health", "guid", "failmode", "multihost", "autotrim", "autoreplace", "readonly")
+_PLAIN = ("health", "guid", "failmode", "multihost", "autotrim", "autoreplace", "readonly", "cachefile")
 _SINCE_2_2 = ("bcloneused", "feature@block_cloning")  # an unknown property makes the whole command fail
+
+CACHED = ("default", "none", "other")
 
 FACTS = {
     "size_bytes": number("size of the pool"),
@@ -46,6 +48,7 @@ FACTS = {
     "autotrim": word("TRIM of freed space", "on", "off"),
     "autoreplace": word("a new disk in an old slot is used at once", "on", "off"),
     "readonly": word("imported read-only", "on", "off"),
+    "cachefile": word("where it is written down for the next import: the usual file, nowhere, or elsewhere", *CACHED),
     "ashift_property": number("ashift for vdevs that are added; 0 asks the disk"),
     "checkpoint_bytes": number("space held by the checkpoint; 0 without one"),
     "freeing_bytes": number("space that is still being freed"),
@@ -82,6 +85,10 @@ def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
 
 def _value(fact: str, text: str, measured: bool) -> Value | None:
     spec = FACTS[fact]
+    if (
+        fact == "cachefile"
+    ):  # zpool_get_prop(): "-" where spa_prop_get_config() names none, which it does of the usual one
+        return {"-": "default", "none": "none"}.get(text, "other") if measured else None
     if spec.type is int:
         if text == "-" and fact == "checkpoint_bytes" and measured:
             return 0  # zpool_get_prop(): "-" is 0 here, in a pool that can be asked

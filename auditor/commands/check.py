@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor import __version__
-from auditor.commands import _baseline
+from auditor.commands import _baseline, _supposing
 from auditor.commands._baseline import baseline_options
 from auditor.commands._formats import Wanted, code, emit, promised, report_formats, settled
 from auditor.commands._options import SEVERITIES, fail_on, folders, looking, policy, with_database
@@ -46,6 +46,13 @@ VERIFIED = ("terminal", "json", "html")  # of what a verification is part
 @policy
 @baseline_options
 @database_option
+@click.option(
+    "--as",
+    "supposed",
+    metavar="openzfs=X.Y.Z",
+    callback=_supposing.release,
+    help="Only say which known bugs go and come with that release.",
+)
 @click.option("--verify", "verifying", is_flag=True, help="Also zaudit verify --quick (it writes), as one report.")
 @click.option(
     "--min-severity",
@@ -81,6 +88,7 @@ def check(
     accept_undecided: bool,
     update: bool,
     database: str | None,
+    supposed: tuple[int, ...],
     verifying: bool,
     verbose: bool,
     min_severity: Any,
@@ -101,6 +109,8 @@ def check(
     from auditor.host.live import Host, LiveHost
     from auditor.recording import recording, replacing
 
+    if supposed and (verifying or record or wanted or baseline):
+        raise click.UsageError("--as goes with a look alone: without --verify, --record, --format and --baseline")
     looks(color, quiet)
     wanted = settled(wanted, output, "terminal")
     known = _baseline.wish(baseline, write_baseline, accept_undecided, update)
@@ -137,6 +147,9 @@ def check(
         seen = audit.look(host, asked, options, None if replay or quiet else progress())
         focus = targets if past and targets and targets != asked else ()
         narrowed = audit.focus(seen, host, focus) if focus else seen
+        if supposed:
+            write("".join(f"{line}\n" for line in _supposing.told(narrowed, rules, supposed)), output, "told")
+            sys.exit(0)
         names = focus or asked
         report = audit.judge(
             narrowed,

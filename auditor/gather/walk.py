@@ -13,7 +13,7 @@ from auditor.collect._holders import Holders, Place
 from auditor.collect.mounts import Mount
 from auditor.collect.zfs_properties import above
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, join, links, word
-from auditor.gather import brought, database_walk, layers, mounted, neighbours, witnesses
+from auditor.gather import brought, database_walk, layers, mounted, neighbours, users, witnesses
 from auditor.gather.fill import fill
 from auditor.gather.gatherer import Gatherer, of
 from auditor.gather.targets import covers, pool_of
@@ -101,6 +101,7 @@ def look_at_pools(
         facts.put(fact)
     facts.put_all(list(layers.above(facts, holders)))
     facts.put_all(list(layers.keys(facts, holders, paths)))
+    facts.put_all(list(users.users(facts, holders, paths)))
     witnesses.compare(facts)
     fill(gatherer, facts)
 

@@ -14,6 +14,7 @@ from auditor.host.request import Files
 from auditor.host.telling import CONFIGURATION, PROCESS_ROOT, told
 
 _OF_PROCESS = re.compile(r"/proc/(\d+|self)/(.+)", re.DOTALL)
+_OPEN = re.compile(r"/proc/\d+/fd/\d+")
 Answers = tuple[  # as Files has them, still being filled
     dict[str, str], dict[str, str], dict[str, str], dict[str, str], dict[str, float]
 ]
@@ -68,9 +69,11 @@ def _read_own(patterns: Sequence[str], others: Others, found: Answers) -> None:
             return os.open(process[2], flags, dir_fd=others.process(one))
         return os.open(path, flags)
 
+    wide = False
+
     def said(kind: str, path: str, data: bytes) -> None:
         if kind != OTHER:  # what is no file has nothing to say: /dev is full of it
-            _keep(found, kind, path, data)
+            _keep(found, kind, path, data, wide=wide)
 
     try:
         reader = Reader(
@@ -83,6 +86,7 @@ def _read_own(patterns: Sequence[str], others: Others, found: Answers) -> None:
         return
     try:
         for pattern in patterns:
+            wide = "*" in pattern
             reader.read(pattern, content=True)
     finally:
         reader.close()
@@ -115,13 +119,15 @@ def _is_configuration(path: str) -> bool:
     return bool(CONFIGURATION.fullmatch(path.rpartition("/")[2].replace("*", "x")))
 
 
-def _keep(found: Answers, kind: str, path: str, data: bytes) -> None:
+def _keep(found: Answers, kind: str, path: str, data: bytes, *, wide: bool = False) -> None:
     text, links, errors, devices, changed = found
+    if kind == LINK and _OPEN.fullmatch(path) and not data.startswith(b"/"):
+        return  # sockets, pipes and the like
     if kind == CHANGED:  # a link, and what it leads to: the later of both
         changed[path] = max(float(data), changed.get(path, float(data)))
     elif kind != TEXT:
         (links if kind == LINK else devices if kind == DEVICE else errors)[path] = os.fsdecode(data)
-    elif (kept := told(path, data.decode("utf-8", "surrogateescape"))) is not None:
+    elif (kept := told(path, data.decode("utf-8", "surrogateescape"), wide=wide)) is not None:
         text[path] = kept
 
 

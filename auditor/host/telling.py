@@ -9,19 +9,28 @@ import re
 
 from auditor.databases import SERVERS, kept
 from auditor.databases.engine import ARGUMENT, path
+from auditor.host import guest_lines, pool_cache, zed_settings
 
 PROCESS_ROOT = re.compile(r"/proc/(?:\d+|self)/root/")
 CONFIGURATION = re.compile(r"[\w.@#-]+\.(?:conf|cnf|ya?ml)")
 IGNORES_FLUSHES = "libeatmydata"
 _SIZE = re.compile(r"[0-9]{1,10} [0-9]{1,10}")
+_UNITS = re.compile(r"/(?:etc|usr/lib)/systemd/system/.*|/etc/zfs/zfs-list\.cache/.*")  # that they are there
 _PROCESS = re.compile(r"/proc/(?:\d+|self)/(environ|maps|cmdline|status|stat)")
 
 
-def told(name: str, text: str) -> str | None:
-    """The part of a file that is kept, or None: nothing of it. name: its path. Lines of a configuration keep their number."""
+def told(name: str, text: str, *, wide: bool = False) -> str | None:
+    """The part of a file that is kept, or None: nothing of it. name: its path. wide: it is one of many that a pattern means.
+    Lines of a configuration keep their number."""
     if PROCESS_ROOT.match(name):
         last = name.rpartition("/")[2]
         return _blocks(text) if "*" in last else kept.settings(last, text)
+    if name == pool_cache.PATH:
+        return pool_cache.names(text)
+    if name == zed_settings.PATH:
+        return zed_settings.names(text)
+    if _UNITS.fullmatch(name) or name.startswith(zed_settings.FOLDER):
+        return ""
     found = _PROCESS.fullmatch(name)
     match found and found[1]:
         case "stat":  # of database servers, and of the first process, which shows that they can be seen
@@ -29,7 +38,8 @@ def told(name: str, text: str) -> str | None:
         case "environ":
             return kept.variables(text)
         case "cmdline":
-            return kept.command_line(text)
+            guest = guest_lines.kept(text)
+            return guest if wide or guest is not None else kept.command_line(text)
         case "maps":
             return _libraries(text)
         case "status":  # who runs it

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from auditor.databases import kept
-from auditor.host import lzc, sql
+from auditor.databases.engine import WITHHELD
+from auditor.host import guest_lines, lzc, sql
 from auditor.host.request import Capture, Files
 from auditor.host.telling import told
 from auditor.recording.host_names import HOST_FILE, HOSTNAME, datasets, hosts, made_with, ordinary, words
@@ -187,6 +188,8 @@ def _without(path: str, content: str, others: Files) -> str:
     if _ENVIRON.fullmatch(path):  # of this server alone
         engine = kept.server(others.text.get(path.replace("environ", "cmdline"), "").partition("\0")[0])
         return kept.variables(content, engine.variables if engine else {})
+    if path.endswith("/cmdline") and content.startswith(guest_lines.GUEST):
+        return re.sub(r"^guest .*", f"{guest_lines.GUEST}{WITHHELD}", content)
     if _OF_DATABASES.fullmatch(path):  # an older zaudit kept more than this one
         return told(path, content) or ""
     return content

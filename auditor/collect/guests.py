@@ -1,0 +1,53 @@
+"""``/proc/*/cmdline``: the virtual machines that run on this host under QEMU, and their disks. (QEMU invocation; man 5
+proc_pid_cmdline)
+
+What is kept of a command line is said in ``guest_lines``. Anybody may give a process any name and any arguments: what such a
+process has open (``guest_files``) decides whether its disks are what it says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from auditor.facts import HOST, Fact, Facts, Subject, known, words
+from auditor.host.guest_lines import DROPS, GUEST, KEEPS, UNSURE
+from auditor.host.request import Files, Read
+
+PER = "host"
+SUBJECT = "host"
+FACTS = {
+    "guests": words("NUMBER NAME of each process that is a virtual machine"),
+    "guest_disks": words(
+        "NUMBER HOW PATH of each of their disks: keeps or drops flushes; NUMBER unsure where not all are known"
+    ),
+}
+LINES = "/proc/*/cmdline"
+FIRST = "/proc/1/cmdline"  # readable by everybody, unless processes of others are hidden (hidepid)
+_PATH = re.compile(r"/proc/(\d+)/cmdline")
+MOST = 1000
+
+
+def request(host: Subject, facts: Facts) -> Read:
+    return Read((LINES, FIRST))
+
+
+def parse(reply: Files, host: Subject) -> Iterator[Fact]:
+    """Raises ValueError where processes are hidden, or one of them could not be read."""
+    if FIRST not in reply.text:
+        raise ValueError(f"{FIRST}: {reply.errors.get(FIRST, 'was not read')}")
+    for path, error in reply.errors.items():
+        if _PATH.fullmatch(path) and not error.startswith("no such"):  # one that ended is none
+            raise ValueError(f"{path}: {error}")
+    guests, disks = list[str](), list[str]()
+    for path, text in sorted(reply.text.items()):
+        if (found := _PATH.fullmatch(path)) and text.startswith(GUEST):
+            first, *rest = text.splitlines()
+            guests.append(f"{found[1]} {first.removeprefix(GUEST)}")
+            disks += (f"{found[1]} {each}" for each in rest if each.startswith((KEEPS, DROPS)) or each == UNSURE)
+    if len(guests) > MOST:
+        raise ValueError(f"more than {MOST} virtual machines")
+    text = ", ".join(each.partition(" ")[2] for each in guests) or "no virtual machine runs"
+    command = "pgrep -a 'qemu|kvm'"
+    yield Fact(HOST, "guests", known(tuple(guests), text, command))
+    yield Fact(HOST, "guest_disks", known(tuple(disks), f"{len(disks)} disks of virtual machines", command))

@@ -1,0 +1,68 @@
+"""``dmesg --facility=kern``: threads of OpenZFS that the kernel found hanging, and machine checks, since it booted.
+
+That there is none counts only where the kernel's first message is still there, as in ``kernel_log``, of which this is another
+question: what chooses the lines of that one cannot change without its recordings becoming worthless. The kernel warns ten times
+at most of tasks (kernel.hung_task_warnings). (Linux kernel/hung_task.c check_hung_task; arch/x86/kernel/cpu/mce/core.c)
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
+from auditor.host.request import Output, Run
+
+PER = "host"
+SUBJECT = "host"
+FACTS = {
+    "hung_tasks": words("THREAD=TIMES of each thread of OpenZFS that the kernel found hanging since it booted"),
+    "machine_checks": words("mce=TIMES of messages of machine checks, errors of memory and processor, since it booted"),
+}
+COMMAND = "dmesg --facility=kern"
+_HEAD = r"^(?:\[ *\d+\.\d+\])?(?:\[ *[TC]\d+\])? ?"
+_LINES = {
+    "boot": r"Linux version \S+ .*",
+    "hung": (
+        r"INFO: task (?P<task>txg_(?:sync|quiesce)|z_[a-z_]{1,20}|zil_[a-z_]{1,20}|zvol[a-z_]{0,20}|dp_[a-z_]{1,20}):\d+"
+        r" blocked for more than \d+ seconds\."
+    ),
+    "check": r"mce: \[Hardware Error\]: .*",
+}
+_PATTERNS = {name: re.compile(f"{_HEAD}{pattern}") for name, pattern in _LINES.items()}
+KEEP = f"{_HEAD}(?:{'|'.join(pattern.replace('?P<task>', '?:') for pattern in _LINES.values())})$"
+
+
+def request(host: Subject, facts: Facts) -> Run:
+    return Run(("dmesg", "--facility=kern"), package="util-linux", keep=KEEP)
+
+
+def parse(reply: Output, host: Subject) -> Iterator[Fact]:
+    """What is there; that nothing is, where the log is whole. Raises ValueError for a line that was not asked for."""
+    *lines, rest = reply.text.split("\n")
+    if rest:
+        raise ValueError("the last line is cut off")
+    found: dict[str, Counter[str]] = {"hung": Counter(), "check": Counter()}
+    last: dict[tuple[str, str], str] = {}
+    boots = []
+    for at, line in enumerate(lines):
+        kind, match = next(
+            ((kind, hit) for kind, each in _PATTERNS.items() if (hit := each.fullmatch(line))), ("", None)
+        )
+        if match is None:
+            raise ValueError(f"a line that was not asked for: {line[:80]}")
+        if kind == "boot":
+            boots.append(at)
+        else:
+            what = match["task"] if kind == "hung" else "mce"
+            found[kind][what] += 1
+            last[kind, what] = line
+    none = Evidence("nothing of the kind in the kernel's log, which reaches back to its start", COMMAND)
+    for fact, kind in (("hung_tasks", "hung"), ("machine_checks", "check")):
+        entries = tuple(f"{what}={times}" for what, times in found[kind].items())
+        seen = tuple(
+            Evidence(f"{last[kind, what].strip()} ({times} times)", COMMAND) for what, times in found[kind].items()
+        )
+        if entries or boots == [0]:
+            yield Fact(HOST, fact, Known(entries, seen or (none,)))

@@ -1,0 +1,73 @@
+"""``zaudit check --as openzfs=X``: which known bugs would go, come and stay with another release, on what was seen here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from auditor.audit import Look
+    from auditor.facts import Facts
+    from auditor.judge.rule import Rule
+
+PRODUCT = "openzfs"
+RELEASED = "release-abandoned"
+FOUND, OPEN = "fail", "unknown"
+
+
+def release(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, ...]:
+    """``openzfs=2.4.4`` as numbers; none where the option was not given."""
+    if not value:
+        return ()
+    product, _, text = value.partition("=")
+    numbers = text.split(".")
+    if product != PRODUCT or len(numbers) != 3 or not all(each.isdecimal() and len(each) <= 4 for each in numbers):
+        raise click.BadParameter(f"as in {PRODUCT}=2.4.4")
+    return tuple(map(int, numbers))
+
+
+def told(seen: Look, rules: Sequence[Rule], wanted: tuple[int, ...]) -> Iterator[str]:
+    """Lines: what of the rules about releases changes. The facts of the host are those of the other release afterwards."""
+    from auditor.derive import release as derived
+    from auditor.facts import HOST, Fact, Known, known
+    from auditor.judge.advisory import PREFIX
+    from auditor.text import harmless
+
+    about = [rule for rule in rules if rule.id.startswith(PREFIX) or rule.id == RELEASED]
+    now = _outcomes(about, seen.facts)
+    here = seen.facts.get(HOST, "zfs_version_text")
+    text = ".".join(map(str, wanted))
+    why = f"{text}, supposed"
+    seen.facts.replace(Fact(HOST, "zfs_version", known(wanted, why)))
+    seen.facts.replace(Fact(HOST, "zfs_version_text", known(text, why)))
+    for fact in derived.derive(HOST, seen.facts):
+        seen.facts.replace(fact)
+    then = _outcomes(about, seen.facts)
+    old = harmless(str(here.value)) if isinstance(here, Known) else "a release that is not known"
+    yield f"With OpenZFS {text}, as it was published, in place of {old}; of the {len(about)} bugs that zaudit knows of:"
+    names = {rule.id: rule for rule in about}
+    for word, ids in (
+        ("goes", [each for each in now if now[each] == FOUND and then[each] not in (FOUND, OPEN)]),
+        ("comes", [each for each in then if then[each] == FOUND and now[each] != FOUND]),
+        ("stays", [each for each in then if then[each] == FOUND == now[each]]),
+        ("open", [each for each in then if then[each] == OPEN]),
+    ):
+        for each in sorted(ids):
+            was = "" if word in ("goes", "stays") or now[each] != OPEN else ", not decided now"
+            yield f"{word:6} {each} ({names[each].gravest}{was}): {names[each].title}"
+    if not any(outcome in (FOUND, OPEN) for outcome in (*now.values(), *then.values())):
+        yield "none of them concerns this host, now or then"
+    yield "Bugs that nobody has found yet are not among them. Leave zpool upgrade until the new release has proved itself."
+
+
+def _outcomes(rules: Sequence[Rule], facts: Facts) -> dict[str, str]:
+    """The worst outcome of each rule over all that it concerns."""
+    from auditor.judge import verdict
+
+    found: dict[str, str] = {rule.id: "pass" for rule in rules}
+    for each in verdict.judge(list(rules), facts):
+        if each.outcome == FOUND or (each.outcome == OPEN and found[each.rule.id] != FOUND):
+            found[each.rule.id] = each.outcome
+    return found

@@ -1,0 +1,137 @@
+"""What on this host uses its datasets and volumes: swap, virtual machines, targets of LIO and SCST, volumes of Kubernetes.
+
+What drops the flushes of those above it keeps nothing that they have been told is stable: a guest with cache=unsafe, a target
+that says that it has no cache and has one. Such a write waits in memory, of the page cache or of OpenZFS. A guest counts only
+for what it has open: who names his process like QEMU can claim any disk.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+from auditor.collect import _blocks as blocks
+from auditor.collect._holders import Holders, Place
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Unknown, known, unknown, words
+from auditor.gather.layers import Paths
+from auditor.text import harmless
+
+PROVIDES = {
+    "host.swap_volumes": words("DEVICE on DATASET of each swap space that lies on a volume, whoever audits it"),
+    "dataset.used_by": words("the guests, backstores of targets, and volumes of pods that use it"),
+    "dataset.flushes_dropped": words("the guests and backstores on it whose flushes are dropped, and how"),
+}
+POD = re.compile(r".*/pods/([0-9a-f-]{36})/volumes/kubernetes\.io~csi/([^/]{1,253})/mount")
+DROPS, UNSURE, SCST = "drops", "unsure", "SCST-"
+NOT_ALL = "not all of its disks are understood"
+
+
+def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
+    """All of PROVIDES."""
+    yield Fact(HOST, "swap_volumes", _swap(facts.get(HOST, "swaps"), holders))
+    found = _Users(facts, holders, paths)
+    found.guests()
+    found.targets()
+    found.pods()
+    none = known((), "nothing that was seen uses it")
+    for dataset in list(facts.subjects("dataset")):
+        name = dataset.name
+        by, unseen = tuple(found.by[name]), found.unseen
+        text = known(by, ", ".join(by)) if by else none
+        yield Fact(dataset, "used_by", unseen[0] if unseen and not by else text)
+        lost = tuple(found.dropped[name])
+        doubt = [*found.doubts[name], *unseen]
+        if lost:
+            yield Fact(dataset, "flushes_dropped", Known(tuple(each.text for each in lost), lost))
+        else:
+            yield Fact(dataset, "flushes_dropped", doubt[0] if doubt else none)
+
+
+class _Users:
+    """By dataset. unseen: why not all of a kind are known."""
+
+    def __init__(self, facts: Facts, holders: Holders, paths: Paths) -> None:
+        self.facts, self.holders, self.paths = facts, holders, paths
+        self.by: dict[str, dict[str, None]] = defaultdict(dict)
+        self.dropped: dict[str, dict[Evidence, None]] = defaultdict(dict)
+        self.doubts: dict[str, list[Unknown]] = defaultdict(list)
+        self.unseen: list[Unknown] = []
+
+    def guests(self) -> None:
+        guests, disks = self._words("guests"), self._words("guest_disks")
+        opened = self.facts.get(HOST, "guest_files")
+        names = dict(each.split(" ", 1) for each in guests)
+        held: dict[str, set[str]] = defaultdict(set)
+        files = {*blocks.words_in(opened)}
+        for number, _, path in (each.partition(" ") for each in files):
+            held[number] |= {*self._place(path, real=True).datasets}
+        for number, how, path in ((each + " ").split(" ", 2) for each in disks):
+            guest, path = f"guest {names.get(number, number)} (process {number})", path.strip()
+            place = self._place(path, real=f"{number} {path}" in files) if path else Place()
+            if isinstance(opened, Unknown):
+                for each in place.datasets:
+                    self.doubts[each].append(opened)
+            elif how == UNSURE or not (place.datasets or place.off):
+                why = unknown(harmless(f"{guest}: its disk {path}: {place.how}" if path else f"{guest}: {NOT_ALL}"))
+                for each in held[number]:
+                    self.doubts[each].append(why)
+            else:
+                for each in held[number] & {*place.datasets}:
+                    self.by[each][guest] = None
+                    if how == DROPS:
+                        text = f"{guest}: its disk {path} has cache=unsafe or no-flush=on"
+                        self.dropped[each][Evidence(harmless(text), f"tr '\\0' '\\n' </proc/{number}/cmdline")] = None
+
+    def targets(self) -> None:
+        targets = self.facts.get(HOST, "block_targets")
+        said = targets.evidence if isinstance(targets, Known) else ()
+        for line, seen in zip(self._words("block_targets"), said, strict=False):
+            name, how, path = line.split(" ", 2)
+            place = self._place(path)
+            for each in place.datasets:
+                self.by[each][name] = None
+                if how == DROPS and not (name.startswith(SCST) and self._always(each)):
+                    self.dropped[each][seen] = None
+            if not place.datasets and not place.off and how == DROPS:
+                self.unseen.append(unknown(harmless(f"{name} on {path}: {place.how}")))
+
+    def pods(self) -> None:
+        """By the mounts that the kubelet has made."""
+        for mount in () if isinstance(self.holders.table, Unknown) else self.holders.table:
+            if found := POD.fullmatch(mount.mount_point):
+                for each in self.holders.mount(mount).datasets:
+                    self.by[each][harmless(f"volume {found[2]} of pod {found[1]}")] = None
+
+    def _always(self, name: str) -> bool:
+        """SCST writes to a block device past the page cache."""
+        properties = (self.facts.get(each, "sync") for each in self.facts.subjects("dataset") if each.name == name)
+        return any(isinstance(sync, Known) and sync.value == "always" for sync in properties)
+
+    def _words(self, name: str) -> tuple[str, ...]:
+        found = self.facts.get(HOST, name)
+        if isinstance(found, Unknown):
+            self.unseen.append(found)
+        return blocks.words_in(found)
+
+    def _place(self, path: str, *, real: bool = False) -> Place:
+        if path.startswith("/dev/"):
+            return self.holders.device(path)
+        path = path if real else self.paths.of(path)
+        return self.holders.path(path) if path else Place(how="it is not there, or could not be reached")
+
+
+def _swap(swaps: Judged, holders: Holders) -> Judged:
+    """Of the devices; what a file lies on is no dataset, as OpenZFS refuses to swap to its files."""
+    if isinstance(swaps, Unknown):
+        return swaps
+    found: list[Evidence] = []
+    for path in blocks.words_in(swaps):
+        if not path.startswith("/dev/"):
+            continue
+        place = holders.device(path)
+        if place.datasets:
+            found.append(Evidence(harmless(f"{path} on {', '.join(place.datasets)}"), "swapon --show"))
+        elif not place.off:
+            return unknown(harmless(f"{path}, which the host swaps to: {place.how}"))
+    return Known(tuple(each.text for each in found), (*found,) or swaps.evidence)

@@ -1,0 +1,117 @@
+"""What is kept of the command line of a virtual machine: its name, its disks on this host, and whether their flushes are
+dropped. All the rest (secrets, addresses, keys) is not.
+
+With cache=unsafe, or no-flush=on of a node, QEMU completes the flushes of its guest and asks the host for none. An option
+that is not given is inherited by the nodes below. (QEMU documentation, qemu-block-drivers and invocation, -drive cache=;
+block.c bdrv_inherited_options; block/io.c bdrv_co_flush: BDRV_O_NO_FLUSH)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from auditor.databases.engine import WITHHELD, place
+
+PROGRAM = re.compile(r"(?:.*/)?(?:kvm|qemu-kvm|qemu-system-[a-z0-9_]+)", re.DOTALL)
+GUEST, KEEPS, DROPS, UNSURE = "guest ", "keeps ", "drops ", "unsure"
+CHARACTERS, DEPTH = 1 << 17, 16
+_NAME = re.compile(r"[\w.+:@-]{1,64}", re.ASCII)
+_KEPT = re.compile(r"(?:keeps|drops) (.+)|unsure|guest (\S+)")
+_ON = ("on", "yes", "true", "y")
+
+
+def kept(text: str) -> str | None:
+    """A line ``guest NAME``, then one for each disk; None where it is no virtual machine. What was kept is kept again."""
+    if text.startswith(GUEST):
+        return text if all(map(_was_kept, text.splitlines())) else f"{GUEST}{WITHHELD}\n{UNSURE}\n"
+    words = text[:CHARACTERS].rstrip("\0").split("\0")
+    if not PROGRAM.fullmatch(words[0]):
+        return None
+    given = list(zip(words[1:], [*words[2:], ""], strict=False))
+    disks = [UNSURE] if len(text) > CHARACTERS else []
+    for option, value in given:
+        try:
+            disks += _disks(option.lstrip("-") if option.startswith("-") else "", value)
+        except (ValueError, RecursionError):
+            disks.append(UNSURE)
+    return "".join(f"{each}\n" for each in dict.fromkeys((GUEST + _name(given), *disks)))
+
+
+def _was_kept(line: str) -> bool:
+    found = _KEPT.fullmatch(line)
+    if not found:
+        return False
+    return place(found[1]) if found[1] else not found[2] or found[2] == WITHHELD or bool(_NAME.fullmatch(found[2]))
+
+
+def _name(given: Sequence[tuple[str, str]]) -> str:
+    for option, value in given:
+        if option in ("-name", "--name"):
+            keys = _pairs(value)
+            name = keys.get("guest") or value.partition(",")[0]
+            return name if _NAME.fullmatch(name) else WITHHELD
+    return WITHHELD
+
+
+def _disks(option: str, value: str) -> Iterator[str]:
+    """Raises ValueError for what is not understood."""
+    match option:
+        case "drive" | "blockdev":
+            tree = json.loads(value) if value.startswith("{") else _tree(_pairs(value))
+            if isinstance(tree.get("file"), str) and option == "drive":
+                tree["filename"] = tree.pop("file")
+            yield from _nodes(tree, drops=False, depth=0)
+        case "hda" | "hdb" | "hdc" | "hdd":
+            yield from _disk(value, drops=False)
+        case "readconfig":
+            yield UNSURE
+
+
+def _pairs(value: str) -> dict[str, str]:
+    """``key=value`` between commas; two commas stand for one."""
+    parts = (each.replace("\0", ",").partition("=") for each in value.replace(",,", "\0").split(","))
+    return {key: text for key, equals, text in parts if equals}
+
+
+def _tree(pairs: Mapping[str, str]) -> dict[str, Any]:
+    """``file.cache.no-flush=on`` as a tree of nodes."""
+    tree: dict[str, Any] = {}
+    for key, value in pairs.items():
+        *above, last = key.split(".")
+        node = tree
+        for each in above[:DEPTH]:
+            below = node.setdefault(each, {})
+            node = below if isinstance(below, dict) else node.setdefault(f"{each}.", {})
+        node[last] = value
+    return tree
+
+
+def _nodes(node: Mapping[str, Any], *, drops: bool, depth: int) -> Iterator[str]:
+    """The files and devices of a node and those below it."""
+    if depth > DEPTH:
+        raise ValueError("nested too deep")
+    cache = node.get("cache")
+    if isinstance(cache, str):
+        drops = cache == "unsafe"
+    elif isinstance(cache, Mapping) and "no-flush" in cache:
+        drops = cache["no-flush"] in (True, *_ON)
+    if isinstance(path := node.get("filename"), str):
+        yield from _disk(path, drops=drops and not _reads_only(node))
+    for name, below in node.items():
+        if isinstance(below, Mapping) and name != "cache":
+            yield from _nodes(below, drops=drops, depth=depth + 1)
+
+
+def _reads_only(node: Mapping[str, Any]) -> bool:
+    return node.get("media") == "cdrom" or any(node.get(each) in (True, *_ON) for each in ("read-only", "readonly"))
+
+
+def _disk(path: str, *, drops: bool) -> Iterator[str]:
+    """What is no path of this host (a server, a pool of another storage) is none of its disks."""
+    if place(path):
+        yield (DROPS if drops else KEEPS) + path
+    elif path.startswith(("/", ".")) or ":" not in path:
+        yield UNSURE

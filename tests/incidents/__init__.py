@@ -1,0 +1,155 @@
+"""Public incidents of OpenZFS under databases, each with the sign that a host shows and the rules that catch it.
+
+``incidents.toml`` is the table; in our words, from the source that an entry names. An entry has
+
+``source``    where it was told
+``group``     commits (latency and settings), pool (layout, space, health), release (bugs and builds) or around (the next
+              boot, drives, guests, targets)
+``happened``, ``sign``, ``solved``   what went wrong, what the host shows of it, and what helped as far as the source says
+``first``     of those that were judged before anything was mended for them: the verdict of then
+``now``       today's: caught, partly (a rule points at it and not at the cause), missed, or out (nothing to be seen)
+``rules``     that fail on such a host
+``edits``     what makes a host of fixtures/hosts (``base``) show the sign; ``like`` takes those of another entry. Without
+              edits the examples of the rule show the same
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from auditor.collect import kernel_hangs, kernel_log
+from auditor.host.request import Capture, Files
+from auditor.recording import questions
+from auditor.recording.recording import Recording, load
+from tests.golden import HOSTS
+
+TABLE = Path(__file__).with_name("incidents.toml")
+BASE = "2.4-healthy-physical-protected-cache"
+RELEASE = "2.4.4-1~bpo13+1"  # of that host
+GROUPS = ("commits", "pool", "release", "around")
+VERDICTS = ("caught", "partly", "missed", "out")
+KEEP: Mapping[tuple[str, ...], str] = {
+    ("dmesg", "--kernel"): kernel_log.KEEP,
+    ("dmesg", "--facility=kern"): kernel_hangs.KEEP,
+}
+
+
+class Incident(NamedTuple):
+    """One of the table, as its docstring says."""
+
+    source: str
+    group: str
+    happened: str
+    sign: str
+    solved: str
+    now: str
+    first: str = ""
+    rules: tuple[str, ...] = ()
+    base: str = BASE
+    edits: tuple[Mapping[str, str], ...] = ()
+
+
+def everything() -> dict[str, Incident]:
+    """All of them by name. Raises ValueError or TypeError for an entry that is not as it should be."""
+    table: dict[str, dict[str, Any]] = tomllib.loads(TABLE.read_text())
+    return {name: _incident(table, name) for name in table}
+
+
+def _incident(table: Mapping[str, dict[str, Any]], name: str) -> Incident:
+    entry = dict(table[name])
+    if like := entry.pop("like", ""):
+        entry = {key: table[like][key] for key in ("base", "edits") if key in table[like]} | entry
+    entry |= {key: tuple(entry[key]) for key in ("rules", "edits") if key in entry}
+    found = Incident(**entry)
+    told = found.group in GROUPS and found.now in VERDICTS and found.first in ("", *VERDICTS)
+    if not told or bool(found.rules) != (found.now in ("caught", "partly")):
+        raise ValueError(f"{name}: its group, its verdicts or its rules are not as they should be")
+    return found
+
+
+def shown(incident: Incident) -> Recording:
+    """Its base with the sign. Raises ValueError where an edit changes nothing."""
+    past = load(HOSTS / incident.base)
+    for edit in incident.edits:
+        before = past
+        past = _edited(past, edit)
+        if past == before:
+            raise ValueError(f"this changes nothing: {edit}")
+    return past
+
+
+def _edited(past: Recording, edit: Mapping[str, str]) -> Recording:
+    """``run``: of all commands that begin so, ``from`` becomes ``to``, or ``text`` is what they say, or ``add`` is what they
+    say besides. ``file``: the same of one file; ``link``: of where a link leads; ``gone``: it is not there. ``release``:
+    OpenZFS is of that one."""
+    match dict(edit):
+        case {"release": new}:
+            texts = dict.fromkeys(("/sys/module/zfs/version", "/sys/module/spl/version"), lambda said: f"{new}\n")
+            changed = _edited(past, {"run": "zfs version", "from": RELEASE, "to": new})
+            return replace(changed, files={each: _files(each, at, texts) for each, at in changed.files.items()})
+        case {"run": begins, **how}:
+            argv = tuple(begins.split(" "))
+            commands = dict(past.commands)
+            if not any(each[: len(argv)] == argv for each in commands):
+                commands[argv] = Capture(0, keep=KEEP.get(argv, ""))
+            for each, said in commands.items():
+                if each[: len(argv)] == argv:
+                    text = _change(how)(said.stdout.decode()).encode()
+                    commands[each] = said._replace(exit=int(how.get("exit", "0")), fault="", stdout=text)
+            return replace(past, commands=commands)
+        case {"file": path, **how}:
+            return replace(
+                past, files={each: _files(each, at, {path: _change(how)}) for each, at in past.files.items()}
+            )
+        case {"gone": path}:
+            return replace(past, files={each: _without(each, at, path) for each, at in past.files.items()})
+        case {"link": path, **how}:
+            links = {path: _change(how)}
+            return replace(past, files={each: _files(each, at, {}, links) for each, at in past.files.items()})
+    raise ValueError(f"no such edit: {edit}")
+
+
+def _without(patterns: tuple[str, ...], answer: Files, path: str) -> Files:
+    """The answer to one question where a file is not there."""
+    if path not in answer.text and path not in answer.links:
+        return answer
+    left = answer._replace(
+        text={each: text for each, text in answer.text.items() if each != path},
+        links={each: to for each, to in answer.links.items() if each != path},
+    )
+    empty = [
+        pattern
+        for pattern in patterns
+        if questions.meant(path, pattern)
+        and not any(questions.meant(each, pattern) for each in (*left.text, *left.links))
+    ]
+    return left._replace(errors={**left.errors, **dict.fromkeys(empty, "no such file")})
+
+
+def _change(how: Mapping[str, str]) -> Callable[[str], str]:
+    if "text" in how:
+        return lambda said: how["text"]
+    return lambda said: (said.replace(how["from"], how["to"]) if "from" in how else said) + how.get("add", "")
+
+
+def _files(
+    patterns: tuple[str, ...],
+    answer: Files,
+    texts: Mapping[str, Callable[[str], str]],
+    links: Mapping[str, Callable[[str], str]] | None = None,
+) -> Files:
+    """The answer to one question with some of its files, or links, changed or added."""
+    links = links or {}
+    asked = [path for path in (*texts, *links) if any(questions.meant(path, pattern) for pattern in patterns)]
+    if not asked:
+        return answer
+    gone = set(asked) | {pattern for pattern in patterns for path in asked if questions.meant(path, pattern)}
+    return answer._replace(
+        text={**answer.text, **{path: texts[path](answer.text.get(path, "")) for path in asked if path in texts}},
+        links={**answer.links, **{path: links[path](answer.links.get(path, "")) for path in asked if path in links}},
+        errors={path: error for path, error in answer.errors.items() if path not in gone},
+    )

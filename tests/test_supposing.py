@@ -1,0 +1,57 @@
+"""``zaudit check --as openzfs=X``: which known bugs go, come and stay with another release."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fake import CommandLine
+from tests.golden import HOSTS
+
+
+@pytest.fixture
+def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(monkeypatch, capsys)
+
+
+def supposed(zaudit: CommandLine, host: str, release: str) -> tuple[str, dict[str, list[str]]]:
+    """The first line, and word -> advisories."""
+    done = zaudit("check", "--replay", str(HOSTS / host), "--as", f"openzfs={release}")
+    assert (done.code, done.err) == (0, "")
+    first, *lines, last = done.out.splitlines()
+    assert "zpool upgrade" in last
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        found.setdefault(line.split()[0], []).append(line.split()[1])
+    return first, found
+
+
+def test_an_upgrade_brings_bugs_of_its_own(zaudit: CommandLine) -> None:
+    first, found = supposed(zaudit, "2.3-sync-disabled", "2.4.1")
+    assert "With OpenZFS 2.4.1, as it was published, in place of 2.3.9" in first
+    assert "advisory-clone-after-truncate" in found["comes"]
+    assert "goes" not in found
+
+
+def test_an_upgrade_takes_bugs_away(zaudit: CommandLine) -> None:
+    _, found = supposed(zaudit, "2.1-sync-disabled-inherited", "2.4.4")
+    assert {"advisory-mmap-read-race", "advisory-line-not-maintained"} <= {*found["goes"]}
+    assert "comes" not in found
+
+
+def test_the_same_release_changes_nothing(zaudit: CommandLine) -> None:
+    _, found = supposed(zaudit, "2.4-healthy-physical-no-cache", "2.4.4")
+    assert "goes" not in found
+    assert "comes" not in found
+
+
+@pytest.mark.parametrize("words", ["2.4.4", "openzfs=2.4", "openzfs=2.4.x", "zfs=2.4.4", "openzfs=2.4.99999"])
+def test_what_is_no_release_is_a_usage_error(words: str, zaudit: CommandLine) -> None:
+    done = zaudit("check", "--replay", str(HOSTS / "2.3-sync-disabled"), "--as", words)
+    assert done.code == 2
+    assert "openzfs=2.4.4" in done.err
+
+
+def test_it_is_no_report(zaudit: CommandLine) -> None:
+    past = str(HOSTS / "2.3-sync-disabled")
+    done = zaudit("check", "--replay", past, "--as", "openzfs=2.4.4", "--format", "json")
+    assert done.code == 2

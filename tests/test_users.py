@@ -1,0 +1,187 @@
+"""Guests, targets, pods and swap on the datasets of a host: what is kept of their command lines, and what is made of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from auditor import audit, rulebook
+from auditor.collect import block_targets, guests, swaps
+from auditor.facts import HOST, Facts, Known, Subject, Unknown
+from auditor.host import guest_lines
+from auditor.host.request import WITNESS, Files
+from auditor.host.telling import told
+from auditor.judge.verdict import Verdict
+from auditor.recording import redaction
+from auditor.recording.recording import STEADY, Recording
+from tests.test_host_layers import EXT4, ON_ZVOL, TANK, VOLUME, looked, mounted, recorded
+from tests.test_states import Edit
+
+RULES = tuple(rulebook.load(examples=False))
+NODE = {"driver": "host_device", "filename": "/dev/zvol/tank/v", "cache": {"direct": False, "no-flush": True}}
+
+
+def files(
+    patterns: tuple[str, ...],
+    text: Mapping[str, str],
+    links: Mapping[str, str] | None = None,
+    errors: Mapping[str, str] | None = None,
+) -> Edit:
+    """An answer that was not recorded."""
+    return lambda past: replace(past, files={**past.files, patterns: Files(text, links or {}, errors or {})})
+
+
+def line(*words: str) -> str | None:
+    return guest_lines.kept("".join(f"{each}\0" for each in words))
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        (("-drive", "file=/dev/zvol/tank/v,if=none,cache=unsafe"), "drops /dev/zvol/tank/v"),
+        (("-drive", "file=/dev/zvol/tank/v,if=none,cache=writeback"), "keeps /dev/zvol/tank/v"),
+        (("-drive", "file=/dev/zvol/tank/v,if=none"), "keeps /dev/zvol/tank/v"),
+        (("-drive", "file=/iso/a,,b.iso,media=cdrom,cache=unsafe"), "keeps /iso/a,b.iso"),
+        (("-drive", "file.filename=/dev/zd0,file.cache.no-flush=on"), "drops /dev/zd0"),
+        (("-blockdev", json.dumps(NODE)), "drops /dev/zvol/tank/v"),
+        (
+            ("-blockdev", json.dumps({"driver": "raw", "file": {**NODE, "cache": {"no-flush": False}}})),
+            "keeps /dev/zvol/tank/v",
+        ),
+        (("-blockdev", json.dumps({"cache": {"no-flush": True}, "file": {"filename": "/a"}})), "drops /a"),
+        (("-blockdev", '{"filename": '), "unsure"),
+        (("-blockdev", '{"file":' * 2000), "unsure"),
+        (("-drive", "file=a.img"), "unsure"),
+        (("-hda", "/a.img"), "keeps /a.img"),
+        (("-readconfig", "/etc/vm"), "unsure"),
+        (("-drive", "file=rbd:pool/image:key=secret"), ""),
+    ],
+)
+def test_a_command_line_comes_down_to_disks(words: tuple[str, ...], kept: str) -> None:
+    found = line("/usr/bin/kvm", "-name", "db1,debug-threads=on", "-object", "secret,id=a,data=topsecret", *words)
+    assert found == "guest db1\n" + (f"{kept}\n" if kept else "")
+    assert guest_lines.kept(str(found)) == found
+
+
+def test_of_other_processes_nothing_is_kept() -> None:
+    path = "/proc/7/cmdline"
+    assert told(path, "bash\0-c\0password=x\0", wide=True) is None
+    assert told(path, "postgres\0-D\0/x\0", wide=True) is None
+    assert told(path, "bash\0-c\0password=x\0") == "(withheld)\0"
+    assert told(path, "guest a\npassword=x\n", wide=True) == "guest (withheld)\nunsure\n"
+
+
+def test_a_redacted_recording_does_not_name_guests() -> None:
+    past = recorded(ON_ZVOL, running("drops"))
+    texts = [text for files in redaction.redact(past).files.values() for text in files.text.values()]
+    assert [text for text in texts if text.startswith("guest ")] == ["guest (withheld)\ndrops /dev/zd0\n"]
+
+
+def running(how: str, *opened: str, refused: bool = False) -> Edit:
+    """A virtual machine whose disk is the zvol of the recorded host."""
+    disk = f"{how} /dev/zd0\n" if how != "unsure" else "unsure\n"
+    fds = "/proc/4711/fd/*"
+    found = files(
+        guests.request(HOST, Facts()).patterns,
+        {guests.FIRST: "(withheld)\0", "/proc/4711/cmdline": f"guest db1\n{disk}"},
+    )
+    links = {f"/proc/4711/fd/{i}": path for i, path in enumerate(opened)}
+    errors = {fds: "permission denied" if refused else "no such file"} if refused or not opened else {}
+    held = files((fds,), {}, links=links, errors=errors)
+    targets = block_targets.request(HOST, Facts()).patterns
+    none = files(targets, {WITNESS: "nodev\tsysfs\n"}, errors=dict.fromkeys(targets[:-1], "no such file"))
+    table = mounted(TANK, EXT4)
+    return lambda past: table(held(found(none(past))))
+
+
+def judged(past: Recording, rule: str = "guest-ignores-flushes", subject: Subject = VOLUME) -> Verdict:
+    report = audit.judge(looked(past), RULES, (), "low")
+    (found,) = [each for each in report.verdicts if each.rule.id == rule and each.subject == subject]
+    return found
+
+
+def test_a_guest_that_drops_flushes_of_what_it_has_open() -> None:
+    found = judged(recorded(ON_ZVOL, running("drops", "/dev/zd0", "/dev/null")))
+    assert (found.outcome, found.severity) == ("fail", "critical")
+    assert "guest db1 (process 4711): its disk /dev/zd0 has cache=unsafe" in str(found.message)
+
+
+@pytest.mark.parametrize(
+    ("edit", "outcome"),
+    [
+        (running("keeps", "/dev/zd0"), "pass"),
+        (running("drops", "/dev/null"), "pass"),  # it only says so
+        (running("drops", refused=True), "unknown"),
+        (running("unsure", "/dev/zd0"), "unknown"),
+        (running("unsure", "/dev/null"), "pass"),
+    ],
+)
+def test_a_guest_is_believed_what_it_has_open(edit: Edit, outcome: str) -> None:
+    assert judged(recorded(ON_ZVOL, edit)).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("opened", "outcome"),
+    [(("/mnt/volume/vm.img",), "fail"), (("/mnt/volume/other.img",), "unknown"), (("/dev/null",), "pass")],
+)
+def test_a_disk_in_a_file_is_the_one_that_is_open(opened: tuple[str, ...], outcome: str) -> None:
+    """Else its path is followed, which it is not where others may have moved it."""
+    there = recorded(ON_ZVOL, running("drops", *opened))
+    patterns = guests.request(HOST, Facts()).patterns
+    lines = {guests.FIRST: "(withheld)\0", "/proc/4711/cmdline": "guest db1\ndrops /mnt/volume/vm.img\n"}
+    assert judged(files(patterns, lines)(there)).outcome == outcome
+
+
+def test_an_older_recording_knows_nothing_of_guests() -> None:
+    assert judged(recorded(ON_ZVOL)).outcome == "unknown"
+
+
+def test_what_uses_a_volume_is_named() -> None:
+    pod = (
+        "34 25 230:0 / /var/lib/kubelet/pods/01234567-89ab-cdef-0123-456789abcdef/volumes/kubernetes.io~csi/pvc-1/mount"
+    )
+    seen = looked(recorded(ON_ZVOL, running("keeps", "/dev/zd0"), mounted(TANK, f"{pod} rw - ext4 /dev/zd0 rw")))
+    used = seen.facts.get(VOLUME, "used_by")
+    assert isinstance(used, Known)
+    assert used.value == (
+        "guest db1 (process 4711)",
+        "volume pvc-1 of pod 01234567-89ab-cdef-0123-456789abcdef",
+    )
+
+
+def lio(wce: str) -> Edit:
+    folder = f"{block_targets.LIO}fileio_0/d1/"
+    info = "Status: ACTIVATED\n        TCM FILEIO ID: 0        File: /mnt/volume/pg  Size: 1  Mode: Buffered-WCE Async: 0\n"
+    texts = {f"{folder}info": info, f"{folder}enable": "1\n", f"{folder}udev_path": "/mnt/volume/pg\n"}
+    texts |= {f"{folder}attrib/emulate_write_cache": f"{wce}\n", WITNESS: "nodev\tsysfs\n"}
+    patterns = block_targets.request(HOST, Facts()).patterns
+    answer = files(patterns, texts, errors=dict.fromkeys(patterns[4:-1], "no such file"))
+    return lambda past: replace(answer(past), paths={f"{STEADY}/mnt/volume/pg": "/mnt/volume/pg"})
+
+
+@pytest.mark.parametrize(("wce", "outcome"), [("0", "fail"), ("1", "pass")])
+def test_a_target_that_hides_its_cache(wce: str, outcome: str) -> None:
+    """Its file lies on an ext4 on the zvol."""
+    found = judged(recorded(ON_ZVOL, running("keeps", "/dev/null"), lio(wce)))
+    assert found.outcome == outcome
+    if outcome == "fail":
+        assert "LIO d1: /mnt/volume/pg, Buffered-WCE, emulate_write_cache=0" in str(found.message)
+
+
+@pytest.mark.parametrize(
+    ("rows", "outcome"),
+    [("", "pass"), ("/dev/zd0 partition\t1\t0\t-2\n", "fail"), ("/dev/sdzz partition\t1\t0\t-2\n", "unknown")],
+)
+def test_swap(rows: str, outcome: str) -> None:
+    heading = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
+    edit = files((swaps.PATH,), {swaps.PATH: heading + rows})
+    assert judged(recorded(ON_ZVOL, edit), "swap-on-zvol", HOST).outcome == outcome
+
+
+def test_processes_that_are_hidden_leave_all_open() -> None:
+    hidden = files(guests.request(HOST, Facts()).patterns, {}, errors={guests.FIRST: "no such file or directory"})
+    seen = looked(recorded(ON_ZVOL, running("keeps", "/dev/zd0"), hidden))
+    assert isinstance(seen.facts.get(VOLUME, "flushes_dropped"), Unknown)

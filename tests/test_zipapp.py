@@ -1,0 +1,39 @@
+"""What zaudit.pyz does before it imports anything: on a Python that is too old it says in one line what it needs."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import make_zipapp
+
+
+@pytest.mark.parametrize("version", [(2, 7, 18), (3, 6, 8), (3, 9, 18), (3, 10, 12)])
+def test_an_old_python_is_told_what_is_needed(
+    version: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "version_info", version)
+    monkeypatch.setitem(sys.modules, "auditor.__main__", None)  # importing it would raise
+    with pytest.raises(SystemExit) as ended:
+        exec(compile(make_zipapp.ENTRY, "__main__.py", "exec"), {})
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "needs Python 3.11 or later" in said
+    assert f"is {version[0]}.{version[1]}: " in said
+
+
+def test_any_python_3_can_read_it() -> None:
+    ast.parse(make_zipapp.ENTRY, feature_version=(3, 4))
+    assert 'f"' not in make_zipapp.ENTRY
+
+
+def test_what_it_needs_is_what_the_package_says() -> None:
+    setup = (Path(make_zipapp.ROOT) / "setup.cfg").read_text()
+    needed = re.search(r"python_requires = >=(\d+)\.(\d+)", setup)
+    assert needed
+    assert tuple(map(int, needed.groups())) == make_zipapp.OLDEST
