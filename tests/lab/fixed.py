@@ -3,6 +3,7 @@ the lab can run: unfixed.toml says why.
 """
 
 import json
+import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
@@ -44,14 +45,19 @@ def _verdicts(scenario: Scenario, line: str, before: list[Found], after: list[Fo
     may = {rule for step in steps for rule in step.may}
     unsure = {rule for rule, _, outcome, _ in before if outcome == "unknown"} | set(scenario.undecided) | may
     unsure |= UNDECIDED_ON_EVERY_GUEST
-    failed = {(rule, subject) for rule, subject, outcome, _ in before if outcome == "fail"}
+    failed = {(rule, _named(subject)) for rule, subject, outcome, _ in before if outcome == "fail"}
     for rule, subject, outcome, severity in after:
         if rule in {step.rule for step in steps}:
             yield f"NOT FIXED {rule} {subject} {outcome}"
-        elif outcome == "fail" and (rule, subject) not in failed and rule not in may:
+        elif outcome == "fail" and (rule, _named(subject)) not in failed and rule not in may:
             yield f"THE FIX BROUGHT {rule} {subject} {severity}"
         elif outcome == "unknown" and severity != "low" and not unsure & {rule, ANY}:
             yield f"THE FIX BROUGHT undecided {rule} {subject} {severity}"
+
+
+def _named(subject: str) -> str:
+    """Without the number of the process: that of a server that was restarted is another."""
+    return re.sub(r"^(database \S+) \d+$", r"\1", subject)
 
 
 def _data(before: dict[str, str], after: dict[str, str]) -> Iterator[str]:

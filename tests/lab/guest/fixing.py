@@ -51,11 +51,12 @@ def commands(report: dict[str, Any], step: dict[str, Any]) -> Iterator[str]:
 
 
 def roots() -> Iterator[Path]:
-    """Where datasets are mounted, and what the scenarios mount below /mnt."""
+    """Where datasets are mounted, and what the scenarios mount below /mnt; nothing of a pool that answers nobody."""
     for line in Path("/proc/mounts").read_text().splitlines():
-        _, point, kind, *_ = line.split(" ")
-        path = re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), point)
-        if kind == "zfs" or path.startswith("/mnt/"):
+        words = (re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), word) for word in line.split(" "))
+        device, path, kind, *_ = words
+        state = Path("/proc/spl/kstat/zfs", device.partition("/")[0], "state")
+        if (kind == "zfs" and "SUSPENDED" not in state.read_text()) or path.startswith("/mnt/"):
             yield Path(path)
 
 
