@@ -12,7 +12,8 @@ from auditor.databases import ENGINES
 from auditor.derive import databases
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
-from auditor.gather import brought, gather, layers, pool_lists, targets
+from auditor.gather import brought, layers, pool_lists, targets, walk
+from auditor.gather.gatherer import Gatherer, Progress
 from auditor.host import sql
 from auditor.host.live import Host
 from auditor.judge import finding, policy_file, verdict, waivers
@@ -86,7 +87,7 @@ class Look(NamedTuple):
     edited: str = ""
 
 
-def look(host: Host, names: Sequence[str], options: Options, progress: gather.Progress | None = None) -> Look:
+def look(host: Host, names: Sequence[str], options: Options, progress: Progress | None = None) -> Look:
     """Collect and derive. Raises NothingToAudit."""
     started = time.process_time()
     facts, inventory = Facts(host.now), Facts(host.now)
@@ -99,13 +100,13 @@ def look(host: Host, names: Sequence[str], options: Options, progress: gather.Pr
     directory = known(options.directory, f"--db {options.database}={options.directory}" if options.directory else "")
     facts.put(Fact(HOST, "database_directory", directory))
     facts.put(Fact(HOST, "database_connection", known(options.connection, named)))
-    gatherer = gather.Gatherer(host, registry.collectors(), progress)
+    gatherer = Gatherer(host, registry.collectors(), progress)
     try:
-        gather.read_host(gatherer, facts, inventory)
+        walk.read_host(gatherer, facts, inventory)
         _must_be_loaded(gatherer, facts)
-        gather.ask_host(gatherer, facts)
+        walk.ask_host(gatherer, facts)
         roots, imported = _roots(gatherer, facts, inventory, host, names)
-        gather.look_at_pools(gatherer, facts, inventory, roots, imported)
+        walk.look_at_pools(gatherer, facts, inventory, roots, imported)
         for root in roots:
             targets.must_exist(host, root, gatherer.failure("zfs_list", root))
     except targets.TargetError as error:
@@ -122,7 +123,7 @@ def look(host: Host, names: Sequence[str], options: Options, progress: gather.Pr
 
 
 def _roots(
-    gatherer: gather.Gatherer, facts: Facts, inventory: Facts, host: Host, names: Sequence[str]
+    gatherer: Gatherer, facts: Facts, inventory: Facts, host: Host, names: Sequence[str]
 ) -> tuple[tuple[Subject, ...], Sequence[str]]:
     """The datasets that the names mean, the root dataset of every imported pool when there are none; and all imported pools,
     as far as they can be listed."""
@@ -134,19 +135,19 @@ def _roots(
                 "no pool is imported" if pools is not None else f"no pool can be listed: {_why(gatherer)}"
             )
         names = pools
-    held = partial(gather.held, gatherer, facts, inventory)
+    held = partial(walk.held, gatherer, facts, inventory)
     return tuple(
         sorted({each for name in names for each in targets.resolve(host, name, pools, held, facts)})
     ), pools or ()
 
 
-def _why(gatherer: gather.Gatherer) -> str:
+def _why(gatherer: Gatherer) -> str:
     """Why zpool list says nothing."""
     failure = gatherer.failure("zpool_list", HOST)
     return "; ".join(reason.text for reason in failure.reasons) if failure else "zpool list names none"
 
 
-def _must_be_loaded(gatherer: gather.Gatherer, facts: Facts) -> None:
+def _must_be_loaded(gatherer: Gatherer, facts: Facts) -> None:
     """Raises NothingToAudit where the OpenZFS module is not loaded, before any command of it runs.
 
     As root ``zpool list`` would load the module (libzfs_core_init() of lib/libzfs_core), and zaudit changes nothing.
@@ -181,19 +182,19 @@ def focus(seen: Look, host: Host, names: Sequence[str]) -> Look:
         raise NothingToAudit(f"in this recording: {error}") from None
     for root in roots:
         if not facts.of(root):
-            there = [each.name for each in facts.linked(gather.pool_of(root), "datasets")]
+            there = [each.name for each in facts.linked(targets.pool_of(root), "datasets")]
             raise NothingToAudit(f"in this recording: {targets.missing(root.name, there)}")
     more = brought.along(facts, roots)
     for dataset in list(facts.subjects("dataset")):
         why = more.get(dataset)
         facts.replace(Fact(dataset, "brought", known(why, why) if why else unknown("it was named")))
-    chosen = {gather.pool_of(each) for each in (*roots, *more)}
+    chosen = {targets.pool_of(each) for each in (*roots, *more)}
     facts.replace(Fact(HOST, "pools", Known(tuple(sorted(chosen)), ())))
     for pool in chosen:
         datasets = facts.get(pool, "datasets")
         if isinstance(datasets, Known):
             every = facts.linked(pool, "datasets")
-            inside = tuple(each for each in every if each in more or any(gather.covers(root, each) for root in roots))
+            inside = tuple(each for each in every if each in more or any(targets.covers(root, each) for root in roots))
             facts.replace(Fact(pool, "datasets", Known(inside, datasets.evidence)))
     for fact in databases.derive(HOST, facts):
         facts.replace(fact)

@@ -14,7 +14,7 @@ import auditor.derive
 from auditor.collect import _blocks as blocks
 from auditor.collect import database_paths
 from auditor.facts import Kind, Spec
-from auditor.gather import brought, database_walk, gather, layers
+from auditor.gather import brought, database_walk, layers, walk
 from auditor.verify.specs import FACTS as RUN_FACTS
 from auditor.verify.specs import HOST_FACTS
 
@@ -66,7 +66,7 @@ def registry() -> dict[tuple[Kind, str], Spec]:
     found: dict[tuple[Kind, str], Spec] = {}
     walked: dict[tuple[Kind, str], Spec] = {
         **qualified(blocks.PROVIDES),
-        **qualified(gather.PROVIDES),
+        **qualified(walk.PROVIDES),
         **qualified(brought.PROVIDES),
         **qualified(layers.PROVIDES),
         **qualified(database_walk.PROVIDES),

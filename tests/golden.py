@@ -20,9 +20,12 @@ from auditor.cli import main as main_command
 from auditor.commands import _verifying
 from auditor.judge.rule import Rule
 from auditor.recording import recording
-from auditor.report import json as json_report
-from auditor.report import rule_index, terminal, verify_html, verify_terminal
+from auditor.report import rule_index
+from auditor.report.audit import json as json_report
+from auditor.report.audit import terminal
 from auditor.report.model import Report
+from auditor.report.verify import html as verify_html
+from auditor.report.verify import terminal as verify_terminal
 from auditor.verify import codec, fio_output, profile, strace_output
 from auditor.verify.compare import compare
 from auditor.verify.verification import Found
@@ -41,7 +44,8 @@ RULES = FIXTURES.parent / "rules" / "README.md"
 PAGES = FIXTURES.parent / "docs" / "rules"
 CANONICAL, GREEN = "2.3-sync-disabled", "2.4-healthy-physical-no-cache"
 VERIFY_REPORTS = REPORTS / "verify"
-VERIFY_SCHEMA = Path(json_report.__file__).parent / "verify_schema.json"
+SCHEMAS = Path(rule_index.__file__).parent
+VERIFY_SCHEMA = SCHEMAS / "verify_schema.json"
 
 
 def report_anew(case: Path) -> Report:

@@ -13,8 +13,8 @@ from auditor.gather import brought
 from auditor.host.request import Capture
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report import json as json_report
-from auditor.report import terminal
+from auditor.report.audit import json as json_report
+from auditor.report.audit import terminal
 from auditor.report.model import Report
 from tests import shared
 from tests.test_states import Edit, all_of, in_file, in_output

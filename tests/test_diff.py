@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from auditor.report import compare
-from auditor.report import json as json_report
+from auditor.report.audit import changes
+from auditor.report.audit import json as json_report
 from tests.fake import CommandLine
 from tests.golden import HOSTS, report_of
 
@@ -63,20 +63,20 @@ UNSEEN = ("rule-a", "unknown", "high", subject())
     ],
 )
 def test_changes(old: dict[str, Any], new: dict[str, Any], change: str, code: int) -> None:
-    found = compare.compare(old, new)
+    found = changes.compare(old, new)
     assert change in [each.change for each in found.differences]
     assert found.exit_code("low") == code
     assert found.exit_code("critical") == (14 if code == 14 else 0)
 
 
 def test_what_cannot_be_told_counts_as_what_it_may_be_unless_failures_alone_are_asked_for() -> None:
-    found = compare.compare(report(A), report(UNSEEN))
+    found = changes.compare(report(A), report(UNSEEN))
     assert (found.exit_code("low"), found.exit_code("low", failed_only=True)) == (13, 10)
 
 
 def test_the_worst_stands_first_and_what_did_not_change_is_counted() -> None:
     low, critical = ("rule-b", "fail", "low", subject()), ("rule-c", "fail", "critical", subject())
-    found = compare.compare(report(A, ("rule-d", "fail", "high", subject())), report(A, low, critical))
+    found = changes.compare(report(A, ("rule-d", "fail", "high", subject())), report(A, low, critical))
     assert [(each.change, each.shown.rule) for each in found.differences] == [
         ("new", "rule-c"),
         ("new", "rule-b"),
@@ -87,7 +87,7 @@ def test_the_worst_stands_first_and_what_did_not_change_is_counted() -> None:
 
 
 def test_what_makes_two_reports_hard_to_compare_is_said() -> None:
-    notes = compare.compare(report(), report(host="db2", targets=["tank/db"], zaudit="0.2.0")).notes
+    notes = changes.compare(report(), report(host="db2", targets=["tank/db"], zaudit="0.2.0")).notes
     assert [note.partition(":")[0] for note in notes] == [
         "different hosts",
         "different targets",
@@ -133,12 +133,12 @@ def test_a_malformed_finding_is_refused() -> None:
     for key in ("rule", "outcome", "severity", "title", "subjects"):
         bad = copy.deepcopy(good)
         del bad["findings"][0][key]
-        with pytest.raises(compare.CompareError):
-            compare.compare(good, bad)
+        with pytest.raises(changes.CompareError):
+            changes.compare(good, bad)
     bad = copy.deepcopy(good)
     bad["findings"][0]["severity"] = "urgent"
-    with pytest.raises(compare.CompareError, match="urgent"):
-        compare.compare(good, bad)
+    with pytest.raises(changes.CompareError, match="urgent"):
+        changes.compare(good, bad)
 
 
 def test_why_the_exit_code_is_not_0_stands_beside_it(zaudit: CommandLine) -> None:

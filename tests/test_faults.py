@@ -20,7 +20,7 @@ import pytest
 from auditor import audit, registry
 from auditor.collect import _blocks as blocks
 from auditor.facts import HOST, Facts, Kind, Known, Subject, Unknown
-from auditor.gather import gather
+from auditor.gather import answer, walk
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
 from auditor.recording import recording
@@ -73,11 +73,11 @@ def look(
     only: Subject | None = None,
 ) -> Facts:
     """Replay, one collector at fault, of all subjects or of one."""
-    original = gather.answer_of
+    original = answer.answer_of
 
     def answer_of(
         module: ModuleType, subject: Subject, request: Run | Read, reply: Capture | Files, host: Host
-    ) -> gather.Answer:
+    ) -> answer.Answer:
         name = module.__name__.rpartition(".")[2]
         if asked is not None:
             asked.setdefault(name, []).append((subject, request))
@@ -86,7 +86,7 @@ def look(
         return original(module, subject, request, reply, host)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gather, "answer_of", answer_of)
+        patch.setattr(answer, "answer_of", answer_of)
         options = audit.Options.from_words(past.options)
         # a database is named, so that what is named and not seen is judged, too
         options = options._replace(database=options.database or "postgres")
@@ -118,7 +118,7 @@ def signature(known: Base, collector: str, fault: Fault) -> object:
     """All that the rest of zaudit can notice of the faulty answers: two faults with one signature are one case."""
     host, module = FaultyHost(ReplayHost(known.past), fault), registry.collectors()[collector]
     answers = (
-        gather.answer_of(module, subject, request, reply_to(request, host), host)
+        answer.answer_of(module, subject, request, reply_to(request, host), host)
         for subject, request in known.asked[collector]
     )
     return frozenset(
@@ -219,7 +219,7 @@ def silent(known: Base, collector: str, fault: Fault, after: Facts) -> Iterator[
 def providers() -> Counter[tuple[Kind, str]]:
     """How many can give a fact."""
     modules = (*registry.collectors().values(), *registry.derivations().values())
-    walked = (*registry.qualified(blocks.PROVIDES), *registry.qualified(gather.PROVIDES))
+    walked = (*registry.qualified(blocks.PROVIDES), *registry.qualified(walk.PROVIDES))
     return Counter([*walked, *(key for module in modules for key, _ in registry.specs(module))])
 
 

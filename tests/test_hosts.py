@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from auditor.recording import recording
-from auditor.report import json as json_report
-from auditor.report import terminal
+from auditor.report.audit import json as json_report
+from auditor.report.audit import terminal
 from tests import shared
 from tests.edited import BASE, HOSTS_OF, edited
 from tests.golden import CANONICAL, GREEN, HOSTS, REPORTS, cases, findings_of, report_anew, report_of

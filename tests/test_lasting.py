@@ -16,9 +16,11 @@ from auditor.judge.event import Strike
 from auditor.judge.rule import digest
 from auditor.recording import questions, recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.report import compare, finding_words, terminal, verify_html
-from auditor.report import json as json_report
+from auditor.report import finding_words
+from auditor.report.audit import changes, terminal
+from auditor.report.audit import json as json_report
 from auditor.report.model import Report
+from auditor.report.verify import html as verify_html
 from tests import shared
 from tests.fake import CommandLine
 from tests.golden import HOSTS, cases, report_of
@@ -116,19 +118,19 @@ def test_what_was_not_asked_counts_as_undecided() -> None:
 def test_a_diff_compares_what_both_could_see() -> None:
     past = shared.host("2.3-sync-disabled")
     new, old = (json_report.document(judged(each)) for each in (past, without(past, "zdb", "nvme", "zfs")))
-    found = compare.compare(old, new)
-    changes = {(each.change, each.shown.rule) for each in found.differences}
-    assert {change for change, _ in changes} <= {"only now", "changed"}
+    found = changes.compare(old, new)
+    seen = {(each.change, each.shown.rule) for each in found.differences}
+    assert {change for change, _ in seen} <= {"only now", "changed"}
     assert found.decided > 5
     assert any("was recorded by zaudit 0.0.9" in note for note in found.notes)
-    back = compare.compare(new, old)
+    back = changes.compare(new, old)
     assert {each.change for each in back.differences} <= {"only then", "changed"}
     assert back.exit_code("low") >= 10
 
 
 def test_a_failure_that_only_the_second_could_see_counts_for_a_ratchet() -> None:
     past = shared.host("2.3-sync-disabled")
-    found = compare.compare(*(json_report.document(judged(each)) for each in (without(past, "zfs"), past)))
+    found = changes.compare(*(json_report.document(judged(each)) for each in (without(past, "zfs"), past)))
     only = {each.shown.rule for each in found.differences if each.change == "only now" and each.shown.outcome == "fail"}
     assert "sync-disabled" in only
     assert found.exit_code("low", failed_only=True) == 14
@@ -172,6 +174,6 @@ def test_diff_says_when_the_rules_differ() -> None:
         json_report.document(audit.judge(seen, each, past.targets, "low"))
         for each in (shared.audited(), shared.audited()[1:])
     )
-    notes = compare.compare(one, other).notes
+    notes = changes.compare(one, other).notes
     assert [note for note in notes if one["rules"] in note and other["rules"] in note and note.startswith("judged by")]
-    assert not [note for note in compare.compare(one, one).notes if note.startswith("judged by")]
+    assert not [note for note in changes.compare(one, one).notes if note.startswith("judged by")]

@@ -11,7 +11,7 @@ from auditor import audit, registry
 from auditor.collect import zpool_history, zpool_list
 from auditor.databases import ENGINES, kept
 from auditor.facts import AGAIN, HOST, Facts, Known, Subject, Unknown
-from auditor.gather.gather import Answer, answer_of
+from auditor.gather.answer import Answer, answer_of
 from auditor.host import live, lzc
 from auditor.host.request import UNASKED, WITNESS, Capture, Files, Read, Request, Run
 from auditor.recording import first_edition, questions, recording

@@ -15,7 +15,8 @@ from auditor.judge import example
 from auditor.judge.event import GRAVITY
 from auditor.judge.rule import RuleError
 from auditor.judge.rule_file import EXAMPLES as LAST
-from auditor.judge.rule_file import OPTIONAL, REQUIRED, SAID, SAID_IF, SAYING, load, load_folder
+from auditor.judge.rule_file import SAYING, load, load_folder
+from auditor.judge.rule_table import OPTIONAL, REQUIRED, SAID, SAID_IF
 from auditor.judge.verdict import ROUTES
 from auditor.registry import registry
 from tests import shared

@@ -130,12 +130,12 @@ def _verified(
     deadline: float,
 ) -> NoReturn:
     """The audit and a quick verification as one report; the profile is that of the database, if it was told."""
-    from auditor.commands import _verifying
+    from auditor.commands import _verify_plan, _verifying
 
     profile = ENGINES[options.database or "postgres"].profile
     if not profile:
         raise click.UsageError(f"--verify: there is no profile of {options.database} yet")
-    wanted = _verifying.Wanted(
+    wanted = _verify_plan.Wanted(
         target=target,
         profile=profile,
         length="quick",
@@ -163,7 +163,7 @@ def _verified(
 
 
 def _emit(report: Any, format_: str, output: Path | None, verbose: bool) -> None:
-    from auditor.report import html, json, terminal
+    from auditor.report.audit import html, json, terminal
 
     if format_ == "json":
         text = json.render(report, verbose=verbose)

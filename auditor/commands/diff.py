@@ -18,7 +18,7 @@ from auditor.commands._terminal import say, width
 from auditor.text import crowded
 
 if TYPE_CHECKING:
-    from auditor.report.compare import Comparison, Difference
+    from auditor.report.audit.changes import Comparison, Difference
 
 LIMIT = 256 << 20
 EVIDENCE_SHOWN = 3
@@ -38,12 +38,12 @@ def diff(old: Path, new: Path, format_: str, fail_on: Any, failed_only: bool, fo
     Exit code: 0 when nothing at or above --fail-on is new or worse, else 11 to 14 by the worst that is or may be; with
     --failed-only by the worst new failure, and 10 when some cannot be told.
     """
-    from auditor.report import compare
+    from auditor.report.audit import changes
 
     before, after = (_document(path, folders) for path in (old, new))
     try:
-        found = compare.compare(before, after)
-    except compare.CompareError as error:
+        found = changes.compare(before, after)
+    except changes.CompareError as error:
         raise click.UsageError(f"not a report of zaudit: {error}") from None
     code = found.exit_code(fail_on, failed_only=failed_only)
     if format_ == "json":
@@ -70,7 +70,7 @@ def _document(path: Path, folders: tuple[Path, ...]) -> dict[str, Any]:
         return document
     from auditor import audit, rulebook
     from auditor.recording import recording
-    from auditor.report import json as report
+    from auditor.report.audit import json as report
 
     past = recording.load(path)
     options = audit.Options.from_words(past.options)
@@ -111,7 +111,7 @@ def _as_json(found: Comparison, before: dict[str, Any], after: dict[str, Any], c
 
 
 def _page(found: Comparison, before: dict[str, Any], after: dict[str, Any], code: int, columns: int) -> Iterator[str]:
-    from auditor.report import compare
+    from auditor.report.audit import changes
     from auditor.text import harmless
 
     yield harmless(" to ".join(f"{each.get('host')} {each.get('taken')}" for each in (before, after)))
@@ -138,9 +138,9 @@ def _page(found: Comparison, before: dict[str, Any], after: dict[str, Any], code
         )
     if found.decided:
         yield f"Only NEW could decide, and found nothing: {found.decided} that OLD was not asked."
-    worse = sum(each.change in compare.WORSE for each in found.differences)
+    worse = sum(each.change in changes.WORSE for each in found.differences)
     untold = (
-        sum(each.change in compare.UNFIT for each in found.differences) - worse
+        sum(each.change in changes.UNFIT for each in found.differences) - worse
     )  # may be as bad as the exit code says
     others = len(found.differences) - worse - untold
     told = ", ".join(

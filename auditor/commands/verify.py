@@ -70,6 +70,7 @@ def verify(
     """
     from auditor.commands import _policy
     from auditor.commands import _verifying as command
+    from auditor.commands._verify_plan import Wanted
 
     if bool(target) == bool(replay):
         raise click.UsageError("name a TARGET, or --replay a recording")
@@ -77,7 +78,7 @@ def verify(
         followed = _policy.read(policy_file) if policy_file else None
         found = command.replayed(replay, fail_on, compare, followed, failed_only=failed_only)
     else:
-        wanted = command.Wanted(
+        wanted = Wanted(
             target=str(target),
             fail_on=fail_on,
             failed_only=failed_only,

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from auditor.collect import database_paths
 from auditor.collect._database_files import ELSEWHERE
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, word
 from auditor.gather import database_crowd, database_loaded, overlay
-
-if TYPE_CHECKING:
-    from auditor.gather.gather import Gatherer
+from auditor.gather.gatherer import Gatherer
 
 PROVIDES = {
     **database_crowd.PROVIDES,

@@ -117,3 +117,13 @@ def missing(name: str, there: Sequence[str]) -> str:
     if what == "pool" and there:
         return f"no pool {harmless(name)} is imported; there are: {', '.join(map(harmless, there))}"
     return f"no {what} {harmless(name)}" + ("" if there else "; no pool is imported" if what == "pool" else "")
+
+
+def pool_of(subject: Subject) -> Subject:
+    """The pool that a dataset, vdev, leaf or pool belongs to."""
+    return Subject("pool", subject.within or subject.name.partition("/")[0])
+
+
+def covers(root: Subject, dataset: Subject) -> bool:
+    """Whether a dataset is the root or below it."""
+    return dataset.name == root.name or dataset.name.startswith(root.name + "/")

@@ -13,9 +13,11 @@ from typing import Any
 
 from auditor.data import builds
 from auditor.facts import HOST, Judged, Known
-from auditor.judge.expression import Expression, Registry, Scope, fact
+from auditor.judge.compiler import Registry
+from auditor.judge.expression import Expression, Scope, fact
 from auditor.judge.rule import Rule, RuleError
-from auditor.judge.rule_file import ID, SAYING, STRIKE, from_parts, from_table
+from auditor.judge.rule_file import ID, SAYING
+from auditor.judge.rule_table import STRIKE, from_parts, from_table
 from auditor.judge.types import ExpressionError
 
 PREFIX = "advisory-"

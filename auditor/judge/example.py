@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Kind, Known, Spec, Subject, Value, unknown
-from auditor.judge.expression import Registry
+from auditor.judge.compiler import Registry
 from auditor.judge.rule import Example, Rule, RuleError
 from auditor.judge.verdict import Verdict, judge_one
 

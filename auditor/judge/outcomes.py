@@ -15,43 +15,16 @@ What somebody waived is judged as if nobody had: a waiver changes who answers fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
-from auditor.judge.event import EVENTS, TAKES, Event, Party, Strike, Take
+from auditor.judge.cell import HARMLESS, ORDER, Cell, Effect, both_of_each, cells_of, once
+from auditor.judge.event import EVENTS, Event, Strike
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
 
-Outcome = Literal["kept", "word", "unknown", "lost"]
-ORDER: dict[Outcome, int] = {"kept": 0, "word": 1, "unknown": 2, "lost": 3}
 ENOUGH = 3  # plp_grade from which on a drive is declared to keep its cache without power
-HARMLESS = Strike("low")  # what a rule does that holds
 NOTHING_OF_ITS_OWN = ("cache", "spare")  # what lies on a leaf of these classes lies elsewhere, too
-
-
-class Cell(NamedTuple):
-    """One event for one dataset. takes: what goes, of lost and unknown. parties: who must keep their word, with the names of
-    drives. verdicts: behind a lost, unknown or word. left_out: rules that would decide it and were not run."""
-
-    outcome: Outcome
-    takes: tuple[Take, ...] = ()
-    parties: tuple[tuple[Party, tuple[str, ...]], ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
-    left_out: tuple[str, ...] = ()
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        """The ids of the rules behind it."""
-        return tuple(dict.fromkeys((*(each.rule.id for each in self.verdicts), *self.left_out)))
-
-    @property
-    def alike(self) -> tuple[object, ...]:
-        """What two cells have in common that say the same, of whatever subjects."""
-        return self.outcome, self.takes, self.parties, self.rules
-
-
-KEPT = Cell("kept")
 
 
 class Column(NamedTuple):
@@ -67,36 +40,6 @@ class Column(NamedTuple):
         return max(ORDER[cell.outcome] for cell in self.cells.values())
 
 
-class _Effect(NamedTuple):
-    """What one verdict (or one cache, or one rule that was left out) does at the events."""
-
-    strikes: tuple[Strike, ...]  # what it may do; harmless among them where the rule may hold
-    verdict: Verdict | None = None
-    drives: tuple[str, ...] = ()
-    left_out: str = ""
-    hypervisor: bool = False  # the drive is one that a hypervisor shows
-
-    def word(self, strike: Strike) -> tuple[Party | Literal[""], tuple[str, ...]]:
-        """Who must keep it, and the names of drives."""
-        if strike.word != "drive":
-            return strike.word, ()
-        return ("hypervisor", ()) if self.hypervisor else ("drive", self.drives)
-
-    def outcome(self, event: Event) -> Outcome:
-        each = {_does(strike, event) for strike in self.strikes}
-        if each == {"lost"}:
-            return "lost"
-        if "lost" in each:
-            return "unknown"
-        return "word" if "word" in each else "kept"
-
-
-def _does(strike: Strike, event: Event) -> Literal["kept", "word", "lost"]:
-    if not strike.strikes(event):
-        return "kept"
-    return "word" if strike.word else "lost"
-
-
 def columns(verdicts: Iterable[Verdict], facts: Facts, left_out: Sequence[LeftOut] = ()) -> tuple[Column, ...]:
     """What each event costs each dataset, the worst first; datasets to which the same happens together."""
     effects = _Concerned(facts)
@@ -105,13 +48,13 @@ def columns(verdicts: Iterable[Verdict], facts: Facts, left_out: Sequence[LeftOu
             effects.add(verdict.subject, verdict.rule.subject, effect)
     for each in left_out:
         if not each.counts_as and any(strike.loses for strike in each.strikes):
-            effects.add(HOST, "host", _Effect((HARMLESS, *each.strikes), left_out=each.rule))
+            effects.add(HOST, "host", Effect((HARMLESS, *each.strikes), left_out=each.rule))
     for pool, name in _caches(facts):
-        effects.add(pool, "pool", _Effect((Strike.at("power", "drive", ("commits", "pool")),), drives=(name,)))
+        effects.add(pool, "pool", Effect((Strike.at("power", "drive", ("commits", "pool")),), drives=(name,)))
     return effects.columns()
 
 
-def _effect(verdict: Verdict, facts: Facts, logs_alone: Callable[[Subject], bool]) -> _Effect | None:
+def _effect(verdict: Verdict, facts: Facts, logs_alone: Callable[[Subject], bool]) -> Effect | None:
     """logs_alone: is a subject what holds the log and nothing else? No pool goes with that."""
     outcome = verdict.was or verdict.outcome
     if outcome not in ("fail", "unknown") or not any(strike.loses for strike in verdict.strikes):
@@ -122,7 +65,7 @@ def _effect(verdict: Verdict, facts: Facts, logs_alone: Callable[[Subject], bool
         strikes = tuple(each._replace(takes=tuple(take for take in each.takes if take != "pool")) for each in strikes)
     disks = facts.linked(subject, "disks") if subject.kind == "leaf" else (subject,)
     drives = tuple(each.name for each in disks if each.kind == "disk")
-    return _Effect(strikes, verdict, drives, hypervisor=subject.kind == "disk" and _shown(subject, facts))
+    return Effect(strikes, verdict, drives, hypervisor=subject.kind == "disk" and _shown(subject, facts))
 
 
 def _shown(disk: Subject, facts: Facts) -> bool:
@@ -159,10 +102,10 @@ class _Concerned:
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._everywhere: list[_Effect] = []
-        self._databases: list[_Effect] = []
-        self._pools: dict[str, list[_Effect]] = {}
-        self._datasets: dict[str, list[_Effect]] = {}
+        self._everywhere: list[Effect] = []
+        self._databases: list[Effect] = []
+        self._pools: dict[str, list[Effect]] = {}
+        self._datasets: dict[str, list[Effect]] = {}
         self._leaves_of = _leaves_of_disks(facts)
 
     def logs_alone(self, subject: Subject) -> bool:
@@ -170,7 +113,7 @@ class _Concerned:
         leaves = [subject] if subject.kind == "leaf" else self._leaves_of.get(subject, [])
         return bool(leaves) and all(_class(leaf, self._facts) in ("log", *NOTHING_OF_ITS_OWN) for leaf in leaves)
 
-    def add(self, subject: Subject, kind: str, effect: _Effect) -> None:
+    def add(self, subject: Subject, kind: str, effect: Effect) -> None:
         """subject: of the verdict; kind: of what its rule is about (a hole is a verdict about its parent)."""
         match subject.kind:
             case "dataset":
@@ -198,20 +141,20 @@ class _Concerned:
     def columns(self) -> tuple[Column, ...]:
         """Equal ones together, the worst first."""
         groups: dict[tuple[object, ...], list[tuple[str, tuple[Cell, ...]]]] = {}
-        everywhere = _cells(self._everywhere)
+        everywhere = cells_of(self._everywhere)
         for pool in self._facts.linked(HOST, "pools"):
-            base = _joined(everywhere, _cells(self._pools.get(pool.name, [])))
+            base = both_of_each(everywhere, cells_of(self._pools.get(pool.name, [])))
             datasets = [each.name for each in self._facts.linked(pool, "datasets")]
             for name in datasets or [pool.name]:
                 own = self._datasets.get(name)
-                cells = _joined(base, _cells(own)) if own else base
+                cells = both_of_each(base, cells_of(own)) if own else base
                 groups.setdefault(tuple(cell.alike for cell in cells), []).append((name, cells))
         found = [
             Column(tuple(name for name, _ in members), dict(zip(EVENTS, _together(members), strict=True)))
             for members in groups.values()
         ]
         if self._databases:
-            found.append(Column((), dict(zip(EVENTS, _cells(self._databases), strict=True))))
+            found.append(Column((), dict(zip(EVENTS, cells_of(self._databases), strict=True))))
         return tuple(sorted(found, key=lambda each: (not each.names, -each.worst)))
 
 
@@ -219,13 +162,9 @@ def _together(members: Sequence[tuple[str, tuple[Cell, ...]]]) -> tuple[Cell, ..
     """Cells that say the same of each of these, with the verdicts of all."""
     first = members[0][1]
     return tuple(
-        cell._replace(verdicts=_once(each for _, cells in members for each in cells[i].verdicts))
+        cell._replace(verdicts=once(each for _, cells in members for each in cells[i].verdicts))
         for i, cell in enumerate(first)
     )
-
-
-def _once(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
-    return tuple({id(each): each for each in verdicts}.values())
 
 
 def _leaves_of_disks(facts: Facts) -> dict[Subject, list[Subject]]:
@@ -235,53 +174,6 @@ def _leaves_of_disks(facts: Facts) -> dict[Subject, list[Subject]]:
             for disk in facts.linked(leaf, "disks"):
                 found.setdefault(disk, []).append(leaf)
     return found
-
-
-def _cells(effects: Iterable[_Effect]) -> tuple[Cell, ...]:
-    """One cell for each event."""
-    listed = list(effects)
-    return tuple(_cell(event, listed) for event in EVENTS)
-
-
-def _cell(event: Event, effects: list[_Effect]) -> Cell:
-    outcomes = [(effect, effect.outcome(event)) for effect in effects]
-    worst: Outcome = max((outcome for _, outcome in outcomes), key=lambda each: ORDER[each], default="kept")
-    if worst == "kept":
-        return KEPT
-    deciding = [effect for effect, outcome in outcomes if outcome == worst]
-    at = [strike for effect in deciding for strike in effect.strikes if strike.strikes(event)]
-    words = [effect.word(strike) for effect in deciding for strike in effect.strikes if strike.strikes(event)]
-    return Cell(
-        worst,
-        takes=_takes(strike.takes for strike in at),
-        parties=_parties(words) if worst == "word" else (),
-        verdicts=tuple(effect.verdict for effect in deciding if effect.verdict),
-        left_out=tuple(effect.left_out for effect in deciding if effect.left_out),
-    )
-
-
-def _joined(first: tuple[Cell, ...], second: tuple[Cell, ...]) -> tuple[Cell, ...]:
-    return tuple(map(_both, first, second))
-
-
-def _both(first: Cell, second: Cell) -> Cell:
-    """*And*: the worse of two, or both where they are alike."""
-    if first.outcome != second.outcome:
-        return max(first, second, key=lambda cell: ORDER[cell.outcome])
-    if first.outcome == "kept":
-        return first
-    return Cell(
-        first.outcome,
-        _takes((first.takes, second.takes)),
-        _merged((*first.parties, *second.parties)),
-        _once((*first.verdicts, *second.verdicts)),
-        tuple(dict.fromkeys((*first.left_out, *second.left_out))),
-    )
-
-
-def joined(cells: Iterable[Cell]) -> Cell:
-    """The worst of several datasets."""
-    return reduce(_both, cells, KEPT)
 
 
 def matter(facts: Facts) -> tuple[Event, ...]:
@@ -295,19 +187,3 @@ def matter(facts: Facts) -> tuple[Event, ...]:
     if isinstance(below, Known) and below.value == "none":
         absent.add("below")
     return tuple(event for event in EVENTS if event not in absent)
-
-
-def _takes(each: Iterable[tuple[Take, ...]]) -> tuple[Take, ...]:
-    seen = {take for takes in each for take in takes}
-    return tuple(take for take in TAKES if take in seen)
-
-
-def _parties(words: Iterable[tuple[Party | Literal[""], tuple[str, ...]]]) -> tuple[tuple[Party, tuple[str, ...]], ...]:
-    return _merged((word, drives) for word, drives in words if word)
-
-
-def _merged(parties: Iterable[tuple[Party, tuple[str, ...]]]) -> tuple[tuple[Party, tuple[str, ...]], ...]:
-    found: dict[Party, dict[str, None]] = {}
-    for party, names in parties:
-        found.setdefault(party, {}).update(dict.fromkeys(names))
-    return tuple((party, tuple(names)) for party, names in found.items())

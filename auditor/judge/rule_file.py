@@ -5,76 +5,28 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from auditor.facts import KINDS, Kind
 from auditor.judge import strict_toml
-from auditor.judge.event import EVENTS, PARTIES, SEVERITIES, TAKES, Event, Severity, Strike
-from auditor.judge.expression import (
-    Expression,
-    Registry,
-    compile_condition,
-    compile_expression,
-    deferred,
-)
+from auditor.judge.compiler import Registry
 from auditor.judge.rule import (
-    COSTS,
-    HARMS,
-    PLACES,
-    Example,
-    Fix,
-    Harm,
-    Outcome,
-    Place,
     Rule,
     RuleError,
-    Said,
-    Template,
 )
-from auditor.judge.threshold import Decided, Threshold, ThresholdError, constants, of_rule
+from auditor.judge.rule_table import NOTHING_DECIDED, DecidedBy, from_parts, from_table
+from auditor.judge.threshold import ThresholdError
 from auditor.judge.types import ExpressionError
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from auditor.judge.event import Party, Take
 
 LIMIT, FILES = strict_toml.LIMIT, 1000  # bytes of a rule; files of a folder
-Compile = Callable[..., Expression]  # (source, kind, registry, constants)
-DecidedBy = Mapping[str, Decided]  # name of the threshold -> what a policy makes of it
-
-NOTHING_DECIDED: DecidedBy = {}
 NO_POLICY: Mapping[str, DecidedBy] = {}
 ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
-REQUIRED = {"title", "subject", "harm", "expect"}
-STRIKE = {"severity", "loses", "word", "takes"}
-OPTIONAL = {"when", "origin", "message", "cases", "outside", "amount", "thresholds"} | STRIKE
-CASES = 8  # of one rule
-SAID = {"impact", "why", "fix", "references"}
-SAID_IF = {"conflicts"}
 # A file is in three parts, in this order: what is judged, what is said of it, the examples. The second begins here.
 SAYING, EXAMPLES = "\nimpact ", "\n[[example]]"
-
-
-class _Compilers(NamedTuple):
-    """condition: of what is true or false; value: of anything, in a text."""
-
-    condition: Compile
-    value: Compile
-
-    def knowing(self, thresholds: tuple[Threshold, ...]) -> _Compilers:
-        """The same, for expressions in which these stand by name."""
-        if not thresholds:
-            return self
-        numbers = constants(thresholds)
-        return _Compilers(partial(self.condition, constants=numbers), partial(self.value, constants=numbers))
-
-
-AT_ONCE = _Compilers(compile_condition, compile_expression)
-WHEN_ASKED = _Compilers(deferred, deferred)
 
 
 def load_folder(
@@ -135,189 +87,3 @@ def load(
 def _tested(id: str, path: str, text: str, registry: Registry, decided: DecidedBy) -> Rule:
     judged, mark, rest = text.partition(SAYING)
     return from_parts(id, path, strict_toml.loads(judged), lambda: strict_toml.loads(mark + rest), registry, decided)
-
-
-def from_table(
-    id: str, path: str, table: Mapping[str, Any], registry: Registry, decided: DecidedBy = NOTHING_DECIDED
-) -> Rule:
-    """One rule from the whole content of its file; raises RuleError, ExpressionError or ThresholdError."""
-    _keys(table, REQUIRED | SAID | {"example"}, OPTIONAL | SAID_IF, "a rule")
-    thresholds = _thresholds(table, decided)
-    compilers = AT_ONCE.knowing(thresholds)
-    said = _said(table, _kind(table), registry, compilers.value)
-    rule = _judged(id, path, table, registry, compilers, lambda: said)
-    return rule._replace(thresholds=thresholds, examples=_examples(table["example"], with_when=rule.when is not None))
-
-
-def from_parts(
-    id: str,
-    path: str,
-    table: Mapping[str, Any],
-    rest: Callable[[], Mapping[str, Any]],
-    registry: Registry,
-    decided: DecidedBy = NOTHING_DECIDED,
-) -> Rule:
-    """The same of a rule that its tests have read whole, without its examples. rest: gives the part that is said."""
-    thresholds = _thresholds(table, decided)
-    compilers = WHEN_ASKED.knowing(thresholds)
-    said = cache(lambda: _said(rest(), _kind(table), registry, compilers.value))
-    return _judged(id, path, table, registry, compilers, said)._replace(thresholds=thresholds)
-
-
-def _judged(
-    id: str,
-    path: str,
-    table: Mapping[str, Any],
-    registry: Registry,
-    compilers: _Compilers,
-    said: Callable[[], Said],
-) -> Rule:
-    kind, condition = _kind(table), compilers.condition
-    origin = _text(table, "origin") if "origin" in table else ""
-    if origin and (origin.partition(".")[0] != kind or (kind, origin.partition(".")[2]) not in registry):
-        raise RuleError(f"origin = {origin!r}: not a fact of the rule's subject")
-    return Rule(
-        id=id,
-        title=_headline(table),
-        strike=_strike(table),
-        cases=tuple(_cases(table.get("cases", []), kind, registry, condition)),
-        subject=kind,
-        harm=cast(Harm, _one_of(table, "harm", HARMS)),
-        when=condition(_text(table, "when"), kind, registry) if "when" in table else None,
-        expect=condition(_text(table, "expect"), kind, registry),
-        origin=origin.partition(".")[2],
-        message=_template(_text(table, "message"), kind, registry, compilers.value) if "message" in table else None,
-        said=said,
-        examples=(),
-        path=path,
-        outside=_text(table, "outside") if "outside" in table else "",
-        amount=_template(_text(table, "amount"), kind, registry, compilers.value) if "amount" in table else None,
-    )
-
-
-def _thresholds(table: Mapping[str, Any], decided: DecidedBy) -> tuple[Threshold, ...]:
-    """Its thresholds, each used in an expression that decides."""
-    if not (tables := table.get("thresholds", {})):
-        return ()
-    cases = table.get("cases", [])
-    conditions = (each.get("when", "") for each in cases if isinstance(each, dict)) if isinstance(cases, list) else ()
-    deciding = (table.get("when", ""), table["expect"], *conditions)
-    return tuple(of_rule(tables, decided, map(str, deciding)))
-
-
-def _kind(table: Mapping[str, Any]) -> Kind:
-    return cast(Kind, _one_of(table, "subject", KINDS))
-
-
-def _said(table: Mapping[str, Any], kind: Kind, registry: Registry, value: Compile) -> Said:
-    return Said(
-        impact=_text(table, "impact"),
-        why=_text(table, "why"),
-        fix=_fix(table["fix"], kind, registry, value),
-        references=_texts(table, "references", least=1),
-        conflicts=_texts(table, "conflicts", least=0),
-    )
-
-
-def _keys(table: Mapping[str, Any], required: set[str], optional: set[str], what: str) -> None:
-    if missing := sorted(required - table.keys()):
-        raise RuleError(f"{what} needs {', '.join(missing)}")
-    if stray := sorted(table.keys() - required - optional):
-        raise RuleError(f"{what} has no key {stray[0]!r}; there are {', '.join(sorted(required | optional))}")
-
-
-def _text(table: Mapping[str, Any], key: str) -> str:
-    value = table[key]
-    if not isinstance(value, str) or not value.strip():
-        raise RuleError(f"{key} must be text")
-    return " ".join(value.split()) if key != "why" else value.strip()
-
-
-def _texts(table: Mapping[str, Any], key: str, least: int) -> tuple[str, ...]:
-    values = table.get(key, [])
-    if (
-        not isinstance(values, list)
-        or len(values) < least
-        or not all(isinstance(each, str) and each for each in values)
-    ):
-        raise RuleError(f"{key} must be a list of at least {least} texts")
-    return tuple(values)
-
-
-def _one_of(table: Mapping[str, Any], key: str, allowed: tuple[str, ...]) -> str:
-    value = table[key]
-    if value not in allowed:
-        raise RuleError(f"{key} = {value!r}: it is one of {', '.join(allowed)}")
-    return str(value)
-
-
-def _headline(table: Mapping[str, Any]) -> str:
-    title = _text(table, "title")
-    if title.endswith(".") or len(title) > 100 or title[0].islower():
-        raise RuleError("title must be a headline: capital letter, no full stop, at most 100 characters")
-    return title
-
-
-def _strike(table: Mapping[str, Any]) -> Strike:
-    """What a failure does: an event and what goes then, or a severity where nothing acknowledged goes."""
-    if "loses" not in table:
-        if stray := sorted({"word", "takes"} & table.keys()):
-            raise RuleError(f"{stray[0]} goes with loses")
-        if "severity" not in table:
-            raise RuleError("a rule says either loses, and its severity follows, or severity")
-        return Strike(cast(Severity, _one_of(table, "severity", SEVERITIES)))
-    if "severity" in table:
-        raise RuleError("severity follows from loses: only one of the two is said")
-    takes = _texts(table, "takes", least=1)
-    if stray := sorted(set(takes) - set(TAKES)):
-        raise RuleError(f"takes: {stray[0]!r} is none of {', '.join(TAKES)}")
-    word = _one_of(table, "word", PARTIES) if "word" in table else ""
-    return Strike.at(cast(Event, _one_of(table, "loses", EVENTS)), cast("Party", word), cast("tuple[Take, ...]", takes))
-
-
-def _cases(tables: Any, kind: Kind, registry: Registry, condition: Compile) -> Iterable[tuple[Strike, Expression]]:
-    if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables) or len(tables) > CASES:
-        raise RuleError(f"cases are a list of tables, at most {CASES}")
-    for table in tables:
-        _keys(table, {"when"}, STRIKE, "a case")
-        yield _strike(table), condition(_text(table, "when"), kind, registry)
-
-
-def _template(source: str, kind: Kind, registry: Registry, value: Compile) -> Template:
-    """``{origin}``, ``{subject}`` and ``{pool}`` are places; everything else in braces is an expression."""
-    parts: list[str | Place | Expression] = []
-    for i, piece in enumerate(PLACEHOLDER.split(source)):
-        if i % 2 == 0:
-            if "{" in piece or "}" in piece:
-                raise RuleError(f"unbalanced braces in {source!r}")
-            parts.append(piece)
-        elif piece in PLACES:
-            parts.append(Place(piece))
-        else:
-            parts.append(value(piece, kind, registry))
-    return Template(source, tuple(parts))
-
-
-def _fix(table: Any, kind: Kind, registry: Registry, value: Compile) -> Fix:
-    if not isinstance(table, dict):
-        raise RuleError("fix must be a table")
-    _keys(table, {"text", "cost"}, {"command"}, "fix")
-    command = _template(_text(table, "command"), kind, registry, value) if "command" in table else None
-    return Fix(command, _text(table, "text"), _one_of(table, "cost", COSTS))
-
-
-def _examples(tables: Any, with_when: bool) -> tuple[Example, ...]:
-    if not isinstance(tables, list):
-        raise RuleError("examples are [[example]] tables")
-    examples = []
-    for table in tables:
-        _keys(table, {"name", "given", "verdict"}, {"severity"}, "an example")
-        verdict = cast(Outcome, _one_of(table, "verdict", get_args(Outcome)))
-        severity = cast(Severity, _one_of(table, "severity", SEVERITIES)) if "severity" in table else None
-        if not isinstance(table["given"], dict):
-            raise RuleError("given must be a table")
-        examples.append(Example(_text(table, "name"), table["given"], verdict, severity))
-    wanted = {"pass", "fail", "unknown"} | ({"not applicable"} if with_when else set())
-    if missing := sorted(wanted - {example.verdict for example in examples}):
-        raise RuleError(f"no example shows the verdict {missing[0]!r}")
-    return tuple(examples)

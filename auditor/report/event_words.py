@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from auditor.judge.cell import Cell, joined
 from auditor.judge.event import EVENTS, INCLUDES, Event, Party, Take
-from auditor.judge.outcomes import Cell, Column, joined
+from auditor.judge.outcomes import Column
 from auditor.text import harmless
 
 NOUNS: dict[Event, str] = {

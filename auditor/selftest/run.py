@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from auditor import audit, data, registry
 from auditor.facts import HOST, Facts, Subject
-from auditor.gather.gather import of
+from auditor.gather.gatherer import of
 from auditor.host.request import Read, Run
 from auditor.judge import example, verdict
 from auditor.judge.rule import Example, Rule

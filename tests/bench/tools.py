@@ -102,7 +102,7 @@ class ToolHost:
 
 
 def longest_chain(recording: Recording) -> float:
-    """Seconds of the slowest commands that wait for each other, in the order of ``gather/gather.py``: lists of the host,
+    """Seconds of the slowest commands that wait for each other, in the order of ``gather/walk.py``: lists of the host,
     then ``zpool status``, then the disks; beside them everything else that only needs a list of the pools."""
     slowest = dict.fromkeys(("lists", "status", "disk", "host", "pool"), 0.0)
     for argv, capture in recording.commands.items():

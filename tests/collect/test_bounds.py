@@ -12,7 +12,7 @@ import pytest
 from auditor.collect import _json, dmsetup_table, zpool_status
 from auditor.facts import HOST, Fact, Spec, Unknown
 from auditor.gather import bounds
-from auditor.gather.gather import answer_of
+from auditor.gather.answer import answer_of
 from auditor.host.request import Capture, Files, Output, Read, Run
 
 

@@ -17,7 +17,9 @@ from auditor import registry
 from auditor.collect import _mysql, database_paths, database_settings
 from auditor.derive import database, database_changes, database_pool, database_seen, databases, temporary
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, known
-from auditor.gather import database_crowd, database_walk, gather
+from auditor.gather import database_crowd, database_walk
+from auditor.gather.fill import fill
+from auditor.gather.gatherer import Gatherer
 from auditor.host import limits
 from auditor.host.live import LiveHost
 from auditor.host.request import Capture, Files, Read, Run, Skip
@@ -116,11 +118,11 @@ def seen(
     machine = Machine({**FILES, **(files or {})}, {**LINKS, **(links or {})}, denied)
     machine.changed = changed
     machine.answer = connection[2] if connection else machine.answer
-    gatherer = gather.Gatherer(machine, registry.collectors())
+    gatherer = Gatherer(machine, registry.collectors())
     for collector in ("database_processes", "database_sql"):
         gatherer.ask(collector, [HOST], facts)
     database_walk.look_at(gatherer, facts, inventory or Facts())
-    gather.fill(gatherer, facts)
+    fill(gatherer, facts)
     gatherer.close()
     facts.put_all(list(databases.derive(HOST, facts)))
     for each in list(facts.subjects("database")):
@@ -467,7 +469,7 @@ def test_a_database_that_does_not_run_is_judged_by_its_files() -> None:
     for name, value in (("database", "postgres"), ("database_directory", "/srv/pg")):
         facts.put(Fact(HOST, name, known(value, value)))
     machine = Machine({"/proc/1/stat": FILES["/proc/1/stat"], **files}, {"/proc/self/cwd": "/"})
-    gatherer = gather.Gatherer(machine, registry.collectors())
+    gatherer = Gatherer(machine, registry.collectors())
     gatherer.ask("database_processes", [HOST], facts)
     database_walk.look_at(gatherer, facts, Facts())
     gatherer.close()

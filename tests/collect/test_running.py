@@ -16,7 +16,7 @@ import pytest
 
 from auditor import interrupt
 from auditor.facts import Facts, Subject
-from auditor.gather.gather import Gatherer
+from auditor.gather.gatherer import Gatherer
 from auditor.host import process, running
 from auditor.host.live import ENVIRONMENT, LiveHost
 from auditor.host.request import Capture, Files, Read, Run

@@ -19,14 +19,14 @@ from auditor import audit, rulebook
 from auditor.commands.diff import diff
 from auditor.facts import Known, Subject, Unknown
 from auditor.gather import bounds
-from auditor.gather.gather import DEFECT
+from auditor.gather.answer import DEFECT
 from auditor.host.request import Capture, Files, Output
 from auditor.judge import policy_file, rule_file
 from auditor.recording import archive, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.registry import collectors, registry, specs
-from auditor.report import json as report_json
-from auditor.report import terminal
+from auditor.report.audit import json as report_json
+from auditor.report.audit import terminal
 from auditor.verify import document, fio_output, profile, strace_output, trial
 from auditor.verify.reading import FILES
 from tests import shared

@@ -28,7 +28,8 @@ from auditor.facts import (
     word,
     words,
 )
-from auditor.judge.expression import Scope, bind, compile_condition, compile_expression
+from auditor.judge.compiler import compile_condition, compile_expression
+from auditor.judge.expression import Scope, bind
 from auditor.judge.kleene import connective, negation
 from auditor.judge.types import ExpressionError
 

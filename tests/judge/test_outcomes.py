@@ -11,8 +11,9 @@ import pytest
 from auditor import audit, rulebook
 from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
 from auditor.judge import example, outcomes, verdict
+from auditor.judge.cell import KEPT, ORDER, Cell, joined
 from auditor.judge.event import EVENTS, INCLUDES, Event, Strike
-from auditor.judge.outcomes import KEPT, Cell, columns, joined, matter
+from auditor.judge.outcomes import columns, matter
 from auditor.judge.policy import LeftOut
 from auditor.judge.rule import Example, Rule
 from auditor.judge.verdict import Verdict
@@ -72,11 +73,11 @@ def test_whatever_strikes_at_one_strikes_at_every_graver_one(event: Event) -> No
     assert {at for at in EVENTS if strike.strikes(at)} == {at for at in EVENTS if event in INCLUDES[at]}
 
 
-@pytest.mark.parametrize(("first", "second"), list(product(outcomes.ORDER, repeat=2)))
+@pytest.mark.parametrize(("first", "second"), list(product(ORDER, repeat=2)))
 def test_more_knowledge_never_overturns_an_answer(first: Any, second: Any) -> None:
     """By exhaustion: whatever either of two becomes, the answer becomes what it may become."""
     before: str = joined((Cell(first), Cell(second))).outcome
-    assert before == max(first, second, key=lambda each: outcomes.ORDER[each])
+    assert before == max(first, second, key=lambda each: ORDER[each])
     for one, other in product(MAY_BECOME[first], MAY_BECOME[second]):
         assert joined((Cell(one), Cell(other))).outcome in MAY_BECOME[before]
 

@@ -18,8 +18,8 @@ from auditor.judge.rule_file import load
 from auditor.judge.threshold import Decided
 from auditor.recording import recording
 from auditor.registry import registry
-from auditor.report import compare, terminal
-from auditor.report import json as json_report
+from auditor.report.audit import changes, terminal
+from auditor.report.audit import json as json_report
 from auditor.report.model import Report
 from tests import shared
 from tests.golden import HOSTS
@@ -154,18 +154,18 @@ def test_a_default_that_is_spelt_out_is_no_change() -> None:
 
 def test_what_another_threshold_hides_is_not_gone() -> None:
     plain, laxer, stricter = (json_report.document(judged(text, FULL)) for text in ("", LAXER, STRICTER))
-    found = compare.compare(plain, laxer)
+    found = changes.compare(plain, laxer)
     (difference,) = (each for each in found.differences if each.shown.rule == "pool-nearly-full")
     assert (difference.change, difference.after) == ("changed", None)
     assert any("pool-nearly-full.nearly_full was 80 % and is now 90 %" in note for note in found.notes)
-    back = compare.compare(laxer, plain)
+    back = changes.compare(laxer, plain)
     assert [each.change for each in back.differences if each.shown.rule == "pool-nearly-full"] == ["new"]
-    graver = compare.compare(plain, stricter)
+    graver = changes.compare(plain, stricter)
     assert [each.change for each in graver.differences if each.shown.rule == "pool-nearly-full"] == ["worse"]
-    milder = compare.compare(stricter, plain)
+    milder = changes.compare(stricter, plain)
     assert [each.change for each in milder.differences if each.shown.rule == "pool-nearly-full"] == ["changed"]
     older = {**plain, "coverage": {key: value for key, value in plain["coverage"].items() if key != "thresholds"}}
-    assert compare.compare(older, plain).differences == ()
+    assert changes.compare(older, plain).differences == ()
 
 
 THRESHOLDS = [(rule, each) for rule in shared.rules() for each in rule.thresholds]

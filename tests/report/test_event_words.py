@@ -9,10 +9,12 @@ import pytest
 
 from auditor import rulebook
 from auditor.facts import Subject
+from auditor.judge.cell import KEPT, Cell
 from auditor.judge.event import EVENTS
-from auditor.judge.outcomes import KEPT, Cell, Column
+from auditor.judge.outcomes import Column
 from auditor.judge.verdict import Verdict
-from auditor.report import event_words, finding_words, html, model, terminal
+from auditor.report import event_words, finding_words, model
+from auditor.report.audit import html, terminal
 from tests.golden import report_of
 
 HOSTS = Path(__file__).parents[2] / "fixtures" / "hosts"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -14,15 +13,14 @@ from hypothesis import strategies as st
 from auditor import audit
 from auditor.collect import zfs_properties
 from auditor.facts import HOST, Fact, Facts, Judged, Subject, known, unknown
-from auditor.report import compare, folding
-from auditor.report import json as json_report
-from auditor.report.folding import Names
+from auditor.report.audit import changes, folding
+from auditor.report.audit import json as json_report
+from auditor.report.audit.folding import Names
 from auditor.report.model import Report
 from tests import shared
 from tests.fake import CommandLine
-from tests.golden import CANONICAL, HOSTS, REPORTS, report_of
+from tests.golden import CANONICAL, HOSTS, REPORTS, SCHEMAS, report_of
 
-FOLDER = Path(json_report.__file__).parent
 FIRST = json.loads((REPORTS / "json-1.json").read_text())
 
 
@@ -69,8 +67,8 @@ def test_a_small_report_does_not_become_a_large_one(
         sum(1 for _ in folding.spread([verdict], names))
     finding = {"rule": "R", "title": "t", "severity": "low", "outcome": "fail", "verdicts": [verdict]}
     document = {"schema": json_report.SCHEMA, "names": names, "findings": [finding]}
-    with pytest.raises(compare.CompareError, match="more than a report does"):
-        compare.compare(document, document)
+    with pytest.raises(changes.CompareError, match="more than a report does"):
+        changes.compare(document, document)
 
 
 def test_every_verdict_reads_back_with_its_words() -> None:
@@ -115,26 +113,26 @@ def test_ranges_that_mean_too_much_are_refused() -> None:
     document["names"] = ["x"] * 100_000
     for finding in document["findings"]:
         finding["verdicts"] = [{"kind": "dataset", "names": "0-99999"}] * 50
-    with pytest.raises(compare.CompareError, match="more than 4,000,000 verdicts"):
-        compare.compare(document, document)
+    with pytest.raises(changes.CompareError, match="more than 4,000,000 verdicts"):
+        changes.compare(document, document)
 
 
 # -- the promise ----------------------------------------------------------------------------------------------------
 
 
 def schema(name: str) -> Any:
-    content = json.loads((FOLDER / name).read_text())
+    content = json.loads((SCHEMAS / name).read_text())
     jsonschema.Draft202012Validator.check_schema(content)
     return jsonschema.Draft202012Validator(content, format_checker=jsonschema.FormatChecker())
 
 
 def test_a_report_of_the_first_edition_is_valid_and_read() -> None:
     schema("schema-1.json").validate(FIRST)
-    same = compare.compare(FIRST, FIRST)
+    same = changes.compare(FIRST, FIRST)
     assert (same.differences, same.notes) == ((), ())
     assert same.same > 10
     now = json.loads(json_report.render(report_of(HOSTS / CANONICAL)))
-    found = compare.compare(FIRST, now)
+    found = changes.compare(FIRST, now)
     assert any("rules" in note for note in found.notes), "other rules judged: they rank by events now"
     assert found.same > 0
 
@@ -144,14 +142,14 @@ def test_keys_that_came_later_are_ignored(name: str, document: Any) -> None:
     document = (
         json.loads(json.dumps(document)) if document else json.loads(json_report.render(report_of(HOSTS / CANONICAL)))
     )
-    before = compare.compare(document, document)
+    before = changes.compare(document, document)
     document["later"] = document["coverage"]["later"] = 1
     for finding, verdict in [
         (each, one) for each in document["findings"] for one in each.get("verdicts", each.get("subjects"))
     ]:
         finding["later"] = verdict["later"] = {"deep": []}
     schema(name).validate(document)
-    assert compare.compare(document, document) == before
+    assert changes.compare(document, document) == before
 
 
 def closed(node: Any) -> Any:
@@ -166,7 +164,7 @@ def closed(node: Any) -> Any:
 
 @pytest.mark.parametrize("verbose", [False, True])
 def test_every_key_that_is_written_is_described(verbose: bool) -> None:
-    content = closed(json.loads((FOLDER / "schema.json").read_text()))
+    content = closed(json.loads((SCHEMAS / "schema.json").read_text()))
     document = json.loads(json_report.render(report_of(HOSTS / CANONICAL), verbose=verbose))
     jsonschema.Draft202012Validator(content).validate(document)
 
@@ -185,7 +183,7 @@ def test_a_diff_keeps_to_its_schema(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     bad, good = HOSTS / "2.3-sync-disabled-inherited", HOSTS / "2.4-healthy-mirrored-slog"
     for old, new in ((bad, good), (good, bad)):
         document = json.loads(zaudit("diff", old, new, "--format", "json").out)
-        content = json.loads((FOLDER / "diff_schema.json").read_text())
+        content = json.loads((SCHEMAS / "diff_schema.json").read_text())
         jsonschema.Draft202012Validator.check_schema(content)
         jsonschema.Draft202012Validator(closed(content)).validate(document)
         assert document["before"]["recording"]["zaudit"] == "0.1.0"

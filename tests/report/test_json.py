@@ -12,13 +12,13 @@ import pytest
 
 from auditor import audit
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
-from auditor.report import json as json_report
-from auditor.report import terminal
+from auditor.report.audit import json as json_report
+from auditor.report.audit import terminal
 from auditor.report.model import Report
 from tests import shared
-from tests.golden import cases, report_anew, report_of
+from tests.golden import SCHEMAS, cases, report_anew, report_of
 
-SCHEMA = json.loads((Path(json_report.__file__).parent / "schema.json").read_text())
+SCHEMA = json.loads((SCHEMAS / "schema.json").read_text())
 CASES = cases()
 HOSTILE = {
     "escape": "\x1b]0;owned\x07\x1b[2J\x1b[31mred",

@@ -10,8 +10,9 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 
-from auditor.report import svg, verify_html
 from auditor.report.page import POLICY, STYLE
+from auditor.report.verify import html as verify_html
+from auditor.report.verify import svg
 from auditor.verify.compare import Comparison, compare
 from auditor.verify.knee import Sweep
 from auditor.verify.model import CANNOT_EXCLUDE, Verification

@@ -9,10 +9,10 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 
-from auditor.report import comparison as comparison_part
-from auditor.report import sweep as sweep_part
-from auditor.report import verify_json
 from auditor.report.console import printed
+from auditor.report.verify import before_and_after as comparison_part
+from auditor.report.verify import json as verify_json
+from auditor.report.verify import sweep as sweep_part
 from auditor.verify.compare import Comparison, compare
 from auditor.verify.document import load
 from auditor.verify.knee import Step, Sweep, find

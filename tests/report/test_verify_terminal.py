@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.report import pictures, verify_terminal
-from auditor.report import verify_words as words
 from auditor.report.console import ASCII
 from auditor.report.model import Standing
+from auditor.report.verify import pictures, words
+from auditor.report.verify import terminal as verify_terminal
 from auditor.verify.histogram import Histogram
 from auditor.verify.model import CANNOT_EXCLUDE, Chain, Link, Verification
 from auditor.verify.result import Slice

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from auditor import rulebook
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.judge import expression, policy_file, rule_file, strict_toml, verdict
-from auditor.judge.expression import Budget, Scope, compile_expression
+from auditor.judge.compiler import compile_expression
+from auditor.judge.expression import Budget, Scope
 from auditor.judge.policy import PolicyError
 from auditor.judge.rule import RuleError
 from auditor.judge.types import ExpressionError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
-from auditor.report.json import FIRST
-from auditor.report.json import SCHEMA as REPORT
+from auditor.report.audit.json import FIRST
+from auditor.report.audit.json import SCHEMA as REPORT
 from auditor.verify.codec import MOST, hints_of
 from auditor.verify.compare import Comparison
 from auditor.verify.document import SCHEMA

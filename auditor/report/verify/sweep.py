@@ -10,9 +10,9 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from auditor.report import pictures, svg
 from auditor.report.page import escaped, paragraph, section
-from auditor.report.pictures import Bar
+from auditor.report.verify import pictures, svg
+from auditor.report.verify.pictures import Bar
 from auditor.units import size
 from auditor.verify.codec import plain
 from auditor.verify.knee import TIMES, Step, Sweep, find, named

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from auditor.report.grids import HeatMap, Point, curve, heat_map, named, ticks
 from auditor.report.page import escaped
-from auditor.report.pictures import Bar
-from auditor.report.verify_words import percentile_name
+from auditor.report.verify.grids import HeatMap, Point, curve, heat_map, named, ticks
+from auditor.report.verify.pictures import Bar
+from auditor.report.verify.words import percentile_name
 from auditor.units import duration
 from auditor.verify.model import Percentile
 from auditor.verify.result import Run

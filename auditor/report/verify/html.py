@@ -5,12 +5,12 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 
-from auditor.report import comparison as comparison_part
-from auditor.report import finding_words, findings_html, svg
-from auditor.report import sweep as sweep_part
-from auditor.report import verify_words as words
+from auditor.report import finding_words, findings_html
 from auditor.report.model import Report
 from auditor.report.page import escaped, page, paragraph, section
+from auditor.report.verify import before_and_after as comparison_part
+from auditor.report.verify import svg, words
+from auditor.report.verify import sweep as sweep_part
 from auditor.units import duration
 from auditor.verify.compare import Comparison
 from auditor.verify.knee import Sweep

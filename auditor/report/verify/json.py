@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from auditor.report import json as audit_json
-from auditor.report import sweep as sweep_part
+from auditor.report.audit import json as audit_json
 from auditor.report.model import Report
+from auditor.report.verify import sweep as sweep_part
 from auditor.text import whole
 from auditor.verify.codec import plain
 from auditor.verify.compare import Comparison

@@ -9,13 +9,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from auditor.report import comparison as comparison_part
-from auditor.report import finding_words, pictures, terminal
-from auditor.report import sweep as sweep_part
-from auditor.report import verify_words as words
+from auditor.report import finding_words, findings_terminal
 from auditor.report.console import MARGIN, body, printed
 from auditor.report.model import Report
-from auditor.report.pictures import Picture
+from auditor.report.verify import before_and_after as comparison_part
+from auditor.report.verify import pictures, words
+from auditor.report.verify import sweep as sweep_part
+from auditor.report.verify.pictures import Picture
 from auditor.text import harmless
 from auditor.units import duration
 from auditor.verify.compare import Comparison
@@ -49,7 +49,7 @@ def render(
         *_start(verification, report, zaudit),
         *_chain(verification.chain),
         *_latency(verification),
-        *(terminal.found(report) if report else ()),
+        *(findings_terminal.found(report) if report else ()),
         *_pictures(verification, width, verbose),
         *(comparison_part.terminal(comparison) if comparison else ()),
         *(sweep_part.terminal(sweep, width) if sweep else ()),
@@ -75,7 +75,7 @@ def _start(verification: Verification, report: Report | None, zaudit: str) -> It
     for latency in verification.latencies:
         yield Text.assemble((f"{harmless(latency.run)}: ", "bold"), words.verdicts(latency))
     if report:
-        yield terminal.answer(report)
+        yield findings_terminal.answer(report)
 
 
 def title(text: str) -> Iterator[RenderableType]:

@@ -3,7 +3,7 @@ not seen, and the next step. All of it in 25 lines on an ordinary host; --verbos
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from rich.console import Group, RenderableType
@@ -14,23 +14,12 @@ from auditor.judge.finding import Finding
 from auditor.judge.verdict import Verdict
 from auditor.report import event_words, finding_words
 from auditor.report.console import MARGIN, Hanging, body, head, printed, says
+from auditor.report.findings_terminal import COST_STYLES, HEADLINE_STYLES, STYLES, answer, evidence, found
 from auditor.report.model import Report
 from auditor.text import harmless
 
 NAME = "terminal"
-STYLES = {
-    "critical": "bold white on red",
-    "high": "bold red",
-    "medium": "bold yellow",
-    "low": "cyan",
-    "undecided": "bold magenta",
-    "waived": "bold blue",
-}
-HEADLINE_STYLES = {"lost": "bold red", "corrupted": "bold red", "stalled": "bold red", "kept": "bold green"}
 OUTCOME_STYLES = {"lost": "bold red", "unknown": "bold magenta", "word": "yellow", "kept": "green"}
-COST_STYLES = {"safe": "green", "needs restart": "yellow", "rebuilds the pool": "red", "destroys data": "bold red"}
-EVIDENCE_SHOWN = 4
-COMMANDS_SHOWN = 3
 COLUMNS_SHOWN = 3
 RULES_SHOWN = 2
 FAILURES_SHOWN = 4
@@ -180,16 +169,6 @@ def _last(report: Report) -> Iterator[RenderableType]:
     yield Text.assemble("Next: ", (harmless(report.next_step), "bold"))
 
 
-def found(report: Report) -> Iterator[RenderableType]:
-    """The findings, worst first, each after an empty line."""
-    for group in _grouped(report.findings):
-        yield Text()
-        if finding_words.unasked(group[0]):
-            yield _unasked(group, report)
-        else:
-            yield _failed(group[0]) if group[0].failed else _undecided(group)
-
-
 def _title(report: Report) -> Text:
     words = (
         f"zaudit {report.zaudit}",
@@ -198,26 +177,6 @@ def _title(report: Report) -> Text:
         *(f"{count} {word}" for word, count in report.counts),
     )
     return Text(" · ".join(words), "dim")
-
-
-def answer(report: Report) -> Text:
-    """The headline, and how many findings of which severity."""
-    line = Text(report.headline, HEADLINE_STYLES.get(report.standing, "bold yellow"))
-    for i, (word, count) in enumerate(report.counts):
-        line.append("   " if i == 0 else " · ", "default not bold")
-        line.append(f"{count} {word}", STYLES[word] if word != "critical" else "bold red")
-    return line
-
-
-def _failed(finding: Finding) -> RenderableType:
-    rule = finding.rule
-    rows: list[tuple[str, Text]] = []
-    if finding.severity != "low":
-        rows.append(("Risk", Text(rule.impact)))
-    rows += [("Seen" if i == 0 else "", each) for i, each in enumerate(_evidence(finding.verdicts))]
-    rows += [("Fix" if i == 0 else "", each) for i, each in enumerate(_mend(finding))]
-    first = head(finding.severity.upper(), STYLES[finding.severity], rule.id, Text(finding_words.where(finding)))
-    return Group(first, says(finding_words.sentence(finding)), body(rows))
 
 
 def _waived(finding: Finding) -> RenderableType:
@@ -232,73 +191,6 @@ def _waived(finding: Finding) -> RenderableType:
     return Group(head("WAIVED", STYLES["waived"], finding.rule.id, where), says(sentence), body(rows))
 
 
-def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Each failure alone; what is undecided for the same reasons together, where the worst of it stands."""
-    groups: dict[object, list[Finding]] = {}
-    for finding in findings:
-        key: object = id(finding) if finding.failed else finding_words.unasked(finding) or finding.reasons
-        groups.setdefault(key, []).append(finding)
-    return list(groups.values())
-
-
-def _undecided(group: Sequence[Finding]) -> RenderableType:
-    worst = group[0]
-    where = Text(finding_words.where(*group))
-    where.append(f"   would be {worst.severity}", "dim")
-    rows: list[tuple[str, Text]] = []
-    others = list(dict.fromkeys(finding.rule.id for finding in group[1:] if finding.rule.id != worst.rule.id))
-    if others:
-        rows.append(("Also", Text(", ".join(others))))
-    for i, reason in enumerate(worst.reasons[:EVIDENCE_SHOWN]):
-        text = Text(harmless(reason.text))
-        if reason.remedy:
-            text.append(f"   {reason.remedy}", "bold")
-        rows.append(("Because" if i == 0 else "", text))
-    if len(worst.reasons) > EVIDENCE_SHOWN:
-        rows.append(("", Text(f"and {len(worst.reasons) - EVIDENCE_SHOWN} more reasons", "dim")))
-    sentence = says(finding_words.question(worst))
-    return Group(head("UNKNOWN", STYLES["undecided"], worst.rule.id, where), sentence, body(rows))
-
-
-def _unasked(group: Sequence[Finding], report: Report) -> RenderableType:
-    """What an older zaudit did not ask, once for all rules that want it."""
-    rules = list(dict.fromkeys(finding.rule.id for finding in group))
-    where = Text(f"{len(rules)} rule{'s' if len(rules) > 1 else ''}")
-    where.append(f"   would be {group[0].severity}{' at worst' if len(rules) > 1 else ''}", "dim")
-    rows = [
-        ("Rules", Text(finding_words.listed(rules))),
-        ("Lacks", Text(harmless(finding_words.listed(report.unasked)))),
-    ]
-    first = head("UNKNOWN", STYLES["undecided"], "not in the recording", where)
-    return Group(first, says(finding_words.recorded_by(report)), body(rows))
-
-
-def _evidence(verdicts: Sequence[Verdict]) -> Iterator[Text]:
-    """What was seen of the first subject, each with what repeats the observation, and how many others it was seen of."""
-    first, others = verdicts[0], verdicts[1:]
-    lines = finding_words.evidence(first)
-    for text, command in lines[:EVIDENCE_SHOWN]:
-        line = Text(text)
-        if command:
-            line.append(f"   {command}", "dim")
-        yield line
-    more = [f"{len(lines) - EVIDENCE_SHOWN} more observations"] if len(lines) > EVIDENCE_SHOWN else []
-    more += [f"the like of {len(others)} others"] if len(others) > 1 else ["the like of the other"] if others else []
-    if more:
-        yield Text(f"and {' and '.join(more)} (--format json has all)", "dim")
-
-
-def _mend(finding: Finding) -> Iterator[Text]:
-    """The commands, what they cost, and what no command can say."""
-    fix = finding.rule.fix
-    commands = finding_words.commands(finding)
-    for command in commands[:COMMANDS_SHOWN]:
-        yield Text(command, "bold")
-    if len(commands) > COMMANDS_SHOWN:
-        yield Text(f"and {len(commands) - COMMANDS_SHOWN} more like it (--format json has all)", "dim")
-    yield Text.assemble((f"[{fix.cost}] ", COST_STYLES[fix.cost]), fix.text)
-
-
 def _passed(report: Report) -> Iterator[RenderableType]:
     by_rule: dict[str, list[Verdict]] = {}
     for verdict in report.verdicts:
@@ -308,7 +200,7 @@ def _passed(report: Report) -> Iterator[RenderableType]:
         yield Text()
         where = Text(finding_words.listed([harmless(str(verdict.subject)) for verdict in verdicts]))
         yield head("passed", "green", rule_id, where)
-        yield body([("Seen" if i == 0 else "", each) for i, each in enumerate(_evidence(verdicts))])
+        yield body([("Seen" if i == 0 else "", each) for i, each in enumerate(evidence(verdicts))])
 
 
 def _end(report: Report) -> Iterator[RenderableType]:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from auditor.report.grids import curve as points_of
-from auditor.report.grids import heat_map as map_of
-from auditor.report.grids import named, row_of, share_within, ticks
+from auditor.report.verify.grids import curve as points_of
+from auditor.report.verify.grids import heat_map as map_of
+from auditor.report.verify.grids import named, row_of, share_within, ticks
 from auditor.units import duration
 from auditor.verify.histogram import Histogram
 from auditor.verify.model import Percentile

@@ -1,7 +1,7 @@
-"""The report for a program: a versioned schema (``schema.json`` beside this file), stable ids, everything that was judged.
+"""The report for a program: a versioned schema (``report/schema.json``), stable ids, everything that was judged.
 
 Within a version keys may be added, and readers ignore those that they do not know; older versions are read for ever
-(``schema-1.json``: :mod:`auditor.report.folding`).
+(``report/schema-1.json``: :mod:`auditor.report.audit.folding`).
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from auditor.facts import Evidence, Reason
+from auditor.judge.cell import Cell
 from auditor.judge.event import Event
 from auditor.judge.finding import Finding
-from auditor.judge.outcomes import Cell, Column
+from auditor.judge.outcomes import Column
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
 from auditor.report import event_words, finding_words
-from auditor.report.folding import SUBJECT, Names, folded
+from auditor.report.audit.folding import SUBJECT, Names, folded
 from auditor.report.model import Report
 from auditor.text import quoted, whole
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from auditor.judge.cell import Cell
 from auditor.judge.event import MEANS
 from auditor.judge.finding import Finding
-from auditor.judge.outcomes import Cell, Column
+from auditor.judge.outcomes import Column
 from auditor.report import event_words, finding_words, findings_html
 from auditor.report.model import Report
 from auditor.report.page import escaped, page, paragraph, section

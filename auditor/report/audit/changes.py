@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple, get_args
 from auditor.facts import AGAIN
 from auditor.judge.finding import RANK, exit_code
 from auditor.judge.rule import SEVERITIES, Severity
+from auditor.report.audit.folding import unfolded
+from auditor.report.audit.json import FIRST, SCHEMA
 from auditor.report.finding_words import questions
-from auditor.report.folding import unfolded
-from auditor.report.json import FIRST, SCHEMA
 
 # only now, only then: one of the two was recorded before the question was known
 Change = Literal["new", "worse", "only now", "changed", "not seen", "not judged", "only then", "better", "gone"]
@@ -70,7 +70,7 @@ class Comparison(NamedTuple):
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
-    """Two documents of ``auditor.report.json``. Raises CompareError."""
+    """Two documents of ``auditor.report.audit.json``. Raises CompareError."""
     before, after = _index(old), _index(new)
     other_scale = {rule for rule, _, _, _ in _moved(old, new)}
     undecided = {seen.rule for seen in after.values() if seen.outcome == "unknown"}

@@ -1,0 +1,90 @@
+"""What one answer comes to: facts, and a reason for each that it does not tell. Every failure becomes Unknown(reason) here
+and where what is left is filled, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import NamedTuple
+
+from auditor.facts import Fact, Facts, Subject, Unknown, unknown
+from auditor.gather import bounds
+from auditor.gather.reasons import command_line, decoded, fault_of, root_if, unasked, unread
+from auditor.host.live import Host
+from auditor.host.request import UNASKED, Capture, Files, Output, Read, Reply, Run
+from auditor.text import harmless
+
+DEFECT = "zaudit failed on this answer: "
+REPORT_IT = "please report it"
+
+
+class Answer(NamedTuple):
+    """What came of one question: facts, and (beside or instead of them) why the rest is not known. unasked: the question,
+    where a recording says nothing of it, or of a part of it."""
+
+    facts: Facts
+    failure: Unknown | None = None
+    applies: bool = True
+    unasked: str = ""
+
+
+def answer_of(module: ModuleType, subject: Subject, request: Run | Read, reply: Capture | Files, host: Host) -> Answer:
+    """Parse what came, and turn whatever went wrong into a reason."""
+    said: Reply
+    match request, reply:
+        case Run(), Capture() as capture:
+            text = command_line(request.argv)
+            older = f"{text} ({', '.join(capture.lacks)})" if capture.lacks else ""
+            if capture.fault == UNASKED:
+                return Answer(Facts(), Unknown((unasked(text),)), unasked=text)
+            if fault := fault_of(request, capture, text, host.euid):
+                return Answer(Facts(), Unknown((fault,)))
+            assert capture.exit is not None
+            said = Output(
+                decoded(capture.stdout), text, capture.exit, decoded(capture.stderr), capture.lacks, capture.columns
+            )
+            missing = unknown(f"{text}: does not report it", root_if(host, said.stderr))
+            facts = {name.rpartition(".")[2] for name in module.FACTS}
+            if any(_of_word(module, each) not in facts for each in capture.lacks):  # more than properties and columns
+                missing = Unknown((unasked(older),))
+        case Read(), Files() as said:
+            text = request.patterns[0]
+            engine = subject.name.partition(" ")[0]
+            lost = tuple(f"{text} ({each})" for each in said.unkept if each.startswith((f"{engine} ", "$")))
+            missing = unread(said._replace(unkept=lost), text, host)
+            older = ", ".join(map(harmless, (*said.unasked(), *lost)[:1]))
+            if older and not (said.text or said.links or said.devices):
+                return Answer(Facts(), missing, unasked=older)
+        case _:
+            raise TypeError(f"{reply} is no answer to {request}")
+    if too_much := bounds.over(said, getattr(module, "FORM", "text")):
+        return Answer(Facts(), unknown(f"{text}: {too_much}"))
+    try:
+        found = Facts()
+        found.put_all(module.parse(said, subject))
+        found.put_all(list(_lacking(module, found, getattr(said, "lacks", ()), older)))
+        return Answer(found, missing, unasked=older)
+    except ValueError as error:  # what a parser says of an answer that it does not understand
+        if older:  # it was understood by those who asked for less
+            return Answer(Facts(), Unknown((unasked(older),)), unasked=older)
+        why = harmless(str(error) or type(error).__name__)[:200]
+        remedy = missing.reasons[0].remedy or root_if(host, why)
+        return Answer(Facts(), unknown(f"{text}: {why if remedy else f'output not understood: {why}'}", remedy))
+    except Exception as error:  # a mistake of ours, which must not end the audit of all the rest
+        why = harmless(f"{type(error).__name__}: {error}")[:200]
+        return Answer(Facts(), unknown(f"{text}: {DEFECT}{why}", REPORT_IT))
+
+
+def _of_word(module: ModuleType, word: str) -> str:
+    """What a property or column is called among the facts."""
+    return str(getattr(module, "WORDS", {}).get(word, word))
+
+
+def _lacking(module: ModuleType, found: Facts, lacks: Sequence[str], older: str) -> Iterator[Fact]:
+    """The facts that an older question did not ask for, of all that its answer is about."""
+    names = {_of_word(module, word) for word in lacks}
+    why = Unknown((unasked(older),))
+    for fact in module.FACTS if names else ():
+        kind, _, bare = fact.rpartition(".")
+        if bare in names:
+            yield from (Fact(each, bare, why) for each in list(found.subjects(kind or module.SUBJECT)))

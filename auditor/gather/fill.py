@@ -1,0 +1,60 @@
+"""What nobody could tell: every fact that is left becomes Unknown, with the reason of the collector that gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from auditor.facts import HOST, Fact, Facts, Kind, Subject, Unknown, unknown
+from auditor.gather.gatherer import Gatherer
+from auditor.gather.targets import covers, pool_of
+
+
+def fill(gatherer: Gatherer, facts: Facts) -> None:
+    """Every fact that a collector could have given and did not becomes Unknown, with that collector's reason.
+
+    Where several could have given it, the reason of one that applies to the subject is the better one.
+    """
+    roots = [subject for name, subject in gatherer.answers if gatherer.collectors[name].PER == "target"]
+    sources: dict[Kind, dict[str, list[str]]] = {}  # kind -> collector -> facts
+    for name, module in gatherer.collectors.items():
+        for fact in module.FACTS:
+            kind, _, bare = fact.rpartition(".")
+            sources.setdefault(cast(Kind, kind or module.SUBJECT), {}).setdefault(name, []).append(bare)
+    for of_kind, names_of in sources.items():
+        pers = dict.fromkeys(gatherer.collectors[name].PER for name in names_of)
+        known: dict[tuple[Subject, ...], list[tuple[Unknown, list[str]]]] = {}  # of all datasets below one root alike
+        for subject in [HOST] if of_kind == "host" else list(facts.subjects(of_kind)):
+            asked = {per: _asked(per, subject, roots) for per in pers}
+            if (reasons := known.get(key := tuple(asked.values()))) is None:
+                reasons = known[key] = _reasons(gatherer, names_of, asked)
+            present = facts.of(subject)
+            for reason, names in reasons:
+                if missing := [each for each in names if each not in present]:
+                    facts.put_all(Fact(subject, each, reason) for each in missing)
+
+
+def _reasons(
+    gatherer: Gatherer, names_of: Mapping[str, list[str]], asked: Mapping[str, Subject]
+) -> list[tuple[Unknown, list[str]]]:
+    """(why its facts are not known, their names) of each collector, those that apply first. asked: by PER."""
+    found = []
+    for name, names in names_of.items():
+        answer = gatherer.answers.get((name, asked[gatherer.collectors[name].PER]))
+        why = (answer.failure if answer else None) or unknown(f"{name.replace('_', ' ')} was not asked")
+        found.append((not (answer and answer.applies), why, names))
+    return [(why, names) for _, why, names in sorted(found, key=lambda each: each[0])]
+
+
+def _asked(per: str, subject: Subject, roots: list[Subject]) -> Subject:
+    """The subject that a collector was asked about to learn of this one."""
+    match per:
+        case "host":
+            return HOST
+        case "pool":
+            return pool_of(subject)
+        case "target":
+            inside = (root for root in roots if covers(root, subject) or covers(subject, root))
+            return max(inside, key=lambda root: len(root.name), default=subject)
+        case _:
+            return subject

@@ -1,0 +1,85 @@
+"""Puts the questions of the collectors to one host, as many at once as it takes, and keeps what came of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from types import ModuleType
+
+from auditor.facts import Facts, Subject, Unknown, unknown
+from auditor.gather import answer
+from auditor.gather.answer import Answer
+from auditor.host.live import Host
+from auditor.host.request import Capture, Files, Read, Run, Skip
+from auditor.host.running import Workers
+
+Progress = Callable[[int, int, str], None]
+
+
+class Gatherer:
+    """Asks one host. answers: by collector and subject, in no order; :meth:`settle` stores them in a fixed one."""
+
+    def __init__(self, host: Host, collectors: Mapping[str, ModuleType], progress: Progress | None = None) -> None:
+        self.host = host
+        self.collectors = collectors
+        self.progress: Progress = progress or (lambda done, total, what: None)
+        self.answers: dict[tuple[str, Subject], Answer] = {}
+        self._asked = self._done = 0
+        self._questions: dict[tuple[str, Subject], Run | Read] = {}  # whose answers are not stored yet
+        self._workers: Workers[tuple[str, Subject], Capture | Files] = Workers(host.at_once)
+        self._told: dict[tuple[str, Subject], Answer] = {}  # and not stored yet
+
+    def ask(self, name: str, subjects: Iterable[Subject], facts: Facts) -> None:
+        """Put one collector's question for each subject; does not wait."""
+        for subject in subjects:
+            key = (name, subject)
+            if key not in self._questions and key not in self.answers:
+                request = self.collectors[name].request(subject, facts)
+                if isinstance(request, Skip):
+                    self.answers[key] = Answer(Facts(), unknown(request.reason, request.remedy), request.applies)
+                else:
+                    self._asked += 1
+                    self._questions[key] = request
+                    if self.host.at_once > 1:
+                        self._workers.start(key, partial(self._answer, request))
+                    else:
+                        self._hear(key, self._answer(request))
+
+    def settle(self, facts: Facts, names: Sequence[str] | None = None) -> None:
+        """Wait for the answers of these collectors (all, when None) and store them by collector and subject."""
+        keys = sorted(key for key in self._questions if names is None or key[0] in names)
+        while not all(key in self._told for key in keys):
+            self._hear(*self._workers.ended())
+        for key in keys:
+            answer = self._told.pop(key)
+            del self._questions[key]
+            facts.merge(answer.facts)
+            self.answers[key] = answer._replace(facts=Facts())
+
+    def close(self) -> None:
+        """Put no more questions to the host."""
+        self._workers.abandon()
+
+    @property
+    def unasked(self) -> tuple[str, ...]:
+        """The questions, or parts of them, that a recording does not know."""
+        return tuple(sorted({answer.unasked for answer in self.answers.values() if answer.unasked}))
+
+    def failure(self, name: str, subject: Subject) -> Unknown | None:
+        """Why a question failed, if it did."""
+        answer = self.answers.get((name, subject))
+        return answer.failure if answer else None
+
+    def _answer(self, request: Run | Read) -> Capture | Files:
+        return self.host.run(request) if isinstance(request, Run) else self.host.read(request)
+
+    def _hear(self, key: tuple[str, Subject], reply: Capture | Files) -> None:
+        name, subject = key
+        self._told[key] = answer.answer_of(self.collectors[name], subject, self._questions[key], reply, self.host)
+        self._done += 1
+        self.progress(self._done, self._asked, name.replace("_", " "))
+
+
+def of(collectors: Mapping[str, ModuleType], per: str) -> list[str]:
+    """Names of the collectors that are asked per this kind of subject."""
+    return [name for name, module in collectors.items() if per == module.PER]

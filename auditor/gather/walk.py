@@ -1,0 +1,183 @@
+"""Walks the subjects and asks: host, then pools and datasets, then the disks behind the leaves, as much at once as the
+answers allow."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from types import ModuleType
+
+from auditor.collect import _blocks as blocks
+from auditor.collect import zpool_status_paths
+from auditor.collect._holders import Holders, Place
+from auditor.collect.mounts import Mount
+from auditor.collect.zfs_properties import above
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, join, links, word
+from auditor.gather import brought, database_walk, layers, mounted, neighbours, witnesses
+from auditor.gather.fill import fill
+from auditor.gather.gatherer import Gatherer, of
+from auditor.gather.targets import covers, pool_of
+from auditor.host.request import Read
+
+PROVIDES = {
+    "host.pools": links("pool", "the pools that are audited"),
+    "host.consistent": flag("the properties of datasets are to be read in one transaction group"),
+    "host.waivers": links("waiver", "what the policy waives"),
+    "waiver.expired": flag("its last day was over"),
+    "waiver.used": flag("its rule found something, or could not decide, where it holds"),
+    "waiver.in_view": flag("what it is about was judged this time"),
+    "dataset.role": word("what the policy says it is for", "log", "data", "both", "rebuildable", "undeclared"),
+    "dataset.database": word("the database that the policy names for it, or empty"),
+    "pool.datasets": links("dataset", "what is audited of its datasets"),
+}
+
+
+def read_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
+    """All files that are read once: releases, parameters, kstats, block devices. Starts no command.
+
+    facts of block devices go to the inventory: a host has more of them than the audit is about.
+    """
+    first = [name for name in of(gatherer.collectors, "host") if _reads_only(gatherer.collectors[name], facts)]
+    for name in first:
+        gatherer.ask(name, [HOST], facts)
+    gatherer.settle(facts, [name for name in first if not _about_disks(gatherer.collectors[name])])
+    gatherer.settle(inventory, first)
+    mounted.stand(facts)
+
+
+def ask_host(gatherer: Gatherer, facts: Facts) -> None:
+    """All commands that are run once; does not wait."""
+    for name in of(gatherer.collectors, "host"):
+        gatherer.ask(name, [HOST], facts)
+
+
+def _reads_only(module: ModuleType, facts: Facts) -> bool:
+    return isinstance(module.request(HOST, facts), Read)
+
+
+def _about_disks(module: ModuleType) -> bool:
+    return bool(module.SUBJECT == "disk")
+
+
+def look_at_pools(
+    gatherer: Gatherer,
+    facts: Facts,
+    inventory: Facts,
+    roots: Sequence[Subject],
+    imported: Sequence[str] = (),
+) -> None:
+    """The pools of the roots, the datasets under them, and then the disks behind the leaves, while slower answers still come
+    in; last what the databases on them use elsewhere. imported: names of all pools of this host."""
+    pools = tuple(dict.fromkeys(pool_of(root) for root in roots))
+    _look_into(gatherer, facts, pools)
+    for name in of(gatherer.collectors, "target"):
+        gatherer.ask(name, roots, facts)
+    others = [pool for name in imported if (pool := Subject("pool", name)) not in pools]
+    for name in neighbours.COLLECTORS:
+        gatherer.ask(name, others, facts)
+    _settle_disks(gatherer, inventory)
+    if why := gatherer.failure("dmsetup_table", HOST):  # what is stacked is not among the disks that fill() looks after
+        inventory.put_all(Fact(disk, "dm_targets", why) for disk in list(inventory.subjects("disk")))
+    gatherer.settle(facts, ["zpool_status", "zpool_status_paths"])
+    for fact in zpool_status_paths.join(facts):
+        facts.put(fact)
+    for fact in blocks.links(facts, inventory):
+        facts.put(fact)
+    for disk in sorted({disk for leaf in facts.subjects("leaf") for disk in facts.linked(leaf, "disks")}):
+        facts.add(disk)
+        for name, value in inventory.of(disk).items():
+            facts.put(Fact(disk, name, value))
+    _ask_disks(gatherer, facts, pools)
+    holders = _holders(gatherer, facts, inventory)
+    paths = layers.Paths(gatherer.host.realpath)
+    facts.put_all(list(layers.below(facts, holders, paths)))
+    database_walk.look_at(gatherer, facts, inventory)
+    more = brought.along(facts, roots)
+    pools = _bring(gatherer, facts, pools, more)
+    gatherer.settle(facts)
+    for fact in list(zpool_status_paths.adopt(facts)):
+        facts.put(fact)
+    for fact in datasets_of(gatherer, facts, pools, roots, tuple(more)):
+        facts.put(fact)
+    facts.put_all(list(layers.above(facts, holders)))
+    facts.put_all(list(layers.keys(facts, holders, paths)))
+    witnesses.compare(facts)
+    fill(gatherer, facts)
+
+
+def held(gatherer: Gatherer, facts: Facts, inventory: Facts, what: Mount | str) -> Place:
+    """What holds a mount or a block device; waits until all block devices are known where it is not a dataset itself."""
+    if isinstance(what, Mount) and what.fstype == "zfs":
+        return Place((what.source,))
+    _settle_disks(gatherer, inventory)
+    holders = _holders(gatherer, facts, inventory)
+    return holders.mount(what) if isinstance(what, Mount) else holders.device(what)
+
+
+def _holders(gatherer: Gatherer, facts: Facts, inventory: Facts) -> Holders:
+    if why := gatherer.failure("zfs_mounts", HOST):  # else it would be "not looked at" to those that ask next
+        facts.put(Fact(HOST, "mount_table", why))
+    return Holders(facts, inventory)
+
+
+def _settle_disks(gatherer: Gatherer, inventory: Facts) -> None:
+    gatherer.settle(
+        inventory, [name for name in of(gatherer.collectors, "host") if _about_disks(gatherer.collectors[name])]
+    )
+
+
+def _look_into(gatherer: Gatherer, facts: Facts, pools: Sequence[Subject]) -> None:
+    """These pools are audited."""
+    for pool in pools:
+        facts.add(pool)
+    seen = (Evidence(", ".join(pool.name for pool in pools), "zpool list"),)
+    facts.replace(Fact(HOST, "pools", Known(tuple(pools), seen)))
+    for name in of(gatherer.collectors, "pool"):
+        gatherer.ask(name, pools, facts)
+
+
+def _ask_disks(gatherer: Gatherer, facts: Facts, pools: Sequence[Subject]) -> None:
+    """All that is asked of the disks of these pools; of those of other pools what they are called, where nobody said it."""
+    leaves = [leaf for leaf in facts.subjects("leaf") if pool_of(leaf) in pools]
+    mine = {disk for leaf in leaves for disk in facts.linked(leaf, "disks")}
+    disks = sorted(mine | {disk for disk in facts.subjects("disk") if neighbours.nameless(disk, facts)})
+    for name in of(gatherer.collectors, "disk"):
+        gatherer.ask(name, disks, facts)
+
+
+def _bring(
+    gatherer: Gatherer, facts: Facts, pools: tuple[Subject, ...], more: Mapping[Subject, str]
+) -> tuple[Subject, ...]:
+    """Look at datasets that were not named, each without those below it, and at their pools; all pools that are audited."""
+    if not more:
+        return pools
+    pools = tuple(dict.fromkeys((*pools, *map(pool_of, more))))
+    _look_into(gatherer, facts, pools)
+    _ask_disks(gatherer, facts, pools)
+    names = of(gatherer.collectors, "target")
+    gatherer.settle(facts, names)
+    for dataset, why in more.items():
+        facts.put(Fact(dataset, "brought", Known(why, (Evidence(why),))))
+    for name in names:
+        gatherer.ask(name, more, facts)
+    told = Facts()  # of what is below them, too
+    gatherer.settle(told, names)
+    wanted = {name for each in more for name in (each.name, *above(each.name))}
+    facts.put_all(each for each in told if each.subject.name in wanted)
+    return pools
+
+
+def datasets_of(
+    gatherer: Gatherer, facts: Facts, pools: Sequence[Subject], roots: Sequence[Subject], more: Sequence[Subject] = ()
+) -> Iterator[Fact]:
+    """pool.datasets: what is audited of each pool; unknown when one of its roots could not be listed. more: that were not
+    named, each alone: one that could not be looked at is there, and undecided."""
+    every = sorted({*facts.subjects("dataset"), *more})
+    for pool in pools:
+        mine = [root for root in roots if pool_of(root) == pool]
+        failures = [why for root in mine if not facts.of(root) and (why := gatherer.failure("zfs_get", root))]
+        alone = [each for each in more if pool_of(each) == pool]
+        inside = tuple(each for each in every if each in alone or any(covers(root, each) for root in mine))
+        words = " ".join(shlex.quote(root.name) for root in (*mine, *alone))
+        seen = Evidence(f"{len(inside)} datasets", f"zfs list {'-r ' if mine else ''}{words}")
+        yield Fact(pool, "datasets", join(failures) if failures else Known(inside, (seen,)))

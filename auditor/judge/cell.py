@@ -1,0 +1,135 @@
+"""One event for one dataset: how the outcomes of several rules come to one (Kleene's *and*, :mod:`auditor.judge.outcomes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import Literal, NamedTuple
+
+from auditor.judge.event import EVENTS, TAKES, Event, Party, Strike, Take
+from auditor.judge.verdict import Verdict
+
+Outcome = Literal["kept", "word", "unknown", "lost"]
+ORDER: dict[Outcome, int] = {"kept": 0, "word": 1, "unknown": 2, "lost": 3}
+HARMLESS = Strike("low")  # what a rule does that holds
+
+
+class Cell(NamedTuple):
+    """One event for one dataset. takes: what goes, of lost and unknown. parties: who must keep their word, with the names of
+    drives. verdicts: behind a lost, unknown or word. left_out: rules that would decide it and were not run."""
+
+    outcome: Outcome
+    takes: tuple[Take, ...] = ()
+    parties: tuple[tuple[Party, tuple[str, ...]], ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The ids of the rules behind it."""
+        return tuple(dict.fromkeys((*(each.rule.id for each in self.verdicts), *self.left_out)))
+
+    @property
+    def alike(self) -> tuple[object, ...]:
+        """What two cells have in common that say the same, of whatever subjects."""
+        return self.outcome, self.takes, self.parties, self.rules
+
+
+KEPT = Cell("kept")
+
+
+class Effect(NamedTuple):
+    """What one verdict (or one cache, or one rule that was left out) does at the events."""
+
+    strikes: tuple[Strike, ...]  # what it may do; harmless among them where the rule may hold
+    verdict: Verdict | None = None
+    drives: tuple[str, ...] = ()
+    left_out: str = ""
+    hypervisor: bool = False  # the drive is one that a hypervisor shows
+
+    def word(self, strike: Strike) -> tuple[Party | Literal[""], tuple[str, ...]]:
+        """Who must keep it, and the names of drives."""
+        if strike.word != "drive":
+            return strike.word, ()
+        return ("hypervisor", ()) if self.hypervisor else ("drive", self.drives)
+
+    def outcome(self, event: Event) -> Outcome:
+        each = {_does(strike, event) for strike in self.strikes}
+        if each == {"lost"}:
+            return "lost"
+        if "lost" in each:
+            return "unknown"
+        return "word" if "word" in each else "kept"
+
+
+def _does(strike: Strike, event: Event) -> Literal["kept", "word", "lost"]:
+    if not strike.strikes(event):
+        return "kept"
+    return "word" if strike.word else "lost"
+
+
+def cells_of(effects: Iterable[Effect]) -> tuple[Cell, ...]:
+    """One cell for each event."""
+    listed = list(effects)
+    return tuple(_cell(event, listed) for event in EVENTS)
+
+
+def _cell(event: Event, effects: list[Effect]) -> Cell:
+    outcomes = [(effect, effect.outcome(event)) for effect in effects]
+    worst: Outcome = max((outcome for _, outcome in outcomes), key=lambda each: ORDER[each], default="kept")
+    if worst == "kept":
+        return KEPT
+    deciding = [effect for effect, outcome in outcomes if outcome == worst]
+    at = [strike for effect in deciding for strike in effect.strikes if strike.strikes(event)]
+    words = [effect.word(strike) for effect in deciding for strike in effect.strikes if strike.strikes(event)]
+    return Cell(
+        worst,
+        takes=_takes(strike.takes for strike in at),
+        parties=_parties(words) if worst == "word" else (),
+        verdicts=tuple(effect.verdict for effect in deciding if effect.verdict),
+        left_out=tuple(effect.left_out for effect in deciding if effect.left_out),
+    )
+
+
+def both_of_each(first: tuple[Cell, ...], second: tuple[Cell, ...]) -> tuple[Cell, ...]:
+    return tuple(map(both, first, second))
+
+
+def both(first: Cell, second: Cell) -> Cell:
+    """*And*: the worse of two, or both where they are alike."""
+    if first.outcome != second.outcome:
+        return max(first, second, key=lambda cell: ORDER[cell.outcome])
+    if first.outcome == "kept":
+        return first
+    return Cell(
+        first.outcome,
+        _takes((first.takes, second.takes)),
+        _merged((*first.parties, *second.parties)),
+        once((*first.verdicts, *second.verdicts)),
+        tuple(dict.fromkeys((*first.left_out, *second.left_out))),
+    )
+
+
+def joined(cells: Iterable[Cell]) -> Cell:
+    """The worst of several datasets."""
+    return reduce(both, cells, KEPT)
+
+
+def _takes(each: Iterable[tuple[Take, ...]]) -> tuple[Take, ...]:
+    seen = {take for takes in each for take in takes}
+    return tuple(take for take in TAKES if take in seen)
+
+
+def _parties(words: Iterable[tuple[Party | Literal[""], tuple[str, ...]]]) -> tuple[tuple[Party, tuple[str, ...]], ...]:
+    return _merged((word, drives) for word, drives in words if word)
+
+
+def _merged(parties: Iterable[tuple[Party, tuple[str, ...]]]) -> tuple[tuple[Party, tuple[str, ...]], ...]:
+    found: dict[Party, dict[str, None]] = {}
+    for party, names in parties:
+        found.setdefault(party, {}).update(dict.fromkeys(names))
+    return tuple((party, tuple(names)) for party, names in found.items())
+
+
+def once(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
+    return tuple({id(each): each for each in verdicts}.values())

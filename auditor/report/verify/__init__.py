@@ -1,0 +1,1 @@
+"""The report of a verification: one module a format, and its parts."""
