@@ -66,6 +66,15 @@ def test_what_is_asked_about_its_databases_is_in_the_recording() -> None:
         assert isinstance(seen.get(database, "datasets"), Known), database
 
 
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the questions, those for module parameters and the release: a self-test in seconds."""
+    original = run._questions
+    kept = ("module_params", "zfs_version")
+    monkeypatch.setattr(run, "_questions", lambda facts: {name: original(facts)[name] for name in kept})
+
+
+@pytest.mark.usefixtures("few")
 def test_the_command(zaudit: CommandLine) -> None:
     done = zaudit("selftest")
     assert (done.code, done.err) == (0, "")
@@ -73,6 +82,7 @@ def test_the_command(zaudit: CommandLine) -> None:
     assert f"{len(shared.rules())} rules" in done.out
 
 
+@pytest.mark.usefixtures("few")
 def test_a_default_in_place_of_a_missing_file_is_noticed(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mistake that it is there for: absent is taken for 0."""
     original = module_params.parse
@@ -104,6 +114,7 @@ def test_an_engine_that_takes_unknown_for_true_is_noticed(monkeypatch: pytest.Mo
         assert run.hidden(rule).wrong[0] == "nothing known, and not unknown"
 
 
+@pytest.mark.usefixtures("few")
 def test_a_rule_of_the_user_that_always_passes_is_noticed(zaudit: CommandLine, tmp_path: Path) -> None:
     text = MINIMAL.replace("pool.capacity_percent < 80", "pool.capacity_percent < 80 or 1 == 1")
     (tmp_path / "my-rule.toml").write_text(text)
