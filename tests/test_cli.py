@@ -302,6 +302,7 @@ def test_a_focus_on_a_part_of_a_recording(zaudit: CommandLine) -> None:
         assert says in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", cases(), ids=lambda case: str(case.name))
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_no_line_is_too_long(case: Path, width: int) -> None:

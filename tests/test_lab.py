@@ -16,6 +16,8 @@ from tests.lab.machine import LINES
 from tests.lab.scenario import Expected, PowerCut, Scenario
 from tests.lab.verdict import Outcome
 
+pytestmark = pytest.mark.lab
+
 SCENARIOS = scenario.everything()
 RULES = {rule.id: rule for rule in shared.rules()}
 REQUIRED = set(

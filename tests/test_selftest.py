@@ -30,11 +30,13 @@ def rows() -> list[run.Row]:
     return run.run(shared.rules())
 
 
+@pytest.mark.slow
 def test_no_rule_passes(rows: list[run.Row]) -> None:
     assert [(row.rule, name, cell.wrong) for row in rows for name, cell in row.cells.items() if cell.wrong] == []
     assert run.passed(rows)
 
 
+@pytest.mark.slow
 def test_every_rule_meets_every_fault(rows: list[run.Row]) -> None:
     assert [row.rule for row in rows] == [rule.id for rule in shared.rules()]
     assert list(rows[0].cells) == [*run.LABELS.values(), "one loss", "one answer", "facts hidden"]
@@ -45,6 +47,7 @@ def test_every_rule_meets_every_fault(rows: list[run.Row]) -> None:
         assert row.cells["facts hidden"].cases >= 2
 
 
+@pytest.mark.slow
 def test_the_recorded_host_is_worth_it(rows: list[run.Row]) -> None:
     """Most rules are decided on it as it is: a fault has something to spoil. PostgreSQL and MariaDB run there, one of them
     asked itself; no policy is followed."""

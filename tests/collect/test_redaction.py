@@ -24,6 +24,8 @@ from auditor.recording.recording import Recording, ReplayHost
 from auditor.recording.stand_ins import any_of
 from tests import golden, shared
 
+pytestmark = pytest.mark.slow
+
 CASES = golden.cases()
 # facts whose values say which host or device it is, and facts that say what it is
 IDENTITIES = {

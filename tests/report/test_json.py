@@ -104,6 +104,7 @@ def judged(name: str, host: str = "db1", rules: Any = None) -> Report:
     return audit.judge(audit.Look(facts, datasets), shared.rules() if rules is None else rules, (name,), "low")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("color", [False, True])
 @pytest.mark.parametrize("width", [60, 100])
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
