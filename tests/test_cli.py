@@ -16,10 +16,10 @@ from auditor.host import live as seam
 from auditor.host.request import Capture
 from auditor.recording import recording
 from auditor.report import rule_page
-from auditor.report.audit import folding
+from auditor.report.audit import folding, terminal
 from tests import shared
 from tests.fake import CommandLine, FakeHost
-from tests.golden import CANONICAL, HOSTS, cases
+from tests.golden import CANONICAL, HOSTS, cases, report_of
 
 REC = HOSTS / CANONICAL
 SEVERITIES = {"low": 11, "medium": 12, "high": 13, "critical": 14}
@@ -92,10 +92,15 @@ def shell(*words: object, **environment: str) -> subprocess.CompletedProcess[byt
 # -- exit codes -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: str(case.name))
-def test_the_exit_code_is_that_of_the_report(case: Path, zaudit: CommandLine) -> None:
+def of_each_exit_code() -> dict[int, Path]:
+    """A recorded host each; tests/test_hosts.py holds what every one of them comes to."""
+    return {json.loads((case / "expected.json").read_text())["exit_code"]: case for case in cases()}
+
+
+@pytest.mark.parametrize(("code", "case"), of_each_exit_code().items())
+def test_the_exit_code_is_that_of_the_report(code: int, case: Path, zaudit: CommandLine) -> None:
     done = zaudit("check", "--replay", case)
-    assert done.code == json.loads((case / "expected.json").read_text())["exit_code"]
+    assert done.code == code
     assert done.err == ""
     assert f"exit code {done.code}" in done.out
 
@@ -297,13 +302,19 @@ def test_a_focus_on_a_part_of_a_recording(zaudit: CommandLine) -> None:
         assert says in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", cases(), ids=lambda case: str(case.name))
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_no_line_is_too_long(case: Path, width: int, zaudit: CommandLine) -> None:
-    zaudit.patch.setenv("COLUMNS", str(width))
-    out = zaudit("check", "--replay", case, "-v").out
+def test_no_line_is_too_long(case: Path, width: int) -> None:
+    out = terminal.render(report_of(case), width=width, verbose=True)
     assert [line for line in out.splitlines() if len(line) > width] == []
     assert max(map(len, out.splitlines())) > width * 0.8
+
+
+def test_the_width_is_that_of_the_terminal(zaudit: CommandLine) -> None:
+    zaudit.patch.setenv("COLUMNS", "60")
+    out = zaudit("check", "--replay", REC, "-v").out
+    assert out == terminal.render(report_of(REC), width=60, verbose=True)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

@@ -40,6 +40,8 @@ from tests.faults import (
     all_faults,
 )
 
+pytestmark = pytest.mark.slow
+
 NOBODY = 1000
 ABOVE: dict[Kind, tuple[Kind, ...]] = {
     "host": (), "pool": (), "vdev": ("pool",), "leaf": ("pool",), "disk": ("leaf", "pool"), "dataset": ("pool",),

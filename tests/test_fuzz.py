@@ -29,6 +29,7 @@ def test_what_was_found_stays_mended(kept: Kept) -> None:
     assert not outcome.found, outcome.sign
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", EVERYTHING, ids=lambda each: each.name)
 def test_a_few_fresh_cases(target: Target) -> None:
     chance = Random(1)
@@ -42,6 +43,7 @@ def test_the_same_seed_makes_the_same_cases() -> None:
         assert one == other
 
 
+@pytest.mark.slow
 def test_every_seed_of_a_reader_is_judged_as_its_fixture_says() -> None:
     for target in readers.targets():
         outcomes = [tried(target, seed) for seed in target.seeds]

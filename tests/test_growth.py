@@ -22,6 +22,8 @@ from tests import shared
 from tests.bench import synthetic
 from tests.bench.__main__ import RECORDING
 
+pytestmark = pytest.mark.slow
+
 FEW = 24
 ENOUGH = 8_000  # steps of a function; below that it does not matter how they grow
 MOST = 3.0  # times as many steps for twice as many subjects; four times as many is quadratic

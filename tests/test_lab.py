@@ -18,6 +18,8 @@ from tests.lab.machine import LINES
 from tests.lab.scenario import Expected, PowerCut, Scenario, Step
 from tests.lab.verdict import Outcome
 
+pytestmark = pytest.mark.lab
+
 SCENARIOS = scenario.everything()
 RULES = {rule.id: rule for rule in shared.rules()}
 REQUIRED = set(

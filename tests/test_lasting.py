@@ -64,6 +64,7 @@ def outcomes(past: Recording, host: Any) -> dict[tuple[str, Subject], str]:
     return {(each.rule.id, each.subject): each.outcome for each in verdict.judge(shared.audited(), facts)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_a_later_zaudit_decides_what_could_be_decided(case: Path) -> None:
     past = recording.load(case)

@@ -141,6 +141,7 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
 PATTERNS = {each[1:]: each for each in (*named(), *written())}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each", PATTERNS.values(), ids=lambda each: each.where)
 def test_twice_as_long_does_not_take_four_times_the_steps(each: Pattern) -> None:
     found = worse(each.pattern, each.flags, each.how)

@@ -19,6 +19,8 @@ from tests.lab.power.matrix import Setting
 from tests.lab.power.results import lost, read, write
 from tests.lab.vm import VM
 
+pytestmark = pytest.mark.lab
+
 
 def test_acknowledgements_are_counted_from_complete_lines() -> None:
     data = bytearray(b"GO\n0 0\n1 0\n0 1\n1 1\n1 2\n0 1")

@@ -16,6 +16,8 @@ from tests.lab.power.commit import Ack, Left, number_of, record
 from tests.lab.power.disks import BLOCK, FLUSH, GONE, READ, WRITE, Disk, Server, _armed, copy, serve, stop
 from tests.lab.power.workloads import Append, Mapped, Pages, Pair, Sqlite, workload
 
+pytestmark = pytest.mark.lab
+
 ONE, TWO = b"1" * BLOCK, b"2" * BLOCK
 
 

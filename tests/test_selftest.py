@@ -30,11 +30,13 @@ def rows() -> list[run.Row]:
     return run.run(shared.rules())
 
 
+@pytest.mark.slow
 def test_no_rule_passes(rows: list[run.Row]) -> None:
     assert [(row.rule, name, cell.wrong) for row in rows for name, cell in row.cells.items() if cell.wrong] == []
     assert run.passed(rows)
 
 
+@pytest.mark.slow
 def test_every_rule_meets_every_fault(rows: list[run.Row]) -> None:
     assert [row.rule for row in rows] == [rule.id for rule in shared.rules()]
     assert list(rows[0].cells) == [*run.LABELS.values(), "one loss", "one answer", "facts hidden"]
@@ -45,6 +47,7 @@ def test_every_rule_meets_every_fault(rows: list[run.Row]) -> None:
         assert row.cells["facts hidden"].cases >= 2
 
 
+@pytest.mark.slow
 def test_the_recorded_host_is_worth_it(rows: list[run.Row]) -> None:
     """Most rules are decided on it as it is: a fault has something to spoil. PostgreSQL and MariaDB run there, one of them
     asked itself; no policy is followed."""
@@ -66,6 +69,15 @@ def test_what_is_asked_about_its_databases_is_in_the_recording() -> None:
         assert isinstance(seen.get(database, "datasets"), Known), database
 
 
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the questions, those for module parameters and the release: a self-test in seconds."""
+    original = run._questions
+    kept = ("module_params", "zfs_version")
+    monkeypatch.setattr(run, "_questions", lambda facts: {name: original(facts)[name] for name in kept})
+
+
+@pytest.mark.usefixtures("few")
 def test_the_command(zaudit: CommandLine) -> None:
     done = zaudit("selftest")
     assert (done.code, done.err) == (0, "")
@@ -73,6 +85,7 @@ def test_the_command(zaudit: CommandLine) -> None:
     assert f"{len(shared.rules())} rules" in done.out
 
 
+@pytest.mark.usefixtures("few")
 def test_a_default_in_place_of_a_missing_file_is_noticed(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mistake that it is there for: absent is taken for 0."""
     original = module_params.parse
@@ -104,6 +117,7 @@ def test_an_engine_that_takes_unknown_for_true_is_noticed(monkeypatch: pytest.Mo
         assert run.hidden(rule).wrong[0] == "nothing known, and not unknown"
 
 
+@pytest.mark.usefixtures("few")
 def test_a_rule_of_the_user_that_always_passes_is_noticed(zaudit: CommandLine, tmp_path: Path) -> None:
     text = MINIMAL.replace("pool.capacity_percent < 80", "pool.capacity_percent < 80 or 1 == 1")
     (tmp_path / "my-rule.toml").write_text(text)

@@ -427,6 +427,7 @@ LONG = {"/proc/612/stat": STAT.format(612, "postgres", 1).replace("0\n", f"{'0 '
         "/proc/612/status": "Uid:\t110\t110\t110\t110\n"}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_of_a_crowd_a_few_are_looked_at_and_the_others_are_one() -> None:
     """And it crowds out no server of another user, however early it came."""
     facts = seen(
@@ -456,6 +457,7 @@ def test_of_a_crowd_a_few_are_looked_at_and_the_others_are_one() -> None:
     assert isinstance(was_seen.value, Unknown)
 
 
+@pytest.mark.slow
 def test_of_many_crowds_no_more_are_looked_at_than_in_all() -> None:
     many = {path: text for user in range(30) for path, text in crowd(12, user, 1000 + 100 * user).items()}
     found = seen({**LONG, **many}, pg="standard", wal="standard").linked(HOST, "database_processes")

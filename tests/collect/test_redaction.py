@@ -24,6 +24,8 @@ from auditor.recording.recording import Recording, ReplayHost
 from auditor.recording.stand_ins import any_of
 from tests import golden, shared
 
+pytestmark = pytest.mark.slow
+
 CASES = golden.cases()
 # facts whose values say which host or device it is, and facts that say what it is
 IDENTITIES = {
@@ -64,8 +66,18 @@ def redacted(case: Path) -> Recording:
     return redaction.redact(past(case))
 
 
+def looked(taken: Recording) -> audit.Look:
+    return audit.look(ReplayHost(taken), taken.targets, audit.Options.from_words(taken.options))
+
+
 def facts_of(taken: Recording) -> Facts:
-    return audit.look(ReplayHost(taken), taken.targets, audit.Options.from_words(taken.options)).facts
+    return looked(taken).facts
+
+
+@cache
+def looks(case: Path) -> tuple[audit.Look, audit.Look]:
+    """What is seen of a recorded host, and of the same where it is redacted."""
+    return looked(past(case)), looked(redacted(case))
 
 
 def values(facts: Facts, names: dict[str, tuple[str, ...]]) -> list[tuple[str, str, object]]:
@@ -90,7 +102,7 @@ def spelt(value: str) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_no_identity_is_left(case: Path) -> None:
-    identities = {str(value) for _, _, value in values(facts_of(past(case)), IDENTITIES) if len(str(value)) >= 4}
+    identities = {str(value) for _, _, value in values(looks(case)[0].facts, IDENTITIES) if len(str(value)) >= 4}
     assert len(identities) >= 3
     left = content(redacted(case))
     assert [each for each in identities if any(way in left for way in spelt(each))] == []
@@ -109,11 +121,15 @@ def test_what_looks_like_an_identity_is_not_left(case: Path) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_the_findings_are_the_same(case: Path) -> None:
-    assert summary(redacted(case)) == summary(past(case))
+    before, after = looks(case)
+    assert judged(after, redacted(case)) == judged(before, past(case))
 
 
 def summary(taken: Recording) -> tuple[int, list[tuple[str, bool, str, int]]]:
-    seen = audit.look(ReplayHost(taken), taken.targets, audit.Options.from_words(taken.options))
+    return judged(looked(taken), taken)
+
+
+def judged(seen: audit.Look, taken: Recording) -> tuple[int, list[tuple[str, bool, str, int]]]:
     report = audit.judge(seen, shared.audited(), taken.targets, "low")
     found = [(each.rule.id, each.failed, each.severity, len(each.verdicts)) for each in report.findings]
     return report.exit_code, sorted(found)
@@ -121,7 +137,7 @@ def summary(taken: Recording) -> tuple[int, list[tuple[str, bool, str, int]]]:
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_models_and_names_of_datasets_are_the_same(case: Path) -> None:
-    before, after = facts_of(past(case)), facts_of(redacted(case))
+    before, after = (look.facts for look in looks(case))
     shown = values(before, SHOWN)
     assert len(shown) >= 5  # of a pool that hangs little can be seen
     assert sorted(map(repr, values(after, SHOWN))) == sorted(map(repr, shown))

@@ -354,6 +354,7 @@ def damning(given: Mapping[str, Value]) -> set[str]:
     return found | ({"capacitor_ok"} if given.get("capacitor_ok") is False else set())
 
 
+@pytest.mark.slow
 @settings(max_examples=1000)
 @given(disks(), st.sets(st.sampled_from(sorted({*WORDS, *MODELS}))))
 def test_fewer_facts_never_raise_a_grade(given: dict[str, Value], hidden: set[str]) -> None:
@@ -376,6 +377,7 @@ def test_fewer_facts_never_raise_a_grade(given: dict[str, Value], hidden: set[st
     assert both("volatile_cache") != (True, False)
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(disks())
 def test_a_good_grade_never_rests_on_one_thing_alone(given: dict[str, Value]) -> None:

@@ -31,12 +31,12 @@ JUDGE = ROOT / "auditor" / "judge"
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 TESTS = (
     "tests/judge", "tests/test_rules.py", "tests/test_hosts.py", "tests/test_diff.py", "tests/test_cli.py",
-    "tests/test_lasting.py", "tests/test_brought.py", "tests/report", "tests/test_selftest.py",
+    "tests/test_lasting.py", "tests/report/test_event_words.py", "tests/report/test_folding.py",
 )  # fmt: skip
 FEW = 40  # tests that reach a line, tried first
 CPU_S = 600  # of one child: what takes longer hangs
 FLOOR = 0.95
-OPTIONS = ("-x", "-q", "-p", "no:cacheprovider")
+OPTIONS = ("-x", "-q", "-m", "not slow", "-p", "no:cacheprovider")
 Reached = dict[tuple[str, int], list[str]]
 
 

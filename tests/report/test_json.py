@@ -104,6 +104,7 @@ def judged(name: str, host: str = "db1", rules: Any = None) -> Report:
     return audit.judge(audit.Look(facts, datasets), shared.rules() if rules is None else rules, (name,), "low")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("color", [False, True])
 @pytest.mark.parametrize("width", [60, 100])
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
@@ -118,7 +119,12 @@ def test_hostile_names_on_a_terminal(name: str, width: int, color: bool) -> None
     unsafe = re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]", text)
     assert not unsafe
     assert "CRITICAL" in text
-    ascii_only = terminal.render(report, width=width, ascii_only=True, verbose=True)
+
+
+@pytest.mark.parametrize("width", [60, 100])
+@pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_names_where_only_ascii_is_shown(name: str, width: int) -> None:
+    ascii_only = terminal.render(judged(name, host=name), width=width, ascii_only=True, verbose=True)
     assert ascii_only.isascii()
     assert all(char == "\n" or char.isprintable() for char in ascii_only)
 

@@ -15,6 +15,8 @@ from tests.lab.verify import pairs
 from tests.lab.verify.case import Case, Returned, problems
 from tests.lab.verify.run import PROGRAMS
 
+pytestmark = pytest.mark.lab
+
 EVERYTHING = cases.everything()
 ROWS = outcomes.read(tables.VERIFY)
 CONTRADICTED = Case("x", "", "CONTRADICTED", link="{N2}", says="no flushes")

@@ -63,6 +63,7 @@ def test_the_lines_of_a_head_go_on() -> None:
     assert profile.load("postgres").slo == (Slo(0.99, 5_000_000), Slo(0.999, 25_000_000))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(FIO is None, reason="fio is not installed: nobody can say whether it accepts the profiles")
 @pytest.mark.parametrize(("name", "section"), SECTIONS)
 def test_fio_runs_each_section(name: str, section: str, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import sqlite3
 import struct
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NoReturn
 
@@ -102,11 +103,12 @@ class Sqlite(Alone):
         base.close()
 
     def run(self, ack: Ack) -> NoReturn:
-        base, number = self.connect(), 0
-        while True:
-            base.execute("INSERT INTO t VALUES (?, ?)", (number, os.urandom(500)))
-            ack(number)
-            number += 1
+        number = 0
+        with closing(self.connect()) as base:
+            while True:
+                base.execute("INSERT INTO t VALUES (?, ?)", (number, os.urandom(500)))
+                ack(number)
+                number += 1
 
     def check(self) -> Left:
         left = Left()
