@@ -58,7 +58,8 @@ def _first_fix(report: Report) -> Iterator[RenderableType]:
     """What to do before anything else, for somebody who reads no further."""
     worst = next((each for each in report.findings if each.failed and each.severity != "low"), None)
     if worst:
-        yield Hanging(Text("Fix first", "bold"), _mended(worst).append(f"  {worst.rule.id}", "dim not bold"), MARGIN)
+        word = "Look first " if finding_words.looks(worst) else "Fix first"
+        yield Hanging(Text(word, "bold"), _mended(worst).append(f"  {worst.rule.id}", "dim not bold"), MARGIN)
 
 
 def table(report: Report, columns: int | None = None) -> Iterator[RenderableType]:
@@ -100,13 +101,13 @@ def _brief(report: Report) -> Iterator[RenderableType]:
 
 def _shortly(finding: Finding) -> Iterator[RenderableType]:
     """Two lines: what and where; the command that fixes it, or what to do, and what that costs."""
-    style = STYLES[finding.severity]
-    words = Text.assemble((finding.severity.upper(), style), " " * (MARGIN - len(finding.severity)))
+    severity = finding_words.severity(finding)
+    words = Text.assemble((severity, STYLES[finding.severity]), " " * (MARGIN - len(severity)))
     said = Text.assemble(
         (finding.rule.id, "bold"), f"  {finding_words.where(finding)}: ", finding_words.shortly(finding)
     )
     yield Hanging(words, said, MARGIN)
-    yield Hanging(Text("  Fix", "dim"), _mended(finding), MARGIN)
+    yield Hanging(Text("  Look" if finding_words.looks(finding) else "  Fix", "dim"), _mended(finding), MARGIN)
 
 
 def _mended(finding: Finding) -> Text:
