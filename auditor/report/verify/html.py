@@ -70,7 +70,7 @@ def _start(verification: Verification, report: Report | None, title: str) -> Ite
         audit = f"<p><b>{escaped(report.headline)}</b> {escaped(counts)}</p>"
     yield (
         f'<div class="verdict {kind}"><div class="word">{escaped(verdict)}</div>'
-        f"<p><b>{escaped(why)}</b></p>{lines}{audit}</div>"
+        f"<p><b>{escaped(why)}</b></p>{paragraph(words.left_to_believe(verification.chain, report))}{lines}{audit}</div>"
     )
 
 
