@@ -39,7 +39,7 @@ REPORTS = FIXTURES / "reports"
 README = FIXTURES.parent / "README.md"
 RULES = FIXTURES.parent / "rules" / "README.md"
 CANONICAL, GREEN = "2.3-sync-disabled", "2.4-healthy-physical-no-cache"
-VERIFY_REPORTS = REPORTS / "verify"
+VERIFY_REPORTS, NARROW = REPORTS / "verify", REPORTS / "narrow"
 SCHEMAS = Path(rule_index.__file__).parent
 VERIFY_SCHEMA = SCHEMAS / "verify_schema.json"
 
@@ -128,6 +128,24 @@ def verify_reports() -> dict[str, str]:
     }
 
 
+# pages that a phone or a narrow window shows, and who looks at one: (recorded host, columns)
+NARROW_PAGES = (
+    ("2.3-sync-disabled", 40),
+    ("2.3-healthy-mirrored-slog-nobody", 40),
+    ("2.3-suspended", 60),
+    ("2.3-stacked-devices", 60),
+    ("2.4-healthy-physical-no-cache", 60),
+)
+
+
+@cache
+def narrow_pages() -> dict[str, str]:
+    """File name -> the page."""
+    return {
+        f"{case}-{width}.txt": terminal.render(report_of(HOSTS / case), width=width) for case, width in NARROW_PAGES
+    }
+
+
 def blocks() -> dict[str, str]:
     """What stands in the README after each mark: the program's own words."""
     shown = CliRunner().invoke(main_command, ["check", "--help"], prog_name="zaudit", terminal_width=100)
@@ -161,6 +179,9 @@ def main(names: list[str]) -> None:
     (REPORTS / "terminal.txt").write_text(terminal.render(report, width=100))
     (REPORTS / "json.json").write_text(json_report.render(report))
     (REPORTS / "green.txt").write_text(terminal.render(report_of(HOSTS / GREEN), width=100))
+    NARROW.mkdir(exist_ok=True)
+    for name, text in narrow_pages().items():
+        (NARROW / name).write_text(text)
     VERIFY_REPORTS.mkdir(exist_ok=True)
     for name, text in verify_reports().items():
         (VERIFY_REPORTS / name).write_text(text)

@@ -25,6 +25,7 @@ RULES_SHOWN = 2
 FAILURES_SHOWN = 4
 NEEDS_SHOWN = 3
 TABLE_AT = 44  # column of what an event costs
+SAID_IN = 30  # columns at least for that; below the event where there are fewer
 BROUGHT_SHOWN = 5
 
 
@@ -77,7 +78,7 @@ def table(report: Report, columns: int | None = None) -> Iterator[RenderableType
             if line.why:
                 more = f" and {len(line.why) - RULES_SHOWN} more" if len(line.why) > RULES_SHOWN else ""
                 said.append(f"   {', '.join(line.why[:RULES_SHOWN])}{more}", "dim not bold")
-            yield Hanging(happening, Text("  ").append_text(said), TABLE_AT)
+            yield Hanging(happening, said, TABLE_AT + 2, SAID_IN)
     if count := sum(len(column.names) for column in named[len(shown) :]):
         they = "1 more dataset fares" if count == 1 else f"{count} more datasets fare"
         yield Text(f"{they} otherwise (--verbose shows them)", "dim")
