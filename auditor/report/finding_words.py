@@ -57,6 +57,12 @@ def sentence(finding: Finding) -> str:
     return finding.rule.title
 
 
+def first(findings: Sequence[Finding]) -> tuple[str, Finding] | None:
+    """What to do before anything else, for somebody who reads no further: Fix first, or Look first, and the finding."""
+    worst = next((each for each in findings if each.failed and each.severity != "low"), None)
+    return ("Look first" if looks(worst) else "Fix first", worst) if worst else None
+
+
 def looks(finding: Finding) -> bool:
     """Does its fix begin with a look? Nothing is better after it, and a reader should know."""
     command = finding.rule.fix.command

@@ -57,10 +57,10 @@ def _parts(report: Report, verbose: bool) -> Iterator[RenderableType]:
 
 def _first_fix(report: Report) -> Iterator[RenderableType]:
     """What to do before anything else, for somebody who reads no further."""
-    worst = next((each for each in report.findings if each.failed and each.severity != "low"), None)
-    if worst:
-        word = "Look first " if finding_words.looks(worst) else "Fix first"
-        yield Hanging(Text(word, "bold"), _mended(worst).append(f"  {worst.rule.id}", "dim not bold"), MARGIN)
+    if found := finding_words.first(report.findings):
+        word, worst = found
+        mended = _mended(worst).append(f"  {worst.rule.id}", "dim not bold")
+        yield Hanging(Text(f"{word} ", "bold"), mended, MARGIN)
 
 
 def table(report: Report, columns: int | None = None) -> Iterator[RenderableType]:
