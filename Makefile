@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled
 
-.PHONY: help demo test quick coverage corpus pythons mutants check prove-read-only fuzz bench zipapp lab lab-verify lab-test lab-record powercut powercut-report clean
+.PHONY: help demo test quick coverage corpus pythons mutants check prove-read-only fuzz bench zipapp lab lab-verify lab-test lab-record powercut powercut-events powercut-report clean
 
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a real host when there are none"
@@ -27,6 +27,7 @@ help:
 	@echo "make lab-verify       what zaudit verify says of pools whose truth is known"
 	@echo "make lab-record       the same, and keep what came out right as fixtures/hosts/"
 	@echo "make powercut         cut the power of guests that commit, count what is lost"
+	@echo "make powercut-events  kill, reset, cut the power, take drives away: every event of the table"
 	@echo "make powercut-report  what zaudit said of them, against what was lost"
 
 demo: $(VENV)/run
@@ -94,6 +95,9 @@ lab-verify: $(VENV)/dev zipapp
 
 powercut: $(VENV)/dev zipapp
 	$(BIN)/python -u -m tests.lab.power.cut $(LAB_ARGS)
+
+powercut-events: $(VENV)/dev zipapp
+	$(BIN)/python -u -m tests.lab.power.events $(LAB_ARGS)
 
 powercut-report: $(VENV)/dev
 	$(BIN)/python -m tests.lab.power.report $(LAB_ARGS)

@@ -44,8 +44,7 @@ README = FIXTURES.parent / "README.md"
 RULES = FIXTURES.parent / "rules" / "README.md"
 PAGES = FIXTURES.parent / "docs" / "rules"
 CANONICAL, GREEN = "2.3-sync-disabled", "2.4-healthy-physical-no-cache"
-FORMATS = REPORTS / "formats"
-VERIFY_REPORTS = REPORTS / "verify"
+VERIFY_REPORTS, FORMATS, NARROW = REPORTS / "verify", REPORTS / "formats", REPORTS / "narrow"
 SCHEMAS = Path(rule_index.__file__).parent
 VERIFY_SCHEMA = SCHEMAS / "verify_schema.json"
 
@@ -162,6 +161,24 @@ def format_files() -> dict[str, str]:
     }
 
 
+# pages that a phone or a narrow window shows, and who looks at one: (recorded host, columns)
+NARROW_PAGES = (
+    ("2.3-sync-disabled", 40),
+    ("2.3-healthy-mirrored-slog-nobody", 40),
+    ("2.3-suspended", 60),
+    ("2.3-stacked-devices", 60),
+    ("2.4-healthy-physical-no-cache", 60),
+)
+
+
+@cache
+def narrow_pages() -> dict[str, str]:
+    """File name -> the page."""
+    return {
+        f"{case}-{width}.txt": terminal.render(report_of(HOSTS / case), width=width) for case, width in NARROW_PAGES
+    }
+
+
 def blocks() -> dict[str, str]:
     """What stands in the README after each mark: the program's own words."""
     shown = CliRunner().invoke(main_command, ["check", "--help"], prog_name="zaudit", terminal_width=100)
@@ -197,6 +214,9 @@ def main(names: list[str]) -> None:
     (REPORTS / "green.txt").write_text(terminal.render(report_of(HOSTS / GREEN), width=100))
     for name, text in format_files().items():
         (FORMATS / name).write_text(text)
+    NARROW.mkdir(exist_ok=True)
+    for name, text in narrow_pages().items():
+        (NARROW / name).write_text(text)
     VERIFY_REPORTS.mkdir(exist_ok=True)
     for name, text in verify_reports().items():
         (VERIFY_REPORTS / name).write_text(text)

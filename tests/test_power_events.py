@@ -8,6 +8,7 @@ from tests.lab.power import cells, matrix
 from tests.lab.power.events import _state
 from tests.lab.power.guest import events
 from tests.lab.power.matrix import Setting
+from tests.lab.power.results import EVENTS, read
 
 
 def row(event: str, said: str, loses: int = 0, how: str = "plain", **more: Any) -> dict[str, Any]:
@@ -114,3 +115,10 @@ def test_the_worst_of_a_report_with_drives_by_number() -> None:
     }
     said = events(report, {"LABSATA4": "sda", "LABSATA5": "sdb", "LABSATA0": "sdc"}, ["LABSATA4", "LABSATA5"])
     assert said == {"crash": "lost: r", "power": "word: drive 0, drive 1", "drive": "unknown: x"}
+
+
+def test_the_bar_holds_for_the_results() -> None:
+    """No KEPT that lost, no LOST that kept, no lying drive unnamed, four cells of five decided."""
+    rows = read(EVENTS)
+    assert rows
+    assert cells.broken(cells.cells(read(), rows, matrix.everything())) == []

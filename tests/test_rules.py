@@ -19,6 +19,7 @@ from auditor.judge.rule_file import SAYING, load, load_folder
 from auditor.judge.rule_table import OPTIONAL, REQUIRED, SAID, SAID_IF
 from auditor.judge.verdict import ROUTES
 from auditor.registry import registry
+from auditor.report import finding_words
 from tests import shared
 from tests.first_rules import THE_FIRST
 
@@ -130,6 +131,13 @@ def test_the_first_rules_are_there() -> None:
     assert {rule.id for rule in RULES} >= THE_FIRST
 
 
+CHANGES = (
+    *(
+        f"zpool {verb}"
+        for verb in ["add", "attach", "checkpoint", "export", "remove", "reopen", "replace", "scrub", "set"]
+    ),
+    *("echo", "hdparm -W", "nvme format", "storcli64", "systemctl enable", "zfs mount", "zfs set", "zgenhostid"),
+)
 STRIKES = 'loses = "power"\ntakes = ["commits"]\n'
 MINIMAL = """
 title = "A rule"
@@ -203,3 +211,11 @@ def test_stray_files_empty_folders_and_doubles_are_errors(tmp_path: Any) -> None
         load_folder(tmp_path, registry())
     with pytest.raises(RuleError, match="no such folder"):
         load_folder(tmp_path / "none", registry())
+
+
+def test_a_fix_either_looks_or_changes_something() -> None:
+    """What "Fix first" stands before changes something; a command of neither kind is to be put into one of the two."""
+    verbs = {rule.fix.command.source for rule in RULES if rule.fix.command}
+    looks = {each for each in verbs if each.startswith(finding_words.LOOKS)}
+    assert {each for each in verbs - looks if not each.startswith(CHANGES)} == set()
+    assert not {each for each in looks if any(word in each for word in (" set ", "remove", "replace", " > "))}

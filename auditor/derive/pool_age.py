@@ -81,7 +81,11 @@ def since(facts: Facts, subject: Subject, name: str, what: str) -> Known | Unkno
     days = (facts.now - then.value) / DAY_S
     if days < -1:
         return unknown(f"{subject.name}: {what} {-days:.0f} days in the future: the clock of this host is wrong")
-    seen = Evidence(
-        f"{what} {max(days, 0.0):.0f} days ago", then.evidence[0].command.replace("{subject}", quoted(subject.name))
-    )
+    seen = Evidence(f"{what} {_ago(days)}", then.evidence[0].command.replace("{subject}", quoted(subject.name)))
     return Known(max(days, 0.0), (seen,))
+
+
+def _ago(days: float) -> str:
+    """today, 1 day ago, 6 days ago."""
+    whole = round(max(days, 0.0))
+    return "today" if not whole else f"{whole} day{'s' if whole > 1 else ''} ago"

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from auditor.facts import HOST, Facts, Judged, Known, Subject, Unknown
 from auditor.judge.answers import Answers
-from auditor.judge.cell import HARMLESS, ORDER, Cell, Effect, both_of_each, cells_of, once
+from auditor.judge.cell import HARMLESS, ORDER, Cell, Effect, both_of_each, cells_of, joined, once
 from auditor.judge.event import EVENTS, Event, Strike
 from auditor.judge.policy import Answer, LeftOut, Waiver
 from auditor.judge.verdict import Verdict
@@ -169,8 +169,17 @@ class _Concerned:
             for members in groups.values()
         ]
         if self._databases:
-            found.append(Column((), dict(zip(EVENTS, cells_of(self._databases), strict=True))))
+            theirs = dict(zip(EVENTS, cells_of(self._databases), strict=True))
+            where = {event: joined(column.cells[event] for column in found) for event in EVENTS}
+            found.append(Column((), {event: _somewhere(theirs[event], where[event]) for event in EVENTS}))
         return tuple(sorted(found, key=lambda each: (not each.names, -each.worst)))
+
+
+def _somewhere(own: Cell, worst: Cell) -> Cell:
+    """Of databases that nobody saw: what their rules say, or what the datasets may cost them of which one may hold them."""
+    if ORDER[own.outcome] >= ORDER[worst.outcome] or own.outcome == "unknown":
+        return own
+    return worst._replace(outcome="unknown") if worst.outcome == "lost" else worst
 
 
 def _together(members: Sequence[tuple[str, tuple[Cell, ...]]]) -> tuple[Cell, ...]:

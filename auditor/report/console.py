@@ -41,15 +41,16 @@ def printed(parts: Iterable[RenderableType], *, width: int, color: bool, ascii_o
 class Hanging:
     """Words, and text beside them that goes on below its own beginning; below the words where there is no room beside."""
 
-    def __init__(self, words: Text, text: Text, at: int) -> None:
-        """at: column of the text, unless the words are longer."""
+    def __init__(self, words: Text, text: Text, at: int, least: int = LEAST) -> None:
+        """at: column of the text, unless the words are longer. least: columns beside them that are worth writing in."""
         self._words = words
         self._text = text
         self._at = max(at, words.cell_len)
+        self._least = least
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """One line after the other, none of which is wrapped again."""
-        beside = options.max_width - self._at >= LEAST
+        beside = options.max_width - self._at >= self._least
         column = self._at if beside else MARGIN
         lines = list(self._text.wrap(console, max(options.max_width - column, 1), overflow="fold"))
         first = self._words.copy()

@@ -13,6 +13,22 @@ from auditor.text import harmless, quoted
 
 SUBJECTS_SHOWN = 6
 LEFT_OUT_SHOWN = 5
+# commands of fixes that show where to begin and change nothing; a test knows the others
+LOOKS = (
+    *(
+        "cat",
+        "dmesg",
+        "dmidecode",
+        "grep",
+        "nvme smart-log",
+        "smartctl",
+        "testparm",
+        "zfs get",
+        "zfs list",
+        "zfs version",
+    ),
+    *("zpool events", "zpool history", "zpool iostat", "zpool list", "zpool status"),
+)
 
 
 def where(*findings: Finding) -> str:
@@ -39,6 +55,28 @@ def sentence(finding: Finding) -> str:
     if len(messages) == 1 and messages[0]:
         return harmless(messages[0])
     return finding.rule.title
+
+
+def first(findings: Sequence[Finding]) -> tuple[str, Finding] | None:
+    """What to do before anything else, for somebody who reads no further: Fix first, or Look first, and the finding."""
+    worst = next((each for each in findings if each.failed and each.severity != "low"), None)
+    return ("Look first" if looks(worst) else "Fix first", worst) if worst else None
+
+
+def looks(finding: Finding) -> bool:
+    """Does its fix begin with a look? Nothing is better after it, and a reader should know."""
+    command = finding.rule.fix.command
+    return (command.source if command else finding.rule.fix.text).startswith((*LOOKS, "Run zaudit on"))
+
+
+def certain(finding: Finding) -> bool:
+    """Is it known which case of the rule holds? Else it counts as the gravest that it may be."""
+    return all(len({strike.severity for strike in each.strikes}) <= 1 for each in finding.verdicts)
+
+
+def severity(finding: Finding) -> str:
+    """CRITICAL; CRITICAL? of what may be less grave, and was not seen."""
+    return finding.severity.upper() + ("" if certain(finding) else "?")
 
 
 def shortly(finding: Finding) -> str:

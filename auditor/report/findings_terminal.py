@@ -55,7 +55,7 @@ def _failed(finding: Finding) -> RenderableType:
         rows.append(("Risk", Text(rule.impact)))
     rows += [("Seen" if i == 0 else "", each) for i, each in enumerate(evidence(finding.verdicts))]
     rows += [("Fix" if i == 0 else "", each) for i, each in enumerate(_mend(finding))]
-    first = head(finding.severity.upper(), STYLES[finding.severity], rule.id, Text(finding_words.where(finding)))
+    first = head(finding_words.severity(finding), STYLES[finding.severity], rule.id, Text(finding_words.where(finding)))
     return Group(first, says(finding_words.sentence(finding)), body(rows))
 
 

@@ -279,3 +279,16 @@ def test_what_is_declared_rebuildable_rests_on_the_other_replicas() -> None:
 def test_without_any_dataset_nothing_is_said_to_be_kept() -> None:
     assert event_words.worst(()).outcome == "unknown"
     assert "CANNOT TELL" in event_words.headline(())
+
+
+def test_databases_that_nobody_saw_may_lie_where_something_goes() -> None:
+    """Their own rules say nothing of a dead drive: that the pool goes with it is not kept for them."""
+    seen = host()
+    hole = failing(RULES["pg-fsync-off"], HOST, "unknown", reasons=())
+    alone = columns([hole], seen)[-1]
+    assert (alone.names, alone.cells["crash"].outcome, alone.cells["drive"].outcome) == ((), "unknown", "kept")
+    vdev = Subject("vdev", "sda", "tank")
+    both = columns([hole, failing(RULES["no-redundancy"], vdev)], seen)
+    (own,) = (column for column in both if not column.names)
+    assert (own.cells["drive"].outcome, own.cells["drive"].rules) == ("unknown", ("no-redundancy",))
+    assert of(both, "tank/data", "drive").outcome == "lost"

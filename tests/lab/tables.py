@@ -9,7 +9,7 @@ from typing import Any
 from . import fixed, outcomes, provoked
 from . import scenario as scenarios
 from .machine import LINES
-from .power import matrix, report, results
+from .power import cells, matrix, report, results
 from .verify import case as verify_cases
 
 HERE = Path(__file__).parent
@@ -152,6 +152,17 @@ def power(rows: Sequence[Row]) -> str:
     return table((*head, "zaudit", "outcome"), found)
 
 
+def events(line: str, cuts: Sequence[Row], rows: Sequence[Row]) -> str:
+    """Each cell of zaudit's table of events against what the event took, on one line of OpenZFS."""
+    found = [each[1:] for each in cells.rows(cells.cells(cuts, rows, matrix.everything())) if each[0] == line]
+    return table(("setting", "drives", "workload", *matrix.EVENTS), found)
+
+
+def event_sums(cuts: Sequence[Row], rows: Sequence[Row]) -> str:
+    """The sums for each event."""
+    return table(cells.SUM_HEAD, cells.sums(cells.cells(cuts, rows, matrix.everything())))
+
+
 def power_lines(rows: Sequence[Row]) -> str:
     """The sums for each line of OpenZFS."""
     judged, found = report.lines(rows, matrix.everything()), []
@@ -265,6 +276,7 @@ def verify_lines(rows: Sequence[Row]) -> str:
 def blocks() -> dict[str, str]:
     """What stands after each mark."""
     ran, cuts, verified = outcomes.read(), results.read(), outcomes.read(VERIFY)
+    happened = results.read(results.EVENTS)
     return {
         "lines": lines(ran),
         "scenarios": scenario_table(ran),
@@ -275,6 +287,8 @@ def blocks() -> dict[str, str]:
         "fixes not run": unfixed_table(),
         "power lines": power_lines(cuts),
         "power": power(cuts),
+        "events": event_sums(cuts, happened),
+        **{f"events {line}": events(line, cuts, happened) for line in LINES},
         "torn lines": torn_lines(results.read(results.TORN)),
         "torn": torn(results.read(results.TORN)),
         "verify lines": verify_lines(verified),

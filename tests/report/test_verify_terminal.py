@@ -275,3 +275,22 @@ def test_what_to_do_next(verification: Verification, audited: bool, says: str) -
     report = report_of(HOSTS / CANONICAL) if audited else None
     last = one_line(verify_terminal.render(verification, report, width=120)).partition("Next: ")[2]
     assert says in last
+
+
+TRACED = Chain("TRACED", ())
+
+
+def test_after_traced_it_says_what_is_left_to_believe() -> None:
+    guest, losing = report_of(HOSTS / "2.4-healthy-mirrored-slog"), report_of(HOSTS / CANONICAL)
+    drives, protected = report_of(HOSTS / "2.4-sata-cache-on"), report_of(HOSTS / "2.4-healthy-physical-no-cache")
+    assert words.left_to_believe(TRACED, guest) == "After that a power cut rests on the word of the hypervisor alone."
+    assert "not known: " in words.left_to_believe(TRACED, drives), "nobody saw whether there are databases"
+    assert (
+        words.left_to_believe(TRACED, protected)
+        == "After that a power cut rests on nobody's word, in all that was seen."
+    )
+    assert words.left_to_believe(TRACED, losing) == "", "the headline says that it loses"
+    assert words.left_to_believe(TRACED, None) == ""
+    assert words.left_to_believe(Chain("INCONCLUSIVE", ()), guest) == ""
+    page = verify_terminal.render(samples.traced(), guest)
+    assert words.left_to_believe(TRACED, guest) in " ".join(page.split())

@@ -46,12 +46,12 @@ def _start(report: Report, title: str) -> Iterator[str]:
     yield paragraph(f"{taken} · OpenZFS {report.release} · zaudit {report.zaudit}", "dim small")
     counts = " · ".join(f"{count} {word}" for word, count in report.counts)
     kind = STANDINGS.get(report.standing, "open")
-    first = next((each for each in report.fresh if each.failed), None)
     fix = ""
-    if first:
+    if found := finding_words.first(report.fresh):
+        word, first = found
         commands = finding_words.commands(first)
         words = f"<code>{escaped(commands[0])}</code>" if commands else escaped(first.rule.fix.text)
-        fix = f"<p><b>First fix</b> ({escaped(first.rule.id)}): {words}</p>"
+        fix = f"<p><b>{word}</b> ({escaped(first.rule.id)}): {words}</p>"
     yield (
         f'<div class="verdict {kind}"><div class="word">{escaped(report.headline)}</div>'
         f"<p>{escaped(counts)}</p>{fix}</div>"

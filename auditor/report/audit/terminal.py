@@ -25,6 +25,7 @@ RULES_SHOWN = 2
 FAILURES_SHOWN = 4
 NEEDS_SHOWN = 3
 TABLE_AT = 44  # column of what an event costs
+SAID_IN = 30  # columns at least for that; below the event where there are fewer
 BROUGHT_SHOWN = 5
 
 
@@ -56,9 +57,10 @@ def _parts(report: Report, verbose: bool) -> Iterator[RenderableType]:
 
 def _first_fix(report: Report) -> Iterator[RenderableType]:
     """What to do before anything else, for somebody who reads no further."""
-    worst = next((each for each in report.fresh if each.failed and each.severity != "low"), None)
-    if worst:
-        yield Hanging(Text("Fix first", "bold"), _mended(worst).append(f"  {worst.rule.id}", "dim not bold"), MARGIN)
+    if found := finding_words.first(report.fresh):
+        word, worst = found
+        mended = _mended(worst).append(f"  {worst.rule.id}", "dim not bold")
+        yield Hanging(Text(f"{word} ", "bold"), mended, MARGIN)
 
 
 def table(report: Report, columns: int | None = None) -> Iterator[RenderableType]:
@@ -76,7 +78,7 @@ def table(report: Report, columns: int | None = None) -> Iterator[RenderableType
             if line.why:
                 more = f" and {len(line.why) - RULES_SHOWN} more" if len(line.why) > RULES_SHOWN else ""
                 said.append(f"   {', '.join(line.why[:RULES_SHOWN])}{more}", "dim not bold")
-            yield Hanging(happening, Text("  ").append_text(said), TABLE_AT)
+            yield Hanging(happening, said, TABLE_AT + 2, SAID_IN)
     if count := sum(len(column.names) for column in named[len(shown) :]):
         they = "1 more dataset fares" if count == 1 else f"{count} more datasets fare"
         yield Text(f"{they} otherwise (--verbose shows them)", "dim")
@@ -100,13 +102,13 @@ def _brief(report: Report) -> Iterator[RenderableType]:
 
 def _shortly(finding: Finding) -> Iterator[RenderableType]:
     """Two lines: what and where; the command that fixes it, or what to do, and what that costs."""
-    style = STYLES[finding.severity]
-    words = Text.assemble((finding.severity.upper(), style), " " * (MARGIN - len(finding.severity)))
+    severity = finding_words.severity(finding)
+    words = Text.assemble((severity, STYLES[finding.severity]), " " * (MARGIN - len(severity)))
     said = Text.assemble(
         (finding.rule.id, "bold"), f"  {finding_words.where(finding)}: ", finding_words.shortly(finding)
     )
     yield Hanging(words, said, MARGIN)
-    yield Hanging(Text("  Fix", "dim"), _mended(finding), MARGIN)
+    yield Hanging(Text("  Look" if finding_words.looks(finding) else "  Fix", "dim"), _mended(finding), MARGIN)
 
 
 def _mended(finding: Finding) -> Text:

@@ -98,7 +98,7 @@ def html(comparison: Comparison) -> str:
         badge = f'<span class="badge {KINDS[row.change]}">{change}</span>'
         rows.append(f"<tr><td><b>{escaped(row.run)}</b></td>{told}<td>{badge}</td></tr>")
     heads = "".join(f"<th>{head}</th>" for head in HEADS)
-    table = f'<div class="table"><table><tr>{heads}</tr>{"".join(rows)}</table></div>' if rows else ""
+    table = f'<div class="table" tabindex="0"><table><tr>{heads}</tr>{"".join(rows)}</table></div>' if rows else ""
     said = (paragraph(note, "small") for note in notes(comparison))
     names = paragraph(f"{comparison.before} -> {comparison.after}", "dim small")
     return section(TITLE, [f"<p><b>{escaped(summary(comparison))}</b></p>", names, table, *said])

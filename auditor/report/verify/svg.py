@@ -177,6 +177,6 @@ def _text(x: float, y: float, text: str, anchor: str, name: str = "") -> str:
 
 def _svg(title: str, height: float, parts: Iterable[str]) -> str:
     return (
-        f'<div class="table"><svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escaped(title)}">'
+        f'<div class="table" tabindex="0"><svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escaped(title)}">'
         f"<title>{escaped(title)}</title>{''.join(parts)}</svg></div>"
     )

@@ -72,6 +72,8 @@ def _start(verification: Verification, report: Report | None, zaudit: str) -> It
     yield Text()
     verdict, why = words.answer(verification.chain)
     yield Text.assemble((verdict, STYLES[words.kind(verification.chain, report)]), f"   {why}")
+    if left := words.left_to_believe(verification.chain, report):
+        yield Text(left)
     for latency in verification.latencies:
         yield Text.assemble((f"{harmless(latency.run)}: ", "bold"), words.verdicts(latency))
     if report:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
+from auditor.report import event_words
 from auditor.report.finding_words import listed
 from auditor.report.model import Report
 from auditor.text import harmless, quoted
@@ -32,6 +33,22 @@ def answer(chain: Chain) -> tuple[str, str]:
         named = broken[:1] if broken[0].name in ABOVE else broken
         return f"CONTRADICTED at {listed([harmless(link.name) for link in named])}", harmless(broken[0].text)
     return "INCONCLUSIVE", f"because {'; '.join(map(harmless, chain.reasons)) or 'a link was not seen'}"
+
+
+def left_to_believe(chain: Chain, report: Report | None) -> str:
+    """What a power cut rests on where every sync was followed: the word of the software is proved on this host, as it is now,
+    and that of others is not. Empty where it was not followed, or where the table says that something goes anyway."""
+    if chain.outcome != "TRACED" or report is None:
+        return ""
+    power = event_words.worst(report.columns)
+    match power.outcome:
+        case "word":
+            return f"After that a power cut rests on the word of {event_words.parties(power)} alone."
+        case "unknown":
+            return f"What else a power cut would take is not known: {listed(list(map(harmless, power.rules)))}."
+        case "kept":
+            return "After that a power cut rests on nobody's word, in all that was seen."
+    return ""
 
 
 def kind(chain: Chain, report: Report | None) -> Kind:

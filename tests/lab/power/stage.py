@@ -27,6 +27,7 @@ PLAN: Plan = json.loads(Path("/lab/plan.json").read_text())
 OUT = Path("/lab/out")
 BY_ID = Path("/dev/disk/by-id")
 KILLED_AFTER_S, DYING_S = 4, 4
+GROUPS = 14
 BLKFLSBUF = 0x1261  # what blockdev --flushbufs does (linux/fs.h)
 
 
@@ -104,7 +105,9 @@ def make(setting: Plan) -> None:
         hook(setting, "before_import")
         shell(f"zpool import -d {BY_ID} {pool}")
     job(setting).prepare()
-    shell(f"dd if=/dev/urandom of=/{pool}/db/warm bs=8k count=20 oflag=dsync; zpool sync {pool}")
+    # as on a host that is not new: so many groups and log blocks that the counters show whether flushes get through
+    warm = f"dd if=/dev/urandom of=/{pool}/db/warm bs=8k count=3 oflag=dsync; zpool sync {pool}"
+    shell(f"for i in $(seq {GROUPS}); do {warm}; done", 300)
     hook(setting, "after_import")
 
 
