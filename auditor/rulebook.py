@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # slow to import, and needed in a zip archive only
     from importlib.resources.abc import Traversable
 
 ADVISORIES = "advisories.toml"
+PAGE = "docs/rules/{}.md"  # in the repository
 
 
 def ours() -> Traversable:
@@ -44,8 +45,9 @@ def load(
     """
     mine = rule_file.load_folder(ours(), registry(), examples=examples, decided=decided)
     bounded = partial(named.read, limit=rule_file.LIMIT)
+    paged = [rule._replace(page=PAGE.format(rule.id)) for rule in (*mine, *advisories(examples=examples))]
     theirs = (rule_file.load_folder(folder, registry(), decided=decided, read=bounded) for folder in folders)
-    return merge([mine, advisories(examples=examples), *theirs])
+    return merge([paged, *theirs])
 
 
 def advisories(*, examples: bool = True) -> list[Rule]:

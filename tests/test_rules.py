@@ -20,9 +20,10 @@ from auditor.judge.rule_table import OPTIONAL, REQUIRED, SAID, SAID_IF
 from auditor.judge.verdict import ROUTES
 from auditor.registry import registry
 from auditor.report import finding_words
+from tests import shared
 from tests.first_rules import THE_FIRST
 
-RULES = rulebook.load()
+RULES = shared.rules()
 QUICK = {rule.id: rule for rule in rulebook.load(examples=False)}
 FILES = [rule for rule in RULES if rule.path.endswith(f"/{rule.id}.toml")]
 PLAIN = ("id", "title", "strike", "outside", "subject", "harm", "origin", "impact", "why", "references", "conflicts")

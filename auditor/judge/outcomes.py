@@ -17,14 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from auditor.facts import HOST, Facts, Known, Subject, Unknown
+from auditor.facts import HOST, Facts, Judged, Known, Subject, Unknown
 from auditor.judge.answers import Answers
 from auditor.judge.cell import HARMLESS, ORDER, Cell, Effect, both_of_each, cells_of, joined, once
 from auditor.judge.event import EVENTS, Event, Strike
 from auditor.judge.policy import Answer, LeftOut, Waiver
 from auditor.judge.verdict import Verdict
 
-ENOUGH = 3  # plp_grade from which on a drive is declared to keep its cache without power
 NOTHING_OF_ITS_OWN = ("cache", "spare")  # what lies on a leaf of these classes lies elsewhere, too
 
 
@@ -96,14 +95,12 @@ def _caches(facts: Facts) -> Iterator[tuple[Subject, Subject]]:
             if _class(leaf, facts) in NOTHING_OF_ITS_OWN:
                 continue
             for disk in facts.linked(leaf, "disks"):
-                virtual, cache, grade = (facts.get(disk, name) for name in ("virtual", "volatile_cache", "plp_grade"))
-                if isinstance(virtual, Known) and virtual.value is True:
-                    continue
-                if isinstance(cache, Known) and cache.value is False:
-                    continue
-                if isinstance(grade, Known) and isinstance(grade.value, int) and grade.value >= ENOUGH:
-                    continue
-                yield pool, disk
+                if not any(_is_true(facts.get(disk, name)) for name in ("virtual", "keeps_acknowledged")):
+                    yield pool, disk
+
+
+def _is_true(found: Judged) -> bool:
+    return isinstance(found, Known) and found.value is True
 
 
 def _class(leaf: Subject, facts: Facts) -> object:
@@ -145,6 +142,10 @@ class _Concerned:
             case "database" if datasets := self._facts.linked(subject, "datasets"):
                 for dataset in datasets:
                     self._datasets.setdefault(dataset.name, []).append(effect)
+            case "database" if isinstance(
+                self._facts.get(subject, "datasets"), Unknown
+            ):  # it may be about any, or none
+                self._everywhere.append(effect._replace(strikes=(HARMLESS, *effect.strikes)))
             case "host" if kind == "database":
                 self._databases.append(effect)
             case "run" | "waiver":

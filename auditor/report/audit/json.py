@@ -131,6 +131,7 @@ def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
             "cost": rule.fix.cost,
         },
         "references": list(rule.references),
+        **({"page": rule.page} if rule.page else {}),
         "verdicts": verdicts,
     }
 

@@ -115,7 +115,8 @@ def _latency(verification: Verification) -> Iterator[str]:
         number = "?" if count is None else f"{count:,}"
         cells = "".join(f"<td>{_cell(latency, q)}</td>" for q in asked)
         rows.append(f'<tr><td><b>{escaped(latency.run)}</b></td><td class="number">{number}</td>{cells}</tr>')
-    yield f'<div class="table" tabindex="0"><table><tr><th>run</th><th class="number">syncs</th>{names}</tr>{"".join(rows)}</table></div>'
+    head = f'<tr><th>run</th><th class="number">syncs</th>{names}</tr>'
+    yield f'<div class="table" tabindex="0"><table>{head}{"".join(rows)}</table></div>'
     for latency in latencies:
         told = "".join(f"<li>{escaped(sentence)}</li>" for sentence in words.sentences(latency))
         yield f"<h3>{escaped(latency.run)}</h3><ul>{told}</ul>" if told else ""
