@@ -44,7 +44,8 @@ README = FIXTURES.parent / "README.md"
 RULES = FIXTURES.parent / "rules" / "README.md"
 PAGES = FIXTURES.parent / "docs" / "rules"
 CANONICAL, GREEN = "2.3-sync-disabled", "2.4-healthy-physical-no-cache"
-VERIFY_REPORTS, FORMATS, NARROW = REPORTS / "verify", REPORTS / "formats", REPORTS / "narrow"
+FORMATS = REPORTS / "formats"
+VERIFY_REPORTS, NARROW = REPORTS / "verify", REPORTS / "narrow"
 SCHEMAS = Path(rule_index.__file__).parent
 VERIFY_SCHEMA = SCHEMAS / "verify_schema.json"
 
@@ -136,6 +137,24 @@ def verify_reports() -> dict[str, str]:
     }
 
 
+# pages that a phone or a narrow window shows, and who looks at one: (recorded host, columns)
+NARROW_PAGES = (
+    ("2.3-sync-disabled", 40),
+    ("2.3-healthy-mirrored-slog-nobody", 40),
+    ("2.3-suspended", 60),
+    ("2.3-stacked-devices", 60),
+    ("2.4-healthy-physical-no-cache", 60),
+)
+
+
+@cache
+def narrow_pages() -> dict[str, str]:
+    """File name -> the page."""
+    return {
+        f"{case}-{width}.txt": terminal.render(report_of(HOSTS / case), width=width) for case, width in NARROW_PAGES
+    }
+
+
 def rule_pages(rules: Sequence[Rule]) -> dict[Path, str]:
     """File -> the page of a rule."""
     shown = provoked.shown(rules)
@@ -158,24 +177,6 @@ def format_files() -> dict[str, str]:
         f"{name}.{endings.get(name, 'txt')}": formats.module(name).render(told)
         for name in formats.of_data()
         if name != "json"
-    }
-
-
-# pages that a phone or a narrow window shows, and who looks at one: (recorded host, columns)
-NARROW_PAGES = (
-    ("2.3-sync-disabled", 40),
-    ("2.3-healthy-mirrored-slog-nobody", 40),
-    ("2.3-suspended", 60),
-    ("2.3-stacked-devices", 60),
-    ("2.4-healthy-physical-no-cache", 60),
-)
-
-
-@cache
-def narrow_pages() -> dict[str, str]:
-    """File name -> the page."""
-    return {
-        f"{case}-{width}.txt": terminal.render(report_of(HOSTS / case), width=width) for case, width in NARROW_PAGES
     }
 
 
@@ -212,11 +213,11 @@ def main(names: list[str]) -> None:
     (REPORTS / "terminal.txt").write_text(terminal.render(report, width=100))
     (REPORTS / "json.json").write_text(json_report.render(report))
     (REPORTS / "green.txt").write_text(terminal.render(report_of(HOSTS / GREEN), width=100))
-    for name, text in format_files().items():
-        (FORMATS / name).write_text(text)
     NARROW.mkdir(exist_ok=True)
     for name, text in narrow_pages().items():
         (NARROW / name).write_text(text)
+    for name, text in format_files().items():
+        (FORMATS / name).write_text(text)
     VERIFY_REPORTS.mkdir(exist_ok=True)
     for name, text in verify_reports().items():
         (VERIFY_REPORTS / name).write_text(text)

@@ -47,7 +47,7 @@ TAGS = {
 }
 ATTRIBUTES = {
     *("lang", "charset", "http-equiv", "content", "name", "class"),
-    *("viewbox", "role", "aria-label", "d", "x", "y", "width", "height", "text-anchor"),
+    *("viewbox", "role", "aria-label", "tabindex", "d", "x", "y", "width", "height", "text-anchor"),
 }
 
 
