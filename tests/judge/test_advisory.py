@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import Any
 
 import pytest
@@ -65,7 +66,7 @@ def verdict(rule: Any, text: str, system: str = "") -> Verdict:
     ],
 )
 def test_ranges_and_builds(text: str, outcome: str) -> None:
-    (rule,) = advisory.load("a.toml", ENTRY, registry())
+    (rule,) = advisory.load("a.toml", tomllib.loads(ENTRY), registry())
     assert verdict(rule, text).outcome == outcome
 
 
@@ -96,7 +97,7 @@ def test_at_a_glance_it_is_the_same(text: str) -> None:
 
 
 def test_what_the_rule_says() -> None:
-    (rule,) = advisory.load("a.toml", ENTRY, registry())
+    (rule,) = advisory.load("a.toml", tomllib.loads(ENTRY), registry())
     assert (rule.id, rule.severity, rule.harm, rule.fix.cost) == (
         "advisory-zil-prune",
         "high",
@@ -244,12 +245,11 @@ def test_a_known_bug_that_does_not_touch_this_host_is_no_question_of_the_build()
         (("'high'", "'urgent'"), "it is one of low"),
         (("[zil-prune]", "[Zil_Prune]"), "lower-case"),
         (("[zil-prune]", "[no-such-bug]"), "provides host.build_has_no_such_bug"),
-        (("[zil-prune]", "[zil-prune"), "a.toml: "),
     ],
 )
 def test_a_wrong_entry_is_an_error_that_names_it(change: tuple[str, str], says: str) -> None:
     text = ENTRY.replace(*change)
     assert text != ENTRY
     with pytest.raises(RuleError, match=r"^a\.toml: ") as error:
-        advisory.load("a.toml", text, registry())
+        advisory.load("a.toml", tomllib.loads(text), registry())
     assert says in str(error.value)
