@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from auditor import audit, rulebook
 from auditor.cli import main as main_command
 from auditor.commands import _verifying
+from auditor.facts import AGAIN
 from auditor.recording import recording
 from auditor.report import rule_index
 from auditor.report.audit import json as json_report
@@ -52,20 +53,33 @@ def report_of(case: Path) -> Report:
 
 
 def findings_of(report: Report) -> dict[str, Any]:
-    """The golden part: standing, exit code, and every finding with its subjects."""
+    """The golden part: standing, exit code, every failure with its subjects, and what is undecided."""
     return {
         "standing": report.standing,
         "exit_code": report.exit_code,
         "findings": [
             {
                 "rule": finding.rule.id,
-                "outcome": "fail" if finding.failed else "unknown",
+                "outcome": "fail",
                 "severity": finding.severity,
                 "subjects": [f"{verdict.subject.kind} {verdict.subject}" for verdict in finding.verdicts],
             }
             for finding in report.findings
+            if finding.failed
         ],
+        "undecided": undecided(report),
     }
+
+
+def undecided(report: Report) -> dict[str, int]:
+    """What would decide it -> how many rules are undecided for the lack of it. No rule is named, and what an older zaudit did
+    not ask is left out: a new rule, or a new question, changes the golden file of no host that it says nothing of."""
+    lacking: dict[str, set[str]] = {}
+    for finding in report.findings:
+        for reason in () if finding.failed else finding.reasons:
+            if reason.remedy != AGAIN:
+                lacking.setdefault(reason.remedy or "nothing that zaudit knows of", set()).add(finding.rule.id)
+    return {remedy: len(rules) for remedy, rules in sorted(lacking.items())}
 
 
 def cases() -> list[Path]:
@@ -91,7 +105,7 @@ def verified(found: Found) -> dict[str, Any]:
             for each in found.verification.latencies
             for one in each.percentiles
         ],
-        "findings": findings_of(found.report)["findings"],
+        **{key: findings_of(found.report)[key] for key in ("findings", "undecided")},
     }
 
 
