@@ -18,11 +18,11 @@ from auditor import rulebook
 WIDTH = 120
 RULE = (
     *("title", "severity", "loses", "word", "takes", "thresholds", "subject", "harm", "origin", "when", "expect"),
-    *("outside", "amount", "message", "impact", "why", "references", "conflicts"),
+    *("outside", "amount", "message", "impact", "why", "references", "conflicts", "unprovoked"),
 )
 ADVISORY = (
     *("title", "severity", "loses", "word", "takes", "harm", "affected", "exposed", "exposing", "spared"),
-    *("impact", "why", "until", "remedy", "references"),
+    *("impact", "why", "until", "remedy", "references", "unprovoked"),
 )
 STRIKE = ("severity", "loses", "word", "takes", "when")
 FIX = ("command", "text", "cost")

@@ -22,7 +22,7 @@ from auditor.judge.types import ExpressionError
 PREFIX = "advisory-"
 REQUIRED = {"title", "harm", "affected", "impact", "why", "until", "references"}
 CONDITION = {"exposed", "exposing", "spared"}
-OPTIONAL = {"remedy"} | STRIKE  # remedy: other words than "Upgrade to ..."
+OPTIONAL = {"remedy", "unprovoked"} | STRIKE  # remedy: other words than "Upgrade to ..."
 NOWHERE = "No release is known to mend it."
 OUTSIDE = "The bug strikes while the host runs; no event brings it about."
 
@@ -105,7 +105,7 @@ def _said(entry: Mapping[str, Any]) -> dict[str, Any]:
         remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later; no release of {unfixed} fixes it."
     remedy = entry.get("remedy", remedy)
     return {
-        **{key: entry[key] for key in ("impact", "why", "references")},
+        **{key: entry[key] for key in ("impact", "why", "references", "unprovoked") if key in entry},
         "fix": {"text": _mend(entry, remedy), "cost": "needs restart"},
     }
 

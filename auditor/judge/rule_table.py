@@ -40,7 +40,7 @@ STRIKE = {"severity", "loses", "word", "takes"}
 OPTIONAL = {"when", "origin", "message", "cases", "outside", "amount", "thresholds"} | STRIKE
 CASES = 8  # of one rule
 SAID = {"impact", "why", "fix", "references"}
-SAID_IF = {"conflicts"}
+SAID_IF = {"conflicts", "unprovoked"}
 
 
 class _Compilers(NamedTuple):
@@ -136,6 +136,7 @@ def _said(table: Mapping[str, Any], kind: Kind, registry: Registry, value: Compi
         fix=_fix(table["fix"], kind, registry, value),
         references=_texts(table, "references", least=1),
         conflicts=_texts(table, "conflicts", least=0),
+        unprovoked=_text(table, "unprovoked") if "unprovoked" in table else "",
     )
 
 
