@@ -47,11 +47,9 @@ def advisories(text: str) -> str:
 
 
 def _keys(head: str, table: Mapping[str, Any], order: tuple[str, ...]) -> str:
-    if stray := set(table) - set(order):
-        raise ValueError(f"{head}: no place for {', '.join(sorted(stray))}")
     column = max(map(len, table))
     lines = [head] if head else []
-    for key in (each for each in order if each in table):
+    for key in sorted(table, key=lambda each: order.index(each) if each in order else len(order)):
         if key == "thresholds":
             lines += [f"thresholds.{name} = {_value(each)}" for name, each in table[key].items()]
         elif key == "given" and len(_value(table[key])) + len("given    = ") > WIDTH:

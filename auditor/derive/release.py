@@ -68,7 +68,7 @@ def _all_bugs(text: Judged, system: Judged) -> Judged:
 
 def _has(bug: str, build: builds.Build, text: Known) -> Known:
     """The references of an advisory name the commit that mends it by its subject."""
-    if bug in build.mends:
+    if bug in build.fixes:
         return Known(False, (*text.evidence, Evidence(f"{build.name} sees to it by itself ({build.source})")))
     opened = " ".join(" ".join(BUGS[bug]["references"]).split())
     if carried := next((subject for subject in build.carries if subject in opened), None):

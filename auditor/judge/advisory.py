@@ -23,7 +23,7 @@ PREFIX = "advisory-"
 REQUIRED = {"title", "harm", "affected", "impact", "why", "until", "references"}
 CONDITION = {"exposed", "exposing", "spared"}
 OPTIONAL = {"remedy", "unprovoked"} | STRIKE  # remedy: other words than "Upgrade to ..."
-NOWHERE = "No release is known to mend it."
+NOWHERE = "No release is known to fix it."
 OUTSIDE = "The bug strikes while the host runs; no event brings it about."
 
 Release = tuple[int, ...]
@@ -106,11 +106,11 @@ def _said(entry: Mapping[str, Any]) -> dict[str, Any]:
     remedy = entry.get("remedy", remedy)
     return {
         **{key: entry[key] for key in ("impact", "why", "references", "unprovoked") if key in entry},
-        "fix": {"text": _mend(entry, remedy), "cost": "needs restart"},
+        "fix": {"text": _fix(entry, remedy), "cost": "needs restart"},
     }
 
 
-def _mend(entry: Mapping[str, Any], remedy: str) -> str:
+def _fix(entry: Mapping[str, Any], remedy: str) -> str:
     """What can be done comes first."""
     return f"{entry['until']} {remedy}" if remedy == NOWHERE else f"{remedy} Until then: {entry['until']}"
 
