@@ -6,12 +6,16 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled
 
-.PHONY: help demo test check new-rule new-collector prove-read-only fuzz bench zipapp lab lab-verify lab-test lab-record powercut powercut-report clean
+.PHONY: help demo test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz bench zipapp lab lab-verify lab-test lab-record powercut powercut-report clean
 
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a real host when there are none"
 	@echo "make test     all tests"
+	@echo "make quick    those that one runs before each commit: under a minute"
 	@echo "make check    mypy --strict, ruff"
+	@echo "make coverage all tests, and which lines none of them reaches"
+	@echo "make pythons  the quick tests with every Python from 3.11 to 3.14 that is found here"
+	@echo "make mutants  SAMPLE=100 small mistakes in auditor/judge/: do the tests notice?"
 	@echo "make fuzz     damaged and hostile answers for MINUTES=2, from SEED=1; what it finds is kept for the tests"
 	@echo "make prove-read-only  every system call of a check and a record as root, judged and counted (root, strace)"
 	@echo "make bench    speed: figures, not tests"
@@ -34,8 +38,27 @@ demo: $(VENV)/run
 	  echo "zaudit check --replay $(DEMO)"; echo; $(BIN)/zaudit check --replay $(DEMO); \
 	fi; status=$$?; [ $$status -eq 0 ] || [ $$status -ge 10 ]
 
+# side by side, a file of tests at a time: what one of them has worked out the others of its file need, too
+PYTEST = $(BIN)/python -m pytest -n auto --dist loadfile
+
 test: $(VENV)/dev
-	$(BIN)/python -m pytest
+	$(PYTEST)
+
+quick: $(VENV)/dev
+	$(PYTEST) -m "not slow and not lab"
+
+coverage: $(VENV)/dev
+	$(PYTEST) --cov
+
+# outputs of other people's hosts, which are not part of the repository (tests/corpus)
+corpus: $(VENV)/dev
+	ZAUDIT_CORPUS=$(abspath $(CORPUS)) $(BIN)/python -m pytest tests/corpus
+
+pythons:
+	tests/pythons.sh
+
+mutants: $(VENV)/dev
+	$(BIN)/python -m tests.mutation $(foreach count,$(SAMPLE),--sample $(count)) $(foreach name,$(ONLY),--only $(name))
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -15,6 +15,8 @@ from auditor.judge.rule import Rule, RuleError, merge
 from auditor.judge.threshold import Decided
 from auditor.registry import registry
 
+PAGE = "docs/rules/{}.md"  # in the repository
+
 
 def ours() -> Path:
     """The folder of our rules in a checkout."""
@@ -48,8 +50,9 @@ def load(
         of_table(id, f"{ours()}/{id}.toml", table, registry(), decided.get(id, {})) for id, table in tables().items()
     ]
     bounded = partial(named.read, limit=rule_file.LIMIT)
+    paged = [rule._replace(page=PAGE.format(rule.id)) for rule in (*mine, *advisories(examples=examples))]
     theirs = (rule_file.load_folder(folder, registry(), decided=decided, read=bounded) for folder in folders)
-    return merge([mine, advisories(examples=examples), *theirs])
+    return merge([paged, *theirs])
 
 
 def advisories(*, examples: bool = True) -> list[Rule]:
@@ -90,7 +93,7 @@ def choose(
     runs: also those that judge runs of fio, which there are in a verification only. Those on waivers need a policy with some.
     """
     everything = load(folders, examples=False, decided=followed.thresholds)
-    absent = {kind for kind, there in (("run", runs), ("waiver", followed.waivers)) if not there}
+    absent = {kind for kind, there in (("run", runs), ("waiver", followed.waivers or followed.answers)) if not there}
     asked = [each for each in everything if each.subject not in absent]
     chosen = [each for each in policy.select(everything, only, skip, followed) if each.subject not in absent]
     return Chosen(chosen, policy.left_out(asked, chosen, only, skip, followed))

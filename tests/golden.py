@@ -8,48 +8,57 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.cli import main as main_command
 from auditor.commands import _verifying
 from auditor.facts import AGAIN
+from auditor.judge.rule import Rule
 from auditor.recording import recording
-from auditor.report import rule_index
+from auditor.report import formats, rule_index
 from auditor.report.audit import json as json_report
 from auditor.report.audit import terminal
+from auditor.report.formats import _told
 from auditor.report.model import Report
 from auditor.report.verify import html as verify_html
 from auditor.report.verify import terminal as verify_terminal
 from auditor.verify import codec, fio_output, profile, strace_output
 from auditor.verify.compare import compare
 from auditor.verify.verification import Found
-from tests.lab import tables
+from tests.lab import provoked, tables
+from tests.shared import HOSTS as HOSTS
+from tests.shared import audited, rules
 from tests.verify import samples
 from tests.verify import schema as verify_schema
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
-HOSTS = FIXTURES / "hosts"
 FIO = FIXTURES / "fio"
 VERIFICATIONS = FIXTURES / "verifications"
 REPORTS = FIXTURES / "reports"
 README = FIXTURES.parent / "README.md"
 RULES = FIXTURES.parent / "rules" / "README.md"
+PAGES = FIXTURES.parent / "docs" / "rules"
 CANONICAL, GREEN = "2.3-sync-disabled", "2.4-healthy-physical-no-cache"
+FORMATS = REPORTS / "formats"
 VERIFY_REPORTS = REPORTS / "verify"
 SCHEMAS = Path(rule_index.__file__).parent
 VERIFY_SCHEMA = SCHEMAS / "verify_schema.json"
 
 
-def report_of(case: Path) -> Report:
+def report_anew(case: Path) -> Report:
     """The report of one recorded host with all rules."""
     past = recording.load(case)
     seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options))
-    return audit.judge(seen, rulebook.select((), (), ()), past.targets, "low")
+    return audit.judge(seen, audited(), past.targets, "low")
+
+
+report_of = cache(report_anew)  # the same for all tests that only look at it
 
 
 def findings_of(report: Report) -> dict[str, Any]:
@@ -142,6 +151,31 @@ def verify_reports() -> dict[str, str]:
     }
 
 
+def rule_pages(rules: Sequence[Rule]) -> dict[Path, str]:
+    """File -> the page of a rule."""
+    shown = provoked.shown(rules)
+    return {FIXTURES.parent / rule.page: rule_index.page(rule, shown[rule.id]) for rule in rules}
+
+
+@cache
+def format_files() -> dict[str, str]:
+    """File name -> the canonical report in each format that is made of data."""
+    told = _told.told(json.loads(json_report.render(report_of(HOSTS / CANONICAL))))
+    endings = {
+        "markdown": "md",
+        "junit": "xml",
+        "sarif": "json",
+        "sarif-github": "json",
+        "prometheus": "prom",
+        "jsonl": "jsonl",
+    }
+    return {
+        f"{name}.{endings.get(name, 'txt')}": formats.module(name).render(told)
+        for name in formats.of_data()
+        if name != "json"
+    }
+
+
 def blocks() -> dict[str, str]:
     """What stands in the README after each mark: the program's own words."""
     shown = CliRunner().invoke(main_command, ["check", "--help"], prog_name="zaudit", terminal_width=100)
@@ -175,13 +209,22 @@ def main(names: list[str]) -> None:
     (REPORTS / "terminal.txt").write_text(terminal.render(report, width=100))
     (REPORTS / "json.json").write_text(json_report.render(report))
     (REPORTS / "green.txt").write_text(terminal.render(report_of(HOSTS / GREEN), width=100))
+    for name, text in format_files().items():
+        (FORMATS / name).write_text(text)
     VERIFY_REPORTS.mkdir(exist_ok=True)
     for name, text in verify_reports().items():
         (VERIFY_REPORTS / name).write_text(text)
     VERIFY_SCHEMA.write_text(json.dumps(verify_schema.schema(), indent=1) + "\n")
     README.write_text(filled(README.read_text()))
     tables.write()
-    RULES.write_text(rule_index.markdown(rulebook.load()))
+    RULES.write_text(rule_index.markdown(rules()))
+    pages = rule_pages(rules())
+    for gone in {*PAGES.glob("*.md")} - pages.keys():
+        gone.unlink()
+    PAGES.mkdir(parents=True, exist_ok=True)
+    for path, text in pages.items():
+        if not path.exists() or path.read_text() != text:  # only what changed is written
+            path.write_text(text)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from auditor import rulebook
 WIDTH = 120
 RULE = (
     *("title", "severity", "loses", "word", "takes", "thresholds", "subject", "harm", "origin", "when", "expect"),
-    *("outside", "amount", "message", "impact", "why", "references", "conflicts", "unprovoked"),
+    *("outside", "amount", "answer", "message", "impact", "why", "references", "conflicts", "unprovoked"),
 )
 ADVISORY = (
     *("title", "severity", "loses", "word", "takes", "harm", "affected", "exposed", "exposing", "spared"),

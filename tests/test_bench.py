@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
+from tests import shared
 from tests.bench import synthetic, tools
 from tests.bench.__main__ import RECORDING
-from tests.golden import HOSTS, findings_of
+from tests.golden import findings_of
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def small() -> Recording:
 
 def findings(host: Host) -> object:
     seen = audit.look(host, (), audit.Options())
-    return findings_of(audit.judge(seen, rulebook.select((), (), ()), (), "low"))
+    return findings_of(audit.judge(seen, shared.audited(), (), "low"))
 
 
 @pytest.mark.parametrize(("drives", "datasets"), [(4, 0), (24, 130), (60, 3)])
@@ -50,7 +51,7 @@ def test_a_host_of_scripts_answers_as_its_recording_does(small: Recording, tmp_p
 
 @pytest.mark.parametrize("case", ["2.3-db-postgres-healthy", "2.3-stacked-devices", "2.1-degraded-mirror"])
 def test_other_recordings_can_be_laid_out_as_well(case: str, tmp_path: Path) -> None:
-    past = recording.load(HOSTS / case)
+    past = shared.host(case)
     tools.lay_out(past, tmp_path / "host", scale=0.0)
     host = tools.ToolHost(tmp_path / "host", past.taken)
     for patterns, files in past.files.items():

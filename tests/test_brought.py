@@ -7,19 +7,19 @@ from functools import cache
 
 import pytest
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.gather import brought
 from auditor.host.request import Capture
 from auditor.judge.verdict import Verdict
-from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.audit import json as json_report
 from auditor.report.audit import terminal
 from auditor.report.model import Report
-from tests.test_states import HOSTS, Edit, all_of, in_file, in_output
+from tests import shared
+from tests.test_states import Edit, all_of, in_file, in_output
 
-RULES = tuple(rulebook.load())
+RULES = shared.rules()
 POSTGRES = "2.3-db-postgres-healthy"  # data on tank/pg, log on tank/pg/wal
 WAL = Subject("dataset", "tank/pg/wal")
 DATA = Subject("dataset", "tank/pg")
@@ -27,7 +27,7 @@ DATA = Subject("dataset", "tank/pg")
 
 @cache
 def recorded(name: str) -> Recording:
-    return recording.load(HOSTS / name)
+    return shared.host(name)
 
 
 def named(*targets: str) -> Edit:
@@ -145,6 +145,22 @@ def using(facts: Facts, database: str, *datasets: str) -> None:
     links = tuple(Subject("dataset", name) for name in datasets)
     for name in ("datasets", "data_datasets"):
         facts.put(Fact(Subject("database", database), name, known(links, "")))
+
+
+def test_what_one_process_brings_is_bounded_and_else_it_is_undecided() -> None:
+    facts, names = Facts(), [f"tank/d{number}" for number in range(1000)]
+    using(facts, "postgres 1", "tank/a", *names)
+    using(facts, "postgres 2", "tank/a", *names[: brought.MOST])
+    found = brought.along(facts, [Subject("dataset", "tank/a")])
+    assert [each.name for each in found] == names[: brought.MOST]
+    assert "1,000 datasets that were not named" in str(facts.get(Subject("database", "postgres 1"), "datasets"))
+
+
+def test_a_database_that_may_not_bring_what_it_uses_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brought, "MOST", 0)
+    seen = looked(all_of(recorded(POSTGRES), named("tank/pg/wal")))
+    assert audited(seen.facts) == {"tank/pg/wal"}
+    assert {each.outcome for each in verdicts(seen, "sync-mixed-log-data").values()} == {"unknown"}
 
 
 def test_databases_on_what_was_brought_bring_theirs() -> None:

@@ -17,6 +17,7 @@ from auditor.host.request import Capture
 from auditor.recording import recording
 from auditor.report import rule_page
 from auditor.report.audit import folding
+from tests import shared
 from tests.fake import CommandLine, FakeHost
 from tests.golden import CANONICAL, HOSTS, cases
 
@@ -308,7 +309,7 @@ def test_no_line_is_too_long(case: Path, width: int, zaudit: CommandLine) -> Non
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_rules_and_pages_fit(width: int, zaudit: CommandLine) -> None:
     zaudit.patch.setenv("COLUMNS", str(width))
-    everything = rulebook.load()
+    everything = shared.rules()
     assert zaudit("rules").out == rule_page.as_table(everything, width)
     assert zaudit("explain", "sync-disabled").out == rule_page.page(rulebook.find((), "sync-disabled"), width)
     assert [line for line in rule_page.as_table(everything, width).splitlines() if len(line) > width] == []

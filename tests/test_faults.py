@@ -17,17 +17,16 @@ from types import ModuleType
 
 import pytest
 
-from auditor import audit, registry, rulebook
+from auditor import audit, registry
 from auditor.collect import _blocks as blocks
 from auditor.facts import HOST, Facts, Kind, Known, Subject, Unknown
 from auditor.gather import answer, walk
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
-from auditor.judge.rule import Rule
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.selftest.run import NO_END_MARK
-from tests import golden
+from tests import golden, shared
 from tests.faults import (
     BINARY,
     EMPTY,
@@ -54,11 +53,6 @@ LESS_PRECISE = frozenset({"layers", "stack", "device_names"})
 
 Outcomes = dict[tuple[str, Subject], str]
 Questions = dict[str, list[tuple[Subject, Run | Read]]]
-
-
-@cache
-def rules() -> tuple[Rule, ...]:
-    return tuple(rulebook.select((), (), ()))
 
 
 @dataclass(frozen=True)
@@ -100,7 +94,7 @@ def look(
 
 
 def outcomes(facts: Facts, targets: tuple[str, ...]) -> Outcomes:
-    report = audit.judge(audit.Look(facts, ()), rules(), targets or ("all",), "low")
+    report = audit.judge(audit.Look(facts, ()), shared.audited(), targets or ("all",), "low")
     return {(verdict.rule.id, verdict.subject): verdict.outcome for verdict in report.verdicts}
 
 
@@ -265,7 +259,7 @@ def cut_list(known: Base, collector: str, fault: Fault) -> bool:
 @cache
 def bound_to_releases() -> frozenset[str]:
     """Rules that apply to some releases only."""
-    return frozenset(rule.id for rule in rules() if rule.when and "host.zfs_version" in rule.when.source)
+    return frozenset(rule.id for rule in shared.audited() if rule.when and "host.zfs_version" in rule.when.source)
 
 
 CASES = chosen()

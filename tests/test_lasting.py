@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.facts import Subject
 from auditor.host import lzc
 from auditor.judge import verdict
 from auditor.judge.event import Strike
-from auditor.judge.rule import Rule, digest
+from auditor.judge.rule import digest
 from auditor.recording import questions, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report import finding_words
@@ -22,6 +21,7 @@ from auditor.report.audit import changes, terminal
 from auditor.report.audit import json as json_report
 from auditor.report.model import Report
 from auditor.report.verify import html as verify_html
+from tests import shared
 from tests.fake import CommandLine
 from tests.golden import HOSTS, cases, report_of
 from tests.verify import samples
@@ -59,14 +59,9 @@ def more(argv: tuple[str, ...]) -> tuple[str, ...]:
     return (*longer, "--later")
 
 
-@cache
-def rules() -> tuple[Rule, ...]:
-    return tuple(rulebook.select((), (), ()))
-
-
 def outcomes(past: Recording, host: Any) -> dict[tuple[str, Subject], str]:
     facts = audit.look(host, past.targets, audit.Options.from_words(past.options)).facts
-    return {(each.rule.id, each.subject): each.outcome for each in verdict.judge(rules(), facts)}
+    return {(each.rule.id, each.subject): each.outcome for each in verdict.judge(shared.audited(), facts)}
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
@@ -89,7 +84,7 @@ def without(past: Recording, *tools: str) -> Recording:
 
 def judged(past: Recording) -> Report:
     seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
-    return audit.judge(seen, rules(), past.targets, "low")
+    return audit.judge(seen, shared.audited(), past.targets, "low")
 
 
 def test_a_dozen_rules_are_one_sentence() -> None:
@@ -121,7 +116,7 @@ def test_what_was_not_asked_counts_as_undecided() -> None:
 
 
 def test_a_diff_compares_what_both_could_see() -> None:
-    past = recording.load(HOSTS / "2.3-sync-disabled")
+    past = shared.host("2.3-sync-disabled")
     new, old = (json_report.document(judged(each)) for each in (past, without(past, "zdb", "nvme", "zfs")))
     found = changes.compare(old, new)
     seen = {(each.change, each.shown.rule) for each in found.differences}
@@ -134,7 +129,7 @@ def test_a_diff_compares_what_both_could_see() -> None:
 
 
 def test_a_failure_that_only_the_second_could_see_counts_for_a_ratchet() -> None:
-    past = recording.load(HOSTS / "2.3-sync-disabled")
+    past = shared.host("2.3-sync-disabled")
     found = changes.compare(*(json_report.document(judged(each)) for each in (without(past, "zfs"), past)))
     only = {each.shown.rule for each in found.differences if each.change == "only now" and each.shown.outcome == "fail"}
     assert "sync-disabled" in only
@@ -164,7 +159,7 @@ def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_digest_is_that_of_conditions_and_severities() -> None:
-    one, two, *_ = rules()
+    one, two, *_ = shared.audited()
     assert digest([one, two]) == digest([two, one])
     assert digest([one]) != digest([two])
     assert digest([one._replace(strike=Strike("low" if one.severity != "low" else "high"))]) != digest([one])
@@ -175,7 +170,10 @@ def test_a_digest_is_that_of_conditions_and_severities() -> None:
 def test_diff_says_when_the_rules_differ() -> None:
     past = recording.load(NEW)
     seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
-    one, other = (json_report.document(audit.judge(seen, each, past.targets, "low")) for each in (rules(), rules()[1:]))
+    one, other = (
+        json_report.document(audit.judge(seen, each, past.targets, "low"))
+        for each in (shared.audited(), shared.audited()[1:])
+    )
     notes = changes.compare(one, other).notes
     assert [note for note in notes if one["rules"] in note and other["rules"] in note and note.startswith("judged by")]
     assert not [note for note in changes.compare(one, one).notes if note.startswith("judged by")]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +19,6 @@ from auditor.collect import (
     redis_unit,
     zpool_events_all,
     zpool_history,
-    zpool_history_long,
 )
 from auditor.data import drives, firmware
 from auditor.recording import host_names
@@ -60,16 +60,21 @@ def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
                 yield attr, node
 
 
+@cache
+def methods_of(module: str) -> dict[str, set[str]]:
+    """name -> how a module uses the pattern that is called so; each tree is walked once."""
+    found: dict[str, set[str]] = {}
+    for node in ast.walk(CODE[module][0]):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name) | ast.Attribute(attr=name), attr=attr) if attr in METHODS:
+                found.setdefault(name, set()).add(METHODS[attr])
+    return found
+
+
 def uses(module: str, name: str) -> set[str]:
     """How a pattern is used: a private one in its own module, another one anywhere."""
-    found = set()
-    for other, (tree, _) in CODE.items():
-        if other == module or not name.startswith("_"):
-            for node in ast.walk(tree):
-                match node:
-                    case ast.Attribute(value=ast.Name(id=said) | ast.Attribute(attr=said), attr=attr) if said == name:
-                        found |= {METHODS[attr]} & set(METHODS.values()) if attr in METHODS else set()
-    return found
+    modules = [module] if name.startswith("_") else CODE
+    return {how for each in modules for how in methods_of(each).get(name, ())}
 
 
 def inside(value: Any, depth: int = 4) -> Iterator[re.Pattern[Any]]:
@@ -120,7 +125,6 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("auditor.host.output", "pattern.encode()"): [
         {"pattern": each} for each in (kernel_log.KEEP, zpool_history.KEEP, zpool_events_all.KEEP, redis_unit.KEEP)
     ],
-    ("auditor.host.output", "cut.encode()"): [{"cut": zpool_history_long.WHO}],
     # our own tables, of models that a drive may say of itself
     ("auditor.data.drives", "pattern"): [{"pattern": each.pattern} for each in drives.load()],
     ("auditor.data.firmware", "entry[key]"): [

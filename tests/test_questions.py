@@ -16,7 +16,7 @@ from auditor.host import live, lzc
 from auditor.host.request import UNASKED, WITNESS, Capture, Files, Read, Request, Run
 from auditor.recording import first_edition, questions, recording
 from auditor.recording.recording import Recording, ReplayHost
-from tests.golden import HOSTS
+from tests import shared
 
 TANK = Subject("pool", "tank")
 
@@ -140,6 +140,9 @@ def test_what_chooses_lines_is_recorded(tmp_path: Path) -> None:
         def realpath(self, path: str) -> str:
             return path
 
+        def steady(self, path: str) -> str:
+            return path
+
     host = recording.RecordingHost(Alone())
     host.run(Run(("dmesg", "-k"), keep="x"))
     recording.write(host.recording((), {}, "0"), tmp_path / "rec")
@@ -210,6 +213,23 @@ def test_a_recording_of_many_patterns_is_not_searched_without_end(monkeypatch: p
     assert set(found.errors.values()) == {UNASKED}
 
 
+def test_long_paths_of_a_recording_count_for_what_they_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = 0
+
+    def matches(name: str, part: str) -> bool:
+        nonlocal steps
+        steps += 1
+        return True
+
+    monkeypatch.setattr(questions, "matches", matches)
+    monkeypatch.setattr(questions, "COMPARED", 100_000)
+    deep = tuple(f"{'/a' * 1000}/{at}" for at in range(10))
+    past = questions.Answers({}, {(f"{'/*' * 1000}/x{at}*",): Files({}) for at in range(500)}, frozenset())
+    found = past.read(Read(deep))
+    assert steps <= 200_000
+    assert set(found.errors.values()) == {UNASKED}
+
+
 def test_one_process_does_not_stand_for_all() -> None:
     """That no database runs is not concluded from a recording that has the first process only."""
     past = Recording(0.0, 0, (), files={("/proc/1/stat",): Files({"/proc/1/stat": "1 (init) S 0 " + "0 " * 20 + "\n"})})
@@ -224,7 +244,7 @@ def test_one_process_does_not_stand_for_all() -> None:
 
 def test_a_setting_that_was_not_kept_has_no_default() -> None:
     """An older zaudit made "#" of every line that it did not know: that is not "not set"."""
-    past = recording.load(HOSTS / "2.3-db-postgres-healthy")
+    past = shared.host("2.3-db-postgres-healthy")
     past = replace(past, options={"consistent": "no"})  # its files alone
     server = next(each for each in facts(past).subjects("database"))
     before = facts(past).of(server)
@@ -238,7 +258,7 @@ def test_a_setting_that_was_not_kept_has_no_default() -> None:
 
 
 def test_a_kind_of_server_that_was_not_looked_for_may_run() -> None:
-    past = recording.load(HOSTS / "2.3-db-postgres-healthy")
+    past = shared.host("2.3-db-postgres-healthy")
     found = facts(replace(past, kept=past.kept - {"redis-server()"})).get(HOST, "database_processes")
     assert isinstance(found, Unknown)
     assert found.reasons[0].remedy == AGAIN
@@ -258,7 +278,7 @@ def test_doubt_spreads_to_facts_that_are_made_of_several_settings(engine: str) -
 
 
 def test_recordings_of_the_first_edition_say_nothing_of_what_came_later() -> None:
-    past = recording.load(HOSTS / "2.3-db-postgres-healthy")
+    past = shared.host("2.3-db-postgres-healthy")
     assert past.kept == first_edition.KEPT
     assert "postgres fsync" in past.kept
 

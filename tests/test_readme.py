@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import click
+import pytest
+from click.testing import CliRunner
 
 from auditor import rulebook
 from auditor.cli import main
 from auditor.errors import EXIT_NOTHING, EXIT_USAGE
+from auditor.judge import example
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED
+from auditor.registry import registry
 from auditor.report import rule_index, rule_page
-from tests.golden import HOSTS, README, RULES, filled
+from tests import shared
+from tests.golden import CANONICAL, HOSTS, PAGES, README, RULES, filled, rule_pages
 
 TEXT = README.read_text()
+ALL = shared.rules()
 
 
 def test_the_report_and_the_help_text_are_the_programs() -> None:
@@ -32,10 +39,11 @@ def test_every_zaudit_command_and_option_in_it_exists() -> None:
             assert option in options, f"zaudit {name} {option}"
 
 
-def test_every_make_target_in_it_exists() -> None:
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_every_make_target_in_it_exists(name: str) -> None:
     makefile = (README.parent / "Makefile").read_text()
-    targets = re.findall(r"(?:^|`)make ([a-z-]+)\b", TEXT, re.MULTILINE)
-    assert len(targets) >= 4
+    targets = re.findall(r"(?:^|`)make ([a-z-]+)\b", (README.parent / name).read_text(), re.MULTILINE)
+    assert len(targets) >= 2
     for target in targets:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
@@ -46,25 +54,68 @@ def test_the_exit_codes_are_those_of_the_program() -> None:
     assert f"| {', '.join(str(EXIT_CODES[severity]) for severity in EXIT_CODES)} |" in TEXT
 
 
-def test_every_path_in_it_exists() -> None:
-    for path in re.findall(r"`((?:auditor|fixtures|rules|tests)/[\w./-]+)`", TEXT):
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/decisions.md"])
+def test_every_path_in_it_exists(name: str) -> None:
+    text = (README.parent / name).read_text()
+    for path in re.findall(r"`((?:auditor|fixtures|rules|tests)/[\w./-]+)`", text):
         assert (README.parent / path).exists(), path
+    links = [link for link in re.findall(r"\]\(([^)#:]+)\)", text) if not link.startswith("http")]
+    assert [link for link in links if not ((README.parent / name).parent / link).exists()] == []
     assert HOSTS.is_dir()
 
 
-def test_the_page_of_all_rules_is_the_programs() -> None:
-    rules = rulebook.load()
-    text = RULES.read_text()
-    assert text == rule_index.markdown(rules), "run: python -m tests.golden"
-    assert [text.count(f"\n### {rule.id}\n") for rule in rules] == [1] * len(rules)
-    assert set(re.findall(r"\(#([a-z0-9-]+)\)", text)) == {rule.id for rule in rules}
+def test_the_first_rule_of_a_contributor_is_one(tmp_path: Path) -> None:
+    """As CONTRIBUTING.md has it: it loads, its examples give their verdicts, and it judges a recorded host."""
+    text = (README.parent / "CONTRIBUTING.md").read_text()
+    found = re.search(r"`my/([\w-]+)\.toml`.*?```toml\n(.*?)```", text, re.DOTALL)
+    assert found
+    (tmp_path / f"{found[1]}.toml").write_text(found[2])
+    assert f"--rules my --rule {found[1]}`" in text
+    rule = next(rule for rule in rulebook.load([tmp_path]) if rule.id == found[1])
+    assert [example.run(rule, each, registry()).outcome for each in rule.examples] == ["pass", "fail", "unknown"]
+    arguments = ["check", "--replay", str(HOSTS / CANONICAL), "--rules", str(tmp_path), "--rule", rule.id, "-o"]
+    done = CliRunner().invoke(main, [*arguments, str(tmp_path / "report")])
+    assert done.exit_code == EXIT_CODES[rule.severity]
+    assert f"LOW       {rule.id}\n" in (tmp_path / "report").read_text()
+
+
+def test_the_index_and_the_pages_of_the_rules_are_the_programs() -> None:
+    """One page a rule and no other, each linked from the index once."""
+    pages = rule_pages(ALL)
+    assert {path: path.read_text() for path in PAGES.iterdir()} == pages, "run: python -m tests.golden"
+    index = RULES.read_text()
+    assert index == rule_index.markdown(ALL), "run: python -m tests.golden"
+    linked = re.findall(r"\(\.\./(docs/rules/[a-z0-9-]+\.md)\)", index)
+    assert sorted(linked) == sorted(rule.page for rule in ALL) == sorted(f"docs/rules/{path.name}" for path in pages)
+
+
+def test_every_link_of_the_pages_leads_somewhere() -> None:
+    links = {(path, link) for path in PAGES.iterdir() for link in re.findall(r"\]\((\.\./[^)]+)\)", path.read_text())}
+    assert len(links) > len(ALL)
+    assert [f"{path.name}: {link}" for path, link in links if not (path.parent / link).exists()] == []
+
+
+def test_a_page_says_everything_of_its_rule() -> None:
+    for rule in ALL:
+        page = (README.parent / rule.page).read_text()
+        labels = re.findall(r"^- \*([\w ]+):\*", page, re.MULTILINE)
+        needed = {"Severity", "About", "Must hold", "Impact", "Why", "Fix", "Sources", "Examples", "Lab"}
+        assert needed <= set(labels), rule.id
+        assert "nothing says why not" not in page
 
 
 def test_explain_prints_what_the_page_says() -> None:
-    """Word by word, for every rule: what one of them has the other has, too."""
-    pages = dict(re.findall(r"\n### (\S+)\n(.*?)(?=\n### |\n## |\Z)", RULES.read_text(), re.DOTALL))
+    """Word by word, for every rule: what one of them has the other has, too, but for the lab."""
     marks = re.compile(r"(?<!\\)`|^- \*([\w ]+):\*|^  - |\*\*(?!\*)", re.MULTILINE)
-    for rule in rulebook.load():
+    for rule in ALL:
         shown = rule_page.page(rule, 100).removeprefix(f"{rule.id}:")
-        page = re.sub(r"\\(.)", r"\1", marks.sub(r"\1 ", pages[rule.id]))
+        said = (README.parent / rule.page).read_text().removeprefix(f"# {rule.id}").partition("\n- *Lab:*")[0]
+        page = re.sub(r"\\(.)", r"\1", marks.sub(r"\1 ", said))
         assert "".join(shown.replace("**", "").split()) == "".join(page.replace("**", "").split()), rule.id
+
+
+def test_a_rule_of_somebody_else_has_no_page(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text((README.parent / "rules" / "atime-on.toml").read_text())
+    pages = {rule.id: rule.page for rule in rulebook.load([tmp_path])}
+    assert pages["mine"] == ""
+    assert pages["atime-on"] == "docs/rules/atime-on.md"

@@ -19,10 +19,10 @@ from auditor.judge.rule import RuleError, digest
 from auditor.judge.rule_file import load, load_folder
 from auditor.judge.verdict import ROUTES
 from auditor.registry import registry
-from tests import rule_format
+from tests import rule_format, shared
 from tests.first_rules import THE_FIRST
 
-RULES = rulebook.load()
+RULES = shared.rules()
 QUICK = {rule.id: rule for rule in rulebook.load(examples=False)}
 
 PLAIN = ("id", "title", "strike", "outside", "subject", "harm", "origin", "impact", "why", "references", "conflicts")
@@ -164,6 +164,7 @@ def test_the_first_rules_are_there() -> None:
     assert {rule.id for rule in RULES} >= THE_FIRST
 
 
+STRIKES = 'loses = "power"\ntakes = ["commits"]\n'
 MINIMAL = """
 title = "A rule"
 severity = "low"
@@ -192,6 +193,12 @@ def test_a_minimal_rule_loads() -> None:
         (("capacity_percent < 80", "capacity_percnt < 80"), "provides pool.capacity_percnt"),
         (('severity = "low"', 'severity = "info"'), "it is one of low, medium, high, critical"),
         (('severity = "low"', ""), "a rule says either loses"),
+        (('severity = "low"', 'severity = "low"\nanswer = "flushes honoured"'), "answer goes with the word of"),
+        (
+            ('severity = "low"', f'{STRIKES}word = "database"\nanswer = "flushes honoured"'),
+            "answer goes with the word of",
+        ),
+        (('severity = "low"', f'{STRIKES}word = "drive"\nanswer = "yes"'), "it is one of flushes honoured"),
         (('title = "A rule"', 'title = "A rule."'), "headline"),
         (('harm = "hygiene"', 'harm = "hygiene"\nseverty_if = 1'), "no key 'severty_if'"),
         (('references = ["zpoolprops.7 capacity"]', "references = []"), "at least 1"),

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from auditor import audit, registry, rulebook
+from auditor import audit, registry
 from auditor.collect import module_params
 from auditor.facts import HOST, Fact, Known, known
 from auditor.judge import verdict
 from auditor.recording import recording
 from auditor.selftest import run, second_looks
+from tests import shared
 from tests.fake import CommandLine
 from tests.test_rules import MINIMAL
 
@@ -26,7 +27,7 @@ def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.fixture(scope="module")
 def rows() -> list[run.Row]:
-    return run.run(rulebook.load())
+    return run.run(shared.rules())
 
 
 def test_no_rule_passes(rows: list[run.Row]) -> None:
@@ -35,7 +36,7 @@ def test_no_rule_passes(rows: list[run.Row]) -> None:
 
 
 def test_every_rule_meets_every_fault(rows: list[run.Row]) -> None:
-    assert [row.rule for row in rows] == [rule.id for rule in rulebook.load()]
+    assert [row.rule for row in rows] == [rule.id for rule in shared.rules()]
     assert list(rows[0].cells) == [*run.LABELS.values(), "one loss", "one answer", "facts hidden"]
     for row in rows:
         assert all(row.cells[label].cases == 1 for label in run.LABELS.values())
@@ -47,11 +48,11 @@ def test_every_rule_meets_every_fault(rows: list[run.Row]) -> None:
 def test_the_recorded_host_is_worth_it(rows: list[run.Row]) -> None:
     """Most rules are decided on it as it is: a fault has something to spoil. PostgreSQL and MariaDB run there, one of them
     asked itself; no policy is followed."""
-    absent = {rule.id for rule in rulebook.load() if rule.subject == "waiver"}
+    absent = {rule.id for rule in shared.rules() if rule.subject == "waiver"}
     there = [row for row in rows if row.rule not in absent]
     decided = [row for row in there if set(row.healthy.split(", ")) & {"pass", "fail"}]
     assert len(decided) >= len(there) * 0.6
-    about = {rule.id for rule in rulebook.load() if rule.subject == "database"}
+    about = {rule.id for rule in shared.rules() if rule.subject == "database"}
     assert len([row for row in decided if row.rule in about]) >= 12
     asked = run.host()
     assert len(asked.commands) + len(asked.files) >= 50
@@ -69,7 +70,7 @@ def test_the_command(zaudit: CommandLine) -> None:
     done = zaudit("selftest")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines()[-1].endswith("none passed")
-    assert f"{len(rulebook.load())} rules" in done.out
+    assert f"{len(shared.rules())} rules" in done.out
 
 
 def test_a_default_in_place_of_a_missing_file_is_noticed(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +100,7 @@ def test_an_engine_that_takes_unknown_for_true_is_noticed(monkeypatch: pytest.Mo
         return judged._replace(outcome="pass") if judged.outcome == "unknown" else judged
 
     monkeypatch.setattr("auditor.judge.example.judge_one", judge_one)
-    for rule in rulebook.load():
+    for rule in shared.rules():
         assert run.hidden(rule).wrong[0] == "nothing known, and not unknown"
 
 

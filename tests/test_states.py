@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.collect import nfs_exports, raid_drivers, samba_conf, trim_timers
 from auditor.facts import HOST, Facts
 from auditor.host.request import Capture, Files
 from auditor.judge.verdict import Verdict
-from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
+from tests import shared
 
 HOSTS = Path(__file__).parent.parent / "fixtures" / "hosts"
-RULES = {rule.id: rule for rule in rulebook.load()}
+RULES = {rule.id: rule for rule in shared.rules()}
 Edit = Callable[[Recording], Recording]
 HEALTHY = "2.3-healthy-mirrored-slog"
 WITNESS = "/proc/filesystems"
@@ -394,7 +394,7 @@ def verdicts(past: Recording, rule: str) -> list[Verdict]:
     ids=[f"{state[0]}-{state[4]}-{i}" for i, state in enumerate(STATES)],
 )
 def test_the_rule_says_so(rule: str, host: str, edits: tuple[Edit, ...], subject: str, severity: str) -> None:
-    past = recording.load(HOSTS / host)
+    past = shared.host(host)
     judged = verdicts(all_of(past, *edits), rule)
     failed = {f"{each.subject.kind} {each.subject}": each for each in judged if each.outcome == "fail"}
     assert subject in failed, sorted(failed) or judged[:3]
@@ -411,13 +411,14 @@ def test_the_rule_says_so(rule: str, host: str, edits: tuple[Edit, ...], subject
         ("nfs-export-async", HEALTHY, (denied(NFS),)),
         ("smb-strict-sync", HEALTHY, (files(SMB, {WITNESS: "x\n", "/etc/samba/smb.conf": "[global]\ninclude = x\n"}),)),
         ("slog-imported-without", HEALTHY, (says(("zpool", "history", "tank"), "History for 'tank':\n"),)),
+        ("autotrim-none", HEALTHY, (history("2026-11-01.00:00:00 zpool trim tank"),)),
         ("dm-stack-under-vdev", "2.3-stacked-devices", ()),
         ("raid-writeback-no-bbu", "2.3-ashift9-512e", (everywhere({"LAB_SATA_DISK": "PERC H730 Mini"}),)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
 def test_what_was_not_seen_is_unknown(rule: str, host: str, edits: tuple[Edit, ...]) -> None:
-    past = recording.load(HOSTS / host)
+    past = shared.host(host)
     assert "unknown" in {each.outcome for each in verdicts(all_of(past, *edits), rule)}
 
 
@@ -431,7 +432,6 @@ def test_what_was_not_seen_is_unknown(rule: str, host: str, edits: tuple[Edit, .
         ("smb-strict-sync", (files(SMB, {WITNESS: "x\n", "/etc/samba/smb.conf": "[global]\n[a]\npath = /tank/db\n"}),)),
         ("autotrim-none", (in_output("zpool get", "autotrim\toff", "autotrim\ton"),)),
         ("autotrim-none", (files(TRIM, {WITNESS: "x\n", TRIM[1]: "0 0 1 * * root /usr/lib/zfs-linux/trim\n"}),)),
-        ("autotrim-none", (history("2026-11-01.00:00:00 zpool trim tank"),)),
         ("slog-imported-without", (history("2025-01-01.08:00:00 zpool import -m tank"),)),
         ("pool-rewound", (history("2026-11-20.08:00:00 zpool import -d /dev/disk/by-id -f tank"),)),
         ("direct-io-bypasses-slog", ()),
@@ -442,5 +442,5 @@ def test_what_was_not_seen_is_unknown(rule: str, host: str, edits: tuple[Edit, .
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_the_rule_is_silent(rule: str, edits: tuple[Edit, ...]) -> None:
-    past = all_of(recording.load(HOSTS / HEALTHY), *edits)
+    past = all_of(shared.host(HEALTHY), *edits)
     assert {each.outcome for each in verdicts(past, rule)} <= {"pass", "not applicable"}

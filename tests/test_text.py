@@ -22,6 +22,7 @@ from auditor.derive.scrub_schedule import escaped
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.text import harmless, octets, quoted, whole
+from tests import shared
 from tests.golden import CANONICAL, HOSTS
 
 ROOT = Path(__file__).parents[1]
@@ -138,7 +139,7 @@ def test_a_terminal_of_forty_columns(words: tuple[object, ...]) -> None:
 
 def hostile(name: str) -> recording.Recording:
     """A host whose pool, host name and models are called so, in every answer."""
-    past = recording.load(HOSTS / CANONICAL)
+    past = shared.host(CANONICAL)
 
     def words(text: str) -> str:
         return text.replace("tank", f"ta{name}").replace("QEMU NVMe Ctrl", name).replace("zlab", name)

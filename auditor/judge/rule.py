@@ -71,7 +71,8 @@ class Said(NamedTuple):
 class Rule(NamedTuple):
     """One rule. expect must hold where when holds. strike: what its failure does; cases: the first whose condition is true
     counts in place of it. outside: of a rule about commits or corruption whose failure no event brings about, why.
-    amount: how much goes, after "commits": "of up to 15 s"."""
+    answer: what a site can say to it in its policy; or empty. amount: how much goes, after "commits": "of up to 15 s".
+    page: of our own rules, where in the repository more is said."""
 
     id: str
     title: str
@@ -88,7 +89,9 @@ class Rule(NamedTuple):
     path: str
     thresholds: tuple[Threshold, ...] = ()
     outside: str = ""
+    answer: str = ""
     amount: Template | None = None
+    page: str = ""
 
     @property
     def severity(self) -> Severity:

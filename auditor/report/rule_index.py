@@ -1,9 +1,11 @@
-"""All rules as one Markdown document, ``rules/README.md``: grouped by harm, worst first, one anchor a rule."""
+"""The rules in Markdown: an index, ``rules/README.md``, grouped by harm, the worst first, and one page a rule,
+``docs/rules/ID.md``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from auditor.judge.advisory import PREFIX
 from auditor.judge.finding import RANK
 from auditor.judge.rule import HARMS, Rule
 from auditor.report.rule_page import fields
@@ -19,47 +21,46 @@ HARM_TITLES = {
 INTRODUCTION = """\
 # What zaudit checks
 
-{count} rules, grouped by the harm that they prevent, the worst first. `zaudit explain ID` prints the same page. This file is
-generated (`python -m tests.golden`): change the rule, which is `rules/ID.toml`, or for known bugs of releases
-(`advisory-...`) an entry of `auditor/data/advisories.toml`.
+{count} rules, grouped by the harm that they prevent, the worst first; each has a page, which `zaudit explain ID` prints, too.
+This file and the pages are generated (`python -m tests.golden`): change the rule, which is `rules/ID.toml`, or for known bugs
+of releases (`advisory-...`) an entry of `auditor/data/advisories.toml`.
 
 A rule passes, fails, is not applicable (its *When* does not hold), or is *unknown*: what could not be seen never passes.
 """
 
 
 def markdown(rules: Sequence[Rule]) -> str:
-    """The whole document."""
-    return "\n".join(_document(rules)) + "\n"
+    """The index."""
+    return "\n".join(_index(rules)) + "\n"
 
 
-def _document(rules: Sequence[Rule]) -> Iterator[str]:
-    groups = {
-        harm: sorted(
-            (rule for rule in rules if rule.harm == harm),
-            key=lambda rule: (-RANK[rule.gravest], rule.id),
-        )
-        for harm in HARMS
-    }
+def _index(rules: Sequence[Rule]) -> Iterator[str]:
     yield INTRODUCTION.format(count=len(rules))
-    for harm, members in groups.items():
-        if members:
-            yield f"**{HARM_TITLES[harm]}**\n"
-            yield from (f"- [{rule.id}](#{rule.id}) ({rule.severity}): {_plain(rule.title)}" for rule in members)
-            yield ""
-    for harm, members in groups.items():
+    for harm in HARMS:
+        members = sorted((rule for rule in rules if rule.harm == harm), key=lambda rule: (-RANK[rule.gravest], rule.id))
         if members:
             yield f"## {HARM_TITLES[harm]}\n"
-        for rule in members:
-            yield f"### {rule.id}\n\n**{_plain(rule.title)}**\n"
-            yield from _page(rule)
+            yield from (f"- [{rule.id}](../{rule.page}) ({rule.severity}): {_plain(rule.title)}" for rule in members)
             yield ""
 
 
-def _page(rule: Rule) -> Iterator[str]:
+def page(rule: Rule, lab: str) -> str:
+    """The page of one rule. lab: how the lab shows it, in Markdown."""
+    return "\n".join(_page(rule, lab)) + "\n"
+
+
+def _page(rule: Rule, lab: str) -> Iterator[str]:
     """A list, one item a field; more of the same below it."""
+    yield f"# {rule.id}\n\n**{_plain(rule.title)}**\n"
     for label, text, code in fields(rule):
         shown = f"`{text}`" if code else _plain(" ".join(text.split()))
         yield f"- *{label}:* {shown}" if label else f"  - {shown}"
+    yield f"- *Lab:* {lab}"
+    yield f"\n[All rules](../../rules/README.md). Generated from `{_source(rule)}` by `python -m tests.golden`."
+
+
+def _source(rule: Rule) -> str:
+    return "auditor/data/advisories.toml" if rule.id.startswith(PREFIX) else f"rules/{rule.id}.toml"
 
 
 def _plain(text: str) -> str:

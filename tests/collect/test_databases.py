@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from auditor import registry, rulebook
+from auditor import registry
 from auditor.collect import _mysql, database_paths, database_settings
 from auditor.derive import database, database_changes, database_pool, database_seen, databases, temporary
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, known
@@ -26,9 +26,10 @@ from auditor.host.request import Capture, Files, Read, Run, Skip
 from auditor.host.telling import told
 from auditor.judge.verdict import judge
 from auditor.recording import recording, redaction
+from tests import shared
 from tests.collect.test_pairs import COMMANDS
 
-RULES = {rule.id: rule for rule in rulebook.load()}
+RULES = {rule.id: rule for rule in shared.rules()}
 ROOT = "/proc/612/root"
 DATA = f"{ROOT}/var/lib/postgresql/15/main"
 CONFIG = f"{ROOT}/etc/postgresql/15/main"
@@ -70,6 +71,9 @@ class Machine:
         return self.answer if request.argv[0] == "sql" else NOT_INSTALLED
 
     def realpath(self, path: str) -> str:
+        return path
+
+    def steady(self, path: str) -> str:
         return path
 
     def read(self, request: Read) -> Files:
@@ -279,6 +283,20 @@ def test_a_link_above_where_a_link_leads_is_followed() -> None:
 @pytest.mark.parametrize("target", ["/link/*", "/link/../15", "/link/x/../../15"])
 def test_a_link_that_leads_to_no_plain_path_is_unknown(target: str) -> None:
     assert isinstance(seen(links={f"{DATA}/pg_wal": target}, pg="standard").get(PG, "log_datasets"), Unknown)
+
+
+def test_links_that_nobody_asked_for_and_that_have_no_end_are_unknown() -> None:
+    facts, chain = Facts(), tuple(f"/l{number} -> /l{number + 1}" for number in range(60))
+    said = {
+        "directories": ("data:/d",),
+        "mountinfo": ("25 1 254:1 / / rw - ext4 /dev/vda1 rw",),
+        "symlinks": ("/d/pg_tblspc/1 -> /q/t",),
+        "more_symlinks": ("/d/pg_tblspc/2 -> /l0", *chain),
+    }
+    for name, words in said.items():
+        facts.put(Fact(PG, name, known(words, "")))
+    facts.put_all(list(database_paths.lies_on(facts, Facts(), {})))
+    assert "too many symbolic links" in str(facts.get(PG, "datasets"))
 
 
 def test_what_is_mounted_below_its_directories_is_its_own() -> None:

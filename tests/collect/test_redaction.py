@@ -14,7 +14,7 @@ from typing import cast
 
 import pytest
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.collect import nfs_exports
 from auditor.collect.mounts import mounts
 from auditor.facts import Facts, Kind, Known
@@ -22,7 +22,7 @@ from auditor.host.request import Capture, Files, Run
 from auditor.recording import recording, redaction
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.recording.stand_ins import any_of
-from tests import golden
+from tests import golden, shared
 
 CASES = golden.cases()
 # facts whose values say which host or device it is, and facts that say what it is
@@ -114,7 +114,7 @@ def test_the_findings_are_the_same(case: Path) -> None:
 
 def summary(taken: Recording) -> tuple[int, list[tuple[str, bool, str, int]]]:
     seen = audit.look(ReplayHost(taken), taken.targets, audit.Options.from_words(taken.options))
-    report = audit.judge(seen, rulebook.select((), (), ()), taken.targets, "low")
+    report = audit.judge(seen, shared.audited(), taken.targets, "low")
     found = [(each.rule.id, each.failed, each.severity, len(each.verdicts)) for each in report.findings]
     return report.exit_code, sorted(found)
 

@@ -6,7 +6,6 @@ import contextlib
 import json
 from collections.abc import Iterable
 from importlib import import_module
-from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
@@ -18,9 +17,10 @@ from auditor.collect import zdb_config, zpool_get, zpool_get_vdev, zpool_status,
 from auditor.collect._pool_tree import Paths, count, display_name, size
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.host.request import Output, Run, Skip
+from auditor.recording.recording import Recording
+from tests import shared
 
 COMMANDS = Path(__file__).resolve().parents[2] / "fixtures" / "commands"
-RECORDINGS = Path(__file__).resolve().parents[3] / "shared" / "recordings"
 MODULES = (zpool_status, zpool_status_paths, zpool_get, zpool_get_vdev, zdb_config)
 TANK = Subject("pool", "tank")
 
@@ -257,25 +257,21 @@ def test_numbers(text: object, counted: int, sized: int) -> None:
     assert (count(text), size(text)) == (counted, sized)
 
 
-def subjects(module: ModuleType, path: Path, pool: str) -> set[Subject]:
-    facts: Iterable[Fact] = module.parse(Output(path.read_text(), "command"), Subject("pool", pool))
-    return {fact.subject for fact in facts if fact.subject.kind != "pool"}
+def named(module: ModuleType, past: Recording, *words: str) -> set[Subject]:
+    """The subjects but pools of which a recorded answer tells."""
+    answer = next((each for argv, each in past.commands.items() if " ".join(argv).startswith(words)), None)
+    assert answer is not None, words
+    facts: Iterable[Fact] = module.parse(Output(answer.stdout.decode(), "command"), Subject("pool", "tank"))
+    return {fact.subject for fact in facts if fact.subject.kind != "pool" and fact.subject.within == "tank"}
 
 
-def states() -> list[Path]:
-    return sorted({path.parent for path in RECORDINGS.glob("*/*/*-zdb_-C_tank.out")})
-
-
-@pytest.mark.skipif(not states(), reason="no ../shared/recordings beside the repository")
-@pytest.mark.parametrize("state", states(), ids=lambda path: f"{path.parent.name}-{path.name}")
-def test_the_commands_of_one_host_call_everything_the_same(state: Path) -> None:
-    def output(pattern: str) -> Path:
-        return next(islice(state.glob(pattern), 1))
-
-    plain = subjects(zpool_status, output("*-zpool_status_tank.out"), "tank")
-    assert plain == subjects(zpool_status, output("*-zpool_status_-t_-s_-i_tank.out"), "tank")
-    unlisted = {subject for subject in plain if subject.name.endswith(("LABNVME4", "LABNVME5"))}  # cache and spare
-    assert subjects(zdb_config, output("*-zdb_-C_tank.out"), "tank") == plain - unlisted
-    if not state.parent.name.startswith("2.1"):
-        assert subjects(zpool_status, output("*-zpool_status_-j_*_tank.out"), "tank") == plain
-        assert subjects(zpool_get_vdev, output("*-zpool_get_*_tank_all-vdevs.out"), "tank") == plain - unlisted
+@pytest.mark.parametrize(
+    "host", ["2.1-healthy-mirrored-slog", "2.3-healthy-mirrored-slog", "2.4-healthy-mirrored-slog"]
+)
+def test_the_commands_of_one_host_call_everything_the_same(host: str) -> None:
+    past = shared.host(host)
+    whole = named(zpool_status, past, "zpool status -p ", "zpool status -j ")
+    assert len(whole) >= 6
+    assert named(zdb_config, past, "zdb -C") == whole
+    if not host.startswith("2.1"):
+        assert named(zpool_get_vdev, past, "zpool get -Hp -o name,property,value,source ashift,guid") == whole

@@ -13,15 +13,14 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.facts import Facts, Subject
 from auditor.host.request import Capture, Files
 from auditor.judge import verdict
-from auditor.judge.rule import Rule
 from auditor.judge.verdict import Verdict
-from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.selftest import second_looks
+from tests import shared
 from tests.fuzz.target import ROOT, Case, Flaw
 
 HOSTS = ROOT / "fixtures" / "hosts"
@@ -92,7 +91,7 @@ def hosts() -> list[str]:
 
 @cache
 def _past(host: str) -> Recording:
-    return second_looks.added(recording.load(HOSTS / host))
+    return second_looks.added(shared.host(host))
 
 
 @cache
@@ -100,15 +99,10 @@ def _before(host: str) -> Mapping[Key, Verdict]:
     return judged(_past(host))
 
 
-@cache
-def _rules() -> list[Rule]:
-    return rulebook.select((), (), ())
-
-
 def judged(past: Recording) -> dict[Key, Verdict]:
     """Rule and subject -> verdict."""
     facts: Facts = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options)).facts
-    return {(each.rule.id, each.subject): each for each in verdict.judge(_rules(), facts)}
+    return {(each.rule.id, each.subject): each for each in verdict.judge(shared.audited(), facts)}
 
 
 # -- what is better -----------------------------------------------------------------------------------------------------

@@ -22,7 +22,6 @@ from auditor.gather import bounds
 from auditor.gather.answer import DEFECT
 from auditor.host.request import Capture, Files, Output
 from auditor.judge import policy_file, rule_file
-from auditor.judge.rule import Rule
 from auditor.recording import archive, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.registry import collectors, registry, specs
@@ -30,6 +29,7 @@ from auditor.report.audit import json as report_json
 from auditor.report.audit import terminal
 from auditor.verify import document, fio_output, profile, strace_output, trial
 from auditor.verify.reading import FILES
+from tests import shared
 from tests.collect.test_pairs import CASES, check_type, reply_of
 from tests.fuzz.target import ROOT, Case, Flaw, Texts
 from tests.golden import verifications
@@ -200,11 +200,6 @@ def _parse(module: ModuleType, case: Case) -> None:
 # -- recordings and reports ---------------------------------------------------------------------------------------
 
 
-@cache
-def _rules() -> list[Rule]:
-    return rulebook.select((), (), ())
-
-
 def _recordings() -> list[Case]:
     hosts = sorted((ROOT / "fixtures" / "hosts").iterdir())
     return [{"parts": {name: _text(data) for name, data in archive.read(host).items()}} for host in hosts[::8]]
@@ -249,7 +244,7 @@ def _audit(case: Case) -> None:
     """Read, looked at, judged, and printed both ways."""
     past = recording.parse("recording", {name: _bytes(text) for name, text in case["parts"].items()})
     seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
-    report = audit.judge(seen, _rules(), past.targets, "low")
+    report = audit.judge(seen, shared.audited(), past.targets, "low")
     json.loads(report_json.render(report, verbose=True))
     _printable(terminal.render(report, verbose=True))
     failed = {each.text for fact in seen.facts if isinstance(fact.value, Unknown) for each in fact.value.reasons}
@@ -269,7 +264,7 @@ def _reports() -> list[Case]:
     for host in sorted((ROOT / "fixtures" / "hosts").iterdir())[::12]:
         past = recording.load(host)
         seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
-        seeds.append(report_json.render(audit.judge(seen, _rules(), past.targets, "low")))
+        seeds.append(report_json.render(audit.judge(seen, shared.audited(), past.targets, "low")))
     return [{"parts": {"old": old, "new": new}} for old in seeds for new in seeds[:2]]
 
 

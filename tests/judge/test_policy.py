@@ -21,6 +21,7 @@ from auditor.registry import registry
 from auditor.report.audit import changes, terminal
 from auditor.report.audit import json as json_report
 from auditor.report.model import Report
+from tests import shared
 from tests.golden import HOSTS
 from tests.report.test_json import SCHEMA
 from tests.test_rules import MINIMAL
@@ -167,7 +168,7 @@ def test_what_another_threshold_hides_is_not_gone() -> None:
     assert changes.compare(older, plain).differences == ()
 
 
-THRESHOLDS = [(rule, each) for rule in rulebook.load() for each in rule.thresholds]
+THRESHOLDS = [(rule, each) for rule in shared.rules() for each in rule.thresholds]
 
 
 @pytest.mark.parametrize(("rule", "threshold"), THRESHOLDS, ids=[f"{rule.id}.{each.name}" for rule, each in THRESHOLDS])
@@ -200,7 +201,7 @@ def test_a_malformed_threshold_is_an_error_of_its_rule(table: str, says: str) ->
 
 def test_rules_off_and_as_grave_as_the_policy_says() -> None:
     followed = parse("[rules]\natime-on = 'off'\nno-redundancy = 'low'\nslog-striped = 'on'\n", "p")
-    before = {rule.id: rule for rule in rulebook.select((), (), ())}
+    before = {rule.id: rule for rule in shared.audited()}
     after = {rule.id: rule for rule in rulebook.select((), (), (), followed)}
     assert set(before) - set(after) == {"atime-on"}
     assert {each.severity for each in after["no-redundancy"].strikes} == {"low"}
@@ -211,9 +212,9 @@ def test_rules_off_and_as_grave_as_the_policy_says() -> None:
 
 def test_a_rule_that_cannot_become_critical_any_more_counts_as_less() -> None:
     followed = parse("[rules]\nslog-plp-failed = 'high'\nzil-nocacheflush = 'critical'\n", "p")
-    rules = rulebook.select((), (), ())
+    rules = shared.audited()
     assert {rule.severity for rule in rules if rule.id == "slog-plp-failed"} == {"medium"}
-    assert {rule.gravest for rule in rulebook.load() if rule.id == "slog-plp-failed"} == {"critical"}  # in one case
+    assert {rule.gravest for rule in shared.rules() if rule.id == "slog-plp-failed"} == {"critical"}  # in one case
     out = policy.left_out(rules, policy.select(rules, (), (), followed), (), (), followed)
     assert out == (policy.LeftOut("slog-plp-failed", "critical", "policy p", "high"),)
 

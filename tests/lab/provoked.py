@@ -4,10 +4,12 @@ not. Rules about a run of `zaudit verify` are left out: the cases of verify/ and
 
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
-from auditor import rulebook
 from auditor.judge import advisory
+from auditor.judge.rule import Rule
+from tests import shared
 
 from . import outcomes
 from . import scenario as scenarios
@@ -18,7 +20,7 @@ NO_SUCH_BUILD = "no build of a guest has it, or no state what exposes to it"
 
 def rules() -> list[str]:
     """The ids of all rules but those about a run of verify."""
-    return sorted(rule.id for rule in rulebook.load() if rule.subject != "run")
+    return sorted(rule.id for rule in shared.rules() if rule.subject != "run")
 
 
 def by_scenario() -> dict[str, list[str]]:
@@ -46,12 +48,33 @@ def by_host() -> dict[str, list[str]]:
     return dict(found)
 
 
+def shown(rules: Sequence[Rule]) -> dict[str, str]:
+    """rule -> what its page says of the lab, in Markdown."""
+    scenarios_of, hosts, why = by_scenario(), by_host(), reasons()
+
+    def one(rule: Rule) -> str:
+        if rule.subject == "run":
+            return "judges runs of `zaudit verify`: [cases](../../tests/lab/verify/README.md)"
+        if found := scenarios_of.get(rule.id):
+            return f"fails as it must in {_listed(found, '../../tests/lab/scenarios/{}.toml')}"
+        if found := hosts.get(rule.id):
+            return f"fails on a recorded host: {_listed(found, '../../fixtures/hosts/{}')}"
+        return f"not provoked: {why.get(rule.id, 'nothing says why not')}"
+
+    return {rule.id: one(rule) for rule in rules}
+
+
+def _listed(names: Sequence[str], path: str) -> str:
+    links = ", ".join(f"[{name}]({path.format(name)})" for name in names[:4])
+    return links + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
 def reasons() -> dict[str, str]:
     """rule -> why no scenario and no recorded host provokes it: the rule says it itself. Of most bugs of releases it is the
     same."""
     seen = {*by_scenario(), *by_host()}
     return {
         rule.id: rule.said().unprovoked or NO_SUCH_BUILD
-        for rule in rulebook.load()
+        for rule in shared.rules()
         if rule.said().unprovoked or (rule.id.startswith(advisory.PREFIX) and rule.id not in seen)
     }

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.collect import zfs_properties
 from auditor.facts import HOST, Fact, Facts, Judged, Subject, known, unknown
 from auditor.report.audit import changes, folding
 from auditor.report.audit import json as json_report
 from auditor.report.audit.folding import Names
 from auditor.report.model import Report
+from tests import shared
 from tests.fake import CommandLine
 from tests.golden import CANONICAL, HOSTS, REPORTS, SCHEMAS, report_of
 
@@ -97,7 +98,7 @@ def many(count: int) -> Report:
     alike: dict[str, Judged] = {**unseen, **common, "sync": off}
     for dataset in datasets:
         facts.put_all(Fact(dataset, name, value) for name, value in alike.items())
-    return audit.judge(audit.Look(facts, datasets[:1]), rulebook.select((), (), ()), ("tank",), "low")
+    return audit.judge(audit.Look(facts, datasets[:1]), shared.audited(), ("tank",), "low")
 
 
 def test_a_report_of_ten_thousand_datasets_is_small() -> None:

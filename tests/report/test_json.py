@@ -10,12 +10,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
 from auditor.report.audit import json as json_report
 from auditor.report.audit import terminal
 from auditor.report.model import Report
-from tests.golden import SCHEMAS, cases, report_of
+from tests import shared
+from tests.golden import SCHEMAS, cases, report_anew, report_of
 
 SCHEMA = json.loads((SCHEMAS / "schema.json").read_text())
 CASES = cases()
@@ -61,14 +62,14 @@ def test_every_report_keeps_to_the_schema(case: Path, verbose: bool, validator: 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_ids_are_unique_and_stay(case: Path) -> None:
-    first, second = (json.loads(json_report.render(report_of(case))) for _ in range(2))
+    first, second = (json.loads(json_report.render(each(case))) for each in (report_of, report_anew))
     ids = [finding["id"] for finding in first["findings"]]
     assert len(set(ids)) == len(ids)
     assert ids == [finding["id"] for finding in second["findings"]]
 
 
 def test_an_id_does_not_depend_on_the_host_or_on_other_findings() -> None:
-    rules = rulebook.load()
+    rules = shared.rules()
     one = {each.id for each in judged("tank", "hostA", rules).findings}
     two = {each.id for each in judged("tank", "hostB", rules).findings}
     few = {each.id for each in judged("tank", "hostA", [rule for rule in rules if rule.id == "sync-disabled"]).findings}
@@ -100,7 +101,7 @@ def judged(name: str, host: str = "db1", rules: Any = None) -> Report:
         )
         facts.put(Fact(dataset, "checksum", unknown(f"zfs get {name}: {name}", "run as root")))
         put(dataset, pool=pool, type="filesystem", logbias=name, role="undeclared", readonly="off")
-    return audit.judge(audit.Look(facts, datasets), rulebook.load() if rules is None else rules, (name,), "low")
+    return audit.judge(audit.Look(facts, datasets), shared.rules() if rules is None else rules, (name,), "low")
 
 
 @pytest.mark.parametrize("color", [False, True])
@@ -159,6 +160,6 @@ def test_every_known_outcome_is_in_the_schema() -> None:
     assert {("fail" if each.failed else "unknown") for each in report.findings} | {"waived"} == set(
         finding["outcome"]["enum"]
     )
-    assert {rule.harm for rule in rulebook.load()} <= set(finding["harm"]["enum"])
-    assert {rule.fix.cost for rule in rulebook.load()} <= set(finding["fix"]["properties"]["cost"]["enum"])
+    assert {rule.harm for rule in shared.rules()} <= set(finding["harm"]["enum"])
+    assert {rule.fix.cost for rule in shared.rules()} <= set(finding["fix"]["properties"]["cost"]["enum"])
     assert isinstance(Known("x", ()), Known)

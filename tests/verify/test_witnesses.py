@@ -8,12 +8,11 @@ import re
 import pytest
 
 from auditor.facts import Subject
-from auditor.recording import recording
 from auditor.verify import witnesses
 from auditor.verify.result import Device, Txg
 from auditor.verify.trial import Moment
 from auditor.verify.witnesses import ZIL_PATH
-from tests.golden import HOSTS
+from tests import shared
 from tests.verify.worlds import MIRRORED, facts
 
 POOL = Subject("pool", "tank")
@@ -22,7 +21,7 @@ STAT = "123 4 5 6 1000 8 9000 700 0 10 11 12 13 14 15 400 90"
 
 def recorded(case: str) -> dict[str, str]:
     """All files of a recorded host."""
-    past = recording.load(HOSTS / case)
+    past = shared.host(case)
     return {path: text for files in past.files.values() for path, text in files.text.items()}
 
 
