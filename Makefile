@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled
 
-.PHONY: help demo test quick coverage corpus pythons mutants check prove-read-only fuzz bench zipapp lab lab-verify lab-test lab-record powercut powercut-events powercut-report clean
+.PHONY: help demo test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz bench zipapp lab lab-verify lab-test lab-record powercut powercut-events powercut-report clean
 
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a real host when there are none"
@@ -19,6 +19,7 @@ help:
 	@echo "make fuzz     damaged and hostile answers for MINUTES=2, from SEED=1; what it finds is kept for the tests"
 	@echo "make prove-read-only  every system call of a check and a record as root, judged and counted (root, strace)"
 	@echo "make bench    speed: figures, not tests"
+	@echo "make new-rule ID=log-device-slow, make new-collector NAME=block_scheduler  files to fill in, and the tests that wait for it"
 	@echo "make zipapp   zaudit.pyz: one file that runs on any host with Python 3.11"
 	@echo
 	@echo "The lab (tests/lab/README.md): zaudit against real OpenZFS in virtual machines; LINE=2.3 for one OpenZFS line"
@@ -64,6 +65,12 @@ check: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+new-rule: $(VENV)/dev
+	@$(BIN)/python -m tests.scaffold rule "$(ID)"
+
+new-collector: $(VENV)/dev
+	@$(BIN)/python -m tests.scaffold collector "$(NAME)"
 
 fuzz: $(VENV)/dev
 	@$(BIN)/pip install --quiet --disable-pip-version-check atheris >/dev/null 2>&1 || echo "atheris does not install here: the mutator alone"

@@ -17,11 +17,26 @@ what of them is kept at all.
 
 ``verify`` is a second pipeline over the same parts: it writes as a database does, and follows what it wrote.
 
-Who may import whom: ``facts`` imports nothing of ours; ``host`` knows no facts, and ``databases`` their
-types alone; ``collect``, ``derive`` and ``judge`` import
-``facts`` (and ``data``, tables and their loaders); ``report`` imports ``judge`` and ``facts``, and the words of ``verify``;
-``audit``, ``commands``, ``verify`` and ``selftest`` join them all. So a rule cannot touch the machine, a parser cannot run
-a command, and a report cannot look anything up. ``tests/test_layers.py`` holds it.
+Who may import whom: ``facts`` imports nothing of ours; ``host`` knows no facts, and ``databases`` their types alone;
+``collect``, ``derive`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report`` imports ``judge``
+and ``facts``, ``report.verify`` the words of ``verify`` as well; ``audit``, ``commands``, ``verify`` and ``selftest`` join
+them all. So a rule cannot touch the machine, a parser cannot run a command, and a report cannot look anything up.
+``tests/test_layers.py`` holds it.
+
+Ten nouns that mean one thing each in here:
+
+=========  ==========================================================================================================
+subject    what a fact is about: a pool, vdev, leaf, disk, dataset, database, the host
+leaf       a device of a pool as ``zpool status`` lists it; the disk is the physical device behind it
+fact       a value of one subject: known with evidence, or unknown with reasons
+reason     why a fact is unknown, in a sentence that names the command or file; its remedy is what would help
+rule       what must hold of the facts of a subject, with what its failure loses, examples and sources
+verdict    what one rule says of one subject: pass, fail, unknown, not applicable, waived
+finding    equal verdicts that did not pass, told as one, with where to fix them
+strike     what a failure does: from which event on something is lost, what, and who is believed where nothing is
+cell       what one event costs one dataset: kept, kept on the word of somebody, unknown or lost
+recording  all answers of one host, from which every report can be made again
+=========  ==========================================================================================================
 """
 
 __version__ = "0.1.0"

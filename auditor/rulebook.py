@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from auditor import data
 from auditor.host import named
-from auditor.judge import advisory, policy, rule_file
-from auditor.judge.rule import Rule, merge
+from auditor.judge import advisory, policy, rule_file, rule_table
+from auditor.judge.rule import Rule, RuleError, merge
 from auditor.judge.threshold import Decided
 from auditor.registry import registry
 
-if TYPE_CHECKING:  # slow to import, and needed in a zip archive only
-    from importlib.resources.abc import Traversable
-
-ADVISORIES = "advisories.toml"
 PAGE = "docs/rules/{}.md"  # in the repository
 
 
-def ours() -> Traversable:
-    """The folder of our rules: package data when installed or in the zipapp, ``rules/`` of a checkout otherwise."""
-    package = Path(__file__).resolve().parent
-    for folder in (package / "rules", package.parent / "rules"):
-        if folder.is_dir():
-            return folder
-    from importlib import resources
+def ours() -> Path:
+    """The folder of our rules in a checkout."""
+    return Path(__file__).resolve().parent.parent / "rules"
 
-    return resources.files("auditor") / "rules"
+
+@cache
+def tables() -> Mapping[str, Mapping[str, Any]]:
+    """Our rules by id, as they are written. Raises RuleError."""
+    if packed := data.packed():
+        return cast(Mapping[str, Mapping[str, Any]], packed["rules"])
+    try:
+        return {path.stem: tomllib.loads(path.read_text()) for path in sorted(ours().glob("*.toml"))}
+    except (OSError, ValueError) as error:
+        raise RuleError(f"{ours()}: {error}") from None
 
 
 def load(
@@ -43,7 +45,10 @@ def load(
     examples: False leaves out those of our rules, which the tests run; those of other rules are looked at always.
     decided: the thresholds of a policy, which :func:`select` has yet to check.
     """
-    mine = rule_file.load_folder(ours(), registry(), examples=examples, decided=decided)
+    of_table = rule_table.from_table if examples else rule_table.trusted
+    mine = [
+        of_table(id, f"{ours()}/{id}.toml", table, registry(), decided.get(id, {})) for id, table in tables().items()
+    ]
     bounded = partial(named.read, limit=rule_file.LIMIT)
     paged = [rule._replace(page=PAGE.format(rule.id)) for rule in (*mine, *advisories(examples=examples))]
     theirs = (rule_file.load_folder(folder, registry(), decided=decided, read=bounded) for folder in folders)
@@ -52,8 +57,8 @@ def load(
 
 def advisories(*, examples: bool = True) -> list[Rule]:
     """The rules that the table of known bugs makes. Raises RuleError."""
-    load = advisory.load if examples else advisory.load_tested
-    return load(f"auditor/data/{ADVISORIES}", data.text(ADVISORIES), registry())
+    load = advisory.load if examples else advisory.load_trusted
+    return load("auditor/data/advisories.toml", data.advisories(), registry())
 
 
 class Chosen(NamedTuple):

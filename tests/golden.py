@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from auditor import audit
 from auditor.cli import main as main_command
 from auditor.commands import _verifying
+from auditor.facts import AGAIN
 from auditor.judge.rule import Rule
 from auditor.recording import recording
 from auditor.report import formats, rule_index
@@ -61,20 +62,33 @@ report_of = cache(report_anew)  # the same for all tests that only look at it
 
 
 def findings_of(report: Report) -> dict[str, Any]:
-    """The golden part: standing, exit code, and every finding with its subjects."""
+    """The golden part: standing, exit code, every failure with its subjects, and what is undecided."""
     return {
         "standing": report.standing,
         "exit_code": report.exit_code,
         "findings": [
             {
                 "rule": finding.rule.id,
-                "outcome": "fail" if finding.failed else "unknown",
+                "outcome": "fail",
                 "severity": finding.severity,
                 "subjects": [f"{verdict.subject.kind} {verdict.subject}" for verdict in finding.verdicts],
             }
             for finding in report.findings
+            if finding.failed
         ],
+        "undecided": undecided(report),
     }
+
+
+def undecided(report: Report) -> dict[str, int]:
+    """What would decide it -> how many rules are undecided for the lack of it. No rule is named, and what an older zaudit did
+    not ask is left out: a new rule, or a new question, changes the golden file of no host that it says nothing of."""
+    lacking: dict[str, set[str]] = {}
+    for finding in report.findings:
+        for reason in () if finding.failed else finding.reasons:
+            if reason.remedy != AGAIN:
+                lacking.setdefault(reason.remedy or "nothing that zaudit knows of", set()).add(finding.rule.id)
+    return {remedy: len(rules) for remedy, rules in sorted(lacking.items())}
 
 
 def cases() -> list[Path]:
@@ -100,7 +114,7 @@ def verified(found: Found) -> dict[str, Any]:
             for each in found.verification.latencies
             for one in each.percentiles
         ],
-        "findings": findings_of(found.report)["findings"],
+        **{key: findings_of(found.report)[key] for key in ("findings", "undecided")},
     }
 
 

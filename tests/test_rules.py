@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
+import runpy
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from auditor import rulebook
-from auditor.judge import example
+from auditor import data, rulebook
+from auditor.judge import example, rule_table
 from auditor.judge.event import GRAVITY
-from auditor.judge.rule import RuleError
-from auditor.judge.rule_file import EXAMPLES as LAST
-from auditor.judge.rule_file import SAYING, load, load_folder
-from auditor.judge.rule_table import OPTIONAL, REQUIRED, SAID, SAID_IF
+from auditor.judge.rule import RuleError, digest
+from auditor.judge.rule_file import load, load_folder
 from auditor.judge.verdict import ROUTES
 from auditor.registry import registry
 from auditor.report import finding_words
-from tests import shared
+from tests import rule_format, shared
 from tests.first_rules import THE_FIRST
 
 RULES = shared.rules()
 QUICK = {rule.id: rule for rule in rulebook.load(examples=False)}
-FILES = [rule for rule in RULES if rule.path.endswith(f"/{rule.id}.toml")]
+
 PLAIN = ("id", "title", "strike", "outside", "subject", "harm", "origin", "impact", "why", "references", "conflicts")
+LONGEST = 140  # characters of a line
 EXAMPLES = [(rule, each) for rule in RULES for each in rule.examples]
 # links that may lead nowhere, and why a rule may go over them all the same
 MAY_BE_NONE = {
@@ -65,15 +66,48 @@ def test_with_nothing_known_no_rule_passes(rule: Any) -> None:
     assert verdict.outcome == "unknown"
 
 
-@pytest.mark.parametrize("rule", FILES, ids=[rule.id for rule in FILES])
-def test_a_file_is_in_three_parts(rule: Any) -> None:
-    """What is judged, what is said, the examples: a check reads the first, and the second of what it reports."""
-    text = Path(rule.path).read_text()
-    head, mark, examples = text.partition(LAST)
-    assert set(tomllib.loads(mark + examples)) == {"example"}
-    judged, mark, said = head.partition(SAYING)
-    assert {"impact", "why", "fix", "references"} <= set(tomllib.loads(mark + said)) <= SAID | SAID_IF
-    assert set(tomllib.loads(judged)) <= REQUIRED | OPTIONAL
+def test_what_is_packed_is_what_is_written() -> None:
+    """One file of JSON is made of all rules when zaudit is packed, and is read in place of them."""
+    packed = runpy.run_path(str(rulebook.ours().parent / "setup.py"))["tables"]()
+    assert json.loads(json.dumps(packed)) == {
+        "rules": rulebook.tables(),
+        "advisories": data.advisories(),
+    }
+    assert sorted(packed["rules"]) == sorted(path.stem for path in rulebook.ours().glob("*.toml"))
+
+
+def test_a_packed_zaudit_reads_what_was_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = {"sync-disabled": rulebook.tables()["sync-disabled"]}
+    packed = json.dumps({"rules": one, "advisories": {"mmap-flush": data.advisories()["mmap-flush"]}})
+    monkeypatch.setattr(data, "text", lambda name: packed if name == "rules.json" else "")
+    cached = (data.packed, data.advisories, rulebook.tables)
+    for each in cached:
+        each.cache_clear()
+    try:
+        assert [rule.id for rule in rulebook.load()] == [rule.id for rule in rulebook.load(examples=False)]
+        assert {"sync-disabled", "advisory-mmap-flush"} == {rule.id for rule in rulebook.load()}
+    finally:
+        for each in cached:
+            each.cache_clear()
+
+
+@pytest.mark.parametrize(("path", "text"), rule_format.files().items(), ids=lambda each: getattr(each, "stem", ""))
+def test_every_file_is_laid_out_alike(path: Path, text: str) -> None:
+    """python -m tests.rule_format does it."""
+    assert path.read_text() == text
+    assert [line for line in text.split("\n") if len(line) > LONGEST] == []
+
+
+def test_layout_changes_no_rule() -> None:
+    for id, table in rulebook.tables().items():
+        again = tomllib.loads(rule_format.rule(table))
+        assert rule_table.from_table(id, "", again, registry()).said() is not None
+        assert digest([rule_table.trusted(id, "", again, registry(), {})]) == digest([QUICK[id]])
+        assert again["example"] == table["example"]
+
+
+def test_every_file_is_a_rule_and_no_other() -> None:
+    assert {rule.id for rule in load_folder(rulebook.ours(), registry())} == rulebook.tables().keys()
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])

@@ -20,7 +20,7 @@ from auditor.host.request import Files, Read
 PER = "host"
 SUBJECT = "disk"
 FACTS = {
-    "transport": word("what the disk hangs on", *bus.TRANSPORTS),
+    "transport": word("what the disk is attached by", *bus.TRANSPORTS),
     "sysfs_path": word("place in the kernel's device tree, from /devices on"),
     "sysfs_write_cache": word("whether the kernel sends flushes to it", "write back", "write through"),
     "fua": flag("the kernel sends forced unit access writes to it"),

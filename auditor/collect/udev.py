@@ -18,7 +18,7 @@ from auditor.host.request import Output, Run
 PER = "host"
 SUBJECT = "disk"
 FACTS = {
-    "udev_transport": word("what the disk hangs on, as udev and its device path say", *bus.TRANSPORTS),
+    "udev_transport": word("what the disk is attached by, as udev and its device path say", *bus.TRANSPORTS),
     "udev_vendor": word("vendor (SCSI and USB)"),
     "udev_model": word("model"),
     "udev_serial": word("serial number"),

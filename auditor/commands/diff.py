@@ -151,7 +151,7 @@ def _words(each: Difference) -> tuple[str, tuple[str, ...]]:
 def _states(each: Difference) -> str:
     """ "high, failed" or "undecided, would be high", before and after."""
     words = [
-        f"{seen.severity}, failed" if seen.outcome == "fail" else f"undecided, would be {seen.severity}"
+        f"{seen.severity}, failed" if seen.outcome == "fail" else f"undecided, {seen.severity} if it fails"
         for seen in (each.before, each.after)
         if seen
     ]

@@ -12,16 +12,16 @@ from auditor.data import TableError
 
 FILE = "builds.toml"
 TEXTS = ("name", "source", "newer")
-KEYS = frozenset({*TEXTS, "mends", "builds"})
+KEYS = frozenset({*TEXTS, "fixes", "builds"})
 
 
 class Build(NamedTuple):
-    """One build. newer: how to get a newer one; carries: subjects of commits; mends: names of advisories."""
+    """One build. newer: how to get a newer one; carries: subjects of commits; fixes: names of advisories."""
 
     name: str
     source: str
     newer: str
-    mends: frozenset[str]
+    fixes: frozenset[str]
     carries: tuple[str, ...]
 
 
@@ -56,7 +56,7 @@ def _series(where: str, table: object) -> Iterator[tuple[str, Build]]:
         raise TableError(f"{where}: it has {', '.join(sorted(KEYS))}, and nothing else")
     if not all(isinstance(table[key], str) and table[key].strip() for key in TEXTS):
         raise TableError(f"{where}: {', '.join(TEXTS)} are texts")
-    mends = frozenset(_texts(where, table["mends"]))
+    fixes = frozenset(_texts(where, table["fixes"]))
     release = ""
     carries: tuple[str, ...] = ()
     for build in builds:
@@ -66,7 +66,7 @@ def _series(where: str, table: object) -> Iterator[tuple[str, Build]]:
         if (number := version.partition("-")[0]) != release:
             release, carries = number, ()
         carries = (*carries, *_texts(f"{where}: {version}", new))
-        yield version, Build(table["name"], table["source"], table["newer"], mends, carries)
+        yield version, Build(table["name"], table["source"], table["newer"], fixes, carries)
 
 
 def _texts(where: str, found: Any) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown
 
 SUBJECT = "vdev"
 FACTS = {
-    "legs_share_controller": flag("all its disks hang on one PCI device: controller, carrier card or switch"),
+    "legs_share_controller": flag("all its disks are attached to one PCI device: controller, carrier card or switch"),
     "shared_controller": word("that PCI device, or empty"),
 }
 NEEDS = ("vdev.leaves", "leaf.disks", "disk.sysfs_path", "disk.virtual")
@@ -52,7 +52,7 @@ def _shared(vdev: Subject, facts: Facts) -> Known | Unknown:
 def _way(disk: Subject, facts: Facts) -> Judged:
     virtual = facts.get(disk, "virtual")
     if is_true(virtual):
-        return unknown(f"{disk.name} is virtual: what it hangs on is decided on its host")
+        return unknown(f"{disk.name} is virtual: what it is attached to is decided on its host")
     path = facts.get(disk, "sysfs_path")
     if isinstance(path, Known) and not _FUNCTION.search(str(path.value)):
         return unknown(f"{disk.name}: no PCI device on the way to it ({path.value})")

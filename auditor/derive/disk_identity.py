@@ -154,8 +154,10 @@ def _virtual(table: Judged, drive: Drive | None, disk: Subject, facts: Facts) ->
     bus = str(transport.value) if isinstance(transport, Known) else ""
     if isinstance(transport, Known) and bus in HYPERVISOR | NETWORK | SOFTWARE:
         if drive:
-            return unknown(f"{disk} calls itself a {drive.family}, but hangs on {bus}: what lies between is not known")
-        return Known(True, (Evidence(f"{disk} hangs on {bus}"), *transport.evidence))
+            return unknown(
+                f"{disk} calls itself a {drive.family}, but is attached by {bus}: what lies between is not known"
+            )
+        return Known(True, (Evidence(f"{disk} is attached by {bus}"), *transport.evidence))
     if isinstance(table, Unknown):
         return table
     if drive:
@@ -163,7 +165,9 @@ def _virtual(table: Judged, drive: Drive | None, disk: Subject, facts: Facts) ->
     if isinstance(transport, Unknown):
         return transport
     if bus not in DRIVES:
-        return unknown(f"{disk} hangs on {bus}, its model is not in drives.toml: it may be the volume of a controller")
+        return unknown(
+            f"{disk} is attached by {bus}, its model is not in drives.toml: it may be the volume of a controller"
+        )
     machine, hint = facts.get(HOST, "virtualization"), facts.get(HOST, "virtual_machine_hint")
     for each in (machine, hint):
         if isinstance(each, Known) and each.value != "none":

@@ -181,11 +181,11 @@ def _names(disk: Subject, log: Log, on_port: Mapping[str, Sequence[Subject]], fa
     path = f"{place.value}/"
     if (port := _PORT.search(path)) and port[1] in log.ports:
         if others := [other for other in on_port[port[1]] if other != disk]:
-            return unknown(f"dmesg -k: {port[1]} may be {disk} or {others[0]}, which hang on one port")
+            return unknown(f"dmesg -k: {port[1]} may be {disk} or {others[0]}, which share a port")
         names.add(port[1])
     if log.controllers and disk.name.startswith("nvme"):
         if not (controller := _CONTROLLER.search(path)):
-            return unknown(f"dmesg -k: which NVMe controller {disk} hangs on is not known")
+            return unknown(f"dmesg -k: which NVMe controller {disk} is attached to is not known")
         names.add(controller[1])
     return frozenset(names)
 

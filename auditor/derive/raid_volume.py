@@ -38,4 +38,6 @@ def _judged(disk: Subject, facts: Facts) -> Judged:
     for name in LISTED:
         if isinstance(listed := facts.get(disk, name), Known):
             return Known(True, listed.evidence)
-    return unknown(f"{disk} hangs on {bus}, its model is not in drives.toml: it may be the volume of a controller")
+    return unknown(
+        f"{disk} is attached by {bus}, its model is not in drives.toml: it may be the volume of a controller"
+    )

@@ -10,7 +10,7 @@ of 2.1.14), so its builds are unknown.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from auditor import data
 from auditor.data import builds
@@ -20,13 +20,7 @@ SUBJECT = "host"
 LINES = ((2, 1), (2, 2), (2, 3), (2, 4))
 
 
-def _bugs(table: str) -> dict[str, str]:
-    """Name of each advisory -> its entry, as it is written."""
-    entries = (each.partition("]\n") for each in ("\n" + table).split("\n[")[1:])
-    return {name: body for name, _, body in entries}
-
-
-BUGS: Mapping[str, str] = _bugs(data.text("advisories.toml"))
+BUGS = data.advisories()
 
 
 FACTS = {
@@ -57,10 +51,8 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(HOST, "release", version)
     alike = _all_bugs(text, facts.get(HOST, "os_name"))
     build = builds.load().get(str(text.value)) if isinstance(alike, Unknown) and isinstance(text, Known) else None
-    for bug, entry in BUGS.items():
-        yield Fact(
-            HOST, builds.fact(bug), _has(bug, entry, build, text) if build and isinstance(text, Known) else alike
-        )
+    for bug in BUGS:
+        yield Fact(HOST, builds.fact(bug), _has(bug, build, text) if build and isinstance(text, Known) else alike)
 
 
 def _all_bugs(text: Judged, system: Judged) -> Judged:
@@ -74,11 +66,12 @@ def _all_bugs(text: Judged, system: Judged) -> Judged:
     return unknown(f"{version} is a build of its own: fixes of later releases may be in it", remedy)
 
 
-def _has(bug: str, entry: str, build: builds.Build, text: Known) -> Known:
-    """An entry names the commit that mends it by its subject."""
-    if bug in build.mends:
+def _has(bug: str, build: builds.Build, text: Known) -> Known:
+    """The references of an advisory name the commit that mends it by its subject."""
+    if bug in build.fixes:
         return Known(False, (*text.evidence, Evidence(f"{build.name} sees to it by itself ({build.source})")))
-    if carried := next((subject for subject in build.carries if subject in entry), None):
+    opened = " ".join(" ".join(BUGS[bug]["references"]).split())
+    if carried := next((subject for subject in build.carries if subject in opened), None):
         return Known(False, (*text.evidence, Evidence(f"{build.name} carries '{carried}' ({build.source})")))
     return Known(
         True, (*text.evidence, Evidence(f"{build.name} does not carry the fix ({build.source}); newer: {build.newer}"))

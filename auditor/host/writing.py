@@ -93,7 +93,7 @@ def owned(path: Path, found: os.stat_result, folder: int) -> None:
 def arrived(path: Path, folder: int, descriptor: int) -> None:
     """Raises CannotWrite where what was renamed is not what was written: who may write the folder may exchange names there."""
     if not os.path.samestat(os.fstat(descriptor), os.stat(path.name, dir_fd=folder, follow_symlinks=False)):
-        raise CannotWrite(f"{path}: somebody else exchanged it while it was written")
+        raise CannotWrite(f"{path}: another process replaced it while it was written")
 
 
 @contextmanager

@@ -7,7 +7,6 @@ and the examples.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,26 +15,22 @@ from auditor.facts import HOST, Judged, Known
 from auditor.judge.compiler import Registry
 from auditor.judge.expression import Expression, Scope, fact
 from auditor.judge.rule import Rule, RuleError
-from auditor.judge.rule_file import ID, SAYING
-from auditor.judge.rule_table import STRIKE, from_parts, from_table
+from auditor.judge.rule_file import ID
+from auditor.judge.rule_table import STRIKE, from_table, trusted
 from auditor.judge.types import ExpressionError
 
 PREFIX = "advisory-"
 REQUIRED = {"title", "harm", "affected", "impact", "why", "until", "references"}
 CONDITION = {"exposed", "exposing", "spared"}
-OPTIONAL = {"remedy"} | STRIKE  # remedy: other words than "Upgrade to ..."
-NOWHERE = "No release is known to mend it."
+OPTIONAL = {"remedy", "unprovoked"} | STRIKE  # remedy: other words than "Upgrade to ..."
+NOWHERE = "No release is known to fix it."
 OUTSIDE = "The bug strikes while the host runs; no event brings it about."
 
 Release = tuple[int, ...]
 
 
-def load(path: str, text: str, registry: Registry) -> list[Rule]:
-    """The rules of a table, with their examples, by id. Raises RuleError with the file and the entry."""
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise RuleError(f"{path}: {error}") from None
+def load(path: str, tables: Mapping[str, Any], registry: Registry) -> list[Rule]:
+    """The rules of the table of bugs, with their examples, by id. Raises RuleError with the file and the entry."""
     rules = []
     for name, table in sorted(tables.items()):
         try:
@@ -47,21 +42,14 @@ def load(path: str, text: str, registry: Registry) -> list[Rule]:
     return rules
 
 
-def load_tested(path: str, text: str, registry: Registry) -> list[Rule]:
-    """The rules of a table that its tests have loaded whole: without examples, and what an entry says is read when it is
-    first asked for. In each entry what is judged stands first, and ``impact`` begins the rest."""
-    rules = []
-    for entry in sorted(("\n" + text).split("\n[")[1:]):
-        name, _, body = entry.partition("]\n")
-        judged, mark, rest = body.partition(SAYING)
-        table = tomllib.loads(judged)
+def load_trusted(path: str, tables: Mapping[str, Any], registry: Registry) -> list[Rule]:
+    """The same rules without their examples, of a table that its tests have loaded so."""
+    return [_trusted(path, name, tables[name], registry) for name in sorted(tables)]
 
-        def said(table: Mapping[str, Any] = table, rest: str = mark + rest) -> Mapping[str, Any]:
-            return _said({**table, **tomllib.loads(rest)})
 
-        rule = from_parts(PREFIX + name, path, _judged(name, table), said, registry)
-        rules.append(rule._replace(expect=_at_a_glance(rule.expect, table["affected"])))
-    return rules
+def _trusted(path: str, name: str, table: Mapping[str, Any], registry: Registry) -> Rule:
+    rule = trusted(PREFIX + name, path, {**_judged(name, table), **_said(table)}, registry)
+    return rule._replace(expect=_at_a_glance(rule.expect, table["affected"]))
 
 
 def _at_a_glance(expect: Expression, affected: str) -> Expression:
@@ -97,7 +85,7 @@ def _checked(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _judged(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    condition = f" and ({entry['exposed']})" if "exposed" in entry else ""
+    condition = f" and ({' '.join(entry['exposed'].split())})" if "exposed" in entry else ""
     affected = " or ".join(map(_within, _ranges(entry["affected"])))
     return {
         **{key: entry[key] for key in ("title", "harm", *sorted(STRIKE)) if key in entry},
@@ -117,12 +105,12 @@ def _said(entry: Mapping[str, Any]) -> dict[str, Any]:
         remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later; no release of {unfixed} fixes it."
     remedy = entry.get("remedy", remedy)
     return {
-        **{key: entry[key] for key in ("impact", "why", "references")},
-        "fix": {"text": _mend(entry, remedy), "cost": "needs restart"},
+        **{key: entry[key] for key in ("impact", "why", "references", "unprovoked") if key in entry},
+        "fix": {"text": _fix(entry, remedy), "cost": "needs restart"},
     }
 
 
-def _mend(entry: Mapping[str, Any], remedy: str) -> str:
+def _fix(entry: Mapping[str, Any], remedy: str) -> str:
     """What can be done comes first."""
     return f"{entry['until']} {remedy}" if remedy == NOWHERE else f"{remedy} Until then: {entry['until']}"
 

@@ -1,7 +1,7 @@
 """``zaudit.toml``: read strictly. Whatever is misspelt, missing or of the wrong type ends zaudit with its line, so that a
 policy can never silently decide nothing, or something else::
 
-    [rules]                    # RULE = "off", or how grave it is: "low", "medium", "high", "critical"
+    [rules]                    # RULE = "off", or how severe it is: "low", "medium", "high", "critical"
     atime-on = "off"
 
     [thresholds]               # RULE.NAME = NUMBER; zaudit explain RULE says which there are, and what they may be

@@ -18,7 +18,7 @@ HEAD = f"""\
 # Policy of zaudit for this host: {PATH}, or zaudit check --policy FILE.
 # It decides nothing yet: remove the # before what you decide. zaudit stops at a line that it does not understand.
 
-# -- rules: "off", or how grave one is here ("low", "medium", "high", "critical"); zaudit rules lists them
+# -- rules: "off", or how severe one is here ("low", "medium", "high", "critical"); zaudit rules lists them
 [rules]
 # atime-on = "off"
 """

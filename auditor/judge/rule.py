@@ -57,13 +57,15 @@ class Example(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What a rule says to a reader; impact: what is at stake, for a finding; why, references, conflicts: for its page."""
+    """What a rule says to a reader; impact: what is at stake, for a finding; why, references, conflicts: for its page;
+    unprovoked: why no scenario of the lab and no recorded host makes it fail, for the pages of the lab."""
 
     impact: str
     why: str
     fix: Fix
     references: tuple[str, ...]
     conflicts: tuple[str, ...]
+    unprovoked: str = ""
 
 
 class Rule(NamedTuple):

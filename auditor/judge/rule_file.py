@@ -10,30 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.judge import strict_toml
 from auditor.judge.compiler import Registry
-from auditor.judge.rule import (
-    Rule,
-    RuleError,
-)
-from auditor.judge.rule_table import NOTHING_DECIDED, DecidedBy, from_parts, from_table
+from auditor.judge.rule import Rule, RuleError
+from auditor.judge.rule_table import NOTHING_DECIDED, DecidedBy, from_table
 from auditor.judge.threshold import ThresholdError
 from auditor.judge.types import ExpressionError
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-
 LIMIT, FILES = strict_toml.LIMIT, 1000  # bytes of a rule; files of a folder
 NO_POLICY: Mapping[str, DecidedBy] = {}
 ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-# A file is in three parts, in this order: what is judged, what is said of it, the examples. The second begins here.
-SAYING, EXAMPLES = "\nimpact ", "\n[[example]]"
 
 
 def load_folder(
     folder: Traversable,
     registry: Registry,
     *,
-    examples: bool = True,
     decided: Mapping[str, DecidedBy] = NO_POLICY,
     read: Callable[[Any], bytes] = operator.methodcaller("read_bytes"),
 ) -> list[Rule]:
@@ -50,8 +43,7 @@ def load_folder(
     for path in files:
         if path.name.endswith(".toml"):
             id = path.name.removesuffix(".toml")
-            mine = decided.get(id, NOTHING_DECIDED)
-            rules.append(load(id, str(path), read(path), registry, examples=examples, decided=mine))
+            rules.append(load(id, str(path), read(path), registry, decided.get(id, NOTHING_DECIDED)))
         elif path.name not in ("README.md", "__pycache__", "__init__.py"):
             raise RuleError(f"{path}: a stray file in a folder of rules (rules end in .toml)")
     if not rules:
@@ -59,31 +51,11 @@ def load_folder(
     return rules
 
 
-def load(
-    id: str,
-    path: str,
-    data: bytes,
-    registry: Registry,
-    *,
-    examples: bool = True,
-    decided: DecidedBy = NOTHING_DECIDED,
-) -> Rule:
-    """One rule from the bytes of its file; raises RuleError.
-
-    examples: False for a rule that was tested with them: they are left out, what it says is read when it is first asked
-    for, and its expressions are compiled then. Most rules of an audit pass, and TOML is slow to read.
-    """
+def load(id: str, path: str, data: bytes, registry: Registry, decided: DecidedBy = NOTHING_DECIDED) -> Rule:
+    """One rule from the bytes of its file; raises RuleError."""
     try:
         if not ID.fullmatch(id):
             raise RuleError("the file name is the rule's id: lower-case words joined by hyphens")
-        text = data.decode("utf-8")
-        if not examples:
-            return _tested(id, path, text.partition(EXAMPLES)[0], registry, decided)
-        return from_table(id, path, strict_toml.loads(text), registry, decided)
+        return from_table(id, path, strict_toml.loads(data.decode("utf-8")), registry, decided)
     except (RuleError, ExpressionError, ThresholdError, strict_toml.TomlError, UnicodeDecodeError) as error:
         raise RuleError(f"{path}: {strict_toml.brief(error)}") from None
-
-
-def _tested(id: str, path: str, text: str, registry: Registry, decided: DecidedBy) -> Rule:
-    judged, mark, rest = text.partition(SAYING)
-    return from_parts(id, path, strict_toml.loads(judged), lambda: strict_toml.loads(mark + rest), registry, decided)

@@ -40,7 +40,7 @@ STRIKE = {"severity", "loses", "word", "takes"}
 OPTIONAL = {"when", "origin", "message", "cases", "outside", "answer", "amount", "thresholds"} | STRIKE
 CASES = 8  # of one rule
 SAID = {"impact", "why", "fix", "references"}
-SAID_IF = {"conflicts"}
+SAID_IF = {"conflicts", "unprovoked"}
 
 
 class _Compilers(NamedTuple):
@@ -73,18 +73,14 @@ def from_table(
     return rule._replace(thresholds=thresholds, examples=_examples(table["example"], with_when=rule.when is not None))
 
 
-def from_parts(
-    id: str,
-    path: str,
-    table: Mapping[str, Any],
-    rest: Callable[[], Mapping[str, Any]],
-    registry: Registry,
-    decided: DecidedBy = NOTHING_DECIDED,
+def trusted(
+    id: str, path: str, table: Mapping[str, Any], registry: Registry, decided: DecidedBy = NOTHING_DECIDED
 ) -> Rule:
-    """The same of a rule that its tests have read whole, without its examples. rest: gives the part that is said."""
+    """The same of a rule of ours, which its tests have read so: without its examples, and what it says and its expressions
+    are compiled when they are first asked for. Most rules of an audit pass."""
     thresholds = _thresholds(table, decided)
     compilers = WHEN_ASKED.knowing(thresholds)
-    said = cache(lambda: _said(rest(), _kind(table), registry, compilers.value))
+    said = cache(lambda: _said(table, _kind(table), registry, compilers.value))
     return _judged(id, path, table, registry, compilers, said)._replace(thresholds=thresholds)
 
 
@@ -141,6 +137,7 @@ def _said(table: Mapping[str, Any], kind: Kind, registry: Registry, value: Compi
         fix=_fix(table["fix"], kind, registry, value),
         references=_texts(table, "references", least=1),
         conflicts=_texts(table, "conflicts", least=0),
+        unprovoked=_text(table, "unprovoked") if "unprovoked" in table else "",
     )
 
 
@@ -155,7 +152,12 @@ def _text(table: Mapping[str, Any], key: str) -> str:
     value = table[key]
     if not isinstance(value, str) or not value.strip():
         raise RuleError(f"{key} must be text")
-    return " ".join(value.split()) if key != "why" else value.strip()
+    return paragraphs(value) if key == "why" else " ".join(value.split())
+
+
+def paragraphs(text: str) -> str:
+    """The text without its line breaks, but for the empty lines."""
+    return "\n\n".join(" ".join(each.split()) for each in text.strip().split("\n\n"))
 
 
 def _texts(table: Mapping[str, Any], key: str, least: int) -> tuple[str, ...]:
@@ -166,7 +168,7 @@ def _texts(table: Mapping[str, Any], key: str, least: int) -> tuple[str, ...]:
         or not all(isinstance(each, str) and each for each in values)
     ):
         raise RuleError(f"{key} must be a list of at least {least} texts")
-    return tuple(values)
+    return tuple(" ".join(each.split()) for each in values)
 
 
 def _one_of(table: Mapping[str, Any], key: str, allowed: tuple[str, ...]) -> str:

@@ -54,7 +54,7 @@ def _failed(finding: Finding) -> RenderableType:
     if finding.severity != "low":
         rows.append(("Risk", Text(rule.impact)))
     rows += [("Seen" if i == 0 else "", each) for i, each in enumerate(evidence(finding.verdicts))]
-    rows += [("Fix" if i == 0 else "", each) for i, each in enumerate(_mend(finding))]
+    rows += [("Fix" if i == 0 else "", each) for i, each in enumerate(_fix(finding))]
     first = head(finding_words.severity(finding), STYLES[finding.severity], rule.id, Text(finding_words.where(finding)))
     return Group(first, says(finding_words.sentence(finding)), body(rows))
 
@@ -71,7 +71,7 @@ def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
 def _undecided(group: Sequence[Finding]) -> RenderableType:
     worst = group[0]
     where = Text(finding_words.where(*group))
-    where.append(f"   would be {worst.severity}", "dim")
+    where.append(f"   {worst.severity} if it fails", "dim")
     rows: list[tuple[str, Text]] = []
     others = list(dict.fromkeys(finding.rule.id for finding in group[1:] if finding.rule.id != worst.rule.id))
     if others:
@@ -91,7 +91,10 @@ def _unasked(group: Sequence[Finding], report: Report) -> RenderableType:
     """What an older zaudit did not ask, once for all rules that want it."""
     rules = list(dict.fromkeys(finding.rule.id for finding in group))
     where = Text(f"{len(rules)} rule{'s' if len(rules) > 1 else ''}")
-    where.append(f"   would be {group[0].severity}{' at worst' if len(rules) > 1 else ''}", "dim")
+    where.append(
+        f"   {'at most ' if len(rules) > 1 else ''}{group[0].severity} if {'they fail' if len(rules) > 1 else 'it fails'}",
+        "dim",
+    )
     rows = [
         ("Rules", Text(finding_words.listed(rules))),
         ("Lacks", Text(harmless(finding_words.listed(report.unasked)))),
@@ -103,6 +106,7 @@ def _unasked(group: Sequence[Finding], report: Report) -> RenderableType:
 def evidence(verdicts: Sequence[Verdict]) -> Iterator[Text]:
     """What was seen of the first subject, each with what repeats the observation, and how many others it was seen of."""
     first, others = verdicts[0], verdicts[1:]
+    names = [harmless(str(each.subject)) for each in others]
     lines = finding_words.evidence(first)
     for text, command in lines[:EVIDENCE_SHOWN]:
         line = Text(text)
@@ -110,12 +114,12 @@ def evidence(verdicts: Sequence[Verdict]) -> Iterator[Text]:
             line.append(f"   {command}", "dim")
         yield line
     more = [f"{len(lines) - EVIDENCE_SHOWN} more observations"] if len(lines) > EVIDENCE_SHOWN else []
-    more += [f"the like of {len(others)} others"] if len(others) > 1 else ["the like of the other"] if others else []
+    more += [f"the same on {len(others)} more: {finding_words.listed(names)}"] if others else []
     if more:
-        yield Text(f"and {' and '.join(more)} (--format json has all)", "dim")
+        yield Text(f"and {' and '.join(more)}", "dim")
 
 
-def _mend(finding: Finding) -> Iterator[Text]:
+def _fix(finding: Finding) -> Iterator[Text]:
     """The commands, what they cost, and what no command can say."""
     fix = finding.rule.fix
     commands = finding_words.commands(finding)

@@ -66,7 +66,7 @@ def _reasons(links: list[Link]) -> tuple[str, ...]:
 
 def _dataset(trial: Trial) -> Link:
     if not trial.landed:
-        return Link("dataset", "unseen", "nobody could tell on which file system the files came to lie")
+        return Link("dataset", "unseen", "on which file system the files were written is not known")
     if trial.landed != trial.dataset:
         text = (
             f"files made in {harmless(trial.place)} lie on {harmless(trial.landed)}, not on {harmless(trial.dataset)}"
@@ -81,7 +81,7 @@ def _calls(run: Run | None, trial: Trial, section: Section) -> Link:
     if run is None and not any(ran.purpose == "log" for ran in trial.runs):
         return Link(name, "unseen", "the run under strace did not take place")
     if run is None:
-        return Link(name, "unseen", "strace is not installed (apt install strace): nobody watched the system calls")
+        return Link(name, "unseen", "strace is not installed (apt install strace): the system calls were not traced")
     if run.syscalls is None or not run.jobs:
         return Link(name, "unseen", "; ".join(run.faults) or "strace saw nothing")
     seen, job = run.syscalls, run.log

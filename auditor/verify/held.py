@@ -80,7 +80,7 @@ class Held(NamedTuple):
             if not names:
                 return
             self.remove(*names)
-        raise PlaceError(f"{self.place.path}: somebody keeps making files there")
+        raise PlaceError(f"{self.place.path}: another process keeps creating files there")
 
     def _ours(self) -> Iterator[str]:
         with os.scandir(self.folder) as entries:

@@ -254,9 +254,7 @@ def _check(name: str, options: Mapping[str, str]) -> None:
     if options.get("directory", DIRECTORY) != DIRECTORY:
         raise ProfileError(f"[{name}] directory: only {DIRECTORY}; zaudit writes nowhere but into its own directory")
     if not FILES.fullmatch(options.get("filename_format", "")):
-        raise ProfileError(
-            f"[{name}] filename_format: put filename_format={FILE_FORMAT} into [global], or the like of it"
-        )
+        raise ProfileError(f"[{name}] filename_format: put filename_format={FILE_FORMAT} into [global], or one like it")
     if options.get("ioengine", "psync") not in ENGINES:
         raise ProfileError(f"[{name}] ioengine: one of {', '.join(ENGINES)}")
     if (kind := options.get("rw", options.get("readwrite", "read")).partition(":")[0]) not in KINDS:

@@ -160,7 +160,7 @@ def test_every_rung_of_the_ladder(grade: int, given: dict[str, Value]) -> None:
         ({"transport": "iscsi", "smart_model": STRANGER}, "power-loss protection is decided on its host"),
         (nvme(STRANGER, **NO_CACHE) | {"host.virtualization": "kvm"}, "this host runs in kvm"),
         (nvme(STRANGER, **NO_CACHE) | {"host.virtual_machine_hint": "qemu"}, "this host runs in qemu"),
-        ({**sata(FULL_SATA), "transport": "virtio-scsi"}, "hangs on virtio-scsi: what lies between is not known"),
+        ({**sata(FULL_SATA), "transport": "virtio-scsi"}, "is attached by virtio-scsi: what lies between is not known"),
         ({**sata(STRANGER), "transport": "scsi"}, "the volume of a controller"),
     ],
 )

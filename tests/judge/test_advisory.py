@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import Any
 
 import pytest
@@ -65,7 +66,7 @@ def verdict(rule: Any, text: str, system: str = "") -> Verdict:
     ],
 )
 def test_ranges_and_builds(text: str, outcome: str) -> None:
-    (rule,) = advisory.load("a.toml", ENTRY, registry())
+    (rule,) = advisory.load("a.toml", tomllib.loads(ENTRY), registry())
     assert verdict(rule, text).outcome == outcome
 
 
@@ -96,7 +97,7 @@ def test_at_a_glance_it_is_the_same(text: str) -> None:
 
 
 def test_what_the_rule_says() -> None:
-    (rule,) = advisory.load("a.toml", ENTRY, registry())
+    (rule,) = advisory.load("a.toml", tomllib.loads(ENTRY), registry())
     assert (rule.id, rule.severity, rule.harm, rule.fix.cost) == (
         "advisory-zil-prune",
         "high",
@@ -169,14 +170,14 @@ def test_a_host_whose_build_lacks_a_fix_is_told_how_its_distribution_has_a_newer
     ("text", "says"),
     [
         ("[a", "builds.toml: "),
-        ("[a]\nname = 'A'", "it has builds, mends, name, newer, source"),
-        ("[a]\nname = ''\nsource = 'b'\nnewer = 'c'\nmends = []\nbuilds = []", "name, source, newer are texts"),
-        ("[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nmends = 'x'\nbuilds = []", "not a list of texts"),
+        ("[a]\nname = 'A'", "it has builds, fixes, name, newer, source"),
+        ("[a]\nname = ''\nsource = 'b'\nnewer = 'c'\nfixes = []\nbuilds = []", "name, source, newer are texts"),
+        ("[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nfixes = 'x'\nbuilds = []", "not a list of texts"),
         (
-            "[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nmends = []\nbuilds = [['2.1.1-1', [1]]]",
+            "[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nfixes = []\nbuilds = [['2.1.1-1', [1]]]",
             "2.1.1-1: not a list of texts",
         ),
-        ("[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nmends = []\nbuilds = ['2.1.1-1']", "[version, commits]"),
+        ("[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nfixes = []\nbuilds = ['2.1.1-1']", "[version, commits]"),
     ],
 )
 def test_a_wrong_table_of_builds_is_an_error(text: str, says: str) -> None:
@@ -187,17 +188,17 @@ def test_a_wrong_table_of_builds_is_an_error(text: str, says: str) -> None:
 
 def test_a_build_carries_what_those_of_its_release_before_it_carry() -> None:
     table = builds.parse(
-        "[a]\nname='A'\nsource='s'\nnewer='n'\nmends=[]\nbuilds=[['2.1.1-1',['x']],['2.1.1-2',['y']],['2.1.2-1',['z']]]"
+        "[a]\nname='A'\nsource='s'\nnewer='n'\nfixes=[]\nbuilds=[['2.1.1-1',['x']],['2.1.1-2',['y']],['2.1.2-1',['z']]]"
     )
     assert [each.carries for each in table.values()] == [("x",), ("x", "y"), ("z",)]
     with pytest.raises(TableError, match=r"2\.1\.1-1 is there twice"):
         builds.parse(
-            "".join(f"[{n}]\nname='A'\nsource='s'\nnewer='n'\nmends=[]\nbuilds=[['2.1.1-1',[]]]\n" for n in "ab")
+            "".join(f"[{n}]\nname='A'\nsource='s'\nnewer='n'\nfixes=[]\nbuilds=[['2.1.1-1',[]]]\n" for n in "ab")
         )
 
 
 def test_what_a_distribution_mends_is_a_known_bug() -> None:
-    assert {bug for build in builds.load().values() for bug in build.mends} <= set(release.BUGS)
+    assert {bug for build in builds.load().values() for bug in build.fixes} <= set(release.BUGS)
 
 
 @pytest.mark.parametrize("text", ["2.1.16-1", "2.2.11-1", "2.3.9-1", "2.4.4-1"])
@@ -244,12 +245,11 @@ def test_a_known_bug_that_does_not_touch_this_host_is_no_question_of_the_build()
         (("'high'", "'urgent'"), "it is one of low"),
         (("[zil-prune]", "[Zil_Prune]"), "lower-case"),
         (("[zil-prune]", "[no-such-bug]"), "provides host.build_has_no_such_bug"),
-        (("[zil-prune]", "[zil-prune"), "a.toml: "),
     ],
 )
 def test_a_wrong_entry_is_an_error_that_names_it(change: tuple[str, str], says: str) -> None:
     text = ENTRY.replace(*change)
     assert text != ENTRY
     with pytest.raises(RuleError, match=r"^a\.toml: ") as error:
-        advisory.load("a.toml", text, registry())
+        advisory.load("a.toml", tomllib.loads(text), registry())
     assert says in str(error.value)

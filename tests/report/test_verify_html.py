@@ -141,7 +141,7 @@ def test_findings_of_the_audit() -> None:
     assert "A CRASH OR POWER CUT LOSES ACKNOWLEDGED COMMITS 1 critical" in reader.text
     assert "CRITICAL sync-disabled tank, inherited by tank/db, tank/db/wal" in reader.text
     assert "zfs set sync=standard tank" in reader.text
-    assert "UNKNOWN, would be medium ashift-too-small" in reader.text
+    assert "UNKNOWN, medium if it fails ashift-too-small" in reader.text
     assert "Could not tell: the vdev writes smaller blocks" in reader.text
 
 

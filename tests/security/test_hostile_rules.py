@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from auditor import rulebook
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
-from auditor.judge import expression, policy_file, rule_file, strict_toml, verdict
+from auditor.judge import expression, policy_file, rule_file, rule_table, strict_toml, verdict
 from auditor.judge.compiler import compile_expression
 from auditor.judge.expression import Budget, Scope
 from auditor.judge.policy import PolicyError
@@ -126,9 +126,10 @@ def test_the_budget_is_one_for_all_subjects_of_a_rule(monkeypatch: pytest.Monkey
     for pool in pools:
         children = tuple(Subject("dataset", f"{pool.name}/{i}") for i in range(20))
         seen.put(Fact(pool, "datasets", Known(children, ())))
-    text = re.sub(r"(?m)^(when|expect|message|thresholds)\b.*\n|^cases (?:.*\n)*?\]\n", "", GOOD)
-    text = text.replace("\nimpact ", '\nexpect = "any(len(pool.datasets) < 1 for x in pool.datasets)"\nimpact ', 1)
-    rule = rule_file.load("a-rule", "a", text.partition("\n[[example]]")[0].encode(), registry(), examples=False)
+    left = ("when", "message", "thresholds", "cases", "example")
+    table = {key: value for key, value in tomllib.loads(GOOD).items() if key not in left}
+    table["expect"] = "any(len(pool.datasets) < 1 for x in pool.datasets)"
+    rule = rule_table.trusted("a-rule", "a", table, registry(), {})
     outcomes = [each.outcome for each in verdict.judge([rule], seen)]
     assert outcomes == ["fail", "fail", "unknown", "unknown"]
 

@@ -336,7 +336,7 @@ def test_who_swaps_the_scratch_folder_between_two_members_gains_nothing(
             yield member, data
 
     monkeypatch.setattr(recording, "members", swapping)
-    with pytest.raises(CannotWrite, match="somebody else exchanged it while it was written"):
+    with pytest.raises(CannotWrite, match="another process replaced it while it was written"):
         recording.write(NEW, evil / name)
     assert swapped
     assert precious.read_text() == "precious"

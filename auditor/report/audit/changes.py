@@ -210,7 +210,7 @@ def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
             who = document["recording"].get("zaudit")
             yield (
                 f"the {what} was recorded by zaudit {who}: {questions(len(lacks))} not in it "
-                f"({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}); what hangs on them is {only}, record again"
+                f"({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}); what depends on them is {only}, record again"
             )
     one, other = ((each.get("zaudit"), each.get("rules")) for each in (old, new))
     if one != other:

@@ -33,7 +33,7 @@ def render(report: Report, *, verbose: bool = False) -> str:
         section("The pool, and what each disk promises", _pools(report), "long"),
         section("What failed", [_failure(each) for each in report.fresh if each.failed], "long"),
         section("What was not seen", _unseen(report), "long"),
-        section("What somebody answers for, or left out", _silenced(report), "long"),
+        section("Waived or left out", _silenced(report), "long"),
         section("What passed", _passed(report) if verbose else [], "long"),
         *_end(report),
     ]
@@ -72,7 +72,7 @@ def _table(report: Report) -> Iterator[str]:
     yield f'<div class="table" tabindex="0"><table><tr><td></td>{heads}</tr>{rows}</table></div>'
     if more := named[COLUMNS_SHOWN:]:
         names = ", ".join(event_words.where(column) for column in more)
-        yield paragraph(f"{len(more)} more groups of datasets fare otherwise: {names}", "dim small")
+        yield paragraph(f"{len(more)} more groups of datasets: {names}", "dim small")
 
 
 def _cell(column: Column, cell: Cell) -> str:

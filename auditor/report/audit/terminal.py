@@ -59,7 +59,7 @@ def _first_fix(report: Report) -> Iterator[RenderableType]:
     """What to do before anything else, for somebody who reads no further."""
     if found := finding_words.first(report.fresh):
         word, worst = found
-        mended = _mended(worst).append(f"  {worst.rule.id}", "dim not bold")
+        mended = _first_step(worst).append(f"  {worst.rule.id}", "dim not bold")
         yield Hanging(Text(f"{word} ", "bold"), mended, MARGIN)
 
 
@@ -80,8 +80,8 @@ def table(report: Report, columns: int | None = None) -> Iterator[RenderableType
                 said.append(f"   {', '.join(line.why[:RULES_SHOWN])}{more}", "dim not bold")
             yield Hanging(happening, said, TABLE_AT + 2, SAID_IN)
     if count := sum(len(column.names) for column in named[len(shown) :]):
-        they = "1 more dataset fares" if count == 1 else f"{count} more datasets fare"
-        yield Text(f"{they} otherwise (--verbose shows them)", "dim")
+        they = "1 more dataset differs" if count == 1 else f"{count} more datasets differ"
+        yield Text(f"{they} (--verbose shows them)", "dim")
 
 
 def _brief(report: Report) -> Iterator[RenderableType]:
@@ -108,16 +108,16 @@ def _shortly(finding: Finding) -> Iterator[RenderableType]:
         (finding.rule.id, "bold"), f"  {finding_words.where(finding)}: ", finding_words.shortly(finding)
     )
     yield Hanging(words, said, MARGIN)
-    yield Hanging(Text("  Look" if finding_words.looks(finding) else "  Fix", "dim"), _mended(finding), MARGIN)
+    yield Hanging(Text("  Look" if finding_words.looks(finding) else "  Fix", "dim"), _first_step(finding), MARGIN)
 
 
-def _mended(finding: Finding) -> Text:
+def _first_step(finding: Finding) -> Text:
     """The command, or what to do where no command does it, and what that costs."""
     fix, commands = finding.rule.fix, finding_words.commands(finding)
-    mend = Text(commands[0], "bold") if commands else Text(finding_words.first_sentence(fix.text))
+    step = Text(commands[0], "bold") if commands else Text(finding_words.first_sentence(fix.text))
     if len(commands) > 1:
-        mend.append(f"  and {len(commands) - 1} more like it", "dim not bold")
-    return mend.append(f"  [{fix.cost}]", COST_STYLES[fix.cost] + " not bold")
+        step.append(f"  and {len(commands) - 1} more like it", "dim not bold")
+    return step.append(f"  [{fix.cost}]", COST_STYLES[fix.cost] + " not bold")
 
 
 def _unseen(report: Report) -> Iterator[RenderableType]:
@@ -127,9 +127,7 @@ def _unseen(report: Report) -> Iterator[RenderableType]:
     if not undecided:
         return
     line = Text(f"{covered.undecided} of {covered.rules} rules could not be decided")
-    needs = [
-        f"{count} need{'s' if count == 1 else ''} {_need(remedy)}" for remedy, count in covered.remedies[:NEEDS_SHOWN]
-    ]
+    needs = [_needs(count, remedy) for remedy, count in covered.remedies[:NEEDS_SHOWN]]
     if needs:
         line.append(": " + "; ".join(needs))
     worst = [each.rule.id for each in undecided if each.severity == undecided[0].severity]
@@ -160,7 +158,7 @@ def _silenced(report: Report) -> Iterator[RenderableType]:
     for brought in report.brought[:BROUGHT_SHOWN]:
         yield Text(f"{harmless(brought.dataset)} was not named and is audited, too: {harmless(brought.why)}.")
     if len(report.brought) > BROUGHT_SHOWN:
-        yield Text(f"The like of {len(report.brought) - BROUGHT_SHOWN} other datasets (--format json names all).")
+        yield Text(f"So are {len(report.brought) - BROUGHT_SHOWN} more (--format json names all).")
     if report.edited:
         yield Text(f"No host has answered so, the recording is edited: {harmless(report.edited)}.", "yellow")
     if report.seen_from:
@@ -190,7 +188,7 @@ def _waived(finding: Finding) -> RenderableType:
     waiver = finding.waiver
     assert waiver is not None
     where = Text(finding_words.where(finding))
-    where.append(f"   {'is' if finding.failed else 'would be'} {finding.severity}", "dim")
+    where.append(f"   {finding.severity}{'' if finding.failed else ' if it fails'}", "dim")
     rows: list[tuple[str, Text]] = [("Risk", Text(finding.rule.impact))]
     rows.append(("Waived", Text(f"until {waiver.expires} by {harmless(waiver.owner)}: {harmless(waiver.reason)}")))
     sentence = finding_words.sentence(finding) if finding.failed else finding_words.question(finding)
@@ -215,7 +213,7 @@ def _end(report: Report) -> Iterator[RenderableType]:
     if covered.undecided:
         line += f"; {covered.undecided} unknown"
         if covered.remedies:
-            line += ": " + ", ".join(f"{count} need {_need(remedy)}" for remedy, count in covered.remedies)
+            line += ": " + ", ".join(_needs(count, remedy, "rule") for remedy, count in covered.remedies)
     line += f". Passed: {covered.passed}"
     line += f", not applicable here: {covered.not_applicable}."
     yield Text(line)
@@ -226,6 +224,12 @@ def _end(report: Report) -> Iterator[RenderableType]:
     )
     taken = datetime.fromtimestamp(report.taken, UTC).strftime("%Y-%m-%d %H:%M UTC")
     yield Text(f"Next: {report.next_step}   (seen {taken}, exit code {report.exit_code})")
+
+
+def _needs(count: int, remedy: str, what: str = "") -> str:
+    """ "1 rule needs root", "12 need root"."""
+    subject = f"{count} {what}{'s' if count > 1 else ''}" if what else str(count)
+    return f"{subject} need{'s' if count == 1 else ''} {_need(remedy)}"
 
 
 def _need(remedy: str) -> str:
