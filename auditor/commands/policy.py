@@ -30,7 +30,7 @@ def init(
     consistent: bool,
 ) -> None:
     """Look at TARGETs (all imported pools when none is named) and write a policy that decides nothing yet: as comments, the
-    datasets with what they seem to be for, and a waiver for each finding."""
+    datasets with what they seem to be for, and a waiver or an answer for each finding."""
     from auditor import audit, rulebook
     from auditor.host.live import Host, LiveHost
     from auditor.judge.policy import PolicyError

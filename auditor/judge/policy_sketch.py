@@ -31,6 +31,7 @@ DATASETS = f"""\
 WAIVERS = """
 # -- waivers: findings that somebody answers for until a day. They stay in the report and do not count.
 # Exactly one of: dataset = "tank/db" (and those below it), pool = "GUID", device = "SERIAL", host = "NAME".
+# Answers: what nothing here can check, and somebody knows. Of drives with serial = "..." or model = "...".
 """
 
 
@@ -76,13 +77,33 @@ def _roles(facts: Facts) -> dict[Subject, tuple[str, str, str]]:
 
 def _waivers(facts: Facts, found: Sequence[Finding]) -> Iterator[str]:
     until = (datetime.fromtimestamp(facts.now, UTC) + timedelta(days=DAYS)).date()
+    answered: set[tuple[str, str]] = set()
     for finding in found:
+        if finding.rule.answer:
+            for serial in _serials(facts, finding):
+                if (key := (finding.rule.strike.word, serial)) not in answered:
+                    answered.add(key)
+                    yield f"# {finding.severity}: {finding.rule.title}"
+                    yield from ("# [[answer]]", f'# {key[0]} = "{finding.rule.answer}"')
+                    yield from (f"# serial = {quoted(serial)}",) if serial else ()
+                    yield from ('# owner = ""', '# reason = ""', f"# expires = {until}", "#")
+            continue
         scopes = set(filter(None, (_scope(facts, each.subject) for each in finding.verdicts)))
         for scope, name in sorted(each for each in scopes if not any(_above(other, each) for other in scopes)):
             outcome = "" if finding.failed else ", could not be decided"
             yield f"# {finding.severity}{outcome}: {finding.rule.title}"
             yield from ("# [[waiver]]", f'# rule = "{finding.rule.id}"', f"# {scope} = {quoted(name)}")
             yield from ('# owner = ""', '# reason = ""', f"# expires = {until}", "#")
+
+
+def _serials(facts: Facts, finding: Finding) -> list[str]:
+    """Of the drives that it is about, where it rests on their word; else an empty one."""
+    if finding.rule.strike.word != "drive":
+        return [""]
+    subjects = [each.subject for each in finding.verdicts]
+    leaves = [leaf for each in subjects for leaf in (facts.linked(each, "leaves") if each.kind == "vdev" else (each,))]
+    disks = (disk for leaf in leaves if leaf.kind == "leaf" for disk in facts.linked(leaf, "disks"))
+    return [serial for disk in disks if (serial := _word(facts, disk, "serial"))]
 
 
 def _above(one: tuple[str, str], other: tuple[str, str]) -> bool:

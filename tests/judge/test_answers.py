@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
+from auditor import audit, rulebook
 from auditor.judge.policy import PolicyError
 from auditor.judge.policy_file import bare, parse
+from auditor.judge.policy_sketch import sketch
+from auditor.recording import recording
 from auditor.report.audit import html, terminal
 from auditor.report.audit import json as json_report
 from auditor.report.model import Report
@@ -123,3 +127,19 @@ def test_what_leaves_the_house_names_nobody() -> None:
     (answer,) = again.answers
     assert (answer.party, answer.serial, answer.owner) == ("drive", "S-1", "redacted")
     assert answer.expires == policy.answers[0].expires
+
+
+@pytest.mark.parametrize(
+    ("case", "party", "rule"), [(GUEST, "hypervisor", "container-or-vm-blind"), (DRIVES, "drive", "data-no-plp")]
+)
+def test_a_policy_to_begin_with_offers_the_answers(case: Path, party: str, rule: str) -> None:
+    past = recording.load(case)
+    seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options())
+    report = judged("", case)
+    text = sketch(seen.facts, report.findings, rulebook.load())
+    assert parse(text, "zaudit.toml").answers == (), "it decides nothing yet"
+    decided = text.replace("# ", "").replace('owner = ""', 'owner = "ann"').replace('reason = ""', 'reason = "known"')
+    blocks = ["[[answer]]" + each.partition("\n#")[0] for each in decided.split("[[answer]]")[1:]]
+    policy = parse("\n".join(blocks), "zaudit.toml")
+    assert {each.party for each in policy.answers} == {party}
+    assert set(outcomes(judged("\n".join(blocks), case), rule).values()) <= {"waived", "pass", "not applicable"}
