@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,6 +62,17 @@ def test_a_night_without_zfs_get_is_one_line(zaudit: CommandLine, known: Path, b
     assert "NOT SEEN  sync-disabled tank (critical, last seen 2026-11-21)" in page
     again = zaudit("check", "--replay", REC, "--baseline", known, "--format", "summary").out
     assert again.startswith("zlab: 4 undecided, 2 known; "), "it does not come back as new"
+
+
+def test_a_diff_tells_one_cause_once(zaudit: CommandLine, blind: Path) -> None:
+    gone, back = zaudit("diff", REC, blind), zaudit("diff", blind, REC)
+    for done in (gone, back):
+        assert done.code == 14
+        assert done.out.count("timed out after 30 s") < 8
+        assert len(done.out.splitlines()) < 60
+    assert "sync-disabled dataset tank had failed: that does not mean that it is fixed." in " ".join(gone.out.split())
+    assert re.search(r"^NOT SEEN  \d\d rules on \d\d+ subjects, may be critical: ", gone.out, re.M)
+    assert re.search(r"^SEEN      \d\d rules on \d\d+ subjects, would have been ", back.out, re.M)
 
 
 def test_the_night_after(zaudit: CommandLine, known: Path) -> None:

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor import __version__
-from auditor.commands._options import fail_on, folders, formats
+from auditor.commands._options import SEVERITIES, fail_on, folders, formats
 from auditor.commands._terminal import say, width
 
 if TYPE_CHECKING:
     from auditor.report.audit.changes import Comparison, Difference
 
 EVIDENCE_SHOWN = 3
+RULES_SHOWN, FAILED_SHOWN = 3, 8
+CAUSE = 3  # rules that cannot tell for the same reasons are told together
 KIND = click.Path(path_type=Path)
 
 
@@ -107,7 +109,14 @@ def _page(found: Comparison, before: dict[str, Any], after: dict[str, Any], code
     for note in found.notes:
         yield from textwrap.wrap(harmless(f"Mind: {note}"), columns, subsequent_indent="      ")
     then = [each.shown.rule for each in found.differences if _quiet_then(each)]
-    for (head, lines), alike in groupby((each for each in found.differences if not _quiet_then(each)), _words):
+    alone, causes = _causes([each for each in found.differences if not _quiet_then(each)])
+    for cause in causes:
+        yield ""
+        for text, margin in _one_cause(cause):
+            yield from textwrap.wrap(
+                harmless(text), columns, initial_indent=" " * margin, subsequent_indent=" " * 10, break_on_hyphens=False
+            )
+    for (head, lines), alike in groupby(alone, _words):
         where = ", ".join(each.shown.subject for each in alike)
         yield ""
         for text, margin in ((head.replace("{}", where, 1), 0), *((line, 10) for line in lines)):
@@ -141,6 +150,38 @@ def _page(found: Comparison, before: dict[str, Any], after: dict[str, Any], code
 def _quiet_then(each: Difference) -> bool:
     """What was as it should be, and cannot be told from the second recording."""
     return each.change == "only then" and each.before is None
+
+
+def _causes(found: list[Difference]) -> tuple[list[Difference], list[list[Difference]]]:
+    """Those that stand alone, and those that have one cause: what several rules cannot tell any more, or can tell again, for
+    the same reasons."""
+    groups: dict[tuple[bool, tuple[str, ...]], list[Difference]] = {}
+    for each in found:
+        if each.after and each.after.outcome == "unknown":
+            groups.setdefault((True, each.after.reasons), []).append(each)
+        elif each.before and each.before.outcome == "unknown" and not each.after:
+            groups.setdefault((False, each.before.reasons), []).append(each)
+    causes = [group for group in groups.values() if len({each.shown.rule for each in group}) >= CAUSE]
+    told = {id(each) for group in causes for each in group}
+    return [each for each in found if id(each) not in told], causes
+
+
+def _one_cause(group: list[Difference]) -> Iterator[tuple[str, int]]:
+    """(line, its margin): how many rules, the gravest of them, why, and what had failed before."""
+    first = group[0]
+    rules = list(dict.fromkeys(each.shown.rule for each in group))
+    worst = max((each.shown.severity for each in group), key=SEVERITIES.index)
+    more = f" and {len(rules) - RULES_SHOWN} more" if len(rules) > RULES_SHOWN else ""
+    lost = first.after is not None
+    word = "NOT SEEN" if lost else "SEEN"
+    grave = f"may be {worst}" if lost else f"would have been {worst}"
+    yield f"{word:<10}{len(rules)} rules on {len(group)} subjects, {grave}: {', '.join(rules[:RULES_SHOWN])}{more}", 0
+    yield from ((f"{'because' if lost else 'it was'} {text}", 10) for text in first.shown.reasons[:EVIDENCE_SHOWN])
+    failed = [each for each in group if each.before and each.before.outcome == "fail"]
+    for each in failed[:FAILED_SHOWN]:
+        yield f"{each.shown.rule} {each.shown.subject} had failed: that does not mean that it is fixed.", 10
+    if len(failed) > FAILED_SHOWN:
+        yield f"and {len(failed) - FAILED_SHOWN} more had failed (--format json names all)", 10
 
 
 def _words(each: Difference) -> tuple[str, tuple[str, ...]]:

@@ -18,7 +18,7 @@ from auditor.errors import Stop
 from auditor.facts import KINDS, Subject
 from auditor.judge.baseline import Baseline, Entry
 from auditor.judge.event import SEVERITIES
-from auditor.text import crowded, harmless, whole
+from auditor.text import crowded, harmless
 
 SCHEMA = "zaudit-baseline/1"
 LIMIT = 64 << 20  # bytes of a file
@@ -48,17 +48,22 @@ def parse(data: bytes, path: str) -> Baseline:
 
 
 def text(baseline: Baseline) -> str:
-    """The file."""
-    head = {"schema": SCHEMA, "host": whole(baseline.host), "targets": [*map(whole, baseline.targets)],
-            "pools": [*map(whole, baseline.pools)], "made": baseline.made}  # fmt: skip
+    """The file; in ASCII, so that names that are no UTF-8 read back as they were."""
+    head = {
+        "schema": SCHEMA,
+        "host": baseline.host,
+        "targets": baseline.targets,
+        "pools": baseline.pools,
+        "made": baseline.made,
+    }
     rows = ",\n".join(json.dumps(_row(each)) for each in sorted(baseline.entries.values()))
     return f'{json.dumps(head)[:-1]}, "known": [\n{rows}\n]}}\n'
 
 
 def must_fit(baseline: Baseline, host: str, targets: tuple[str, ...], path: str) -> None:
     """Raises BaselineError for the baseline of another host, or of other targets: nobody looks there for what it knows."""
-    for what, its, ours in (("host", baseline.host, whole(host)),
-                            ("targets", baseline.targets, tuple(map(whole, targets)))):  # fmt: skip
+    for what, its, ours in (("host", baseline.host, host),
+                            ("targets", baseline.targets, targets)):  # fmt: skip
         if its != ours:
             said = [harmless(each if isinstance(each, str) else " ".join(each) or "all pools") for each in (its, ours)]
             raise BaselineError(f"{path}: the baseline of another {what}: {said[0]}, and this is {said[1]}")
@@ -67,7 +72,7 @@ def must_fit(baseline: Baseline, host: str, targets: tuple[str, ...], path: str)
 def _row(each: Entry) -> dict[str, str]:
     kind, name, within = each.subject
     values = (each.rule, kind, within, name, each.outcome, each.severity, each.first, each.last)
-    return dict(zip(FIELDS, map(whole, values), strict=True))
+    return dict(zip(FIELDS, values, strict=True))
 
 
 def _entry(row: Mapping[str, Any]) -> Entry:

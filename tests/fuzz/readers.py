@@ -21,12 +21,14 @@ from auditor.facts import Known, Subject, Unknown
 from auditor.gather import bounds
 from auditor.gather.answer import DEFECT
 from auditor.host.request import Capture, Files, Output
-from auditor.judge import policy_file, rule_file
+from auditor.judge import baseline_file, policy_file, rule_file
 from auditor.recording import archive, recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.registry import collectors, registry, specs
+from auditor.report import formats
 from auditor.report.audit import json as report_json
 from auditor.report.audit import terminal
+from auditor.report.formats import _told
 from auditor.verify import document, fio_output, profile, strace_output, trial
 from auditor.verify.reading import FILES
 from tests import shared
@@ -36,6 +38,13 @@ from tests.golden import verifications
 from tests.verify import samples
 
 SYNCS = {"log": "fdatasync", "data": "fsync"}
+BASELINE = """{"schema": "zaudit-baseline/1", "host": "db1", "targets": [], "pools": ["tank"], "made": "2026-11-21", "known": [
+{"rule": "sync-disabled", "kind": "dataset", "pool": "", "name": "tank", "outcome": "fail", "severity": "critical",
+"first": "2026-11-21", "last": "2026-11-21"},
+{"rule": "slog-unmirrored", "kind": "vdev", "pool": "tank", "name": "nvme0n1", "outcome": "unknown", "severity": "high",
+"first": "2026-11-21", "last": "2026-11-22"}
+]}
+"""
 POLICIES = [
     """[rules]
 atime-on = "off"
@@ -85,6 +94,8 @@ def targets() -> Iterator[Texts]:
     yield Texts("recording", _recordings, _audit, _strangers)
     yield Texts("archive", _archives, _unpack)
     yield Texts("diff", _reports, _diff)
+    yield Texts("show", lambda: _texts([part for each in _reports() for part in each["parts"].values()]), _of(_show))
+    yield Texts("baseline", lambda: _texts([BASELINE]), _of(_baseline))
     yield Texts("policy", lambda: _texts(POLICIES), _of(_policy))
     yield Texts("rule", lambda: _texts(_files("rules", "*.toml")), _of(_rule))
     yield Texts("verify-document", _verified, _of(document.load))
@@ -281,6 +292,24 @@ def _diff(case: Case) -> None:
             with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit, click.ClickException):
                 diff.main([*names, "--format", form], standalone_mode=False)
             _printable(printed.getvalue())
+
+
+def _show(text: str) -> None:
+    """In every format that is made of data."""
+    try:
+        read = _told.told(json.loads(text))
+    except RecursionError:  # as the command takes it
+        return
+    for name in formats.of_data():
+        if name != "json":  # which is as it was
+            _printable(formats.module(name).render(read))
+
+
+def _baseline(text: str) -> None:
+    """What is read is written as it was read."""
+    read = baseline_file.parse(text.encode("utf-8", "surrogateescape"), "known.json")
+    if baseline_file.parse(baseline_file.text(read).encode(), "known.json").entries.keys() != read.entries.keys():
+        raise Flaw("baseline: does not read back")
 
 
 # -- policies, rules, verifications -------------------------------------------------------------------------------

@@ -164,6 +164,9 @@ def test_a_baseline_reads_back() -> None:
     text = baseline_file.text(of)
     assert baseline_file.parse(text.encode(), "b") == of
     assert text.count("\n") == len(of.entries) + 2
+    key = "sync-disabled", Subject("dataset", "tank/\udce9 \ud83d\n")
+    strange = of._replace(entries={key: next(iter(of.entries.values()))._replace(subject=key[1])})
+    assert baseline_file.parse(baseline_file.text(strange).encode("ascii"), "b") == strange
     empty = baseline.empty(host(BAD).facts, ("tank",))
     assert baseline_file.parse(baseline_file.text(empty).encode(), "b") == empty
 

@@ -13,7 +13,7 @@ from typing import Any
 from auditor.facts import Evidence, Reason
 from auditor.judge.baseline import Night
 from auditor.judge.cell import Cell, Word
-from auditor.judge.event import Event
+from auditor.judge.event import EVENTS, Event
 from auditor.judge.finding import Finding
 from auditor.judge.outcomes import Column
 from auditor.judge.policy import LeftOut
@@ -138,6 +138,7 @@ def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
         "outcome": "fail" if finding.failed else "unknown",
         "severity": finding.severity,
         "harm": rule.harm,
+        **_event(finding),
         "title": rule.title,
         "place": whole(finding.place),
         "where": finding_words.where(finding),
@@ -152,6 +153,12 @@ def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
         "verdicts": verdicts,
         **known,
     }
+
+
+def _event(finding: Finding) -> dict[str, str]:
+    """The mildest event at which something acknowledged goes or may go."""
+    events = {strike.loses for verdict in finding.verdicts for strike in verdict.strikes}
+    return next(({"event": event} for event in EVENTS if event in events), {})
 
 
 def _waived(finding: Finding, report: Report, names: Names) -> dict[str, Any]:

@@ -42,9 +42,9 @@ class Waiver(NamedTuple):
 
 class Finding(NamedTuple):
     """As in the report. outcome: fail, unknown or waived; was: what a waived one is without its waiver, else the outcome.
-    event: the mildest at which something acknowledged goes or may go, or empty. says: of the first subjects what was found or
-    why nobody could tell, each once. subjects: (kind, pool or empty, name) of the first; total: of all. known: the day since
-    which a baseline knows it, or empty."""
+    event: the mildest at which something acknowledged goes, may go or rests on a word, or empty. says: of the first subjects
+    what was found or why nobody could tell, each once. subjects: (kind, pool or empty, name) of the first; total: of all.
+    known: the day since which a baseline knows it, or empty."""
 
     id: str
     rule: str
@@ -186,7 +186,7 @@ def _finding(each: Mapping[str, Any], names: Any, strikes: Mapping[str, Event], 
         was=_one_of(each["was"], OUTCOMES[:2]) if outcome == "waived" else outcome,
         severity=_one_of(each["severity"], SEVERITIES),
         harm=_text(each["harm"]),
-        event=strikes.get(rule, ""),
+        event=_one_of(each["event"], EVENTS) if "event" in each else strikes.get(rule, ""),
         title=_text(each["title"]),
         place=place,
         where=_text(each.get("where", place)),

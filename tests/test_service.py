@@ -1,0 +1,81 @@
+"""The units of systemd and the script for the event daemon of ZFS."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+CONTRIB = Path(__file__).parent.parent / "contrib"
+UNITS, ZEDLET = CONTRIB / "systemd", CONTRIB / "zed" / "zaudit.sh"
+
+
+def test_the_sandbox_is_one() -> None:
+    program = shutil.which("systemd-analyze")
+    if not program:
+        pytest.skip("systemd-analyze is not installed")
+    words = ("security", "--offline=yes", "--no-pager", "--threshold=30", UNITS / "zaudit.service")
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+    if "unrecognized option" in done.stderr:
+        pytest.skip("this systemd-analyze looks at no file")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_systemd_understands_the_units(tmp_path: Path) -> None:
+    program = shutil.which("systemd-analyze")
+    if not program:
+        pytest.skip("systemd-analyze is not installed")
+    for unit in UNITS.iterdir():
+        (tmp_path / unit.name).write_text(unit.read_text().replace("/usr/bin/zaudit", "/bin/true"))
+    paths = sorted(tmp_path.iterdir())
+    done = subprocess.run([program, "verify", "--man=no", *paths], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_unit_that_is_started_is_there() -> None:
+    names = {unit.name for unit in UNITS.iterdir()}
+    for text in (*(unit.read_text() for unit in UNITS.iterdir()), ZEDLET.read_text()):
+        assert set(re.findall(r"\b(?:Unit=|no-block )(zaudit\S+)", text)) <= names
+
+
+@pytest.mark.parametrize(
+    ("event", "name", "text", "pokes"),
+    [
+        ("history_event", "set", "sync=2", True),
+        ("history_event", "inherit", "logbias=0", True),
+        ("history_event", "set", "atime=0", False),
+        ("history_event", "set", "$hasrecvd=", False),
+        ("history_event", "snapshot", "", False),
+        ("history_event", "create", "", False),
+        ("history_event", "scan done", "errors=0", False),
+        ("history_event", "finish receiving", "snap=a", True),
+        ("history_event", "rename", "-> tank/x; sync=2", True),
+        ("history_event", "set", "x;touch pwned=$(touch pwned)", False),
+        ("config_sync", "", "", True),
+        ("pool_import", "", "", True),
+    ],
+)
+def test_what_leads_to_an_audit(event: str, name: str, text: str, pokes: bool, tmp_path: Path) -> None:
+    fake = tmp_path / "systemctl"
+    fake.write_text('#!/bin/sh\necho "$@" >> "$0.log"\n')
+    fake.chmod(0o755)
+    environment = {
+        "PATH": f"{tmp_path}:{os.defpath}",
+        "ZEVENT_SUBCLASS": event,
+        "ZEVENT_HISTORY_INTERNAL_NAME": name,
+        "ZEVENT_HISTORY_INTERNAL_STR": text,
+    }
+    subprocess.run([ZEDLET], env=environment, cwd=tmp_path, check=True, timeout=60)
+    log = tmp_path / "systemctl.log"
+    assert (log.read_text() if log.exists() else "") == ("start --no-block zaudit-soon.timer\n" if pokes else "")
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_the_script_is_for_root_to_run() -> None:
+    mode = ZEDLET.stat().st_mode
+    assert mode & 0o111
+    assert not mode & 0o022
