@@ -17,6 +17,7 @@ from auditor.gather.gatherer import Gatherer, Progress
 from auditor.host import sql
 from auditor.host.live import Host
 from auditor.judge import finding, policy_file, verdict, waivers
+from auditor.judge.answers import Answers
 from auditor.judge.policy import NONE as NONE
 from auditor.judge.policy import LeftOut, Policy
 from auditor.judge.rule import Rule, Severity, digest
@@ -214,7 +215,8 @@ def judge(
     undecided does not count for the exit code as what it may be."""
     about_waivers = [rule for rule in rules if rule.subject == "waiver"]
     verdicts = verdict.judge([rule for rule in rules if rule.subject != "waiver"], seen.facts)
-    verdicts = waivers.apply(seen.policy, seen.facts, verdicts)
+    answers = Answers(seen.policy, seen.facts)
+    verdicts = waivers.apply(seen.policy, seen.facts, verdicts, answers)
     verdicts += verdict.judge(about_waivers, seen.facts)
     found = finding.findings(verdicts)
     return Report.make(
@@ -227,6 +229,7 @@ def judge(
         threshold=threshold,
         policy=seen.policy.path,
         left_out=tuple(left_out),
+        answers=answers,
         failed_only=failed_only,
         rules=digest(rules),
         recorder=seen.recorder,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from io import StringIO
 from typing import NoReturn, cast
@@ -18,7 +19,7 @@ from auditor.text import harmless
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 # modules of auditor.commands, in the order of the help text
-COMMANDS = ("check", "verify", "clean", "record", "rules", "explain", "drives", "diff", "policy", "selftest")
+COMMANDS = ("check", "verify", "clean", "record", "rules", "explain", "drives", "diff", "show", "policy", "selftest")
 
 
 class Commands(click.Group):
@@ -56,7 +57,7 @@ def run() -> NoReturn:
         complaint = StringIO()
         error.show(complaint)
         note(complaint.getvalue())
-        sys.exit(EXIT_USAGE)
+        sys.exit(_answered(error.format_message(), EXIT_USAGE))
     except click.Abort:
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
@@ -83,4 +84,16 @@ def _failed(error: Exception) -> int:
                 f"internal error, please report it: {type(error).__name__}: {error} (ZAUDIT_DEBUG=1 shows where)",
             )
     note(f"zaudit: {harmless(text)}")
+    return _answered(text, code)
+
+
+def _answered(text: str, code: int) -> int:
+    """The exit code, after a monitor that reads standard output was told there that there is no report."""
+    if "--format" not in " ".join(sys.argv):
+        return code
+    from auditor.commands._formats import unanswered
+
+    said, code = unanswered(sys.argv[1:], text, code)
+    with suppress(OSError):
+        click.echo(said, nl=False)
     return code

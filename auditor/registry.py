@@ -24,8 +24,14 @@ DERIVATION = ("SUBJECT", "FACTS", "NEEDS", "derive")
 
 @cache
 def collectors() -> dict[str, ModuleType]:
-    """Name -> module of every collector."""
-    return dict(_modules(auditor.collect, COLLECTOR))
+    """Name -> module of every collector, those first whose word counts where several know a fact: a collector names in
+    AFTER those that it gives way to."""
+    found = dict(_modules(auditor.collect, COLLECTOR))
+
+    def depth(name: str) -> int:
+        return max((1 + depth(other) for other in getattr(found[name], "AFTER", ())), default=0)
+
+    return dict(sorted(found.items(), key=lambda each: depth(each[0])))
 
 
 @cache

@@ -88,7 +88,7 @@ def choose(
     runs: also those that judge runs of fio, which there are in a verification only. Those on waivers need a policy with some.
     """
     everything = load(folders, examples=False, decided=followed.thresholds)
-    absent = {kind for kind, there in (("run", runs), ("waiver", followed.waivers)) if not there}
+    absent = {kind for kind, there in (("run", runs), ("waiver", followed.waivers or followed.answers)) if not there}
     asked = [each for each in everything if each.subject not in absent]
     chosen = [each for each in policy.select(everything, only, skip, followed) if each.subject not in absent]
     return Chosen(chosen, policy.left_out(asked, chosen, only, skip, followed))

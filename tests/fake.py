@@ -53,6 +53,9 @@ class FakeHost:
             raise FileNotFoundError(path)
         return self.paths[path]
 
+    def steady(self, path: str) -> str:
+        return self.paths.get(path, "")
+
 
 class Result(NamedTuple):
     """What a command line came to."""

@@ -20,9 +20,10 @@ from auditor.cli import main as main_command
 from auditor.commands import _verifying
 from auditor.judge.rule import Rule
 from auditor.recording import recording
-from auditor.report import rule_index
+from auditor.report import formats, rule_index
 from auditor.report.audit import json as json_report
 from auditor.report.audit import terminal
+from auditor.report.formats import _told
 from auditor.report.model import Report
 from auditor.report.verify import html as verify_html
 from auditor.report.verify import terminal as verify_terminal
@@ -43,6 +44,7 @@ README = FIXTURES.parent / "README.md"
 RULES = FIXTURES.parent / "rules" / "README.md"
 PAGES = FIXTURES.parent / "docs" / "rules"
 CANONICAL, GREEN = "2.3-sync-disabled", "2.4-healthy-physical-no-cache"
+FORMATS = REPORTS / "formats"
 VERIFY_REPORTS = REPORTS / "verify"
 SCHEMAS = Path(rule_index.__file__).parent
 VERIFY_SCHEMA = SCHEMAS / "verify_schema.json"
@@ -141,6 +143,25 @@ def rule_pages(rules: Sequence[Rule]) -> dict[Path, str]:
     return {FIXTURES.parent / rule.page: rule_index.page(rule, shown[rule.id]) for rule in rules}
 
 
+@cache
+def format_files() -> dict[str, str]:
+    """File name -> the canonical report in each format that is made of data."""
+    told = _told.told(json.loads(json_report.render(report_of(HOSTS / CANONICAL))))
+    endings = {
+        "markdown": "md",
+        "junit": "xml",
+        "sarif": "json",
+        "sarif-github": "json",
+        "prometheus": "prom",
+        "jsonl": "jsonl",
+    }
+    return {
+        f"{name}.{endings.get(name, 'txt')}": formats.module(name).render(told)
+        for name in formats.of_data()
+        if name != "json"
+    }
+
+
 def blocks() -> dict[str, str]:
     """What stands in the README after each mark: the program's own words."""
     shown = CliRunner().invoke(main_command, ["check", "--help"], prog_name="zaudit", terminal_width=100)
@@ -174,6 +195,8 @@ def main(names: list[str]) -> None:
     (REPORTS / "terminal.txt").write_text(terminal.render(report, width=100))
     (REPORTS / "json.json").write_text(json_report.render(report))
     (REPORTS / "green.txt").write_text(terminal.render(report_of(HOSTS / GREEN), width=100))
+    for name, text in format_files().items():
+        (FORMATS / name).write_text(text)
     VERIFY_REPORTS.mkdir(exist_ok=True)
     for name, text in verify_reports().items():
         (VERIFY_REPORTS / name).write_text(text)

@@ -147,6 +147,22 @@ def using(facts: Facts, database: str, *datasets: str) -> None:
         facts.put(Fact(Subject("database", database), name, known(links, "")))
 
 
+def test_what_one_process_brings_is_bounded_and_else_it_is_undecided() -> None:
+    facts, names = Facts(), [f"tank/d{number}" for number in range(1000)]
+    using(facts, "postgres 1", "tank/a", *names)
+    using(facts, "postgres 2", "tank/a", *names[: brought.MOST])
+    found = brought.along(facts, [Subject("dataset", "tank/a")])
+    assert [each.name for each in found] == names[: brought.MOST]
+    assert "1,000 datasets that were not named" in str(facts.get(Subject("database", "postgres 1"), "datasets"))
+
+
+def test_a_database_that_may_not_bring_what_it_uses_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brought, "MOST", 0)
+    seen = looked(all_of(recorded(POSTGRES), named("tank/pg/wal")))
+    assert audited(seen.facts) == {"tank/pg/wal"}
+    assert {each.outcome for each in verdicts(seen, "sync-mixed-log-data").values()} == {"unknown"}
+
+
 def test_databases_on_what_was_brought_bring_theirs() -> None:
     facts = Facts()
     using(facts, "postgres 1", "tank/a", "fast/log")

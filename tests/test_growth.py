@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -86,6 +87,32 @@ def without(host: Recording, *words: str) -> Recording:
     return replace(host, commands=commands, files=files)
 
 
+def unnamed(host: Recording) -> Recording:
+    """The same with drives that give neither model nor serial number: each may be any other."""
+    host = without(host, "nvme", "smartctl", "/sys/class/nvme")
+    commands = {
+        argv: capture._replace(stdout=re.sub(rb"E: ID_(?:SERIAL|MODEL|WWN)\w*=.*\n", b"", capture.stdout))
+        for argv, capture in host.commands.items()
+    }
+    names = ("/serial", "/model", "/wwid", "/subsysnqn")
+    files = {
+        patterns: each._replace(text={path: text for path, text in each.text.items() if not path.endswith(names)})
+        for patterns, each in host.files.items()
+    }
+    return replace(host, commands=commands, files=files)
+
+
+def alike(host: Recording) -> Recording:
+    """The same with one serial number for all disks, which are a hypervisor's."""
+    commands = {
+        argv: capture._replace(stdout=re.sub(rb"LABNVME\d+", b"LABNVME", capture.stdout))
+        if argv[0] in ("nvme", "smartctl")
+        else capture
+        for argv, capture in host.commands.items()
+    }
+    return replace(host, commands=commands)
+
+
 def logged(host: Recording, drives: int) -> Recording:
     """The same with a failed flush of every drive in the kernel's log."""
     lines = "".join(
@@ -111,6 +138,8 @@ HOSTS: dict[str, Callable[[Recording, int], Recording]] = {
     "nothing of drives": lambda small, drives: without(
         synthetic.large(small, drives, 10), "udevadm", "nvme", "smartctl", "/sys/class/nvme"
     ),
+    "no names of drives": lambda small, drives: unnamed(synthetic.large(small, drives, 10)),
+    "one name for all drives": lambda small, drives: alike(synthetic.large(small, drives, 10)),
     "no devices": lambda small, drives: without(synthetic.large(small, drives, 10), "/sys/class/block", "/sys/block"),
     "no status": lambda small, drives: without(synthetic.large(small, drives, 10), "zpool"),
     "flush errors": lambda small, drives: logged(synthetic.large(small, drives, 10), drives),

@@ -11,7 +11,7 @@ from auditor.collect import zfs_mounts
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.gather import layers
 from auditor.judge.verdict import Verdict
-from auditor.recording.recording import Recording, ReplayHost
+from auditor.recording.recording import STEADY, Recording, ReplayHost
 from tests import shared
 from tests.test_states import Edit, all_of, files, in_file, in_output
 
@@ -33,7 +33,9 @@ def mounted(*lines: str) -> Edit:
     both = all_of_edits(
         files(zfs_mounts.request(HOST, Facts()).patterns, {"/proc/1/mountinfo": table}), files((SELF,), {SELF: table})
     )
-    paths = {each: each for each in ("/lab/b/file.img", "/mnt/volume/pg", "/dev/zd0", "/srv")}
+    paths = {each: each for each in ("/mnt/volume/pg", "/dev/zd0", "/srv")} | {
+        f"{STEADY}/lab/b/file.img": "/lab/b/file.img"
+    }
     return lambda past: replace(both(past), paths=paths)
 
 
@@ -188,7 +190,7 @@ def test_the_cache_of_a_zvol_is_memory() -> None:
 def test_where_the_file_of_a_key_lies(holder: str, outcome: str) -> None:
     past = recorded("2.3-odd-names", mounted(f"40 25 0:40 / /keys rw - {holder} rw"))
     location = in_output("zfs get", r"^(my pool/enc\tkeylocation\t)\S+", r"\1file:///keys/k")
-    seen = looked(replace(location(past), paths={"/keys/k": "/keys/k"}))
+    seen = looked(replace(location(past), paths={f"{STEADY}/keys/k": "/keys/k"}))
     assert verdict(seen, "encryption-key-inside", Subject("dataset", "my pool/enc")).outcome == outcome
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import shared
-from tests.lab import cpio, outcomes, provoked, scenario, tables, verdict
+from tests.lab import cpio, fixed, outcomes, provoked, scenario, tables, verdict
+from tests.lab.guest import fixing
 from tests.lab.machine import LINES
-from tests.lab.scenario import Expected, PowerCut, Scenario
+from tests.lab.scenario import Expected, PowerCut, Scenario, Step
 from tests.lab.verdict import Outcome
 
 pytestmark = pytest.mark.lab
@@ -56,6 +58,15 @@ def test_scenario_is_sound(each: Scenario) -> None:
         assert one.outcome in ("fail", "unknown")
     assert not {one.rule for one in each.must} & set(each.must_not)
     assert each.power_cut.because
+    for step in each.fix:
+        assert set(step.lines) <= set(each.lines) or step.lines == LINES
+        assert {step.rule, *step.may} <= set(RULES), step
+        said = RULES[step.rule].fix
+        assert step.says in said.text, step
+        assert step.says or said.command, step
+        assert step.rule in {one.rule for one in each.must if one.outcome == "fail"} | set(each.may), step
+        for text in (step.run, step.then):
+            assert subprocess.run(["bash", "-n"], input=text.encode(), check=False).returncode == 0, text
     assert all(
         re.fullmatch(r"(nvme|sata|vblk):\d+G(!flush|!read)?(:[a-z_-]+=[\w -]+(,[a-z_-]+=\w+)*)?", disk)
         for disk in each.disks
@@ -180,6 +191,77 @@ def test_every_rule_is_provoked_or_it_is_said_why_not() -> None:
     assert seen & set(why) == set(), "provoked, and in unprovoked.toml"
     assert set(why) <= set(provoked.rules()), "in unprovoked.toml, and no rule"
     assert all(len(reason) > 20 and not reason.endswith(".") for reason in why.values())
+
+
+def test_every_fix_of_a_rule_that_is_provoked_is_run_or_it_is_said_why_not() -> None:
+    steps, why = set(fixed.by_scenario()), fixed.reasons()
+    assert set(fixed.worth()) - steps - set(why) == set(), "neither run nor in unfixed.toml"
+    assert steps & set(why) == set(), "run, and in unfixed.toml"
+    assert steps | set(why) <= set(fixed.worth()), "of a rule that is not provoked, or is low"
+    assert all(len(reason) > 20 and not reason.endswith(".") for reason in why.values())
+
+
+def after_fix(
+    before: list[dict[str, Any]], after: list[dict[str, Any]], ran: dict[str, Any], **changes: Any
+) -> list[str]:
+    cut = PowerCut("honest", may_lose=True, because="x")
+    one = Scenario("name", "title", "true", cut, fix=(Step("sync-disabled", **changes),))
+    reports = {"root/report.json": {"findings": before}, "fixed/report.json": {"findings": after}}
+    ran = {"error": "", "before": {}, "after": {}, **ran}
+    files = {name: json.dumps(each).encode() for name, each in {**reports, "fixed.json": ran}.items()}
+    return list(fixed.problems(one, "2.3", Outcome({}, files)))
+
+
+def test_whether_a_fix_fixed_it() -> None:
+    failing, other = (
+        finding("sync-disabled", "dataset tank/db"),
+        finding("sync-always", "dataset tank/db", severity="low"),
+    )
+    unsure = finding("slog-virtual", "leaf x", "unknown")
+    assert after_fix([failing], [], {}) == []
+    assert after_fix([failing], [failing], {}) == ["NOT FIXED sync-disabled dataset tank/db fail"]
+    assert after_fix([failing], [{**failing, "outcome": "unknown"}], {}) != []
+    assert after_fix([failing], [other], {}) == ["THE FIX BROUGHT sync-always dataset tank/db low"]
+    assert after_fix([failing, other], [other], {}) == []
+    assert after_fix([failing], [other], {}, may=("sync-always",)) == []
+    assert after_fix([failing], [unsure], {}) == ["THE FIX BROUGHT undecided slog-virtual leaf x high"]
+    assert after_fix([failing, unsure], [unsure], {}) == []
+    there = {"/tank/db/log": "1"}
+    assert after_fix([failing], [], {"before": there, "after": there}) == []
+    assert after_fix([failing], [], {"before": there}) == ["THE FIX TOOK /tank/db/log"]
+    assert after_fix([failing], [], {"before": there, "after": {"/tank/db/log": "2"}}) == [
+        "THE FIX CHANGED /tank/db/log"
+    ]
+    assert after_fix([failing], [], {"before": {"/tank/db/log": ""}, "after": {"/tank/db/log": ""}}) != []
+    assert after_fix([failing], [], {"error": "'zfs' ended with 2"}) == ["FIX 'zfs' ended with 2: "]
+    assert after_fix([failing], [], {}, lines=("2.1",)) == []
+
+
+def test_what_is_run_is_what_the_report_prints() -> None:
+    text = "Set it back, with zfs set sync=standard ANCESTOR."
+    report = {
+        "findings": [
+            {
+                "rule": "sync-disabled",
+                "outcome": "fail",
+                "fix": {"text": text},
+                "verdicts": [{"kind": "dataset", "names": "0-1", "command": "zpool replace tank {subject} NEW_DEVICE"}],
+            }
+        ],
+        "names": ["a b", "c"],
+    }
+
+    def commands(**changes: Any) -> list[str]:
+        return list(fixing.commands(report, asdict(Step("sync-disabled", **changes))))
+
+    both = commands(put={"NEW_DEVICE": ["$N2", "$N3"]}, then="zpool wait tank")
+    assert both == ["zpool replace tank 'a b' $N2", "zpool replace tank c $N3", "zpool wait tank"]
+    assert commands(says="sync=standard", run="zfs set {} tank") == ["zfs set sync=standard tank"]
+    assert commands(says="sync=standard ANCESTOR", put={"ANCESTOR": "tank"}) == ["sync=standard tank"]
+    with pytest.raises(fixing.Wrong, match="does not say 'sync=always'"):
+        commands(says="sync=always")
+    with pytest.raises(fixing.Wrong, match="slog-striped does not fail"):
+        list(fixing.commands(report, asdict(Step("slog-striped"))))
 
 
 def test_a_scenario_provokes_only_where_it_came_out_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def test_in_another_namespace_the_folder_means_something_else(apart: bool | None
         (host(more=",uuid=on,fsync=volatile"), "every fsync on it is left out"),
         (host(upper="x/diff"), "no plain absolute path"),
         (host(upper="/tank/docker/a\\134\\054b"), "no plain absolute path"),
-        (host(upper="/tank/gone"), "upper layer /tank/gone: no such"),
+        (host(upper="/tank/gone"), "upper layer /tank/gone: no such folder, or others than root may have moved it"),
         (host(upper="/tank/\\033[2J"), r"upper layer /tank/\\x1b\[2J"),
         (host(real="/elsewhere"), "upper layer /tank/docker/x/diff: no such"),
     ],

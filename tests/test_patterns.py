@@ -19,7 +19,6 @@ from auditor.collect import (
     redis_unit,
     zpool_events_all,
     zpool_history,
-    zpool_history_long,
 )
 from auditor.data import drives, firmware
 from auditor.recording import host_names
@@ -126,7 +125,6 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("auditor.host.output", "pattern.encode()"): [
         {"pattern": each} for each in (kernel_log.KEEP, zpool_history.KEEP, zpool_events_all.KEEP, redis_unit.KEEP)
     ],
-    ("auditor.host.output", "cut.encode()"): [{"cut": zpool_history_long.WHO}],
     # our own tables, of models that a drive may say of itself
     ("auditor.data.drives", "pattern"): [{"pattern": each.pattern} for each in drives.load()],
     ("auditor.data.firmware", "entry[key]"): [

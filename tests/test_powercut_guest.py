@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.power.commit import Ack, Left, number_of, record
-from tests.lab.power.disks import BLOCK, FLUSH, GONE, READ, WRITE, Disk, Server, _armed, copy, serve
+from tests.lab.power.disks import BLOCK, FLUSH, GONE, READ, WRITE, Disk, Server, _armed, copy, serve, stop
 from tests.lab.power.workloads import Append, Mapped, Pages, Pair, Sqlite, workload
 
 pytestmark = pytest.mark.lab
@@ -101,6 +101,17 @@ def test_a_cache_is_written_back_in_any_order(tmp_path: Path, model: str) -> Non
     assert disk.stats()["cached"] == 64 - sum(written)
     assert written != sorted(written)
     assert written != sorted(written, reverse=True)
+    os.close(disk.fd)
+
+
+@pytest.mark.parametrize("model", ["honest", "lying"])
+def test_a_drive_outlives_a_reset_with_its_cache(tmp_path: Path, model: str) -> None:
+    disk, path = drive(tmp_path, model)
+    disk.write(BLOCK, ONE)
+    stop([disk], "dead,alive")
+    assert path.with_suffix(".dead").read_bytes() == bytes(64 * BLOCK)
+    assert path.with_suffix(".alive").read_bytes() == bytes(BLOCK) + ONE + bytes(62 * BLOCK)
+    assert path.read_bytes() == bytes(64 * BLOCK), "the drive itself goes on as before"
     os.close(disk.fd)
 
 

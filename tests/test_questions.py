@@ -140,6 +140,9 @@ def test_what_chooses_lines_is_recorded(tmp_path: Path) -> None:
         def realpath(self, path: str) -> str:
             return path
 
+        def steady(self, path: str) -> str:
+            return path
+
     host = recording.RecordingHost(Alone())
     host.run(Run(("dmesg", "-k"), keep="x"))
     recording.write(host.recording((), {}, "0"), tmp_path / "rec")
@@ -207,6 +210,23 @@ def test_a_recording_of_many_patterns_is_not_searched_without_end(monkeypatch: p
     past = questions.Answers({}, {(f"/proc/{at}/s*",): Files({}) for at in range(500)}, frozenset())
     found = past.read(Read(tuple(f"/proc/{at}/exe" for at in range(500))))
     assert compared <= 10_000
+    assert set(found.errors.values()) == {UNASKED}
+
+
+def test_long_paths_of_a_recording_count_for_what_they_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = 0
+
+    def matches(name: str, part: str) -> bool:
+        nonlocal steps
+        steps += 1
+        return True
+
+    monkeypatch.setattr(questions, "matches", matches)
+    monkeypatch.setattr(questions, "COMPARED", 100_000)
+    deep = tuple(f"{'/a' * 1000}/{at}" for at in range(10))
+    past = questions.Answers({}, {(f"{'/*' * 1000}/x{at}*",): Files({}) for at in range(500)}, frozenset())
+    found = past.read(Read(deep))
+    assert steps <= 200_000
     assert set(found.errors.values()) == {UNASKED}
 
 

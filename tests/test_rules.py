@@ -130,6 +130,7 @@ def test_the_first_rules_are_there() -> None:
     assert {rule.id for rule in RULES} >= THE_FIRST
 
 
+STRIKES = 'loses = "power"\ntakes = ["commits"]\n'
 MINIMAL = """
 title = "A rule"
 severity = "low"
@@ -158,6 +159,12 @@ def test_a_minimal_rule_loads() -> None:
         (("capacity_percent < 80", "capacity_percnt < 80"), "provides pool.capacity_percnt"),
         (('severity = "low"', 'severity = "info"'), "it is one of low, medium, high, critical"),
         (('severity = "low"', ""), "a rule says either loses"),
+        (('severity = "low"', 'severity = "low"\nanswer = "flushes honoured"'), "answer goes with the word of"),
+        (
+            ('severity = "low"', f'{STRIKES}word = "database"\nanswer = "flushes honoured"'),
+            "answer goes with the word of",
+        ),
+        (('severity = "low"', f'{STRIKES}word = "drive"\nanswer = "yes"'), "it is one of flushes honoured"),
         (('title = "A rule"', 'title = "A rule."'), "headline"),
         (('harm = "hygiene"', 'harm = "hygiene"\nseverty_if = 1'), "no key 'severty_if'"),
         (('references = ["zpoolprops.7 capacity"]', "references = []"), "at least 1"),

@@ -128,12 +128,12 @@ def lies_on(facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | 
                 symlinks += _words(more)
             else:
                 more = known((), "no further link")
+            placed = [] if isinstance(more, Unknown) else list(_placed(database, directories, table, symlinks, holds))
         except ValueError as error:
             more = unknown(f"{database.name}: {error}")
         if isinstance(more, Unknown):
-            yield from (Fact(database, name.partition(".")[2], more) for name in PROVIDES)
-            continue
-        yield from _placed(database, directories, table, symlinks, holds)
+            placed = [Fact(database, name.partition(".")[2], more) for name in PROVIDES]
+        yield from placed
 
 
 def _holds(mount: mounts.Mount | None, holders: Holders, layers: Mapping[str, mounts.Mount | str]) -> Place:

@@ -14,6 +14,7 @@ from auditor.facts import Evidence, Fact, Facts, Known, Subject, flag, known, nu
 from auditor.host.request import Files, Read, Skip
 
 PER = "database"
+AFTER = ("database_sql",)  # a server that is asked says what it uses itself
 SUBJECT = "database"
 FACTS = {
     "arguments": words("its command line, without the name: the options that zaudit knows"),

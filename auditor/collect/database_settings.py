@@ -23,6 +23,7 @@ from auditor.host.request import Files, Read, Skip
 from auditor.text import argument
 
 PER = "database"
+AFTER = ("database_sql",)  # a server that is asked says what is in force
 SUBJECT = "database"
 FACTS = {
     **{each.fact: each.spec for engine in ENGINES.values() for each in engine.settings if each.fact},

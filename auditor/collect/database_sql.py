@@ -21,6 +21,7 @@ from auditor.host import sql
 from auditor.host.request import Output, Run, Skip
 
 PER = "host"
+AFTER = ("database_processes",)  # the kernel says who runs here
 SUBJECT = "database"
 FORM = "json"
 NOT_SAID = (

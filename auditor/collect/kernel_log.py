@@ -96,6 +96,8 @@ _LINES = {
     ),
 }
 _PATTERNS = {name: re.compile(f"{_HEAD}{pattern}") for name, pattern in _LINES.items()}
+# the kernel's own has no time yet: any user may run a program called "Linux version 6" that ends by a fault, which is logged
+_FIRST = re.compile(r"\[ *0\.000000\]")
 KEEP = f"{_HEAD}(?:{'|'.join(re.sub(r'[?]P<[a-z]+>', '?:', pattern) for pattern in _LINES.values())})$"
 
 
@@ -119,7 +121,7 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
         if match is None:
             raise ValueError(f"a line that was not asked for: {line[:80]}")
         if name == "boot":
-            boots.append(at)
+            boots += [at] if _FIRST.match(line) else []
         elif (told := _told(name, match.groupdict())) is not None:
             fact, device = told
             what = device, str(match.lastgroup) if name in SEVERAL else name

@@ -17,6 +17,7 @@ from auditor.facts import Fact, Facts, Scalar, Subject, known, word, words
 from auditor.host.request import Output, Run, Skip
 
 PER = "host"
+AFTER = ("ssacli",)  # no volume is behind two controllers
 SUBJECT = "disk"
 FORM = "json"
 WRITE_POLICIES = ("write through", "write back", "write back without battery")

@@ -16,6 +16,7 @@ from auditor.facts import Fact, Facts, Subject, Value, flag, known, number
 from auditor.host.request import Output, Request, Run
 
 PER = "pool"
+AFTER = ("zpool_status",)  # the kernel module says what the pool is made of now
 SUBJECT = ("pool", "vdev", "leaf")
 FACTS = {
     "pool.guid": GUID,

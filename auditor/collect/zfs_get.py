@@ -13,6 +13,7 @@ from auditor.host import lzc
 from auditor.host.request import Output, Request, Run
 
 PER = "target"
+AFTER = ("zfs_channel_program",)  # which reads all datasets in one transaction group
 SUBJECT = "dataset"
 FACTS = zfs_properties.FACTS
 COLUMNS = "name,property,value,source"

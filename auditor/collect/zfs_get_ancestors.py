@@ -10,6 +10,7 @@ from auditor.facts import Fact, Facts, Subject
 from auditor.host.request import Output, Request, Run, Skip
 
 PER = "target"
+AFTER = ("zfs_get",)
 SUBJECT = "dataset"
 FACTS = zfs_properties.FACTS
 

@@ -12,6 +12,7 @@ from auditor.facts import Fact, Facts, Subject, Value, known, number, word
 from auditor.host.request import Output, Request
 
 PER = "pool"
+AFTER = ("zdb_config",)
 SUBJECT = "pool"
 
 _FEATURE = ("disabled", "enabled", "active")

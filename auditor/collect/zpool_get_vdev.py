@@ -17,6 +17,7 @@ from auditor.host.request import Output, Request, Skip
 from auditor.text import quoted
 
 PER = "pool"
+AFTER = ("zdb_config",)
 SUBJECT = ("pool", "vdev", "leaf")
 FACTS = {
     "pool.get_tree": TREE,

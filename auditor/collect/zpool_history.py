@@ -1,6 +1,10 @@
 """``zpool history``: commands of the past that decide what a pool is worth: imports that gave up a log or went back in
 time, and TRIM. (man 8 zpool-history; OpenZFS cmd/zpool/zpool_main.c print_history_records)
 
+Who may do anything that is logged, a snapshot for one (man 8 zfs-allow), may have any text logged with it, newlines and dates
+included (zfs_secpolicy_log_history() in module/zfs/zfs_ioctl.c). So a line may be a forgery: it may make a verdict worse, never
+better. Of several the newest counts, wherever it stands.
+
 The history of an old pool has 100,000 lines and more; only lines of these commands are kept, and recorded. Times are in
 UTC, because commands are run with TZ=UTC. Older lines are overwritten when the ring is full. Needs root.
 """
@@ -20,11 +24,11 @@ PER = "pool"
 SUBJECT = "pool"
 FACTS = {
     "imports_without_log": number("imports with -m on record: told to go on without a log device"),
-    "import_without_log_s": number("the last of these, seconds since the epoch"),
+    "import_without_log_s": number("the newest of these, seconds since the epoch"),
     "rewinds": number("imports and clears on record that could discard the last transactions (-F, -X, -T, checkpoint)"),
-    "rewind_s": number("the last of these, seconds since the epoch"),
+    "rewind_s": number("the newest of these, seconds since the epoch"),
     "trims": number("zpool trim on record"),
-    "trim_s": number("the last of these, seconds since the epoch"),
+    "trim_s": number("the newest of these, seconds since the epoch"),
     "history": words("the lines of these commands, the oldest first"),
 }
 # the heading and the empty line at the end show that all of it was seen
@@ -56,7 +60,7 @@ def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
     for name, (when, commands, options) in _KINDS.items():
         hits = [each for each in found if re.fullmatch(commands, each[2]) and options.search(each[3])]
         hits = [each for each in hits if not (each[2] == "trim" and _TRIM_STOPPED.search(each[3]))]
-        last = hits[-1] if hits else None
+        last = max(hits, key=lambda each: each[1], default=None)
         text = f"{last[1]} zpool {last[2]} {last[3]}" if last else f"no such command in {len(found)} lines"
         yield Fact(pool, name, known(len(hits), text, "zpool history {subject}"))
         if last:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,16 @@ class Seconds(click.FloatRange):
         """Fails for what is not finite."""
         number = super().convert(value, param, ctx)
         return number if math.isfinite(number) else self.fail(f"{value!r} is not a number of seconds.", param, ctx)
+
+
+def span(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """The seconds of 26h, 2d, 90m or 30s, for an option. Raises BadParameter."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,6})([smhd])", value)
+    if not found:
+        raise click.BadParameter(f"{value!r} is no span of time, like 26h or 2d.", ctx, param)
+    return float(int(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]])
 
 
 def looking(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -62,16 +62,17 @@ def look(output: Path | None) -> dict[str, Any]:
     return {} if output else {"width": width(), "color": color(), "ascii_only": ascii_only()}
 
 
-def write(text: str, output: Path | None, summary: str, *, encoded: bool = False) -> None:
+def write(text: str, output: Path | None, summary: str, *, encoded: bool = False, mode: int = 0o600) -> None:
     """To a file, with a line on standard error that says what is in it, or to standard output.
 
-    encoded: as UTF-8, which the text says of itself, whatever standard output is. Raises writing.CannotWrite.
+    encoded: as UTF-8, which the text says of itself, whatever standard output is. mode: of the file. Raises
+    writing.CannotWrite.
     """
     shown = _shown(text, styled=output is None and color())
     if output:
         from auditor.host import writing
 
-        writing.replace(output, shown.encode())
+        writing.replace(output, shown.encode(), mode)
         note(f"{output}: {summary}")
     else:
         _out(shown.encode() if encoded else shown)

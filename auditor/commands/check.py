@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor import __version__
-from auditor.commands._options import Output, fail_on, folders, formats_of, looking, policy, with_database
+from auditor.commands._formats import Wanted, code, emit, promised, report_formats, settled
 from auditor.commands._options import database as database_option
+from auditor.commands._options import fail_on, folders, looking, policy, with_database
 from auditor.commands._terminal import look, note, progress, steps, write
 from auditor.databases import ENGINES
+from auditor.report import formats
 
 if TYPE_CHECKING:
     from auditor.audit import Options
+    from auditor.report.formats._told import Told
+    from auditor.report.model import Report
     from auditor.rulebook import Chosen
+
+VERIFIED = ("terminal", "json", "html")  # of what a verification is part
 
 
 @click.command(short_help="Audit pools, datasets, zvols or paths.")
@@ -28,14 +34,7 @@ if TYPE_CHECKING:
     help="Audit a recording (folder or .tar.gz) instead of this host.",
 )
 @click.option("--record", type=click.Path(path_type=Path), metavar="REC", help="Also write a recording of this run.")
-@formats_of("terminal", "json", "html")
-@click.option(
-    "-o",
-    "--output",
-    type=Output(),
-    metavar="FILE",
-    help="Write the report to a file.",
-)
+@report_formats(formats.names(), "terminal")
 @fail_on
 @click.option("--rule", "only", multiple=True, metavar="ID", help="Run only this rule (repeat for more).")
 @click.option("--skip", multiple=True, metavar="ID", help="Do not run this rule (repeat for more).")
@@ -51,7 +50,7 @@ def check(
     targets: tuple[str, ...],
     replay: Path | None,
     record: Path | None,
-    format_: str,
+    wanted: tuple[Wanted, ...],
     output: Path | None,
     fail_on: Any,
     failed_only: bool,
@@ -77,44 +76,49 @@ def check(
     from auditor.host.live import Host, LiveHost
     from auditor.recording import recording, replacing
 
-    past = recording.load(replay) if replay and not verifying else None
-    options = audit.Options.from_words(past.options) if past else audit.Options(consistent)
-    options = with_database(options, database)
-    if policy_file or not past:
-        options = options._replace(policy=read(policy_file))
-    rules, left_out = chosen = rulebook.choose(folders, only, skip, options.policy, runs=verifying)
-    if verifying:
-        if options.connection:
-            raise click.UsageError("--verify does not ask a database: --db NAME alone chooses what is written")
-        if replay or len(targets) != 1:
-            raise click.UsageError(
-                "--verify goes with one TARGET of this host (zaudit verify --replay judges a recorded one)"
-            )
-        _verified(targets[0], chosen, options, record, format_, output, fail_on, failed_only, timeout, deadline)
-    host: Host
-    if past:
-        if record:
-            raise click.UsageError("--record goes with a live check; a recording exists already")
-        host = recording.ReplayHost(past)
-        asked = past.targets
-    else:
-        if record:
-            replacing.possible(record)
-        host = LiveHost(timeout, deadline)
-        asked = targets
-        if record:
-            host = recording.RecordingHost(host)
-    seen = audit.look(host, asked, options, None if replay else progress())
-    focus = targets if past and targets and targets != asked else ()
-    narrowed = audit.focus(seen, host, focus) if focus else seen
-    report = audit.judge(narrowed, rules, focus or asked, fail_on, left_out=left_out, failed_only=failed_only)
-    try:
-        if record and isinstance(host, recording.RecordingHost):
-            for unkept in recording.write(host.recording(targets, options.words(), __version__, report.rules), record):
-                note(unkept)
-    finally:  # a disk that is full costs the recording, and not the report
-        _emit(report, format_, output, verbose)
-    sys.exit(report.exit_code)
+    wanted = settled(wanted, output, "terminal")
+    with promised(wanted):
+        past = recording.load(replay) if replay and not verifying else None
+        options = audit.Options.from_words(past.options) if past else audit.Options(consistent)
+        options = with_database(options, database)
+        if policy_file or not past:
+            options = options._replace(policy=read(policy_file))
+        rules, left_out = chosen = rulebook.choose(folders, only, skip, options.policy, runs=verifying)
+        if verifying:
+            if options.connection:
+                raise click.UsageError("--verify does not ask a database: --db NAME alone chooses what is written")
+            if replay or len(targets) != 1:
+                raise click.UsageError(
+                    "--verify goes with one TARGET of this host (zaudit verify --replay judges a recorded one)"
+                )
+            _verified(targets[0], chosen, options, record, wanted, fail_on, failed_only, timeout, deadline)
+        host: Host
+        if past:
+            if record:
+                raise click.UsageError("--record goes with a live check; a recording exists already")
+            host = recording.ReplayHost(past)
+            asked = past.targets
+        else:
+            if record:
+                replacing.possible(record)
+            host = LiveHost(timeout, deadline)
+            asked = targets
+            if record:
+                host = recording.RecordingHost(host)
+        seen = audit.look(host, asked, options, None if replay else progress())
+        focus = targets if past and targets and targets != asked else ()
+        narrowed = audit.focus(seen, host, focus) if focus else seen
+        report = audit.judge(narrowed, rules, focus or asked, fail_on, left_out=left_out, failed_only=failed_only)
+        done = _Done(report, verbose)
+        try:
+            if record and isinstance(host, recording.RecordingHost):
+                for unkept in recording.write(
+                    host.recording(targets, options.words(), __version__, report.rules), record
+                ):
+                    note(unkept)
+        finally:  # a disk that is full costs the recording, and not the report
+            emit(wanted, done.text, f"{report.headline} (exit code {report.exit_code})")
+        sys.exit(code(wanted, report.exit_code, done.told))
 
 
 def _verified(
@@ -122,8 +126,7 @@ def _verified(
     chosen: Chosen,
     options: Options,
     record: Path | None,
-    format_: str,
-    output: Path | None,
+    wanted: tuple[Wanted, ...],
     fail_on: Any,
     failed_only: bool,
     timeout: float,
@@ -135,7 +138,10 @@ def _verified(
     profile = ENGINES[options.database or "postgres"].profile
     if not profile:
         raise click.UsageError(f"--verify: there is no profile of {options.database} yet")
-    wanted = _verify_plan.Wanted(
+    format_, output = wanted[0]
+    if len(wanted) > 1 or format_ not in VERIFIED:
+        raise click.UsageError(f"--verify: one format, of {', '.join(VERIFIED)}")
+    asked = _verify_plan.Wanted(
         target=target,
         profile=profile,
         length="quick",
@@ -154,7 +160,7 @@ def _verified(
         chosen=chosen,
         policy=options.policy,
     )
-    found = _verifying.live(wanted, progress(), steps())
+    found = _verifying.live(asked, progress(), steps())
     assert found is not None  # only a dry run finds nothing
     write(_verifying.rendered(found, format_, look(output)), output, _verifying.summary(found))
     if found.unkept:
@@ -162,16 +168,27 @@ def _verified(
     sys.exit(found.report.exit_code)
 
 
-def _emit(report: Any, format_: str, output: Path | None, verbose: bool) -> None:
-    from auditor.report.audit import html, json, terminal
+class _Done:
+    """A report, and what it looks like in each format. The data of it is made once, and only where a format wants it."""
 
-    if format_ == "json":
-        text = json.render(report, verbose=verbose)
-    elif format_ == "html":
-        text = html.render(report, verbose=verbose)
-    else:
-        text = terminal.render(report, verbose=verbose, **look(output))
-    write(text, output, f"{report.headline} (exit code {report.exit_code})")
+    def __init__(self, report: Report, verbose: bool) -> None:
+        self._report, self._verbose = report, verbose
+        self._told: Told | None = None
+
+    def text(self, wanted: Wanted) -> str:
+        """In one format; a file is no terminal."""
+        module = formats.module(wanted.name)
+        if hasattr(module, "page"):
+            return str(module.page(self._report, self._verbose, look(wanted.file)))
+        return str(module.render(self.told()))
+
+    def told(self) -> Told:
+        """As data."""
+        from auditor.report.audit import json
+        from auditor.report.formats import _told
+
+        self._told = self._told or _told.told(json.document(self._report))
+        return self._told
 
 
 COMMAND = check

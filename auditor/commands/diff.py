@@ -15,12 +15,10 @@ import click
 from auditor import __version__
 from auditor.commands._options import fail_on, folders, formats
 from auditor.commands._terminal import say, width
-from auditor.text import crowded
 
 if TYPE_CHECKING:
     from auditor.report.audit.changes import Comparison, Difference
 
-LIMIT = 256 << 20
 EVIDENCE_SHOWN = 3
 KIND = click.Path(path_type=Path)
 
@@ -55,19 +53,10 @@ def diff(old: Path, new: Path, format_: str, fail_on: Any, failed_only: bool, fo
 
 def _document(path: Path, folders: tuple[Path, ...]) -> dict[str, Any]:
     """The report of a recording, or one that was written to a file."""
-    from auditor.host import given
+    from auditor.commands._reports import read
 
     if path.is_file() and not path.name.endswith((".tar.gz", ".tgz")):
-        try:
-            text = given.content(path, LIMIT).decode("utf-8", "surrogatepass")
-            if crowded(text):
-                raise ValueError("more values than a report has")
-            document = json.loads(text)
-        except (ValueError, RecursionError):
-            raise click.UsageError(f"{path}: neither a recording nor a JSON report") from None
-        if not isinstance(document, dict):
-            raise click.UsageError(f"{path}: not a report of zaudit")
-        return document
+        return read(path)
     from auditor import audit, rulebook
     from auditor.recording import recording
     from auditor.report.audit import json as report

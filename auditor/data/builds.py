@@ -52,14 +52,17 @@ def parse(text: str) -> dict[str, Build]:
 
 
 def _series(where: str, table: object) -> Iterator[tuple[str, Build]]:
-    if not isinstance(table, Mapping) or set(table) != KEYS or not isinstance(builds := table["builds"], Mapping):
+    if not isinstance(table, Mapping) or set(table) != KEYS or not isinstance(builds := table["builds"], list):
         raise TableError(f"{where}: it has {', '.join(sorted(KEYS))}, and nothing else")
     if not all(isinstance(table[key], str) and table[key].strip() for key in TEXTS):
         raise TableError(f"{where}: {', '.join(TEXTS)} are texts")
     mends = frozenset(_texts(where, table["mends"]))
     release = ""
     carries: tuple[str, ...] = ()
-    for version, new in builds.items():
+    for build in builds:
+        if not isinstance(build, list) or len(build) != 2 or not isinstance(build[0], str):
+            raise TableError(f"{where}: a build is [version, commits]")
+        version, new = build
         if (number := version.partition("-")[0]) != release:
             release, carries = number, ()
         carries = (*carries, *_texts(f"{where}: {version}", new))

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from auditor.derive.combine import every
 from auditor.derive.pool_age import since
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, real, unknown
+from auditor.text import quoted
 
 SUBJECT = "pool"
 FACTS = {
     "import_without_log_days": real("days since the last import with -m"),
     "rewind_days": real("days since the last import or clear that could discard transactions"),
-    "trimmed": flag("its free space is trimmed: by itself, on a schedule, or by hand in the last 100 days"),
+    "trimmed": flag(
+        "its free space is trimmed: by itself, or on a schedule (perhaps, where by hand in the last 100 days)"
+    ),
 }
 NEEDS = (
     *("pool.import_without_log_s", "pool.rewind_s", "pool.trims", "pool.trim_s", "pool.autotrim", "pool.leaves"),
@@ -82,6 +85,7 @@ def _transports(disks: set[Subject], facts: Facts) -> list[Judged]:
 
 
 def _by_hand(pool: Subject, facts: Facts) -> Judged:
+    """Never true: whoever may take a snapshot may write such a line."""
     trims = facts.get(pool, "trims")
     if isinstance(trims, Unknown):
         return trims
@@ -91,4 +95,9 @@ def _by_hand(pool: Subject, facts: Facts) -> Judged:
     if isinstance(days, Unknown):
         return days
     assert isinstance(days.value, float)
-    return Known(days.value <= BY_HAND_DAYS, (*days.evidence, Evidence(f"{trims.value} times by hand")))
+    if days.value > BY_HAND_DAYS:
+        return Known(False, (*days.evidence, Evidence(f"{trims.value} times by hand")))
+    text = (
+        f"a zpool trim is on record {days.value:.0f} days ago: that the drives were trimmed zpool history does not show"
+    )
+    return unknown(text, f"zpool status -t {quoted(pool.name)}")

@@ -8,16 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from auditor.facts import Facts, Known, Subject, word
+from auditor.collect import database_paths
+from auditor.facts import Fact, Facts, Known, Subject, unknown, word
 
 PROVIDES = {"dataset.brought": word("why it is audited though nobody named it")}
+MOST = 64  # datasets that one database brings; for each some commands are run, and a process of anybody may have many links
 SELF = "self"  # in place of a process: a database that the user named by its folder
 # of a dataset, which goes into commands: the first letter is that of a pool (man 8 zpool-create)
 _NAME = re.compile(r"[A-Za-z][^@#]*", re.DOTALL)
 
 
 def along(facts: Facts, roots: Collection[Subject]) -> dict[Subject, str]:
-    """The datasets that were not named, and why each is audited. roots: those that were, each with all below it."""
+    """The datasets that were not named, and why each is audited. roots: those that were, each with all below it. Where a
+    database keeps its files is unknown afterwards, where it would bring more than MOST."""
     found: dict[Subject, str] = {}
     while True:
         before = len(found)
@@ -34,9 +37,19 @@ def _by_databases(
     names = {root.name for root in roots}
     for database in facts.subjects("database"):
         if _concerns(database, facts, names, found):
-            for dataset in facts.linked(database, "datasets"):
-                if not _below(dataset, names) and _NAME.fullmatch(dataset.name):
+            used = [each for each in facts.linked(database, "datasets") if not _below(each, names)]
+            if len(used) > MOST:
+                _withdraw(database, len(used), facts)
+                continue
+            for dataset in used:
+                if dataset not in found and _NAME.fullmatch(dataset.name):
                     yield dataset, _why(database, dataset, facts)
+
+
+def _withdraw(database: Subject, count: int, facts: Facts) -> None:
+    text = f"{database.name} keeps files on {count:,} datasets that were not named, more than are looked at"
+    for name in database_paths.PROVIDES:
+        facts.replace(Fact(database, name.partition(".")[2], unknown(text, "zaudit check of the whole pools")))
 
 
 def _by_leaves(facts: Facts, roots: Collection[Subject], found: Collection[Subject]) -> Iterator[tuple[Subject, str]]:

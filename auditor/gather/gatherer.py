@@ -17,11 +17,13 @@ Progress = Callable[[int, int, str], None]
 
 
 class Gatherer:
-    """Asks one host. answers: by collector and subject, in no order; :meth:`settle` stores them in a fixed one."""
+    """Asks one host. collectors: those first whose word counts. answers: by collector and subject, in no order;
+    :meth:`settle` stores them in that of the collectors and subjects."""
 
     def __init__(self, host: Host, collectors: Mapping[str, ModuleType], progress: Progress | None = None) -> None:
         self.host = host
         self.collectors = collectors
+        self._order = {name: number for number, name in enumerate(collectors)}
         self.progress: Progress = progress or (lambda done, total, what: None)
         self.answers: dict[tuple[str, Subject], Answer] = {}
         self._asked = self._done = 0
@@ -46,8 +48,10 @@ class Gatherer:
                         self._hear(key, self._answer(request))
 
     def settle(self, facts: Facts, names: Sequence[str] | None = None) -> None:
-        """Wait for the answers of these collectors (all, when None) and store them by collector and subject."""
-        keys = sorted(key for key in self._questions if names is None or key[0] in names)
+        """Wait for the answers of these collectors (all, when None) and store them by collector and subject: the first that
+        knows a fact is the one that counts."""
+        wanted = (key for key in self._questions if names is None or key[0] in names)
+        keys = sorted(wanted, key=lambda key: (self._order[key[0]], key[1]))
         while not all(key in self._told for key in keys):
             self._hear(*self._workers.ended())
         for key in keys:

@@ -54,15 +54,15 @@ KEY_FILES = 256  # that are looked for
 
 
 class Paths:
-    """Paths without their symbolic links. A host that has not answered for one of them is not asked for more: each may take
-    as long, on a file system that hangs."""
+    """Paths that were named to the kernel, without their symbolic links. A host that has not answered for one of them is not
+    asked for more: each may take as long, on a file system that hangs."""
 
     def __init__(self, real: Callable[[str], str]) -> None:
         self._real = real
         self._hangs = False
 
     def of(self, path: str) -> str:
-        """Empty where it is not there, or could not be reached."""
+        """Empty where it is not there, could not be reached, or others than root may have moved it."""
         try:
             return "" if self._hangs else self._real(path)
         except OSError as error:
@@ -100,7 +100,11 @@ def _of(leaf: Subject, place: Place, what: str) -> Iterator[Fact]:
 
 def _of_file(path: str, holders: Holders, paths: Paths) -> Place:
     found = paths.of(path)
-    return holders.path(found) if found else Place(how="it is not there, or could not be reached")
+    return (
+        holders.path(found)
+        if found
+        else Place(how="it is not there, could not be reached, or others than root may have moved it")
+    )
 
 
 def _datasets(place: Place, what: str) -> Judged:

@@ -49,10 +49,12 @@ def below(mount: Mount, table: Sequence[Mount], host: Host) -> Mount:
             f"its upper layer {harmless(folder)} is no plain absolute path" if folder else "it has no upper layer"
         )
     try:
-        real = host.realpath(folder)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "no such folder"
-        raise NotFollowed(f"its upper layer {harmless(folder)}: {why}") from None
+        real = host.steady(folder)
+    except OSError:
+        real = ""
+    if not real:
+        why = "no such folder, or others than root may have moved it"
+        raise NotFollowed(f"its upper layer {harmless(folder)}: {why}")
     if (found := mounts.mount_of(table, real)) is None:
         raise NotFollowed(f"its upper layer {harmless(folder)}: no mount holds it")
     return found

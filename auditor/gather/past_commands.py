@@ -1,12 +1,15 @@
-"""What ``zpool history`` says with and without ``-l``: a command that one of them lacks was lost, or just given."""
+"""What ``zpool history`` says with and without ``-i``: a command that one of them lacks was lost, or just given."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
-from auditor.collect import zpool_history
+from auditor.collect import zpool_history, zpool_history_internal
 from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
 from auditor.text import harmless
+
+_COMMAND = re.compile(zpool_history_internal.KEEP)
 
 
 def compare(facts: Facts) -> None:
@@ -16,11 +19,14 @@ def compare(facts: Facts) -> None:
         if first is None or second is None or first == second:
             continue
         only = sorted(((first - second) + (second - first)).elements())[0]
-        text = f"of zpool history and zpool history -l only one has {harmless(only)[:80]}"
+        text = f"of zpool history and zpool history -i only one has {harmless(only)[:80]}"
         for name in zpool_history.FACTS:
             facts.replace(Fact(pool, name, unknown(text, "run zaudit again")))
 
 
 def _lines(pool: Subject, name: str, facts: Facts) -> Counter[str] | None:
+    """How often each command stands there; a line that only names one is none."""
     found = facts.get(pool, name)
-    return Counter(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else None
+    if not isinstance(found, Known) or not isinstance(found.value, tuple):
+        return None
+    return Counter(line for line in map(str, found.value) if _COMMAND.search(line))

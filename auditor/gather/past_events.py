@@ -10,8 +10,9 @@ from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
 
 
 def compare(facts: Facts) -> None:
-    """All pools. The newest events, and the oldest, may be in one list alone: it was asked for at another moment. All of both
-    count; what is in one alone between two that are in the other was lost."""
+    """All pools. The newest events, and the oldest, may be in one list alone: it was asked for at another moment. What is in
+    one alone between two that are in the other was lost. What only -v has is not believed: it prints texts of users as they
+    are (the value of a property that somebody may set, man 8 zfs-allow), so that its lines may be forged."""
     everything = _events(facts, HOST)
     for pool in facts.linked(HOST, "pools"):
         seen = _events(facts, pool)
@@ -34,10 +35,8 @@ def _second_look(pool: Subject, seen: Sequence[str], everything: Sequence[str], 
         if inside := [each for each in lost if here and _time(min(here)) < _time(each) < _time(max(here))]:
             _doubt(pool, f"{there} has {min(inside)}, {lacks} lacks it", facts)
             return
-    if only_again:
-        both = sorted([*seen, *only_again.elements()], key=_time)
-        for fact in zpool_events.counts(pool, both, f"zpool events -H {pool.name}"):
-            facts.replace(fact)
+    if grave := [each for each in only_again if each.rpartition(" ")[2] in zpool_events.CLASSES.values()]:
+        _doubt(pool, f"{other} ends with {max(grave, key=_time)}, which {one} does not have", facts, "run zaudit again")
 
 
 def _gap(numbers: Sequence[int]) -> int:
@@ -55,9 +54,9 @@ def _suspended(pool: Subject, facts: Facts) -> None:
         _doubt(pool, f"{saying.evidence[0].text}, and zpool events has no io_failure: it does not reach to now", facts)
 
 
-def _doubt(pool: Subject, text: str, facts: Facts) -> None:
+def _doubt(pool: Subject, text: str, facts: Facts, remedy: str = "") -> None:
     for name in zpool_events.FACTS:
-        facts.replace(Fact(pool, name, unknown(text)))
+        facts.replace(Fact(pool, name, unknown(text, remedy)))
 
 
 def _events(facts: Facts, subject: Subject) -> tuple[str, ...]:

@@ -89,7 +89,7 @@ def look_at_pools(
             facts.put(Fact(disk, name, value))
     _ask_disks(gatherer, facts, pools)
     holders = _holders(gatherer, facts, inventory)
-    paths = layers.Paths(gatherer.host.realpath)
+    paths = layers.Paths(gatherer.host.steady)
     facts.put_all(list(layers.below(facts, holders, paths)))
     database_walk.look_at(gatherer, facts, inventory)
     more = brought.along(facts, roots)
@@ -176,7 +176,7 @@ def datasets_of(
     for pool in pools:
         mine = [root for root in roots if pool_of(root) == pool]
         failures = [why for root in mine if not facts.of(root) and (why := gatherer.failure("zfs_get", root))]
-        alone = [each for each in more if pool_of(each) == pool]
+        alone = {each for each in more if pool_of(each) == pool}
         inside = tuple(each for each in every if each in alone or any(covers(root, each) for root in mine))
         words = " ".join(shlex.quote(root.name) for root in (*mine, *alone))
         seen = Evidence(f"{len(inside)} datasets", f"zfs list {'-r ' if mine else ''}{words}")

@@ -108,9 +108,40 @@ def _target(link: int, at: int, path: str, part: str) -> str:
 
 
 def trusted(folder: os.stat_result, entry: os.stat_result) -> bool:
-    """Whether only root and this user decide what is under a name: it is theirs, and so is the folder in which it lies,
-    where nobody else may write or, with the sticky bit, exchange what is not his."""
+    """Whether only root and this user decide what is under a name, and it is theirs."""
+    return entry.st_uid in (0, os.geteuid()) and _kept(folder, entry)
+
+
+def _kept(folder: os.stat_result, entry: os.stat_result) -> bool:
+    """Whether only root and this user decide what is under a name: the folder in which it lies is theirs, and nobody else may
+    write there or, with the sticky bit, exchange what is not his."""
     ours = (0, os.geteuid())
     others = 0o002 | (0 if folder.st_gid in (0, os.getegid()) else 0o020)
-    kept = not folder.st_mode & others or folder.st_mode & stat.S_ISVTX
-    return entry.st_uid in ours and folder.st_uid in ours and bool(kept)
+    sticky = bool(folder.st_mode & stat.S_ISVTX) and entry.st_uid in ours
+    return folder.st_uid in ours and (not folder.st_mode & others or sticky)
+
+
+def steady(path: str) -> str:
+    """The path without symbolic links, where it is what it was whoever named it: only root and this user could have moved
+    anything on the way, or put it there. Raises OSError where others could have, and for what is not there."""
+    done, rest, links = "/", [*reversed(path.split("/"))], 0
+    while rest:
+        part = rest.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            done = os.path.dirname(done)
+            continue
+        at = os.path.join(done, part)
+        found = os.lstat(at)
+        if not _kept(os.lstat(done), found):
+            raise OSError(errno.EPERM, "others than root could have put it there", at)
+        if not stat.S_ISLNK(found.st_mode):
+            done = at
+            continue
+        if (links := links + 1) > LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        target = os.readlink(at)
+        done = "/" if target.startswith("/") else done
+        rest += reversed(target.split("/"))
+    return done

@@ -15,6 +15,7 @@ QUESTION_BYTES = 4 * MIB  # in one question
 USER_BYTES = 8 * MIB  # in all questions about processes of one user
 QUESTION_FILES = 1_000  # that are opened in one question
 FOLDER_ENTRIES = 10_000  # of one folder
+DATA_ENTRIES = 100_000  # of one folder with data files, of which the sizes of blocks alone are asked
 
 # of the process that reads them
 READER_BYTES = 256 * MIB  # its address space

@@ -10,17 +10,19 @@ uninterruptible sleep); output bounded, of one and of all together; every failur
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import resource
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-from auditor.host import libraries, lzc, process, sql, tools, udev_db
+from auditor.host import folder, libraries, lzc, process, sql, tools, udev_db
 from auditor.host.files import read_files
 from auditor.host.limits import AT_ONCE
 from auditor.host.output import Total
@@ -42,7 +44,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("zfs", "list"), frozenset({"-H", "-r", "-t", "-o", "-s"}), _NAME),
     (("zfs", "version"), frozenset(), _NAME),
     (("zpool", "get"), frozenset({"-Hp", "-o"}), _NAME),
-    (("zpool", "history"), frozenset({"-l"}), _NAME),
+    (("zpool", "history"), frozenset({"-i"}), _NAME),
     (("zpool", "list"), frozenset({"-Hp", "-o"}), _NAME),
     (("zpool", "status"), frozenset({"-j", "--json-int", "-p", "-s", "-P"}), _NAME),
     (("zpool", "events"), frozenset({"-H", "-v"}), _NAME),
@@ -91,6 +93,10 @@ class Host(Protocol):
 
     def realpath(self, path: str) -> str:
         """The path without symbolic links; raises FileNotFoundError when it does not exist, OSError for other reasons."""
+
+    def steady(self, path: str) -> str:
+        """The same of a path that was named earlier, to the kernel; empty where it is not there, and where others than root
+        may have moved it since. Raises OSError where there was no answer in time."""
 
 
 def permitted(argv: tuple[str, ...]) -> bool:
@@ -146,9 +152,7 @@ class LiveHost:
         tool = sys.executable if own else self._tool((argv[0], *request.also), allowed)
         if isinstance(tool, Capture):
             return tool
-        return process.run(
-            (tool, *argv[1:]), self._allowed(), {**ENVIRONMENT, **more}, request.keep, self._total, cut=request.cut
-        )
+        return process.run((tool, *argv[1:]), self._allowed(), {**ENVIRONMENT, **more}, request.keep, self._total)
 
     def read(self, request: Read) -> Files:
         if not all(pattern.startswith(ROOTS) and ".." not in pattern.split("/") for pattern in request.patterns):
@@ -159,15 +163,28 @@ class LiveHost:
         return found if self._total.take(sum(map(len, found.text.values()))) else none(self._total.late)
 
     def realpath(self, path: str) -> str:
-        def real() -> str | OSError:
-            try:
-                return os.path.realpath(path, strict=True)
-            except OSError as error:
-                return error
+        return self._path(partial(os.path.realpath, path, strict=True))
 
-        found = within(self._allowed(), real, partial(OSError, 0))
-        if isinstance(found, OSError):
-            raise found
+    def steady(self, path: str) -> str:
+        try:
+            return self._path(partial(folder.steady, path))
+        except OSError as error:
+            if error.errno == 0:
+                raise
+            return ""
+
+    def _path(self, look: Callable[[], str]) -> str:
+        def real() -> tuple[str, OSError | None]:
+            try:
+                return look(), None
+            except OSError as error:
+                return "", error
+            except ValueError as error:  # a NUL byte in it
+                return "", OSError(errno.EINVAL, str(error))
+
+        found, error = within(self._allowed(), real, lambda why: ("", OSError(0, why)))
+        if error:
+            raise error
         return found
 
     def _allowed(self) -> Time:

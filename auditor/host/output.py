@@ -25,11 +25,10 @@ class Total:
 
 
 class Lines:
-    """The lines in which a pattern is found, as they come; the others are forgotten at once. cut: and what is found of this."""
+    """The lines in which a pattern is found, as they come; the others are forgotten at once."""
 
-    def __init__(self, pattern: str, cut: str = "") -> None:
+    def __init__(self, pattern: str) -> None:
         self._kept = re.compile(pattern.encode())
-        self._cut = re.compile(cut.encode()) if cut else None
         self._rest = b""
 
     def of(self, data: bytes) -> bytes:
@@ -37,22 +36,19 @@ class Lines:
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > LINE_BYTES:
             raise ValueError(f"a line of more than {LINE_BYTES >> 10} KiB")
-        return b"".join(self._without(line) + b"\n" for line in lines if self._kept.search(line))
+        return b"".join(line + b"\n" for line in lines if self._kept.search(line))
 
     def end(self) -> bytes:
         """What is kept of a last line without an end."""
-        return self._without(self._rest) if self._rest and self._kept.search(self._rest) else b""
-
-    def _without(self, line: bytes) -> bytes:
-        return self._cut.sub(b"", line, count=1) if self._cut else line
+        return self._rest if self._rest and self._kept.search(self._rest) else b""
 
 
 class Output:
-    """Both streams. keep: of standard output only the lines with it; cut: and these without that."""
+    """Both streams. keep: of standard output only the lines with it."""
 
-    def __init__(self, keep: str, total: Total, cut: str = "") -> None:
+    def __init__(self, keep: str, total: Total) -> None:
         self.out, self.err = io.BytesIO(), io.BytesIO()
-        self._lines = Lines(keep, cut) if keep else None
+        self._lines = Lines(keep) if keep else None
         self._total = total
         self._printed = 0
 

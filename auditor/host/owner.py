@@ -73,7 +73,15 @@ class Others:
             (limits.QUESTION_BYTES, limits.QUESTION_BYTES, "question"), (left, limits.USER_BYTES, "user")
         )
         over = f"more than {whole // limits.MIB} MiB for one {what}"
-        words = [kind, where, str(int(timeout_s) + 1), over, *map(str, (*_READER, most, *_QUESTION))]
+        sizes = all(each.startswith("=") for each in patterns)
+        entries = limits.DATA_ENTRIES if sizes else limits.FOLDER_ENTRIES
+        words = [
+            kind,
+            where,
+            str(int(timeout_s) + 1),
+            over,
+            *map(str, (*_READER, most, limits.QUESTION_FILES, entries)),
+        ]
         answers = _ask(words, patterns, passed, timeout_s)
         if not isinstance(answers, str):
             with self._lock:
@@ -86,7 +94,6 @@ class Others:
 
 ITSELF = -1  # in the place of a user: the one that owns a folder
 _READER = (limits.READER_BYTES, limits.READER_CPU_S, limits.READER_DESCRIPTORS, limits.OTHERS_FILE_BYTES)
-_QUESTION = (limits.QUESTION_FILES, limits.FOLDER_ENTRIES)
 
 
 @cache

@@ -36,7 +36,7 @@ class Run(NamedTuple):
     package: the Debian package that holds it, for the reason when it is not installed; extra: of zaudit that brings the
     same. accept: exit codes with which the output is still an answer (smartctl's is a bit mask). also: other names under
     which vendors ship the same tool. keep: of a long history only the lines in which this regular expression is found are
-    kept, and recorded. cut: of each of these lines what this one matches is not.
+    kept, and recorded.
     """
 
     argv: tuple[str, ...]
@@ -45,7 +45,6 @@ class Run(NamedTuple):
     also: tuple[str, ...] = ()
     keep: str = ""
     extra: str = ""
-    cut: str = ""
 
 
 class Read(NamedTuple):

@@ -45,8 +45,8 @@ class CannotWrite(Stop):
     exit_code = EXIT_BROKE
 
 
-def replace(path: Path, content: Content) -> None:
-    """Write a file, or put the new one in place of the old one. content: all of it, or what writes it.
+def replace(path: Path, content: Content, mode: int = 0o600) -> None:
+    """Write a file, or put the new one in place of the old one. content: all of it, or what writes it. mode: who may read it.
 
     /dev/null takes everything; what is open already (``-``, /dev/stdout, /dev/stderr, /dev/fd/N) is written to as it is.
     Raises NoPlace or CannotWrite; BrokenPipeError where nobody reads the stream.
@@ -61,6 +61,7 @@ def replace(path: Path, content: Content) -> None:
         with complaining(path, old), scratch(path.name, folder, create) as (new, descriptor):
             with os.fdopen(os.dup(descriptor), "wb") as file:
                 _fill(file, content)
+            os.fchmod(descriptor, mode)
             os.fsync(descriptor)
             with interrupt.whole:
                 os.replace(new, path.name, src_dir_fd=folder, dst_dir_fd=folder)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import date
 from functools import reduce
 from typing import Literal, NamedTuple
 
 from auditor.judge.event import EVENTS, TAKES, Event, Party, Strike, Take
+from auditor.judge.policy import Answer, Waiver
 from auditor.judge.verdict import Verdict
 
 Outcome = Literal["kept", "word", "unknown", "lost"]
@@ -14,13 +16,22 @@ ORDER: dict[Outcome, int] = {"kept": 0, "word": 1, "unknown": 2, "lost": 3}
 HARMLESS = Strike("low")  # what a rule does that holds
 
 
+class Word(NamedTuple):
+    """Who must keep their word, with the names of drives. owner, until: who answers for it in the policy, if anybody does."""
+
+    party: Party
+    names: tuple[str, ...] = ()
+    owner: str = ""
+    until: date | None = None
+
+
 class Cell(NamedTuple):
-    """One event for one dataset. takes: what goes, of lost and unknown. parties: who must keep their word, with the names of
-    drives. verdicts: behind a lost, unknown or word. left_out: rules that would decide it and were not run."""
+    """One event for one dataset. takes: what goes, of lost and unknown. parties: who must keep their word. verdicts: behind a
+    lost, unknown or word. left_out: rules that would decide it and were not run."""
 
     outcome: Outcome
     takes: tuple[Take, ...] = ()
-    parties: tuple[tuple[Party, tuple[str, ...]], ...] = ()
+    parties: tuple[Word, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     left_out: tuple[str, ...] = ()
 
@@ -46,12 +57,15 @@ class Effect(NamedTuple):
     drives: tuple[str, ...] = ()
     left_out: str = ""
     hypervisor: bool = False  # the drive is one that a hypervisor shows
+    answer: Answer | Waiver | None = None  # of who answers for it
 
-    def word(self, strike: Strike) -> tuple[Party | Literal[""], tuple[str, ...]]:
-        """Who must keep it, and the names of drives."""
-        if strike.word != "drive":
-            return strike.word, ()
-        return ("hypervisor", ()) if self.hypervisor else ("drive", self.drives)
+    def word(self, strike: Strike) -> Word | None:
+        """Who must keep it."""
+        if not strike.word:
+            return None
+        party: Party = "hypervisor" if strike.word == "drive" and self.hypervisor else strike.word
+        names = self.drives if party == "drive" else ()
+        return Word(party, names, self.answer.owner, self.answer.expires) if self.answer else Word(party, names)
 
     def outcome(self, event: Event) -> Outcome:
         each = {_does(strike, event) for strike in self.strikes}
@@ -85,7 +99,7 @@ def _cell(event: Event, effects: list[Effect]) -> Cell:
     return Cell(
         worst,
         takes=_takes(strike.takes for strike in at),
-        parties=_parties(words) if worst == "word" else (),
+        parties=_merged(words) if worst == "word" else (),
         verdicts=tuple(effect.verdict for effect in deciding if effect.verdict),
         left_out=tuple(effect.left_out for effect in deciding if effect.left_out),
     )
@@ -120,15 +134,19 @@ def _takes(each: Iterable[tuple[Take, ...]]) -> tuple[Take, ...]:
     return tuple(take for take in TAKES if take in seen)
 
 
-def _parties(words: Iterable[tuple[Party | Literal[""], tuple[str, ...]]]) -> tuple[tuple[Party, tuple[str, ...]], ...]:
-    return _merged((word, drives) for word, drives in words if word)
-
-
-def _merged(parties: Iterable[tuple[Party, tuple[str, ...]]]) -> tuple[tuple[Party, tuple[str, ...]], ...]:
-    found: dict[Party, dict[str, None]] = {}
-    for party, names in parties:
-        found.setdefault(party, {}).update(dict.fromkeys(names))
-    return tuple((party, tuple(names)) for party, names in found.items())
+def _merged(words: Iterable[Word | None]) -> tuple[Word, ...]:
+    """Each party once, and once more for what somebody answers for; a drive that is answered for needs no other word."""
+    found: dict[tuple[Party, str, date | None], dict[str, None]] = {}
+    for word in words:
+        if word:
+            found.setdefault((word.party, word.owner, word.until), {}).update(dict.fromkeys(word.names))
+    answered = {(party, name) for (party, owner, _), names in found.items() if owner for name in names}
+    merged = []
+    for (party, owner, until), names in found.items():
+        left = tuple(name for name in names if owner or (party, name) not in answered)
+        if left or not names:
+            merged.append(Word(party, left, owner, until))
+    return tuple(merged)
 
 
 def once(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:

@@ -15,6 +15,13 @@ Event = Literal["process", "crash", "power", "power+log", "power+drive", "drive"
 EVENTS: tuple[Event, ...] = get_args(Event)
 Party = Literal["drive", "controller", "hypervisor", "target", "layer", "database", "replicas"]
 PARTIES: tuple[Party, ...] = get_args(Party)
+ANSWERING: tuple[Party, ...] = (
+    "hypervisor",
+    "controller",
+    "target",
+    "drive",
+)  # for whom a site can answer in its policy
+ANSWER = "flushes honoured"  # the only answer that there is
 Take = Literal["commits", "consistency", "pool"]
 TAKES: tuple[Take, ...] = get_args(Take)
 

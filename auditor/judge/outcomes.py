@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from auditor.facts import HOST, Facts, Known, Subject, Unknown
+from auditor.facts import HOST, Facts, Judged, Known, Subject, Unknown
+from auditor.judge.answers import Answers
 from auditor.judge.cell import HARMLESS, ORDER, Cell, Effect, both_of_each, cells_of, once
 from auditor.judge.event import EVENTS, Event, Strike
-from auditor.judge.policy import LeftOut
+from auditor.judge.policy import Answer, LeftOut, Waiver
 from auditor.judge.verdict import Verdict
 
-ENOUGH = 3  # plp_grade from which on a drive is declared to keep its cache without power
 NOTHING_OF_ITS_OWN = ("cache", "spare")  # what lies on a leaf of these classes lies elsewhere, too
 
 
@@ -40,22 +40,29 @@ class Column(NamedTuple):
         return max(ORDER[cell.outcome] for cell in self.cells.values())
 
 
-def columns(verdicts: Iterable[Verdict], facts: Facts, left_out: Sequence[LeftOut] = ()) -> tuple[Column, ...]:
+def columns(
+    verdicts: Iterable[Verdict], facts: Facts, left_out: Sequence[LeftOut] = (), answers: Answers | None = None
+) -> tuple[Column, ...]:
     """What each event costs each dataset, the worst first; datasets to which the same happens together."""
     effects = _Concerned(facts)
     for verdict in verdicts:
-        if effect := _effect(verdict, facts, effects.logs_alone):
+        if effect := _effect(verdict, facts, effects.logs_alone, answers):
             effects.add(verdict.subject, verdict.rule.subject, effect)
     for each in left_out:
         if not each.counts_as and any(strike.loses for strike in each.strikes):
             effects.add(HOST, "host", Effect((HARMLESS, *each.strikes), left_out=each.rule))
-    for pool, name in _caches(facts):
-        effects.add(pool, "pool", Effect((Strike.at("power", "drive", ("commits", "pool")),), drives=(name,)))
+    for pool, disk in _caches(facts):
+        answer = answers.of_disks((disk,)) if answers else None
+        strikes = (Strike.at("power", "drive", ("commits", "pool")),)
+        effects.add(pool, "pool", Effect(strikes, drives=(disk.name,), answer=answer))
     return effects.columns()
 
 
-def _effect(verdict: Verdict, facts: Facts, logs_alone: Callable[[Subject], bool]) -> Effect | None:
-    """logs_alone: is a subject what holds the log and nothing else? No pool goes with that."""
+def _effect(
+    verdict: Verdict, facts: Facts, logs_alone: Callable[[Subject], bool], answers: Answers | None
+) -> Effect | None:
+    """logs_alone: is a subject what holds the log and nothing else? No pool goes with that. answers: whoever answers for a
+    party answers for what is undecided about it; a failure that was seen needs a waiver, or a rule that asks for the answer."""
     outcome = verdict.was or verdict.outcome
     if outcome not in ("fail", "unknown") or not any(strike.loses for strike in verdict.strikes):
         return None
@@ -63,9 +70,15 @@ def _effect(verdict: Verdict, facts: Facts, logs_alone: Callable[[Subject], bool
     strikes = verdict.strikes if outcome == "fail" else (HARMLESS, *verdict.strikes)
     if logs_alone(subject):
         strikes = tuple(each._replace(takes=tuple(take for take in each.takes if take != "pool")) for each in strikes)
-    disks = facts.linked(subject, "disks") if subject.kind == "leaf" else (subject,)
-    drives = tuple(each.name for each in disks if each.kind == "disk")
-    return Effect(strikes, verdict, drives, hypervisor=subject.kind == "disk" and _shown(subject, facts))
+    below = facts.linked(subject, "disks") if subject.kind == "leaf" else (subject,)
+    disks = [each for each in below if each.kind == "disk"]
+    shown = subject.kind == "disk" and _shown(subject, facts)
+    answer: Answer | Waiver | None = verdict.waiver
+    if answers and outcome == "unknown" and not answer:
+        words = {strike.word for strike in strikes} - {""}
+        party = "hypervisor" if words == {"drive"} and shown else next(iter(words)) if len(words) == 1 else ""
+        answer = answers.of_disks(disks) if party == "drive" else answers.of_party(party)
+    return Effect(strikes, verdict, tuple(each.name for each in disks), hypervisor=shown, answer=answer)
 
 
 def _shown(disk: Subject, facts: Facts) -> bool:
@@ -74,7 +87,7 @@ def _shown(disk: Subject, facts: Facts) -> bool:
     return isinstance(machine, Known) and machine.value != "none" and isinstance(virtual, Known) and bool(virtual.value)
 
 
-def _caches(facts: Facts) -> Iterator[tuple[Subject, str]]:
+def _caches(facts: Facts) -> Iterator[tuple[Subject, Subject]]:
     """(pool, disk) of each disk whose cache is not known to outlive the power, unless it is virtual: then somebody else answers
     for it, whom a rule names."""
     for pool in facts.linked(HOST, "pools"):
@@ -82,14 +95,12 @@ def _caches(facts: Facts) -> Iterator[tuple[Subject, str]]:
             if _class(leaf, facts) in NOTHING_OF_ITS_OWN:
                 continue
             for disk in facts.linked(leaf, "disks"):
-                virtual, cache, grade = (facts.get(disk, name) for name in ("virtual", "volatile_cache", "plp_grade"))
-                if isinstance(virtual, Known) and virtual.value is True:
-                    continue
-                if isinstance(cache, Known) and cache.value is False:
-                    continue
-                if isinstance(grade, Known) and isinstance(grade.value, int) and grade.value >= ENOUGH:
-                    continue
-                yield pool, disk.name
+                if not any(_is_true(facts.get(disk, name)) for name in ("virtual", "keeps_acknowledged")):
+                    yield pool, disk
+
+
+def _is_true(found: Judged) -> bool:
+    return isinstance(found, Known) and found.value is True
 
 
 def _class(leaf: Subject, facts: Facts) -> object:
@@ -131,6 +142,10 @@ class _Concerned:
             case "database" if datasets := self._facts.linked(subject, "datasets"):
                 for dataset in datasets:
                     self._datasets.setdefault(dataset.name, []).append(effect)
+            case "database" if isinstance(
+                self._facts.get(subject, "datasets"), Unknown
+            ):  # it may be about any, or none
+                self._everywhere.append(effect._replace(strikes=(HARMLESS, *effect.strikes)))
             case "host" if kind == "database":
                 self._databases.append(effect)
             case "run" | "waiver":

@@ -10,7 +10,7 @@ from datetime import date
 from typing import Literal, NamedTuple, get_args
 
 from auditor.errors import Stop
-from auditor.judge.event import SEVERITIES, Severity, Strike
+from auditor.judge.event import SEVERITIES, Party, Severity, Strike
 from auditor.judge.rule import Rule
 from auditor.judge.threshold import Decided
 
@@ -54,6 +54,26 @@ class Waiver(NamedTuple):
         return f"{self.rule} of {self.scope} {self.name}"
 
 
+class Answer(NamedTuple):
+    """What somebody answers for and nothing here can check: that a party honours flushes. serial, model: of drives, one of
+    the two; host: the one whose hypervisor, controller or target it is, or empty: all that read the policy. expires: the last
+    day on which it holds."""
+
+    party: Party
+    serial: str
+    model: str
+    host: str
+    owner: str
+    reason: str
+    expires: date
+    line: int
+
+    @property
+    def title(self) -> str:
+        """What it answers for, for a report; two answers for the same are an error of the policy."""
+        return f"flushes honoured by {self.party} {self.serial or self.model or self.host}".rstrip()
+
+
 class Policy(NamedTuple):
     """A whole policy. path: what to call it; text: as it was read (a recording keeps it). rules: id -> setting.
     thresholds: id of the rule -> name -> number."""
@@ -64,6 +84,7 @@ class Policy(NamedTuple):
     rules: Mapping[str, tuple[Setting, int]] = {}
     thresholds: Mapping[str, Mapping[str, Decided]] = {}
     waivers: tuple[Waiver, ...] = ()
+    answers: tuple[Answer, ...] = ()
 
 
 NONE = Policy("", "")

@@ -17,6 +17,12 @@ policy can never silently decide nothing, or something else::
     owner   = "storage@example.org"
     reason  = "the second log device is ordered"
     expires = 2027-01-31       # the last day on which it holds
+
+    [[answer]]                 # what nothing here can check
+    hypervisor = "flushes honoured"    # or controller, target (host = "db1": of that one only); or drive, with model or serial
+    owner   = "virtualization@example.org"
+    reason  = "cache=none on all hosts of the cluster"
+    expires = 2027-01-31
 """
 
 from __future__ import annotations
@@ -28,14 +34,26 @@ from typing import Any, cast
 
 from auditor.databases import ENGINES
 from auditor.judge import strict_toml
-from auditor.judge.policy import ROLES, SCOPES, SETTINGS, Declared, Policy, PolicyError, Role, Setting, Waiver
+from auditor.judge.event import ANSWER, ANSWERING
+from auditor.judge.policy import (
+    ROLES,
+    SCOPES,
+    SETTINGS,
+    Answer,
+    Declared,
+    Policy,
+    PolicyError,
+    Role,
+    Setting,
+    Waiver,
+)
 from auditor.judge.threshold import Decided, is_number
 
 PATH = "/etc/zaudit/zaudit.toml"
 LIMIT = strict_toml.LIMIT  # bytes of a file
-WAIVERS = 1000
-TABLES = ("rules", "thresholds", "datasets", "waiver")
-FIELDS = ("rule", "owner", "reason", "expires")
+WAIVERS = 1000  # and as many answers
+TABLES = ("rules", "thresholds", "datasets", "waiver", "answer")
+FIELDS = ("owner", "reason", "expires")
 Fail = Callable[[str, str], PolicyError]
 
 
@@ -56,6 +74,7 @@ def parse(text: str, path: str) -> Policy:
         rules=dict(_rules(_table(table, "rules", lines), lines)),
         thresholds=dict(_thresholds(_table(table, "thresholds", lines), lines, path)),
         waivers=tuple(_waivers(table.get("waiver", []), lines)),
+        answers=tuple(_answers(table.get("answer", []), lines)),
     )
 
 
@@ -147,26 +166,13 @@ def _datasets(tables: Mapping[str, Any], lines: _Lines) -> Iterator[Declared]:
 
 
 def _waivers(tables: Any, lines: _Lines) -> Iterator[Waiver]:
-    if not isinstance(tables, list):
-        raise lines.error("", "waiver", "waivers are [[waiver]] tables")
-    if len(tables) > WAIVERS:
-        raise lines.error("", "waiver", f"more than {WAIVERS} waivers")
     seen: set[str] = set()
-    for nth, table in enumerate(tables):
-
-        def fail(key: str, text: str, nth: int = nth) -> PolicyError:
-            return lines.error("[[waiver]]", key, text, nth)
-
-        if not isinstance(table, dict):
-            raise fail("", "a waiver must be a table")
-        _keys(table, set(FIELDS), set(SCOPES), fail)
+    for nth, table, fail in _listed(tables, "waiver", lines):
+        _keys(table, {"rule", *FIELDS}, set(SCOPES), fail)
         scopes = [scope for scope in SCOPES if scope in table]
         if len(scopes) != 1:
             raise fail("", f"a waiver needs exactly one of {', '.join(SCOPES)}")
-        scope = scopes[0]
-        expires = table["expires"]
-        if not isinstance(expires, date) or isinstance(expires, datetime):
-            raise fail("expires", f"expires = {expires!r}: it must be a date, like 2027-01-31 without quotes")
+        scope, expires = scopes[0], _day(table, fail)
         rule, name, owner, reason = (_text(table, key, fail) for key in ("rule", scope, "owner", "reason"))
         if scope == "pool" and not name.isdigit():
             raise fail(
@@ -177,6 +183,53 @@ def _waivers(tables: Any, lines: _Lines) -> Iterator[Waiver]:
             raise fail("", f"{waiver.title} is waived twice")
         seen.add(waiver.title)
         yield waiver
+
+
+def _answers(tables: Any, lines: _Lines) -> Iterator[Answer]:
+    seen: set[str] = set()
+    for nth, table, fail in _listed(tables, "answer", lines):
+        _keys(table, set(FIELDS), {*ANSWERING, "model", "serial", "host"}, fail)
+        parties = [party for party in ANSWERING if party in table]
+        if len(parties) != 1:
+            raise fail("", f"an answer needs exactly one of {', '.join(ANSWERING)}")
+        party, named = parties[0], [key for key in ("serial", "model", "host") if key in table]
+        if table[party] != ANSWER:
+            raise fail(party, f"{party} = {table[party]!r}: the answer is {ANSWER!r}, or there is none")
+        if party == "drive" and named not in (["serial"], ["model"]):
+            raise fail("", "of a drive an answer needs either its serial or its model")
+        if party != "drive" and named not in ([], ["host"]):
+            raise fail(named[0], f"{named[0]} goes with a drive")
+        owner, reason = (_text(table, key, fail) for key in ("owner", "reason"))
+        serial, model, host = (_text(table, key, fail) if key in table else "" for key in ("serial", "model", "host"))
+        line = lines.of("[[answer]]", "", nth)
+        answer = Answer(party, serial, model, host, owner, reason, _day(table, fail), line)
+        if answer.title in seen:
+            raise fail("", f"{answer.title} is answered twice")
+        seen.add(answer.title)
+        yield answer
+
+
+def _listed(tables: Any, name: str, lines: _Lines) -> Iterator[tuple[int, Mapping[str, Any], Fail]]:
+    """The tables of a list, each with its number and what says where one of its keys is wrong."""
+    if not isinstance(tables, list):
+        raise lines.error("", name, f"{name}s are [[{name}]] tables")
+    if len(tables) > WAIVERS:
+        raise lines.error("", name, f"more than {WAIVERS} {name}s")
+    for nth, table in enumerate(tables):
+
+        def fail(key: str, text: str, nth: int = nth) -> PolicyError:
+            return lines.error(f"[[{name}]]", key, text, nth)
+
+        if not isinstance(table, dict):
+            raise fail("", f"{'an' if name == 'answer' else 'a'} {name} must be a table")
+        yield nth, table, fail
+
+
+def _day(table: Mapping[str, Any], fail: Fail) -> date:
+    expires = table["expires"]
+    if not isinstance(expires, date) or isinstance(expires, datetime):
+        raise fail("expires", f"expires = {expires!r}: it must be a date, like 2027-01-31 without quotes")
+    return expires
 
 
 def _keys(table: Mapping[str, Any], required: set[str], optional: set[str], fail: Fail) -> None:
@@ -205,6 +258,11 @@ def bare(policy: Policy) -> str:
     for waiver in policy.waivers:
         rows += ["", "[[waiver]]", f'rule = "{waiver.rule}"', f"{waiver.scope} = {quoted(waiver.name)}"]
         rows += ['owner = "redacted"', 'reason = "redacted"', f"expires = {waiver.expires.isoformat()}"]
+    for answer in policy.answers:
+        named = (("serial", answer.serial), ("model", answer.model), ("host", answer.host))
+        rows += ["", "[[answer]]", f'{answer.party} = "{ANSWER}"']
+        rows += [f"{key} = {quoted(name)}" for key, name in named if name]
+        rows += ['owner = "redacted"', 'reason = "redacted"', f"expires = {answer.expires.isoformat()}"]
     return "\n".join(rows) + "\n"
 
 

@@ -69,7 +69,8 @@ class Said(NamedTuple):
 class Rule(NamedTuple):
     """One rule. expect must hold where when holds. strike: what its failure does; cases: the first whose condition is true
     counts in place of it. outside: of a rule about commits or corruption whose failure no event brings about, why.
-    amount: how much goes, after "commits": "of up to 15 s". page: of our own rules, where in the repository more is said."""
+    answer: what a site can say to it in its policy; or empty. amount: how much goes, after "commits": "of up to 15 s".
+    page: of our own rules, where in the repository more is said."""
 
     id: str
     title: str
@@ -86,6 +87,7 @@ class Rule(NamedTuple):
     path: str
     thresholds: tuple[Threshold, ...] = ()
     outside: str = ""
+    answer: str = ""
     amount: Template | None = None
     page: str = ""
 
@@ -145,7 +147,7 @@ def digest(rules: Iterable[Rule]) -> str:
             *(rule.id, rule.subject, str(tuple(rule.strike)), rule.harm, rule.origin, rule.expect.source),
             rule.when.source if rule.when else "",
             *(f"{tuple(strike)}: {condition.source}" for strike, condition in rule.cases),
-            *(f"{each.name}={each.default}" for each in rule.thresholds),
+            *sorted(f"{each.name}={each.default}" for each in rule.thresholds),
         )
         for rule in rules
     ]

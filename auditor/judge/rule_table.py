@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 from auditor.facts import KINDS, Kind
 from auditor.judge.compiler import Registry, compile_condition, compile_expression, deferred
-from auditor.judge.event import EVENTS, PARTIES, SEVERITIES, TAKES, Event, Severity, Strike
+from auditor.judge.event import ANSWER, ANSWERING, EVENTS, PARTIES, SEVERITIES, TAKES, Event, Severity, Strike
 from auditor.judge.expression import Expression
 from auditor.judge.rule import (
     COSTS,
@@ -37,7 +37,7 @@ NOTHING_DECIDED: DecidedBy = {}
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 REQUIRED = {"title", "subject", "harm", "expect"}
 STRIKE = {"severity", "loses", "word", "takes"}
-OPTIONAL = {"when", "origin", "message", "cases", "outside", "amount", "thresholds"} | STRIKE
+OPTIONAL = {"when", "origin", "message", "cases", "outside", "answer", "amount", "thresholds"} | STRIKE
 CASES = 8  # of one rule
 SAID = {"impact", "why", "fix", "references"}
 SAID_IF = {"conflicts"}
@@ -115,6 +115,7 @@ def _judged(
         examples=(),
         path=path,
         outside=_text(table, "outside") if "outside" in table else "",
+        answer=_answer(table),
         amount=_template(_text(table, "amount"), kind, registry, compilers.value) if "amount" in table else None,
     )
 
@@ -197,6 +198,15 @@ def _strike(table: Mapping[str, Any]) -> Strike:
         raise RuleError(f"takes: {stray[0]!r} is none of {', '.join(TAKES)}")
     word = _one_of(table, "word", PARTIES) if "word" in table else ""
     return Strike.at(cast(Event, _one_of(table, "loses", EVENTS)), cast("Party", word), cast("tuple[Take, ...]", takes))
+
+
+def _answer(table: Mapping[str, Any]) -> str:
+    """What a site can answer, where all that a failure does is to rest on the word of somebody."""
+    if "answer" not in table:
+        return ""
+    if table.get("word") not in ANSWERING or "cases" in table:
+        raise RuleError(f"answer goes with the word of {', '.join(ANSWERING)}, and without cases")
+    return _one_of(table, "answer", (ANSWER,))
 
 
 def _cases(tables: Any, kind: Kind, registry: Registry, condition: Compile) -> Iterable[tuple[Strike, Expression]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, known
-from auditor.judge.policy import Policy, Waiver, declared
+from auditor.judge.answers import Answers, as_waiver, found, over, word_of
+from auditor.judge.policy import Answer, Policy, Waiver, declared
 from auditor.judge.verdict import Verdict
 
 UNDECLARED = "undeclared"
@@ -23,12 +23,13 @@ def facts_of(policy: Policy, facts: Facts) -> Iterator[Fact]:
         role, database = shared[entry]
         yield Fact(dataset, "role", role)
         yield Fact(dataset, "database", database)
-    if policy.waivers:
-        subjects = tuple(_subject(waiver) for waiver in policy.waivers)
+    promises: tuple[Waiver | Answer, ...] = (*policy.waivers, *policy.answers)
+    if promises:
+        subjects = tuple(_subject(each) for each in promises)
         yield Fact(HOST, "waivers", known(subjects, f"{len(subjects)} waivers", f"cat {policy.path}"))
-    for waiver in policy.waivers:
-        seen = Evidence(f"expires {waiver.expires}, owner {waiver.owner}: {waiver.reason}", _where(policy, waiver))
-        yield Fact(_subject(waiver), "expired", Known(_expired(waiver, facts), (seen,)))
+    for each in promises:
+        seen = Evidence(f"expires {each.expires}, owner {each.owner}: {each.reason}", _where(policy, each))
+        yield Fact(_subject(each), "expired", Known(over(each.expires, facts), (seen,)))
 
 
 def _declared(policy: Policy, entry: object) -> tuple[Known, Known]:
@@ -44,26 +45,32 @@ def _declared(policy: Policy, entry: object) -> tuple[Known, Known]:
     return Known(entry.role or UNDECLARED, (role,)), Known(entry.database, (database,))
 
 
-def apply(policy: Policy, facts: Facts, verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The same verdicts; what a waiver covers that holds has the outcome "waived". Puts waiver.used and waiver.in_view."""
-    if not policy.waivers:
+def apply(policy: Policy, facts: Facts, verdicts: Sequence[Verdict], answers: Answers) -> list[Verdict]:
+    """The same verdicts; what a waiver covers that holds, or somebody answers for, has the outcome "waived". Puts waiver.used
+    and waiver.in_view."""
+    if not policy.waivers and not policy.answers:
         return list(verdicts)
     places = _Places(facts)
     holding: dict[str, list[Waiver]] = {}
     for waiver in policy.waivers:
         holding.setdefault(waiver.rule, []).append(waiver)
     used: set[Waiver] = set()
+    answering: set[Answer] = set()
     undecided: set[str] = set()
     judged = []
     for verdict in verdicts:
         if verdict.outcome in ("fail", "unknown") and (candidates := holding.get(verdict.rule.id)):
             covering = [waiver for waiver in candidates if places.covers(waiver, verdict.subject)]
             used.update(covering)
-            holds = next((waiver for waiver in covering if not _expired(waiver, facts)), None)
+            holds = next((waiver for waiver in covering if not over(waiver.expires, facts)), None)
             if holds:
                 verdict = verdict._replace(outcome="waived", was=verdict.outcome, waiver=holds)
             elif verdict.outcome == "unknown":
                 undecided.add(verdict.rule.id)
+        if verdict.outcome in ("fail", "unknown") and (answer := answers.of(verdict)):
+            answering.add(answer)
+            waiver = as_waiver(answer, verdict.rule.id)
+            verdict = verdict._replace(outcome="waived", was=verdict.outcome, waiver=waiver)
         judged.append(verdict)
     ran = {verdict.rule.id for verdict in verdicts}
     for waiver in policy.waivers:
@@ -74,29 +81,28 @@ def apply(policy: Policy, facts: Facts, verdicts: Sequence[Verdict]) -> list[Ver
             waiver in used,
             waiver.rule in undecided or not places.seen(waiver, waiver.rule in ran),
         )
+    for answer in policy.answers:
+        # that a drive is here is enough: the table of events rests on its word, whatever the rules say
+        here = found(answer, facts)
+        _put(facts, policy, answer, answer in answering or (here and answer.party == "drive"), not here)
     return judged
 
 
-def _put(facts: Facts, policy: Policy, waiver: Waiver, used: bool, unseen: bool) -> None:
+def _put(facts: Facts, policy: Policy, waiver: Waiver | Answer, used: bool, unseen: bool) -> None:
     """in_view: False where what it waives was not looked at, or could not be decided, this time."""
     subject, where = _subject(waiver), _where(policy, waiver)
     in_view = used or not unseen
-    said = f"{waiver.rule} {'found something' if used else 'found nothing'} on {waiver.scope} {waiver.name}"
+    said = f"{waiver.title}: {'found' if used else 'nothing found'}"
     facts.replace(Fact(subject, "used", known(used, said, where)))
     facts.replace(Fact(subject, "in_view", known(in_view, "was judged" if in_view else "was not judged", where)))
 
 
-def _subject(waiver: Waiver) -> Subject:
+def _subject(waiver: Waiver | Answer) -> Subject:
     return Subject("waiver", waiver.title)
 
 
-def _where(policy: Policy, waiver: Waiver) -> str:
+def _where(policy: Policy, waiver: Waiver | Answer) -> str:
     return f"sed -n '{waiver.line},+6p' {policy.path}"
-
-
-def _expired(waiver: Waiver, facts: Facts) -> bool:
-    """Whether its last day was over (UTC) when the host was looked at."""
-    return datetime.fromtimestamp(facts.now, UTC).date() > waiver.expires
 
 
 class _Places:
@@ -105,7 +111,7 @@ class _Places:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._pools = {
-            pool: _word(facts, pool, "guid") or _word(facts, pool, "list_guid") for pool in facts.subjects("pool")
+            pool: word_of(facts, pool, "guid") or word_of(facts, pool, "list_guid") for pool in facts.subjects("pool")
         }
         self._audited = set(facts.linked(HOST, "pools"))
 
@@ -113,10 +119,10 @@ class _Places:
         """Whether a waiver is about a subject."""
         match waiver.scope:
             case "host":
-                return subject.kind == "host" and _word(self._facts, HOST, "hostname") == waiver.name
+                return subject.kind == "host" and word_of(self._facts, HOST, "hostname") == waiver.name
             case "device":
                 disks = self._disks(subject)
-                return bool(disks) and all(_word(self._facts, disk, "serial") == waiver.name for disk in disks)
+                return bool(disks) and all(word_of(self._facts, disk, "serial") == waiver.name for disk in disks)
             case "pool":
                 pools = self._pools_of(subject)
                 return bool(pools) and all(self._pools.get(pool) == waiver.name for pool in pools)
@@ -133,7 +139,7 @@ class _Places:
             case "host":
                 return True
             case "device":
-                return any(_word(self._facts, disk, "serial") == waiver.name for disk in self._facts.subjects("disk"))
+                return any(word_of(self._facts, disk, "serial") == waiver.name for disk in self._facts.subjects("disk"))
             case "pool":
                 return any(self._pools.get(pool) == waiver.name for pool in self._audited)
             case "dataset":
@@ -173,8 +179,3 @@ class _Places:
 
 def _within(name: str, above: str) -> bool:
     return name == above or name.startswith(above + "/")
-
-
-def _word(facts: Facts, subject: Subject, name: str) -> str:
-    found = facts.get(subject, name)
-    return str(found.value) if isinstance(found, Known) else ""

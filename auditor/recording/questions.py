@@ -26,7 +26,9 @@ GLOB = "*"
 PROGRAM = ("python3", "-I", "-c")
 _OF_DATABASES = re.compile(r"/proc/(?:\d+|self)/(?:environ|cmdline|root/.+)")
 _PROCESSES = "/proc/*/stat"
-COMPARED = 20_000_000  # patterns and paths of a recording, which may be from anybody: what is left then was not asked
+COMPARED = (
+    200_000_000  # characters of patterns and paths of a recording, which may be anybody's: then nothing more was asked
+)
 
 
 class Form(NamedTuple):
@@ -54,7 +56,7 @@ FORMS = (
     _form("zpool list", "-v", "-o", (COLUMNS,)),
     _form("zpool status", "-P -L -g -x"),  # paths or GUIDs in place of names; only pools that are ill
     _form("zpool events"),
-    _form("zpool history"),
+    _form("zpool history", "-i -l"),
     _form("zdb -C", "-e"),
     _form("nvme", "-f -n -l", "-f -n -l -o"),
     _form("smartctl -j -x", "-d", "-d -l", ("-l",)),
@@ -189,7 +191,7 @@ class Answers:
 
     def _by_pattern(self, request: Read) -> Files:
         text, links, errors = dict[str, str](), dict[str, str](), dict[str, str]()
-        devices, changed = dict[str, str](), dict[str, float]()
+        devices, changed, merged = dict[str, str](), dict[str, float](), set[int]()
         for pattern in request.patterns:
             asked, answer = self._asked(pattern)
             here, to, mine = (self._of(each, pattern) for each in (answer.text, answer.links, answer.errors))
@@ -198,8 +200,10 @@ class Answers:
                 continue
             text |= here
             links |= to
-            devices |= answer.devices
-            changed |= answer.changed
+            if id(answer) not in merged:
+                merged.add(id(answer))
+                devices |= answer.devices
+                changed |= answer.changed
             if asked in answer.errors:
                 mine[pattern] = answer.errors[asked]
             # of a wider pattern it is not told what is no file, and neither are folders
@@ -212,7 +216,7 @@ class Answers:
         """Those of the paths that a pattern means; none where too many were compared."""
         if GLOB not in pattern:
             return {pattern: answers[pattern]} if pattern in answers else {}
-        self._left -= len(answers)
+        self._left -= sum(map(len, answers))
         return {path: each for path, each in answers.items() if meant(path, pattern)} if self._left >= 0 else {}
 
     def _asked(self, pattern: str) -> tuple[str, Files]:
@@ -220,7 +224,7 @@ class Answers:
         wide = [pattern]
         if pattern not in self._patterns:
             alike = self._wide.get(pattern.count("/"), [])
-            self._left -= len(alike)
+            self._left -= sum(map(len, alike))
             wide = [each for each in alike if covers(each, pattern)] if self._left >= 0 else []
         found = [(each, answer) for each in wide for answer in self._patterns[each]]
         self._left -= len(found)
@@ -237,10 +241,10 @@ def meant(path: str, pattern: str) -> bool:
     """Whether a path is one of those that a pattern means; a star is no more than a part of a name."""
     if GLOB not in pattern:
         return path == pattern
-    parts, names = pattern.split("/"), path.split("/")
-    return len(parts) == len(names) and all(
-        matches(name, part) if GLOB in part else name == part for name, part in zip(names, parts, strict=True)
-    )
+    if path.count("/") != pattern.count("/") or not path.startswith(pattern.partition(GLOB)[0]):
+        return False
+    pairs = zip(path.split("/"), pattern.split("/"), strict=True)
+    return all(matches(name, part) if GLOB in part else name == part for name, part in pairs)
 
 
 def _chosen_alike(capture: Capture, request: Run) -> bool:

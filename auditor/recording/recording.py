@@ -57,6 +57,9 @@ class Recording:
     edited: str = ""
 
 
+STEADY = "steady "  # before a path, where it was asked for one that others have not moved
+
+
 class ReplayHost:
     """A host that answers from a recording, also questions that were put in other words; what was not asked then is a fault."""
 
@@ -75,6 +78,9 @@ class ReplayHost:
         if not real:
             raise FileNotFoundError(path)
         return real
+
+    def steady(self, path: str) -> str:
+        return self._paths.get(STEADY + path, "")
 
 
 class RecordingHost:
@@ -104,6 +110,11 @@ class RecordingHost:
             self.paths[path] = ""
             raise
         return self.paths[path]
+
+    def steady(self, path: str) -> str:
+        self.paths[STEADY + path] = ""
+        self.paths[STEADY + path] = found = self._host.steady(path)
+        return found
 
     def recording(
         self, targets: tuple[str, ...], options: Mapping[str, str], zaudit: str, rules: str = ""

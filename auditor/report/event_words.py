@@ -68,7 +68,7 @@ def sentence(cell: Cell) -> str:
         case "kept":
             return "keeps all"
         case "word":
-            return f"keeps all, on the word of {parties(cell)}{_answered(cell)}"
+            return f"keeps all, on the word of {parties(cell)}"
         case "lost":
             return f"LOSES {_taken(cell)}{_answered(cell)}"
         case _:
@@ -80,17 +80,23 @@ def _answered(cell: Cell) -> str:
     waivers = [each.waiver for each in cell.verdicts if each.waiver]
     if not waivers or len(waivers) < len(cell.verdicts):
         return ""
-    return f", for which {harmless(waivers[0].owner)} answers until {min(each.expires for each in waivers)}"
+    return _who(waivers[0].owner, min(each.expires for each in waivers))
+
+
+def _who(owner: str, until: object) -> str:
+    return f", for which {harmless(owner)} answers until {until}"
 
 
 def parties(cell: Cell, spelt: Callable[[str], str] = str) -> str:
-    """the hypervisor and of nvme0n1, nvme1n1. spelt: how, all but the names."""
+    """nvme0n1, nvme1n1 and of the hypervisor, for which storage@example.org answers until 2027-01-31. What nobody answers for
+    comes first. spelt: how, all but the names."""
     said = []
-    for party, names in cell.parties:
-        shown = [harmless(name) for name in names[:NAMES_SHOWN]]
-        more = spelt(f" and {len(names) - NAMES_SHOWN} more") if len(names) > NAMES_SHOWN else ""
-        said.append(", ".join(shown) + more if shown else spelt(PARTIES[party]))
-    return spelt(" and of ").join(said)
+    for word in sorted(cell.parties, key=lambda each: bool(each.owner)):
+        shown = [harmless(name) for name in word.names[:NAMES_SHOWN]]
+        more = spelt(f" and {len(word.names) - NAMES_SHOWN} more") if len(word.names) > NAMES_SHOWN else ""
+        whose = ", ".join(shown) + more if shown else spelt(PARTIES[word.party])
+        said.append(whose + (_who(word.owner, word.until) if word.owner and spelt is str else ""))
+    return spelt(" and of ").join(dict.fromkeys(said))
 
 
 def _taken(cell: Cell, measured: bool = True) -> str:

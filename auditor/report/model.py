@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from auditor.facts import HOST, Facts, Known
 from auditor.judge import outcomes
+from auditor.judge.answers import Answers
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
 from auditor.judge.finding import Coverage, Finding, exit_code
 from auditor.judge.outcomes import Column
@@ -79,13 +80,14 @@ class Report(NamedTuple):
         threshold: Severity,
         policy: str = "",
         left_out: tuple[LeftOut, ...] = (),
+        answers: Answers | None = None,
         failed_only: bool = False,
         rules: str = "",
         recorder: str = "",
         unasked: tuple[str, ...] = (),
         edited: str = "",
     ) -> Report:
-        columns = outcomes.columns(verdicts, facts, left_out)
+        columns = outcomes.columns(verdicts, facts, left_out, answers)
         counted = tuple(each for each in found if not each.waiver)
         waived = tuple(each for each in found if each.waiver)
         return cls(

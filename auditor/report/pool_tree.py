@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from auditor.facts import HOST, Facts, Known, Subject
-from auditor.judge.outcomes import ENOUGH
 
 Kind = Literal["good", "bad", "open"]
 
@@ -79,7 +78,8 @@ def _promise(facts: Facts, disk: Subject) -> tuple[str, Kind]:
         return "decided by whoever provides it", "open"
     if isinstance(cache, Known) and cache.value is False:
         return "no volatile cache", "good"
-    if isinstance(grade, Known) and isinstance(grade.value, int) and grade.value >= ENOUGH:
+    keeps = facts.get(disk, "keeps_acknowledged")
+    if isinstance(keeps, Known) and keeps.value is True and isinstance(grade, Known):
         return f"keeps its cache without power (grade {grade.value} of 5)", "good"
     if isinstance(cache, Known):
         return "volatile cache: rests on its word to empty it when it is flushed", "open"

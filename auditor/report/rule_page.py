@@ -47,6 +47,7 @@ def document(rule: Rule) -> dict[str, Any]:
             for strike, condition in rule.cases
         ],
         **({"outside": rule.outside} if rule.outside else {}),
+        **({"answer": rule.answer} if rule.answer else {}),
         "subject": rule.subject,
         "harm": rule.harm,
         "when": rule.when.source if rule.when else None,
@@ -86,7 +87,8 @@ JUDGED = (
     "For each dataset by the rules that concern it: its own, those of its pool, vdevs, devices and disks, of the host and of"
     " the databases on it. One that fails: LOST. Else one that could not be decided, or was left out: not known. Else kept,"
     " on the word of a drive, controller, hypervisor, target or layer where nobody here can check it. More knowledge never"
-    " overturns an answer, and a waiver does not change it."
+    " overturns an answer. A waiver, or an answer of the site in its policy, does not change it: it says who answers, and until"
+    " when."
 )
 
 
@@ -105,6 +107,10 @@ def fields(rule: Rule) -> Iterator[Field]:
         yield Field("", f"{_counts(strike)} if {condition.source}", code=True)
     if rule.outside:
         yield Field("", rule.outside)
+    if rule.answer:
+        yield Field(
+            "Answer", f'[[answer]] {rule.strike.word} = "{rule.answer}" in a policy, with owner, reason and last day'
+        )
     yield Field("About", rule.subject)
     if rule.when:
         yield Field("When", rule.when.source, code=True)

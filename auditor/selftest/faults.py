@@ -61,6 +61,9 @@ class FaultyHost:
     def realpath(self, path: str) -> str:
         return self.host.realpath(path)
 
+    def steady(self, path: str) -> str:
+        return self.host.steady(path)
+
 
 def of_text(name: str, change: Callable[[bytes], bytes], *, partial: bool = True) -> Fault:
     """A fault of the text alone: of standard output, and of each file."""

@@ -3,9 +3,10 @@ follows from the first, where that is whole; with it the self-test can lose some
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
-from auditor.collect import mounts, zpool_events, zpool_events_all, zpool_history
+from auditor.collect import mounts, zpool_events, zpool_events_all, zpool_history_internal
 from auditor.collect._database_files import Tree
 from auditor.host.request import Capture, Files
 from auditor.recording.recording import Recording
@@ -22,11 +23,18 @@ def added(past: Recording) -> Recording:
             case ("zpool", "events", "-H", pool) if answer.exit == 0 and pool != "-v":
                 lists.append((pool, answer.stdout.decode().splitlines()))
             case ("zpool", "history", pool) if answer.exit == 0:
-                commands.setdefault(("zpool", "history", "-l", pool), answer._replace(keep=zpool_history.KEEP))
+                commands.setdefault(("zpool", "history", "-i", pool), _again(answer))
     if lists:
         commands.setdefault(EVENTS, Capture(0, _numbered(lists).encode(), keep=zpool_events_all.KEEP))
     files = {patterns: _with_devices(patterns, answer) for patterns, answer in past.files.items()}
     return replace(past, commands=commands, files=files)
+
+
+def _again(answer: Capture) -> Capture:
+    """The commands alone, chosen as they are chosen beside what the kernel did by itself."""
+    kept = re.compile(zpool_history_internal.KEEP.encode())
+    lines = (line for line in answer.stdout.split(b"\n") if kept.search(line))
+    return answer._replace(stdout=b"\n".join(lines), keep=zpool_history_internal.KEEP)
 
 
 def _with_devices(patterns: tuple[str, ...], answer: Files) -> Files:

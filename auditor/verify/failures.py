@@ -29,6 +29,7 @@ KINDS = {
     "logged_io_errors": "reads or writes that failed",
     "logged_resets": "resets of its controller or flushes that were repeated",
 }
+WRITTEN = {"ONLINE", "DEGRADED"}  # states of a vdev that is written to (vdev_is_dead() of module/zfs/vdev.c)
 COUNTS = ("read", "write", "checksum")
 
 
@@ -94,12 +95,10 @@ def _untold(devices: Sequence[Device], told: Facts) -> Iterator[str]:
 
 def of_pool(runs: Sequence[Ran], pool: Subject) -> Iterator[str]:
     """What zpool status says after the runs and did not say before them, of the pool's vdevs; or why that is not known."""
-    key = f"{witnesses.STATUS}{pool.name}"
-    states = [_rows(moment.text.get(key, ""), pool) for moment in (runs[0].before, runs[-1].after)]
-    if not (states[0] and states[1]):
+    before, after = _states(runs, pool)
+    if not (before and after):
         yield "zpool status did not say before and after the runs what had failed on the pool's devices"
         return
-    before, after = states
     if before.keys() != after.keys():
         yield "devices of the pool were added, replaced or removed meanwhile"
         return
@@ -111,6 +110,23 @@ def of_pool(runs: Sequence[Ran], pool: Subject) -> Iterator[str]:
             earlier, later = old.counts.get(what, -1), row.counts.get(what, -1)
             if earlier != later:
                 yield f"{what} errors of {vdev}: {earlier} before the runs, {later} after them (zpool status)"
+
+
+def away(runs: Sequence[Ran], pool: Subject) -> dict[str, str]:
+    """The vdevs that OpenZFS did not write to before the runs or after them, by zpool status, with a sentence: the other legs
+    answer for what they did not get."""
+    before, after = _states(runs, pool)
+    return {
+        name: f"it was {harmless(before[name].state)} before the runs and {harmless(row.state)} after them"
+        for name, row in after.items()
+        if name in before and not {before[name].state, row.state} <= WRITTEN
+    }
+
+
+def _states(runs: Sequence[Ran], pool: Subject) -> tuple[dict[str, Row], dict[str, Row]]:
+    """The vdevs before the runs and after them."""
+    key = f"{witnesses.STATUS}{pool.name}"
+    return _rows(runs[0].before.text.get(key, ""), pool), _rows(runs[-1].after.text.get(key, ""), pool)
 
 
 def _rows(text: str, pool: Subject) -> dict[str, Row]:

@@ -30,18 +30,18 @@ TXGS_LEAST = 3
 UBERBLOCKS = 3  # top-level vdevs to which each transaction group writes, if only its uberblock (SPA_SYNC_MIN_VDEVS)
 NOCACHEFLUSH = ("zfs_nocacheflush", "zil_nocacheflush")
 
-Tops = Mapping[str, Sequence[Device]]
+Away = Mapping[str, str]  # vdevs that were not there all the time, with a sentence
 
 
-def links(run: Run, section: Section, pool: Subject, facts: Facts) -> Iterator[Link]:
+def links(run: Run, section: Section, pool: Subject, facts: Facts, away: Away) -> Iterator[Link]:
     """One link for each device that commits landed on, and one for each that only transaction groups were written to."""
     at_once = max(section.jobs * section.depth, 1)
     landed = shares(run, facts, pool)
     if not landed:
         yield Link("devices", "unseen", "on which class of vdevs the blocks of the ZIL landed could not be seen")
     for class_, share in landed.items():
-        yield from _class(class_, run, max(int(SHARE * run.log.syncs * share / at_once), 1), facts, pool)
-    yield from _data(run, facts, pool, [each for each in ("normal", "special", "dedup") if each not in landed])
+        yield from _class(class_, run, max(int(SHARE * run.log.syncs * share / at_once), 1), facts, pool, away)
+    yield from _data(run, facts, pool, [each for each in ("normal", "special", "dedup") if each not in landed], away)
 
 
 def shares(run: Run, facts: Facts, pool: Subject) -> dict[str, float]:
@@ -65,7 +65,7 @@ def shares(run: Run, facts: Facts, pool: Subject) -> dict[str, float]:
     return found
 
 
-def _class(class_: str, run: Run, floor: int, facts: Facts, pool: Subject) -> Iterator[Link]:
+def _class(class_: str, run: Run, floor: int, facts: Facts, pool: Subject, away: Away) -> Iterator[Link]:
     tops: dict[str, list[Device]] = {}
     for device in run.devices:
         if device.allocation_class == class_ and not _shared(device, facts, pool):
@@ -75,10 +75,14 @@ def _class(class_: str, run: Run, floor: int, facts: Facts, pool: Subject) -> It
         named = ", ".join(missing) or "any of their devices"
         yield Link(f"{class_} vdevs", "unseen", f"no counters of {named} alone: what reaches them cannot be seen")
     legs_of = {top: _legs_of_a_block(Subject("vdev", top, pool.name), legs, facts) for top, legs in tops.items()}
-    enough = sum(_accounted(legs, legs_of[top]) for top, legs in tops.items()) >= floor
+    here = {top: [leg for leg in legs if not _gone(leg, away)] for top, legs in tops.items()}
+    enough = sum(_accounted(here[top] or legs, legs, legs_of[top]) for top, legs in tops.items()) >= floor
     most = max((_ratio(device) for legs in tops.values() for device in legs if device.writes), default=0.0)
     followed = [
-        _device(device, facts, enough=enough, mirrored=legs if legs_of[top] == len(legs) else (device,), most=most)
+        _excused(device, here[top], away)
+        or _device(
+            device, facts, enough=enough, mirrored=here[top] if legs_of[top] == len(legs) else (device,), most=most
+        )
         for top, legs in tops.items()
         for device in legs
     ]
@@ -96,8 +100,25 @@ def _legs_of_a_block(vdev: Subject, legs: Sequence[Device], facts: Facts) -> int
     return len(legs)
 
 
-def _accounted(legs: Sequence[Device], of_a_block: int) -> int:
-    """How many log blocks on one top-level vdev cannot be in a volatile cache any more."""
+def _gone(device: Device, away: Away) -> str:
+    """Why a device did not get all that its vdev was given, empty where it did as far as one can tell."""
+    return next((away[leaf] for leaf in device.leaves if leaf in away), "")
+
+
+def _excused(device: Device, others: Sequence[Device], away: Away) -> Link | None:
+    """The link of a device that was not there all the time, unless what it got while it was there went without a flush."""
+    why, flushed = _gone(device, away), device.flushes or 0
+    if not why or (device.writes > FEW and not flushed and device.volatile):
+        return None
+    where = f"{device.allocation_class} {harmless(device.top)}: {device.writes} writes, {flushed} flushes"
+    if not others:
+        return Link(harmless(device.disk), "unseen", f"{where}: {why}", _figures(device))
+    return Link(harmless(device.disk), "accounts", f"{where}: {why}; the others answer for it", _figures(device))
+
+
+def _accounted(legs: Sequence[Device], every: Sequence[Device], of_a_block: int) -> int:
+    """How many log blocks on one top-level vdev cannot be in a volatile cache any more. legs: those that were there."""
+    of_a_block = max(of_a_block - (len(every) - len(legs)), 1)
     volatile = [device for device in legs if device.volatile is not False]
     if of_a_block == len(legs) or volatile:  # all legs of a raidz are flushed, whichever were written to
         return min(map(_safe, volatile if of_a_block < len(legs) else legs))
@@ -200,7 +221,7 @@ def _because(device: Device, facts: Facts) -> str:
     return f" ({', '.join(found)})" if found else ""
 
 
-def _data(run: Run, facts: Facts, pool: Subject, classes_: Sequence[str]) -> Iterator[Link]:
+def _data(run: Run, facts: Facts, pool: Subject, classes_: Sequence[str], away: Away) -> Iterator[Link]:
     """Each transaction group flushes the devices that it wrote to, before its uberblock and after (vdev_config_sync() of
     module/zfs/vdev_label.c): all of a small pool, a few of one with many top-level vdevs. Flushing that was latched off
     shows here, and in no setting."""
@@ -225,7 +246,10 @@ def _data(run: Run, facts: Facts, pool: Subject, classes_: Sequence[str]) -> Ite
     for device in devices:
         where, name = f"{device.allocation_class} {harmless(device.top)}", harmless(device.disk)
         text = f"{where}: {device.writes} writes, {device.flushes or 'no'} flushes in {txgs} transaction groups"
-        if device.volatile is False or not device.writes or (device.flushes or 0) >= due:
+        others = [each for each in devices if each.top == device.top and not _gone(each, away)]
+        if excused := _excused(device, others, away):
+            yield excused
+        elif device.volatile is False or not device.writes or (device.flushes or 0) >= due:
             yield Link(name, "accounts", text, _figures(device))
         elif device.flushes is None:
             yield Link(name, "unseen", f"{where}: this kernel does not count flushes", _figures(device))

@@ -17,7 +17,6 @@ from auditor.verify.trial import UNSEEN, Trial
 # classes: a flash program takes longer than a volatile buffer, a platter has to turn). Generous, so that it is an alarm.
 FLOOR_ANY_US = 10.0
 FLOOR_US = {"volatile flash": 150.0, "platter": 1000.0}
-PROTECTED = 3  # plp_grade of a drive that is known or declared to keep its cache without power
 THROTTLE = ("dmu_tx_dirty_delay", "dmu_tx_dirty_over_max")  # module/zfs/dmu_tx.c: delayed, and stopped
 
 
@@ -194,12 +193,10 @@ def _floor_of(disk: Subject, facts: Facts) -> Judged:
         return volatile
     if not volatile.value:
         return known(FLOOR_ANY_US, f"{disk}: no device answers in less")
-    grade = facts.get(disk, "plp_grade")
-    if isinstance(grade, Unknown):
-        return grade
-    if (
-        isinstance(grade.value, int) and grade.value >= PROTECTED
-    ):  # SATA and SAS cannot declare that a cache is protected
+    keeps = facts.get(disk, "keeps_acknowledged")
+    if isinstance(keeps, Unknown):
+        return keeps
+    if keeps.value:  # SATA and SAS cannot declare that a cache is protected
         return known(FLOOR_ANY_US, f"{disk} has power-loss protection: it may answer a flush at once, and truthfully")
     return known(FLOOR_US["volatile flash"], f"{disk} has a volatile cache that a flush must empty")
 

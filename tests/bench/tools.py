@@ -96,6 +96,9 @@ class ToolHost:
     def realpath(self, path: str) -> str:
         return path
 
+    def steady(self, path: str) -> str:
+        return path
+
     def _bare(self, table: Mapping[str, str]) -> dict[str, str]:
         skip = len(self._root)
         return {path[skip:]: content for path, content in table.items()}

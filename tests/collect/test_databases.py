@@ -73,6 +73,9 @@ class Machine:
     def realpath(self, path: str) -> str:
         return path
 
+    def steady(self, path: str) -> str:
+        return path
+
     def read(self, request: Read) -> Files:
         text: dict[str, str] = {}
         links: dict[str, str] = {}
@@ -280,6 +283,20 @@ def test_a_link_above_where_a_link_leads_is_followed() -> None:
 @pytest.mark.parametrize("target", ["/link/*", "/link/../15", "/link/x/../../15"])
 def test_a_link_that_leads_to_no_plain_path_is_unknown(target: str) -> None:
     assert isinstance(seen(links={f"{DATA}/pg_wal": target}, pg="standard").get(PG, "log_datasets"), Unknown)
+
+
+def test_links_that_nobody_asked_for_and_that_have_no_end_are_unknown() -> None:
+    facts, chain = Facts(), tuple(f"/l{number} -> /l{number + 1}" for number in range(60))
+    said = {
+        "directories": ("data:/d",),
+        "mountinfo": ("25 1 254:1 / / rw - ext4 /dev/vda1 rw",),
+        "symlinks": ("/d/pg_tblspc/1 -> /q/t",),
+        "more_symlinks": ("/d/pg_tblspc/2 -> /l0", *chain),
+    }
+    for name, words in said.items():
+        facts.put(Fact(PG, name, known(words, "")))
+    facts.put_all(list(database_paths.lies_on(facts, Facts(), {})))
+    assert "too many symbolic links" in str(facts.get(PG, "datasets"))
 
 
 def test_what_is_mounted_below_its_directories_is_its_own() -> None:

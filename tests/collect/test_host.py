@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor import audit, registry
-from auditor.collect import zpool_history, zpool_history_long
+from auditor.collect import zpool_history, zpool_history_internal
 from auditor.facts import HOST, Fact, Facts, Kind, Reason, Subject, Value, known
 from auditor.gather.reasons import fault_of, unread
 from auditor.host import limits, lzc, output, process
@@ -268,19 +268,19 @@ def test_of_a_history_only_the_lines_that_were_asked_for_are_kept(
     assert LiveHost(5).run(request._replace(also=())).fault == "not installed"
 
 
-def test_of_who_gave_a_command_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_what_the_kernel_did_by_itself_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = (
-        "1 zpool import tank [user 0 (root) on db1:linux]",
-        "2 zpool import -d /dev/[a] tank [on db1]",
-        "3 zpool trim x",
+        "2026-11-20.09:49:12 zpool import tank",
+        "2026-11-20.09:49:12 [txg:4] set tank/db (54) a:b=zpool import x",
+        "2026-11-20.09:49:13 ioctl set_prop",
+        "        a:b: zpool trim x",
+        "2026-11-20.09:49:14 (3ms) zpool trim x",
     )
     (tmp_path / "zpool").write_text("#!/bin/sh\nprintf 'History for tank:\\n" + "\\n".join(lines) + "\\n\\n'\n")
     (tmp_path / "zpool").chmod(0o755)
     monkeypatch.setattr(seam, "PATH", (str(tmp_path),))
-    request = zpool_history_long.request(Subject("pool", "tank"), Facts(0.0))
-    assert LiveHost(5).run(request).stdout.decode().split("\n") == [
-        *("History for tank:", "1 zpool import tank", "2 zpool import -d /dev/[a] tank", "3 zpool trim x", "", "")
-    ]
+    request = zpool_history_internal.request(Subject("pool", "tank"), Facts(0.0))
+    assert LiveHost(5).run(request).stdout.decode().split("\n") == ["History for tank:", lines[0], lines[-1], "", ""]
 
 
 def test_streams_are_apart_and_the_exit_code_is_kept() -> None:
@@ -321,6 +321,14 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str
 
 
 DMESG, MEMORY = Run(("dmesg", "--kernel")), Run(("dmidecode", "-t", "memory"))
+
+
+def test_a_path_that_is_not_there_is_an_answer(tmp_path: Path) -> None:
+    host = LiveHost(5)
+    with pytest.raises(FileNotFoundError):
+        host.realpath(f"{tmp_path}/gone")
+    assert host.steady(f"{tmp_path}/gone") == ""
+    assert host.steady(str(tmp_path)) == str(tmp_path)
 
 
 def test_after_the_deadline_nothing_is_asked(tools: Callable[[str, str], None], tmp_path: Path) -> None:

@@ -170,12 +170,13 @@ def test_a_host_whose_build_lacks_a_fix_is_told_how_its_distribution_has_a_newer
     [
         ("[a", "builds.toml: "),
         ("[a]\nname = 'A'", "it has builds, mends, name, newer, source"),
-        ("[a]\nname = ''\nsource = 'b'\nnewer = 'c'\nmends = []\nbuilds = {}", "name, source, newer are texts"),
-        ("[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nmends = 'x'\nbuilds = {}", "not a list of texts"),
+        ("[a]\nname = ''\nsource = 'b'\nnewer = 'c'\nmends = []\nbuilds = []", "name, source, newer are texts"),
+        ("[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nmends = 'x'\nbuilds = []", "not a list of texts"),
         (
-            "[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nmends = []\nbuilds = { '2.1.1-1' = [1] }",
+            "[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nmends = []\nbuilds = [['2.1.1-1', [1]]]",
             "2.1.1-1: not a list of texts",
         ),
+        ("[a]\nname = 'A'\nsource = 'b'\nnewer = 'c'\nmends = []\nbuilds = ['2.1.1-1']", "[version, commits]"),
     ],
 )
 def test_a_wrong_table_of_builds_is_an_error(text: str, says: str) -> None:
@@ -186,12 +187,12 @@ def test_a_wrong_table_of_builds_is_an_error(text: str, says: str) -> None:
 
 def test_a_build_carries_what_those_of_its_release_before_it_carry() -> None:
     table = builds.parse(
-        "[a]\nname='A'\nsource='s'\nnewer='n'\nmends=[]\nbuilds={'2.1.1-1'=['x'],'2.1.1-2'=['y'],'2.1.2-1'=['z']}"
+        "[a]\nname='A'\nsource='s'\nnewer='n'\nmends=[]\nbuilds=[['2.1.1-1',['x']],['2.1.1-2',['y']],['2.1.2-1',['z']]]"
     )
     assert [each.carries for each in table.values()] == [("x",), ("x", "y"), ("z",)]
     with pytest.raises(TableError, match=r"2\.1\.1-1 is there twice"):
         builds.parse(
-            "".join(f"[{n}]\nname='A'\nsource='s'\nnewer='n'\nmends=[]\nbuilds={{'2.1.1-1'=[]}}\n" for n in "ab")
+            "".join(f"[{n}]\nname='A'\nsource='s'\nnewer='n'\nmends=[]\nbuilds=[['2.1.1-1',[]]]\n" for n in "ab")
         )
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from auditor import audit, rulebook
+from auditor.derive import keeps_acknowledged
 from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
 from auditor.judge import example, outcomes, verdict
-from auditor.judge.cell import KEPT, ORDER, Cell, joined
+from auditor.judge.cell import KEPT, ORDER, Cell, Word, joined
 from auditor.judge.event import EVENTS, INCLUDES, Event, Strike
 from auditor.judge.outcomes import columns, matter
 from auditor.judge.policy import LeftOut
@@ -48,6 +49,7 @@ def host(leaves: tuple[Subject, ...] = (LEAF,), **disk: Any) -> Facts:
     known = {"volatile_cache": False, "virtual": False} | disk
     for name, value in known.items():
         facts.put(Fact(DISK, name, unknown("not seen") if value is None else Known(value, ())))
+    facts.put_all(list(keeps_acknowledged.derive(DISK, facts)))
     return facts
 
 
@@ -111,6 +113,16 @@ def test_a_database_concerns_the_datasets_that_it_is_on() -> None:
     assert of(found, "tank/data", "power").outcome == "kept"
 
 
+def test_of_a_database_whose_files_nobody_could_place_it_is_not_known_what_it_concerns() -> None:
+    """Any user may start one of that name, with fsync=off and a folder that nobody may look into."""
+    facts, server = host(), Subject("database", "postgres 4242")
+    facts.put(Fact(server, "datasets", unknown("/home/evil/data: permission denied")))
+    found = columns([failing(RULES["pg-fsync-off"], server)], facts)
+    assert {of(found, name, "crash").outcome for name in ("tank/wal", "tank/data")} == {"unknown"}
+    facts.replace(Fact(server, "datasets", Known((WAL,), ())))
+    assert of(columns([failing(RULES["pg-fsync-off"], server)], facts), "tank/wal", "crash").outcome == "lost"
+
+
 def test_databases_that_nobody_could_see_are_a_column_of_their_own() -> None:
     hole = failing(RULES["pg-fsync-off"], HOST, "unknown")
     found = columns([hole], host())
@@ -149,7 +161,7 @@ def test_a_cache_that_is_not_known_to_outlive_the_power_is_a_word(disk: dict[str
     """Also of a hard disk, about which no rule complains."""
     cell = of(columns([], host(**disk)), "tank/data", "power")
     assert cell.outcome == outcome
-    assert cell.parties == ((("drive", ("sda",)),) if outcome == "word" else ())
+    assert cell.parties == ((Word("drive", ("sda",)),) if outcome == "word" else ())
 
 
 @pytest.mark.parametrize("allocation", ["cache", "spare"])
@@ -260,7 +272,7 @@ def test_what_is_declared_rebuildable_rests_on_the_other_replicas() -> None:
     """And says so: this member does lose its last commits."""
     found = columns([failing(RULES["sync-disabled-rebuildable"], DATA)], host())
     cell = of(found, "tank/data", "crash")
-    assert (cell.outcome, cell.parties) == ("word", (("replicas", ()),))
+    assert (cell.outcome, cell.parties) == ("word", (Word("replicas"),))
     assert RULES["sync-disabled-rebuildable"].severity == "low"
 
 

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import outcomes, verdict
+from . import fixed, outcomes, verdict
 from . import scenario as scenarios
 from .machine import CACHE, LINES, image, release
 from .scenario import Scenario
@@ -23,7 +23,7 @@ from .vm import VM, Result, clean_up_on_signals, scratch
 ROOT = Path(__file__).resolve().parents[2]
 ZAUDIT = ROOT / "zaudit.pyz"
 HOSTS = ROOT / "fixtures" / "hosts"
-BOOT_S, SCENARIO_S, WIDTH = 120, 720, 44
+BOOT_S, SCENARIO_S, WIDTH = 120, 960, 44
 KEEP = CACHE / "results"
 
 
@@ -134,8 +134,11 @@ def boot(line: str, group: list[Scenario], zaudit: Path) -> Result:
     """One guest that goes through a group."""
     files: dict[str, str | bytes] = {
         "zaudit.pyz": zaudit.read_bytes(),
-        "plan.json": json.dumps([each.plan() for each in group]),
+        "plan.json": json.dumps([each.plan(line) for each in group]),
     }
+    refuse = CACHE / "modules" / f"refuse_flush-{release(line)['kernel']}.ko"  # verify/README.md
+    if refuse.exists():
+        files["refuse_flush.ko"] = refuse.read_bytes()
     script = "exec python3 /lab/stage.py"
     if group[0].module_of:
         for module in modules(group[0].module_of, line):
@@ -165,9 +168,10 @@ def judge(each: Scenario, line: str, outcome: Outcome, run: Run) -> None:
         run.total["not run"] += 1
         print(f"{line}  {each.name:{WIDTH}} {why}", flush=True)
         return
-    wrong = list(verdict.problems(each, line, outcome, run.zaudit))
+    wrong = [*verdict.problems(each, line, outcome, run.zaudit), *fixed.problems(each, line, outcome)]
     run.total["wrong" if wrong else "ok"] += 1
-    run.rows.append(outcomes.row(each, line, release(line), outcome, wrong))
+    row = outcomes.row(each, line, release(line), outcome, wrong)
+    run.rows.append({**row, "fixed": fixed.rules_of(each, line, outcome)})
     kept = KEEP / f"{line}-{each.name}"
     shutil.rmtree(kept, ignore_errors=True)
     verdict.write(outcome.files, "", kept)

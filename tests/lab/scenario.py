@@ -1,7 +1,7 @@
 """What a scenario file says. See README.md for the format."""
 
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from .machine import LINES
 FOLDER = Path(__file__).parent / "scenarios"
 KEYS = {
     "title", "lines", "not_on", "disks", "alone", "module_of", "targets", "options", "setup", "exit_code", "says",
-    "must", "may", "must_not", "undecided", "power_cut", "strace",
+    "must", "may", "must_not", "undecided", "power_cut", "strace", "fix",
 }  # fmt: skip
 GUEST_HOLDS = 16
 """Scenarios to a guest at most: no guest begins later than the --minutes of a run."""
@@ -31,6 +31,21 @@ class Expected:
     subject: str = ""
     outcome: str = "fail"
     severity: str = ""
+    lines: tuple[str, ...] = LINES
+
+
+@dataclass(frozen=True)
+class Step:
+    """A fix that the report prints for a rule, and that is run: its commands, or words of its text (says), set into ``run`` for
+    {}. put: what stands in place of NEW_DEVICE and the like, one for each command where it is a list. then: what is run
+    after it. may: rules that may fail or be undecided after it, and only then."""
+
+    rule: str
+    says: str = ""
+    run: str = "{}"
+    put: dict[str, Any] = field(default_factory=dict)
+    then: str = ""
+    may: tuple[str, ...] = ()
     lines: tuple[str, ...] = LINES
 
 
@@ -65,8 +80,13 @@ class Scenario:
     must_not: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
     strace: bool = False
+    fix: tuple[Step, ...] = ()
 
-    def plan(self) -> dict[str, Any]:
+    def fixes(self, line: str) -> list[Step]:
+        """The steps that are run on a line."""
+        return [each for each in self.fix if line in each.lines]
+
+    def plan(self, line: str) -> dict[str, Any]:
         """What the guest needs to know."""
         return {
             "name": self.name,
@@ -75,6 +95,7 @@ class Scenario:
             "options": self.options,
             "alone": self.alone,
             "strace": strace.command(Path("/lab/out", self.name, "traced")) if self.strace else [],
+            "fix": [asdict(each) for each in self.fixes(line)],
         }
 
 
@@ -85,8 +106,9 @@ def load(path: Path) -> Scenario:
         raise ScenarioError(f"{path.name}: unknown {', '.join(sorted(wrong))}")
     try:
         must = tuple(Expected(**_tuples(each)) for each in table.pop("must", ()))
+        fix = tuple(Step(**_tuples(each)) for each in table.pop("fix", ()))
         cut = PowerCut(**table.pop("power_cut"))
-        scenario = Scenario(name=path.stem, must=must, power_cut=cut, **_tuples(table))
+        scenario = Scenario(name=path.stem, must=must, power_cut=cut, fix=fix, **_tuples(table))
     except (TypeError, KeyError) as error:
         raise ScenarioError(f"{path.name}: {error}") from None
     missing = set(LINES) - set(scenario.lines) - set(scenario.not_on)

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from . import outcomes, provoked
+from . import fixed, outcomes, provoked
 from . import scenario as scenarios
 from .machine import LINES
 from .power import matrix, report, results
@@ -104,6 +104,18 @@ def _some(names: Sequence[str]) -> str:
 def unprovoked_table() -> str:
     """Each rule that is not provoked, with the reason."""
     return table(("rule", "why not"), sorted(provoked.reasons().items()))
+
+
+def fix_table() -> str:
+    """Each rule whose fix the lab runs: the scenarios, and the lines on which the rule passed after it."""
+    made = sorted(fixed.by_scenario().items())
+    cells = [[f"{name} ({', '.join(lines) or 'not run'})" for name, lines in where.items()] for _, where in made]
+    return table(("rule", "fixed in"), [(rule, _some(each)) for (rule, _), each in zip(made, cells, strict=True)])
+
+
+def unfixed_table() -> str:
+    """Each rule that is provoked and whose fix the lab cannot run, with the reason."""
+    return table(("rule", "why not"), sorted(fixed.reasons().items()))
 
 
 def power(rows: Sequence[Row]) -> str:
@@ -259,6 +271,8 @@ def blocks() -> dict[str, str]:
         "rule sums": rule_sums(),
         "rules": rule_table(),
         "rules not provoked": unprovoked_table(),
+        "fixes": fix_table(),
+        "fixes not run": unfixed_table(),
         "power lines": power_lines(cuts),
         "power": power(cuts),
         "torn lines": torn_lines(results.read(results.TORN)),

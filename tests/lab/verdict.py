@@ -75,7 +75,7 @@ def _truth(scenario: Scenario, standing: str) -> Iterator[str]:
         yield f"FALSE ALARM: a power cut loses nothing ({cut.because}), and zaudit says: {standing}"
 
 
-def _found(report: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+def found(report: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     """rule, subject, outcome, severity of every finding"""
     for finding, subject in folding.unfolded(report):
         if finding["outcome"] != "waived":
@@ -83,16 +83,16 @@ def _found(report: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _expected(scenario: Scenario, line: str, report: dict[str, Any], disks: dict[str, str]) -> Iterator[str]:
-    found = list(_found(report))
+    every = list(found(report))
     must = [each for each in scenario.must if line in each.lines]
     for each in must:
-        if not any(_is(each, one, disks) for one in found):
-            near = [one for one in found if one[0] == each.rule]
+        if not any(_is(each, one, disks) for one in every):
+            near = [one for one in every if one[0] == each.rule]
             yield f"MISSING {each.outcome} {each.rule} {each.subject} {each.severity}: {near or 'no such finding'}"
     failing = {each.rule for each in must if each.outcome == "fail"} | set(scenario.may) | TRUE_OF_EVERY_GUEST
     unsure = {each.rule for each in must if each.outcome == "unknown"} | set(scenario.undecided)
     unsure |= UNDECIDED_ON_EVERY_GUEST
-    for rule, subject, result, severity in found:
+    for rule, subject, result, severity in every:
         if (rule in scenario.must_not and result == "fail") or (
             result == "fail" and LINE_OF[severity] > 0 and rule not in failing and not rule.startswith(RELEASE)
         ):
@@ -116,8 +116,8 @@ def _is(each: Expected, found: tuple[str, str, str, str], disks: dict[str, str])
 
 def _unprivileged(root: dict[str, Any], nobody: dict[str, Any]) -> Iterator[str]:
     """Who sees less may know less; but nothing that root's run failed may have passed."""
-    seen = {(rule, subject) for rule, subject, _, _ in _found(nobody)}
-    for rule, subject, result, _ in _found(root):
+    seen = {(rule, subject) for rule, subject, _, _ in found(nobody)}
+    for rule, subject, result, _ in found(root):
         # one leaf whose disk cannot be seen stands for its disks
         if result == "fail" and (rule, subject) not in seen and not any(rule == each for each, _ in seen):
             yield f"NOBODY PASSED {rule} {subject}"

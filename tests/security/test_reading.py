@@ -585,6 +585,14 @@ def test_sizes_of_blocks_are_counted_and_nothing_else_is_told(his: Path, tables:
     assert sizes(his) == Files({tables: f"{his.stat().st_blksize} 2\n"}, {}, {})
 
 
+def test_of_a_large_database_all_sizes_are_told(his: Path, tables: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for each in range(limits.FOLDER_ENTRIES):
+        (his / f"base/1/{each}").touch()
+    assert sizes(his) == Files({tables: f"{his.stat().st_blksize} 2\n"}, {}, {})
+    monkeypatch.setattr(limits, "DATA_ENTRIES", limits.FOLDER_ENTRIES)
+    assert sizes(his) == Files({}, {}, {tables: "more than 10,000 entries in a folder"})
+
+
 def test_where_files_may_be_that_are_not_seen_no_sizes_are_told(his: Path, tables: str) -> None:
     (his / "base/3").mkdir(mode=0o700)
     assert sizes(his) == Files({}, {}, {tables: "permission denied"})

@@ -21,6 +21,8 @@ ALONE = tuple(disk._replace(writes=2 * SYNCS, flushes=SYNCS + 20) for disk in DA
 HALF = tuple(
     Disk(f"nvme{i}n1", f"nvme{i}n1", "normal", SYNCS + 20, SYNCS // 2 + 10) for i in range(2)
 )  # two top-level vdevs share the commits
+HALF_LEG = LEG_B._replace(writes=SYNCS, flushes=SYNCS // 2)  # it was there for half of the run
+FAULTED, OFFLINE = {"nvme3n1": "FAULTED  0  0  0  0"}, {"nvme3n1": "OFFLINE  0  0  0  0"}
 SPECIAL = tuple(disk._replace(class_="special") for disk in (LEG_A, LEG_B))
 POINTERS = Zil(SYNCS, SYNCS, SYNCS, 1, 1, 0, 0, 0, SYNCS, SYNCS * 8192, 0, 0)
 
@@ -131,6 +133,9 @@ TRACED = {
     "a second log vdev that took no part": world(
         (*DATA, LEG_A._replace(top="nvme2n1"), Disk("nvme4n1", "nvme4n1", "log", 0, 0))
     ).changed(idle_writes={"nvme2n1": 2, "nvme4n1": 0}),
+    "a leg of the log mirror is offline": world(
+        (*DATA, LEG_A, LEG_B._replace(writes=0, flushes=0)), always=OFFLINE
+    ).changed(idle_writes={"nvme2n1": 2, "nvme3n1": 0}),
     "a few log blocks fell back": world(zil=Zil(SYNCS, SYNCS, SYNCS - 15, 1, 1, 15, 1, 1, 0, 0, 0, 0)),
     "a flush fails on a path, and dm-multipath repeats it on another": multipath(
         world(logged=[PATH.format("nvme2n1")])
@@ -250,10 +255,28 @@ CONTRADICTED = {
         {"kernel's log"},
         "nvme0n1: at least 1",
     ),
+    "a leg is offline, and the other gets no flush": (
+        world((*DATA, NO_FLUSH, LEG_B._replace(writes=0, flushes=0)), always=OFFLINE),
+        {"nvme2n1"},
+        "no flushes",
+    ),
+    "a leg fails that got no flush before": (
+        world((*DATA, LEG_A, HALF_LEG._replace(flushes=0)), failed=FAULTED),
+        {"nvme3n1"},
+        "no flushes",
+    ),
     "even with foreign load": (world((*DATA, NO_FLUSH, LEG_B), others={"tank/other": 900}), {"nvme2n1"}, "no flushes"),
 }
 
 INCONCLUSIVE = {
+    "a leg of the log mirror fails meanwhile": (world((*DATA, LEG_A, HALF_LEG), failed=FAULTED), "nvme3n1 was ONLINE before"),
+    "a leg of the only mirror fails meanwhile": (
+        world((LEG_A._replace(class_="normal"), HALF_LEG._replace(class_="normal")), zil_class="normal", failed=FAULTED),
+        "nvme3n1 was ONLINE before",
+    ),
+    "the only log device fails meanwhile": (
+        world((*DATA, Disk("nvme3n1", "nvme3n1", "log", 900, 400)), failed=FAULTED), "nvme3n1 was ONLINE before",
+    ),
     "one of four mirrors flushed far less than the others": (
         world(four_mirrors(30), options=FOUR_JOBS, zil_class="normal"),
         "far fewer than others of its class",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from auditor.derive import keeps_acknowledged
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
 from auditor.verify import chain, profile, run_facts
 from auditor.verify.histogram import Histogram
@@ -171,6 +172,7 @@ def disks(**said: object) -> World:
     for disk in MIRRORED:
         for name, each in said.items():
             what.facts.replace(Fact(Subject("disk", disk.name), name, known(each, "")))  # type: ignore[arg-type]
+        what.facts.put_all(list(keeps_acknowledged.derive(Subject("disk", disk.name), what.facts)))
     return what
 
 

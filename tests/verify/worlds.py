@@ -140,6 +140,7 @@ def world(
     scan: str = "",
     logged: Sequence[str] = (),
     failed: Mapping[str, str] | None = None,
+    always: Mapping[str, str] | None = None,
 ) -> World:
     """A healthy pool with a mirrored SLOG, but for what is said. together: this release counts no datasets apart. logged: by
     the kernel; failed: vdev -> what zpool status says of it after the run.
@@ -178,7 +179,9 @@ def world(
         jobs=(job._replace(writes=100, syncs=min(100, syncs)),),
         syscalls=calls or Syscalls(100, fsyncs, fdatasyncs, (flag,)),
     )
-    before, after = (NOTHING._replace(text={f"{STATUS}tank": status(disks, rows)}) for rows in ({}, dict(failed or {})))
+    before, after = (
+        NOTHING._replace(text={f"{STATUS}tank": status(disks, rows)}) for rows in (always or {}, failed or always or {})
+    )
     ran = Ran(
         *("log", "log", ("log",), ("fio",), NOTHING, before, after, 1e9, 1e9 + 37, 0, "", ""),
         logged=Logged(tuple(logged), ""),

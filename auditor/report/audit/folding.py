@@ -47,6 +47,12 @@ def spelt(places: Iterable[int]) -> str:
 
 def places(text: str, count: int) -> Iterator[int]:
     """The other way round; raises ValueError for what is no place among so many."""
+    for first, last in runs(text, count):
+        yield from range(first, last + 1)
+
+
+def runs(text: str, count: int) -> Iterator[tuple[int, int]]:
+    """The first and last place of each run. Raises ValueError."""
     for run in text.split(","):
         first, dash, last = run.partition("-")
         if not text.isascii() or not first.isdecimal() or (dash and not last.isdecimal()):
@@ -54,7 +60,7 @@ def places(text: str, count: int) -> Iterator[int]:
         end = int(last or first)
         if end >= count or int(first) > end:
             raise ValueError(f"{run[:40]!r} is none of {count} names")
-        yield from range(int(first), end + 1)
+        yield int(first), end
 
 
 def folded(verdicts: Iterable[Mapping[str, Any]], names: Names) -> list[Group]:

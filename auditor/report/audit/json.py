@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from auditor.facts import Evidence, Reason
-from auditor.judge.cell import Cell
+from auditor.judge.cell import Cell, Word
 from auditor.judge.event import Event
 from auditor.judge.finding import Finding
 from auditor.judge.outcomes import Column
@@ -95,10 +95,15 @@ def _cell(cell: Cell) -> dict[str, Any]:
     if cell.takes:
         shown["takes"] = list(cell.takes)
     if cell.parties:
-        shown["word"] = [{"party": party, "names": [whole(name) for name in names]} for party, names in cell.parties]
+        shown["word"] = [_word(each) for each in cell.parties]
     if cell.rules:
         shown["rules"] = list(cell.rules)
     return shown | {"text": event_words.sentence(cell)}
+
+
+def _word(word: Word) -> dict[str, Any]:
+    shown: dict[str, Any] = {"party": word.party, "names": [whole(name) for name in word.names]}
+    return shown | ({"answered": {"owner": whole(word.owner), "expires": str(word.until)}} if word.owner else {})
 
 
 def _left_out(each: LeftOut) -> dict[str, str]:

@@ -1,12 +1,13 @@
 """In the guest: sets up each state of /lab/plan.json, lets zaudit look at it as root and as nobody, and takes it down.
 
 For each scenario /lab/out/NAME/ gets outcome.json (seconds, error, kernel names of the disks, exit codes) and, below root/
-and nobody/, report.json, recording/, stderr. What cannot be taken down ends the run: the host boots another guest for
-what is left.
+and nobody/, report.json, recording/, stderr. Where it has fixes they are run (fixing.py), and zaudit looks once more: fixed/.
+What cannot be taken down ends the run: the host boots another guest for what is left.
 """
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from typing import Any
 OUT = Path("/lab/out")
 PARAMETERS = Path("/sys/module/zfs/parameters")
 BY_ID = Path("/dev/disk/by-id")
-SETUP_S, CHECK_S, TRACE_S = 300, 180, 600
+SETUP_S, CHECK_S, TRACE_S, FIX_S = 300, 180, 600, 300
 NOT_RUN = 77  # what a setup ends with where this guest lacks what it needs
 ARCHIVE, UNPACKED = "/lab/zaudit.pyz", "/lab/zaudit"
 NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "env", "HOME=/nonexistent")
@@ -99,13 +100,17 @@ def take_down(before: dict[Path, str], log: Path) -> bool:
     return left.returncode == 0 and not left.stdout.strip() and not partitions
 
 
+def program() -> str:
+    """Where zaudit is."""
+    return UNPACKED if Path(UNPACKED).exists() else ARCHIVE
+
+
 def check(folder: Path, as_user: tuple[str, ...], scenario: dict[str, Any], scratch: Path) -> "subprocess.Popen[bytes]":
     """Start zaudit; the report and the recording go to a folder that the user may write to."""
     scratch.mkdir(parents=True)
     scratch.chmod(0o777)
     folder.mkdir(parents=True)
-    program = UNPACKED if Path(UNPACKED).exists() else ARCHIVE
-    argv = ["python3", program, "check", *scenario["targets"], *scenario["options"]]
+    argv = ["python3", program(), "check", *scenario["targets"], *scenario["options"]]
     argv += ["--record", str(scratch / "recording"), "--format", "json", "-o", str(scratch / "report.json")]
     with (folder / "stderr").open("wb") as errors:
         return subprocess.Popen(
@@ -119,12 +124,34 @@ def check(folder: Path, as_user: tuple[str, ...], scenario: dict[str, Any], scra
         )
 
 
+def bring(source: Path, folder: Path) -> None:
+    """What a look wrote, to what is sent to the host."""
+    for path in source.iterdir():
+        shutil.copytree(path, folder / path.name) if path.is_dir() else shutil.copy(path, folder)
+
+
+def fix(scenario: dict[str, Any], folder: Path, log: Path) -> int:
+    """Run the fixes, look again; the exit code of that look."""
+    steps, scratch = shlex.quote(json.dumps(scenario["fix"])), Path("/tmp/looks", scenario["name"], "fixed")
+    shell(f"PYTHONPATH={program()} python3 /lab/fixing.py {folder} {steps}", log, FIX_S)
+    code = finish(check(folder / "fixed", (), scenario, scratch), CHECK_S)
+    bring(scratch, folder / "fixed")
+    return code
+
+
 def trace(scenario: dict[str, Any], folder: Path, scratch: Path) -> int:
     """One more run as root, under strace; what it wrote is in scratch, and each system call in folder/traced."""
     (folder / "traced").mkdir()
     scratch.mkdir(parents=True)
-    program = UNPACKED if Path(UNPACKED).exists() else ARCHIVE
-    argv = [*scenario["strace"], "/usr/bin/python3", "-I", program, "check", *scenario["targets"], *scenario["options"]]
+    argv = [
+        *scenario["strace"],
+        "/usr/bin/python3",
+        "-I",
+        program(),
+        "check",
+        *scenario["targets"],
+        *scenario["options"],
+    ]
     argv += ["--record", str(scratch / "recording"), "-o", str(scratch / "report")]
     with (folder / "traced" / "stderr").open("wb") as errors:
         child = subprocess.Popen(
@@ -152,12 +179,12 @@ def stage(scenario: dict[str, Any], before: dict[Path, str]) -> bool:
             children[user] = check(folder / user, words, scenario, Path("/tmp/looks", scenario["name"], user))
         for user, child in children.items():
             outcome["checked"][user] = finish(child, CHECK_S)
-            source = Path("/tmp/looks", scenario["name"], user)
-            for path in source.iterdir():
-                shutil.copytree(path, folder / user / path.name) if path.is_dir() else shutil.copy(path, folder / user)
+            bring(Path("/tmp/looks", scenario["name"], user), folder / user)
         outcome["check_s"] = round(time.monotonic() - looking, 1)
         if scenario["strace"]:
             outcome["traced"] = trace(scenario, folder, Path("/tmp/looks", scenario["name"], "traced"))
+        if scenario["fix"]:
+            outcome["fixed"] = fix(scenario, folder, log)
     clean = not scenario["alone"] and take_down(before, log)
     outcome["seconds"] = round(time.monotonic() - started, 1)
     outcome["clean"] = clean

@@ -83,6 +83,7 @@ postgres_start() {
     for i in $(seq 150); do ! sql 'SELECT 1' >/dev/null 2>&1 || return 0; sleep 0.2; done
     cat /var/log/postgresql/lab.log >&2; return 1
 }
+postgres_stop() { as postgres "$PG_BIN/pg_ctl" stop -w -m fast -D "$1"; }
 sql() { as postgres psql -XqAt -v ON_ERROR_STOP=1 -h /run/postgresql postgres -c "$1"; }
 
 # mariadb_at DATA [OPTION...]: a MariaDB of Debian's package; options go to a file of their own in /etc/mysql/conf.d
@@ -92,8 +93,12 @@ mariadb_at() {
     mkdir -p "$data" /run/mysqld; chown mysql:mysql "$data" /run/mysqld
     { echo '[mysqld]'; echo "datadir = $data"; for option; do echo "$option"; done; } >/etc/mysql/conf.d/lab.cnf
     as mysql mariadb-install-db --datadir="$data" --skip-test-db >/var/log/mariadb-install.log 2>&1 || { cat /var/log/mariadb-install.log >&2; return 1; }
+    mariadb_start
+}
+mariadb_start() {
     (cd / && exec setsid -f setpriv --reuid=mysql --regid=mysql --init-groups env -i HOME=/nonexistent LC_ALL=C \
         /usr/sbin/mariadbd >/var/log/mariadb-lab.log 2>&1 </dev/null)
     for i in $(seq 300); do ! mariadb -e 'SELECT 1' >/dev/null 2>&1 || return 0; sleep 0.2; done
     cat /var/log/mariadb-lab.log >&2; return 1
 }
+mariadb_stop() { mariadb-admin shutdown; while pgrep -x mariadbd >/dev/null; do sleep 0.2; done; }

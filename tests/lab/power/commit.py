@@ -43,5 +43,15 @@ class Workload(Protocol):
     def run(self, ack: Ack) -> NoReturn:
         """Commit until the power is gone."""
 
+    def stop(self, *, killed: bool) -> None:
+        """End what goes on without run(): a server, in order, or killed."""
+
     def check(self) -> Left:
         """After it."""
+
+
+class Alone:
+    """A program that is no more than its run()."""
+
+    def stop(self, *, killed: bool) -> None:
+        """Nothing goes on without it."""

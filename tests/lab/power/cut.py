@@ -12,15 +12,19 @@ added to powercut.json (killed: whether it was the last one); settings that have
 
 import argparse
 import json
+import os
 import random
 import re
+import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..machine import LINES, release
 from ..vm import VM, Result, clean_up_on_signals
@@ -65,7 +69,8 @@ def main() -> int:
         wanted = [
             each
             for each in settings
-            if line in each.lines and (arguments.again or have(arguments.results, line, each.name) < arguments.cuts)
+            if line in each.lines and each.cuts
+            if arguments.again or have(arguments.results, line, each.name) < arguments.cuts
         ]
         for group in matrix.guests(wanted):
             names = ", ".join(each.name for each in group)
@@ -93,6 +98,25 @@ def asked(results: Path, line: str, name: str) -> bool:
     return any((row["line"], row["setting"]) == (line, name) and row["zaudit"] for row in read(results))
 
 
+@contextmanager
+def bench(line: str, settings: Sequence[Setting], seed: str) -> Iterator[tuple[VM, Server, list[Path]]]:
+    """A machine that is not yet started, on drives of these settings: with their server and the files of their media."""
+    with VM(zfs=line, mem="3G", cpus=2, cache="none") as vm:
+        models = [model for setting in settings for model in setting.drives]
+        files = [vm.dir / f"d{index}" for index in range(len(models))]
+        for path in files:
+            with path.open("wb") as file:
+                file.write(one_partition(DRIVE_MIB << 20))
+                file.truncate(DRIVE_MIB << 20)
+        server = Server(vm.dir, list(zip(files, models, strict=True)), seed)
+        try:
+            sockets = zip(server.sockets, models, strict=True)
+            vm.disks = [device(line, f"nbd={path}", model) for path, model in sockets]
+            yield vm, server, files
+        finally:
+            server.kill()
+
+
 def trial(
     line: str, settings: Sequence[Setting], seed: int, cuts: int, results: Path = RESULTS, *, again: bool = False
 ) -> bool:
@@ -100,70 +124,76 @@ def trial(
     started, first = time.monotonic(), max(have(results, line, each.name) for each in settings)
     names = " ".join(each.name for each in settings)
     chance = random.Random(f"{seed}/{line}/{first}/{names}")
-    with VM(zfs=line, mem="3G", cpus=2, cache="none") as vm:
-        drives = [(setting, model) for setting in settings for model in setting.drives]
-        files = [vm.dir / f"d{index}" for index in range(len(drives))]
-        for path in files:
-            with path.open("wb") as file:
-                file.write(one_partition(DRIVE_MIB << 20))
-                file.truncate(DRIVE_MIB << 20)
-        server = Server(
-            vm.dir, [(path, model) for path, (_, model) in zip(files, drives, strict=True)], f"{seed}/{first}"
-        )
-        try:
-            vm.disks = [
-                device(line, f"nbd={path}", model) for path, (_, model) in zip(server.sockets, drives, strict=True)
-            ]
-            plan = {
-                **guest_plan(line, settings),
-                "cuts": cuts,
-                "look": again or not all(each.pages or asked(results, line, each.name) for each in settings),
-            }
-            vm.start("python3 -m power.stage run", guest_files(plan))
-            within = all(each.within is not None for each in settings)
-            moments = [
-                (chance.uniform(*(RUN_WITHIN_S if within else RUN_S)), traps(settings, chance)) for _ in range(cuts)
-            ]
-            done = cut(vm, server, [setting.name for setting, _ in drives], moments)
-        finally:
-            server.kill()
+    owners = [setting.name for setting in settings for _ in setting.drives]
+    with bench(line, settings, f"{seed}/{first}") as (vm, server, files):
+        plan = {
+            **guest_plan(line, settings),
+            "cuts": cuts,
+            "look": again or not all(each.pages or asked(results, line, each.name) for each in settings),
+        }
+        vm.start("python3 -m power.stage run", guest_files(plan))
+        within = all(each.within is not None for each in settings)
+        moments = [(chance.uniform(*(RUN_WITHIN_S if within else RUN_S)), traps(settings, chance)) for _ in range(cuts)]
+        done = cut(vm, server, owners, moments)
+        server.kill()
         before = vm.result()
         if not done:
             print(f"{line}: no commit from {names}\n{before.log[-1500:]}{before.console[-800:]}")
             return False
-        left, after = verify(line, settings, plan, files)
-        predictions = predict(before, settings, vm.dir) if plan["look"] else {}
+        gone = frozenset(drive for each, base in zip(settings, bases(settings), strict=True)
+                         for drive in (base + number for number in each.lose))  # fmt: skip
+        states = [State(f"cut{number}" if number < len(done) - 1 else "", gone) for number in range(len(done))]
+        left, after = verify(line, settings, plan, files, states)
+        predictions = predict(line, before, settings, vm.dir) if plan["look"] else {}
     for number, (state, now) in enumerate(zip(left, done, strict=False), first):
         rows = []
         for slot, setting in enumerate(settings):
             rows.append(
                 {
-                    "line": line,
-                    **release(line),
-                    "setting": setting.name,
-                    "drives": " ".join(setting.drives),
-                    "workload": setting.workload,
-                    "seed": seed,
+                    **row(line, setting, seed, state[setting.name], now.commits[slot]),
                     "cut": number,
                     "killed": now is done[-1],
                     "seconds": round(now.seconds, 2),
-                    "acknowledged": now.commits[slot],
-                    "lost": lost(now.commits[slot], state[setting.name]["have"]),
-                    "import": state[setting.name]["import"],
-                    "corruption": state[setting.name]["damage"],
-                    "disks": [each for each, (owner, _) in zip(now.disks, drives, strict=True) if owner is setting],
+                    "disks": [each for each, owner in zip(now.disks, owners, strict=True) if owner == setting.name],
                     "zaudit": predictions.get(setting.name),
-                    "words": state[setting.name]["words"],
                 }
             )
-            counts = f"{rows[-1]['acknowledged']} acknowledged, {rows[-1]['lost']} lost"
-            print(f"{line} {setting.name}: {counts}, import {rows[-1]['import']}, {rows[-1]['corruption']}")
+            show(rows[-1])
         write(rows, results)
     steps = " ".join(re.findall(r"^\w+ after \d+ s", before.log + after.log, re.MULTILINE))
     print(f"{line}: {len(left)} of {cuts} cuts in {time.monotonic() - started:.0f} s ({steps})", flush=True)
     if len(left) < cuts:
         print(f"{after.log[-1500:]}{after.console[-800:]}")
     return len(left) == cuts
+
+
+def bases(settings: Sequence[Setting]) -> list[int]:
+    """The number of the first drive of each setting."""
+    return list(accumulate((len(each.drives) for each in settings[:-1]), initial=0))
+
+
+def row(line: str, setting: Setting, seed: int, left: dict[str, Any], acknowledged: int) -> dict[str, Any]:
+    """What every row of the results begins with. left: what the second guest says."""
+    return {
+        "line": line,
+        **release(line),
+        "setting": setting.name,
+        "drives": " ".join(setting.drives),
+        "workload": setting.workload,
+        "seed": seed,
+        "acknowledged": acknowledged,
+        "lost": lost(acknowledged, left["have"]),
+        "import": left["import"],
+        "corruption": left["damage"],
+        "words": left["words"],
+    }
+
+
+def show(row: dict[str, Any]) -> None:
+    """One row, for who waits."""
+    what = f"{row['setting']} {row.get('event', '')}".strip()
+    counts = f"{row['acknowledged']} acknowledged, {row['lost']} lost"
+    print(f"{row['line']} {what}: {counts}, import {row['import']}, {row['corruption']}", flush=True)
 
 
 @dataclass(frozen=True)
@@ -186,47 +216,66 @@ def traps(settings: Sequence[Setting], chance: random.Random) -> list[str]:
     return found
 
 
+class Listener:
+    """What a guest tells over its port, and when how much of it was there. owners: the setting of each drive."""
+
+    def __init__(self, vm: VM, port: socket.socket, owners: Sequence[str]) -> None:
+        self.vm, self.port, self.owners, self.slots = vm, port, owners, list(dict.fromkeys(owners))
+        self.data, self.arrivals = bytearray(), list[tuple[float, int]]()
+        self.begin = 0.0
+
+    def listen(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
+        """For so long at most; False where the guest is gone."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and not until():
+            self.port.settimeout(min(left, 0.2))
+            try:
+                part = self.port.recv(1 << 16)
+            except TimeoutError:
+                part = b""
+            except OSError:
+                return False
+            self.data.extend(part)
+            self.arrivals.append((time.monotonic(), len(self.data)))
+            if not part and (self.vm.proc is None or self.vm.proc.poll() is not None):
+                return False
+        return True
+
+    def until_commits(self) -> bool:
+        """Every program has committed, or had the time to; False where the guest never came so far."""
+        if not self.listen(SETUP_TIMEOUT, lambda: b"GO\n" in self.data) or b"GO\n" not in self.data:
+            return False
+        self.listen(FIRST_COMMIT_S, lambda: len(_counts(self.data, len(self.slots))) == len(self.slots))
+        self.begin = time.monotonic()
+        return True
+
+    def stop(self, server: Server, name: str, traps: Sequence[str] = ()) -> "Cut":
+        """One moment at which the drives stop: see Server.snapshot."""
+        seconds, stats = time.monotonic() - self.begin, server.stats()
+        with ThreadPoolExecutor(1) as other:
+            asked = other.submit(server.snapshot, name, traps)
+            self.listen(TRAP_S + SNAPSHOT_S, asked.done)
+            moment = dict(zip(self.owners, asked.result(), strict=True))
+        sizes = [max((size for when, size in self.arrivals if when < moment[owner]), default=0) for owner in self.slots]
+        return Cut(seconds, [self.commits(size)[slot] for slot, size in enumerate(sizes)], stats)
+
+    def commits(self, size: int | None = None) -> list[int]:
+        """Of each program, in so many bytes of what was told; in all of it."""
+        counts = _counts(self.data[:size], len(self.slots))
+        return [counts.get(slot, 0) for slot in range(len(self.slots))]
+
+
 def cut(vm: VM, server: Server, owners: Sequence[str], moments: Sequence[tuple[float, Sequence[str]]]) -> list[Cut]:
     """Read what the guest commits and cut the power after each pause, within a write where there are traps; empty when the
     guest never came so far. owners: the setting of each drive. The last cut leaves drives that write no more."""
-    data, slots = bytearray(), list(dict.fromkeys(owners))
-    arrivals: list[tuple[float, int]] = []  # when so many bytes were there
     cuts: list[Cut] = []
     with vm.connect("ack") as port:
-
-        def listen(seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
-            end = time.monotonic() + seconds
-            while (left := end - time.monotonic()) > 0 and not until():
-                port.settimeout(min(left, 0.2))
-                try:
-                    part = port.recv(1 << 16)
-                except TimeoutError:
-                    part = b""
-                except OSError:
-                    return False
-                data.extend(part)
-                arrivals.append((time.monotonic(), len(data)))
-                if not part and (vm.proc is None or vm.proc.poll() is not None):
-                    return False
-            return True
-
-        if not listen(SETUP_TIMEOUT, lambda: b"GO\n" in data) or b"GO\n" not in data:
+        heard = Listener(vm, port, owners)
+        if not heard.until_commits():
             return []
-        listen(FIRST_COMMIT_S, lambda: len(_counts(data, len(slots))) == len(slots))
-        begin = time.monotonic()
-        with ThreadPoolExecutor(1) as other:
-            for number, (pause, traps) in enumerate(moments):
-                listen(pause)
-                seconds, stats = time.monotonic() - begin, server.stats()
-                name = f"cut{number}" if number < len(moments) - 1 else GONE
-                asked = other.submit(server.snapshot, name, traps)
-                listen(TRAP_S + SNAPSHOT_S, asked.done)
-                moment = dict(zip(owners, asked.result(), strict=True))
-                commits = []
-                for slot, owner in enumerate(slots):
-                    size = max((size for when, size in arrivals if when < moment[owner]), default=0)
-                    commits.append(_counts(data[:size], len(slots)).get(slot, 0))
-                cuts.append(Cut(seconds, commits, stats))
+        for number, (pause, traps) in enumerate(moments):
+            heard.listen(pause)
+            cuts.append(heard.stop(server, f"cut{number}" if number < len(moments) - 1 else GONE, traps))
     return cuts
 
 
@@ -242,35 +291,42 @@ def _counts(data: bytearray, slots: int) -> dict[int, int]:
     return found
 
 
+class State(NamedTuple):
+    """Media to look at. taken: the name of the snapshot, or empty: the drives as they are. gone: drives without content.
+    slots: of the settings that it is about, or none: all."""
+
+    taken: str
+    gone: frozenset[int] = frozenset()
+    slots: tuple[int, ...] = ()
+
+
 def verify(
-    line: str, settings: Sequence[Setting], plan: dict[str, Any], files: Sequence[Path]
+    line: str, settings: Sequence[Setting], plan: dict[str, Any], files: Sequence[Path], states: Sequence[State]
 ) -> tuple[list[dict[str, Any]], Result]:
-    """What the second guest finds after each cut. It gets blank drives for those that a setting loses."""
-    gone = [index in setting.lose for setting in settings for index in range(len(setting.drives))]
+    """What the second guest finds in each state."""
     models = [model for setting in settings for model in setting.drives]
     left: list[dict[str, Any]] = []
     with VM(zfs=line, mem="3G", cpus=2, cache="unsafe") as vm:
         media = [vm.dir / f"m{index}" for index in range(len(files))]
         for source, medium in zip(files, media, strict=True):
             copy(source, medium)  # of the right size, before the guest sees it
-        vm.disks = [
-            device(line, "64M" if lose else f"@{medium}", model)
-            for medium, model, lose in zip(media, models, gone, strict=True)
-        ]
-        vm.start("python3 -m power.stage verify", guest_files(plan))
+        vm.disks = [device(line, f"@{medium}", model) for medium, model in zip(media, models, strict=True)]
+        vm.start("python3 -m power.stage verify", guest_files({**plan, "cuts": len(states)}))
         with vm.connect("ack") as port, port.makefile("rb") as answers:
             port.settimeout(VERIFY_TIMEOUT)
             try:
-                for number in range(plan["cuts"]):
+                for state in states:
                     if answers.readline() != b"NEXT\n":
                         break
-                    for source, medium in zip(files, media, strict=True):
-                        taken = source.with_suffix(f".cut{number}")
-                        copy(taken if taken.exists() else source, medium)  # the last one is the drive itself
-                    port.sendall(b"GO\n")
+                    for number, (source, medium) in enumerate(zip(files, media, strict=True)):
+                        copy(source.with_suffix(f".{state.taken}") if state.taken else source, medium)
+                        if number in state.gone:
+                            os.truncate(medium, 0)
+                            os.truncate(medium, DRIVE_MIB << 20)
+                    port.sendall(" ".join(("GO", *map(str, state.slots))).encode() + b"\n")
                     left.append(json.loads(answers.readline()))
             except (OSError, ValueError) as error:
-                print(f"{line}: cut {number}: {error!r}")
+                print(f"{line}: state {len(left)}: {error!r}")
         return left, vm.wait(60)
 
 

@@ -112,6 +112,14 @@ class Disk:
         """Requests so far, and blocks that are not on the medium."""
         return {**self.count, "cached": len(self.cache)}
 
+    def save(self, target: Path, *, alive: bool) -> None:
+        """A copy of the medium; alive: with what is in the cache. The lock is held by whoever asks."""
+        copy(self.path, target)
+        if alive and self.cache:
+            with target.open("r+b") as file:
+                for number, block in self.cache.items():
+                    os.pwrite(file.fileno(), block, number * BLOCK)
+
     def _destage(self, numbers: Iterable[int]) -> None:
         for number in sorted(numbers):
             os.pwrite(self.fd, self.cache.pop(number), number * BLOCK)
@@ -165,7 +173,8 @@ def stop(disks: Sequence[Disk], name: str, but: Disk | None = None) -> None:
             stack.pop_all()
             return
         for disk in disks:
-            copy(disk.path, disk.path.with_suffix(f".{name}"))
+            for alive, each in enumerate(name.split(",")):
+                disk.save(disk.path.with_suffix(f".{each}"), alive=bool(alive))
 
 
 def _armed(disks: Sequence[Disk], trigger: Disk, writes: int, name: str) -> threading.Event:

@@ -15,6 +15,7 @@ from .matrix import Setting
 
 ZAUDIT = ROOT / "zaudit.pyz"
 GUEST_FILES = ("__init__.py", "commit.py", "postgres.py", "stage.py", "workloads.py")
+ORDER = ("kept", "word", "unknown", "lost")
 PROTECTED, CONSUMER = "SAMSUNG MZ7L3240HCHQ-00A07", "Samsung SSD 860 EVO 500GB"
 """Names from zaudit's table of drives: with and without power-loss protection. A lying drive has an honest one's name."""
 
@@ -49,7 +50,7 @@ def guest_files(plan: dict[str, Any]) -> dict[str, str | bytes]:
     return {**files, "plan.json": json.dumps(plan), "zaudit.pyz": ZAUDIT.read_bytes()}
 
 
-def predict(guest: Result, settings: Sequence[Setting], folder: Path) -> dict[str, Any]:
+def predict(line: str, guest: Result, settings: Sequence[Setting], folder: Path) -> dict[str, Any]:
     """What zaudit says of each setting: the recording that it made in the live guest, asked for one setting's datasets."""
     recording = folder / "out" / "recording"
     for name, content in guest.out.items():
@@ -57,7 +58,8 @@ def predict(guest: Result, settings: Sequence[Setting], folder: Path) -> dict[st
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     found = {}
-    for number, setting in enumerate(settings):
+    plans = guest_plan(line, settings)["settings"]
+    for number, (setting, plan) in enumerate(zip(settings, plans, strict=True)):
         targets = [f"p{number}/db"] + ([f"p{number}/log"] if setting.log is not None else [])
         with tempfile.NamedTemporaryFile(dir=folder) as file:
             command = [sys.executable, str(ZAUDIT), "check", *targets, "--replay", str(recording)]
@@ -69,5 +71,33 @@ def predict(guest: Result, settings: Sequence[Setting], folder: Path) -> dict[st
                 continue
             report = json.loads(Path(file.name).read_text())
         lines = [f"{each['rule']} {each['outcome']} {each['severity']} {each['harm']}" for each in report["findings"]]
-        found[setting.name] = {"version": report["zaudit"], "standing": report["standing"], "findings": lines}
+        said = events(report, json.loads(guest.out.get("disks.json", b"{}")), plan["serials"])
+        answer = {"version": report["zaudit"], "standing": report["standing"], "findings": lines, "events": said}
+        found[setting.name] = answer
     return found
+
+
+def events(report: dict[str, Any], names: dict[str, str], serials: Sequence[str]) -> dict[str, str]:
+    """The table of a report, the worst of its datasets: "word of drive 0, drive 1", "lost", "unknown: RULE", "kept". The drives
+    of the setting by number. names: kernel name by serial number."""
+    number = {names[serial]: f"drive {index}" for index, serial in enumerate(serials) if serial in names}
+    worst: dict[str, list[dict[str, Any]]] = {}
+    for column in report["events"]:
+        for event, cell in column["events"].items():
+            known = worst.setdefault(event, [cell])
+            if cell["outcome"] == known[0]["outcome"]:
+                known.append(cell)
+            elif ORDER.index(cell["outcome"]) > ORDER.index(known[0]["outcome"]):
+                worst[event] = [cell]
+    said = {}
+    for event, cells in worst.items():
+        words = [
+            number.get(name, name)
+            for cell in cells
+            for each in cell.get("word", ())
+            for name in (each["names"] or [each["party"]])
+        ]
+        rules = [rule for cell in cells for rule in cell.get("rules", ())]
+        why = sorted(set(words)) or sorted(set(rules))
+        said[event] = ": ".join((cells[0]["outcome"], ", ".join(why))) if why else cells[0]["outcome"]
+    return said

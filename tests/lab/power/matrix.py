@@ -24,8 +24,10 @@ WORKLOADS = (
     "sqlite-normal",
     "pair",
     "postgres",
+    "postgres-async",
     *PAGES,
 )
+EVENTS = ("process", "crash", "power", "power+log", "power+drive", "drive")
 DISKS_PER_GUEST = 12
 CUTS = 5
 
@@ -52,12 +54,45 @@ class Setting:
     within: int | None = None
     application: bool = False
     disputed: str = ""
+    cuts: int = CUTS
     lines: tuple[str, ...] = ("2.3",)
 
     @property
     def drives(self) -> tuple[str, ...]:
         """The models of its drives, in order."""
         return tuple(word for word in self.vdevs.split() if word in MODELS)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Of its drives, in order: data, special or log."""
+        found, now = [], "data"
+        for word in self.vdevs.split():
+            if word in MODELS:
+                found.append(now)
+            else:
+                now = word if word in ("special", "log") else now
+        return tuple(found)
+
+    def away(self, event: str) -> int | None:
+        """The drive that is lost with the power, or that dies: the first log device, or the first other one."""
+        wanted = {"power+log": ("log",), "power+drive": ("data", "special"), "drive": ("data", "special")}.get(
+            event, ()
+        )
+        return next((number for number, each in enumerate(self.classes) if each in wanted), None)
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """What can be brought about here. Where a drive is taken away while the program runs there is no other moment."""
+        if self.pages or "device/delete" in self.running:
+            return ()
+        return tuple(event for event in EVENTS if "+" not in event or self.away(event) is not None)
+
+    @property
+    def lost_at(self) -> str:
+        """The event that a power cut of this setting is: what goes with the power is named by lose."""
+        if not self.lose:
+            return "power"
+        return "power+log" if self.classes[self.lose[0]] == "log" else "power+drive"
 
     @property
     def pages(self) -> bool:
@@ -72,7 +107,7 @@ class Setting:
     @property
     def needs(self) -> str:
         """A program that an image may lack."""
-        return "postgres" if self.workload == "postgres" else ""
+        return "postgres" if self.workload.startswith("postgres") else ""
 
     def plan(self, pool: str, serials: Sequence[str]) -> dict[str, Any]:
         """What stage.py needs to know."""
@@ -81,6 +116,11 @@ class Setting:
         plan: dict[str, Any] = {"name": self.name, "pool": pool, "vdevs": words, "serials": list(serials)}
         for key in ("workload", "data", "pool_options", "before_import", "after_import", "running"):
             plan[key] = getattr(self, key)
+        plan["redundant"] = any(
+            word.startswith(("mirror", "raidz")) for word in self.vdevs.partition(" log ")[0].split()
+        )
+        if (away := self.away("drive")) is not None:
+            plan["dies"] = serials[away]
         return plan | ({} if self.log is None else {"log": self.log})
 
 
@@ -110,14 +150,14 @@ def everything(file: Path = FILE) -> list[Setting]:
     return load(file.read_text(encoding="utf-8"))
 
 
-def guests(settings: Sequence[Setting]) -> list[list[Setting]]:
+def guests(settings: Sequence[Setting], drives: int = DISKS_PER_GUEST) -> list[list[Setting]]:
     """Settings that can share a guest: the same module parameters, not too many drives; disputed ones first."""
     groups: dict[str, list[list[Setting]]] = {}
     for setting in sorted(settings, key=lambda each: not each.disputed):
         # a parameter is judged by all drives of the host, so that protected ones get a host of their own
         protected = bool(setting.parameters) and set(setting.drives) == {"plp"}
         same = groups.setdefault(json.dumps([dict(setting.parameters), setting.needs, protected], sort_keys=True), [[]])
-        if sum(len(each.drives) for each in same[-1]) + len(setting.drives) > DISKS_PER_GUEST:
+        if sum(len(each.drives) for each in same[-1]) + len(setting.drives) > drives:
             same.append([])
         same[-1].append(setting)
     found = [group for same in groups.values() for group in same]

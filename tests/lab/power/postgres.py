@@ -1,7 +1,9 @@
 """In the guest: PostgreSQL as a program that commits."""
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -17,10 +19,11 @@ class Postgres:
     """PostgreSQL through psql, one INSERT a transaction; the WAL in ``log`` when that is apart.
 
     After every 40 commits a new WAL segment and a CHECKPOINT, so that old segments are removed all the time, as on a busy
-    server.
+    server. settings: more lines of postgresql.conf.
     """
 
-    def __init__(self, data: Path, log: Path) -> None:
+    def __init__(self, data: Path, log: Path, settings: str = "") -> None:
+        self.settings = settings
         self.data, self.log = data / "pg", log / "wal" if log != data else None
         self.bin = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"))), None)
 
@@ -51,6 +54,7 @@ class Postgres:
             file.write(
                 f"port={self.port}\nlisten_addresses=''\nunix_socket_directories='/tmp'\nmax_wal_size=8MB\nmin_wal_size=2MB\n"
                 "shared_buffers=16MB\nmax_connections=10\nwal_init_zero=off\nwal_recycle=off\nautovacuum=off\n"
+                f"{self.settings}\n"
             )
         self.start()
         made = self.psql("CREATE TABLE t (n bigint PRIMARY KEY, body text); CHECKPOINT;")
@@ -78,6 +82,17 @@ class Postgres:
             number += 1
             if number % 40 == 0:
                 client.stdin.write("DO $$ BEGIN PERFORM pg_switch_wal(); END $$;\nCHECKPOINT;\n")
+
+    def stop(self, *, killed: bool) -> None:
+        """The server; killed: with all its processes, as the kernel does without a word when memory is short."""
+        if not killed:
+            self.sh(f"{self.bin}/pg_ctl -D {self.data} -m fast -t 20 stop")
+            return
+        pid = (self.data / "postmaster.pid").read_text().split()[0]
+        for each in (pid, *Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(each), signal.SIGKILL)
+        time.sleep(1)
 
     def check(self) -> Left:
         left, started = Left(), self.start()

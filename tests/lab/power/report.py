@@ -1,4 +1,5 @@
-"""Verdict against truth: what zaudit said of each setting, and what power cuts took.
+"""Verdict against truth: what zaudit said of each setting, and what power cuts took; and each cell of its table of events
+against what that event took (cells.py).
 
     python -m tests.lab.power.report [--line 2.3] [--results FILE] [NAME...]
 
@@ -16,7 +17,8 @@ torn, whole  a program that rewrites pages without a guard of its own, as a data
              full_page_writes turned off: whether a cut left a page half old, half new. zaudit sees no database there; these
              settings decide what torn-page-guard-off may pass
 
-Exit code 1 when the bar is missed: no miss, no false alarm, and no lying drive whose setting was called fine.
+Exit code 1 when the bar is missed: no miss, no false alarm, and no lying drive whose setting was called fine; no cell wrong,
+and four of five decided.
 """
 
 import argparse
@@ -28,8 +30,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..machine import LINES
-from . import matrix
-from .matrix import CUTS, Setting
+from . import cells, matrix
+from .matrix import EVENTS, Setting
+from .results import EVENTS as EVENT_RESULTS
 from .results import read
 
 Level = Literal["critical", "unproven", "fine", "not asked"]
@@ -137,11 +140,11 @@ def lines(rows: Sequence[dict[str, Any]], settings: Sequence[Setting]) -> list[L
 def missing(rows: Sequence[dict[str, Any]], settings: Sequence[Setting], chosen: Sequence[str] = LINES) -> list[str]:
     """What the matrix asks for and the results do not have."""
     count = Counter((row["line"], row["setting"]) for row in rows)
-    wanted = [(line, setting.name) for setting in settings for line in setting.lines if line in chosen]
+    wanted = [(line, setting.name, setting.cuts) for setting in settings for line in setting.lines if line in chosen]
     return [
-        f"{line} {name}: {count[line, name]} of {CUTS} cuts"
-        for line, name in sorted(wanted)
-        if count[line, name] < CUTS
+        f"{line} {name}: {count[line, name]} of {cuts} cuts"
+        for line, name, cuts in sorted(wanted)
+        if count[line, name] < cuts
     ]
 
 
@@ -150,6 +153,12 @@ def broken(table: Sequence[Line]) -> list[str]:
     return [
         f"{each.line} {each.setting.name}: {each.outcome}" for each in table if each.outcome in ("miss", "false alarm")
     ]
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as their widest text."""
+    width = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(text.ljust(width[at]) for at, text in enumerate(row)).rstrip() for row in rows)
 
 
 def show(table: Sequence[Line]) -> str:
@@ -187,8 +196,7 @@ def show(table: Sequence[Line]) -> str:
         )
         for each in table
     ]
-    width = [max(len(row[column]) for row in (head, *body)) for column in range(len(head))]
-    return "\n".join("  ".join(text.ljust(width[at]) for at, text in enumerate(row)).rstrip() for row in (head, *body))
+    return aligned((head, *body))
 
 
 def main() -> int:
@@ -198,6 +206,9 @@ def main() -> int:
     parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (repeat for more; default: all)")
     parser.add_argument("--matrix", type=Path, default=matrix.FILE, metavar="FILE", help="other settings")
     parser.add_argument("--results", type=Path, metavar="FILE", help="default: tests/lab/powercut.json")
+    parser.add_argument(
+        "--events", type=Path, default=EVENT_RESULTS, metavar="FILE", help="default: tests/lab/events.json"
+    )
     arguments = parser.parse_args()
     settings = [
         each for each in matrix.everything(arguments.matrix) if not arguments.names or each.name in arguments.names
@@ -211,7 +222,12 @@ def main() -> int:
             print(f"{each.line} {each.setting.name}: {each.setting.disputed} {each.lost} of {each.acknowledged} lost")
     for text in missing(rows, settings, chosen):
         print(f"not run: {text}")
-    wrong = broken(table)
+    events = [row for row in read(arguments.events) if row["line"] in chosen and row["setting"] in known]
+    judged = cells.cells(rows, events, settings)
+    if judged:
+        print(aligned((("line", "setting", "drives", "workload", *EVENTS), *cells.rows(judged))))
+        print(aligned((cells.SUM_HEAD, *cells.sums(judged))))
+    wrong = broken(table) + cells.broken(judged)
     print(
         f"{len(rows)} cuts: "
         + ", ".join(f"{count} {name}" for name, count in Counter(e.outcome for e in table).items())

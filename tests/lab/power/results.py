@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-RESULTS, TORN = (Path(__file__).resolve().parents[1] / name for name in ("powercut.json", "torn.json"))
+RESULTS, TORN, EVENTS = (
+    Path(__file__).resolve().parents[1] / f"{name}.json" for name in ("powercut", "torn", "events")
+)
 
 
 def read(path: Path | None = None) -> list[dict[str, Any]]:

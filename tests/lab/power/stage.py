@@ -1,17 +1,21 @@
 """In the guest: ``run`` makes the pools of /lab/plan.json, lets zaudit look and commits until the power is gone;
-``verify`` imports them again and writes what is left to /lab/out/left.json.
+``verify`` imports them again and says what is left.
 
-What goes to the host over the port lab.ack, a line each: SLOT NUMBER for a commit, GO when the workloads start.
+What goes to the host over the port lab.ack, a line each: SLOT NUMBER for a commit, GO when the workloads start; what is left,
+in JSON. What comes from there: GO and the slots to look at, when the media are in place; DIE, when a drive of each pool shall.
+Where the plan asks for events the programs are first killed in folders of their own, which needs no power cut.
 """
 
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,26 +26,23 @@ Plan = dict[str, Any]
 PLAN: Plan = json.loads(Path("/lab/plan.json").read_text())
 OUT = Path("/lab/out")
 BY_ID = Path("/dev/disk/by-id")
+KILLED_AFTER_S, DYING_S = 4, 4
 BLKFLSBUF = 0x1261  # what blockdev --flushbufs does (linux/fs.h)
 
 
 def shell(command: str, seconds: float = 120, strict: bool = True) -> tuple[int, str]:
     """Run bash: exit status and all that it printed. Strict: a failure ends this guest."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(["bash", "-c", command], stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
     try:
-        done = subprocess.run(
-            ["bash", "-c", command],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
+        out, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
+        process.kill()  # and never waited for: on a suspended pool it stays
         return 124, f"{command}: no answer in {seconds} s"
-    if done.returncode and strict:
-        print(f"{command}: {done.returncode} {done.stdout[-500:]} {done.stderr[-500:]}", flush=True)
+    if process.returncode and strict:
+        print(f"{command}: {process.returncode} {out[-500:]} {errors[-500:]}", flush=True)
         raise SystemExit(f"failed: {command}")
-    return done.returncode, (done.stdout + done.stderr).strip()
+    return process.returncode, (out + errors).strip()
 
 
 def disk(serial: str) -> Path | None:
@@ -62,7 +63,7 @@ def parameters() -> None:
         Path("/sys/module/zfs/parameters", name).write_text(str(value))
 
 
-def at_once(function: Callable[[Plan], None]) -> None:
+def at_once(function: Callable[[Plan], object], settings: Sequence[Plan] = PLAN["settings"]) -> None:
     """For every setting in a thread of its own; one that fails ends the guest."""
     failed: list[str] = []
 
@@ -72,7 +73,7 @@ def at_once(function: Callable[[Plan], None]) -> None:
         except (SystemExit, Exception) as error:
             failed.append(f"{setting['name']}: {error!r}")
 
-    threads = [threading.Thread(target=guarded, args=(setting,)) for setting in PLAN["settings"]]
+    threads = [threading.Thread(target=guarded, args=(setting,)) for setting in settings]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -82,10 +83,10 @@ def at_once(function: Callable[[Plan], None]) -> None:
         os._exit(9)
 
 
-def job(setting: Plan) -> Workload:
-    """Its program, in its datasets."""
-    data = Path("/", setting["pool"], "db")
-    return workload(setting["workload"], data, Path("/", setting["pool"], "log") if "log" in setting else data)
+def job(setting: Plan, folder: str = "") -> Workload:
+    """Its program, in its datasets or in a folder of them."""
+    data = Path("/", setting["pool"], "db", folder)
+    return workload(setting["workload"], data, Path("/", setting["pool"], "log", folder) if "log" in setting else data)
 
 
 def make(setting: Plan) -> None:
@@ -115,12 +116,110 @@ def look() -> None:
     started = time.monotonic()
     status, text = shell(command, 600, strict=False)
     (OUT / "look.json").write_text(json.dumps({"rc": status, "text": text[-2000:], "s": time.monotonic() - started}))
+    serials = [serial for setting in PLAN["settings"] for serial in setting["serials"]]
+    names = {serial: there.resolve().name for serial in serials if (there := disk(serial))}
+    (OUT / "disks.json").write_text(json.dumps(names))
     shell(f"tar -C {OUT} -cf /dev/virtio-ports/lab.out .")
+
+
+class Told(Exception):
+    """A program was told to end, and does so before its next commit."""
 
 
 def commit(port: int, slot: int, setting: Plan) -> None:
     """The program, each of its commits reported before the next."""
-    job(setting).run(lambda number: os.write(port, b"%d %d\n" % (slot, number)))
+    told = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: told.set())
+
+    def report(number: int) -> None:
+        os.write(port, b"%d %d\n" % (slot, number))
+        if told.is_set():
+            raise Told
+
+    job(setting).run(report)
+
+
+def start(port: int, slot: int, setting: Plan) -> int:
+    """The program as a process of its own: its number."""
+    if (child := os.fork()) == 0:
+        try:
+            commit(port, slot, setting)
+        except (Exception, SystemExit) as error:
+            print(f"{setting['name']} ended: {error!r}", flush=True)
+        os._exit(0)
+    return child
+
+
+def killed() -> dict[str, dict[str, Any]]:
+    """The programs run in folders of their own and are killed while they commit; what they say of it afterwards."""
+
+    def prepare(setting: Plan) -> None:
+        for name in ("db", *(("log",) if "log" in setting else ())):
+            Path("/", setting["pool"], name, "killed").mkdir()
+        job(setting, "killed").prepare()
+
+    at_once(prepare)
+    children = []
+    for setting in PLAN["settings"]:
+        if (child := os.fork()) == 0:
+            told = os.open(f"/lab/{setting['pool']}.told", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.setsid()  # a client of a database goes with it
+            job(setting, "killed").run(partial(_tell, told))
+        children.append(child)
+    time.sleep(KILLED_AFTER_S)
+    for setting, child in zip(PLAN["settings"], children, strict=True):
+        job(setting, "killed").stop(killed=True)
+        os.killpg(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    results: dict[str, dict[str, Any]] = {}
+
+    def check(setting: Plan) -> None:
+        told = Path(f"/lab/{setting['pool']}.told").read_bytes().split(b"\n")[:-1]
+        left = job(setting, "killed").check()
+        acknowledged = int(told[-1]) + 1 if told else 0
+        results[setting["name"]] = {
+            "acknowledged": acknowledged, "have": ranges(left.have), "damage": left.damage[:20], "import": "", "words": [],
+        }  # fmt: skip
+
+    at_once(check)
+    return results
+
+
+def _tell(file: int, number: int) -> None:
+    os.write(file, b"%d\n" % number)
+
+
+def dying(children: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+    """One drive of each pool is taken away while its program commits, which then ends in order, and so does the pool: export
+    and import from what is left. children: the processes of the programs, by setting."""
+    mortal = [setting for setting in PLAN["settings"] if "dies" in setting]
+    for setting in mortal:
+        name = (disk(setting["dies"]) or Path("none")).resolve().name
+        switch = Path("/sys/block", name, "device/device/remove" if name.startswith("nvme") else "device/delete")
+        switch.write_text("1")
+    time.sleep(DYING_S)
+    ended = set()
+    for child in children.values():
+        os.kill(child, signal.SIGTERM)
+    for _ in range(100):
+        ended |= {child for child in children.values() if child not in ended and os.waitpid(child, os.WNOHANG)[0]}
+        if len(ended) < len(children):
+            time.sleep(0.1)
+    results: dict[str, dict[str, Any]] = {setting["name"]: {} for setting in mortal}
+
+    def check(setting: Plan) -> None:
+        result = results[setting["name"]]
+        if children[setting["name"]] in ended:
+            job(setting).stop(killed=False)
+        status, text = shell(f"cd /; zpool export {setting['pool']}", 40, strict=False)
+        if status:
+            result |= {"import": "failed", "words": [text[:600]], "have": [], "damage": []}
+        else:
+            verify_one(setting, result, there=False)
+
+    for redundant in (True, False):  # a pool that is suspended may hold up all commands
+        at_once(check, [setting for setting in mortal if setting["redundant"] is redundant])
+    return results
 
 
 def run() -> None:
@@ -133,24 +232,33 @@ def run() -> None:
         look()
     print(f"looked after {time.monotonic():.0f} s", flush=True)
     port = os.open("/dev/virtio-ports/lab.ack", os.O_RDWR)
+    if PLAN.get("events"):
+        say(port, killed())
+        print(f"killed after {time.monotonic():.0f} s", flush=True)
     os.write(port, b"GO\n")
-    for slot, setting in enumerate(PLAN["settings"]):
-        if os.fork() == 0:
-            try:
-                commit(port, slot, setting)
-            except Exception as error:
-                print(f"{setting['name']} ended: {error!r}", flush=True)
-            os._exit(0)
+    children = {setting["name"]: start(port, slot, setting) for slot, setting in enumerate(PLAN["settings"])}
     time.sleep(1.5)
     for setting in PLAN["settings"]:
         hook(setting, "running")
+    if PLAN.get("events"):
+        while b"DIE" not in os.read(port, 100):
+            time.sleep(0.05)
+        say(port, dying(children))
+        print(f"died after {time.monotonic():.0f} s", flush=True)
     time.sleep(900)
+
+
+def say(port: int, answer: object) -> None:
+    """A line of JSON for the host. A port takes a few KiB at once."""
+    data = json.dumps(answer).encode() + b"\n"
+    for at in range(0, len(data), 4096):
+        os.write(port, data[at : at + 4096])
 
 
 def bring_back(setting: Plan) -> tuple[str, list[str]]:
     """Import as an administrator would, then with what the error message asks for. How it went, and what it printed."""
     words: list[str] = []
-    places = " ".join(f"-d {disk(serial)}-part1" for serial in setting["serials"])
+    places = " ".join(f"-d {there}-part1" for there in map(disk, setting["serials"]) if there)
     for option in ("", "-m", "-F", "-F -m"):
         status, text = shell(f"zpool import {option} {places} {setting['pool']}", 300, strict=False)
         if status == 0:
@@ -197,15 +305,17 @@ def verify() -> None:
     port = os.open("/dev/virtio-ports/lab.ack", os.O_RDWR)
     for _ in range(PLAN["cuts"]):
         os.write(port, b"NEXT\n")
-        while b"GO" not in os.read(port, 100):
+        word = b""
+        while not (word.startswith(b"GO") and word.endswith(b"\n")):
             time.sleep(0.05)
+            word += os.read(port, 100)
+        slots = [int(each) for each in word.split()[1:]]
+        settings = [PLAN["settings"][slot] for slot in slots] or PLAN["settings"]
         for path in (*Path("/dev").glob("sd*"), *Path("/dev").glob("nvme*n1*")):
             device = os.open(path, os.O_RDONLY)
             fcntl.ioctl(device, BLKFLSBUF, 0)
             os.close(device)
-        answer = json.dumps(left_now()).encode() + b"\n"
-        for at in range(0, len(answer), 4096):
-            os.write(port, answer[at : at + 4096])
+        say(port, left_now(settings))
         words = ""
         for _ in range(5):
             if pools():
@@ -220,13 +330,13 @@ def pools() -> list[str]:
     return shell("zpool list -Ho name", 30)[1].split()
 
 
-def left_now() -> dict[str, dict[str, Any]]:
-    """What is left of each setting."""
-    results: dict[str, dict[str, Any]] = {setting["name"]: {} for setting in PLAN["settings"]}
-    places = " ".join(f"-d {disk(serial)}-part1" for setting in PLAN["settings"] for serial in setting["serials"])
+def left_now(settings: Sequence[Plan]) -> dict[str, dict[str, Any]]:
+    """What is left of these settings."""
+    results: dict[str, dict[str, Any]] = {setting["name"]: {} for setting in settings}
+    places = " ".join(f"-d {disk(serial)}-part1" for setting in settings for serial in setting["serials"])
     shell(f"zpool import -a {places}", 300, strict=False)  # those that come back so; a process takes a second here
     there = pools()
-    at_once(lambda setting: verify_one(setting, results[setting["name"]], there=setting["pool"] in there))
+    at_once(lambda setting: verify_one(setting, results[setting["name"]], there=setting["pool"] in there), settings)
     return results
 
 

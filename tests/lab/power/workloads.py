@@ -11,11 +11,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import NoReturn
 
-from .commit import RECORD, Ack, Left, Workload, number_of, record
+from .commit import RECORD, Ack, Alone, Left, Workload, number_of, record
 from .postgres import Postgres
 
 
-class Append:
+class Append(Alone):
     """Appends of 8 KiB records; commit: fsync after each, or O_DSYNC, or nothing at all (for sync=always)."""
 
     def __init__(self, data: Path, log: Path, commit: str = "fsync") -> None:
@@ -51,7 +51,7 @@ class Append:
         return left
 
 
-class Mapped:
+class Mapped(Alone):
     """Records of 4 KiB into a mapping, msync after each; a ring of 4096 records."""
 
     RING, SIZE = 4096, 4096
@@ -84,7 +84,7 @@ class Mapped:
         return left
 
 
-class Sqlite:
+class Sqlite(Alone):
     """One INSERT a transaction, WAL journal."""
 
     def __init__(self, data: Path, log: Path, synchronous: str) -> None:
@@ -126,7 +126,7 @@ class Sqlite:
         return left
 
 
-class Pair:
+class Pair(Alone):
     """The shape of every database, small: a log with fsync in one place, data pages and checkpoints in another.
 
     Commit n goes to the log. After 25 commits a checkpoint writes their pages (page n % 64), fsyncs them, starts a new log
@@ -191,7 +191,7 @@ class Pair:
         return left
 
 
-class Pages:
+class Pages(Alone):
     """Checkpoints: some of 256 pages rewritten in place, then one fsync. A page carries its generation every 16 bytes, so that
     a torn one shows both and the byte at which they meet. direct: with O_DIRECT. before: writes of so many bytes behind the
     pages, before each page, as other files of the same dataset bring records of other lengths into its log."""
@@ -265,6 +265,7 @@ def workload(name: str, data: Path, log: Path) -> Workload:
         "sqlite-normal": lambda: Sqlite(data, log, "NORMAL"),
         "pair": lambda: Pair(data, log),
         "postgres": lambda: Postgres(data, log),
+        "postgres-async": lambda: Postgres(data, log, "synchronous_commit=off"),
         "pages16-direct": lambda: Pages(data, log, 16384, direct=True),
         # a record is its page and 192 bytes, a log block holds 130,888: what is left before the 8th page (2.1) or the 15th is
         # more than the space that the log would rather waste, and less than a record

@@ -1,0 +1,127 @@
+"""``--format NAME[=FILE]``: which formats go where, several at once; and what monitors are told when there is no report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from auditor.commands._options import Output
+from auditor.commands._terminal import note, write
+from auditor.errors import EXIT_NOTHING
+from auditor.report import formats
+from auditor.text import harmless
+
+
+class Wanted(NamedTuple):
+    """A format, and the file that it goes to; None: standard output."""
+
+    name: str
+    file: Path | None
+
+
+def report_formats(names: Sequence[str], default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``--format`` and ``--output``."""
+
+    def parsed(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[Wanted, ...]:
+        return tuple(_wanted(value, names, ctx, param) for value in values)
+
+    def options(command: Callable[..., Any]) -> Callable[..., Any]:
+        words = "Write the report to a file: the one format that names none."
+        command = click.option("-o", "--output", type=Output(), metavar="FILE", help=words)(command)
+        words = f"{', '.join(names)}; several, of which all but one name a FILE.  [default: {default}]"
+        return click.option("--format", "wanted", multiple=True, callback=parsed, metavar="NAME[=FILE]", help=words)(
+            command
+        )
+
+    return options
+
+
+def _wanted(value: str, names: Sequence[str], ctx: click.Context, param: click.Parameter) -> Wanted:
+    name, equals, file = value.partition("=")
+    name = click.Choice(names).convert(name, param, ctx)
+    if equals and not file:
+        raise click.BadParameter(f"{name}=: the name of a file is missing.", ctx, param)
+    return Wanted(name, Output().convert(file, param, ctx) if equals else None)
+
+
+def settled(wanted: Sequence[Wanted], output: Path | None, default: str) -> tuple[Wanted, ...]:
+    """All that is to be written. Raises UsageError where two would go to the same place, and for a file without a format."""
+    chosen = tuple(wanted) or (Wanted(default, None),)
+    if output:
+        if all(each.file for each in chosen):
+            raise click.UsageError("--output: every --format names a file already")
+        chosen = tuple(each if each.file else each._replace(file=output) for each in chosen)
+    places = [each.file for each in chosen]
+    if twice := [place for place in places if places.count(place) > 1]:
+        where = twice[0] or "standard output: let all but one name a file (--format json=FILE)"
+        raise click.UsageError(f"two formats go to {where}")
+    return chosen
+
+
+def emit(wanted: Sequence[Wanted], text_of: Callable[[Wanted], str], summary: str) -> None:
+    """Write them all, what goes to standard output last. One that cannot be written does not keep the others back. text_of: the
+    text of one; summary: what stands in a file, in one line. Raises the first error."""
+    trouble: list[Exception] = []
+    for each in sorted(wanted, key=lambda one: one.file is None):
+        module = formats.module(each.name)
+        try:
+            encoded = not hasattr(module, "page")
+            write(text_of(each), each.file, summary, encoded=encoded, mode=getattr(module, "MODE", 0o600))
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            trouble.append(error)
+    for more in trouble[1:]:
+        note(f"zaudit: {more}")
+    if trouble:
+        raise trouble[0]
+
+
+def code(wanted: Sequence[Wanted], own: int, told: Callable[[], Any]) -> int:
+    """The exit code: that of the report, or what the protocol of a format on standard output wants."""
+    for each in wanted:
+        if each.file is None and (status := getattr(formats.module(each.name), "status", None)):
+            return int(status(told()))
+    return own
+
+
+@contextmanager
+def promised(wanted: Sequence[Wanted]) -> Iterator[None]:
+    """Where the block ends without a report, the files that others poll say so: the old ones must not go on saying what they
+    said. What goes to standard output instead is said where errors are (auditor/cli.py)."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        for each in wanted:
+            module = formats.module(each.name)
+            if each.file and hasattr(module, "failed"):
+                from auditor.host import writing
+
+                with suppress(Exception):  # the first error is the one to tell
+                    text = module.failed(harmless(str(error)), time.time())
+                    writing.replace(each.file, text.encode(), getattr(module, "MODE", 0o600))
+        raise
+
+
+def polled(words: Sequence[str]) -> str:
+    """The format on standard output that a monitor reads, or empty. words: of a command line that may not be understood."""
+    values = [word.removeprefix("--format=") for word in words if word.startswith("--format=")]
+    values += [after for word, after in pairwise(words) if word == "--format"]
+    names = (value.removesuffix("=-") for value in values)
+    return next((name for name in names if name in formats.names() and hasattr(formats.module(name), "failed")), "")
+
+
+def unanswered(words: Sequence[str], text: str, own: int) -> tuple[str, int]:
+    """(what such a monitor is told in place of a report, or empty; the exit code: its own, or UNKNOWN to a plugin)."""
+    if not (name := polled(words)):
+        return "", own
+    module = formats.module(name)
+    return module.failed(harmless(text), time.time()), EXIT_NOTHING if hasattr(module, "status") else own

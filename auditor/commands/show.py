@@ -1,0 +1,60 @@
+"""``zaudit show``: a JSON report that was kept, in another format. It looks at nothing, judges nothing and needs no rights."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from auditor.commands._formats import Wanted, code, emit, promised, report_formats, settled
+from auditor.commands._options import span
+from auditor.errors import EXIT_NOTHING, Stop
+from auditor.report import formats
+
+DEFAULT = "markdown"
+AHEAD = 300  # seconds by which the clock of another host may be ahead of ours
+
+
+class TooOld(Stop):
+    """A report from which nothing of today can be said."""
+
+    exit_code = EXIT_NOTHING
+
+
+@click.command(short_help="Show a JSON report in another format.")
+@click.argument("report", type=click.Path(path_type=Path), metavar="REPORT")
+@report_formats(formats.of_data(), DEFAULT)
+@click.option(
+    "--max-age", callback=span, metavar="26h|2d", help="An older report is none: exit code 3 (for a monitor: UNKNOWN)."
+)
+def show(report: Path, wanted: tuple[Wanted, ...], output: Path | None, max_age: float | None) -> NoReturn:
+    """Write REPORT, which zaudit check --format json has written, in other formats, as it was judged then; also those of older
+    releases. A monitor needs no rights on the host for it.
+
+    Exit code: that of the report; with --format nagios on standard output 0 to 3.
+    """
+    from auditor.commands._reports import read
+    from auditor.report.formats._told import told
+
+    wanted = settled(wanted, output, DEFAULT)
+    with promised(wanted):
+        kept = told(read(report))
+        age = time.time() - kept.taken
+        if max_age is not None and not -AHEAD <= age <= max_age:
+            raise TooOld(f"{report}: {_age(age)}; --max-age allows {max_age / 3600:g} hours")
+        emit(
+            wanted,
+            lambda each: str(formats.module(each.name).render(kept)),
+            f"{kept.headline} (exit code {kept.exit_code})",
+        )
+    sys.exit(code(wanted, kept.exit_code, lambda: kept))
+
+
+def _age(seconds: float) -> str:
+    return f"it is {seconds / 3600:.1f} hours old" if seconds >= 0 else "it is of the future"
+
+
+COMMAND = show

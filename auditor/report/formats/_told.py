@@ -1,0 +1,266 @@
+"""A report as data, of this release or an older one, taken apart for those that write it in the words of others.
+
+A report that was kept is as untrusted as any file: what is missing or of another type is refused, every text is made harmless,
+and of a finding with ten thousand subjects the first few are told, and how many there are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime
+from itertools import islice
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
+
+from auditor.errors import Stop
+from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
+from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED, RANK
+from auditor.report.audit.folding import Room, runs, spread
+from auditor.report.audit.json import FIRST, SCHEMA
+from auditor.text import harmless
+
+SUBJECTS = 20
+FINDINGS = 200_000
+Outcome = Literal["fail", "unknown", "waived"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+CELLS = ("lost", "unknown", "word", "kept")  # the worst first
+_Word = TypeVar("_Word", bound=str)
+
+
+class NoReport(Stop):
+    """A document that is no report of zaudit; the text says why."""
+
+
+class Waiver(NamedTuple):
+    """Who answers for it, why, and until which day (2027-01-31)."""
+
+    owner: str
+    reason: str
+    expires: str
+
+
+class Finding(NamedTuple):
+    """As in the report. outcome: fail, unknown or waived; was: what a waived one is without its waiver, else the outcome.
+    event: the mildest at which something acknowledged goes or may go, or empty. says: of the first subjects what was found or
+    why nobody could tell, each once. subjects: (kind, pool or empty, name) of the first; total: of all."""
+
+    id: str
+    rule: str
+    outcome: Outcome
+    was: Outcome
+    severity: Severity
+    harm: str
+    event: Event | Literal[""]
+    title: str
+    place: str
+    where: str
+    impact: str
+    fix: str
+    cost: str
+    commands: tuple[str, ...]
+    references: tuple[str, ...]
+    says: tuple[str, ...]
+    subjects: tuple[tuple[str, str, str], ...]
+    total: int
+    waiver: Waiver | None
+
+
+class Told(NamedTuple):
+    """As in the report. document: the whole of it. taken: seconds since the epoch. left_out: (rule, severity, by). events: of
+    each group of datasets that fare alike (names, event -> (outcome, text))."""
+
+    document: Mapping[str, Any]
+    zaudit: str
+    rules: str
+    host: str
+    openzfs: str
+    taken: float
+    targets: tuple[str, ...]
+    standing: str
+    headline: str
+    threshold: Severity
+    exit_code: int
+    next: str
+    coverage: Mapping[str, int]
+    findings: tuple[Finding, ...]
+    waived: tuple[Finding, ...]
+    left_out: tuple[tuple[str, Severity, str], ...]
+    events: tuple[tuple[tuple[str, ...], Mapping[Event, tuple[str, str]]], ...]
+
+    @property
+    def all(self) -> tuple[Finding, ...]:
+        """Those that count and those that somebody answers for."""
+        return self.findings + self.waived
+
+    @property
+    def counts(self) -> Mapping[tuple[Outcome, Severity], int]:
+        """(outcome, severity) -> how many findings; every pair is there."""
+        found = Counter((each.outcome, each.severity) for each in self.all)
+        return {
+            (outcome, severity): found[outcome, severity] for outcome in OUTCOMES for severity in reversed(SEVERITIES)
+        }
+
+    @property
+    def cannot_tell(self) -> bool:
+        """Whether nobody can say what a power cut would cost, be it that the rules for it were left out."""
+        return self.standing == "cannot tell"
+
+    @property
+    def counting(self) -> tuple[Finding, ...]:
+        """The findings at or above the threshold of the report."""
+        return tuple(each for each in self.findings if RANK[each.severity] >= RANK[self.threshold])
+
+
+def told(document: Any) -> Told:
+    """From the JSON. Raises NoReport."""
+    if not isinstance(document, dict):
+        raise NoReport("not a report of zaudit")
+    if document.get("schema") not in (SCHEMA, FIRST):
+        raise NoReport(f"not a report of zaudit: schema {harmless(repr(document.get('schema'))[:60])}")
+    try:
+        return _told(document)
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise NoReport(f"a malformed report ({harmless(f'{type(error).__name__}: {error}'[:200])})") from None
+
+
+def _told(document: Mapping[str, Any]) -> Told:
+    events = tuple(_columns(document.get("events", [])))
+    room, names = Room(), document.get("names", [])
+    strikes = _strikes(document.get("events", []))
+    findings, waived = (
+        tuple(_finding(each, names, strikes, room) for each in _list(document.get(key, [])))
+        for key in ("findings", "waived")
+    )
+    code = document["exit_code"]
+    if code not in (0, EXIT_UNDECIDED, *EXIT_CODES.values()):
+        raise ValueError("exit_code is none of ours")
+    return Told(
+        document=document,
+        zaudit=_text(document["zaudit"]),
+        rules=_text(document.get("rules", "")),
+        host=_text(document["host"]),
+        openzfs=_text(document["openzfs"]),
+        taken=_time(document["taken"]),
+        targets=tuple(map(_text, _list(document["targets"]))),
+        standing=_text(document["standing"]),
+        headline=_text(document["headline"]),
+        threshold=_one_of(document["threshold"], SEVERITIES),
+        exit_code=code,
+        next=_text(document["next"]),
+        coverage={key: _count(document["coverage"][key]) for key in
+                  ("rules", "decided", "undecided", "passed", "not_applicable")},
+        findings=findings,
+        waived=waived,
+        left_out=tuple(
+            (_text(each["rule"]), _one_of(each["severity"], SEVERITIES), _text(each["by"]))
+            for each in _list(document.get("left_out", []))
+        ),
+        events=events,
+    )  # fmt: skip
+
+
+def _finding(each: Mapping[str, Any], names: Any, strikes: Mapping[str, Event], room: Room) -> Finding:
+    outcome, rule, fix = _one_of(each["outcome"], OUTCOMES), _text(each["rule"]), each["fix"]
+    verdicts = _list(each["verdicts"] if "verdicts" in each else each["subjects"])
+    first = list(islice(spread(verdicts, names, room), SUBJECTS))
+    place = _text(each["place"])
+    return Finding(
+        id=_text(each["id"]),
+        rule=rule,
+        outcome=outcome,
+        was=_one_of(each["was"], OUTCOMES[:2]) if outcome == "waived" else outcome,
+        severity=_one_of(each["severity"], SEVERITIES),
+        harm=_text(each["harm"]),
+        event=strikes.get(rule, ""),
+        title=_text(each["title"]),
+        place=place,
+        where=_text(each.get("where", place)),
+        impact=_text(each["impact"]),
+        fix=_text(fix["text"]),
+        cost=_text(fix["cost"]),
+        commands=tuple(map(_text, _list(fix["commands"]))),
+        references=tuple(map(_text, _list(each["references"]))),
+        says=tuple(dict.fromkeys(text for one in first for text in _says(one))),
+        subjects=tuple((_text(one["kind"]), _text(one.get("pool", "")), _text(one["name"])) for one in first),
+        total=sum(
+            sum(last - first + 1 for first, last in runs(one["names"], len(names))) if "names" in one else 1
+            for one in verdicts
+        ),
+        waiver=_waiver(each["waiver"]) if outcome == "waived" else None,
+    )
+
+
+def _waiver(table: Mapping[str, Any]) -> Waiver:
+    expires = date.fromisoformat(_text(table["expires"])).isoformat()
+    return Waiver(_text(table["owner"]), _text(table["reason"]), expires)
+
+
+def _says(verdict: Mapping[str, Any]) -> Iterator[str]:
+    if verdict.get("message"):
+        yield _text(verdict["message"])
+        return
+    yield from (_text(each["text"]) for key in ("reasons", "evidence") for each in _list(verdict.get(key, [])))
+
+
+def _strikes(columns: Any) -> dict[str, Event]:
+    """Rule -> the mildest event that it decides."""
+    found: dict[str, Event] = {}
+    for event in EVENTS:
+        for column in _list(columns):
+            for rule in _list(column["events"].get(event, {}).get("rules", [])):
+                found.setdefault(_text(rule), event)
+    return found
+
+
+def _columns(columns: Any) -> Iterator[tuple[tuple[str, ...], Mapping[Event, tuple[str, str]]]]:
+    for column in _list(columns):
+        cells = {
+            event: (_one_of(column["events"][event]["outcome"], CELLS), _text(column["events"][event]["text"]))
+            for event in EVENTS
+            if event in column["events"]
+        }
+        yield tuple(map(_text, _list(column["datasets"]))), cells
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} in place of a text")
+    return harmless(value)
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{type(value).__name__} in place of a list")
+    if len(value) > FINDINGS:
+        raise ValueError(f"more than {FINDINGS:,} of a kind")
+    return value
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= 1 << 53:
+        raise TypeError("no count")
+    return value
+
+
+def _one_of(value: Any, words: tuple[_Word, ...]) -> _Word:
+    for word in words:
+        if value == word:
+            return word
+    raise ValueError(f"{str(value)[:40]!r} is none of {', '.join(words)}")
+
+
+def _time(value: Any) -> float:
+    moment = datetime.fromisoformat(_text(value))
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def worst(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The gravest first, failures before what is undecided."""
+    return tuple(
+        sorted(findings, key=lambda each: (-RANK[each.severity], each.outcome != "fail", each.rule, each.place))
+    )
+
+
+def brief(text: str, most: int) -> str:
+    """Not more than so many characters of it."""
+    return text if len(text) <= most else text[: most - 3] + "..."

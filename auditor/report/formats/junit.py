@@ -1,0 +1,61 @@
+"""JUnit XML, for CI: a failed rule is a failure, an undecided one an error, a waived one is skipped; only what passed, passes.
+
+Written so that both schemas that are about accept it: Apache Ant's as it was written down by Windy Road, and that of Jenkins'
+xUnit plugin (no name of all suites; properties, system-out and system-err; no time zone).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from xml.sax.saxutils import escape, quoteattr
+
+from auditor.report.formats._told import Finding, Told, brief
+
+MEDIA = "application/xml"
+NAME = 300
+
+
+def render(told: Told) -> str:
+    """One suite."""
+    cases = [_case(each) for each in told.all]
+    if told.cannot_tell:
+        cases.append(
+            f'<testcase classname="zaudit" name="what a power cut costs" time="0"><error type="undecided" '
+            f"message={quoteattr(told.headline)}/></testcase>"
+        )
+    if passed := told.coverage["passed"]:
+        cases.append(f'<testcase classname="zaudit" name="{passed} rules passed" time="0"/>')
+    count = {outcome: sum(each.outcome == outcome for each in told.all) for outcome in ("fail", "unknown", "waived")}
+    count["unknown"] += told.cannot_tell
+    taken = datetime.fromtimestamp(told.taken, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    host = quoteattr(brief(told.host, NAME) or "unknown")
+    head = (
+        f'<testsuite name="zaudit" id="0" package="zaudit" hostname={host} timestamp="{taken}" time="0" '
+        f'tests="{len(cases)}" failures="{count["fail"]}" errors="{count["unknown"]}" skipped="{count["waived"]}">'
+    )
+    body = "\n".join(("<properties/>", *cases, f"<system-out>{escape(_coverage(told))}</system-out>", "<system-err/>"))
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n{head}\n{body}\n</testsuite>\n</testsuites>\n'
+
+
+def _case(each: Finding) -> str:
+    head = f'<testcase classname="zaudit.{each.severity}" name={quoteattr(brief(f"{each.rule} {each.place}", NAME))} time="0">'
+    return f"{head}{_outcome(each)}</testcase>"
+
+
+def _outcome(each: Finding) -> str:
+    text = escape("\n".join([each.impact, *each.says, *(f"Fix: {command}" for command in each.commands), each.fix]))
+    match each.outcome:
+        case "fail":
+            return f"<failure message={quoteattr(each.title)} type={quoteattr(each.severity)}>{text}</failure>"
+        case "unknown":
+            return f'<error message={quoteattr(f"could not tell: {each.title}")} type="undecided">{text}</error>'
+        case "waived":
+            return "<skipped/>"  # Ant's schema has no room for words
+
+
+def _coverage(told: Told) -> str:
+    waived = [f"waived until {each.waiver.expires} by {each.waiver.owner}: {each.rule} {each.place} ({each.was}, "
+              f"{each.severity}): {each.waiver.reason}" for each in told.waived if each.waiver]  # fmt: skip
+    out = [f"left out by {by}: {rule} ({severity})" for rule, severity, by in told.left_out]
+    covered = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in told.coverage.items())
+    return "\n".join([told.headline, covered, *waived, *out])

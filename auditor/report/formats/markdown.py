@@ -1,0 +1,98 @@
+"""Markdown for a ticket: the answer, what each event costs, what failed with its fix, what could not be told.
+
+What comes from hosts stands in code spans or with every mark escaped, so that no name of a dataset becomes a link, an image, a
+mention of somebody or a heading. (spec.commonmark.org 6.1 Code spans, 2.4 Backslash escapes; GitHub Flavored Markdown, tables)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from auditor.judge.event import EVENTS, MEANS
+from auditor.report.formats._told import Finding, Told, brief, worst
+
+MEDIA = "text/markdown; charset=utf-8"
+GROUPS, FAILURES, OPEN = 5, 50, 50
+
+
+def render(told: Told) -> str:
+    """The ticket."""
+    return "\n".join(_lines(told)) + "\n"
+
+
+def _lines(told: Told) -> Iterator[str]:
+    yield f"## {text(told.headline.capitalize())}\n"
+    taken = datetime.fromtimestamp(told.taken, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    yield f"{code(told.host)}, OpenZFS {code(told.openzfs)}, seen {taken} by zaudit {code(told.zaudit)};"
+    covered = told.coverage
+    yield f"{covered['decided']} of {covered['rules']} rules decided, exit code {told.exit_code}.\n"
+    yield from _events(told)
+    failed = worst(tuple(each for each in told.findings if each.outcome == "fail"))
+    undecided = worst(tuple(each for each in told.findings if each.outcome == "unknown"))
+    for each in failed[:FAILURES]:
+        yield from _failure(each)
+    yield from _more(failed, FAILURES)
+    if undecided:
+        yield "### Could not be told\n"
+        yield from map(_open, undecided[:OPEN])
+        yield ""
+        yield from _more(undecided, OPEN)
+    if told.waived or told.left_out:
+        yield "### Waived or left out\n"
+        yield from map(_waived, told.waived[:OPEN])
+        yield from (
+            f"- {code(rule)} ({severity}): left out by {code(by)}" for rule, severity, by in told.left_out[:OPEN]
+        )
+        yield ""
+        yield from _more(told.waived, OPEN)
+    yield f"Next: {code(told.next)}"
+
+
+def _events(told: Told) -> Iterator[str]:
+    for names, cells in told.events[:GROUPS]:
+        shown = ", ".join(map(code, names[:4])) or "databases of this host"
+        more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+        yield f"{shown}{more}:\n\n| when | then |\n|---|---|"
+        yield from (f"| {MEANS[event]} | {text(cells[event][1])} |" for event in EVENTS if event in cells)
+        yield ""
+    yield from _more(told.events, GROUPS, "groups of datasets")
+
+
+def _failure(each: Finding) -> Iterator[str]:
+    yield f"### {each.severity.upper()}: {text(each.title)}\n"
+    yield f"{code(each.rule)} at {code(brief(each.where, 300))}\n"
+    yield from (f"- {text(brief(said, 400))}" for said in each.says[:4])
+    yield f"- Risk: {text(each.impact)}"
+    yield from (f"- Fix: {code(brief(command, 400))}" for command in each.commands[:4])
+    yield f"- Fix ({each.cost}): {text(each.fix)}\n"
+
+
+def _open(each: Finding) -> str:
+    why = "; ".join(each.says[:2])
+    return f"- {code(each.rule)} at {code(brief(each.where, 120))}, would be {each.severity}: {text(brief(why, 400))}"
+
+
+def _waived(each: Finding) -> str:
+    assert each.waiver
+    who = f"until {text(each.waiver.expires)} by {code(each.waiver.owner)}: {text(each.waiver.reason)}"
+    return f"- {code(each.rule)} ({each.was}, {each.severity}) at {code(brief(each.place, 120))}: waived {who}"
+
+
+def _more(of: tuple[object, ...], shown: int, what: str = "findings") -> Iterator[str]:
+    if len(of) > shown:
+        yield f"And {len(of) - shown} more {what}.\n"
+
+
+def code(words: str) -> str:
+    """A code span, whatever stands in it: the fence is longer than any run of backticks in the text."""
+    fence = "`" * (max((len(run) for run in re.findall("`+", words)), default=0) + 1)
+    room = " " if words.startswith(("`", " ")) or words.endswith(("`", " ")) or not words else ""
+    return f"{fence}{room}{words}{room}{fence}"
+
+
+def text(words: str) -> str:
+    """Words in which no mark means anything. An @ or a # would be somebody or something on GitHub and GitLab."""
+    escaped = re.sub(r"([\\`*_\[\]<>|~&])", r"\\\1", words)
+    return re.sub(r"@|#(?=\d)|://|(?<=www)\.", lambda found: f"`{found[0]}`", escaped)

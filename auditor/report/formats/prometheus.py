@@ -1,0 +1,118 @@
+"""For the textfile collector of node_exporter: one family of metrics for each question that an alert asks.
+
+The file is served until it is written anew, so that the time of the last look is a metric of its own, and what an alert must
+look at first. The number of series is bounded: at most FINDINGS findings one by one, the gravest first, and how many there are
+beside them. No label has the serial number of a drive. (Format: prometheus.io, exposition formats, 0.0.4; node_exporter
+refuses timestamps)
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime, time
+
+from auditor.judge.event import EVENTS
+from auditor.report.formats._told import CELLS, Told, brief, worst
+
+MEDIA = "text/plain; version=0.0.4; charset=utf-8"
+MODE = 0o644  # node_exporter has a user of its own
+FINDINGS, WAIVERS, LABEL = 200, 50, 200
+Series = Iterable[tuple[Mapping[str, str], float]]
+
+
+def render(told: Told) -> str:
+    """All families of a report."""
+    return "".join(_families(told))
+
+
+def failed(text: str, now: float) -> str:
+    """When there is no report: what the last run came to replaces what an older one said."""
+    return _success(0) + _family("last_attempt_timestamp_seconds", "When zaudit ended without a report.", [({}, now)])
+
+
+def _families(told: Told) -> Iterator[str]:
+    yield _family(
+        "last_run_timestamp_seconds", "When the host was looked at, seconds since the epoch.", [({}, told.taken)]
+    )
+    yield _success(1)
+    names = {"version": told.zaudit, "rules": told.rules, "openzfs": told.openzfs, "standing": told.standing}
+    yield _family("info", "Who judged by which rules, and the answer to a power cut.", [(names, 1)])
+    yield _family("exit_code", "0, or 10 (undecided), 11 (low) to 14 (critical).", [({}, told.exit_code)])
+    words = ("passed", "undecided", "not_applicable")
+    rules = [({"outcome": word}, told.coverage[word]) for word in words]
+    yield _family("rules", "Rules by what came of them; those with a failure are the rest of all.",
+                  [*rules, ({"outcome": "all"}, told.coverage["rules"])])  # fmt: skip
+    yield _family("left_out", "Rules that somebody chose not to run, or to count as less.", [({}, len(told.left_out))])
+    counts = [({"outcome": outcome, "severity": severity}, count) for (outcome, severity), count in told.counts.items()]
+    yield _family("findings", "Findings by outcome and severity.", counts)
+    yield _family("event_datasets", "Datasets by what an event would cost them.", _events(told))
+    shown = list(_each(told))
+    yield _family("finding", "One for each finding, the gravest ones.", shown[:FINDINGS])
+    yield _family(
+        "finding_left_out", "Findings that are counted and not told one by one.", [({}, len(shown[FINDINGS:]))]
+    )
+    yield _family("waiver_expires_timestamp_seconds", "When the last day of a waiver is over, seconds since the epoch.",
+                  list(_waivers(told))[:WAIVERS])  # fmt: skip
+
+
+def _success(value: int) -> str:
+    return _family("last_run_success", "1: a report was made; 0: zaudit ended without one.", [({}, value)])
+
+
+def _events(told: Told) -> Series:
+    """Every outcome of each event that can happen to this host, zeros too; databases that were not seen are one."""
+    counts = Counter[tuple[str, str]]()
+    for names, cells in told.events:
+        for event, (outcome, _) in cells.items():
+            counts[event, outcome] += max(len(names), 1)
+    events = [event for event in EVENTS if any(event in cells for _, cells in told.events)]
+    return [({"event": event, "outcome": outcome}, counts[event, outcome]) for event in events for outcome in CELLS]
+
+
+def _each(told: Told) -> Series:
+    seen = set()
+    for each in worst(told.all):
+        labels = {
+            "rule": each.rule,
+            "outcome": each.outcome,
+            "severity": each.severity,
+            "harm": each.harm,
+            "event": each.event,
+            "place": brief(each.place, LABEL),
+        }
+        if (key := tuple(labels.values())) not in seen:
+            seen.add(key)
+            yield labels, 1
+
+
+def _waivers(told: Told) -> Series:
+    """For each rule and owner the first that runs out, the earliest first."""
+    ends: dict[tuple[str, str], float] = {}
+    for each in told.waived:
+        assert each.waiver
+        key = each.rule, brief(each.waiver.owner, LABEL)
+        end = datetime.combine(date.fromisoformat(each.waiver.expires), time.max, UTC).timestamp()
+        ends[key] = min(ends.get(key, math.inf), end)
+    return [
+        ({"rule": rule, "owner": owner}, end) for (rule, owner), end in sorted(ends.items(), key=lambda each: each[1])
+    ]
+
+
+def _family(name: str, text: str, series: Series) -> str:
+    rows = "".join(f"zaudit_{name}{_labels(labels)} {_number(value)}\n" for labels, value in series)
+    return f"# HELP zaudit_{name} {text}\n# TYPE zaudit_{name} gauge\n{rows}" if rows else ""
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    said = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+    return f"{{{said}}}" if said else ""
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _number(value: float) -> str:
+    return str(int(value))

@@ -1,0 +1,16 @@
+"""The page for a person at a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from auditor.report.audit import terminal
+from auditor.report.model import Report
+
+MEDIA = "text/plain; charset=utf-8"
+
+
+def page(report: Report, verbose: bool, look: Mapping[str, Any]) -> str:
+    """look: width, color, ascii_only."""
+    return terminal.render(report, verbose=verbose, **look)

@@ -1,0 +1,125 @@
+"""Who answers for a promise that nothing here can check: shown in the table by name, until the last day, and no further."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+
+from auditor.judge.policy import PolicyError
+from auditor.judge.policy_file import bare, parse
+from auditor.report.audit import html, terminal
+from auditor.report.audit import json as json_report
+from auditor.report.model import Report
+from tests.golden import HOSTS
+from tests.judge.test_policy import judged, outcomes
+from tests.report.test_json import SCHEMA
+
+GUEST = HOSTS / "2.4-healthy-mirrored-slog"  # seen 2026-11-21 in QEMU
+DRIVES = HOSTS / "2.4-sata-cache-on"
+WHO = 'owner = "ann@example.org"\nreason = "cache=none"\nexpires = 2026-11-21\n'
+HYPERVISOR = f'[[answer]]\nhypervisor = "flushes honoured"\n{WHO}'
+
+
+def power(report: Report) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json_report.render(report))["events"][0]["events"]["power"]
+    return found
+
+
+def test_the_table_names_who_answers_for_the_hypervisor() -> None:
+    asked, answered = judged("", GUEST), judged(HYPERVISOR, GUEST)
+    assert outcomes(asked, "container-or-vm-blind") == {"host": "fail"}
+    assert outcomes(answered, "container-or-vm-blind") == {"host": "waived"}
+    assert power(asked)["word"] == [{"party": "hypervisor", "names": []}]
+    who = {"owner": "ann@example.org", "expires": "2026-11-21"}
+    assert power(answered)["word"] == [{"party": "hypervisor", "names": [], "answered": who}]
+    assert power(answered)["outcome"] == "word", "an answer changes who answers, not what can be seen"
+    assert "the hypervisor, for which ann@example.org answers until 2026-11-21" in power(answered)["text"]
+    assert answered.headline == "A POWER CUT LOSES NOTHING, ON THE WORD OF THE HYPERVISOR"
+    text = terminal.render(answered, width=100)
+    assert "WAIVED    container-or-vm-blind (medium), until 2026-11-21 by ann@example.org: cache=none" in text
+    assert "ann@example.org" in html.render(answered)
+    jsonschema.validate(json.loads(json_report.render(answered, verbose=True)), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HYPERVISOR.replace("2026-11-21", "2026-11-20"),
+        f'{HYPERVISOR}host = "another"\n',
+        HYPERVISOR.replace("hypervisor", "target"),
+        f'[[answer]]\ndrive = "flushes honoured"\nmodel = "QEMU NVMe Ctrl"\n{WHO}',
+    ],
+)
+def test_what_has_run_out_or_is_about_another_answers_nothing(text: str) -> None:
+    report = judged(text, GUEST)
+    assert outcomes(report, "container-or-vm-blind") == {"host": "fail"}
+    assert power(report)["word"] == [{"party": "hypervisor", "names": []}]
+
+
+def test_an_answer_that_has_run_out_or_is_about_nothing_is_a_finding() -> None:
+    late = judged(HYPERVISOR.replace("2026-11-21", "2026-11-20"), GUEST)
+    assert "waiver-expired" in {each.rule.id for each in late.findings if each.failed}
+    target = judged(HYPERVISOR.replace("hypervisor", "target"), GUEST)
+    assert "waiver-unused" in {each.rule.id for each in target.findings if each.failed}
+    elsewhere = judged(f'{HYPERVISOR}host = "another"\n', GUEST)
+    assert outcomes(elsewhere, "waiver-unused") == {"flushes honoured by hypervisor another": "not applicable"}
+    assert "waiver-unused" not in {each.rule.id for each in judged(HYPERVISOR, GUEST).findings}
+
+
+def drive(**named: str) -> str:
+    lines = "".join(f'{key} = "{value}"\n' for key, value in named.items())
+    return f'[[answer]]\ndrive = "flushes honoured"\n{lines}{WHO}'
+
+
+def test_drives_are_answered_for_by_model_or_one_by_one() -> None:
+    disks = {each["names"][0] for each in power(judged("", DRIVES))["word"] if each["party"] == "drive"}
+    assert disks
+    every = judged(drive(model="Samsung SSD 860 EVO 500GB"), DRIVES)
+    assert all("answered" in each for each in power(every)["word"] if each["party"] == "drive")
+    assert set(outcomes(every, "data-no-plp").values()) <= {"waived", "pass", "not applicable"}
+    one = power(judged(drive(serial="LABSATA0"), DRIVES))["word"]
+    drives = [each for each in one if each["party"] == "drive"]
+    assert [len(each["names"]) for each in drives if "answered" in each] == [1]
+    assert sum(len(each["names"]) for each in drives) == sum(
+        len(each["names"]) for each in power(judged("", DRIVES))["word"] if each["party"] == "drive"
+    )
+    assert not {tuple(each["names"]) for each in drives if "answered" in each} & {
+        tuple(each["names"]) for each in drives if "answered" not in each
+    }
+
+
+def test_an_answer_does_not_cover_what_loses() -> None:
+    report = judged(HYPERVISOR)  # sync=disabled
+    assert power(report)["outcome"] == "lost"
+    assert report.exit_code == judged("").exit_code == 14
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (HYPERVISOR.replace("flushes honoured", "yes"), "line 2: hypervisor = 'yes': the answer is 'flushes honoured'"),
+        (f"[[answer]]\n{WHO}", "line 1: an answer needs exactly one of hypervisor, controller, target, drive"),
+        (f'{HYPERVISOR}target = "flushes honoured"\n', "line 1: an answer needs exactly one of"),
+        (f'{HYPERVISOR}model = "x"\n', "model goes with a drive"),
+        (drive(), "line 1: of a drive an answer needs either its serial or its model"),
+        (drive(serial="1", model="2"), "line 1: of a drive an answer needs either"),
+        (HYPERVISOR.replace('owner = "ann@example.org"\n', ""), "line 1: owner missing"),
+        (HYPERVISOR + HYPERVISOR, "line 6: flushes honoured by hypervisor is answered twice"),
+        ("answer = 1", "line 1: answers are [[answer]] tables"),
+    ],
+)
+def test_an_answer_is_read_strictly(text: str, says: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        parse(text, "zaudit.toml")
+    assert says in str(caught.value)
+
+
+def test_what_leaves_the_house_names_nobody() -> None:
+    policy = parse(drive(serial="S-1"), "zaudit.toml")
+    again = parse(bare(policy), "zaudit.toml")
+    (answer,) = again.answers
+    assert (answer.party, answer.serial, answer.owner) == ("drive", "S-1", "redacted")
+    assert answer.expires == policy.answers[0].expires

@@ -1,0 +1,267 @@
+"""Every format: from the folder, of this report and an older one, of a hostile one; and nothing undecided looks good in any."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from auditor.report import formats
+from auditor.report.audit import json as report_json
+from auditor.report.formats import _told
+from auditor.report.formats._told import NoReport, Told, told
+from tests.golden import FORMATS, format_files
+from tests.report.formats import documents
+from tests.report.test_json import HOSTILE, judged
+
+SCHEMA = json.loads((FORMATS.parent.parent.parent / "auditor/report/formats/jsonl_schema.json").read_text())
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+OF_DATA = formats.of_data()
+
+
+def rendered(name: str, document: Any) -> str:
+    return str(formats.module(name).render(told(document)))
+
+
+def test_the_folder_is_the_list() -> None:
+    assert {"terminal", "html", "json", "prometheus", "nagios", "sarif-github"} <= set(formats.names())
+    for name in formats.names():
+        module = formats.module(name)
+        assert re.fullmatch(r"[a-z]+/[a-z+.-]+(; .*)?", module.MEDIA), name
+        assert hasattr(module, "render") or hasattr(module, "page"), name
+    assert set(formats.names()) - set(OF_DATA) == {"terminal", "html"}
+
+
+@pytest.mark.parametrize("name", sorted(format_files()))
+def test_the_golden_files_are_what_is_said(name: str) -> None:
+    assert (FORMATS / name).read_text() == format_files()[name], "run: python -m tests.golden"
+
+
+def test_every_format_of_data_has_a_golden_file() -> None:
+    assert set(format_files()) == {path.name for path in FORMATS.iterdir()}
+    assert {name.rpartition(".")[0] for name in format_files()} == set(OF_DATA) - {"json"}
+
+
+@pytest.mark.parametrize("name", OF_DATA)
+def test_a_report_of_the_first_edition_is_told(name: str) -> None:
+    text = rendered(name, documents.first_edition())
+    assert "zlab" in text or name in ("prometheus", "nagios", "checkmk")
+    assert "sync-disabled" in text
+
+
+def test_json_is_the_report_as_it_was() -> None:
+    document = documents.recorded() | {"later": {"key": [1]}}
+    assert json.loads(rendered("json", document)) == document
+
+
+# -- nothing undecided looks good -----------------------------------------------------------------------------------
+
+
+def _junit_good(text: str) -> bool:
+    suite = ElementTree.fromstring(text.encode())[0]
+    return not suite.findall("testcase/error") or suite.get("errors") == "0"
+
+
+def _lines_good(text: str) -> bool:
+    rows = list(map(json.loads, text.splitlines()))
+    return not any(row.get("was") == "unknown" for row in rows)
+
+
+def _sarif_good(text: str) -> bool:
+    results = json.loads(text)["runs"][0]["results"]
+    return not any(each["message"]["text"].startswith("Could not tell:") and each["kind"] == "open" for each in results)
+
+
+def _github_good(text: str) -> bool:
+    results = json.loads(text)["runs"][0]["results"]
+    return not any(
+        each["message"]["text"].startswith("Could not tell:") and each["level"] != "none" for each in results
+    )
+
+
+GOOD: dict[str, Callable[[str], bool]] = {  # does a reader of the format take it for good news?
+    "prometheus": lambda text: not re.search(r'zaudit_findings\{outcome="unknown",severity="\w+"\} [1-9]', text),
+    "nagios": lambda text: not re.match(r"ZAUDIT UNKNOWN - .*undecided: rule-0", text),
+    "checkmk": lambda text: not re.match(r'3 "zaudit" .*undecided: rule-0', text),
+    "summary": lambda text: "1 undecided" not in text,
+    "markdown": lambda text: "### Could not be told\n\n- `rule-0`" not in text,
+    "junit": _junit_good,
+    "jsonl": _lines_good,
+    "sarif": _sarif_good,
+    "sarif-github": _github_good,
+    "json": lambda text: not any(each["outcome"] == "unknown" for each in json.loads(text)["findings"]),
+}
+
+
+@pytest.mark.parametrize("name", OF_DATA)
+@pytest.mark.parametrize("severity", ["low", "medium", "high", "critical"])
+def test_what_is_undecided_is_never_good(name: str, severity: str) -> None:
+    assert not GOOD[name](rendered(name, documents.with_findings(("unknown", severity))))
+    assert GOOD[name](rendered(name, documents.with_findings()))
+
+
+@pytest.mark.parametrize("name", OF_DATA)
+def test_a_host_of_which_nobody_can_tell_is_not_good(name: str) -> None:
+    """The rules that decide it were left out: there is no finding."""
+    document = documents.with_findings() | {
+        "standing": "cannot tell",
+        "headline": "CANNOT TELL (9 RULES WERE LEFT OUT)",
+    }
+    text = rendered(name, document)
+    assert "cannot tell" in text.lower()
+    match name:
+        case "nagios" | "checkmk":
+            assert "UNKNOWN - " in text
+        case "junit":
+            assert ElementTree.fromstring(text.encode())[0].get("errors") == "1"
+        case "summary":
+            assert "nothing found" not in text
+
+
+@pytest.mark.parametrize(
+    ("findings", "threshold", "state"),
+    [
+        ([], "low", 0),
+        ([("fail", "critical")], "low", 2),
+        ([("fail", "high"), ("unknown", "critical")], "low", 2),
+        ([("fail", "medium")], "low", 1),
+        ([("fail", "low")], "low", 1),
+        ([("unknown", "low")], "low", 3),
+        ([("fail", "medium"), ("unknown", "low")], "low", 1),
+        ([("fail", "medium"), ("unknown", "critical")], "low", 3),
+        ([("fail", "medium"), ("unknown", "high")], "medium", 3),
+        ([("waived", "critical")], "low", 0),
+        ([("unknown", "low"), ("fail", "medium")], "high", 0),
+    ],
+)
+def test_the_state_of_a_monitor(findings: list[tuple[str, str]], threshold: str, state: int) -> None:
+    document = documents.with_findings(*findings, threshold=threshold)
+    nagios = rendered("nagios", document)
+    assert formats.module("nagios").status(told(document)) == state
+    assert nagios.startswith(f"ZAUDIT {('OK', 'WARNING', 'CRITICAL', 'UNKNOWN')[state]} - ")
+    assert rendered("checkmk", document).startswith(f'{state} "zaudit" ')
+    waived = sum(outcome == "waived" for outcome, _ in findings)
+    assert (f"{waived} waived" in nagios.partition(" | ")[0]) is bool(waived)
+    assert (f"{len(findings)} below {threshold}" in nagios) is (threshold == "high")
+
+
+# -- hostile --------------------------------------------------------------------------------------------------------
+
+
+@cache
+def named(name: str) -> str:
+    return report_json.render(judged(name, host=name))
+
+
+@pytest.mark.parametrize("name", OF_DATA)
+@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
+def test_no_name_breaks_a_format(name: str, hostile: str) -> None:
+    text = rendered(name, json.loads(named(hostile)))
+    assert text.replace("\n", "").isprintable()
+    text.encode()
+    match name:
+        case "junit":
+            assert len(ElementTree.fromstring(text.encode())[0].findall("testcase")) > 4
+        case "json" | "sarif" | "sarif-github":
+            json.loads(text)
+        case "jsonl":
+            for line in text.splitlines():
+                VALIDATOR.validate(json.loads(line))
+        case "checkmk" | "summary":
+            assert text.count("\n") == 1
+        case "nagios":
+            assert len(text.encode()) < 4096
+            assert text.count("|") == 1
+        case "prometheus":
+            pattern = r'(# (HELP|TYPE) zaudit_\w+ .*|zaudit_\w+(\{(\w+="([^"\\]|\\[\\"n])*",?)+\})? -?\d+)'
+            assert all(re.fullmatch(pattern, line) for line in text.splitlines())
+
+
+def test_no_mark_of_markdown_has_an_effect() -> None:
+    module = formats.module("markdown")
+    assert module.code("a`b``c") == "```a`b``c```"
+    assert module.code("`a") == "`` `a ``"
+    assert module.text("![x](http://y) <img> @ops #12 a|b *c* www.x.org") == (
+        r"!\[x\](http`://`y) \<img\> `@`ops `#`12 a\|b \*c\* www`.`x.org"
+    )
+
+
+@pytest.mark.parametrize("edition", ["now", "first"])
+def test_a_broken_report_is_refused_or_told(edition: str) -> None:
+    """Whatever stands in a file: an answer or one sentence, no traceback, no control character and no page without end."""
+    document = documents.recorded() if edition == "now" else documents.first_edition()
+    document["findings"] = (
+        document["findings"][:1] + [each for each in document["findings"] if each["outcome"] == "unknown"][:1]
+    )
+    refused = 0
+    for what, changed in documents.broken(document):
+        try:
+            read: Told = told(changed)
+        except NoReport:
+            refused += 1
+            continue
+        for name in OF_DATA:
+            text = formats.module(name).render(read)
+            assert text.replace("\n", "").isprintable(), what
+            assert len(text) < 1_000_000, what
+    assert refused > 200
+
+
+def test_a_short_report_does_not_keep_us_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    document = documents.recorded()
+    document["names"] = ["x" * 1000] * 100_000
+    verdict = {"kind": "dataset", "names": ",".join(["0-99999"] * 1000), "message": "{subject}"}
+    document["findings"][0]["verdicts"] = [verdict]
+    found = told(document).findings[0]
+    assert found.total == 100_000_000
+    assert len(found.subjects) == _told.SUBJECTS
+
+
+def test_many_findings_are_bounded() -> None:
+    document = documents.with_findings(*[("fail", "low")] * 6000, ("fail", "critical"), ("waived", "high"))
+    read = told(document)
+    text = {name: str(formats.module(name).render(read)) for name in OF_DATA}
+    metrics = text["prometheus"]
+    assert metrics.count("\nzaudit_finding{") == 200
+    assert "\nzaudit_finding_left_out 5802\n" in metrics
+    assert 'zaudit_findings{outcome="fail",severity="low"} 6000' in metrics
+    assert 'rule="rule-6000",outcome="fail",severity="critical"' in metrics
+    assert len(text["nagios"].encode()) < 4096
+    assert len(text["checkmk"]) < 20_000
+    assert len(text["summary"]) < 500
+    assert len(text["markdown"]) < 100_000
+    github = json.loads(text["sarif-github"])["runs"][0]["results"]
+    assert len(github) == 5000
+    assert github[0]["ruleId"] == "rule-6000"
+
+
+def test_no_two_series_are_the_same() -> None:
+    document = documents.with_findings(("fail", "low"), ("fail", "low"))
+    document["findings"][1] |= {"rule": "rule-0", "place": "place-0"}
+    assert rendered("prometheus", document).count("\nzaudit_finding{") == 1
+
+
+def test_a_line_is_as_its_schema_says() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    document = documents.with_findings(("fail", "low"), ("waived", "high"))
+    rows = [json.loads(line) for line in rendered("jsonl", document).splitlines()]
+    assert [row["kind"] for row in rows] == ["report", "finding", "finding"]
+    for row in rows:
+        VALIDATOR.validate(row)
+    nothing = rendered("jsonl", documents.with_findings()).splitlines()
+    assert len(nothing) == 1, "a host that found nothing is not one that was never asked"
+    row = json.loads(nothing[0])
+    for key in row:
+        with pytest.raises(jsonschema.ValidationError):
+            VALIDATOR.validate({name: value for name, value in row.items() if name != key})
+
+
+def test_the_event_of_a_finding_is_the_mildest_that_it_decides() -> None:
+    rows = [json.loads(line) for line in rendered("jsonl", documents.recorded()).splitlines()]
+    assert {row["rule"]: row["event"] for row in rows[1:]}["sync-disabled"] == "crash"
