@@ -44,9 +44,14 @@ def run(argv: Sequence[str]) -> Cost:
     return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, process.returncode, stderr)
 
 
-def best(argv: Sequence[str], repeats: int = REPEATS) -> Cost:
-    """The quickest of several runs: what disturbs a measurement only ever makes it slower."""
-    return min((run(argv) for _ in range(repeats)), key=lambda cost: cost.wall_s)
+def side_by_side(argv: Sequence[str], other: Sequence[str], repeats: int = REPEATS) -> tuple[Cost, Cost]:
+    """Both in turn, and of each the run with the least processor time: what disturbs one disturbs the other, too."""
+    pairs = [(run(argv), run(other)) for _ in range(repeats)]
+    for cost, _ in pairs:
+        if cost.exit not in (0, *range(10, 15)):
+            raise RuntimeError(f"exit code {cost.exit}: {cost.stderr}")
+    one, two = zip(*pairs, strict=True)
+    return min(one, key=lambda cost: cost.cpu_s), min(two, key=lambda cost: cost.cpu_s)
 
 
 def best_host(folder: Path, now: float, repeats: int = REPEATS, rules: Path | None = None) -> dict[str, float]:

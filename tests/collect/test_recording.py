@@ -182,7 +182,9 @@ def test_too_many_members(tmp_path: Any, monkeypatch: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"not gzip", b"\x1f\x8b\x08\x00", gzip.compress(b"not tar"), gzip.compress(b"x" * 5000)]
+    "data",
+    [b"", b"not gzip", b"\x1f\x8b\x08\x00", gzip.compress(b"not tar"), gzip.compress(b"x" * 5000)],
+    ids=["empty", "not gzip", "a head alone", "not tar", "x"],  # the head of gzip says when it was made
 )
 def test_what_is_no_archive(tmp_path: Any, data: Any) -> None:
     path = tmp_path / "rec.tar.gz"

@@ -6,16 +6,17 @@ from html.parser import HTMLParser
 
 import pytest
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.facts import Evidence, Fact, Facts, Judged, Known, Reason, Subject, Unknown
 from auditor.recording import recording
 from auditor.recording.recording import ReplayHost
 from auditor.report.audit import html
+from tests import shared
 from tests.test_states import HOSTS
 
 EVIL = "\"'><img src=x onerror=alert(1)></code></p><script>x</script><!--&#60;\x1b[2J\u202e"
 NAMED = ("model", "state", "hostname", "kernel_release")
-RULES = tuple(rulebook.load())
+RULES = shared.rules()
 
 
 class Elements(HTMLParser):
