@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from auditor.facts import HOST, Facts, Known
+from auditor.facts import HOST, Facts, Known, word_of
 from auditor.judge import outcomes
 from auditor.judge.answers import Answers
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
@@ -92,8 +92,8 @@ class Report(NamedTuple):
         waived = tuple(each for each in found if each.waiver)
         return cls(
             zaudit=zaudit,
-            hostname=_text(facts, "hostname"),
-            release=_text(facts, "zfs_version_text"),
+            hostname=word_of(facts.get(HOST, "hostname"), "unknown"),
+            release=word_of(facts.get(HOST, "zfs_version_text"), "unknown"),
             taken=facts.now,
             targets=targets,
             findings=counted,
@@ -136,11 +136,6 @@ class Report(NamedTuple):
         undecided = sum(not finding.failed for finding in self.findings)
         others = (("undecided", undecided), ("waived", len(self.waived)))
         return (*counted, *(each for each in others if each[1]))
-
-
-def _text(facts: Facts, name: str) -> str:
-    found = facts.get(HOST, name)
-    return str(found.value) if isinstance(found, Known) else "unknown"
 
 
 def _seen_from(facts: Facts) -> str:
