@@ -7,7 +7,7 @@ no "N/A" and no default 0, so that a hole in what was seen can never look like a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeGuard
 
 Kind = Literal["host", "pool", "vdev", "leaf", "disk", "dataset", "database", "run", "waiver"]
 KINDS: tuple[Kind, ...] = ("host", "pool", "vdev", "leaf", "disk", "dataset", "database", "run", "waiver")
@@ -103,6 +103,29 @@ def join(unknowns: Iterable[Unknown]) -> Unknown:
     if not reasons:
         raise ValueError("join() of no unknowns")
     return Unknown(reasons)
+
+
+# -- a detail that may be missing: what is decided rests on Known and Unknown, not on these ---------------------------
+
+
+def value_of(found: Judged) -> object:
+    """The value, or None where it is not known."""
+    return found.value if isinstance(found, Known) else None
+
+
+def is_true(found: Judged) -> TypeGuard[Known]:
+    """Known, and true."""
+    return isinstance(found, Known) and found.value is True
+
+
+def word_of(found: Judged, otherwise: str = "") -> str:
+    """The value as text, or something else where it is not known."""
+    return str(found.value) if isinstance(found, Known) else otherwise
+
+
+def words_of(found: Judged) -> tuple[str, ...]:
+    """The texts of a tuple; none where it is not known."""
+    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()
 
 
 # -- what facts exist ---------------------------------------------------------------------------------------------

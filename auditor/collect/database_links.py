@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from auditor.collect import mounts
 from auditor.collect._database_files import Tree, plain, root_of
-from auditor.facts import Fact, Facts, Judged, Known, Subject, known, words
+from auditor.facts import Fact, Facts, Known, Subject, known, words, words_of
 from auditor.host.request import Files, Read, Skip
 from auditor.text import harmless
 
@@ -25,7 +25,7 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
     read = [facts.get(database, name) for name in ("directories", "symlinks", "mountinfo")]
     if not all(isinstance(each, Known) for each in read):
         return Skip("its first links are not known")
-    directories, symlinks, table = map(_words, read)
+    directories, symlinks, table = map(words_of, read)
     try:
         folders = unseen(directories, symlinks, table)
     except ValueError as error:
@@ -92,10 +92,6 @@ def _ways(paths: Iterable[str]) -> set[str]:
         if len(found) > FOLDERS:
             raise ValueError("more folders than zaudit follows")
     return found
-
-
-def _words(found: Judged) -> tuple[str, ...]:
-    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()
 
 
 def _failed(path: str, error: str, root: str) -> bool:

@@ -27,6 +27,7 @@ from auditor.facts import (
     links,
     unknown,
     words,
+    words_of,
 )
 from auditor.host.request import BARRED, Files, Read, Skip
 from auditor.text import harmless
@@ -64,7 +65,7 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
         return Skip(f"where {database.name} keeps its files is not known", places.reasons[0].remedy)
     root = root_of(database)
     wanted: dict[str, None] = {}
-    for place in _words(places):
+    for place in words_of(places):
         path = place.partition(":")[2]
         if not plain(path):
             return Skip(f"{harmless(path)} is no plain absolute path")
@@ -103,7 +104,7 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
 def tables(facts: Facts) -> Iterator[list[mounts.Mount]]:
     """The mounts that each database sees, of those whose table was read."""
     for database in facts.subjects("database"):
-        yield _mounts(_words(facts.get(database, "mountinfo")))
+        yield _mounts(words_of(facts.get(database, "mountinfo")))
 
 
 def _mounts(lines: Sequence[str]) -> list[mounts.Mount]:
@@ -120,16 +121,16 @@ def lies_on(facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | 
             why: Judged = join(missing)
             yield from (Fact(database, name.partition(".")[2], why) for name in PROVIDES)
             continue
-        directories, table, symlinks = map(_words, read)
+        directories, table, symlinks = map(words_of, read)
         more = facts.get(database, "more_symlinks")
         barred = frozenset(_words(facts.get(database, "barred")))
         try:
             if database_links.unseen(directories, symlinks, table):
                 if isinstance(more, Known) and (
-                    further := database_links.unseen(directories, symlinks, table, _words(more))
+                    further := database_links.unseen(directories, symlinks, table, words_of(more))
                 ):
                     more = unknown(f"{database.name}: whether {harmless(further[0])} is a link was not looked at")
-                symlinks += _words(more)
+                symlinks += words_of(more)
             else:
                 more = known((), "no further link")
             placed = (
@@ -222,7 +223,3 @@ def _mounted_below(
         home = next((each for each in homes if point.startswith(each)), "")
         if home and not any(part in passing for part in point.removeprefix(home).split("/")):
             yield ("log" if f"{point}/".startswith(logs) else "data"), point
-
-
-def _words(found: Judged) -> tuple[str, ...]:
-    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()

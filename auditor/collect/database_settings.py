@@ -18,7 +18,21 @@ from auditor.collect._database_files import Found, Settings, setting
 from auditor.databases import ENGINES, kept
 from auditor.databases.engine import ARGUMENT, WITHHELD
 from auditor.databases.redis import CONF
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, flag, known, number, word, words
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Known,
+    Subject,
+    Unknown,
+    flag,
+    known,
+    number,
+    word,
+    word_of,
+    words,
+)
 from auditor.host.request import Files, Read, Skip
 from auditor.text import argument
 
@@ -49,7 +63,7 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
         return Skip("its files are not those of this host", applies=False)
     if why := _unanswered(facts, engine):
         return why
-    home = _word(facts, database, "data_directory")
+    home = word_of(facts.get(database, "data_directory"))
     lines = ENGINES[engine].arguments(_tuple(facts, database, "arguments"))
     given = {each.name: (each.value, "command line") for each in lines if each.kind == "setting"}
     variables = dict(each.split("=", 1) for each in _tuple(facts, database, "variables") if "=" in each)
@@ -60,13 +74,13 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
                 return Skip(f"where the data of {database.name} lies is not known", "run as root")
             names = _postgres.wanted(given, variables, home)
         case "mysql" | "mariadb":
-            names = _mysql.wanted(engine, given, variables, home, _word(facts, database, "program"))
+            names = _mysql.wanted(engine, given, variables, home, word_of(facts.get(database, "program")))
         case "mongodb":
             names = [given.get("config", ("",))[0]]
         case "etcd":
             names = [given.get("config-file", ("",))[0] or variables.get("ETCD_CONFIG_FILE", "")]
         case "redis":
-            names = [given.get("config", (_word(facts, database, "start_config") or CONF,))[0]]
+            names = [given.get("config", (word_of(facts.get(database, "start_config")) or CONF,))[0]]
     names += [each for each in _tuple(facts, database, "includes") if each not in names]
     root = files.root_of(database)
     process = root.removesuffix("root")
@@ -225,11 +239,6 @@ def _unanswered(facts: Facts, engine: str) -> Skip | None:
         reason = connected.reasons[0]
         return Skip(f"{reason.text}; without a connection its files are read", reason.remedy)
     return None
-
-
-def _word(facts: Facts, subject: Subject, name: str) -> str:
-    found = facts.get(subject, name)
-    return str(found.value) if isinstance(found, Known) else ""
 
 
 def _tuple(facts: Facts, subject: Subject, name: str) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.derive.combine import about, is_true, values
-from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, number, unknown
+from auditor.derive.combine import about, values
+from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, is_true, join, number, unknown
 
 SUBJECT = "vdev"
 FACTS = {

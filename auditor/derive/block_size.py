@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.derive.combine import about, every, is_true
-from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, number, unknown
+from auditor.derive.combine import about, every
+from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, is_true, number, unknown
 
 SUBJECT = "vdev"
 FACTS = {"native_ashift": number("largest physical block of its disks as a power of two: 12 is 4096 bytes")}

@@ -36,8 +36,3 @@ def about(subject: Subject, found: Known) -> tuple[Evidence, ...]:
 def evidence(*found: Known) -> tuple[Evidence, ...]:
     """The evidence of several facts of the same subject, each once."""
     return tuple(dict.fromkeys(each for one in found for each in one.evidence))
-
-
-def is_true(found: Judged) -> bool:
-    """Known, and true. For what is only ever a detail: an unknown is not true here."""
-    return isinstance(found, Known) and found.value is True

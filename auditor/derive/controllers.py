@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.derive.combine import about, every, is_true
-from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown, word
+from auditor.derive.combine import about, every
+from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, is_true, unknown, word
 
 SUBJECT = "vdev"
 FACTS = {

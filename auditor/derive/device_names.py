@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from auditor.derive.combine import is_true
-from auditor.facts import Facts, Known, Subject, Unknown, join, unknown
+from auditor.facts import Facts, Known, Subject, Unknown, is_true, join, unknown
 
 NAMED_BY = ("disk.serial", "disk.sysfs_subsystem_nqn", "disk.virtual", "disk.wwn")
 COMPOSED = "nvme."  # the kernel makes it of serial number, model and namespace where the namespace has no name

@@ -11,7 +11,21 @@ from collections.abc import Iterator
 
 from auditor.data import drives
 from auditor.data.drives import Drive
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown, word
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    flag,
+    is_true,
+    join,
+    unknown,
+    word,
+)
 
 NOT_IN_TABLE = "not in the table"
 
@@ -182,7 +196,7 @@ def _virtual(table: Judged, drive: Drive | None, disk: Subject, facts: Facts) ->
 def _hdd(table: Judged, drive: Drive | None, virtual: Judged, disk: Subject, facts: Facts) -> Judged:
     """By the drive's rotation rate, the kernel's flag and the table, which holds no hard disks; nobody knows when they
     disagree. The kernel says "rotational" of all that says nothing, as USB bridges do: it counts on SATA and SAS."""
-    if isinstance(virtual, Known) and virtual.value is True:
+    if is_true(virtual):
         return unknown(f"{disk} is a virtual disk: what kind of drives it lies on is not seen from here")
     votes: list[tuple[bool, Known]] = []
     rate, flagged = facts.get(disk, "smart_rotation_rpm"), facts.get(disk, "rotational")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.derive.combine import evidence
-from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, join, number, unknown
+from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, is_true, join, number, unknown
 
 SUBJECT = "disk"
 ATA = ("smart_pending_sectors", "smart_offline_uncorrectable", "smart_reallocated_sectors", "smart_crc_errors")
@@ -62,7 +62,7 @@ def _counter(disk: Subject, facts: Facts, name: str) -> Judged | None:
     value, named = facts.get(disk, name), facts.get(disk, "smart_attributes_named")
     if not isinstance(value, Known):
         return None
-    if name not in ATA or (isinstance(named, Known) and named.value is True):
+    if name not in ATA or (is_true(named)):
         return value
     if isinstance(named, Unknown):
         return named

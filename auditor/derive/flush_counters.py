@@ -16,7 +16,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.derive.combine import about, every, values
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    flag,
+    join,
+    unknown,
+    value_of,
+    words_of,
+)
 
 SUBJECT = "leaf"
 FACTS = {"flushes_reach_disk": flag("its disks have counted the flushes that OpenZFS must have sent since boot")}
@@ -155,7 +169,7 @@ def _log(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evid
     if isinstance(known, Unknown):
         return known
     blocks, others = known
-    if names := ", ".join(_words(others)):
+    if names := ", ".join(words_of(others)):
         return unknown(f"{text}; it also holds {names}, whose writes cannot be told from those of the log", MEASURE)
     if _number(blocks) < ENOUGH_LOG_BLOCKS or flushes >= MANY_FLUSHES:
         return unknown(
@@ -167,7 +181,7 @@ def _log(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evid
 def _log_blocks(pool: Subject, facts: Facts) -> Judged:
     """How many blocks were surely written to each log vdev of the pool, by its datasets (2.2 and later), else by the count of
     all pools where there is no other."""
-    vdevs = [each for each in facts.linked(pool, "vdevs") if _value(facts.get(each, "allocation_class")) == "log"]
+    vdevs = [each for each in facts.linked(pool, "vdevs") if value_of(facts.get(each, "allocation_class")) == "log"]
     counted = [facts.get(each, COUNT) for each in facts.linked(pool, "datasets")]
     own = [each for each in counted if isinstance(each, Known) and _number(each)]
     if own:
@@ -184,14 +198,14 @@ def _log_blocks(pool: Subject, facts: Facts) -> Judged:
 def _share(pool: Subject, facts: Facts) -> float:
     """In how many transaction groups a leaf takes part at least: the uberblock goes to three top-level vdevs each time, log
     vdevs are passed over (spa_sync_rewrite_vdev_config() in module/zfs/spa.c)."""
-    others = [each for each in facts.linked(pool, "vdevs") if _value(facts.get(each, "allocation_class")) != "log"]
+    others = [each for each in facts.linked(pool, "vdevs") if value_of(facts.get(each, "allocation_class")) != "log"]
     return min(1.0, 3 / max(len(others), 1))
 
 
 def _alone(leaf: Subject, disk: Subject, seen: tuple[Evidence, ...], facts: Facts) -> Judged:
     """Known(True) where nobody else flushes the disk; else unknown: their flushes would hide those that are lost."""
     others = _others(leaf, disk, facts, SILENT)
-    if names := ", ".join(_words(others)):
+    if names := ", ".join(words_of(others)):
         return unknown(f"{disk.name} also holds {names}, and the kernel counts all flushes of a disk together", MEASURE)
     return others if isinstance(others, Unknown) else Known(True, seen)
 
@@ -202,28 +216,20 @@ def _others(leaf: Subject, disk: Subject, facts: Facts, but: tuple[str, ...]) ->
     parts = facts.get(disk, "partitions")
     if isinstance(known, Unknown) or isinstance(parts, Unknown):
         return join([each for each in (known, parts) if isinstance(each, Unknown)])
-    if stacked := [each for each in _words(known[0]) if each not in OWN_LAYERS]:
+    if stacked := [each for each in words_of(known[0]) if each not in OWN_LAYERS]:
         return Known(tuple(f"what else {each} keeps there" for each in stacked), known[0].evidence)
     if isinstance(on := facts.get(disk, "used_by"), Unknown):
         return on
     here = [each for each in facts.linked(disk, "used_by") if isinstance(facts.get(each, "vdev"), Known)]
-    named = {name for each in here for name in _words(facts.get(each, "nodes"))}
-    left = [name for name in _words(parts) if name not in named]
+    named = {name for each in here for name in words_of(facts.get(each, "nodes"))}
+    left = [name for name in words_of(parts) if name not in named]
     quiet = facts.get(disk, "udev_quiet_partitions")
     if left and isinstance(quiet, Unknown):
         return quiet
-    found = [name for name in left if name not in _words(quiet)]
-    found += [each.name for each in here if each != leaf and _value(facts.get(each, "allocation_class")) not in but]
+    found = [name for name in left if name not in words_of(quiet)]
+    found += [each.name for each in here if each != leaf and value_of(facts.get(each, "allocation_class")) not in but]
     return Known(tuple(found), parts.evidence)
-
-
-def _words(found: Judged) -> tuple[str, ...]:
-    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()
 
 
 def _number(found: Known) -> int:
     return int(found.value) if isinstance(found.value, int) else 0
-
-
-def _value(found: Judged) -> object:
-    return found.value if isinstance(found, Known) else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.derive.combine import about, every
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, is_true, unknown, words_of
 
 SUBJECT = "leaf"
 FACTS = {
@@ -43,12 +43,12 @@ def _stack(leaf: Subject, disks: tuple[Subject, ...], facts: Facts) -> Judged:
     caches = facts.get(leaf, "stack_write_cache")
     if isinstance(caches, Unknown):
         return caches
-    through = [name for name in _words(caches) if name.endswith("=write through")]
+    through = [name for name in words_of(caches) if name.endswith("=write through")]
     if not through:
         return Known(False, caches.evidence)
     volatile = [(disk, facts.get(disk, "volatile_cache")) for disk in disks]
     for disk, cache in volatile:
-        if isinstance(cache, Known) and cache.value is True:
+        if is_true(cache):
             return Known(True, caches.evidence + about(disk, cache))
     if not volatile:
         return unknown(f"leaf {leaf}: no disks are known")
@@ -59,10 +59,6 @@ def _stack(leaf: Subject, disks: tuple[Subject, ...], facts: Facts) -> Judged:
 
 def _off(cache: Judged) -> bool:
     return isinstance(cache, Known) and cache.value is False
-
-
-def _words(found: Known) -> tuple[str, ...]:
-    return tuple(map(str, found.value)) if isinstance(found.value, tuple) else ()
 
 
 def _intact(disks: tuple[Subject, ...], stack: Judged, facts: Facts) -> Judged:

@@ -14,8 +14,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from auditor.derive.combine import is_true
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, number, unknown
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    flag,
+    is_true,
+    number,
+    unknown,
+    words_of,
+)
 
 SUBJECT = "host"  # the log is laid out once for all disks
 FACTS = {
@@ -96,7 +109,7 @@ def _log(found: Judged) -> Log | Unknown:
     if isinstance(found, Unknown):
         return found
     entries: dict[str, list[tuple[int, int, Evidence]]] = {}
-    words = _words(found)
+    words = words_of(found)
     pairs = zip(words, found.evidence, strict=True) if words else ()  # an entry without evidence must not be lost
     for place, (word, seen) in enumerate(pairs):
         device, _, times = word.rpartition("=")
@@ -110,9 +123,9 @@ def _multipath(disk: Subject, log: Log, facts: Facts) -> frozenset[str]:
     if not log.entries:
         return frozenset()
     leaves = facts.linked(disk, "used_by")
-    if not all("multipath" in _words(facts.get(leaf, "layers")) for leaf in leaves):
+    if not all("multipath" in words_of(facts.get(leaf, "layers")) for leaf in leaves):
         return frozenset()
-    return frozenset(name for leaf in leaves for name in _words(facts.get(leaf, "nodes")))
+    return frozenset(name for leaf in leaves for name in words_of(facts.get(leaf, "nodes")))
 
 
 def _behind_multipath(
@@ -158,10 +171,6 @@ def _of(log: Log | Unknown, names: Iterable[str] | None = None) -> list[tuple[in
 
 def _sum(counted: list[tuple[int, Evidence]]) -> int:
     return sum(times for times, _ in counted)
-
-
-def _words(found: Judged) -> tuple[str, ...]:
-    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()
 
 
 def _names(disk: Subject, log: Log, on_port: Mapping[str, Sequence[Subject]], facts: Facts) -> frozenset[str] | Unknown:

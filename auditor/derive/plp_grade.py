@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, number, unknown
+from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, is_true, join, number, unknown
 
 SUBJECT = "disk"
 FACTS = {
@@ -111,7 +111,7 @@ def _silent(disk: Subject, facts: Facts, failed: Judged) -> Judged:
 
 
 def _grade(disk: Subject, facts: Facts, failed: Judged) -> Judged:
-    if isinstance(failed, Known) and failed.value is True:
+    if is_true(failed):
         return Known(1, failed.evidence)
     table, virtual, hdd = (facts.get(disk, name) for name in ("drive_class", "virtual", "hdd"))
     match virtual, hdd:

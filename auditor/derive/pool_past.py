@@ -6,7 +6,21 @@ from collections.abc import Iterator
 
 from auditor.derive.combine import every
 from auditor.derive.pool_age import since
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, real, unknown
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    flag,
+    is_true,
+    join,
+    real,
+    unknown,
+)
 from auditor.text import quoted
 
 SUBJECT = "pool"
@@ -35,7 +49,7 @@ def _trimmed(pool: Subject, facts: Facts) -> Judged:
     """One way is enough; none must be known to be used."""
     ways = (_automatic(pool, facts), _timer(pool, facts), _cron(pool, facts), _by_hand(pool, facts))
     for way in ways:
-        if isinstance(way, Known) and way.value is True:
+        if is_true(way):
             return way
     if unknowns := [way for way in ways if isinstance(way, Unknown)]:
         return join(unknowns)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.derive.combine import about, every, is_true
+from auditor.derive.combine import about, every
 from auditor.derive.device_names import NAMED_BY, names
-from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown
+from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, is_true, unknown
 
 SUBJECT = "leaf"
 FACTS = {"survives_drive_loss": flag("RAID below it keeps it whole when one drive dies")}

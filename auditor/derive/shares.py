@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, is_true, word_of, words_of
 
 SUBJECT = "host"  # each path is set beside all mount points
 FACTS = {
@@ -35,17 +35,17 @@ class Share(NamedTuple):
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Both facts of every file system."""
-    datasets = [each for each in facts.subjects("dataset") if _word(facts.get(each, "type")) != "volume"]
+    datasets = [each for each in facts.subjects("dataset") if word_of(facts.get(each, "type")) != "volume"]
     exports, shares = facts.get(HOST, "nfs_exports"), facts.get(HOST, "smb_shares_without_sync")
     everywhere = facts.get(HOST, "smb_global_without_sync")
-    lazy = everywhere if isinstance(everywhere, Known) and everywhere.value is True else None
+    lazy = everywhere if is_true(everywhere) else None
     async_exports = _hit(datasets, _async(exports), facts)
     lazy_shares = _hit(datasets, _lazy(shares), facts)
     for dataset in datasets:
         sharenfs, sharesmb = facts.get(dataset, "sharenfs"), facts.get(dataset, "sharesmb")
-        careless = "async" in re.split(r"[,:;()\s]+", _word(sharenfs)) and not _reads_only(_word(sharenfs))
+        careless = "async" in re.split(r"[,:;()\s]+", word_of(sharenfs)) and not _reads_only(word_of(sharenfs))
         yield Fact(dataset, "nfs_async", _judged(async_exports.get(dataset), careless, sharenfs, exports))
-        shared = _word(sharesmb) not in ("", "off")
+        shared = word_of(sharesmb) not in ("", "off")
         own = lazy if shared and lazy else None
         unsure = everywhere if shared and isinstance(everywhere, Unknown) else shares
         hit = lazy_shares.get(dataset) or own
@@ -74,7 +74,7 @@ _NO: dict[tuple[Evidence, ...], Known] = {}
 
 def _async(exports: Judged) -> Iterator[Share]:
     """The exports with async that can be written to."""
-    for line in _words(exports):
+    for line in words_of(exports):
         path, _, client = line.partition(" ")
         options = client.partition("(")[2].removesuffix(")").split(",")
         last = next((each for each in reversed(options) if each in ("sync", "async")), "sync")
@@ -92,7 +92,7 @@ def _reads_only(sharenfs: str) -> bool:
 
 
 def _lazy(shares: Judged) -> Iterator[Share]:
-    for line in _words(shares):
+    for line in words_of(shares):
         name, _, path = line.partition("=")
         yield Share(path, True, f"[{name}] {path}: strict sync = no", "testparm -sv")
 
@@ -101,7 +101,7 @@ def _hit(datasets: list[Subject], shares: Iterable[Share], facts: Facts) -> dict
     """The datasets that the shares reach."""
     found: dict[Subject, Known] = {}
     wanted = list(shares)
-    mounted = {_word(facts.get(each, "mountpoint")): each for each in datasets} if wanted else {}
+    mounted = {word_of(facts.get(each, "mountpoint")): each for each in datasets} if wanted else {}
     for share in wanted:
         holders = [point for point in mounted if point.startswith("/") and _inside(share.path, point)]
         if holders:
@@ -124,11 +124,3 @@ def _inside(path: str, folder: str) -> bool:
 def _plain(path: str) -> str:
     """A path of /etc/exports without its octal escapes."""
     return re.sub(r"\\([0-3][0-7]{2})", lambda found: chr(int(found[1], 8)), path)
-
-
-def _word(found: Judged) -> str:
-    return str(found.value) if isinstance(found, Known) else ""
-
-
-def _words(found: Judged) -> tuple[str, ...]:
-    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown, word
+from auditor.facts import Fact, Facts, Known, Subject, Unknown, flag, unknown, word, words_of
 
 SUBJECT = "leaf"
 FACTS = {
@@ -30,8 +30,8 @@ def derive(leaf: Subject, facts: Facts) -> Iterator[Fact]:
     if isinstance(layers, Unknown):
         yield from (Fact(leaf, name, layers) for name in FACTS)
         return
-    named = _words(layers)
-    made_of = _words(targets)
+    named = words_of(layers)
+    made_of = words_of(targets)
     others = [each for each in (*named, *made_of) if each not in LAYERS | TARGETS | TOLD_BY_TARGETS]
     evidence = layers.evidence + (targets.evidence if isinstance(targets, Known) else ())
     yield Fact(leaf, "stack", Known(", ".join(dict.fromkeys((*named, *made_of))), evidence))
@@ -44,7 +44,3 @@ def derive(leaf: Subject, facts: Facts) -> Iterator[Fact]:
             yield Fact(leaf, name, unknown(f"{leaf}: the table of a device-mapper device below it is empty"))
         else:
             yield Fact(leaf, name, Known(False, layers.evidence))
-
-
-def _words(found: Judged) -> tuple[str, ...]:
-    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.derive.combine import about
-from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown
+from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, is_true, join, unknown
 
 SUBJECT = "disk"
 FACTS = {"volatile_cache": flag("it has a volatile write cache, and the cache is on")}
@@ -57,7 +57,7 @@ def _in_memory(disk: Subject, made: Known, facts: Facts) -> Judged:
 
 def _seen(disk: Subject, facts: Facts, said: Judged) -> Judged:
     """What was said, unless it is a denial or silence of something that is not a drive."""
-    if isinstance(said, Known) and said.value is True:
+    if is_true(said):
         return said
     match facts.get(disk, "virtual"):
         case Known(True):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from auditor.collect import database_links, database_paths, mounts
 from auditor.collect._database_files import Tree
-from auditor.facts import Fact, Facts, Known, Subject, unknown
+from auditor.facts import Fact, Facts, Subject, unknown, value_of, words_of
 from auditor.host.request import Files
 from auditor.text import harmless
 
@@ -24,12 +24,12 @@ def compare(facts: Facts) -> None:
     points = {
         dataset.name: point
         for dataset in facts.subjects("dataset")
-        if _value(facts, dataset, "mounted") is True
-        and isinstance(point := _value(facts, dataset, "mountpoint"), str)
+        if value_of(facts.get(dataset, "mounted")) is True
+        and isinstance(point := value_of(facts.get(dataset, "mountpoint")), str)
         and point.startswith("/")
     }
     for database in list(facts.subjects("database")):
-        table = mounts.mounts("".join(f"{line}\n" for line in _words(facts, database, "mountinfo")))
+        table = mounts.mounts("".join(f"{line}\n" for line in words_of(facts.get(database, "mountinfo"))))
         if table and (why := _device_lost(database, table, facts) or _dataset_lost(database, table, points, facts)):
             for name in database_paths.PROVIDES:
                 facts.replace(Fact(database, name.partition(".")[2], unknown(f"{database.name}: {why}")))
@@ -37,9 +37,9 @@ def compare(facts: Facts) -> None:
 
 def _device_lost(database: Subject, table: Sequence[mounts.Mount], facts: Facts) -> str:
     """Which folder of its files is not on the mount that its table says, or an empty string."""
-    links = dict(each.split(database_links.ARROW, 1) for each in _words(facts, database, "symlinks"))
+    links = dict(each.split(database_links.ARROW, 1) for each in words_of(facts.get(database, "symlinks")))
     tree = Tree(Files({}, links), "")
-    for each in _words(facts, database, "devices"):
+    for each in words_of(facts.get(database, "devices")):
         path, _, device = each.rpartition(database_links.ARROW)
         try:
             mount = mounts.mount_of(table, tree.real(path))
@@ -58,8 +58,8 @@ def _dataset_lost(database: Subject, table: Sequence[mounts.Mount], points: Mapp
     if _another_root(table, points):
         return ""
     there = {each.source for each in table if each.fstype == "zfs"}
-    paths = [place.partition(":")[2] for place in _words(facts, database, "directories")]
-    paths += [link.rpartition(database_links.ARROW)[2] for link in _words(facts, database, "symlinks")]
+    paths = [place.partition(":")[2] for place in words_of(facts.get(database, "directories"))]
+    paths += [link.rpartition(database_links.ARROW)[2] for link in words_of(facts.get(database, "symlinks"))]
     for name, point in points.items():
         if name not in there and any(_below(path, point) for path in paths):
             return f"zfs get says that {harmless(name)} is mounted, the process's table of mounts lacks it"
@@ -80,13 +80,3 @@ def _another_root(table: Sequence[mounts.Mount], points: Mapping[str, str]) -> b
 
 def _below(path: str, point: str) -> bool:
     return path == point or path.startswith(point.rstrip("/") + "/")
-
-
-def _words(facts: Facts, subject: Subject, name: str) -> tuple[str, ...]:
-    found = facts.get(subject, name)
-    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()
-
-
-def _value(facts: Facts, subject: Subject, name: str) -> object:
-    found = facts.get(subject, name)
-    return found.value if isinstance(found, Known) else None

@@ -6,7 +6,7 @@ may have another one (:mod:`auditor.collect.zfs_mounts`).
 
 from __future__ import annotations
 
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, unknown
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, unknown, value_of
 
 TEMPORARY = "(temporary)"  # how the evidence of such a property ends
 HERE = "run in the mount namespace of the host, as root"
@@ -16,7 +16,7 @@ BY_MOUNT = ("atime", "relatime")  # each mount has its own; exec, setuid, device
 def stand(facts: Facts) -> None:
     """That process 1 has the same mounts as zaudit says nothing where it is that of a container."""
     every, apart = facts.get(HOST, "all_processes"), facts.get(HOST, "own_mount_namespace")
-    if isinstance(apart, Known) and apart.value is False and _value(every) is not True:
+    if isinstance(apart, Known) and apart.value is False and value_of(every) is not True:
         hole = (
             every
             if isinstance(every, Unknown)
@@ -36,7 +36,7 @@ def compare(facts: Facts) -> None:
         for name in () if same else BY_MOUNT:
             if _temporary(facts.get(dataset, name)):
                 _doubt(dataset, name, facts)
-        if other and _value(facts.get(dataset, "mounted")) is False:
+        if other and value_of(facts.get(dataset, "mounted")) is False:
             if seen:
                 facts.replace(Fact(dataset, "mounted", Known(True, seen.evidence)))
             else:
@@ -73,7 +73,3 @@ def _doubt(dataset: Subject, name: str, facts: Facts) -> None:
 
 def _temporary(found: Judged) -> bool:
     return isinstance(found, Known) and found.evidence[0].text.endswith(TEMPORARY)
-
-
-def _value(found: Judged) -> object:
-    return found.value if isinstance(found, Known) else None

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from auditor.facts import HOST, Facts, Judged, Known, Subject, Unknown
+from auditor.facts import HOST, Facts, Known, Subject, Unknown, is_true
 from auditor.judge.answers import Answers
 from auditor.judge.cell import HARMLESS, ORDER, Cell, Effect, both_of_each, cells_of, joined, once
 from auditor.judge.event import EVENTS, Event, Strike
@@ -95,12 +95,8 @@ def _caches(facts: Facts) -> Iterator[tuple[Subject, Subject]]:
             if _class(leaf, facts) in NOTHING_OF_ITS_OWN:
                 continue
             for disk in facts.linked(leaf, "disks"):
-                if not any(_is_true(facts.get(disk, name)) for name in ("virtual", "keeps_acknowledged")):
+                if not any(is_true(facts.get(disk, name)) for name in ("virtual", "keeps_acknowledged")):
                     yield pool, disk
-
-
-def _is_true(found: Judged) -> bool:
-    return isinstance(found, Known) and found.value is True
 
 
 def _class(leaf: Subject, facts: Facts) -> object:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 
 from auditor.databases import ENGINES
-from auditor.facts import HOST, Facts, Known, Subject
+from auditor.facts import HOST, Facts, Subject, word_of
 from auditor.judge.finding import Finding
 from auditor.judge.policy_file import PATH, quoted
 from auditor.judge.rule import Rule
@@ -67,7 +67,7 @@ def _roles(facts: Facts) -> dict[Subject, tuple[str, str, str]]:
     """(role, database, why) of the datasets that a database which was found lies on."""
     found: dict[Subject, tuple[str, str, str]] = {}
     for database in facts.subjects("database"):
-        engine = _word(facts, database, "engine")
+        engine = word_of(facts.get(database, "engine"))
         logs, data = facts.linked(database, "log_datasets"), facts.linked(database, "data_datasets")
         for each in (*logs, *data):
             role = "both" if each in logs and each in data else "log" if each in logs else "data"
@@ -120,16 +120,11 @@ def _scope(facts: Facts, subject: Subject) -> tuple[str, str] | None:
         case "database":
             return next((("dataset", each.name) for each in facts.linked(subject, "datasets")), None)
         case "host":
-            scope, name = "host", _word(facts, HOST, "hostname")
+            scope, name = "host", word_of(facts.get(HOST, "hostname"))
         case "disk":
-            scope, name = "device", _word(facts, subject, "serial")
+            scope, name = "device", word_of(facts.get(subject, "serial"))
         case "pool" | "vdev" | "leaf":
-            scope, name = "pool", _word(facts, pool, "guid") or _word(facts, pool, "list_guid")
+            scope, name = "pool", word_of(facts.get(pool, "guid")) or word_of(facts.get(pool, "list_guid"))
         case _:
             return None
     return (scope, name) if name else None
-
-
-def _word(facts: Facts, subject: Subject, name: str) -> str:
-    found = facts.get(subject, name)
-    return str(found.value) if isinstance(found, Known) else ""

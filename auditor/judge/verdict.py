@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from auditor.facts import HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown
+from auditor.facts import HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown, is_true
 from auditor.judge.event import SEVERITIES, Strike
 from auditor.judge.expression import Budget, Expression, Scope
 from auditor.judge.rule import Outcome, Place, Rule, Severity, Template
@@ -149,7 +149,7 @@ def _judge(rule: Rule, scope: Scope) -> Verdict:
         if isinstance(applies, Unknown):
             # "expect" may hold whatever "when" would be
             holds = rule.expect.evaluate(scope)
-            if not (isinstance(holds, Known) and holds.value is True):
+            if not (is_true(holds)):
                 return _counting(rule, scope, "unknown", reasons=applies.reasons)
             return Verdict(rule, subject, "pass", rule.severity, evidence=holds.evidence)
         if applies.value is False:

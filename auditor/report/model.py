@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from auditor.facts import HOST, Facts, Known
+from auditor.facts import HOST, Facts, Known, word_of
 from auditor.judge import outcomes
 from auditor.judge.answers import Answers
 from auditor.judge.baseline import Night
@@ -99,8 +99,8 @@ class Report(NamedTuple):
         fresh = tuple(each for each in counted if not each.known)
         return cls(
             zaudit=zaudit,
-            hostname=_text(facts, "hostname"),
-            release=_text(facts, "zfs_version_text"),
+            hostname=word_of(facts.get(HOST, "hostname"), "unknown"),
+            release=word_of(facts.get(HOST, "zfs_version_text"), "unknown"),
             taken=facts.now,
             targets=targets,
             findings=counted,
@@ -155,11 +155,6 @@ class Report(NamedTuple):
         known = len(self.findings) - len(self.fresh)
         others = (("undecided", undecided), ("known", known), ("waived", len(self.waived)))
         return (*counted, *(each for each in others if each[1]))
-
-
-def _text(facts: Facts, name: str) -> str:
-    found = facts.get(HOST, name)
-    return str(found.value) if isinstance(found, Known) else "unknown"
 
 
 def _seen_from(facts: Facts) -> str:

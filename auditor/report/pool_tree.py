@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from auditor.facts import HOST, Facts, Known, Subject
+from auditor.facts import HOST, Facts, Known, Subject, is_true, word_of
 
 Kind = Literal["good", "bad", "open"]
 
@@ -47,13 +47,14 @@ class Pool(NamedTuple):
 def pools(facts: Facts) -> tuple[Pool, ...]:
     """All pools of the audit."""
     return tuple(
-        Pool(pool.name, _word(facts, pool, "state"), tuple(_vdevs(facts, pool))) for pool in facts.linked(HOST, "pools")
+        Pool(pool.name, word_of(facts.get(pool, "state"), "unknown"), tuple(_vdevs(facts, pool)))
+        for pool in facts.linked(HOST, "pools")
     )
 
 
 def _vdevs(facts: Facts, pool: Subject) -> Iterator[Vdev]:
     for vdev in facts.linked(pool, "vdevs"):
-        role = _word(facts, vdev, "allocation_class").replace("normal", "data")
+        role = word_of(facts.get(vdev, "allocation_class"), "unknown").replace("normal", "data")
         left = facts.get(vdev, "failures_left")
         leaves = tuple(_leaf(facts, leaf) for leaf in facts.linked(vdev, "leaves"))
         yield Vdev(vdev.name, role, str(left.value) if isinstance(left, Known) else "", leaves)
@@ -61,31 +62,26 @@ def _vdevs(facts: Facts, pool: Subject) -> Iterator[Vdev]:
 
 def _leaf(facts: Facts, leaf: Subject) -> Leaf:
     disks = tuple(_disk(facts, disk) for disk in facts.linked(leaf, "disks"))
-    return Leaf(leaf.name, _word(facts, leaf, "state"), disks)
+    return Leaf(leaf.name, word_of(facts.get(leaf, "state"), "unknown"), disks)
 
 
 def _disk(facts: Facts, disk: Subject) -> Disk:
     promise, kind = _promise(facts, disk)
-    return Disk(disk.name, _word(facts, disk, "model"), promise, kind)
+    return Disk(disk.name, word_of(facts.get(disk, "model"), "unknown"), promise, kind)
 
 
 def _promise(facts: Facts, disk: Subject) -> tuple[str, Kind]:
     virtual, cache, grade = (facts.get(disk, name) for name in ("virtual", "volatile_cache", "plp_grade"))
     failed = facts.get(disk, "plp_failed")
-    if isinstance(failed, Known) and failed.value is True:
+    if is_true(failed):
         return "its power-loss protection has failed", "bad"
-    if isinstance(virtual, Known) and virtual.value is True:
+    if is_true(virtual):
         return "decided by whoever provides it", "open"
     if isinstance(cache, Known) and cache.value is False:
         return "no volatile cache", "good"
     keeps = facts.get(disk, "keeps_acknowledged")
-    if isinstance(keeps, Known) and keeps.value is True and isinstance(grade, Known):
+    if is_true(keeps) and isinstance(grade, Known):
         return f"keeps its cache without power (grade {grade.value} of 5)", "good"
     if isinstance(cache, Known):
         return "volatile cache: rests on its word to empty it when it is flushed", "open"
     return "whether it has a volatile cache is not known", "open"
-
-
-def _word(facts: Facts, subject: Subject, name: str) -> str:
-    found = facts.get(subject, name)
-    return str(found.value) if isinstance(found, Known) else "unknown"

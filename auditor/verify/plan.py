@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from auditor.facts import HOST, Facts, Known, Subject
+from auditor.facts import HOST, Facts, Subject, value_of
 from auditor.verify.actor import BOUND, Actor
 from auditor.verify.profile import FILE_FORMAT, Profile, Section
 from auditor.verify.strace_output import CALLS
@@ -56,7 +56,7 @@ class Plan(NamedTuple):
 
 def make(dataset: Subject, facts: Facts, profile: Profile, length: Length, size: str, limit: int) -> Plan:
     """The plan for one dataset. size: of --size, or empty. Raises ProfileError."""
-    kind = "zvol" if _value(facts, dataset, "type") == "volume" else "directory"
+    kind = "zvol" if value_of(facts.get(dataset, "type")) == "volume" else "directory"
     log = profile.of("log")
     assert log is not None  # parse() sees to that
     runtime = max(SECONDS[length], (TXGS_LEAST + 1) * _number(facts, "zfs_txg_timeout", 5))
@@ -122,13 +122,8 @@ def _data_size(facts: Facts, data: Section | None) -> int:
     return each & ~0xFFFFF
 
 
-def _value(facts: Facts, subject: Subject, name: str) -> object:
-    found = facts.get(subject, name)
-    return found.value if isinstance(found, Known) else None
-
-
 def _number(facts: Facts, parameter: str, otherwise: int) -> int:
-    found = _value(facts, HOST, parameter)
+    found = value_of(facts.get(HOST, parameter))
     return found if isinstance(found, int) and found > 0 else otherwise
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from auditor.collect import kstat
 from auditor.collect.device_reply import counter, document
-from auditor.facts import Facts, Known, Subject, Unknown
+from auditor.facts import Facts, Known, Subject, Unknown, is_true
 from auditor.host.request import Run
 from auditor.verify.result import Device, Txg, Zil
 from auditor.verify.trial import Moment
@@ -160,7 +160,7 @@ def _device(before: Moment, after: Moment, disk: Subject, facts: Facts) -> Devic
         flush_ms=delta[16] if len(delta) > 16 else None,
         volatile=bool(volatile.value) if isinstance(volatile, Known) else None,
         why="; ".join(each.text for each in (volatile.reasons if isinstance(volatile, Unknown) else volatile.evidence)),
-        virtual=isinstance(virtual, Known) and virtual.value is True,
+        virtual=is_true(virtual),
     )
 
 
