@@ -123,7 +123,7 @@ def lies_on(facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | 
             continue
         directories, table, symlinks = map(words_of, read)
         more = facts.get(database, "more_symlinks")
-        barred = frozenset(_words(facts.get(database, "barred")))
+        barred = frozenset(words_of(facts.get(database, "barred")))
         try:
             if database_links.unseen(directories, symlinks, table):
                 if isinstance(more, Known) and (

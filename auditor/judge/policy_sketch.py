@@ -103,7 +103,7 @@ def _serials(facts: Facts, finding: Finding) -> list[str]:
     subjects = [each.subject for each in finding.verdicts]
     leaves = [leaf for each in subjects for leaf in (facts.linked(each, "leaves") if each.kind == "vdev" else (each,))]
     disks = (disk for leaf in leaves if leaf.kind == "leaf" for disk in facts.linked(leaf, "disks"))
-    return [serial for disk in disks if (serial := _word(facts, disk, "serial"))]
+    return [serial for disk in disks if (serial := word_of(facts.get(disk, "serial")))]
 
 
 def _above(one: tuple[str, str], other: tuple[str, str]) -> bool:
