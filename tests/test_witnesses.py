@@ -483,6 +483,7 @@ def test_nor_do_many(host: str) -> None:
     assert run.improved(RULES, recorded(host), 6) == []
 
 
+@pytest.mark.slow
 def test_the_losses_find_something_to_spoil() -> None:
     """With zpool status as the only witness, a lost line does take a finding away: the faults are worth it."""
     past = recorded("2.1-slog-striped")

@@ -16,6 +16,7 @@ from tests.security.strace import Devices, Permitted
 here = pytest.mark.skipif(bool(prove.missing()), reason=prove.missing() or "-")
 
 
+@pytest.mark.slow
 @here
 @pytest.mark.parametrize(
     ("words", "name", "codes"),

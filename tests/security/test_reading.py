@@ -474,6 +474,7 @@ def test_without_root_it_has_the_rights_of_who_asks(his: Path, secret: Path) -> 
 # -- how much -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_linked_many_times_is_bounded(his: Path) -> None:
     """150 names of one file."""
     (his / "0.conf").write_bytes(b"fsync = off  # but for a comment that is long\n" * 20_000)
@@ -604,6 +605,7 @@ def test_sizes_of_blocks_are_counted_and_nothing_else_is_told(his: Path, tables:
     assert sizes(his) == Files({tables: f"{his.stat().st_blksize} 2\n"}, {}, {})
 
 
+@pytest.mark.slow
 def test_of_a_large_database_all_sizes_are_told(his: Path, tables: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for each in range(limits.FOLDER_ENTRIES):
         (his / f"base/1/{each}").touch()

@@ -223,6 +223,7 @@ def test_a_short_report_does_not_keep_us_for_long(monkeypatch: pytest.MonkeyPatc
     assert len(found.subjects) == _told.SUBJECTS
 
 
+@pytest.mark.slow
 def test_many_findings_are_bounded() -> None:
     document = documents.with_findings(*[("fail", "low")] * 6000, ("fail", "critical"), ("waived", "high"))
     read = told(document)
