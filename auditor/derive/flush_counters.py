@@ -17,7 +17,6 @@ from collections.abc import Iterator
 
 from auditor.derive.combine import about, every, values
 from auditor.facts import (
-    HOST,
     Evidence,
     Fact,
     Facts,
@@ -39,8 +38,6 @@ NEEDS = (
     "leaf.layers",
     "leaf.nodes",
     "leaf.allocation_class",
-    "leaf.vdev",
-    "vdev.allocation_class",
     "disk.volatile_cache",
     "disk.writes",
     "disk.write_sectors",
@@ -49,11 +46,8 @@ NEEDS = (
     "disk.used_by",
     "disk.partitions",
     "disk.udev_quiet_partitions",
-    "host.imported_pools",
-    "host.zil_itx_metaslab_slog_count",
-    "dataset.zil_itx_metaslab_slog_count",
-    "pool.datasets",
-    "pool.vdevs",
+    "pool.vdevs_but_logs",
+    "pool.log_blocks_each",
     "pool.txg_history_written",
     "pool.txg_written_bytes_max",
 )
@@ -63,13 +57,15 @@ NEEDS = (
 ENOUGH_WRITES = 1000
 ENOUGH_TXGS = 20
 GROUPS_PER_FLUSH = 4
+# A leaf takes part in a group at least as often as the uberblock goes to its top-level vdev: that is written to three of them
+# each time, and log vdevs are passed over (spa_sync_rewrite_vdev_config() in module/zfs/spa.c).
+UBERBLOCKS = 3
 MANY_FLUSHES = 20
 WRITES_PER_FLUSH = 100
 ENOUGH_LOG_BLOCKS = 1000
 SECTOR = 512
 OWN_LAYERS = frozenset({"partition", "crypt"})  # each holds one leaf
 SILENT = ("cache", "spare")  # classes of leaves that are not flushed
-COUNT = "zil_itx_metaslab_slog_count"
 MEASURE = "zaudit verify"  # follows flushes that it causes itself
 MULTIPATH_HEADS = "/devices/virtual/nvme-subsystem/"
 
@@ -135,7 +131,7 @@ def _data(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evi
     known = values(facts, pool, "txg_history_written")
     if isinstance(known, Unknown):
         return known
-    if isinstance(vdevs := facts.get(pool, "vdevs"), Unknown):
+    if isinstance(vdevs := facts.get(pool, "vdevs_but_logs"), Unknown):
         return vdevs
     groups = _number(known[0])
     if groups < ENOUGH_TXGS:
@@ -143,7 +139,7 @@ def _data(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evi
             f"{text}, {groups} transaction groups with data: too few to tell whether flushes get through", MEASURE
         )
     evidence = seen + known[0].evidence
-    if flushes * GROUPS_PER_FLUSH <= groups * _share(pool, facts):
+    if flushes * GROUPS_PER_FLUSH <= groups * min(1.0, UBERBLOCKS / max(_number(vdevs), 1)):
         return Known(False, evidence)
     if flushes < groups:
         return unknown(
@@ -165,7 +161,7 @@ def _data(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evi
 
 def _log(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evidence, ...], facts: Facts) -> Judged:
     """By the log blocks: a log that nothing was committed to is not flushed, whatever else is written to its disk."""
-    known = every((_log_blocks(Subject("pool", leaf.within), facts), _others(leaf, disk, facts, ("log",))))
+    known = every((facts.get(Subject("pool", leaf.within), "log_blocks_each"), _others(leaf, disk, facts, ("log",))))
     if isinstance(known, Unknown):
         return known
     blocks, others = known
@@ -176,30 +172,6 @@ def _log(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evid
             f"{text}, {_number(blocks):,} log blocks: these do not tell whether flushes get through", MEASURE
         )
     return Known(False, seen + blocks.evidence)
-
-
-def _log_blocks(pool: Subject, facts: Facts) -> Judged:
-    """How many blocks were surely written to each log vdev of the pool, by its datasets (2.2 and later), else by the count of
-    all pools where there is no other."""
-    vdevs = [each for each in facts.linked(pool, "vdevs") if value_of(facts.get(each, "allocation_class")) == "log"]
-    counted = [facts.get(each, COUNT) for each in facts.linked(pool, "datasets")]
-    own = [each for each in counted if isinstance(each, Known) and _number(each)]
-    if own:
-        return Known(sum(map(_number, own)) // max(len(vdevs), 1), own[0].evidence)
-    whole, pools = facts.get(HOST, COUNT), facts.get(HOST, "imported_pools")
-    known = every((whole, pools))
-    if isinstance(known, Unknown):
-        return known
-    if facts.linked(HOST, "imported_pools") != (pool,):
-        return unknown("/proc/spl/kstat/zfs/zil: counts the log blocks of all pools together")
-    return Known(_number(known[0]) // max(len(vdevs), 1), known[0].evidence)
-
-
-def _share(pool: Subject, facts: Facts) -> float:
-    """In how many transaction groups a leaf takes part at least: the uberblock goes to three top-level vdevs each time, log
-    vdevs are passed over (spa_sync_rewrite_vdev_config() in module/zfs/spa.c)."""
-    others = [each for each in facts.linked(pool, "vdevs") if value_of(facts.get(each, "allocation_class")) != "log"]
-    return min(1.0, 3 / max(len(others), 1))
 
 
 def _alone(leaf: Subject, disk: Subject, seen: tuple[Evidence, ...], facts: Facts) -> Judged:

@@ -288,10 +288,10 @@ def counters(world: World, name: str, writes: int, flushes: int, cache: bool | U
 
 
 def flushes_of(world: World, name: str) -> Judged:
-    """The derivation alone: volatile_cache is a derived fact itself."""
-    from auditor.derive import disk_leaves, flush_counters
+    """The derivation with what it needs, but for volatile_cache, which is a derived fact itself."""
+    from auditor.derive import disk_leaves, flush_counters, pool_writes
 
-    for each in list(disk_leaves.derive(HOST, world.facts)):
+    for each in [*disk_leaves.derive(HOST, world.facts), *pool_writes.derive(POOL, world.facts)]:
         world.facts.replace(each)
     return next(fact.value for fact in flush_counters.derive(leaf(name), world.facts))
 

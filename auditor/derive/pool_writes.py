@@ -1,0 +1,55 @@
+"""What OpenZFS must have written to the vdevs of a pool: what ``flush_counters`` asks, and is the same for each leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.derive.combine import every
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, number, unknown, value_of
+
+SUBJECT = "pool"
+FACTS = {
+    "vdevs_but_logs": number("top-level vdevs that are no log"),
+    "log_blocks_each": number("blocks that were surely written to each log vdev"),
+}
+NEEDS = (
+    "pool.vdevs",
+    "pool.datasets",
+    "vdev.allocation_class",
+    "host.imported_pools",
+    "host.zil_itx_metaslab_slog_count",
+    "dataset.zil_itx_metaslab_slog_count",
+)
+COUNT = "zil_itx_metaslab_slog_count"
+
+
+def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
+    """Unknown where the vdevs are; the blocks also where the kernel counts those of several pools together."""
+    if isinstance(found := facts.get(pool, "vdevs"), Unknown):
+        for name in FACTS:
+            yield Fact(pool, name, found)
+        return
+    classes = [value_of(facts.get(each, "allocation_class")) for each in facts.linked(pool, "vdevs")]
+    logs = classes.count("log")
+    yield Fact(
+        pool, "vdevs_but_logs", known(len(classes) - logs, f"{len(classes) - logs} top-level vdevs", "zpool status")
+    )
+    yield Fact(pool, "log_blocks_each", _log_blocks(pool, max(logs, 1), facts))
+
+
+def _log_blocks(pool: Subject, logs: int, facts: Facts) -> Judged:
+    """By the datasets of the pool (2.2 and later), else by the count of all pools where there is no other."""
+    counted = [facts.get(each, COUNT) for each in facts.linked(pool, "datasets")]
+    own = [each for each in counted if isinstance(each, Known) and each.value]
+    if own:
+        return Known(sum(map(_number, own)) // logs, own[0].evidence)
+    together = every((facts.get(HOST, COUNT), facts.get(HOST, "imported_pools")))
+    if isinstance(together, Unknown):
+        return together
+    if facts.linked(HOST, "imported_pools") != (pool,):
+        return unknown("/proc/spl/kstat/zfs/zil: counts the log blocks of all pools together")
+    return Known(_number(together[0]) // logs, together[0].evidence)
+
+
+def _number(found: Known) -> int:
+    return int(found.value) if isinstance(found.value, int) else 0
