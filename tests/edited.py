@@ -148,6 +148,13 @@ def _asked_more(argv: tuple[str, ...], each: Capture) -> tuple[tuple[str, ...], 
     return now.argv, each._replace(stdout=each.stdout + f"{argv[-1]}\tcachefile\t-\tdefault\n".encode())
 
 
+def unused(past: Recording) -> Recording:
+    """The same host as a zaudit of today sees it, which asks who uses its datasets: no guests, and no targets."""
+    around = _around()
+    asked = (guests.request(HOST, Facts()).patterns, block_targets.request(HOST, Facts()).patterns)
+    return replace(past, files={**past.files, **{each: around[each] for each in asked}})
+
+
 def _around() -> dict[tuple[str, ...], Files]:
     """Debian as it is installed: the pool is in the cache file, all units of ZFS are enabled; no resume, no guests,
     no targets."""

@@ -170,7 +170,18 @@ CHANGES = (
         f"zpool {verb}"
         for verb in ["add", "attach", "checkpoint", "export", "remove", "reopen", "replace", "scrub", "set"]
     ),
-    *("echo", "hdparm -W", "nvme format", "storcli64", "systemctl enable", "zfs mount", "zfs set", "zgenhostid"),
+    *(
+        "echo",
+        "hdparm -W",
+        "nvme format",
+        "storcli64",
+        "swapoff",
+        "systemctl enable",
+        "systemctl mask",
+        "zfs mount",
+        "zfs set",
+        "zgenhostid",
+    ),
 )
 STRIKES = 'loses = "power"\ntakes = ["commits"]\n'
 MINIMAL = """

@@ -207,7 +207,11 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
     (
         "direct-io-bypasses-slog",
         HEALTHY,
-        (row("zil_itx_indirect_count", 500), row("zil_itx_indirect_bytes", 9 << 20)),
+        (
+            row("zil_itx_indirect_count", 500),
+            row("zil_itx_indirect_bytes", 9 << 20),
+            in_file("/iostats$", r"(?<=direct_write_count {14}4 {4})0", "500"),
+        ),
         "dataset tank/db",
         "medium",
     ),

@@ -13,6 +13,7 @@ PER = "host"
 SUBJECT = "host"
 FACTS = {"guest_files": words("NUMBER PATH of each file and device that a virtual machine has open")}
 _PATH = re.compile(r"/proc/(\d+)/fd/\d+")
+_ASKED = re.compile(r"/proc/\d+/fd/.+")
 
 
 def request(host: Subject, facts: Facts) -> Read | Skip:
@@ -28,7 +29,7 @@ def request(host: Subject, facts: Facts) -> Read | Skip:
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """Raises ValueError where one of them could not be looked into."""
     for path, error in reply.errors.items():
-        if not error.startswith("no such"):
+        if _ASKED.fullmatch(path) and not error.startswith("no such"):
             raise ValueError(f"{path}: {error}")
     found = {
         f"{match[1]} {target}": None

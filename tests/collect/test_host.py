@@ -115,6 +115,9 @@ def test_permitted(argv: tuple[str, ...]) -> None:
 def states() -> Iterator[Facts]:
     """What may be known of a host when the questions are put: nothing, and each release with each kind of drive."""
     yield Facts()
+    facts = Facts()
+    facts.put(Fact(HOST, "guests", known(("4711 vm1",), "")))
+    yield facts
     for engine, dsn in (("postgres", "service=audit"), ("mariadb", "mariadb://root@/?unix_socket=/run/s")):
         facts = Facts()
         facts.put(Fact(HOST, "connected_engine", known(engine, "")))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -17,12 +16,12 @@ from auditor.recording import recording
 from auditor.report.audit import html, terminal
 from auditor.report.audit import json as json_report
 from auditor.report.model import Report
-from tests.golden import HOSTS
+from tests import edited, shared
 from tests.judge.test_policy import judged, outcomes
 from tests.report.test_json import SCHEMA
 
-GUEST = HOSTS / "2.4-healthy-mirrored-slog"  # seen 2026-11-21 in QEMU
-DRIVES = HOSTS / "2.4-sata-cache-on"
+GUEST = edited.unused(shared.host("2.4-healthy-mirrored-slog"))  # seen 2026-11-21 in QEMU
+DRIVES = edited.unused(shared.host("2.4-sata-cache-on"))
 WHO = 'owner = "ann@example.org"\nreason = "cache=none"\nexpires = 2026-11-21\n'
 HYPERVISOR = f'[[answer]]\nhypervisor = "flushes honoured"\n{WHO}'
 
@@ -130,16 +129,15 @@ def test_what_leaves_the_house_names_nobody() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "party", "rule"), [(GUEST, "hypervisor", "container-or-vm-blind"), (DRIVES, "drive", "data-no-plp")]
+    ("past", "party", "rule"), [(GUEST, "hypervisor", "container-or-vm-blind"), (DRIVES, "drive", "data-no-plp")]
 )
-def test_a_policy_to_begin_with_offers_the_answers(case: Path, party: str, rule: str) -> None:
-    past = recording.load(case)
+def test_a_policy_to_begin_with_offers_the_answers(past: recording.Recording, party: str, rule: str) -> None:
     seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options())
-    report = judged("", case)
+    report = judged("", past)
     text = sketch(seen.facts, report.findings, rulebook.load())
     assert parse(text, "zaudit.toml").answers == (), "it decides nothing yet"
     decided = text.replace("# ", "").replace('owner = ""', 'owner = "ann"').replace('reason = ""', 'reason = "known"')
     blocks = ["[[answer]]" + each.partition("\n#")[0] for each in decided.split("[[answer]]")[1:]]
     policy = parse("\n".join(blocks), "zaudit.toml")
     assert {each.party for each in policy.answers} == {party}
-    assert set(outcomes(judged("\n".join(blocks), case), rule).values()) <= {"waived", "pass", "not applicable"}
+    assert set(outcomes(judged("\n".join(blocks), past), rule).values()) <= {"waived", "pass", "not applicable"}

@@ -39,8 +39,10 @@ expires = 2026-11-21
 """
 
 
-def judged(text: str, case: Path = CASE, names: tuple[str, ...] = (), only: tuple[str, ...] = ()) -> Report:
-    past = recording.load(case)
+def judged(
+    text: str, case: Path | recording.Recording = CASE, names: tuple[str, ...] = (), only: tuple[str, ...] = ()
+) -> Report:
+    past = recording.load(case) if isinstance(case, Path) else case
     host = recording.ReplayHost(past)
     options = audit.Options.from_words(past.options)._replace(policy=parse(text, "zaudit.toml"))
     seen = audit.look(host, past.targets, options)

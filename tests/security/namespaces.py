@@ -54,7 +54,9 @@ mount --rbind "$host/proc" /proc
 for path in $(ls -d /usr/lib/*/libudev.so.1 /usr/lib64/libudev.so.1 2>/dev/null); do
     [ -n "$LIBUDEV" ] || mount --bind /dev/null "$(readlink -f "$path")"
 done
-for path in $HIDDEN; do mount -t tmpfs -o ro tmpfs "$path"; done
+for path in $HIDDEN; do
+    if [ -d "$path" ]; then mount -t tmpfs -o ro tmpfs "$path"; else mount --bind /dev/null "$path"; fi
+done
 cd /
 status=0
 "$@" || status=$?

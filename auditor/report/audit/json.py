@@ -25,6 +25,7 @@ from auditor.text import quoted, whole
 
 NAME = "json"
 SCHEMA = "zaudit-report/2"
+REASONS_SHOWN = 20
 FIRST = "zaudit-report/1"  # each subject had a verdict of its own
 
 
@@ -192,7 +193,9 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     if verdict.evidence:
         shown["evidence"] = [_evidence(each, name) for each in verdict.evidence if each.text]
     if verdict.reasons:
-        shown["reasons"] = [_reason(each, name) for each in verdict.reasons]
+        shown["reasons"] = [_reason(each, name) for each in verdict.reasons[:REASONS_SHOWN]]
+        if (more := len(verdict.reasons) - REASONS_SHOWN) > 0:  # a pool of 10,000 datasets may have as many
+            shown["reasons"].append({"text": f"and {more} more reasons"})
     return shown
 
 
