@@ -52,7 +52,9 @@ def test_a_host_of_scripts_answers_as_its_recording_does(small: Recording, tmp_p
     tools.lay_out(large, tmp_path / "host", scale=0.0)
     one, other = findings(tools.ToolHost(tmp_path / "host", large.taken)), findings(ReplayHost(large))
     assert one[0] == other[0]
-    decided = {each for each in other[1] if each[2] != "unknown"}  # a file that was not asked for is not there, of scripts
+    decided = {
+        each for each in other[1] if each[2] != "unknown"
+    }  # a file that was not asked for is not there, of scripts
     assert decided - one[1] == set()
     assert len(decided) > 500
 

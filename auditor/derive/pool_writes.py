@@ -17,10 +17,12 @@ NEEDS = (
     "pool.datasets",
     "vdev.allocation_class",
     "host.imported_pools",
+    "host.zfs_version",
     "host.zil_itx_metaslab_slog_count",
     "dataset.zil_itx_metaslab_slog_count",
 )
 COUNT = "zil_itx_metaslab_slog_count"
+BY_DATASET = (2, 2)  # the release from which on each dataset has counters of its own
 
 
 def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
@@ -38,11 +40,18 @@ def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
 
 
 def _log_blocks(pool: Subject, logs: int, facts: Facts) -> Judged:
-    """By the datasets of the pool (2.2 and later), else by the count of all pools where there is no other."""
+    """By the datasets of the pool from 2.2 on; before, by the count of all pools, where there is no other."""
     counted = [facts.get(each, COUNT) for each in facts.linked(pool, "datasets")]
     own = [each for each in counted if isinstance(each, Known) and each.value]
     if own:
         return Known(sum(map(_number, own)) // logs, own[0].evidence)
+    release = facts.get(HOST, "zfs_version")
+    if isinstance(release, Unknown):
+        return release
+    assert isinstance(release.value, tuple)
+    version = tuple(part for part in release.value if isinstance(part, int))
+    if version >= BY_DATASET and (unread := [each for each in counted if isinstance(each, Unknown)]):
+        return unread[0]
     together = every((facts.get(HOST, COUNT), facts.get(HOST, "imported_pools")))
     if isinstance(together, Unknown):
         return together

@@ -16,7 +16,9 @@ from .scenario import Expected, Scenario
 
 TRUE_OF_EVERY_GUEST = {"container-or-vm-blind", "no-redundancy"}
 """QEMU's disks are no physical drives; most states are built on as few disks as show them."""
-UNDECIDED_ON_EVERY_GUEST = {"ashift-too-small", "zed-not-running"}
+UNDECIDED_ON_EVERY_GUEST = {
+    *("ashift-too-small", "zed-not-running", "mounts-not-at-next-boot", "pool-not-at-next-boot"),
+}
 """What lies below an emulated disk cannot be seen from the guest; and it has no systemd to ask."""
 RELEASE = "advisory-"
 """What a guest's build of OpenZFS has of known bugs is no part of the state that a scenario makes."""
