@@ -130,3 +130,11 @@ def test_each_event_is_told_with_what_goes_at_it() -> None:
 def test_dots_within_a_fix_do_not_end_it() -> None:
     page = terminal.render(report_of(HOSTS / "2.3-db-postgres-fsync-off"), width=100)
     assert "Fix     ALTER ROLE NAME RESET synchronous_commit (" in page
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_what_an_event_costs_stands_apart_from_its_name(case: Path) -> None:
+    """However long the list of events is that share a line."""
+    for width in (80, 100, 120):
+        page = terminal.render(report_of(case), width=width)
+        assert not re.search(r"[a-z](keeps all|LOSES|not known)", page)

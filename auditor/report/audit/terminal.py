@@ -78,7 +78,7 @@ def table(report: Report, columns: int | None = None) -> Iterator[RenderableType
             if line.why:
                 more = f" and {len(line.why) - RULES_SHOWN} more" if len(line.why) > RULES_SHOWN else ""
                 said.append(f"   {', '.join(line.why[:RULES_SHOWN])}{more}", "dim not bold")
-            yield Hanging(happening, said, TABLE_AT + 2, SAID_IN)
+            yield Hanging(happening, said, max(TABLE_AT, happening.cell_len) + 2, SAID_IN)
     if count := sum(len(column.names) for column in named[len(shown) :]):
         they = "1 more dataset differs" if count == 1 else f"{count} more datasets differ"
         yield Text(f"{they} (--verbose shows them)", "dim")
