@@ -123,7 +123,6 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     commands = dict(_asked_more(argv, each) for argv, each in commands.items())
     files = {patterns: _files(each, text, drive, machine) for patterns, each in past.files.items()}
     files[sqlite_locks.LOCKS, *zfs_mounts.TABLES] = Files({sqlite_locks.LOCKS: ""} | dict.fromkeys(MOUNTS[:2], TABLE))
-    files[(pid_namespace.OWN,)] = Files({}, {pid_namespace.OWN: f"pid:[{pid_namespace.FIRST}]"})
     files[MOUNTS] = Files(dict.fromkeys(MOUNTS[:2], TABLE), dict.fromkeys(MOUNTS[2:], "mnt:[4026531841]"))
     stacked = tuple(f"/sys/block/*/{file}" for file in ("md/degraded", "bcache/cache_mode", "bcache/state"))
     files[stacked] = Files({}, errors=dict.fromkeys(stacked, "no such file"))
@@ -151,7 +150,11 @@ def _asked_more(argv: tuple[str, ...], each: Capture) -> tuple[tuple[str, ...], 
 def unused(past: Recording) -> Recording:
     """The same host as a zaudit of today sees it, which asks who uses its datasets: no guests, and no targets."""
     around = _around()
-    asked = (guests.request(HOST, Facts()).patterns, block_targets.request(HOST, Facts()).patterns)
+    asked = (
+        guests.request(HOST, Facts()).patterns,
+        block_targets.request(HOST, Facts()).patterns,
+        (pid_namespace.OWN,),
+    )
     return replace(past, files={**past.files, **{each: around[each] for each in asked}})
 
 
@@ -183,6 +186,7 @@ def _around() -> dict[tuple[str, ...], Files]:
             filesystems | {f"{zed_settings.FOLDER}statechange-notify.sh": "", zed_settings.PATH: "ZED_EMAIL_ADDR\n"}
         ),
         (swaps.PATH,): Files({swaps.PATH: heading}),
+        (pid_namespace.OWN,): Files({}, {pid_namespace.OWN: f"pid:[{pid_namespace.FIRST}]"}),
     }
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from auditor import audit, rulebook
-from auditor.collect import block_targets, guests, swaps
+from auditor.collect import block_targets, guests, pid_namespace, swaps
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.host import guest_lines
 from auditor.host.request import WITNESS, Files
@@ -80,6 +80,11 @@ def test_a_redacted_recording_does_not_name_guests() -> None:
     assert [text for text in texts if text.startswith("guest ")] == ["guest (withheld)\ndrops /dev/zd0\n"]
 
 
+def processes(namespace: int) -> Edit:
+    """Whose processes are seen."""
+    return files((pid_namespace.OWN,), {}, links={pid_namespace.OWN: f"pid:[{namespace}]"})
+
+
 def running(how: str, *opened: str, refused: bool = False) -> Edit:
     """A virtual machine whose disk is the zvol of the recorded host."""
     disk = f"{how} /dev/zd0\n" if how != "unsure" else "unsure\n"
@@ -94,7 +99,7 @@ def running(how: str, *opened: str, refused: bool = False) -> Edit:
     targets = block_targets.request(HOST, Facts()).patterns
     none = files(targets, {WITNESS: "nodev\tsysfs\n"}, errors=dict.fromkeys(targets[:-1], "no such file"))
     table = mounted(TANK, EXT4)
-    return lambda past: table(held(found(none(past))))
+    return lambda past: table(held(found(none(processes(pid_namespace.FIRST)(past)))))
 
 
 def judged(past: Recording, rule: str = "guest-ignores-flushes", subject: Subject = VOLUME) -> Verdict:
@@ -117,6 +122,7 @@ def test_a_guest_that_drops_flushes_of_what_it_has_open() -> None:
         (running("drops", refused=True), "unknown"),
         (running("unsure", "/dev/zd0"), "unknown"),
         (running("unsure", "/dev/null"), "pass"),
+        (running("unsure", refused=True), "unknown"),
     ],
 )
 def test_a_guest_is_believed_what_it_has_open(edit: Edit, outcome: str) -> None:
@@ -185,3 +191,9 @@ def test_processes_that_are_hidden_leave_all_open() -> None:
     hidden = files(guests.request(HOST, Facts()).patterns, {}, errors={guests.FIRST: "no such file or directory"})
     seen = looked(recorded(ON_ZVOL, running("keeps", "/dev/zd0"), hidden))
     assert isinstance(seen.facts.get(VOLUME, "flushes_dropped"), Unknown)
+
+
+def test_in_a_container_the_guests_of_the_host_are_not_seen() -> None:
+    past = recorded(ON_ZVOL, running("keeps", "/dev/null"))
+    assert judged(past).outcome == "pass"
+    assert judged(processes(4026532198)(past)).outcome == "unknown"

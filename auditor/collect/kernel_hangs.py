@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from auditor.collect._kernel_lines import BOOT, HEAD, begins
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
 from auditor.host.request import Output, Run
 
@@ -21,17 +22,16 @@ FACTS = {
     "machine_checks": words("mce=TIMES of messages of machine checks, errors of memory and processor, since it booted"),
 }
 COMMAND = "dmesg --facility=kern"
-_HEAD = r"^(?:\[ *\d+\.\d+\])?(?:\[ *[TC]\d+\])? ?"
 _LINES = {
-    "boot": r"Linux version \S+ .*",
+    "boot": BOOT,
     "hung": (
         r"INFO: task (?P<task>txg_(?:sync|quiesce)|z_[a-z_]{1,20}|zil_[a-z_]{1,20}|zvol[a-z_]{0,20}|dp_[a-z_]{1,20}):\d+"
         r" blocked for more than \d+ seconds\."
     ),
     "check": r"mce: \[Hardware Error\]: .*",
 }
-_PATTERNS = {name: re.compile(f"{_HEAD}{pattern}") for name, pattern in _LINES.items()}
-KEEP = f"{_HEAD}(?:{'|'.join(pattern.replace('?P<task>', '?:') for pattern in _LINES.values())})$"
+_PATTERNS = {name: re.compile(f"{HEAD}{pattern}") for name, pattern in _LINES.items()}
+KEEP = f"{HEAD}(?:{'|'.join(pattern.replace('?P<task>', '?:') for pattern in _LINES.values())})$"
 
 
 def request(host: Subject, facts: Facts) -> Run:
@@ -53,7 +53,7 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
         if match is None:
             raise ValueError(f"a line that was not asked for: {line[:80]}")
         if kind == "boot":
-            boots.append(at)
+            boots += [at] if begins(line) else []
         else:
             what = match["task"] if kind == "hung" else "mce"
             found[kind][what] += 1

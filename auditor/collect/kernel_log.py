@@ -19,6 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from auditor.collect._kernel_lines import BOOT, HEAD, begins
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, words
 from auditor.host.request import Output, Run
 
@@ -67,10 +68,8 @@ READ_OR_WRITE = frozenset("12")  # of OpenZFS (include/sys/fs/zfs.h enum zio_typ
 _PARTITION = re.compile(r"^(?:((?:sd|vd|xvd|hd)[a-z]+)\d+|(nvme\d+n\d+|mmcblk\d+)p\d+)$")
 SEVERAL = ("nvme", "ata")  # patterns with several kinds of lines, each with a group at its end
 
-# a time and, with CONFIG_PRINTK_CALLER, a thread or CPU
-_HEAD = r"^(?:\[ *\d+\.\d+\])?(?:\[ *[TC]\d+\])? ?"
 _LINES = {
-    "boot": r"Linux version \S+ .*",
+    "boot": BOOT,
     "error": (
         r"(?:\w+: )?(?P<what>[A-Za-z/ ]+) error, dev (?P<dev>[\w!-]+), sector \d+"
         r"(?: op (?P<op>0x[0-9a-f]+)(?::\(\w+\))?)?(?: flags (?:0x)?[0-9a-f]+)?(?: phys_seg (?P<segments>\d+))?"
@@ -95,10 +94,8 @@ _LINES = {
         r"(?:(?P<assumed>Assuming) drive cache: write (?P<mode>through|back)|Write cache: .*)"
     ),
 }
-_PATTERNS = {name: re.compile(f"{_HEAD}{pattern}") for name, pattern in _LINES.items()}
-# the kernel's own has no time yet: any user may run a program called "Linux version 6" that ends by a fault, which is logged
-_FIRST = re.compile(r"\[ *0\.000000\]")
-KEEP = f"{_HEAD}(?:{'|'.join(re.sub(r'[?]P<[a-z]+>', '?:', pattern) for pattern in _LINES.values())})$"
+_PATTERNS = {name: re.compile(f"{HEAD}{pattern}") for name, pattern in _LINES.items()}
+KEEP = f"{HEAD}(?:{'|'.join(re.sub(r'[?]P<[a-z]+>', '?:', pattern) for pattern in _LINES.values())})$"
 
 
 def request(host: Subject, facts: Facts) -> Run:
@@ -121,7 +118,7 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
         if match is None:
             raise ValueError(f"a line that was not asked for: {line[:80]}")
         if name == "boot":
-            boots += [at] if _FIRST.match(line) else []
+            boots += [at] if begins(line) else []
         elif (told := _told(name, match.groupdict())) is not None:
             fact, device = told
             what = device, str(match.lastgroup) if name in SEVERAL else name

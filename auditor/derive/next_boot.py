@@ -9,10 +9,10 @@ zfs-import-scan.service.in: ConditionFileNotEmpty; zfs-mount.service.in)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from auditor.derive.scrub_schedule import escaped
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown, words_of
 
 SUBJECT = "pool"
 FACTS = {
@@ -41,9 +41,11 @@ def _reached(facts: Facts) -> Judged:
     systemd, wanted, masked = (each for each in needed if isinstance(each, Known))
     if not systemd.value:
         return unknown(f"{systemd.evidence[0].text}: what it starts is not looked at")
-    pairs = [each.partition(" ")[::2] for each in _words(wanted)]
+    pairs = [each.partition(" ")[::2] for each in words_of(wanted)]
     found: set[str] = set()
-    while new := {unit for by, unit in pairs if not by.startswith("zfs") or by in found} - found - set(_words(masked)):
+    while (
+        new := {unit for by, unit in pairs if not by.startswith("zfs") or by in found} - found - set(words_of(masked))
+    ):
         found |= new
     return Known(tuple(sorted(found)), (*wanted.evidence, *masked.evidence))
 
@@ -51,7 +53,7 @@ def _reached(facts: Facts) -> Judged:
 def _root(pool: Subject, facts: Facts) -> Known | None:
     """That the root file system lies on it."""
     table = facts.get(HOST, "mount_table")
-    rows = (str(line).split(" ") for line in _words(table))
+    rows = (str(line).split(" ") for line in words_of(table))
     for row in rows:
         if len(row) > 4 and row[4] == "/" and "-" in row:
             kind, source = row[row.index("-") + 1 : row.index("-") + 3]
@@ -64,27 +66,23 @@ def _imported(pool: Subject, units: Judged, facts: Facts) -> Judged:
     cached = facts.get(HOST, "cached_pools")
     if isinstance(units, Unknown):
         return units
-    started = _words(units)
+    started = words_of(units)
     name = escaped(pool.name)
     if {f"zfs-import@{name}.service", f"zfs-import-{name}.service"} & {*started}:
         return Known(True, units.evidence)
     if isinstance(cached, Unknown):
         return cached
-    pools = _words(cached)
+    pools = words_of(cached)
     comes = (CACHE in started and pool.name in pools) or (SCAN in started and not pools)
     return Known(comes, (*units.evidence, *cached.evidence))
 
 
 def _mounted(pool: Subject, units: Judged, facts: Facts) -> Judged:
     lists = facts.get(HOST, "generated_pools")
-    if isinstance(lists, Known) and pool.name in _words(lists):
+    if isinstance(lists, Known) and pool.name in words_of(lists):
         return Known(True, lists.evidence)
     if isinstance(units, Unknown):
         return units
-    if MOUNT in _words(units):
+    if MOUNT in words_of(units):
         return Known(True, units.evidence)
     return lists if isinstance(lists, Unknown) else Known(False, (*units.evidence, *lists.evidence))
-
-
-def _words(found: Judged) -> Sequence[str]:
-    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()

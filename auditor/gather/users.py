@@ -15,6 +15,7 @@ from auditor.collect import _blocks as blocks
 from auditor.collect._holders import Holders, Place
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Unknown, known, unknown, words
 from auditor.gather.layers import Paths
+from auditor.gather.mounted import HERE
 from auditor.text import harmless
 
 PROVIDES = {
@@ -57,11 +58,18 @@ class _Users:
         self.dropped: dict[str, dict[Evidence, None]] = defaultdict(dict)
         self.doubts: dict[str, list[Unknown]] = defaultdict(list)
         self.unseen: list[Unknown] = []
+        every = facts.get(HOST, "all_processes")
+        if isinstance(every, Unknown):
+            self.unseen.append(every)
+        elif every.value is not True:  # the guests and targets of the host are not in the /proc and /sys of a container
+            self.unseen.append(unknown(f"{every.evidence[0].text}: guests and targets of the host are not seen", HERE))
 
     def guests(self) -> None:
         guests, disks = self._words("guests"), self._words("guest_disks")
         opened = self.facts.get(HOST, "guest_files")
         names = dict(each.split(" ", 1) for each in guests)
+        if guests and isinstance(opened, Unknown):  # whatever a guest says of its disks, any of them may be there
+            self.unseen.append(opened)
         held: dict[str, set[str]] = defaultdict(set)
         files = {*blocks.words_in(opened)}
         for number, _, path in (each.partition(" ") for each in files):
@@ -70,9 +78,8 @@ class _Users:
             guest, path = f"guest {names.get(number, number)} (process {number})", path.strip()
             place = self._place(path, real=f"{number} {path}" in files) if path else Place()
             if isinstance(opened, Unknown):
-                for each in place.datasets:
-                    self.doubts[each].append(opened)
-            elif how == UNSURE or not (place.datasets or place.off):
+                continue
+            if how == UNSURE or not (place.datasets or place.off):
                 why = unknown(harmless(f"{guest}: its disk {path}: {place.how}" if path else f"{guest}: {NOT_ALL}"))
                 for each in held[number]:
                     self.doubts[each].append(why)
