@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
 SUITES="trixie:13 forky:14 bookworm:11"  # releases of Debian, and whose python3 they have
 PACKAGES=python3,python3-pytest,python3-pytest-xdist,python3-hypothesis,python3-jsonschema,python3-click,python3-rich
-PACKAGES+=,python3-pyudev,git,make,procps,util-linux
+PACKAGES+=,python3-pyudev,python3-setuptools,git,make,procps,util-linux
 QUICK=(-m pytest -n auto --dist loadfile -m "not slow and not lab" -p no:cacheprovider)
 
 debian=
