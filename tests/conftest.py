@@ -2,7 +2,10 @@
 
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.fake import CommandLine
 
 settings.register_profile("zaudit", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.load_profile("zaudit")
@@ -11,3 +14,11 @@ settings.load_profile("zaudit")
 # would inherit: tests that send them would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.fixture
+def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    """The command, in a terminal that nobody has set up."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "ZAUDIT_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    return CommandLine(monkeypatch, capsys)

@@ -24,11 +24,6 @@ dispute = ""
 """
 
 
-@pytest.fixture
-def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(monkeypatch, capsys)
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("part", advice.PARTS)
 @pytest.mark.parametrize("kind", ["filesystem", "volume"])

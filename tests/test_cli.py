@@ -52,13 +52,6 @@ verdict = "unknown"
 
 
 @pytest.fixture
-def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "ZAUDIT_DEBUG"):
-        monkeypatch.delenv(name, raising=False)
-    return CommandLine(monkeypatch, capsys)
-
-
-@pytest.fixture
 def mine(tmp_path: Path) -> Path:
     """A folder of rules that fail with each severity, one that passes and one that nobody can decide."""
     folder = tmp_path / "mine"

@@ -18,12 +18,6 @@ from tests.golden import HOSTS, report_of
 HEALTHY, BAD = HOSTS / "2.3-healthy-mirrored-slog", HOSTS / "2.3-sync-disabled-inherited"
 
 
-@pytest.fixture
-def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    return CommandLine(monkeypatch, capsys)
-
-
 def subject(kind: str = "dataset", name: str = "tank", **more: Any) -> dict[str, Any]:
     return {"kind": kind, "name": name, "evidence": [{"text": "seen"}], **more}
 

@@ -10,12 +10,6 @@ from auditor.data import drives
 from tests.fake import CommandLine
 
 
-@pytest.fixture
-def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    return CommandLine(monkeypatch, capsys)
-
-
 def test_a_model_in_the_table(zaudit: CommandLine) -> None:
     done = zaudit("drives", "INTEL", "SSDPEDMD400G4")
     assert done.code == 0

@@ -150,12 +150,6 @@ def test_diff_says_it_in_a_sentence(zaudit: CommandLine, tmp_path: Path) -> None
     assert back.code >= 10
 
 
-@pytest.fixture
-def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    return CommandLine(monkeypatch, capsys)
-
-
 # -- who judged -----------------------------------------------------------------------------------------------------
 
 

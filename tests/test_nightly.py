@@ -21,13 +21,6 @@ REC = HOSTS / CANONICAL
 
 
 @pytest.fixture
-def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "ZAUDIT_DEBUG"):
-        monkeypatch.delenv(name, raising=False)
-    return CommandLine(monkeypatch, capsys)
-
-
-@pytest.fixture
 def known(zaudit: CommandLine, tmp_path: Path) -> Path:
     """A baseline with the failures of the recorded host."""
     path = tmp_path / "known.json"

@@ -16,13 +16,6 @@ from tests.golden import CANONICAL, HOSTS
 REC = HOSTS / CANONICAL
 
 
-@pytest.fixture
-def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "ZAUDIT_DEBUG"):
-        monkeypatch.delenv(name, raising=False)
-    return CommandLine(monkeypatch, capsys)
-
-
 def commands() -> list[click.Command]:
     found = [cli.main.get_command(click.Context(cli.main), name) for name in cli.COMMANDS]
     groups = [each for each in found if isinstance(each, click.Group)]

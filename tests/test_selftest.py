@@ -20,11 +20,6 @@ from tests.fake import CommandLine
 from tests.test_rules import MINIMAL
 
 
-@pytest.fixture
-def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(monkeypatch, capsys)
-
-
 @pytest.fixture(scope="module")
 def rows() -> list[run.Row]:
     return run.run(shared.rules())

@@ -8,11 +8,6 @@ from tests.fake import CommandLine
 from tests.golden import HOSTS
 
 
-@pytest.fixture
-def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(monkeypatch, capsys)
-
-
 def supposed(zaudit: CommandLine, host: str, release: str) -> tuple[str, dict[str, list[str]]]:
     """The first line, and word -> advisories."""
     done = zaudit("check", "--replay", str(HOSTS / host), "--as", f"openzfs={release}")

@@ -14,11 +14,6 @@ from auditor.verify import profile
 from tests.fake import CommandLine
 
 
-@pytest.fixture
-def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(monkeypatch, capsys)
-
-
 @pytest.mark.parametrize("name", ENGINES)
 def test_every_engine_can_be_named(name: str) -> None:
     assert with_database(audit.Options(), name).database == name

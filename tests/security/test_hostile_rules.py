@@ -209,11 +209,6 @@ def test_an_error_repeats_only_a_little_of_the_file(tmp_path: Path) -> None:
 EVIL = "\x1b[2J\x1b]0;x\x07\u202e\r\n CRITICAL [bold]x[/bold]"
 
 
-@pytest.fixture
-def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(monkeypatch, capsys)
-
-
 def test_the_words_of_a_rule_reach_the_terminal_as_text(zaudit: CommandLine, tmp_path: Path) -> None:
     text = re.sub(r"(?m)^(when|expect|cases|thresholds).*\n", "", GOOD)
     judged, mark, said = text.partition("\nimpact ")

@@ -18,13 +18,6 @@ REC = HOSTS / CANONICAL
 
 
 @pytest.fixture
-def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "ZAUDIT_DEBUG"):
-        monkeypatch.delenv(name, raising=False)
-    return CommandLine(monkeypatch, capsys)
-
-
-@pytest.fixture
 def kept(zaudit: CommandLine, tmp_path: Path) -> Path:
     """A report that was written by a check."""
     path = tmp_path / "report.json"
