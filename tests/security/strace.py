@@ -91,6 +91,9 @@ WRITING = ("O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND", "O_TMPFILE")
 IOCTLS = frozenset(("TCGETS", "TCGETS2", "TIOCGWINSZ", "FIOCLEX", "FIONBIO", "FIONREAD", "FS_IOC_GETFLAGS"))
 
 LINE = re.compile(r"(\w+)\((.*)\)\s+= (.*)", re.DOTALL)
+# The kernel runs no call of a thread that was killed where it stops before it: strace asks in vain which it was
+# (include/linux/ptrace.h ptrace_report_syscall_entry(); strace src/syscall.c syscall_entering_decode(), stub_sysent)
+KILLED = re.compile(r"\?\?\?\(\)\s+= \?(?: <unavailable>)?")
 NOISE = re.compile(r"(\+\+\+|---) .* (\+\+\+|---)|strace: .*")
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 AT = re.compile(r'(?:[\w-]+<([^>]*)>(?:\(deleted\))?, )?"((?:[^"\\]|\\.)*)"')
@@ -159,14 +162,16 @@ class Permitted(NamedTuple):
 
 def parse(text: str) -> Iterator[Call]:
     """The calls of one thread. Raises ValueError for a line that is none."""
-    for line in text.splitlines():
+    lines = [line for line in text.splitlines() if line and not NOISE.fullmatch(line)]
+    if lines and KILLED.fullmatch(lines[-1]):
+        lines.pop()
+    for line in lines:
         if found := LINE.fullmatch(line):
             yield Call(*found.groups())
-        elif line and not NOISE.fullmatch(line):
-            if line.endswith((" <unfinished ...>", " <detached ...>")):  # the process was ended in it
-                yield Call(line.partition("(")[0], line.partition("(")[2], "?")
-            else:
-                raise ValueError(f"strace: {line[:200]}")
+        elif line.endswith((" <unfinished ...>", " <detached ...>")):  # the process was ended in it
+            yield Call(line.partition("(")[0], line.partition("(")[2], "?")
+        else:
+            raise ValueError(f"strace: {line[:200]}")
 
 
 def files(folder: Path) -> dict[str, str]:

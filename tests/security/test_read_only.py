@@ -168,6 +168,17 @@ def test_a_line_that_is_not_understood_and_a_trace_of_nothing_are_no_proof(tmp_p
         strace.read(strace.files(tmp_path / "empty"), Permitted(PYTHON, permitted, PATH))
 
 
+def test_a_thread_killed_before_a_call_made_none(tmp_path: Path) -> None:
+    killed = "???()                                   = ?"
+    for line in (killed, f"{killed} <unavailable>"):
+        assert judged(tmp_path, FORK, child=(ZPOOL, line, "+++ killed by SIGKILL +++")) == []
+        assert judged(tmp_path, FORK, child=(ZPOOL, line)) == []
+        with pytest.raises(ValueError, match=r"\?\?\?"):  # it went on: then nobody knows what it did
+            judged(tmp_path, FORK, child=(ZPOOL, line, "getpid() = 12"))
+    with pytest.raises(ValueError, match=r"\?\?\?"):
+        judged(tmp_path, FORK, child=(ZPOOL, "???() = 0"))
+
+
 def test_every_way_to_write_is_traced() -> None:
     quiet = set(strace.QUIET)
     judged_calls = strace.OPENS | strace.EXECS | strace.FORKS | strace.KILLS | strace.SOCKETS | strace.IN_THE_OUTPUT
