@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-DEMO   := fixtures/hosts/2.3-sync-disabled
+DEMO   := fixtures/hosts/2.3-sync-disabled-local
 
 .PHONY: help demo test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz bench zipapp lab lab-verify lab-test lab-record powercut powercut-events powercut-report clean
 

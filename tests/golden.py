@@ -44,7 +44,7 @@ REPORTS = FIXTURES / "reports"
 README = FIXTURES.parent / "README.md"
 RULES = FIXTURES.parent / "rules" / "README.md"
 PAGES = FIXTURES.parent / "docs" / "rules"
-CANONICAL, GREEN = "2.3-sync-disabled", "2.4-healthy-physical-no-cache"
+CANONICAL, GREEN = "2.3-sync-disabled-local", "2.4-healthy-physical-no-cache"
 FORMATS = REPORTS / "formats"
 VERIFY_REPORTS, NARROW = REPORTS / "verify", REPORTS / "narrow"
 SCHEMAS = Path(rule_index.__file__).parent
@@ -153,9 +153,9 @@ def verify_reports() -> dict[str, str]:
 
 # pages that a phone or a narrow window shows, and who looks at one: (recorded host, columns)
 NARROW_PAGES = (
-    ("2.3-sync-disabled", 40),
+    ("2.3-sync-disabled-local", 40),
     ("2.3-healthy-mirrored-slog-nobody", 40),
-    ("2.3-suspended", 60),
+    ("2.3-suspended-wait", 60),
     ("2.3-stacked-devices", 60),
     ("2.4-healthy-physical-no-cache", 60),
 )

@@ -41,7 +41,9 @@ def test_engines_of_the_table_are_engines() -> None:
 
 
 def test_what_differs_is_told_with_its_command(zaudit: CommandLine) -> None:
-    done = zaudit("advise", "db", "mysql", "tank/db", "--part", "data", "--replay", str(HOSTS / "2.3-sync-disabled"))
+    done = zaudit(
+        "advise", "db", "mysql", "tank/db", "--part", "data", "--replay", str(HOSTS / "2.3-sync-disabled-local")
+    )
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("MySQL InnoDB on tank/db: its data. Nothing is changed by this.")
     assert (
@@ -53,12 +55,12 @@ def test_what_differs_is_told_with_its_command(zaudit: CommandLine) -> None:
 
 
 def test_a_dataset_that_is_not_there(zaudit: CommandLine) -> None:
-    done = zaudit("advise", "db", "mysql", "tank/dbx", "--replay", str(HOSTS / "2.3-sync-disabled"))
+    done = zaudit("advise", "db", "mysql", "tank/dbx", "--replay", str(HOSTS / "2.3-sync-disabled-local"))
     assert done.code == 3
 
 
 def test_the_share_of_a_raidz_is_told(zaudit: CommandLine) -> None:
-    done = zaudit("advise", "db", "postgres", "tank/db", "--replay", str(HOSTS / "2.4-raidz1-no-slog"))
+    done = zaudit("advise", "db", "postgres", "tank/db", "--replay", str(HOSTS / "2.4-healthy-raidz1"))
     assert "of the raw space blocks hold 8K" in done.out
 
 

@@ -139,7 +139,7 @@ def test_exit_codes_of_failures_alone(rules: list[str], code: int, mine: Path, z
 
 
 def test_what_is_left_out_is_said_with_its_severity(tmp_path: Path, zaudit: CommandLine) -> None:
-    host = HOSTS / "2.3-sync-disabled"
+    host = HOSTS / "2.3-sync-disabled-local"
     done = zaudit("check", "--replay", host, "--skip", "sync-disabled")
     assert "(1 RULE WAS LEFT OUT, THE GRAVEST CRITICAL)" in done.out
     assert "Left out by --skip: sync-disabled (critical)." in " ".join(done.out.split())

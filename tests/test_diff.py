@@ -137,7 +137,7 @@ def test_a_malformed_finding_is_refused() -> None:
 
 def test_why_the_exit_code_is_not_0_stands_beside_it(zaudit: CommandLine) -> None:
     """A dataset is new and could not be seen, and the older recording was not asked what the newer one was."""
-    done = zaudit("diff", HOSTS / "2.3-sync-disabled", HEALTHY)
+    done = zaudit("diff", HOSTS / "2.3-sync-disabled-local", HEALTHY)
     last = done.out.splitlines()[-1]
     assert done.code == 14
     assert re.fullmatch(r"1 new or worse, \d+ that NEW cannot tell, .* \(exit code 14\)", last), last

@@ -134,7 +134,7 @@ def test_what_does_not() -> None:
 
 def test_a_loss_that_improved_a_verdict_is_seen(monkeypatch: Any) -> None:
     asked = ["zpool", "get", "-Hp", "-o", "name,property,value,source", "all", "tank"]
-    target, case = Loss(), {"host": "2.3-sync-disabled", "asked": asked, "damage": [["says", 0, "", ""]]}
+    target, case = Loss(), {"host": "2.3-sync-disabled-local", "asked": asked, "damage": [["says", 0, "", ""]]}
     assert tried(target, case).kind == "read"
     verdicts: Any = {("r", HOST): Verdict(TARGETS and None, HOST, "pass", "low")}  # type: ignore[arg-type]
     monkeypatch.setattr(

@@ -117,7 +117,7 @@ def test_what_was_not_asked_counts_as_undecided() -> None:
 
 
 def test_a_diff_compares_what_both_could_see() -> None:
-    past = shared.host("2.3-sync-disabled")
+    past = shared.host("2.3-sync-disabled-local")
     new, old = (json_report.document(judged(each)) for each in (past, without(past, "zdb", "nvme", "zfs")))
     found = changes.compare(old, new)
     seen = {(each.change, each.shown.rule) for each in found.differences}
@@ -130,7 +130,7 @@ def test_a_diff_compares_what_both_could_see() -> None:
 
 
 def test_a_failure_that_only_the_second_could_see_counts_for_a_ratchet() -> None:
-    past = shared.host("2.3-sync-disabled")
+    past = shared.host("2.3-sync-disabled-local")
     found = changes.compare(*(json_report.document(judged(each)) for each in (without(past, "zfs"), past)))
     only = {each.shown.rule for each in found.differences if each.change == "only now" and each.shown.outcome == "fail"}
     assert "sync-disabled" in only

@@ -22,7 +22,12 @@ from auditor.recording import recording
 from tests.golden import HOSTS
 
 SHUFFLED = random.Random(7)
-LOOKED_AT = ("2.3-sync-disabled", "2.4-consistent", "2.1-slog-legs-one-disk", "2.3-db-postgres-on-zvol")
+LOOKED_AT = (
+    "2.3-sync-disabled-local",
+    "2.4-consistent-reading",
+    "2.1-slog-legs-on-one-disk",
+    "2.3-db-postgres-on-zvol",
+)
 
 
 def before(name: str) -> set[str]:

@@ -21,7 +21,7 @@ def supposed(zaudit: CommandLine, host: str, release: str) -> tuple[str, dict[st
 
 
 def test_an_upgrade_brings_bugs_of_its_own(zaudit: CommandLine) -> None:
-    first, found = supposed(zaudit, "2.3-sync-disabled", "2.4.1")
+    first, found = supposed(zaudit, "2.3-sync-disabled-local", "2.4.1")
     assert "With OpenZFS 2.4.1, as it was published, in place of 2.3.9" in first
     assert "advisory-clone-after-truncate" in found["comes"]
     assert "goes" not in found
@@ -41,12 +41,12 @@ def test_the_same_release_changes_nothing(zaudit: CommandLine) -> None:
 
 @pytest.mark.parametrize("words", ["2.4.4", "openzfs=2.4", "openzfs=2.4.x", "zfs=2.4.4", "openzfs=2.4.99999"])
 def test_what_is_no_release_is_a_usage_error(words: str, zaudit: CommandLine) -> None:
-    done = zaudit("check", "--replay", str(HOSTS / "2.3-sync-disabled"), "--as", words)
+    done = zaudit("check", "--replay", str(HOSTS / "2.3-sync-disabled-local"), "--as", words)
     assert done.code == 2
     assert "openzfs=2.4.4" in done.err
 
 
 def test_it_is_no_report(zaudit: CommandLine) -> None:
-    past = str(HOSTS / "2.3-sync-disabled")
+    past = str(HOSTS / "2.3-sync-disabled-local")
     done = zaudit("check", "--replay", past, "--as", "openzfs=2.4.4", "--format", "json")
     assert done.code == 2

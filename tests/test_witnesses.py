@@ -89,11 +89,11 @@ LOG = "nvme-QEMU_NVMe_Ctrl_LABNVME2"
 @pytest.mark.parametrize(
     ("host", "command", "edit", "both"),
     [
-        ("2.1-single-slog", "zpool status -p -s", without(LOG), "no device in the section log"),
-        ("2.1-single-slog", "zpool status -p -s", without(LOG, "\tlogs"), f"{LOG} (GUID "),
+        ("2.1-healthy-single-slog", "zpool status -p -s", without(LOG), "no device in the section log"),
+        ("2.1-healthy-single-slog", "zpool status -p -s", without(LOG, "\tlogs"), f"{LOG} (GUID "),
         ("2.1-healthy-mirrored-slog-nobody", "zpool status -p -s", without(LOG), "missing from the first"),
-        ("2.3-single-slog", "zpool status -j", without_key("pools", "tank", "logs"), "zdb -C tank 3"),
-        ("2.3-single-slog", "zpool status -j", without_key("pools", "tank", "logs", LOG), "no device in logs"),
+        ("2.3-healthy-single-slog", "zpool status -j", without_key("pools", "tank", "logs"), "zdb -C tank 3"),
+        ("2.3-healthy-single-slog", "zpool status -j", without_key("pools", "tank", "logs", LOG), "no device in logs"),
     ],
 )
 def test_a_log_device_that_zpool_status_lost_is_undecided(host: str, command: str, edit: Edit, both: str) -> None:
@@ -103,7 +103,7 @@ def test_a_log_device_that_zpool_status_lost_is_undecided(host: str, command: st
 
 
 def test_a_section_whose_heading_is_lost_is_of_another_class_in_the_others() -> None:
-    past = edited(recorded("2.1-single-slog"), "zpool status -p -s", without("\tlogs"))
+    past = edited(recorded("2.1-healthy-single-slog"), "zpool status -p -s", without("\tlogs"))
     assert f"{LOG}: of another class in the second" in reasons(past, "slog-striped")
     assert f"{LOG}: of another class in the second" in reasons(past, "no-redundancy")
 
@@ -120,7 +120,9 @@ def test_a_mirror_that_lost_a_leg_is_no_single_disk() -> None:
 
 
 def test_what_only_zpool_status_names_is_undecided_too() -> None:
-    past = edited(recorded("2.3-single-slog"), "zdb -C", lambda text: text.replace(b"whole_disk: 1", b"whole_disk: 0"))
+    past = edited(
+        recorded("2.3-healthy-single-slog"), "zdb -C", lambda text: text.replace(b"whole_disk: 1", b"whole_disk: 0")
+    )
     facts = looked(past).facts  # zdb calls the leaf otherwise, by its GUID it is the same
     assert [each.name for each in facts.linked(POOL, "log_leaves")] == [LOG]
     past = edited(recorded("2.3-slog-added-late"), "zdb -C", lambda text: text.replace(b"is_log: 1", b"is_log: 0"))
@@ -128,7 +130,7 @@ def test_what_only_zpool_status_names_is_undecided_too() -> None:
 
 
 def test_an_absent_witness_makes_no_difference() -> None:
-    past = recorded("2.3-single-slog")
+    past = recorded("2.3-healthy-single-slog")
     alone = {argv: each for argv, each in past.commands.items() if argv[0] != "zdb" and "all-vdevs" not in argv}
     facts = looked(replace(past, commands=alone)).facts
     assert [each.name for each in facts.linked(POOL, "log_leaves")] == [LOG]
@@ -228,7 +230,7 @@ def read_only(text: bytes) -> bytes:
 
 
 def test_a_read_only_bind_mount_is_no_read_only_dataset() -> None:
-    past = recorded("2.3-sync-disabled")
+    past = recorded("2.3-sync-disabled-local")
     seen = report(in_namespace(past, "ro", "rw"))
     assert "sync-disabled" in {each.rule.id for each in seen.findings if each.failed}
     assert seen.seen_from
@@ -242,14 +244,14 @@ def test_a_read_only_bind_mount_is_no_read_only_dataset() -> None:
 
 def test_the_report_says_that_zaudit_stands_in_a_container() -> None:
     own = pid_namespace.OWN
-    past = recorded("2.3-sync-disabled")
+    past = recorded("2.3-sync-disabled-local")
     inside = replace(past, files={**past.files, (own,): Files({}, {own: "pid:[4026532289]"})})
     assert report(inside).seen_from.startswith("Seen from a container")
     assert not report(past).seen_from
 
 
 def test_a_recording_without_the_mounts_does_not_decide_what_is_temporary() -> None:
-    past = edited(recorded("2.3-sync-disabled"), "zfs get", read_only)
+    past = edited(recorded("2.3-sync-disabled-local"), "zfs get", read_only)
     assert "readonly=on (temporary)" in reasons(past, "sync-disabled")
 
 
@@ -478,7 +480,7 @@ def test_no_loss_makes_a_verdict_better(case: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("host", ["2.1-slog-legs-one-disk", "2.3-drives-that-warn", "2.4-zfs-nocacheflush"])
+@pytest.mark.parametrize("host", ["2.1-slog-legs-on-one-disk", "2.3-drives-that-warn", "2.4-zfs-nocacheflush"])
 def test_nor_do_many(host: str) -> None:
     assert run.improved(RULES, recorded(host), 6) == []
 

@@ -528,7 +528,7 @@ ORDINARY = [
 
 
 @pytest.mark.parametrize("name", ORDINARY)
-@pytest.mark.parametrize("case", ["2.3-stacked-devices", "2.3-db-postgres-healthy", "2.1-slog-legs-one-disk"])
+@pytest.mark.parametrize("case", ["2.3-stacked-devices", "2.3-db-postgres-healthy", "2.1-slog-legs-on-one-disk"])
 def test_a_host_that_is_called_like_something_else(case: str, name: str) -> None:
     """Its name goes where it is a host's, and no word that zaudit reads goes with it."""
     taken = called(past(golden.HOSTS / case), name)
@@ -541,7 +541,7 @@ def test_a_host_that_is_called_like_something_else(case: str, name: str) -> None
 
 
 @pytest.mark.parametrize(
-    "name", ["2.3-stacked-devices", "2.3-slow-drive", "2.3-db-mariadb-doublewrite-off", "2.1-single-slog"]
+    "name", ["2.3-stacked-devices", "2.3-slow-drive", "2.3-db-mariadb-doublewrite-off", "2.1-healthy-single-slog"]
 )
 def test_hosts_that_are_called_like_every_word_of_the_recording(name: str) -> None:
     taken = past(golden.HOSTS / name)

@@ -123,7 +123,7 @@ def test_a_threshold_that_a_rule_cannot_have_stops_with_line_and_cause(text: str
     assert str(error.value).startswith("p.toml")
 
 
-FULL = HOSTS / "2.1-nearly-full-81"
+FULL = HOSTS / "2.1-full-81"
 LAXER = "[thresholds]\npool-nearly-full.nearly_full = 90\n"
 STRICTER = "[thresholds]\npool-nearly-full.nearly_full = 70\npool-nearly-full.full = 75\n"
 

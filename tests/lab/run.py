@@ -181,15 +181,17 @@ def judge(each: Scenario, line: str, outcome: Outcome, run: Run) -> None:
     for sentence in wrong:
         print(f"       {sentence}", flush=True)
     if run.record and not wrong and each.exit_code != 3:
-        keep_as_fixture(outcome, HOSTS / f"{line}-{each.name}")
+        keep_as_fixture(outcome, "root", HOSTS / f"{line}-{each.name}")
+        if (nobody := HOSTS / f"{line}-{each.name}-nobody").exists():  # two are enough
+            keep_as_fixture(outcome, "nobody", nobody)
 
 
-def keep_as_fixture(outcome: Outcome, case: Path) -> None:
-    """The recording of root's run, with its golden findings."""
+def keep_as_fixture(outcome: Outcome, user: str, case: Path) -> None:
+    """The recording of a user's run, with its golden findings."""
     from tests import golden
 
     shutil.rmtree(case, ignore_errors=True)
-    verdict.write(outcome.files, "root/recording/", case)
+    verdict.write(outcome.files, f"{user}/recording/", case)
     findings = golden.findings_of(golden.report_of(case))
     (case / "expected.json").write_text(json.dumps(findings, indent=1, ensure_ascii=True) + "\n")
 

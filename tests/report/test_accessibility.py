@@ -26,7 +26,7 @@ AXE = importlib.util.find_spec("axe_core_python")
 PAGES: dict[str, Callable[[], str]] = {
     "lost": lambda: audit_html.render(report_of(HOSTS / CANONICAL), verbose=True),
     "kept": lambda: audit_html.render(report_of(HOSTS / GREEN)),
-    "suspended": lambda: audit_html.render(report_of(HOSTS / "2.3-suspended")),
+    "suspended": lambda: audit_html.render(report_of(HOSTS / "2.3-suspended-wait")),
     "answered for": lambda: audit_html.render(judged(HYPERVISOR, GUEST)),
     "verify": lambda: verify_html.render(samples.contradicted(), report_of(HOSTS / CANONICAL)),
 }

@@ -66,7 +66,7 @@ def _judged(name: str, judged: Judged) -> Judged:
     return Known(value, tuple(Evidence(*(f"{each}{EVIL}" for each in seen)) for seen in judged.evidence))
 
 
-@pytest.mark.parametrize("name", ["2.3-sync-disabled", "2.1-degraded-mirror", "2.3-db-postgres-healthy"])
+@pytest.mark.parametrize("name", ["2.3-sync-disabled-local", "2.1-degraded-mirror", "2.3-db-postgres-healthy"])
 def test_no_name_becomes_an_element(name: str) -> None:
     past = recording.load(HOSTS / name)
     seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
