@@ -46,9 +46,11 @@ def _verdicts(scenario: Scenario, line: str, before: list[Found], after: list[Fo
     unsure = {rule for rule, _, outcome, _ in before if outcome == "unknown"} | set(scenario.undecided) | may
     unsure |= UNDECIDED_ON_EVERY_GUEST
     failed = {(rule, _named(subject)) for rule, subject, outcome, _ in before if outcome == "fail"}
+    apart = {(rule, _named(subject)) for rule, subject, outcome, _ in before if outcome == "unknown"}
     for rule, subject, outcome, severity in after:
         if rule in {step.rule for step in steps}:
-            yield f"NOT FIXED {rule} {subject} {outcome}"
+            if outcome == "fail" or (rule, _named(subject)) not in apart:  # what was undecided before, it was not run for
+                yield f"NOT FIXED {rule} {subject} {outcome}"
         elif outcome == "fail" and (rule, _named(subject)) not in failed and rule not in may:
             yield f"THE FIX BROUGHT {rule} {subject} {severity}"
         elif outcome == "unknown" and severity != "low" and not unsure & {rule, ANY}:

@@ -23,7 +23,7 @@ from .vm import VM, Result, clean_up_on_signals, scratch
 ROOT = Path(__file__).resolve().parents[2]
 ZAUDIT = ROOT / "zaudit.pyz"
 HOSTS = ROOT / "fixtures" / "hosts"
-BOOT_S, SCENARIO_S, WIDTH = 120, 960, 44
+BOOT_S, SCENARIO_S, WIDTH = 120, 1200, 44
 KEEP = CACHE / "results"
 
 

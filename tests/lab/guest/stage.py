@@ -18,7 +18,7 @@ from typing import Any
 OUT = Path("/lab/out")
 PARAMETERS = Path("/sys/module/zfs/parameters")
 BY_ID = Path("/dev/disk/by-id")
-SETUP_S, CHECK_S, TRACE_S, FIX_S = 300, 180, 600, 300
+SETUP_S, CHECK_S, TRACE_S, FIX_S = 300, 180, 900, 300
 NOT_RUN = 77  # what a setup ends with where this guest lacks what it needs
 ARCHIVE, UNPACKED = "/lab/zaudit.pyz", "/lab/zaudit"
 NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "env", "HOME=/nonexistent")
