@@ -80,8 +80,8 @@ def severity(finding: Finding) -> str:
 
 
 def shortly(finding: Finding) -> str:
-    """The same, and of several subjects what was seen of the first."""
-    said = sentence(finding)
+    """The same behind the subject; of several subjects with what was seen of the first."""
+    said = sentence(finding).removeprefix(f"{where(finding)}: ")
     seen = next((each.text for each in finding.verdicts[0].evidence if each.text), "")
     return f"{said} ({harmless(seen)})" if said == finding.rule.title and seen else said
 
