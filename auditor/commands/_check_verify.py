@@ -46,7 +46,7 @@ def run(
         raise click.UsageError(f"--verify: one format, of {', '.join(VERIFIED)}")
     from auditor.commands import _verify_plan, _verifying
 
-    asked = _verify_plan.Wanted(
+    request = _verify_plan.VerifyRequest(
         target=targets[0],
         profile=profile,
         length="quick",
@@ -65,7 +65,7 @@ def run(
         chosen=chosen,
         policy=options.policy,
     )
-    found = _verifying.live(asked, progress(), steps())
+    found = _verifying.live(request, progress(), steps())
     assert found is not None  # only a dry run finds nothing
     write(_verifying.rendered(found, format_, look(output)), output, _verifying.summary(found))
     if found.unkept:
