@@ -230,6 +230,26 @@ def test_each_dataset_fares_as_it_would_alone(one: str, other: str) -> None:
             assert set(map(id, found.verdicts)) >= set(map(id, meant.verdicts))
 
 
+@pytest.mark.parametrize(
+    ("machine", "virtual", "words"),
+    [
+        ("none", False, (Word("drive", ("sda",)),)),
+        ("none", True, (Word("drive", ("sda",)),)),
+        ("kvm", False, (Word("drive", ("sda",)),)),
+        ("kvm", True, (Word("hypervisor"),)),
+        (None, True, (Word("drive", ("sda",)),)),
+    ],
+)
+def test_for_a_drive_that_a_hypervisor_shows_the_hypervisor_must_keep_its_word(
+    machine: str | None, virtual: bool, words: tuple[Word, ...]
+) -> None:
+    facts = host(virtual=virtual)
+    facts.put(Fact(DISK, "keeps_acknowledged", Known(True, ())))
+    facts.put(Fact(HOST, "virtualization", Known(machine, ()) if machine else unknown("not seen")))
+    found = columns([failing(RULES["sync-disabled"], DISK, strikes=WORD)], facts)
+    assert of(found, "tank/data", "power").parties == words
+
+
 def test_a_rule_that_was_left_out_leaves_its_events_open() -> None:
     rule = RULES["sync-disabled"]
     left = LeftOut(rule.id, rule.severity, "--skip", strikes=rule.strikes)
