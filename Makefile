@@ -39,6 +39,9 @@ demo: $(VENV)/run
 	  echo "zaudit check --replay $(DEMO)"; echo; $(BIN)/zaudit check --replay $(DEMO); \
 	fi; status=$$?; [ $$status -eq 0 ] || [ $$status -ge 10 ]
 
+# each test that starts zaudit would otherwise compile all of it anew, where a shell asks for no bytecode
+unexport PYTHONDONTWRITEBYTECODE
+
 # side by side, a file of tests at a time: what one of them has worked out the others of its file need, too
 PYTEST = $(BIN)/python -m pytest -n auto --dist loadfile
 

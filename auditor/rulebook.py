@@ -18,6 +18,7 @@ from auditor.registry import registry
 PAGE = "docs/rules/{}.md"  # in the repository
 
 
+@cache
 def ours() -> Path:
     """The folder of our rules in a checkout."""
     return Path(__file__).resolve().parent.parent / "rules"

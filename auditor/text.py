@@ -92,7 +92,7 @@ def octets(text: str) -> bytes:
         return text.encode("utf-8", "surrogatepass")
 
 
-def whole(text: str) -> str:
+def valid_unicode(text: str) -> str:
     """The same text as valid Unicode: bytes that were not UTF-8 are spelt out, everything else stays (for JSON)."""
     return (
         "".join(_escape(char) if "\ud800" <= char <= "\udfff" else char for char in text)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from auditor import rulebook
 from auditor.judge.rule import Rule
@@ -29,3 +33,8 @@ def audited() -> tuple[Rule, ...]:
 def host(name: str) -> Recording:
     """A recorded host."""
     return recording.load(HOSTS / name)
+
+
+def briefly(cases: Iterable[tuple[Any, ...]], quick: int) -> list[Any]:
+    """The arguments of a test that is one proof many times over: the first so many before each commit, all in make test."""
+    return [pytest.param(*case, marks=() if number < quick else pytest.mark.slow) for number, case in enumerate(cases)]

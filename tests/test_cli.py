@@ -336,7 +336,8 @@ def test_color(zaudit: CommandLine) -> None:
 
 
 @pytest.mark.parametrize(
-    "environment", [{"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "latin-1"}]
+    "environment",
+    shared.briefly([({"LC_ALL": "C"},), ({"PYTHONIOENCODING": "ascii"},), ({"PYTHONIOENCODING": "latin-1"},)], quick=1),
 )
 @pytest.mark.parametrize("words", [("check", "--replay", REC, "-v"), ("rules",), ("explain", "sync-disabled")])
 def test_ascii(words: tuple[str, ...], environment: dict[str, str]) -> None:

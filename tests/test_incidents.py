@@ -6,9 +6,9 @@ from functools import cache
 
 import pytest
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.recording.recording import Recording, ReplayHost, load
-from tests import incidents
+from tests import incidents, shared
 from tests.golden import HOSTS
 
 ALL = incidents.everything()
@@ -18,7 +18,7 @@ SHOWN = [name for name, each in ALL.items() if each.edits]
 def failed(past: Recording) -> set[str]:
     """The rules that fail on a host."""
     seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
-    report = audit.judge(seen, rulebook.select((), (), ()), past.targets, "low")
+    report = audit.judge(seen, shared.audited(), past.targets, "low")
     return {finding.rule.id for finding in report.findings if finding.failed}
 
 
@@ -35,7 +35,7 @@ def test_the_rules_catch_it(name: str) -> None:
 
 
 def test_rules_are_rules() -> None:
-    assert {rule for each in ALL.values() for rule in each.rules} <= {rule.id for rule in rulebook.load(examples=False)}
+    assert {rule for each in ALL.values() for rule in each.rules} <= {rule.id for rule in shared.rules()}
 
 
 def test_sixty_incidents_over_all_groups() -> None:

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.golden import CANONICAL, HOSTS
+from tests.shared import briefly
 
 CHECK = f"check --replay {shlex.quote(str(HOSTS / CANONICAL))}"
 COMPLAINT = "zaudit: standard output: No space left on device\n"
@@ -27,7 +28,7 @@ def shell(words: str, unbuffered: str = "") -> tuple[int, str]:
     return done.returncode, done.stderr.decode()
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("unbuffered", briefly([("",), ("1",)], quick=1))
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from auditor.collect.device_reply import whole
+from auditor.collect.device_reply import non_negative
 
 Attribute = Mapping[str, object]
 
@@ -33,7 +33,7 @@ def _raw(attribute: Attribute) -> int | None:
 
 def _normalized(attribute: Attribute) -> bool | None:
     """Above its threshold and never failed; where the threshold is 0, which nothing falls below, only 100 is good."""
-    value, threshold = whole(attribute.get("value")), whole(attribute.get("thresh"))
+    value, threshold = non_negative(attribute.get("value")), non_negative(attribute.get("thresh"))
     if attribute.get("when_failed"):
         return False
     if value is None or threshold is None or attribute.get("when_failed") != "":

@@ -52,7 +52,7 @@ def pairs(text: str) -> Iterator[tuple[str, str]]:
             yield key, value.strip()
 
 
-def whole(value: object) -> int | None:
+def non_negative(value: object) -> int | None:
     """A number that is not negative: 7, 7.0, "7", "0x7", "1,243", "100%"; anything else is None."""
     match value:
         case bool():
@@ -70,7 +70,7 @@ def whole(value: object) -> int | None:
 
 def counter(value: object) -> int | None:
     """A count; one that is all ones or nearly (underflow, "not reported") is None."""
-    number = whole(value)
+    number = non_negative(value)
     return number if number is not None and number < 1 << 63 else None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.collect.device_reply import document, only_nvme, pairs, whole
+from auditor.collect.device_reply import document, non_negative, only_nvme, pairs
 from auditor.facts import Fact, Facts, Subject, flag, known
 from auditor.host.request import Output, Run, Skip
 
@@ -31,7 +31,7 @@ def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
         if "NVME Identify Command Set Independent Namespace" not in reply.text:
             raise ValueError("neither JSON nor a Command Set Independent Namespace listing")
         fields = dict(pairs(reply.text))
-    features = whole(fields.get("nsfeat"))
+    features = non_negative(fields.get("nsfeat"))
     # nstat tells this structure from Identify Namespace, whose NSFEAT bit 5 means something else
     if features is None or features > 0xFF or "nstat" not in fields:
         raise ValueError("no Command Set Independent Namespace data in it")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.collect.device_reply import document, only_nvme, pairs, whole
+from auditor.collect.device_reply import document, non_negative, only_nvme, pairs
 from auditor.facts import Fact, Facts, Scalar, Subject, flag, known, number, word
 from auditor.host.request import Output, Run, Skip
 
@@ -44,10 +44,10 @@ def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
     def fact(name: str, value: Scalar, key: str) -> Fact:
         return Fact(disk, name, known(value, f"{key} : {str(fields[key]).strip()}", COMMAND))
 
-    vwc = whole(fields.get("vwc"))
+    vwc = non_negative(fields.get("vwc"))
     if vwc is not None and vwc <= 0xFF:
         yield fact("nvme_vwc_present", bool(vwc & 1), "vwc")
-    awupf = whole(fields.get("awupf"))
+    awupf = non_negative(fields.get("awupf"))
     if awupf is not None and awupf <= 0xFFFF:
         yield fact("nvme_awupf", awupf, "awupf")
     for name, key in TEXTS.items():

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from auditor.collect._json import integer
-from auditor.collect.device_reply import document, only_nvme, pairs, whole
+from auditor.collect.device_reply import document, non_negative, only_nvme, pairs
 from auditor.facts import Fact, Facts, Subject, Value, known, number, words
 from auditor.host.request import Output, Run, Skip
 
@@ -52,7 +52,7 @@ def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
         formats = _from_text(reply.text[: reply.text.rfind("\n") + 1])
     else:
         raise ValueError("neither JSON nor an Identify Namespace listing")
-    flbas, count = whole(fields.get("flbas")), whole(fields.get("nlbaf"))
+    flbas, count = non_negative(fields.get("flbas")), non_negative(fields.get("nlbaf"))
     if flbas is None or count is None:
         raise ValueError("no Identify Namespace data in it")
 
@@ -67,7 +67,7 @@ def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
         sizes = tuple(sorted({each[0] for each in formats.values() if each and not each[1]}))
         yield fact("nvme_lba_sizes", sizes, "LBA formats without metadata: " + ", ".join(map(str, sizes)))
         yield from _ranks(fields.get("lbafs"), used, fact)
-    features, nawupf = whole(fields.get("nsfeat")), whole(fields.get("nawupf"))
+    features, nawupf = non_negative(fields.get("nsfeat")), non_negative(fields.get("nawupf"))
     if features is not None and features & 2 and nawupf is not None and nawupf <= 0xFFFF:
         yield fact("nvme_nawupf", nawupf, f"nawupf : {nawupf}")
 
@@ -77,7 +77,7 @@ def _ranks(listed: object, used: Format | None, fact: Callable[[str, Value, str]
     ranked: dict[Format, int] = {}
     for each in listed if isinstance(listed, list) else ():
         if isinstance(each, Mapping):
-            shift, metadata, rank = (whole(each.get(key)) for key in ("ds", "ms", "rp"))
+            shift, metadata, rank = (non_negative(each.get(key)) for key in ("ds", "ms", "rp"))
             if shift is not None and metadata is not None and rank in (0, 1, 2, 3) and _format(shift, metadata):
                 ranked[1 << shift, metadata] = rank
     plain = {size: rank for (size, metadata), rank in ranked.items() if not metadata}
@@ -97,7 +97,7 @@ def _from_json(listed: object) -> dict[int, Format | None]:
     found: dict[int, Format | None] = {}
     for index, each in enumerate(listed if isinstance(listed, list) else ()):
         if isinstance(each, Mapping):
-            shift, metadata = whole(each.get("ds")), whole(each.get("ms"))
+            shift, metadata = non_negative(each.get("ds")), non_negative(each.get("ms"))
             if shift is not None and metadata is not None:
                 found[index] = _format(shift, metadata)
     return found

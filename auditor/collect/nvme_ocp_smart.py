@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.collect.device_reply import document, only_nvme, whole
+from auditor.collect.device_reply import document, non_negative, only_nvme
 from auditor.data import drives
 from auditor.facts import Fact, Facts, Known, Subject, known, number
 from auditor.host.request import Output, Run, Skip
@@ -49,7 +49,7 @@ def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
     if "log_page_version" not in named or "capacitor_health" not in named:
         raise ValueError("not an extended SMART log")
     for name, field in FIELDS.items():
-        value = whole(named.get("_".join(field.lower().split())))
+        value = non_negative(named.get("_".join(field.lower().split())))
         if value is not None and value < ABSENT[name]:
             yield Fact(disk, name, known(value, f"{field}: {value}", COMMAND))
 

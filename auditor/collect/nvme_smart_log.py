@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from auditor.collect.device_reply import counter, document, only_nvme, pairs, whole
+from auditor.collect.device_reply import counter, document, non_negative, only_nvme, pairs
 from auditor.facts import Fact, Facts, Scalar, Subject, flag, known, number
 from auditor.host.request import Output, Run, Skip
 
@@ -80,10 +80,10 @@ def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
 def _warning(value: object) -> int | None:
     """The critical warning byte: a number, or (``-H``) an object that spells its bits."""
     if isinstance(value, Mapping):
-        byte = whole(value.get("value", value.get("Value")))
-        bits = [whole(value.get(name)) for name in NAMES]
+        byte = non_negative(value.get("value", value.get("Value")))
+        bits = [non_negative(value.get(name)) for name in NAMES]
         if byte is None or any(bit is not None and bool(bit) != bool(byte >> at & 1) for at, bit in enumerate(bits)):
             return None
         value = byte
-    number = whole(value)
+    number = non_negative(value)
     return number if number is not None and number <= 0xFF else None

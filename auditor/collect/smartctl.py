@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from auditor.collect import bus, capacitor
-from auditor.collect.device_reply import Document, counter, document, whole
+from auditor.collect.device_reply import Document, counter, document, non_negative
 from auditor.facts import Fact, Facts, Known, Scalar, Subject, flag, known, number, word
 from auditor.host.request import Output, Run, Skip
 
@@ -130,9 +130,9 @@ def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
         yield fact("smart_wwn", wwn, wwn)
     if (errors := _uncorrected(root)) is not None:
         yield fact("smart_uncorrected_errors", errors, f"{errors} uncorrected errors")
-    warning = whole(_at(root, f"{LOG}.critical_warning"))
+    warning = non_negative(_at(root, f"{LOG}.critical_warning"))
     if warning is None:
-        warning = whole(_at(root, "smart_status.nvme.value"))
+        warning = non_negative(_at(root, "smart_status.nvme.value"))
     if warning is not None and warning <= 0xFF:
         yield fact("smart_nvme_critical_warning", warning, f"critical_warning {warning:#x}")
         yield fact("smart_nvme_backup_failed", bool(warning & 16), f"critical_warning {warning:#x}")
@@ -159,7 +159,7 @@ def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
 
 def _refuse(root: Document) -> None:
     """Raises ValueError with smartctl's own words when it could not ask the drive."""
-    status = whole(_at(root, "smartctl.exit_status"))
+    status = non_negative(_at(root, "smartctl.exit_status"))
     listed = _at(root, "smartctl.messages")
     said = [
         str(each.get("string", "")).strip()
@@ -225,7 +225,7 @@ def _uncorrected(root: Document) -> int | None:
 
 
 def _wwn(root: Document) -> str:
-    naa, oui, unique = (whole(_at(root, f"wwn.{key}")) for key in ("naa", "oui", "id"))
+    naa, oui, unique = (non_negative(_at(root, f"wwn.{key}")) for key in ("naa", "oui", "id"))
     if naa is not None and oui is not None and unique is not None and naa < 16 and oui < 1 << 24 and unique < 1 << 36:
         return f"0x{naa:x}{oui:06x}{unique:09x}"
     unit = _at(root, "logical_unit_id")

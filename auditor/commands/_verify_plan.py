@@ -25,7 +25,7 @@ from auditor.verify.units import size_bytes
 ASK_FROM = 10 << 30
 
 
-class Wanted(NamedTuple):
+class VerifyRequest(NamedTuple):
     """The arguments of ``zaudit verify``, as they were given."""
 
     target: str
@@ -55,23 +55,23 @@ class Refused(Stop):
     """A run that would harm or say nothing."""
 
 
-def make_plan(wanted: Wanted, asked: Profile, seen: audit.Look) -> plan.Plan:
+def make_plan(request: VerifyRequest, asked: Profile, seen: audit.Look) -> plan.Plan:
     if len(seen.roots) != 1:
         raise Refused("one target at a time: each is written to")
-    limit = size_bytes(wanted.limit) if wanted.limit else plan.LIMIT
-    planned = plan.make(seen.roots[0], seen.facts, asked, wanted.length, wanted.size, limit)
-    if wanted.sweep:
+    limit = size_bytes(request.limit) if request.limit else plan.LIMIT
+    planned = plan.make(seen.roots[0], seen.facts, asked, request.length, request.size, limit)
+    if request.sweep:
         if planned.kind != "directory":
             raise Refused("--sweep writes files: it needs a file system")
-        amount = size_bytes(wanted.sweep_size) if wanted.sweep_size else sweeping.AMOUNT
+        amount = size_bytes(request.sweep_size) if request.sweep_size else sweeping.AMOUNT
         planned = planned._replace(
             sweep=amount,
             steps=(*planned.steps, *sweeping.steps(amount, limit)),
             bytes_on_disk=planned.bytes_on_disk + amount,
         )
-    elif wanted.sweep_size:
+    elif request.sweep_size:
         raise Refused("--sweep-size says how much --sweep writes: it needs --sweep")
-    if wanted.ab:
+    if request.ab:
         if planned.kind != "directory" or not has_slog(seen):
             raise Refused("--ab slog needs a file system on a pool with a SLOG")
         planned = planned._replace(kind="dataset", properties=(("logbias", "latency"),))

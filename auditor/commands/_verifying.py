@@ -9,7 +9,7 @@ from typing import Any
 
 from auditor import __version__, audit, rulebook
 from auditor.commands._terminal import note, say
-from auditor.commands._verify_plan import ASK_FROM, Refused, Wanted, confirm, described, make_plan, reason
+from auditor.commands._verify_plan import ASK_FROM, Refused, VerifyRequest, confirm, described, make_plan, reason
 from auditor.errors import Stop
 from auditor.host import given
 from auditor.host.live import Host, LiveHost
@@ -36,41 +36,41 @@ from auditor.verify.model import Verification
 from auditor.verify.verification import Found
 
 
-def live(wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progress | None) -> Found | None:
+def live(request: VerifyRequest, progress: Callable[..., None] | None, steps: run.Progress | None) -> Found | None:
     """Verify on this host; None after a dry run. Raises what the parts raise."""
-    asked = profile.load(wanted.profile)
-    if wanted.slo:
-        profile.objectives(wanted.slo)
-    options = audit.Options(policy=wanted.policy)
-    chosen = wanted.chosen or rules(wanted.policy)
-    before = earlier(wanted.compare) if wanted.compare else None
-    if wanted.record:
-        replacing.possible(wanted.record)
+    asked = profile.load(request.profile)
+    if request.slo:
+        profile.objectives(request.slo)
+    options = audit.Options(policy=request.policy)
+    chosen = request.chosen or rules(request.policy)
+    before = earlier(request.compare) if request.compare else None
+    if request.record:
+        replacing.possible(request.record)
     for left, wrong in place.clean(tools.call):
         note(f"zaudit: {harmless(left.path)}, left by an earlier run, {wrong or 'was removed'}")
-    machine = LiveHost(wanted.timeout)  # while fio runs no deadline ends what is read: it would spoil the run
-    looked_at = LiveHost(wanted.timeout, wanted.deadline)
-    host: Host = recording.RecordingHost(looked_at) if wanted.record else looked_at
-    seen = audit.look(host, (wanted.target,), options, progress)
-    planned = make_plan(wanted, asked, seen)
+    machine = LiveHost(request.timeout)  # while fio runs no deadline ends what is read: it would spoil the run
+    looked_at = LiveHost(request.timeout, request.deadline)
+    host: Host = recording.RecordingHost(looked_at) if request.record else looked_at
+    seen = audit.look(host, (request.target,), options, progress)
+    planned = make_plan(request, asked, seen)
     refused = list(preflight.refusals(planned, seen.facts))
     actor, stands = _actor(machine, planned)
     refused += stands
-    if wanted.dry_run:
-        say(described(planned, actor, seen, refused, wanted.despite))
+    if request.dry_run:
+        say(described(planned, actor, seen, refused, request.despite))
         return None
-    if standing := [each for each in refused if each.override not in wanted.despite or not each.override]:
+    if standing := [each for each in refused if each.override not in request.despite or not each.override]:
         raise Refused("not run: " + "; ".join(map(reason, standing)))
     conduct.ready(asked)
-    if planned.most_bytes > ASK_FROM and not wanted.yes:
+    if planned.most_bytes > ASK_FROM and not request.yes:
         confirm(planned)
-    done = _trial(wanted, machine, planned, seen, steps)
+    done = _trial(request, machine, planned, seen, steps)
     unkept: Exception | None = None
-    if isinstance(host, recording.RecordingHost) and wanted.record:
-        taken = host.recording((wanted.target,), options.words(), __version__, digest(chosen.rules))
+    if isinstance(host, recording.RecordingHost) and request.record:
+        taken = host.recording((request.target,), options.words(), __version__, digest(chosen.rules))
         try:
             taken = replace(taken, trial=trial.to_text(done).encode("utf-8", "surrogateescape"))
-            for left_out in recording.write(taken, wanted.record):
+            for left_out in recording.write(taken, request.record):
                 note(left_out)
         except (OSError, Stop) as error:
             unkept = error
@@ -80,10 +80,10 @@ def live(wanted: Wanted, progress: Callable[..., None] | None, steps: run.Progre
         seen,
         done,
         chosen.rules,
-        (wanted.target,),
-        wanted.fail_on,
+        (request.target,),
+        request.fail_on,
         left_out=chosen.left_out,
-        failed_only=wanted.failed_only,
+        failed_only=request.failed_only,
     )._replace(unkept=unkept)
     return found if before is None else found._replace(comparison=compare(before, found.verification))
 
@@ -97,14 +97,14 @@ def _actor(machine: Host, planned: plan.Plan) -> tuple[Actor, list[preflight.Ref
 
 
 def _trial(
-    wanted: Wanted, machine: Host, planned: plan.Plan, seen: audit.Look, steps: run.Progress | None
+    request: VerifyRequest, machine: Host, planned: plan.Plan, seen: audit.Look, steps: run.Progress | None
 ) -> trial.Trial:
     """With --ab slog the same twice: OpenZFS has no property that keeps a dataset off the SLOG (zio_alloc_zil() asks the log
     class first, always); logbias=throughput is what comes nearest, it leaves pointers there and puts the data elsewhere."""
-    done = conduct.trial(machine, planned, seen.facts, wanted.slo, steps, keep=wanted.keep)
-    if wanted.ab:
+    done = conduct.trial(machine, planned, seen.facts, request.slo, steps, keep=request.keep)
+    if request.ab:
         other = planned._replace(properties=(("logbias", "throughput"),))
-        done = done._replace(without=conduct.trial(machine, other, seen.facts, wanted.slo, steps, keep=wanted.keep))
+        done = done._replace(without=conduct.trial(machine, other, seen.facts, request.slo, steps, keep=request.keep))
     return done
 
 

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from auditor import __version__
-from auditor.commands import _baseline, _supposing
+from auditor.commands import _baseline, _check_verify, _supposing
 from auditor.commands._baseline import baseline_options
+from auditor.commands._done import Done
 from auditor.commands._formats import Wanted, code, emit, promised, report_formats, settled
 from auditor.commands._options import SEVERITIES, fail_on, folders, looking, policy, with_database
 from auditor.commands._options import database as database_option
-from auditor.commands._terminal import look, note, progress, steps, write
+from auditor.commands._terminal import note, progress, write
 from auditor.commands._terminal import wanted as looks
-from auditor.databases import ENGINES
 from auditor.report import formats
-
-if TYPE_CHECKING:
-    from auditor.audit import Options
-    from auditor.judge.event import Severity
-    from auditor.report.formats._told import Told
-    from auditor.report.model import Report
-    from auditor.rulebook import Chosen
-
-VERIFIED = ("terminal", "json", "html")  # of what a verification is part
 
 
 @click.command(short_help="Audit pools, datasets, zvols or paths.")
@@ -124,26 +115,14 @@ def check(
         if verifying:
             if known.path:
                 raise click.UsageError("--verify: a verification has no baseline")
-            if options.connection:
-                raise click.UsageError("--verify does not ask a database: --db NAME alone chooses what is written")
-            if replay or len(targets) != 1:
-                raise click.UsageError(
-                    "--verify goes with one TARGET of this host (zaudit verify --replay judges a recorded one)"
-                )
-            _verified(targets[0], chosen, options, record, wanted, fail_on, failed_only, timeout, deadline)
-        host: Host
-        if past:
-            if record:
-                raise click.UsageError("--record goes with a live check; a recording exists already")
-            host = recording.ReplayHost(past)
-            asked = past.targets
-        else:
-            if record:
-                replacing.possible(record)
-            host = LiveHost(timeout, deadline)
-            asked = targets
-            if record:
-                host = recording.RecordingHost(host)
+            _check_verify.run(targets, replay, chosen, options, record, wanted, fail_on, failed_only, timeout, deadline)
+        if past and record:
+            raise click.UsageError("--record goes with a live check; a recording exists already")
+        if record:
+            replacing.possible(record)
+        live: Host = recording.ReplayHost(past) if past else LiveHost(timeout, deadline)
+        host = recording.RecordingHost(live) if record else live
+        asked = past.targets if past else targets
         seen = audit.look(host, asked, options, None if replay or quiet else progress())
         focus = targets if past and targets and targets != asked else ()
         narrowed = audit.focus(seen, host, focus) if focus else seen
@@ -160,7 +139,7 @@ def check(
             failed_only=failed_only,
             known=_baseline.read(known, narrowed.facts, names),
         )
-    done = _Done(report, verbose, min_severity)
+    done = Done(report, verbose, min_severity)
     try:
         if record and isinstance(host, recording.RecordingHost):
             for unkept in recording.write(host.recording(targets, options.words(), __version__, report.rules), record):
@@ -169,77 +148,6 @@ def check(
     finally:  # a disk that is full costs the recording, and not the report
         emit(wanted, done.text, f"{report.headline} (exit code {report.exit_code})")
     sys.exit(code(wanted, report.exit_code, done.told))
-
-
-def _verified(
-    target: str,
-    chosen: Chosen,
-    options: Options,
-    record: Path | None,
-    wanted: tuple[Wanted, ...],
-    fail_on: Any,
-    failed_only: bool,
-    timeout: float,
-    deadline: float,
-) -> NoReturn:
-    """The audit and a quick verification as one report; the profile is that of the database, if it was told."""
-    from auditor.commands import _verify_plan, _verifying
-
-    profile = ENGINES[options.database or "postgres"].profile
-    if not profile:
-        raise click.UsageError(f"--verify: there is no profile of {options.database} yet")
-    format_, output = wanted[0]
-    if len(wanted) > 1 or format_ not in VERIFIED:
-        raise click.UsageError(f"--verify: one format, of {', '.join(VERIFIED)}")
-    asked = _verify_plan.Wanted(
-        target=target,
-        profile=profile,
-        length="quick",
-        slo="",
-        size="",
-        limit="",
-        despite=(),
-        dry_run=False,
-        keep=False,
-        yes=False,
-        record=record,
-        timeout=timeout,
-        deadline=deadline,
-        fail_on=fail_on,
-        failed_only=failed_only,
-        chosen=chosen,
-        policy=options.policy,
-    )
-    found = _verifying.live(asked, progress(), steps())
-    assert found is not None  # only a dry run finds nothing
-    write(_verifying.rendered(found, format_, look(output)), output, _verifying.summary(found))
-    if found.unkept:
-        raise found.unkept
-    sys.exit(found.report.exit_code)
-
-
-class _Done:
-    """A report, and what it looks like in each format. The data of it is made once, and only where a format wants it."""
-
-    def __init__(self, report: Report, verbose: bool, least: Severity) -> None:
-        self._report, self._verbose, self._shown = report, verbose, report.above(least)
-        self._told: Told | None = None
-
-    def text(self, wanted: Wanted) -> str:
-        """In one format; a file is no terminal."""
-        module = formats.module(wanted.name)
-        if hasattr(module, "page"):
-            report = self._report if wanted.name == "json" else self._shown
-            return str(module.page(report, self._verbose, look(wanted.file)))
-        return str(module.render(self.told()))
-
-    def told(self) -> Told:
-        """As data."""
-        from auditor.report.audit import json
-        from auditor.report.formats import _told
-
-        self._told = self._told or _told.told(json.document(self._report))
-        return self._told
 
 
 COMMAND = check

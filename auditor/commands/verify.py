@@ -70,7 +70,7 @@ def verify(
     """
     from auditor.commands import _policy
     from auditor.commands import _verifying as command
-    from auditor.commands._verify_plan import Wanted
+    from auditor.commands._verify_plan import VerifyRequest
 
     if bool(target) == bool(replay):
         raise click.UsageError("name a TARGET, or --replay a recording")
@@ -78,7 +78,7 @@ def verify(
         followed = _policy.read(policy_file) if policy_file else None
         found = command.replayed(replay, fail_on, compare, followed, failed_only=failed_only)
     else:
-        wanted = Wanted(
+        request = VerifyRequest(
             target=str(target),
             fail_on=fail_on,
             failed_only=failed_only,
@@ -86,7 +86,7 @@ def verify(
             policy=_policy.read(policy_file),
             **given,
         )
-        done = command.live(wanted, progress(), steps())
+        done = command.live(request, progress(), steps())
         if done is None:
             sys.exit(0)
         found = done

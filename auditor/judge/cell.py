@@ -59,6 +59,13 @@ class Effect(NamedTuple):
     hypervisor: bool = False  # the drive is one that a hypervisor shows
     answer: Answer | Waiver | None = None  # of who answers for it
 
+    @property
+    def alike(self) -> tuple[object, ...]:
+        """What two have in common that do the same to whatever they are about."""
+        rule = self.verdict.rule.id if self.verdict else ""
+        by = (self.answer.owner, self.answer.expires) if self.answer else ()
+        return rule, self.strikes, self.drives, self.left_out, self.hypervisor, by
+
     def word(self, strike: Strike) -> Word | None:
         """Who must keep it."""
         if not strike.word:

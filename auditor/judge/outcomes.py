@@ -46,7 +46,7 @@ def columns(
     """What each event costs each dataset, the worst first; datasets to which the same happens together."""
     effects = _Concerned(facts)
     for verdict in verdicts:
-        if effect := _effect(verdict, facts, effects.logs_alone, answers):
+        if verdict.outcome != "pass" and (effect := _effect(verdict, facts, effects.logs_alone, answers)):
             effects.add(verdict.subject, verdict.rule.subject, effect)
     for each in left_out:
         if not each.counts_as and any(strike.loses for strike in each.strikes):
@@ -149,19 +149,29 @@ class _Concerned:
             case _:
                 self._everywhere.append(effect)
 
+    def _fare_alike(self, datasets: Iterable[str]) -> Iterable[list[str]]:
+        """Those of which the same rules say the same: of thousands of datasets there are a few kinds."""
+        found: dict[tuple[object, ...], list[str]] = {}
+        for name in datasets:
+            found.setdefault(tuple(each.alike for each in self._datasets.get(name, ())), []).append(name)
+        return found.values()
+
     def columns(self) -> tuple[Column, ...]:
         """Equal ones together, the worst first."""
-        groups: dict[tuple[object, ...], list[tuple[str, tuple[Cell, ...]]]] = {}
+        groups: dict[tuple[object, ...], list[tuple[list[str], tuple[Cell, ...]]]] = {}
         everywhere = cells_of(self._everywhere)
         for pool in self._facts.linked(HOST, "pools"):
             base = both_of_each(everywhere, cells_of(self._pools.get(pool.name, [])))
             datasets = [each.name for each in self._facts.linked(pool, "datasets")]
-            for name in datasets or [pool.name]:
-                own = self._datasets.get(name)
+            for names in self._fare_alike(datasets or [pool.name]):
+                own = [effect for name in names for effect in self._datasets.get(name, ())]
                 cells = both_of_each(base, cells_of(own)) if own else base
-                groups.setdefault(tuple(cell.alike for cell in cells), []).append((name, cells))
+                groups.setdefault(tuple(cell.alike for cell in cells), []).append((names, cells))
         found = [
-            Column(tuple(name for name, _ in members), dict(zip(EVENTS, _together(members), strict=True)))
+            Column(
+                tuple(name for names, _ in members for name in names),
+                dict(zip(EVENTS, _together([cells for _, cells in members]), strict=True)),
+            )
             for members in groups.values()
         ]
         if self._databases:
@@ -178,12 +188,11 @@ def _somewhere(own: Cell, worst: Cell) -> Cell:
     return worst._replace(outcome="unknown") if worst.outcome == "lost" else worst
 
 
-def _together(members: Sequence[tuple[str, tuple[Cell, ...]]]) -> tuple[Cell, ...]:
+def _together(members: Sequence[tuple[Cell, ...]]) -> tuple[Cell, ...]:
     """Cells that say the same of each of these, with the verdicts of all."""
-    first = members[0][1]
     return tuple(
-        cell._replace(verdicts=once(each for _, cells in members for each in cells[i].verdicts))
-        for i, cell in enumerate(first)
+        cell._replace(verdicts=once(each for cells in members for each in cells[i].verdicts))
+        for i, cell in enumerate(members[0])
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from auditor.text import VALUES, crowded, whole
+from auditor.text import VALUES, crowded, valid_unicode
 from auditor.verify import codec
 from auditor.verify.codec import CodecError, short
 from auditor.verify.model import Verification
@@ -16,7 +16,7 @@ LARGEST = 64 * 2**20  # characters of a document that is read; a run of an hour 
 
 def document(verification: Verification) -> dict[str, Any]:
     """The verification as JSON data, after ``report/verify_schema.json``. Bytes that were not UTF-8 are spelt out."""
-    return {"schema": SCHEMA, "verification": codec.plain(verification, whole)}
+    return {"schema": SCHEMA, "verification": codec.plain(verification, valid_unicode)}
 
 
 def load(text: str) -> Verification:

@@ -24,7 +24,7 @@ from auditor.host.request import Read
 from auditor.verify import kmsg, tools, witnesses
 from auditor.verify.held import Held
 from auditor.verify.plan import ENV, IDLE_S, Plan, Step, command
-from auditor.verify.trial import Moment, Ran
+from auditor.verify.trial import Ran, Reading
 
 SLACK_S = 90.0  # what laying out files, starting and ending may take beside the run itself
 POLL_S = 0.25
@@ -80,13 +80,13 @@ def interruptible() -> Iterator[None]:
             signal.signal(each, handler)
 
 
-def moment(host: Host, patterns: Sequence[str]) -> Moment:
+def reading(host: Host, patterns: Sequence[str]) -> Reading:
     """The witnesses now."""
     at, up = time.time(), time.clock_gettime(time.CLOCK_MONOTONIC_RAW)  # as gethrtime() of the SPL
     files = host.read(Read(tuple(pattern for pattern in patterns if pattern.startswith("/"))))
     asked = {key: host.run(each) for key in patterns if (each := witnesses.question(key))}
     said = {key: answer.stdout.decode("utf-8", "replace") for key, answer in asked.items()}
-    return Moment(at, up, {**files.text, **said}, dict(files.errors))
+    return Reading(at, up, {**files.text, **said}, dict(files.errors))
 
 
 def step(
@@ -96,13 +96,13 @@ def step(
 
     Where the place was changed meanwhile, nothing of what was printed is kept: nobody knows where it was written.
     """
-    idle = moment(host, patterns)
+    idle = reading(host, patterns)
     if what.purpose not in ("warm", "calls", "sweep"):
         _wait(IDLE_S, "idle before " + what.name, progress)
     with _unnamed("trace") as trace, _job(job) as given, kmsg.listening() as logged:
-        before = moment(host, patterns)
+        before = reading(host, patterns)
         ran = _fio(host, plan, what, here, given, trace, progress, patterns)
-        ran = ran._replace(idle=idle, before=before, after=moment(host, patterns), logged=logged())
+        ran = ran._replace(idle=idle, before=before, after=reading(host, patterns), logged=logged())
         if what.purpose == "calls":
             ran = ran._replace(strace=_text(trace))
     if wrong := here.changed():
@@ -171,7 +171,7 @@ def _fio(
             _end(process)
         ended = time.time()
         history += host.read(Read(tuple(txgs))).text.values()
-        nothing = Moment(0.0, 0.0, {}, {})
+        nothing = Reading(0.0, 0.0, {}, {})
         return Ran(
             name=what.name,
             purpose=what.purpose,

@@ -14,9 +14,9 @@ UNSEEN = "unseen"  # scan: zpool status did not answer
 MEMBER = "trial.json"  # of a recording
 
 
-class Moment(NamedTuple):
-    """Files at one moment. at: seconds since the epoch; up: seconds since boot (kstats count from there). text: path ->
-    content; errors: path -> why it could not be read."""
+class Reading(NamedTuple):
+    """Counter files as they were at one time. at: seconds since the epoch; up: seconds since boot (kstats count from there).
+    text: path -> content; errors: path -> why it could not be read."""
 
     at: float
     up: float
@@ -46,9 +46,9 @@ class Ran(NamedTuple):
     purpose: str
     sections: tuple[str, ...]
     argv: tuple[str, ...]
-    idle: Moment
-    before: Moment
-    after: Moment
+    idle: Reading
+    before: Reading
+    after: Reading
     began: float
     ended: float
     exit: int | None

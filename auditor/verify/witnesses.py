@@ -15,7 +15,7 @@ from auditor.collect.device_reply import counter, document
 from auditor.facts import Facts, Known, Subject, Unknown, is_true
 from auditor.host.request import Run
 from auditor.verify.result import Device, Txg, Zil
-from auditor.verify.trial import Moment
+from auditor.verify.trial import Reading
 
 ZIL_PATH, DMU_TX = f"{kstat.ROOT}/zil", f"{kstat.ROOT}/dmu_tx"
 ROWS = {
@@ -41,7 +41,7 @@ def txgs_path(pool: str) -> str:
 
 
 def patterns(pool: str, disks: Sequence[str]) -> tuple[str, ...]:
-    """What one moment reads and asks."""
+    """What is read and asked for a reading."""
     devices = (f"/sys/block/{disk.replace('/', '!')}/stat" for disk in disks)
     return (f"{kstat.ROOT}/{pool}/objset-0x*", ZIL_PATH, DMU_TX, txgs_path(pool), *devices, f"{STATUS}{pool}")
 
@@ -49,10 +49,10 @@ def patterns(pool: str, disks: Sequence[str]) -> tuple[str, ...]:
 # -- the ZIL ------------------------------------------------------------------------------------------------------
 
 
-def objsets(moment: Moment) -> dict[str, Counts]:
+def objsets(reading: Reading) -> dict[str, Counts]:
     """Dataset -> the rows of its kstat that are counts."""
     found: dict[str, Counts] = {}
-    for path, text in moment.text.items():
+    for path, text in reading.text.items():
         if "/objset-" in path:
             rows = kstat.rows(text, path)
             name = rows.get("dataset_name", ("", ""))[1]
@@ -64,9 +64,9 @@ def _counts(rows: Mapping[str, tuple[str, str]]) -> Counts:
     return {row: number for row, cell in rows.items() if (number := kstat.number(*cell)) is not None}
 
 
-def table(moment: Moment, path: str) -> Counts:
+def table(reading: Reading, path: str) -> Counts:
     """The counts of one named kstat; empty when it could not be read."""
-    return _counts(kstat.rows(moment.text[path], path)) if path in moment.text else {}
+    return _counts(kstat.rows(reading.text[path], path)) if path in reading.text else {}
 
 
 def grown(before: Counts, after: Counts) -> Counts:
@@ -74,7 +74,7 @@ def grown(before: Counts, after: Counts) -> Counts:
     return {row: after[row] - before[row] for row in after if row in before and after[row] >= before[row]}
 
 
-def zil(before: Moment, after: Moment, dataset: str) -> tuple[Zil | None, dict[str, int] | None]:
+def zil(before: Reading, after: Reading, dataset: str) -> tuple[Zil | None, dict[str, int] | None]:
     """(what the ZIL of the dataset counted, commits of the other datasets of the pool).
 
     Where datasets are not counted apart (2.1) it is what all pools did together, and the second is None.
@@ -101,8 +101,8 @@ def _zil(counts: Counts) -> Zil:
     return Zil(**{field: counts.get(row) for field, row in ROWS.items() if row in counts})  # type: ignore[arg-type]
 
 
-def commits(before: Moment, after: Moment) -> int | None:
-    """Commits of everybody between two moments: of all datasets of the pool where they are counted, else of all pools."""
+def commits(before: Reading, after: Reading) -> int | None:
+    """Commits of everybody between two readings: of all datasets of the pool where they are counted, else of all pools."""
     earlier, later, row = objsets(before), objsets(after), ROWS["commits"]
     if any(row in counts for counts in later.values()):
         if not any(row in counts for counts in earlier.values()):
@@ -114,7 +114,7 @@ def commits(before: Moment, after: Moment) -> int | None:
 # -- devices ------------------------------------------------------------------------------------------------------
 
 
-def devices(before: Moment, after: Moment, pool: Subject, facts: Facts) -> Iterator[Device]:
+def devices(before: Reading, after: Reading, pool: Subject, facts: Facts) -> Iterator[Device]:
     """Every disk of the pool, in the order of its leaves. One whose counters cannot be read is left out."""
     zil_leaves = set(facts.linked(pool, "zil_leaves"))
     found: dict[str, Device] = {}
@@ -137,9 +137,9 @@ def devices(before: Moment, after: Moment, pool: Subject, facts: Facts) -> Itera
     yield from found.values()
 
 
-def _device(before: Moment, after: Moment, disk: Subject, facts: Facts) -> Device | None:
+def _device(before: Reading, after: Reading, disk: Subject, facts: Facts) -> Device | None:
     path = f"/sys/block/{disk.name.replace('/', '!')}/stat"
-    fields = [_numbers(moment.text.get(path, "").split()) for moment in (before, after)]
+    fields = [_numbers(reading.text.get(path, "").split()) for reading in (before, after)]
     if min(map(len, fields)) < 11:
         return None
     delta = [later - earlier for earlier, later in zip(*fields, strict=False)]
@@ -190,7 +190,7 @@ def question(key: str) -> Run | None:
 HEAT = ("thm_temp1_trans_count", "thm_temp2_trans_count", "warning_temp_time", "critical_comp_time")
 
 
-def heat(before: Moment, after: Moment) -> dict[str, int]:
+def heat(before: Reading, after: Reading) -> dict[str, int]:
     """Disk -> how much its counters of thermal throttling grew; disks without both SMART logs are left out."""
     found = {}
     for key in after.text:

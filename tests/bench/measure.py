@@ -96,7 +96,7 @@ def _child(folder: Path, now: float, rules: Path | None = None) -> None:
     if rules:
         from auditor import rulebook
 
-        rulebook.ours = lambda: rules
+        rulebook.ours = lambda: rules  # type: ignore[assignment]
         rulebook.advisories = lambda *, examples=True: []
     sys.argv = ["zaudit", "check", "--timeout", "60"]
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from auditor.judge import example, outcomes, verdict
 from auditor.judge.cell import KEPT, ORDER, Cell, Word, joined
 from auditor.judge.event import EVENTS, INCLUDES, Event, Strike
 from auditor.judge.outcomes import columns, matter
-from auditor.judge.policy import LeftOut
+from auditor.judge.policy import LeftOut, Waiver
 from auditor.judge.rule import Example, Rule
 from auditor.judge.verdict import Verdict
 from auditor.recording import recording
@@ -192,6 +193,61 @@ def test_with_a_log_device_commits_go_and_no_pool() -> None:
 def test_a_waiver_changes_who_answers_and_not_what_happens() -> None:
     waived = failing(RULES["sync-disabled"], DATA, "waived", was="fail")
     assert of(columns([waived], host()), "tank/data", "crash").outcome == "lost"
+
+
+WORD, LOSS = (Strike.at("power", "drive", ("commits",)),), (Strike.at("crash", "", ("commits", "consistency")),)
+ANN = Waiver("sync-disabled", "dataset", "tank", "ann", "scratch", date(2027, 1, 1), 1)
+WAYS: dict[str, dict[str, Any]] = {
+    "fails": {},
+    "is unknown": {"outcome": "unknown"},
+    "at a crash": {"strikes": LOSS},
+    "by another rule": {"strikes": LOSS, "rule": RULES["pg-fsync-off"]},
+    "unknown at a crash": {"strikes": LOSS, "outcome": "unknown"},
+    "on a word": {"strikes": WORD},
+    "on a word of Ann": {"strikes": WORD, "outcome": "waived", "was": "fail", "waiver": ANN},
+    "on a word of Bob": {"strikes": WORD, "outcome": "waived", "was": "fail", "waiver": ANN._replace(owner="bob")},
+    "on a word until May": {
+        "strikes": WORD,
+        "outcome": "waived",
+        "was": "fail",
+        "waiver": ANN._replace(expires=date(2027, 5, 1)),
+    },
+}
+
+
+@pytest.mark.parametrize(("one", "other"), list(product(WAYS, repeat=2)))
+def test_each_dataset_fares_as_it_would_alone(one: str, other: str) -> None:
+    """Those of which the same rules say the same are looked at together: whatever differs keeps two apart."""
+    ways = ((DATA, WAYS[one]), (WAL, WAYS[other]))
+    verdicts = [failing(**{"rule": RULES["sync-disabled"], "subject": on, **way}) for on, way in ways]
+    both = columns(verdicts, host())
+    assert (len(both) == 1) == (one == other)
+    for each in verdicts:
+        alone = columns([each], host())
+        for event in EVENTS:
+            found, meant = of(both, each.subject.name, event), of(alone, each.subject.name, event)
+            assert found.alike == meant.alike
+            assert set(map(id, found.verdicts)) >= set(map(id, meant.verdicts))
+
+
+@pytest.mark.parametrize(
+    ("machine", "virtual", "words"),
+    [
+        ("none", False, (Word("drive", ("sda",)),)),
+        ("none", True, (Word("drive", ("sda",)),)),
+        ("kvm", False, (Word("drive", ("sda",)),)),
+        ("kvm", True, (Word("hypervisor"),)),
+        (None, True, (Word("drive", ("sda",)),)),
+    ],
+)
+def test_for_a_drive_that_a_hypervisor_shows_the_hypervisor_must_keep_its_word(
+    machine: str | None, virtual: bool, words: tuple[Word, ...]
+) -> None:
+    facts = host(virtual=virtual)
+    facts.put(Fact(DISK, "keeps_acknowledged", Known(True, ())))
+    facts.put(Fact(HOST, "virtualization", Known(machine, ()) if machine else unknown("not seen")))
+    found = columns([failing(RULES["sync-disabled"], DISK, strikes=WORD)], facts)
+    assert of(found, "tank/data", "power").parties == words
 
 
 def test_a_rule_that_was_left_out_leaves_its_events_open() -> None:

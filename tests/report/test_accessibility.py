@@ -61,8 +61,17 @@ def violations(page: str, folder: Path, width: int = 1280, *, dark: bool = False
     return found
 
 
-@pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+BRIEFLY = {("lost", 390, True), ("verify", 1280, False)}  # before each commit: a start of the browser takes a second
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "dark"),
+    [
+        pytest.param(name, width, dark, marks=() if (name, width, dark) in BRIEFLY else pytest.mark.slow)
+        for name in PAGES
+        for width, dark in ((1280, False), (390, True))
+    ],
+)
 def test_no_violation(name: str, width: int, dark: bool, tmp_path: Path) -> None:
     assert violations(PAGES[name](), tmp_path, width, dark=dark) == []
 

@@ -47,7 +47,7 @@ def validator() -> Any:
     return jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.FormatChecker())
 
 
-@pytest.mark.parametrize("verbose", [False, True])
+@pytest.mark.parametrize("verbose", shared.briefly([(True,), (False,)], quick=1))
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_every_report_keeps_to_the_schema(case: Path, verbose: bool, validator: Any) -> None:
     report = report_of(case)
@@ -60,7 +60,9 @@ def test_every_report_keeps_to_the_schema(case: Path, verbose: bool, validator: 
     assert document["coverage"]["decided"] + document["coverage"]["undecided"] == document["coverage"]["rules"]
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize(
+    "case", shared.briefly(((case,) for case in CASES), quick=6), ids=[case.name for case in CASES]
+)
 def test_ids_are_unique_and_stay(case: Path) -> None:
     first, second = (json.loads(json_report.render(each(case))) for each in (report_of, report_anew))
     ids = [finding["id"] for finding in first["findings"]]
@@ -121,7 +123,7 @@ def test_hostile_names_on_a_terminal(name: str, width: int, color: bool) -> None
     assert "CRITICAL" in text
 
 
-@pytest.mark.parametrize("width", [60, 100])
+@pytest.mark.parametrize("width", shared.briefly([(60,), (100,)], quick=1))
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_names_where_only_ascii_is_shown(name: str, width: int) -> None:
     ascii_only = terminal.render(judged(name, host=name), width=width, ascii_only=True, verbose=True)

@@ -10,7 +10,7 @@ import pytest
 from auditor.facts import Subject
 from auditor.verify import witnesses
 from auditor.verify.result import Device, Txg
-from auditor.verify.trial import Moment
+from auditor.verify.trial import Reading
 from auditor.verify.witnesses import ZIL_PATH
 from tests import shared
 from tests.verify.worlds import MIRRORED, facts
@@ -25,8 +25,8 @@ def recorded(case: str) -> dict[str, str]:
     return {path: text for files in past.files.values() for path, text in files.text.items()}
 
 
-def moment(text: dict[str, str]) -> Moment:
-    return Moment(1e9, 100.0, text, {})
+def reading(text: dict[str, str]) -> Reading:
+    return Reading(1e9, 100.0, text, {})
 
 
 def objsets(case: str) -> dict[str, str]:
@@ -42,7 +42,7 @@ def grown(text: str, row: str, by: int) -> str:
 
 NEW = objsets("2.3-healthy-mirrored-slog")
 OLD = {path: text for path, text in recorded("2.1-healthy-mirrored-slog").items() if path == ZIL_PATH}
-NAMES = {witnesses.objsets(moment({path: text})).popitem()[0]: path for path, text in NEW.items()}
+NAMES = {witnesses.objsets(reading({path: text})).popitem()[0]: path for path, text in NEW.items()}
 HERE, OTHER = sorted(NAMES)[:2]
 COMMITS = "zil_commit_count"
 
@@ -59,58 +59,58 @@ def test_a_release_that_counts_datasets_apart() -> None:
         NAMES[HERE]: grown(NEW[NAMES[HERE]], COMMITS, 99),
         NAMES[OTHER]: grown(NEW[NAMES[OTHER]], COMMITS, 7),
     }
-    zil, others = witnesses.zil(moment(NEW), moment(later), HERE)
+    zil, others = witnesses.zil(reading(NEW), reading(later), HERE)
     assert zil is not None
     assert (zil.commits, zil.slog_blocks, zil.normal_blocks, zil.errors) == (99, 0, 0, 0)
     assert others == {OTHER: 7}
-    assert witnesses.commits(moment(NEW), moment(later)) == 106
+    assert witnesses.commits(reading(NEW), reading(later)) == 106
 
 
 def test_a_release_that_counts_all_pools_together() -> None:
     later = {ZIL_PATH: grown(grown(OLD[ZIL_PATH], COMMITS, 99), "zil_itx_metaslab_slog_count", 98)}
-    zil, others = witnesses.zil(moment(OLD), moment(later), "tank/db")
+    zil, others = witnesses.zil(reading(OLD), reading(later), "tank/db")
     assert zil is not None
     assert (zil.commits, zil.slog_blocks) == (99, 98)
     assert zil.errors is None, "2.1 does not count it; that is not 0"
     assert others is None
-    assert witnesses.commits(moment(OLD), moment(later)) == 99
+    assert witnesses.commits(reading(OLD), reading(later)) == 99
 
 
 def test_a_counter_that_falls_is_no_witness() -> None:
     later = {**NEW, NAMES[HERE]: grown(NEW[NAMES[HERE]], COMMITS, 5)}
-    assert witnesses.zil(moment(later), moment(NEW), HERE) == (None, None)
-    assert witnesses.commits(moment({ZIL_PATH: grown(OLD[ZIL_PATH], COMMITS, 9)}), moment(OLD)) is None
+    assert witnesses.zil(reading(later), reading(NEW), HERE) == (None, None)
+    assert witnesses.commits(reading({ZIL_PATH: grown(OLD[ZIL_PATH], COMMITS, 9)}), reading(OLD)) is None
 
 
 def test_a_dataset_that_was_mounted_anew_counts_from_nothing() -> None:
     many = {**NEW, NAMES[OTHER]: grown(NEW[NAMES[OTHER]], COMMITS, 10**6)}
     fewer = {**NEW, NAMES[OTHER]: grown(NEW[NAMES[OTHER]], COMMITS, 55)}
-    since = witnesses.objsets(moment(fewer))[OTHER][COMMITS]
-    _, others = witnesses.zil(moment(many), moment(fewer), HERE)
+    since = witnesses.objsets(reading(fewer))[OTHER][COMMITS]
+    _, others = witnesses.zil(reading(many), reading(fewer), HERE)
     assert others == {OTHER: since}
-    assert (witnesses.commits(moment(many), moment(fewer)) or 0) >= since
+    assert (witnesses.commits(reading(many), reading(fewer)) or 0) >= since
     appeared = {path: text for path, text in NEW.items() if path != NAMES[OTHER]}
-    _, others = witnesses.zil(moment(appeared), moment(fewer), HERE)
+    _, others = witnesses.zil(reading(appeared), reading(fewer), HERE)
     assert others == {OTHER: since}
 
 
 def test_what_is_absent_is_not_nothing() -> None:
-    blind = moment({})
+    blind = reading({})
     assert witnesses.zil(blind, blind, HERE) == (None, None)
     assert witnesses.commits(blind, blind) is None
-    assert witnesses.commits(blind, moment(NEW)) is None
+    assert witnesses.commits(blind, reading(NEW)) is None
     without = {path: text for path, text in NEW.items() if path != NAMES[HERE]}
-    assert witnesses.zil(moment(without), moment(NEW), HERE) == (None, None)
-    assert witnesses.zil(moment(NEW), moment(without), HERE) == (None, None)
+    assert witnesses.zil(reading(without), reading(NEW), HERE) == (None, None)
+    assert witnesses.zil(reading(NEW), reading(without), HERE) == (None, None)
     both = {**without, ZIL_PATH: OLD[ZIL_PATH]}  # the other datasets are counted apart: all together would be a lie
-    assert witnesses.zil(moment(both), moment(both), HERE) == (None, None)
+    assert witnesses.zil(reading(both), reading(both), HERE) == (None, None)
 
 
 @pytest.mark.parametrize("cut", [0, 1, 40, 200, -1])
 def test_a_kstat_that_is_cut_off_is_an_error(cut: int) -> None:
     short = {**NEW, NAMES[HERE]: NEW[NAMES[HERE]][:cut]}
     with pytest.raises(ValueError, match="objset"):
-        witnesses.zil(moment(NEW), moment(short), HERE)
+        witnesses.zil(reading(NEW), reading(short), HERE)
 
 
 # -- devices ------------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_a_kstat_that_is_cut_off_is_an_error(cut: int) -> None:
 def devices(before: str, after: str) -> list[Device]:
     seen = facts(MIRRORED, "log", "standard", {})
     texts = [{f"/sys/block/{disk.name}/stat": text for disk in MIRRORED} for text in (before, after)]
-    return list(witnesses.devices(moment(texts[0]), moment(texts[1]), POOL, seen))
+    return list(witnesses.devices(reading(texts[0]), reading(texts[1]), POOL, seen))
 
 
 def fields(count: int, by: int = 0) -> str:
@@ -163,7 +163,7 @@ def test_a_disk_of_two_leaves_is_counted_once() -> None:
     shared = MIRRORED[0]._replace(leaves=(("p1", "mirror-0", "normal"), ("p2", "mirror-1", "log")))
     seen = facts((shared,), "log", "standard", {})
     texts = [{"/sys/block/nvme0n1/stat": fields(17, by)} for by in (0, 3)]
-    (found,) = witnesses.devices(moment(texts[0]), moment(texts[1]), POOL, seen)
+    (found,) = witnesses.devices(reading(texts[0]), reading(texts[1]), POOL, seen)
     assert (found.leaves, found.zil, found.writes) == (("p1", "p2"), True, 3)
 
 
@@ -177,12 +177,12 @@ def heat(**changes: int) -> str:
 
 def test_heat() -> None:
     key = f"{witnesses.SMART}nvme2n1"
-    before, after = moment({key: heat()}), moment({key: heat(thm_temp1_trans_count=5, warning_temp_time=4)})
+    before, after = reading({key: heat()}), reading({key: heat(thm_temp1_trans_count=5, warning_temp_time=4)})
     assert witnesses.heat(before, before) == {"nvme2n1": 0}
     assert witnesses.heat(before, after) == {"nvme2n1": 3}
-    assert witnesses.heat(moment({}), after) == {}
+    assert witnesses.heat(reading({}), after) == {}
     for wrong in ("", "{", "[]", "{}", "Permission denied", heat(warning_temp_time=1)):
-        assert witnesses.heat(before, moment({key: wrong})) == {}
+        assert witnesses.heat(before, reading({key: wrong})) == {}
 
 
 # -- transaction groups -------------------------------------------------------------------------------------------

@@ -9,12 +9,12 @@ from auditor.facts import HOST, Fact, Facts, Scalar, Subject, known
 from auditor.verify.histogram import Histogram
 from auditor.verify.profile import Section
 from auditor.verify.result import Device, Job, Run, Syscalls, Txg, Zil
-from auditor.verify.trial import Logged, Moment, Ran, Trial
+from auditor.verify.trial import Logged, Ran, Reading, Trial
 from auditor.verify.witnesses import STATUS
 
 SYNCS, TXGS = 3000, 7
 POOL, DATASET = Subject("pool", "tank"), Subject("dataset", "tank/db")
-NOTHING = Moment(0.0, 0.0, {}, {})
+NOTHING = Reading(0.0, 0.0, {}, {})
 FAILED = "I/O error, dev {}, sector 0 op 0x1:(WRITE) flags 0x800 phys_seg 0 prio class 0"
 
 

@@ -21,7 +21,7 @@ from auditor.judge.verdict import Verdict
 from auditor.report import event_words, finding_words
 from auditor.report.audit.folding import SUBJECT, Names, folded
 from auditor.report.model import Report
-from auditor.text import quoted, whole
+from auditor.text import quoted, valid_unicode
 
 NAME = "json"
 SCHEMA = "zaudit-report/2"
@@ -41,15 +41,15 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
         "schema": SCHEMA,
         "zaudit": report.zaudit,
         "rules": report.rules,
-        "host": whole(report.hostname),
-        "openzfs": whole(report.release),
+        "host": valid_unicode(report.hostname),
+        "openzfs": valid_unicode(report.release),
         "taken": datetime.fromtimestamp(report.taken, UTC).isoformat(timespec="seconds"),
-        "targets": [whole(target) for target in report.targets],
+        "targets": [valid_unicode(target) for target in report.targets],
         "standing": report.standing,
         "headline": report.headline,
         "threshold": report.threshold,
         "exit_code": report.exit_code,
-        "next": whole(report.next_step),
+        "next": valid_unicode(report.next_step),
         "coverage": {
             "rules": covered.rules,
             "decided": covered.decided,
@@ -68,15 +68,18 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
         "left_out": [_left_out(each) for each in report.left_out],
     }
     if report.unasked or report.edited:  # else a replay says the same as the host
-        whole_document["recording"] = {"zaudit": whole(report.recorder), "lacks": list(map(whole, report.unasked))}
+        whole_document["recording"] = {
+            "zaudit": valid_unicode(report.recorder),
+            "lacks": list(map(valid_unicode, report.unasked)),
+        }
     if report.edited:
-        whole_document["recording"]["edited"] = whole(report.edited)
+        whole_document["recording"]["edited"] = valid_unicode(report.edited)
     if report.night:
         whole_document["baseline"] = _night(report.night)
     if report.policy:
-        whole_document["policy"] = whole(report.policy)
+        whole_document["policy"] = valid_unicode(report.policy)
     if report.brought:
-        brought = [{"dataset": whole(each.dataset), "why": whole(each.why)} for each in report.brought]
+        brought = [{"dataset": valid_unicode(each.dataset), "why": valid_unicode(each.why)} for each in report.brought]
         whole_document["brought"] = brought
     if report.seen_from:
         whole_document["seen_from"] = report.seen_from
@@ -89,7 +92,7 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
 def _column(column: Column, events: tuple[Event, ...]) -> dict[str, Any]:
     """Datasets that fare alike, and what each event that can happen here would cost them."""
     return {
-        "datasets": [whole(name) for name in column.names],
+        "datasets": [valid_unicode(name) for name in column.names],
         "events": {event: _cell(column.cells[event]) for event in events},
     }
 
@@ -109,7 +112,7 @@ def _night(night: Night) -> dict[str, Any]:
     """What the baseline knew that was not found: out of sight, or gone."""
     lists = {
         what: [
-            {"rule": each.rule, "subject": whole(str(each.subject)), "severity": each.severity, "first": each.first,
+            {"rule": each.rule, "subject": valid_unicode(str(each.subject)), "severity": each.severity, "first": each.first,
              "last": each.last}
             for each in entries
         ]
@@ -119,12 +122,14 @@ def _night(night: Night) -> dict[str, Any]:
 
 
 def _word(word: Word) -> dict[str, Any]:
-    shown: dict[str, Any] = {"party": word.party, "names": [whole(name) for name in word.names]}
-    return shown | ({"answered": {"owner": whole(word.owner), "expires": str(word.until)}} if word.owner else {})
+    shown: dict[str, Any] = {"party": word.party, "names": [valid_unicode(name) for name in word.names]}
+    return shown | (
+        {"answered": {"owner": valid_unicode(word.owner), "expires": str(word.until)}} if word.owner else {}
+    )
 
 
 def _left_out(each: LeftOut) -> dict[str, str]:
-    shown = {"rule": each.rule, "severity": each.severity, "by": whole(each.by)}
+    shown = {"rule": each.rule, "severity": each.severity, "by": valid_unicode(each.by)}
     return shown | ({"counts_as": each.counts_as} if each.counts_as else {})
 
 
@@ -141,7 +146,7 @@ def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
         "harm": rule.harm,
         **_event(finding),
         "title": rule.title,
-        "place": whole(finding.place),
+        "place": valid_unicode(finding.place),
         "where": finding_words.where(finding),
         "impact": rule.impact,
         "fix": {
@@ -172,9 +177,9 @@ def _waived(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
         "was": shown["outcome"],
         "waiver": {
             "scope": waiver.scope,
-            "name": whole(waiver.name),
-            "owner": whole(waiver.owner),
-            "reason": whole(waiver.reason),
+            "name": valid_unicode(waiver.name),
+            "owner": valid_unicode(waiver.owner),
+            "reason": valid_unicode(waiver.reason),
             "expires": waiver.expires.isoformat(),
         },
     }
@@ -183,13 +188,13 @@ def _waived(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
 def _verdict(verdict: Verdict) -> dict[str, Any]:
     """With {subject} for its name, so that others may be found to be equal."""
     subject = verdict.subject
-    shown: dict[str, Any] = {"kind": subject.kind, "name": (name := whole(subject.name))}
+    shown: dict[str, Any] = {"kind": subject.kind, "name": (name := valid_unicode(subject.name))}
     if subject.within:
-        shown["pool"] = whole(subject.within)
+        shown["pool"] = valid_unicode(subject.within)
     if verdict.message:
         shown["message"] = _unnamed(verdict.message, name)
     if verdict.command:
-        shown["command"] = whole(verdict.command).replace(quoted(name), SUBJECT)
+        shown["command"] = valid_unicode(verdict.command).replace(quoted(name), SUBJECT)
     if verdict.evidence:
         shown["evidence"] = [_evidence(each, name) for each in verdict.evidence if each.text]
     if verdict.reasons:
@@ -200,15 +205,15 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 
 
 def _unnamed(text: str, name: str) -> str:
-    return whole(text).replace(name, SUBJECT) if name else whole(text)
+    return valid_unicode(text).replace(name, SUBJECT) if name else valid_unicode(text)
 
 
 def _evidence(evidence: Evidence, name: str) -> dict[str, str]:
     shown = {"text": _unnamed(evidence.text, name)}
     if evidence.command:
-        shown["command"] = whole(evidence.command)
+        shown["command"] = valid_unicode(evidence.command)
     if evidence.origin:
-        shown["origin"] = whole(evidence.origin)
+        shown["origin"] = valid_unicode(evidence.origin)
     return shown
 
 

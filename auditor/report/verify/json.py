@@ -7,7 +7,7 @@ import json
 from auditor.report.audit import json as audit_json
 from auditor.report.model import Report
 from auditor.report.verify import sweep as sweep_part
-from auditor.text import whole
+from auditor.text import valid_unicode
 from auditor.verify.codec import plain
 from auditor.verify.compare import Comparison
 from auditor.verify.document import document
@@ -32,6 +32,6 @@ def render(
     if sweep is not None:
         found["sweep"] = sweep_part.data(sweep)
     if comparison is not None:
-        found["comparison"] = plain(comparison, whole)
+        found["comparison"] = plain(comparison, valid_unicode)
     # one line: with one a bucket, two minutes of latencies would have ten thousand
     return json.dumps(found, ensure_ascii=True, allow_nan=False) + "\n"
