@@ -31,6 +31,7 @@ from auditor.report.verify import terminal as verify_terminal
 from auditor.verify import codec, fio_output, profile, strace_output
 from auditor.verify.compare import compare
 from auditor.verify.verification import Found
+from tests import man_pages
 from tests.lab import provoked, tables
 from tests.shared import HOSTS as HOSTS
 from tests.shared import audited, rules
@@ -246,6 +247,7 @@ def main(names: list[str]) -> None:
     for path, text in pages.items():
         if not path.exists() or path.read_text() != text:  # only what changed is written
             path.write_text(text)
+    man_pages.write()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor import __version__
-from auditor.commands import _baseline, _supposing
+from auditor.commands import _baseline, _complete, _supposing
 from auditor.commands._baseline import baseline_options
 from auditor.commands._formats import Wanted, code, emit, promised, report_formats, settled
 from auditor.commands._options import SEVERITIES, fail_on, folders, looking, policy, with_database
@@ -30,7 +30,7 @@ VERIFIED = ("terminal", "json", "html")  # of what a verification is part
 
 
 @click.command(short_help="Audit pools, datasets, zvols or paths.")
-@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_complete.targets)
 @click.option(
     "--replay",
     type=click.Path(path_type=Path),
@@ -40,8 +40,21 @@ VERIFIED = ("terminal", "json", "html")  # of what a verification is part
 @click.option("--record", type=click.Path(path_type=Path), metavar="REC", help="Also write a recording of this run.")
 @report_formats(formats.names(), "terminal")
 @fail_on
-@click.option("--rule", "only", multiple=True, metavar="ID", help="Run only this rule (repeat for more).")
-@click.option("--skip", multiple=True, metavar="ID", help="Do not run this rule (repeat for more).")
+@click.option(
+    "--rule",
+    "only",
+    multiple=True,
+    metavar="ID",
+    shell_complete=_complete.rule_ids,
+    help="Run only this rule (repeat for more).",
+)
+@click.option(
+    "--skip",
+    multiple=True,
+    metavar="ID",
+    shell_complete=_complete.rule_ids,
+    help="Do not run this rule (repeat for more).",
+)
 @folders
 @policy
 @baseline_options
