@@ -55,7 +55,9 @@ def _name(path: tuple[str, ...]) -> str:
 
 
 def _page(path: tuple[str, ...], command: click.Command) -> str:
-    context = click.Context(command, info_name=" ".join(("zaudit", *path)), help_option_names=CONTEXT["help_option_names"])
+    context = click.Context(
+        command, info_name=" ".join(("zaudit", *path)), help_option_names=CONTEXT["help_option_names"]
+    )
     day = parsedate_to_datetime(RELEASE.read_text().rpartition("  ")[2].strip()).date().isoformat()
     brief = "audits whether fsync keeps its promise on OpenZFS" if not path else command.get_short_help_str(200)
     about, _, exits = inspect.cleandoc(command.help or "").partition("\n\nExit codes: ")
