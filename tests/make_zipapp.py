@@ -2,7 +2,9 @@
 
     python tests/make_zipapp.py PYTHON_WITH_PIP zaudit.pyz
 
-Beside it: zaudit.pyz.cdx.json, what it is made of, and SHA256SUMS. The same input gives the same bytes: fixed times, sorted names. Modules are in it as source, and compiled for the Python
+Beside it: zaudit.pyz.cdx.json, what it is made of, and SHA256SUMS.
+
+The same input gives the same bytes: fixed times, sorted names. Modules are in it as source, and compiled for the Python
 that builds it, where they load twice as fast; any other Python takes the source.
 """
 
@@ -105,8 +107,8 @@ def _beside(target: Path, staged: Path) -> None:
 
 
 def bill_of_materials(staged: Path, digest: str) -> dict[str, Any]:
-    """The packages in a folder as CycloneDX 1.6 (ECMA-424) has it. digest: SHA-256 of the file that they were put into. There is
-    neither a time nor a number of chance in it: the same input gives the same bytes."""
+    """The packages in a folder as CycloneDX 1.6 (ECMA-424) has it. digest: SHA-256 of the file that they were put into. No
+    time and no number of chance is in it."""
     found = {each.metadata["Name"].lower(): each for each in importlib.metadata.distributions(path=[str(staged)])}
     kept = {name: each for name, each in sorted(found.items()) if name not in NOT_IN_IT}
     parts = {name: _part(name, each) for name, each in kept.items()}
@@ -127,9 +129,9 @@ def bill_of_materials(staged: Path, digest: str) -> dict[str, Any]:
 def _part(name: str, package: importlib.metadata.Distribution) -> dict[str, Any]:
     reference = f"pkg:pypi/{name}@{package.version}"
     part = {"type": "library", "bom-ref": reference, "name": name, "version": package.version, "purl": reference}
-    if expression := package.metadata.get("License-Expression"):
+    expression, named = ((package.metadata.get_all(key) or [""])[0] for key in ("License-Expression", "License"))
+    if expression:
         return part | {"licenses": [{"expression": expression}]}
-    named = package.metadata.get("License")
     return part | ({"licenses": [{"license": {"name": named}}]} if named and "\n" not in named else {})
 
 

@@ -7,6 +7,7 @@ import importlib.metadata
 import json
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,5 @@ def test_what_it_is_made_of_is_said() -> None:
     strict = pytest.importorskip(
         "cyclonedx.validation.json", reason="cyclonedx-python-lib[json-validation] is not installed"
     )
-    from cyclonedx.schema import SchemaVersion
-
-    assert strict.JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(bill)) is None
+    version = import_module("cyclonedx.schema").SchemaVersion.V1_6
+    assert strict.JsonStrictValidator(version).validate_str(json.dumps(bill)) is None
