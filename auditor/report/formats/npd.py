@@ -1,5 +1,5 @@
-"""For the custom plugins of node-problem-detector: one line of at most 80 characters, and its exit codes: 0 fine, 1 a problem, all
-else not known. (pkg/custompluginmonitor/types of node-problem-detector: Status, max_output_length)
+"""For the custom plugins of node-problem-detector: one line of at most 80 characters, and its exit codes: 0 fine, 1 a
+problem, all else not known. (pkg/custompluginmonitor/types of node-problem-detector: Status, max_output_length)
 """
 
 from __future__ import annotations
