@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled-local
 
-.PHONY: help demo test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz bench zipapp lab lab-verify lab-test lab-record powercut powercut-events powercut-report clean
+.PHONY: help demo test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz bench zipapp dist deb site lab lab-verify lab-test lab-record powercut powercut-events powercut-report clean
 
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a real host when there are none"
@@ -21,6 +21,7 @@ help:
 	@echo "make bench    speed: figures, not tests"
 	@echo "make new-rule ID=log-device-slow, make new-collector NAME=block_scheduler  files to fill in, and the tests that wait for it"
 	@echo "make zipapp   zaudit.pyz: one file that runs on any host with Python 3.11"
+	@echo "make dist     wheel and sdist into dist/; make deb the Debian package into dist/; make site the documents into site/"
 	@echo
 	@echo "The lab (tests/lab/README.md): zaudit against real OpenZFS in virtual machines; LINE=2.3 for one OpenZFS line"
 	@echo "make lab              build the guests (Debian, root)"
@@ -88,6 +89,16 @@ bench: $(VENV)/dev
 zipapp: $(VENV)/run
 	$(PYTHON) tests/make_zipapp.py $(BIN)/python zaudit.pyz
 
+dist: $(VENV)/package
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/zaudit-*
+
+deb:
+	contrib/debian/build.sh dist
+
+site: $(VENV)/package
+	contrib/site/build.sh $(BIN)/python site
+
 # LINE and ONLY are empty or words: LINE=2.3, ONLY="healthy-raidz1 slog-striped"
 LAB_ARGS = $(foreach line,$(LINE),--line $(line)) $(ONLY)
 
@@ -113,7 +124,7 @@ powercut-report: $(VENV)/dev
 	$(BIN)/python -m tests.lab.power.report $(LAB_ARGS)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info zaudit.pyz .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info zaudit.pyz zaudit.pyz.cdx.json SHA256SUMS .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # $(VENV)/run holds zaudit itself, $(VENV)/dev also what the tests need
 $(VENV)/run: setup.cfg pyproject.toml
@@ -125,4 +136,8 @@ $(VENV)/run: setup.cfg pyproject.toml
 
 $(VENV)/dev: $(VENV)/run
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+$(VENV)/package: $(VENV)/run
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[package]'
 	@touch $@

@@ -16,7 +16,7 @@ from auditor.gather import brought, layers, pool_lists, targets, walk
 from auditor.gather.gatherer import Gatherer, Progress
 from auditor.host import sql
 from auditor.host.live import Host
-from auditor.judge import baseline, finding, policy_file, verdict, waivers
+from auditor.judge import baseline, finding, policy_files, verdict, waivers
 from auditor.judge.answers import Answers
 from auditor.judge.baseline import Baseline
 from auditor.judge.policy import NONE as NONE
@@ -66,7 +66,7 @@ class Options(NamedTuple):
         if connection and name not in sql.DRIVERS:
             raise OptionsError(f"recorded with a connection to {name or 'no database'}, which cannot be asked")
         path = words.get("policy_path", "")
-        policy = policy_file.parse(words.get("policy", ""), path) if path else NONE
+        policy = policy_files.parse(words.get("policy", ""), path) if path else NONE
         return cls(
             words.get("consistent") == "yes",
             name,

@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 from io import StringIO
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import click
 
@@ -17,15 +17,15 @@ from auditor.commands._terminal import note
 from auditor.errors import DISK, EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, Stop
 from auditor.text import harmless, near
 
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+CONTEXT: Any = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 # ZAUDIT_TIMEOUT and the like may say how long it takes and how it looks. What is written or run, where to, and what is left
 # out stands on the command line alone: nobody looks at the environment that root has inherited. (click's auto_envvar_prefix
 # would take ZAUDIT_CHECK_HELP, too, with which every check ends with 0.)
 SET_BY_ENVIRONMENT = frozenset({"timeout", "deadline", "color", "quiet", "verbose", "min_severity"})
 # modules of auditor.commands, in the order of the help text
 COMMANDS = (
-    *("check", "verify", "clean", "record", "rules", "explain", "drives", "advise", "diff", "show", "policy"),
-    "selftest",
+    *("check", "verify", "clean", "record", "rules", "explain", "drives", "advise", "diff", "show", "alert", "policy"),
+    *("selftest", "completion"),
 )
 
 
@@ -45,6 +45,9 @@ class Commands(click.Group):
             if isinstance(parameter, click.Option) and parameter.name in SET_BY_ENVIRONMENT:
                 parameter.envvar = f"ZAUDIT_{parameter.name.upper()}"
         return command
+
+    def _main_shell_completion(self, *words: object, **options: object) -> None:
+        """No variable makes of a check something else, which ends with 0: ``zaudit completion`` is asked by name."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -31,6 +31,7 @@ from auditor.report.verify import terminal as verify_terminal
 from auditor.verify import codec, fio_output, profile, strace_output
 from auditor.verify.compare import compare
 from auditor.verify.verification import Found
+from tests import man_pages
 from tests.lab import provoked, tables
 from tests.shared import HOSTS as HOSTS
 from tests.shared import audited, rules
@@ -42,6 +43,7 @@ FIO = FIXTURES / "fio"
 VERIFICATIONS = FIXTURES / "verifications"
 REPORTS = FIXTURES / "reports"
 README = FIXTURES.parent / "README.md"
+USAGE = FIXTURES.parent / "docs" / "usage.md"
 RULES = FIXTURES.parent / "rules" / "README.md"
 PAGES = FIXTURES.parent / "docs" / "rules"
 CANONICAL, GREEN = "2.3-sync-disabled-local", "2.4-healthy-physical-no-cache"
@@ -194,23 +196,23 @@ def format_files() -> dict[str, str]:
     }
 
 
-def blocks() -> dict[str, str]:
-    """What stands in the README after each mark: the program's own words."""
+def blocks() -> dict[Path, tuple[str, str]]:
+    """Document -> the mark in it, and what stands in the block after that: the program's own words."""
     shown = CliRunner().invoke(main_command, ["check", "--help"], prog_name="zaudit", terminal_width=100)
     return {
-        "report": terminal.render(report_of(HOSTS / CANONICAL), width=100),
-        "zaudit check --help": shown.output,
+        README: ("report", terminal.render(report_of(HOSTS / CANONICAL), width=100)),
+        USAGE: ("zaudit check --help", shown.output),
     }
 
 
-def filled(readme: str) -> str:
-    """The README with its blocks as they must be."""
-    for mark, text in blocks().items():
-        pattern = re.compile(rf"(<!-- {re.escape(mark)} -->\n```text\n).*?(```\n)", re.DOTALL)
-        readme, count = pattern.subn(lambda found, text=text: found[1] + text + found[2], readme)  # type: ignore[misc]
-        if count != 1:
-            raise ValueError(f"README.md: {count} blocks after <!-- {mark} -->")
-    return readme
+def filled(document: Path) -> str:
+    """A document with its block as it must be."""
+    mark, text = blocks()[document]
+    pattern = re.compile(rf"(<!-- {re.escape(mark)} -->\n```text\n).*?(```\n)", re.DOTALL)
+    whole, count = pattern.subn(lambda found: found[1] + text + found[2], document.read_text())
+    if count != 1:
+        raise ValueError(f"{document}: {count} blocks after <!-- {mark} -->")
+    return whole
 
 
 def main(names: list[str]) -> None:
@@ -236,7 +238,8 @@ def main(names: list[str]) -> None:
     for name, text in verify_reports().items():
         (VERIFY_REPORTS / name).write_text(text)
     VERIFY_SCHEMA.write_text(json.dumps(verify_schema.schema(), indent=1) + "\n")
-    README.write_text(filled(README.read_text()))
+    for document in blocks():
+        document.write_text(filled(document))
     tables.write()
     RULES.write_text(rule_index.markdown(rules()))
     pages = rule_pages(rules())
@@ -246,6 +249,7 @@ def main(names: list[str]) -> None:
     for path, text in pages.items():
         if not path.exists() or path.read_text() != text:  # only what changed is written
             path.write_text(text)
+    man_pages.write()
 
 
 if __name__ == "__main__":

@@ -2,12 +2,17 @@
 
     python tests/make_zipapp.py PYTHON_WITH_PIP zaudit.pyz
 
+Beside it: zaudit.pyz.cdx.json, what it is made of, and SHA256SUMS.
+
 The same input gives the same bytes: fixed times, sorted names. Modules are in it as source, and compiled for the Python
 that builds it, where they load twice as fast; any other Python takes the source.
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib.metadata
+import json
 import py_compile
 import shutil
 import subprocess
@@ -15,10 +20,12 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 # of rich's dependencies those for source code and Markdown, which zaudit prints none of and rich loads only for these
 UNUSED = ("/pygments/", "/markdown_it/", "/mdurl/")
+NOT_IN_IT = ("pygments", "markdown-it-py", "mdurl")  # the packages of these
 LEFT_OUT = (
     *UNUSED,
     "__pycache__",
@@ -84,8 +91,48 @@ def main(python: str, target: Path) -> None:
                     info = zipfile.ZipInfo(name, EPOCH)
                     info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
                     archive.writestr(info, path.read_bytes())
-    target.chmod(0o755)
+            target.chmod(0o755)
+        _beside(target, staged)
     print(f"{target}: {target.stat().st_size >> 10} KiB")
+
+
+def _beside(target: Path, staged: Path) -> None:
+    """What it is made of (CycloneDX), and the sums of both files."""
+    bill = target.with_name(f"{target.name}.cdx.json")
+    bill.write_text(
+        json.dumps(bill_of_materials(staged, hashlib.sha256(target.read_bytes()).hexdigest()), indent=1) + "\n"
+    )
+    sums = (f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in (target, bill))
+    target.with_name("SHA256SUMS").write_text("".join(sums))
+
+
+def bill_of_materials(staged: Path, digest: str) -> dict[str, Any]:
+    """The packages in a folder as CycloneDX 1.6 (ECMA-424) has it. digest: SHA-256 of the file that they were put into. No
+    time and no number of chance is in it."""
+    found = {each.metadata["Name"].lower(): each for each in importlib.metadata.distributions(path=[str(staged)])}
+    kept = {name: each for name, each in sorted(found.items()) if name not in NOT_IN_IT}
+    parts = {name: _part(name, each) for name, each in kept.items()}
+    whole = parts.pop("zaudit") | {"type": "application", "hashes": [{"alg": "SHA-256", "content": digest}]}
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": whole},
+        "components": list(parts.values()),
+        "dependencies": [
+            {"ref": whole["bom-ref"], "dependsOn": [part["bom-ref"] for part in parts.values()]},
+            *({"ref": part["bom-ref"]} for part in parts.values()),
+        ],
+    }
+
+
+def _part(name: str, package: importlib.metadata.Distribution) -> dict[str, Any]:
+    reference = f"pkg:pypi/{name}@{package.version}"
+    part = {"type": "library", "bom-ref": reference, "name": name, "version": package.version, "purl": reference}
+    expression, named = ((package.metadata.get_all(key) or [""])[0] for key in ("License-Expression", "License"))
+    if expression:
+        return part | {"licenses": [{"expression": expression}]}
+    return part | ({"licenses": [{"license": {"name": named}}]} if named and "\n" not in named else {})
 
 
 if __name__ == "__main__":

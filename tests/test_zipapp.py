@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
+import json
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -37,3 +40,21 @@ def test_what_it_needs_is_what_the_package_says() -> None:
     needed = re.search(r"python_requires = >=(\d+)\.(\d+)", setup)
     assert needed
     assert tuple(map(int, needed.groups())) == make_zipapp.OLDEST
+
+
+def test_what_it_is_made_of_is_said() -> None:
+    """The packages that are installed here, in place of those that would be packed."""
+    folder = Path(next(iter(importlib.metadata.distribution("rich").files or ())).locate()).parent.parent
+    bill = make_zipapp.bill_of_materials(folder, "0" * 64)
+    names = {part["name"] for part in bill["components"]}
+    assert {"click", "rich", "pyudev"} <= names
+    assert not {"pygments", "markdown-it-py", "mdurl", "zaudit"} & names
+    assert bill["metadata"]["component"]["name"] == "zaudit"
+    assert json.dumps(bill) == json.dumps(make_zipapp.bill_of_materials(folder, "0" * 64))
+    by_name = {part["name"]: part for part in bill["components"]}
+    assert by_name["click"]["purl"] == f"pkg:pypi/click@{importlib.metadata.version('click')}"
+    strict = pytest.importorskip(
+        "cyclonedx.validation.json", reason="cyclonedx-python-lib[json-validation] is not installed"
+    )
+    version = import_module("cyclonedx.schema").SchemaVersion.V1_6
+    assert strict.JsonStrictValidator(version).validate_str(json.dumps(bill)) is None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from auditor.commands._options import Output
 from auditor.commands._terminal import note, write
@@ -31,13 +32,19 @@ def report_formats(names: Sequence[str], default: str) -> Callable[[Callable[...
     def parsed(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[Wanted, ...]:
         return tuple(_wanted(value, names, ctx, param) for value in values)
 
+    def offered(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        if "=" in incomplete:
+            return [CompletionItem(incomplete, type="file")]
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
     def options(command: Callable[..., Any]) -> Callable[..., Any]:
         words = "Write the report to a file: the one format that names none."
         command = click.option("-o", "--output", type=Output(), metavar="FILE", help=words)(command)
         words = f"{', '.join(names)}; several, of which all but one name a FILE.  [default: {default}]"
-        return click.option("--format", "wanted", multiple=True, callback=parsed, metavar="NAME[=FILE]", help=words)(
-            command
-        )
+        name = "NAME[=FILE]"
+        return click.option(
+            "--format", "wanted", multiple=True, callback=parsed, metavar=name, help=words, shell_complete=offered
+        )(command)
 
     return options
 

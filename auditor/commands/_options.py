@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from auditor.commands import _complete
 from auditor.databases import ENGINES
 from auditor.host.limits import DEADLINE_S
 
@@ -59,7 +60,9 @@ def database(command: Callable[..., Any]) -> Callable[..., Any]:
         f"The database of the target: {', '.join(ENGINES)}. DIR: of its data, where it does not run. DSN: to ask the "
         "server itself; without a password."
     )
-    return click.option("--db", "database", metavar="NAME[=DIR|DSN]", help=words)(command)
+    return click.option("--db", "database", metavar="NAME[=DIR|DSN]", help=words, shell_complete=_complete.engines)(
+        command
+    )
 
 
 def with_database(options: Options, database: str | None) -> Options:

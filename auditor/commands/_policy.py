@@ -1,7 +1,7 @@
 """``--policy FILE``: which policy is followed, and reading it.
 
-A policy can silence rules. One that was named is followed, whoever owns it; the one that is read without being named must
-be such that only root (or the caller) can have written it.
+A policy can silence rules. One that was named is followed, whoever owns it; what is read without being named, zaudit.toml and
+conf.d in /etc/zaudit, must be such that only root (or the caller) can have written it.
 """
 
 from __future__ import annotations
@@ -9,23 +9,53 @@ from __future__ import annotations
 from pathlib import Path
 
 from auditor.host import named
+from auditor.judge import policy_files
 from auditor.judge.policy import NONE, Policy, PolicyError
-from auditor.judge.policy_file import LIMIT, PATH, parse
+from auditor.judge.policy_file import LIMIT, PATH
+
+MOST = 100  # files
 
 
 def read(path: Path | None) -> Policy:
-    """The policy of a file, or of /etc/zaudit/zaudit.toml where that exists. Raises PolicyError."""
-    default = Path(PATH)
+    """The policy of a file, or of /etc/zaudit where there is one. Raises PolicyError."""
+    if path:
+        return policy_files.parse(_text(path, trusted=False), str(path))
+    main, folder = Path(PATH), Path(policy_files.FOLDER)
+    hint = f" (--policy {main} follows that file alone, --policy /dev/null goes without one)"
     try:
-        data = named.read(path or default, LIMIT, trusted=path is None)
+        beside = named.listed(folder, ".toml", MOST)
+    except OSError as error:
+        raise PolicyError(f"{folder}: {error.strerror or error}{hint}") from None
+    there = [*([main] if _is_there(main) else []), *beside]
+    if not there:
+        return NONE
+    texts = [(str(each), _text(each, trusted=True, hint=hint)) for each in there]
+    if sum(len(text) for _, text in texts) > LIMIT:
+        raise PolicyError(f"{folder}: more than {LIMIT >> 10} KiB in all files together")
+    if not beside:
+        return policy_files.parse(texts[0][1], str(main))
+    return policy_files.parse(policy_files.joined(texts), policy_files.HOME)
+
+
+def _is_there(path: Path) -> bool:
+    """What cannot be looked at is taken to be there: reading it says why it cannot be read."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _text(path: Path, *, trusted: bool, hint: str = "") -> str:
+    try:
+        data = named.read(path, LIMIT, trusted=trusted)
     except (OSError, ValueError) as error:
-        if path is None and isinstance(error, FileNotFoundError | NotADirectoryError):
-            return NONE
         said = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        hint = f" (--policy {default} follows it, --policy /dev/null goes without one)" if path is None else ""
-        raise PolicyError(f"{path or default}: {said}{hint}") from None
+        raise PolicyError(f"{path}: {said}{hint}") from None
     try:
-        return parse(data.decode("utf-8"), str(path or default))
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise PolicyError(f"{path or default}, line {line}: not UTF-8") from None
+        raise PolicyError(f"{path}, line {line}: not UTF-8") from None

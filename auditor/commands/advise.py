@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from auditor.commands import _complete
 from auditor.commands._options import looking
 from auditor.commands._terminal import progress, say, width
 from auditor.databases import ENGINES
@@ -30,7 +31,7 @@ def advise() -> None:
 
 @advise.command(short_help="The properties of a dataset for one database.")
 @click.argument("engine", type=click.Choice(list(ENGINES)))
-@click.argument("dataset")
+@click.argument("dataset", shell_complete=_complete.targets)
 @click.option("--part", type=click.Choice(PARTS), default="both", show_default=True, help="What of it lies there.")
 @click.option("--replay", type=click.Path(path_type=Path), metavar="REC", help="A recording in place of this host.")
 @looking

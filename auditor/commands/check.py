@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from auditor import __version__
-from auditor.commands import _baseline, _check_verify, _supposing
+from auditor.commands import _baseline, _check_verify, _complete, _supposing
 from auditor.commands._baseline import baseline_options
 from auditor.commands._done import Done
 from auditor.commands._formats import Wanted, code, emit, promised, report_formats, settled
@@ -21,7 +21,7 @@ from auditor.report import formats
 
 
 @click.command(short_help="Audit pools, datasets, zvols or paths.")
-@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_complete.targets)
 @click.option(
     "--replay",
     type=click.Path(path_type=Path),
@@ -31,8 +31,21 @@ from auditor.report import formats
 @click.option("--record", type=click.Path(path_type=Path), metavar="REC", help="Also write a recording of this run.")
 @report_formats(formats.names(), "terminal")
 @fail_on
-@click.option("--rule", "only", multiple=True, metavar="ID", help="Run only this rule (repeat for more).")
-@click.option("--skip", multiple=True, metavar="ID", help="Do not run this rule (repeat for more).")
+@click.option(
+    "--rule",
+    "only",
+    multiple=True,
+    metavar="ID",
+    shell_complete=_complete.rule_ids,
+    help="Run only this rule (repeat for more).",
+)
+@click.option(
+    "--skip",
+    multiple=True,
+    metavar="ID",
+    shell_complete=_complete.rule_ids,
+    help="Do not run this rule (repeat for more).",
+)
 @folders
 @policy
 @baseline_options

@@ -47,7 +47,7 @@ def diff(old: Path, new: Path, format_: str, fail_on: Any, failed_only: bool, fo
         raise click.UsageError(f"not a report of zaudit: {error}") from None
     code = found.exit_code(fail_on, failed_only=failed_only)
     if format_ == "json":
-        say(json.dumps(_as_json(found, before, after, code), indent=1))
+        say(json.dumps(as_json(found, before, after, code), indent=1))
     else:
         say("\n".join(_page(found, before, after, code, min(width(), 120))))
     sys.exit(code)
@@ -69,7 +69,8 @@ def _document(path: Path, folders: tuple[Path, ...]) -> dict[str, Any]:
     return report.document(audit.judge(seen, rulebook.select(folders, (), (), options.policy), past.targets, "low"))
 
 
-def _as_json(found: Comparison, before: dict[str, Any], after: dict[str, Any], code: int) -> dict[str, Any]:
+def as_json(found: Comparison, before: dict[str, Any], after: dict[str, Any], code: int) -> dict[str, Any]:
+    """``zaudit-diff/1``."""
     heads = [
         {key: each.get(key) for key in ("host", "openzfs", "taken", "targets", "zaudit", "rules", "recording")}
         for each in (before, after)

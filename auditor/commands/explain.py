@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
+from auditor.commands import _complete
 from auditor.commands._options import folders
 from auditor.commands._terminal import say, width
 from auditor.judge.event import EVENTS
 
 
 @click.command(short_help="Show one rule or event: what, why, impact, fix, references, examples.")
-@click.argument("rule_id", metavar="[ID]", required=False)
+@click.argument("rule_id", metavar="[ID]", required=False, shell_complete=_complete.rule_ids)
 @click.option("--event", type=click.Choice(EVENTS), help="How zaudit judges what this event would cost.")
 @folders
 def explain(rule_id: str | None, event: str | None, folders: tuple[Path, ...]) -> None:

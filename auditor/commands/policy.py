@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from auditor.commands import _complete
 from auditor.commands._options import Output, folders, looking
 from auditor.commands._terminal import progress, say, write
 
@@ -16,7 +17,7 @@ def policy() -> None:
 
 
 @policy.command(short_help="Write a policy, as comments, from what is seen.")
-@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_complete.targets)
 @click.option("--replay", type=click.Path(path_type=Path), metavar="REC", help="Look at a recording, not at this host.")
 @click.option("-o", "--output", type=Output(), metavar="FILE",
               help="Write it to a file, which must not exist yet.")  # fmt: skip

@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 
 from auditor import __version__
+from auditor.commands import _complete
 from auditor.commands._options import database as database_option
 from auditor.commands._options import looking, policy, with_database
 from auditor.commands._terminal import note, progress
 
 
 @click.command(short_help="Record a host, to audit it elsewhere.")
-@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_complete.targets)
 @click.option(
     "-o",
     "--output",

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
+from auditor.commands import _complete
 from auditor.commands._options import Output, Seconds, policy
 from auditor.commands._options import fail_on as fail_on_option
 from auditor.commands._terminal import look, progress, steps, write
@@ -15,7 +16,7 @@ from auditor.host.limits import DEADLINE_S
 
 
 @click.command(short_help="Follow every fsync down to the flush on the device, with a short honest fio run.")
-@click.argument("target", required=False)
+@click.argument("target", required=False, shell_complete=_complete.targets)
 @click.option("--profile", default="postgres", show_default=True, metavar="NAME|FILE.fio",
               help="postgres, mysql-innodb, sqlite, mongodb, etcd, or an fio job file.")  # fmt: skip
 @click.option("--quick", "length", flag_value="quick", default=True, help="The log path alone, 36 s (the default).")

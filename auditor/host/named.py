@@ -45,6 +45,20 @@ def read(path: Path, limit: int, *, trusted: bool = False) -> bytes:
     return data
 
 
+def listed(folder: Path, ending: str, most: int) -> list[Path]:
+    """The files of a folder that is read without being named, by name; none where it is not there. Raises OSError where others
+    than root and the caller could have put something there, or took it from where it is, and for more than most files."""
+    try:
+        for each in (folder, folder.parent):
+            _must_be_ours(os.stat(each), folder)
+        names = sorted(name for name in os.listdir(folder) if name.endswith(ending) and not name.startswith("."))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    if len(names) > most:
+        raise OSError(errno.EFBIG, f"more than {most} files", str(folder))
+    return [folder / name for name in names]
+
+
 def _must_be_ours(found: os.stat_result, path: Path) -> None:
     what = "its folder" if stat.S_ISDIR(found.st_mode) else "it"
     if found.st_uid not in (0, os.geteuid()):

@@ -25,6 +25,18 @@ def find(names: Iterable[str], path: tuple[str, ...] = PATH) -> tuple[str, str]:
     return tool, ""
 
 
+def named(path: str) -> tuple[str, str]:
+    """(the program that somebody named, empty) or (empty, why it is not run); both are empty where there is none."""
+    if not os.path.lexists(path):
+        return "", ""
+    real = os.path.realpath(path)
+    if not os.path.isfile(real) or not os.access(real, os.X_OK):
+        return "", "not a program"
+    if not (of_root(os.path.abspath(path)) and of_root(real)):
+        return "", "not run: others than root could have changed it"
+    return real, ""
+
+
 @cache
 def of_root(path: str) -> bool:
     """Whether each part of an absolute path is root's, in a folder in which only root may put it."""

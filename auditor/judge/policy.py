@@ -25,6 +25,9 @@ Setting = Literal["on", "off", "low", "medium", "high", "critical"]
 SETTINGS: tuple[Setting, ...] = get_args(Setting)
 
 
+FILE = "#= file: "  # begins the text of a file in that of several
+
+
 class PolicyError(Stop, ValueError):
     """A choice that cannot be followed, and why."""
 
@@ -89,6 +92,23 @@ class Policy(NamedTuple):
     waivers: tuple[Waiver, ...] = ()
     answers: tuple[Answer, ...] = ()
 
+    def place(self, line: int) -> tuple[str, int]:
+        """The file that holds a line, and the line there; of several files lines are counted through (policy_files.py)."""
+        above = self.text.split("\n")[: line - 1] if self.text.startswith(FILE) else []
+        head = max((number for number, each in enumerate(above) if each.startswith(FILE)), default=-1)
+        return (above[head].removeprefix(FILE), line - head - 1) if head >= 0 else (self.path, line)
+
+    def where(self, line: int) -> str:
+        """Where a line stands, for an error."""
+        return "{}, line {}".format(*self.place(line))
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that it is made of."""
+        if not self.text.startswith(FILE):
+            return (self.path,)
+        return tuple(line.removeprefix(FILE) for line in self.text.split("\n") if line.startswith(FILE))
+
 
 NONE = Policy("", "")
 
@@ -118,7 +138,7 @@ def select(rules: Sequence[Rule], only: Sequence[str], skip: Sequence[str], poli
     for pattern in (*only, *skip):
         _must_be(pattern, ids)
     for pattern, line in (*((id, line) for id, (_, line) in policy.rules.items()), *_waived(policy)):
-        _must_be(pattern, ids, f"{policy.path}, line {line}: ")
+        _must_be(pattern, ids, f"{policy.where(line)}: ")
     _must_fit({rule.id: rule for rule in rules}, policy)
     chosen = [
         _as_grave(rule, policy)
@@ -171,7 +191,7 @@ def _must_fit(rules: Mapping[str, Rule], policy: Policy) -> None:
     """Raises PolicyError for a threshold that no rule has, or that a rule cannot have."""
     for id, decided in policy.thresholds.items():
         for name, each in decided.items():
-            where = f"{policy.path}, line {each.line}"
+            where = policy.where(each.line)
             if id not in rules:
                 raise PolicyError(f"{where}: no rule {id!r}{near(id, rules)} (zaudit rules lists them)")
             there = {threshold.name: threshold for threshold in rules[id].thresholds}

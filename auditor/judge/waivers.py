@@ -26,7 +26,7 @@ def facts_of(policy: Policy, facts: Facts) -> Iterator[Fact]:
     promises: tuple[Waiver | Answer, ...] = (*policy.waivers, *policy.answers)
     if promises:
         subjects = tuple(_subject(each) for each in promises)
-        yield Fact(HOST, "waivers", known(subjects, f"{len(subjects)} waivers", f"cat {policy.path}"))
+        yield Fact(HOST, "waivers", known(subjects, f"{len(subjects)} waivers", f"cat {' '.join(policy.files)}"))
     for each in promises:
         seen = Evidence(f"expires {each.expires}, owner {each.owner}: {each.reason}", _where(policy, each))
         yield Fact(_subject(each), "expired", Known(over(each.expires, facts), (seen,)))
@@ -38,7 +38,8 @@ def _declared(policy: Policy, entry: object) -> tuple[Known, Known]:
     if not isinstance(entry, Declared):
         none = (Evidence(""),)  # nothing to show
         return Known(UNDECLARED, none), Known("", none)
-    command = f"sed -n {entry.line}p {policy.path}"
+    path, line = policy.place(entry.line)
+    command = f"sed -n {line}p {path}"
     role = Evidence(f"role of {entry.dataset}: {entry.role or UNDECLARED}" + (f" ({entry.reason})" if entry.reason else ""),
                     command)  # fmt: skip
     database = Evidence(f"database of {entry.dataset}: {entry.database or UNDECLARED}", command)
@@ -96,7 +97,8 @@ def _subject(waiver: Waiver | Answer) -> Subject:
 
 
 def _where(policy: Policy, waiver: Waiver | Answer) -> str:
-    return f"sed -n '{waiver.line},+6p' {policy.path}"
+    path, line = policy.place(waiver.line)
+    return f"sed -n '{line},+6p' {path}"
 
 
 class _Places:

@@ -51,7 +51,7 @@ def test_every_format_of_data_has_a_golden_file() -> None:
 @pytest.mark.parametrize("name", OF_DATA)
 def test_a_report_of_the_first_edition_is_told(name: str) -> None:
     text = rendered(name, documents.first_edition())
-    assert "zlab" in text or name in ("prometheus", "nagios", "checkmk")
+    assert "zlab" in text or name in ("prometheus", "nagios", "checkmk", "npd")
     assert "sync-disabled" in text
 
 
@@ -89,6 +89,7 @@ GOOD: dict[str, Callable[[str], bool]] = {  # does a reader of the format take i
     "prometheus": lambda text: not re.search(r'zaudit_findings\{outcome="unknown",severity="\w+"\} [1-9]', text),
     "nagios": lambda text: not re.match(r"ZAUDIT UNKNOWN - .*undecided: rule-0", text),
     "checkmk": lambda text: not re.match(r'3 "zaudit" .*undecided: rule-0', text),
+    "npd": lambda text: not text.startswith("undecided: rule-0"),
     "summary": lambda text: "1 undecided" not in text,
     "markdown": lambda text: "### Could not be told\n\n- `rule-0`" not in text,
     "junit": _junit_good,
@@ -144,6 +145,7 @@ def test_the_state_of_a_monitor(findings: list[tuple[str, str]], threshold: str,
     document = documents.with_findings(*findings, threshold=threshold)
     nagios = rendered("nagios", document)
     assert formats.module("nagios").status(told(document)) == state
+    assert formats.module("npd").status(told(document)) == (0, 1, 1, 2)[state]
     assert nagios.startswith(f"ZAUDIT {('OK', 'WARNING', 'CRITICAL', 'UNKNOWN')[state]} - ")
     assert rendered("checkmk", document).startswith(f'{state} "zaudit" ')
     waived = sum(outcome == "waived" for outcome, _ in findings)
@@ -175,6 +177,9 @@ def test_no_name_breaks_a_format(name: str, hostile: str) -> None:
                 VALIDATOR.validate(json.loads(line))
         case "checkmk" | "summary":
             assert text.count("\n") == 1
+        case "npd":
+            assert text.count("\n") == 1
+            assert len(text) <= 81
         case "nagios":
             assert len(text.encode()) < 4096
             assert text.count("|") == 1

@@ -1,0 +1,115 @@
+"""``zaudit alert``: what is new in the report of tonight is handed to a program of the site, once.
+
+The program runs as whoever runs this, so it must be such that nobody else could have put it there
+(:func:`auditor.host.tools.named`). It is started without a shell, with one argument, nothing of the caller's
+environment, and a time-out.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from auditor.commands._options import SEVERITIES, Seconds, span
+from auditor.commands._terminal import note, say
+from auditor.errors import EXIT_BROKE, Stop
+
+HOOK = Path("/etc/zaudit/alert")
+AHEAD = 300  # seconds by which the clock may have been set back since
+
+
+class NotTold(Stop):
+    """Why nobody was told; it is tried again with the next report."""
+
+    exit_code = EXIT_BROKE
+
+
+@click.command(short_help="Hand what is new in a report to a program of the site.")
+@click.argument("report", type=click.Path(path_type=Path), metavar="REPORT")
+@click.option("--hook", type=click.Path(path_type=Path), default=HOOK, show_default=True, metavar="FILE",
+              help="The program; it gets the name of a JSON file. Where there is none, nothing is done.")  # fmt: skip
+@click.option("--fail-on", type=click.Choice(SEVERITIES), default="low", show_default=True,
+              help="What is new below this is told to nobody.")  # fmt: skip
+@click.option("--max-age", callback=span, metavar="26h|2d", help="An older report is none, which is told, too.")
+@click.option("--timeout", type=Seconds(0.1, 3600), default=60.0, show_default=True, metavar="SECONDS",
+              help="Give up on the program after so long.")  # fmt: skip
+def alert(report: Path, hook: Path, fail_on: Any, max_age: float | None, timeout: float) -> None:
+    """Compare REPORT (zaudit check --format json) with the one that was told of last, and run FILE when something is new
+    or worse, or when there is no report. Beside REPORT it keeps told.json, what was told of, and alert.json, which FILE is
+    given: the answer in a line ("summary") and what changed ("difference", as of zaudit diff; null at the first time).
+
+    Exit code: 0 when there was nothing to tell, or it was told; 1 when FILE cannot be run or failed.
+    """
+    from auditor.host import tools
+
+    program, fault = tools.named(str(hook))
+    if fault:
+        raise NotTold(f"{hook}: {fault}")
+    if not program:
+        note(f"zaudit alert: there is no {hook}")
+        return
+    told = report.parent / "told.json"
+    document, trouble = _document(report, max_age)
+    news = _news(document, told, fail_on) if document else {"summary": f"no report: {trouble}", "difference": None}
+    if news:
+        _tell(
+            program, report.parent / "alert.json", {"schema": "zaudit-alert/1", "report": str(report), **news}, timeout
+        )
+        say(f"told: {news['summary']}")
+    if document:
+        from auditor.host import writing
+
+        writing.replace(told, json.dumps(document).encode())
+
+
+def _document(report: Path, max_age: float | None) -> tuple[dict[str, Any] | None, str]:
+    """(the report, why there is none)."""
+    from auditor.commands._reports import read
+    from auditor.report.formats._told import told
+
+    try:
+        document = read(report)
+        age = time.time() - told(document).taken
+    except (click.ClickException, OSError, Stop) as error:
+        return None, error.format_message() if isinstance(error, click.ClickException) else str(error)
+    if max_age is not None and not -AHEAD <= age <= max_age:
+        return None, f"{report} is {age / 3600:.1f} hours old"
+    return document, ""
+
+
+def _news(document: dict[str, Any], told: Path, fail_on: Any) -> dict[str, Any]:
+    """What there is to tell; empty when nothing is."""
+    from auditor.commands import diff
+    from auditor.commands._reports import read
+    from auditor.report.audit import changes
+    from auditor.report.formats import module
+    from auditor.report.formats._told import told as as_told
+
+    summary = str(module("summary").render(as_told(document))).strip()
+    try:
+        before = read(told)
+        found = changes.compare(before, document)
+    except (OSError, click.UsageError, changes.CompareError):
+        return {"summary": summary, "difference": None} if document["exit_code"] else {}
+    code = found.exit_code(fail_on)
+    return {"summary": summary, "difference": diff.as_json(found, before, document, code)} if code else {}
+
+
+def _tell(program: str, file: Path, news: dict[str, Any], timeout: float) -> None:
+    """Raises NotTold."""
+    from auditor.host import process, writing
+    from auditor.host.live import ENVIRONMENT
+    from auditor.host.running import Time
+
+    writing.replace(file, json.dumps(news, indent=1).encode())
+    done = process.run((program, str(file.absolute())), Time.of(timeout), ENVIRONMENT)
+    if done.fault or done.exit:
+        said = done.stderr.decode(errors="replace").strip()[-300:]
+        raise NotTold(f"{program}: {done.fault or f'exit code {done.exit}'}{f': {said}' if said else ''}")
+
+
+COMMAND = alert

@@ -1,0 +1,18 @@
+#!/bin/sh
+# The site of the documents, into a folder; a link that leads nowhere is an error: contrib/site/build.sh PYTHON FOLDER
+set -eu
+cd "$(dirname "$0")/../.."
+out=$(mkdir -p "$2" && cd "$2" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp contrib/site/mkdocs.yml "$work/"
+mkdir "$work/pages"
+cp --parents ./*.md LICENSE docs/*.md docs/rules/*.md rules/*.md tests/lab/*.md tests/lab/*/*.md tests/lab/scenarios/*.toml "$work/pages/"
+# a recorded host is a folder, which a site cannot show: its name stays
+sed -i 's#\[\([^]]*\)\](\.\./\.\./fixtures/hosts/[^)]*)#\1#g' "$work"/pages/docs/rules/*.md
+# not --quiet: what is not logged is not counted by --strict
+"$1" -m mkdocs build --strict --config-file "$work/mkdocs.yml" --site-dir "$out" >"$work/log" 2>&1 || {
+    grep -v INFO "$work/log" >&2
+    exit 1
+}
+echo "$out: $(find "$out" -name '*.html' | wc -l) pages"

@@ -1,0 +1,121 @@
+"""/etc/zaudit/zaudit.toml with conf.d beside it: one policy, each line of which knows its file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from auditor.commands import _policy
+from auditor.judge import policy_file, policy_files
+from auditor.judge.policy import NONE, Policy, PolicyError, select
+from tests import shared
+
+WAIVER = """
+[[waiver]]
+rule    = "slog-unmirrored"
+host    = "db1"
+owner   = "storage@example.org"
+reason  = "the second log device is ordered"
+expires = 2027-01-31
+"""
+
+
+def etc(monkeypatch: pytest.MonkeyPatch, folder: Path, **texts: str) -> Path:
+    """/etc/zaudit with these files; main is zaudit.toml, the others are in conf.d."""
+    home = folder / "zaudit"
+    (home / "conf.d").mkdir(parents=True, mode=0o755)
+    for name, text in texts.items():
+        path = home / "zaudit.toml" if name == "main" else home / "conf.d" / f"{name}.toml"
+        path.write_text(text)
+        path.chmod(0o644)
+    monkeypatch.setattr(_policy, "PATH", str(home / "zaudit.toml"))
+    monkeypatch.setattr(policy_files, "FOLDER", str(home / "conf.d"))
+    return home
+
+
+def test_all_files_are_one_policy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    home = etc(
+        monkeypatch, tmp_path, main='[rules]\natime-on = "off"\n', storage=WAIVER, db='[rules]\nzfs-recover = "low"'
+    )
+    found = _policy.read(None)
+    assert dict(found.rules).keys() == {"atime-on", "zfs-recover"}
+    assert [waiver.rule for waiver in found.waivers] == ["slog-unmirrored"]
+    assert found.place(found.waivers[0].line) == (str(home / "conf.d" / "storage.toml"), 2)
+    assert found.place(found.rules["zfs-recover"][1]) == (str(home / "conf.d" / "db.toml"), 2)
+    assert found.files == tuple(str(home / name) for name in ("zaudit.toml", "conf.d/db.toml", "conf.d/storage.toml"))
+    assert policy_files.parse(found.text, found.path) == found, "as a recording reads it"
+    bare = policy_file.parse(policy_file.bare(found), "redacted")
+    assert bare.rules.keys() == found.rules.keys()
+
+
+def test_one_file_alone_is_as_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    home = etc(monkeypatch, tmp_path, main=WAIVER)
+    found = _policy.read(None)
+    assert (found.path, found.text) == (str(home / "zaudit.toml"), WAIVER)
+    assert found.place(2) == (str(home / "zaudit.toml"), 2)
+    (home / "zaudit.toml").unlink()
+    assert _policy.read(None) == NONE
+    (home / "conf.d").rmdir()
+    home.rmdir()
+    assert _policy.read(None) == NONE
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "says"),
+    [
+        ('[rules]\natime-on = "off"', '\n[rules]\natime-on = "low"', "b.toml, line 3: rule atime-on is decided in"),
+        (WAIVER, WAIVER, "b.toml, line 2: waiver slog-unmirrored of host db1 is decided in"),
+        ('[datasets."tank/db"]\nrole = "log"', '[datasets."tank/db"]\nrole = "data"', "dataset tank/db is decided in"),
+        ("", "[ruels]", "b.toml, line 1: there is no 'ruels'"),
+        ("", "#= file: /etc/passwd", "b.toml: a line that begins with '#= file:'"),
+    ],
+)
+def test_what_two_files_decide_is_an_error(
+    one: str, other: str, says: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    etc(monkeypatch, tmp_path, a=one, b=other)
+    with pytest.raises(PolicyError) as error:
+        _policy.read(None)
+    assert says in str(error.value)
+    if "decided in" in says:
+        assert "a.toml, line" in str(error.value)
+
+
+def test_an_error_names_the_line_of_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    etc(monkeypatch, tmp_path, a="# one\n# two\n", b='[rules]\nno-such-rule = "off"')
+    with pytest.raises(PolicyError, match=r"b\.toml, line 2: no rule 'no-such-rule'"):
+        select(shared.rules(), (), (), _policy.read(None))
+
+
+def refused() -> Policy:
+    with pytest.raises(PolicyError) as error:
+        _policy.read(None)
+    assert "others than its owner" in str(error.value) or "belongs to uid" in str(error.value)
+    assert "--policy /dev/null goes without one" in str(error.value)
+    return NONE
+
+
+def test_nobody_but_root_adds_to_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    home = etc(monkeypatch, tmp_path, a='[rules]\nsync-disabled = "off"')
+    for path, mode in ((home / "conf.d" / "a.toml", 0o664), (home / "conf.d", 0o777), (home, 0o775)):
+        before = path.stat().st_mode
+        path.chmod(mode)
+        refused()
+        path.chmod(before)
+    if os.geteuid() == 0:
+        os.chown(home / "conf.d", 65534, -1)
+        refused()
+        os.chown(home / "conf.d", 0, -1)
+    assert _policy.read(None).rules.keys() == {"sync-disabled"}
+
+
+def test_there_is_a_bound(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    home = etc(monkeypatch, tmp_path, a="#" * 200_000, b="#" * 200_000)
+    with pytest.raises(PolicyError, match="in all files together"):
+        _policy.read(None)
+    for number in range(_policy.MOST):
+        (home / "conf.d" / f"{number}.toml").touch()
+    with pytest.raises(PolicyError, match="more than 100 files"):
+        _policy.read(None)

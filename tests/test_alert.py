@@ -1,0 +1,109 @@
+"""What a program of the site is handed, when, and which program is run at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.commands import alert
+from auditor.host import tools
+from tests.fake import CommandLine
+from tests.golden import CANONICAL, GREEN, HOSTS
+
+CALLED = '#!/bin/sh\nprintf "%s\\n" "$#" >> "$0.calls"\ncp "$1" "$0.got"\nenv > "$0.env"\n'
+
+
+@pytest.fixture
+def hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program of root's; the folders of the tests are not, which is looked at apart."""
+    path = tmp_path / "hook"
+    path.write_text(CALLED)
+    path.chmod(0o755)
+    monkeypatch.setattr(tools, "of_root", lambda name: True)
+    return path
+
+
+def kept(zaudit: CommandLine, path: Path, host: str) -> Path:
+    zaudit("check", "--replay", HOSTS / host, "--format", "json", "-o", path)
+    return path
+
+
+def got(hook: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(f"{hook}.got").read_text())
+    return found
+
+
+def calls(hook: Path) -> int:
+    path = Path(f"{hook}.calls")
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def test_what_is_new_is_told_once(
+    zaudit: CommandLine, hook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "of the caller")
+    report = kept(zaudit, tmp_path / "report.json", CANONICAL)
+    words = ("alert", report, "--hook", hook)
+    assert zaudit(*words).code == 0
+    first = got(hook)
+    assert (first["schema"], first["difference"]) == ("zaudit-alert/1", None)
+    assert "sync-disabled tank (critical)" in first["summary"]
+    assert "SECRET" not in Path(f"{hook}.env").read_text()
+    assert zaudit(*words).code == 0
+    assert calls(hook) == 1
+    document = json.loads(report.read_text())
+    document["findings"] = []
+    (tmp_path / "told.json").write_text(json.dumps(document))
+    assert zaudit(*words).code == 0
+    new = {each["rule"] for each in got(hook)["difference"]["changes"] if each["change"] == "new"}
+    assert "sync-disabled" in new
+    assert (tmp_path / "told.json").stat().st_mode & 0o077 == 0
+    assert calls(hook) == 2
+
+
+def test_that_there_is_no_report_is_told(zaudit: CommandLine, hook: Path, tmp_path: Path) -> None:
+    assert zaudit("alert", tmp_path / "none.json", "--hook", hook).code == 0
+    assert got(hook)["summary"].startswith("no report: ")
+    report = kept(zaudit, tmp_path / "report.json", GREEN)
+    assert zaudit("alert", report, "--hook", hook, "--max-age", "1s").code == 0
+    assert "hours old" in got(hook)["summary"]
+    assert not (tmp_path / "told.json").exists()
+
+
+@pytest.mark.parametrize("text", ["#!/bin/sh\necho away >&2; exit 3\n", "#!/bin/sh\nsleep 60\n"])
+def test_what_was_not_told_is_told_again(text: str, zaudit: CommandLine, hook: Path, tmp_path: Path) -> None:
+    report = kept(zaudit, tmp_path / "report.json", CANONICAL)
+    hook.write_text(text)
+    began = time.monotonic()
+    done = zaudit("alert", report, "--hook", hook, "--timeout", "0.5")
+    assert done.code == 1
+    assert ("exit code 3: away" in done.err) is ("away" in text)
+    assert time.monotonic() - began < 30
+    assert not (tmp_path / "told.json").exists()
+
+
+def test_without_a_program_nothing_is_done(zaudit: CommandLine, tmp_path: Path) -> None:
+    done = zaudit("alert", tmp_path / "none.json", "--hook", tmp_path / "none")
+    assert (done.code, done.out) == (0, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_program_that_others_could_have_changed_is_not_run(
+    zaudit: CommandLine, hook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = kept(zaudit, tmp_path / "report.json", CANONICAL)
+    monkeypatch.undo()
+    tools.of_root.cache_clear()
+    hook.chmod(0o777)
+    done = zaudit("alert", report, "--hook", hook)
+    assert done.code == 1
+    assert "others than root could have changed it" in done.err
+    hook.chmod(0o644)
+    assert "not a program" in zaudit("alert", report, "--hook", hook).err
+    assert calls(hook) == 0
+    assert os.fspath(alert.HOOK) == "/etc/zaudit/alert"
