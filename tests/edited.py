@@ -15,6 +15,7 @@ from typing import NamedTuple
 from auditor.collect import (
     block_targets,
     boot_units,
+    guest_configs,
     guests,
     hibernation,
     kernel_hangs,
@@ -176,11 +177,13 @@ def _around() -> dict[tuple[str, ...], Files]:
     power = {hibernation.STATE: "freeze mem disk\n", hibernation.RESUME: "0:0\n"}
     targets = block_targets.request(HOST, Facts()).patterns
     no_targets = dict.fromkeys(targets[:-1], "no such file")
+    configs = guest_configs.request(HOST, Facts()).patterns
     heading = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
     return {
         boot_units.request(HOST, Facts()).patterns: Files(texts, links, none),
         hibernation.request(HOST, Facts()).patterns: Files(filesystems | power),
         guests.request(HOST, Facts()).patterns: Files({guests.FIRST: f"{WITHHELD}\0"}),
+        configs: Files(filesystems, errors=dict.fromkeys(configs[:-1], "no such file")),
         targets: Files(filesystems, errors=no_targets),
         zed_rc.request(HOST, Facts()).patterns: Files(
             filesystems | {f"{zed_settings.FOLDER}statechange-notify.sh": "", zed_settings.PATH: "ZED_EMAIL_ADDR\n"}
