@@ -17,7 +17,7 @@ FACTS = {
     "os_ids": words("ID of the distribution, and those that it is like"),
     "hostid_file": flag("/etc/hostid exists"),
 }
-_IDS = re.compile(r'^ID(?:_LIKE)?=(["\']?)([a-z0-9._ -]+)\1$', re.M)  # of both in the order of the file
+_IDS = re.compile(r'^ID(?:_LIKE)?=(["\']?)([a-z0-9._ -]+)\1\n', re.M)  # of both in the order of the file
 LINES = {"/proc/sys/kernel/hostname": "hostname", "/proc/sys/kernel/osrelease": "kernel_release"}
 
 
