@@ -15,6 +15,8 @@ from typing import NamedTuple
 from auditor.collect import (
     block_targets,
     boot_units,
+    failed_units,
+    guest_configs,
     guests,
     hibernation,
     kernel_hangs,
@@ -112,6 +114,8 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     booted = b"[    0.000000] Linux version 6.12.57+deb13-amd64 (debian-kernel@lists.debian.org)\n"
     commands["dmesg", "--kernel"] = Capture(0, booted, keep=kernel_log.KEEP)
     commands["dmesg", "--facility=kern"] = Capture(0, booted, keep=kernel_hangs.KEEP)
+    failed = failed_units.request(HOST, Facts())
+    commands[failed.argv] = Capture(0)
     if not drive.cache:  # such a controller does not know the feature
         refused = Capture(
             1, b"NVMe status: Invalid Field in Command: A reserved coded value or an unsupported value (0x4002)\n"
@@ -176,11 +180,13 @@ def _around() -> dict[tuple[str, ...], Files]:
     power = {hibernation.STATE: "freeze mem disk\n", hibernation.RESUME: "0:0\n"}
     targets = block_targets.request(HOST, Facts()).patterns
     no_targets = dict.fromkeys(targets[:-1], "no such file")
+    configs = guest_configs.request(HOST, Facts()).patterns
     heading = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
     return {
         boot_units.request(HOST, Facts()).patterns: Files(texts, links, none),
         hibernation.request(HOST, Facts()).patterns: Files(filesystems | power),
         guests.request(HOST, Facts()).patterns: Files({guests.FIRST: f"{WITHHELD}\0"}),
+        configs: Files(filesystems, errors=dict.fromkeys(configs[:-1], "no such file")),
         targets: Files(filesystems, errors=no_targets),
         zed_rc.request(HOST, Facts()).patterns: Files(
             filesystems | {f"{zed_settings.FOLDER}statechange-notify.sh": "", zed_settings.PATH: "ZED_EMAIL_ADDR\n"}
@@ -197,7 +203,7 @@ def _said(argv: tuple[str, ...], drive: Drive) -> bytes | None:
             return b"none\n"
         case ("systemctl", "show", *_):
             return b"LoadState=loaded\nActiveState=active\nUnitFileState=enabled\n"
-        case ("systemctl", "list-units", *_):
+        case ("systemctl", "list-units", "--type=timer", *_):
             return b"zfs-scrub-monthly@tank.timer loaded active waiting Monthly zpool scrub timer for tank\n"
         case _:
             return None

@@ -21,6 +21,7 @@ STAGES: dict[str, set[str]] = {
     "collect": {
         "facts",
         "host.guest_lines",
+        "host.guest_settings",
         "host.limits",
         "host.pool_cache",
         "host.request",

@@ -1,9 +1,9 @@
 """/sys/class/block, /sys/block, /sys/class/nvme: what the kernel knows of every block device. (Linux
 Documentation/ABI/stable/sysfs-block)
 
-``stat`` counts since boot: field 5 completed writes, 7 sectors of 512 bytes written, 16 flushes (since Linux 5.5; older
-kernels have 11 or 15 fields). ``queue/write_cache`` is what the kernel acts on: "write through" means that it sends no
-flush at all. All of it is readable without root.
+``stat`` counts since boot: field 5 completed writes, 7 sectors of 512 bytes written, 8 milliseconds that writes took, 16
+flushes and 17 milliseconds that these took (since Linux 5.5; older kernels have 11 or 15 fields). ``queue/write_cache`` is
+what the kernel acts on: "write through" means that it sends no flush at all. All of it is readable without root.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ FACTS = {
     "writes": number("completed writes since boot"),
     "write_sectors": number("sectors of 512 bytes written since boot"),
     "flushes": number("completed flushes since boot"),
+    "write_ms": number("milliseconds that these writes took together"),
+    "flush_ms": number("milliseconds that these flushes took together"),
     "sysfs_vendor": word("vendor (SCSI)"),
     "sysfs_model": word("model"),
     "sysfs_serial": word("serial number"),
@@ -72,7 +74,7 @@ _TEXTS = {
     "md_level": ("md/level",),
     "virtio_cache_type": ("cache_type",),
 }
-_STAT = {"writes": 4, "write_sectors": 6, "flushes": 15}
+_STAT = {"writes": 4, "write_sectors": 6, "flushes": 15, "write_ms": 7, "flush_ms": 16}
 
 
 def request(host: Subject, facts: Facts) -> Read:

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from auditor.collect import kstat
 from auditor.collect.kstat_zil import FACTS as ZIL
-from auditor.facts import Fact, Facts, Known, Spec, Subject, known, number
+from auditor.facts import Fact, Facts, Known, Spec, Subject, known, number, real
 from auditor.host.request import Files, Read, Request
 from auditor.text import quoted
 
@@ -22,6 +22,7 @@ FACTS: dict[str, Spec] = {
     "reads": number("read calls since it was mounted"),
     "nread": number("bytes read since it was mounted"),
     **ZIL,
+    "zil_counted_s": real("seconds that these counters cover"),
 }
 
 STRING = "7"
@@ -47,6 +48,13 @@ def parse(reply: Files, target: Subject) -> Iterator[Fact]:
             for row, value in read:
                 if isinstance(value, Known):
                     yield Fact(subject, row, value)
+            yield Fact(subject, "zil_counted_s", _counted(text, path))
+
+
+def _counted(text: str, path: str) -> Known:
+    made, now = (int(str(each.value)) for each in kstat.clocks(text, path))
+    seconds = round((now - made) / 1e9, 3)
+    return known(seconds, f"counted over {seconds:g} s", f"head -1 {quoted(path)}")
 
 
 @lru_cache(4096)

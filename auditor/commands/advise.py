@@ -1,4 +1,5 @@
-"""``zaudit advise``: what a dataset for a database should be set to, why, and what differs here. It changes nothing."""
+"""``zaudit advise``: what a dataset for a database should be set to, why, and what differs here; and whether a log device
+would help a pool. It changes nothing."""
 
 from __future__ import annotations
 
@@ -14,8 +15,10 @@ from auditor.commands import _complete
 from auditor.commands._options import looking
 from auditor.commands._terminal import progress, say, width
 from auditor.databases import ENGINES
+from auditor.text import harmless
 
 if TYPE_CHECKING:
+    from auditor.audit import Look
     from auditor.data.advice import Advice
     from auditor.facts import Facts, Subject
 
@@ -24,7 +27,7 @@ BLOCKS = (8, 16, 32, 64, 128)  # KiB, for which the share of a raidz is shown
 SAME, UNSEEN, OTHER = "as advised", "not known", "differs"
 
 
-@click.group(short_help="Recommended properties for a database, with reasons and sources.")
+@click.group(short_help="Recommended properties for a database; whether a log device would help.")
 def advise() -> None:
     """Recommend, and say why; nothing is ever set."""
 
@@ -40,21 +43,46 @@ def db(
 ) -> None:
     """Set beside each other what DATASET is set to and what is recommended for ENGINE: the reason, the source, what it costs,
     who disputes it, and the command that would change it."""
-    from auditor import audit
     from auditor.facts import Subject
+
+    seen = _look(dataset, replay, timeout, deadline, consistent)
+    found = [each for each in seen.roots if each.kind == "dataset"]
+    subject = found[0] if found else Subject("dataset", dataset)
+    say("\n".join(_page(engine, subject, part, seen.facts, min(width(), 110))))
+
+
+@advise.command(short_help="Whether a log device would help, which kind, and how large.")
+@click.argument("pool")
+@click.option("--replay", type=click.Path(path_type=Path), metavar="REC", help="A recording in place of this host.")
+@looking
+def log(pool: str, replay: Path | None, timeout: float, deadline: float, consistent: bool) -> None:
+    """Say from counters of POOL whether a log device would help it, which kind, and how large: commits and bytes of its log
+    since its datasets were mounted, and the times of its transaction groups. Without these counters nothing is said, and the
+    exit code is 10."""
+    from auditor.commands import _log_advice
+    from auditor.facts import Subject
+    from auditor.judge.finding import EXIT_UNDECIDED
+
+    seen = _look(pool, replay, timeout, deadline, consistent)
+    try:
+        say("\n".join(_log_advice.page(Subject("pool", pool.partition("/")[0]), seen.facts)))
+    except _log_advice.NotMeasured as why:
+        say(f"Nothing can be said of a log device for {harmless(pool)}: {harmless(str(why))}")
+        raise SystemExit(EXIT_UNDECIDED) from None
+
+
+def _look(name: str, replay: Path | None, timeout: float, deadline: float, consistent: bool) -> Look:
+    """One pool or dataset, here or in a recording. Raises NothingToAudit."""
+    from auditor import audit
     from auditor.host.live import Host, LiveHost
     from auditor.recording import recording
 
     past = recording.load(replay) if replay else None
     host: Host = recording.ReplayHost(past) if past else LiveHost(timeout, deadline)
-    asked = past.targets if past else (dataset,)
+    asked = past.targets if past else (name,)
     options = audit.Options.from_words(past.options) if past else audit.Options(consistent)
     seen = audit.look(host, asked, options, None if past else progress())
-    if past:
-        seen = audit.focus(seen, host, (dataset,))
-    found = [each for each in seen.roots if each.kind == "dataset"]
-    subject = found[0] if found else Subject("dataset", dataset)
-    say("\n".join(_page(engine, subject, part, seen.facts, min(width(), 110))))
+    return audit.focus(seen, host, (name,)) if past else seen
 
 
 def _page(engine: str, dataset: Subject, part: str, facts: Facts, wide: int) -> Iterator[str]:
@@ -87,7 +115,6 @@ def _one(each: Advice, dataset: Subject, facts: Facts, wide: int) -> Iterator[st
 def _compared(each: Advice, dataset: Subject, facts: Facts) -> tuple[str, str]:
     """How what is set compares, and in words."""
     from auditor.facts import Unknown
-    from auditor.text import harmless
 
     now = facts.get(dataset, each.property)
     if isinstance(now, Unknown):

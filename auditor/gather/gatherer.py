@@ -7,7 +7,7 @@ from functools import partial
 from types import ModuleType
 
 from auditor.facts import Facts, Subject, Unknown, unknown
-from auditor.gather import answer
+from auditor.gather import answer, packages
 from auditor.gather.answer import Answer
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run, Skip
@@ -25,6 +25,7 @@ class Gatherer:
         self.collectors = collectors
         self._order = {name: number for number, name in enumerate(collectors)}
         self.progress: Progress = progress or (lambda done, total, what: None)
+        self.systems: tuple[str, ...] = ()  # what the host is and is like, as os-release says; empty until it is read
         self.answers: dict[tuple[str, Subject], Answer] = {}
         self._asked = self._done = 0
         self._questions: dict[tuple[str, Subject], Run | Read] = {}  # whose answers are not stored yet
@@ -79,7 +80,8 @@ class Gatherer:
 
     def _hear(self, key: tuple[str, Subject], reply: Capture | Files) -> None:
         name, subject = key
-        self._told[key] = answer.answer_of(self.collectors[name], subject, self._questions[key], reply, self.host)
+        told = answer.answer_of(self.collectors[name], subject, self._questions[key], reply, self.host)
+        self._told[key] = told._replace(failure=told.failure and packages.here(told.failure, self.systems))
         self._done += 1
         self.progress(self._done, self._asked, name.replace("_", " "))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from auditor.collect import _blocks as blocks
 from auditor.collect._holders import Holders, Place
@@ -22,6 +22,7 @@ PROVIDES = {
     "host.swap_volumes": words("DEVICE on DATASET of each swap space that lies on a volume, whoever audits it"),
     "dataset.used_by": words("the guests, backstores of targets, and volumes of pods that use it"),
     "dataset.flushes_dropped": words("the guests and backstores on it whose flushes are dropped, and how"),
+    "dataset.flushes_dropped_at_start": words("the guests on it that are set to drop flushes when they start"),
 }
 POD = re.compile(r".*/pods/([0-9a-f-]{36})/volumes/kubernetes\.io~csi/([^/]{1,253})/mount")
 DROPS, UNSURE, SCST = "drops", "unsure", "SCST-"
@@ -35,6 +36,7 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
     found.guests()
     found.targets()
     found.pods()
+    at_start = found.at_start()
     none = known((), "nothing that was seen uses it")
     for dataset in list(facts.subjects("dataset")):
         name = dataset.name
@@ -47,6 +49,14 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
             yield Fact(dataset, "flushes_dropped", Known(tuple(each.text for each in lost), lost))
         else:
             yield Fact(dataset, "flushes_dropped", doubt[0] if doubt else none)
+        yield Fact(
+            dataset, "flushes_dropped_at_start", at_start if isinstance(at_start, Unknown) else _of(name, at_start)
+        )
+
+
+def _of(name: str, at_start: Mapping[str, Sequence[Evidence]]) -> Known:
+    found = tuple(at_start.get(name, ()))
+    return Known(tuple(each.text for each in found), found or (Evidence("no guest that uses it is set so"),))
 
 
 class _Users:
@@ -109,6 +119,24 @@ class _Users:
             if found := POD.fullmatch(mount.mount_point):
                 for each in self.holders.mount(mount).datasets:
                     self.by[each][harmless(f"volume {found[2]} of pod {found[1]}")] = None
+
+    def at_start(self) -> Mapping[str, list[Evidence]] | Unknown:
+        """By dataset; unknown where one of their disks cannot be followed, or the guests of the host are not those of a
+        container."""
+        every, disks = self.facts.get(HOST, "all_processes"), self.facts.get(HOST, "guests_set_to_drop")
+        if unseen := [each for each in (every, disks) if isinstance(each, Unknown)]:
+            return unseen[0]
+        if isinstance(every, Known) and every.value is not True:
+            return unknown(f"{every.evidence[0].text}: guests of the host are not seen", HERE)
+        found: dict[str, list[Evidence]] = defaultdict(list)
+        for line, seen in zip(blocks.words_in(disks), disks.evidence if isinstance(disks, Known) else (), strict=False):
+            where = line.partition(" ")[2]
+            place = self._place(where) if where.startswith("/") else Place((where,))
+            if not place.datasets and not place.off:
+                return unknown(harmless(f"{seen.text}: {place.how}"))
+            for each in place.datasets:
+                found[each].append(Evidence(harmless(seen.text), seen.command))
+        return found
 
     def _always(self, name: str) -> bool:
         """SCST writes to a block device past the page cache."""

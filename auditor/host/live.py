@@ -68,7 +68,11 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
         frozenset({"--property=LoadState,ActiveState,UnitFileState", "--property=MainPID,ExecStart"}),
         re.compile(r"[a-z-]+\.service|redis\*\.service"),
     ),
-    (("systemctl", "list-units"), frozenset({"--type=timer", "--plain", "--no-legend"}), re.compile(r"\*scrub\*")),
+    (
+        ("systemctl", "list-units"),
+        frozenset({"--type=timer", "--state=failed", "--plain", "--no-legend"}),
+        re.compile(r"\*scrub\*|zfs\*"),
+    ),
     (("dmesg", "--kernel"), frozenset(), re.compile(r"(?!)")),
     (("dmesg", "--facility=kern"), frozenset(), re.compile(r"(?!)")),
     (("dmidecode", "-t", "memory"), frozenset(), re.compile(r"(?!)")),

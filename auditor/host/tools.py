@@ -11,7 +11,8 @@ from functools import cache
 from auditor.host.folder import trusted
 
 VENDORS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli", "/opt/smartstorageadmin/ssacli/bin")
-PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin", *VENDORS)
+NIXOS = "/run/current-system/sw/bin"  # which has no tools elsewhere; what it links to is in root's /nix/store
+PATH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin", NIXOS, *VENDORS)
 
 
 def find(names: Iterable[str], path: tuple[str, ...] = PATH) -> tuple[str, str]:

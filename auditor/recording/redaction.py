@@ -25,6 +25,7 @@ from auditor.recording.stand_ins import StandIns, any_of, replacer
 _EXPORTS = re.compile(r"/etc/exports(?:\.d/.*)?|/var/lib/nfs/etab")
 _CLIENT = re.compile(r'(?<=\s)[^\s#()\\/"-][^\s()]*')
 _SHARED = re.compile(rb"\tsharenfs\t[^\t\n]*=[^\t\n]*")
+_GUESTS = "/etc/libvirt/qemu/"
 _SMB_CONF = "/etc/samba/smb.conf"
 _SMB_LINE = re.compile(r"\s*(?:\[|(?i:path|strict\s*sync|include|config|copy|registry)\b)")
 _BINARY = "/etc/hostid"  # only that it exists says anything
@@ -167,11 +168,20 @@ def _cut(recording: Recording) -> Recording:
         commands=_without_names(recording.commands),
         files={
             patterns: files._replace(
-                text={path: _without(path, content, files) for path, content in files.text.items()}
+                text={
+                    _unnamed(path, at): _without(path, content, files)
+                    for at, (path, content) in enumerate(sorted(files.text.items()))
+                },
+                errors={_unnamed(path, at): why for at, (path, why) in enumerate(sorted(files.errors.items()))},
             )
             for patterns, files in recording.files.items()
         },
     )
+
+
+def _unnamed(path: str, number: int) -> str:
+    """libvirt calls its files as their guests."""
+    return f"{_GUESTS}guest{number}.xml" if path.startswith(_GUESTS) and "*" not in path else path
 
 
 def _without(path: str, content: str, others: Files) -> str:

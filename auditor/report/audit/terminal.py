@@ -237,6 +237,6 @@ def _need(remedy: str) -> str:
         return "a new recording"
     if remedy == "run as root":
         return "root"
-    if remedy.startswith("apt install "):
-        return f"{remedy.removeprefix('apt install ')} ({remedy})"
+    if remedy.startswith(("apt install ", "dnf install ", "zypper install ", "apk add ", "pacman -S ")):
+        return f"{remedy.split(' ', 2)[2]} ({remedy})"
     return remedy

@@ -1,0 +1,98 @@
+"""Guests that Proxmox VE and libvirt will start with cache=unsafe: what is kept of their files, and what is made of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.collect import guest_configs
+from auditor.facts import HOST, Facts
+from auditor.host import guest_settings
+from auditor.host.request import WITNESS
+from auditor.host.telling import told
+from auditor.recording import redaction
+from tests.test_host_layers import ON_ZVOL, recorded
+from tests.test_states import Edit
+from tests.test_users import files, judged, running
+
+RULE = "guest-set-to-ignore-flushes"
+PVE, XML = "/etc/pve/qemu-server/100.conf", "/etc/libvirt/qemu/db1.xml"
+CONF = """#password=topsecret
+boot: order=scsi0
+cipassword: topsecret
+ide2: local:iso/a.iso,media=cdrom,cache=unsafe
+scsi0: local-zfs:vm-100-disk-0,cache=unsafe,size=32G
+scsi1: local-zfs:vm-100-disk-1,cache=writeback
+virtio0: file=/dev/zvol/tank/db,cache=unsafe
+[PENDING]
+virtio0: file=/dev/zvol/tank/db,cache=none
+scsi2: local-zfs:vm-100-disk-2,cache=unsafe
+[before]
+scsi3: local-zfs:vm-100-disk-3,cache=unsafe
+"""
+
+
+def domain(disk: str, kind: str = "disk") -> str:
+    return (
+        "<!--\nWARNING: THIS IS AN AUTO-GENERATED FILE.\n-->\n<domain type='kvm'><name>db1</name>"
+        f"<devices><disk type='block' device='{kind}'>{disk}</disk><graphics passwd='topsecret'/></devices></domain>\n"
+    )
+
+
+UNSAFE = "<driver name='qemu' type='raw' cache='unsafe'/><source dev='/dev/zvol/tank/db'/>"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "kept"),
+    [
+        (PVE, CONF, "drops local-zfs:vm-100-disk-0\ndrops local-zfs:vm-100-disk-2\n"),
+        (XML, domain(UNSAFE), "drops /dev/zvol/tank/db\n"),
+        (XML, domain(UNSAFE.replace("unsafe", "none")), ""),
+        (XML, domain(UNSAFE + "<readonly/>"), ""),
+        (XML, domain(UNSAFE, "cdrom"), ""),
+        (XML, domain("<driver cache='unsafe'/><source pool='p' volume='v'/>"), "unsure\n"),
+        (XML, "<domain><devices>", "unsure\n"),
+        (XML, "<!DOCTYPE a [<!ENTITY b 'c'>]><domain>&b;</domain>", "unsure\n"),
+        (
+            guest_settings.STORAGES,
+            "dir: local\n\tpath /var/lib/vz\n\nzfspool: local-zfs\n\tpool rpool/data\n\ncifs: nas\n\tusername root\n",
+            "dir local /var/lib/vz\nzfspool local-zfs rpool/data\n",
+        ),
+    ],
+)
+def test_disks_and_nothing_else_are_kept(path: str, text: str, kept: str) -> None:
+    assert told(path, text, wide=True) == kept
+    assert told(path, kept, wide=True) == kept
+
+
+def configured(text: str, **errors: str) -> Edit:
+    """libvirt knows one guest, and nobody knows Proxmox VE."""
+    patterns = guest_configs.request(HOST, Facts()).patterns
+    none = dict.fromkeys((guest_settings.PROXMOX, guest_settings.STORAGES), "no such file")
+    found = files(patterns, {WITNESS: "nodev\tsysfs\n", XML: text}, errors={**none, **errors})
+    guests = running("keeps", "/dev/zd0")
+    return lambda past: found(guests(past))
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [("drops /dev/zd0\n", "fail"), ("", "pass"), ("unsure\n", "unknown"), ("drops /dev/gone\n", "unknown")],
+)
+def test_what_a_guest_will_start_with_is_judged(text: str, outcome: str) -> None:
+    found = judged(recorded(ON_ZVOL, configured(text)), RULE)
+    assert found.outcome == outcome
+    if outcome == "fail":
+        assert "guest db1: /dev/zd0 is set to cache=unsafe" in str(found.message)
+
+
+def test_settings_that_were_not_read_are_not_known() -> None:
+    assert judged(recorded(ON_ZVOL, running("keeps", "/dev/zd0")), RULE).outcome == "unknown"
+    denied = configured("", **{guest_settings.LIBVIRT: "permission denied"})
+    assert judged(recorded(ON_ZVOL, denied), RULE).outcome == "unknown"
+
+
+def test_a_redacted_recording_does_not_name_the_guest() -> None:
+    past = redaction.redact(recorded(ON_ZVOL, configured("drops /dev/zd0\n")))
+    paths = [path for each in past.files.values() for path in each.text if path.startswith("/etc/libvirt")]
+    assert len(paths) == 1
+    assert "db1" not in paths[0]
+    assert judged(past, RULE).outcome == "fail"
