@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -11,6 +11,7 @@ import click
 
 from auditor.commands._options import Output
 
+LINE = 16 << 20  # bytes of one row
 Write = Callable[[BinaryIO, Iterable[str]], None]
 
 
@@ -52,3 +53,18 @@ def write(place: Path | str | None, blocks: Iterable[str]) -> None:
 def _lines(file: BinaryIO, blocks: Iterable[str]) -> None:
     for block in blocks:
         file.write(block.encode())
+
+
+def lines(paths: Iterable[Path]) -> Iterator[bytes]:
+    """The lines of files, one at a time. Raises OSError, or BadRows for a line that no row is as long as."""
+    from auditor.host import given
+    from auditor.report.fleet.rows import BadRows
+
+    for path in paths:
+        with given.opened(path) as file:
+            if isinstance(file, int):
+                raise BadRows(f"{path}: a folder; rows are in files")
+            while line := file.readline(LINE):
+                if len(line) == LINE:
+                    raise BadRows(f"{path}: a line of more than {LINE >> 20} MiB is no row")
+                yield line

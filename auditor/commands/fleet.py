@@ -6,15 +6,17 @@ import hashlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, nullcontext
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from auditor import __version__
 from auditor.commands._fleet_output import Place, write
-from auditor.commands._options import Seconds, folders
-from auditor.commands._terminal import note, progress
+from auditor.commands._options import Output, Seconds, fail_on, folders, formats_of
+from auditor.commands._terminal import look, note, progress
+from auditor.commands._terminal import write as emitted
 
 if TYPE_CHECKING:
     from auditor.fleet.accounting import Account
@@ -94,6 +96,42 @@ def judge(
         for line in account.told(len(found.recordings), found.beside, found.too_deep):
             note(line)
     sys.exit(account.exit_code)
+
+
+@fleet.command(short_help="What the rows of many hosts come to.")
+@click.argument("rows", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False), metavar="ROWS...")
+@click.option("--since", type=click.Path(path_type=Path, dir_okay=False), metavar="ROWS",
+              help="Rows of an earlier time: say what is new.")  # fmt: skip
+@formats_of("terminal", "html")
+@click.option("-o", "--output", type=Output(), metavar="FILE", help="Write the report to a file.")
+@click.option("--pages", default="", metavar="URL",
+              help="In a page, where the page of a host is: hosts/{host}.html, https://...{host}.")  # fmt: skip
+@fail_on
+def report(
+    rows: tuple[Path, ...],
+    since: Path | None,
+    format_: str,
+    output: Path | None,
+    pages: str,
+    fail_on: Any,
+    failed_only: bool,
+) -> NoReturn:
+    """Say of many hosts who is worst, which rules fail on how many, which drives and releases, what is new, what nobody could
+    tell and what would decide it, and who is missing. ROWS: lines of JSON of zaudit fleet judge, or of check --format jsonl; of
+    each host its newest look counts.
+
+    Exit code: as of zaudit check, the worst of all hosts; a host that is missing or was not judged may be as bad as any.
+    """
+    from auditor.commands._fleet_output import lines
+    from auditor.report.fleet import counting, html, terminal, words
+
+    if pages and (":" in pages.partition("/")[0].partition("{")[0] and not pages.startswith(("https://", "http://"))):
+        raise click.UsageError("--pages is a path or begins with http:// or https://")
+    found = counting.fleet(partial(lines, rows), partial(lines, (since,)) if since else None)
+    text = html.render(found, pages) if format_ == "html" else terminal.render(found, **look(output))
+    code = found.exit_code(fail_on, failed_only=failed_only)
+    emitted(text, output, f"{words.headline(found)} (exit code {code})", encoded=format_ == "html")
+    sys.exit(code)
 
 
 def _blocks(

@@ -53,6 +53,10 @@ class Account:
             self.unjudged += 1
             self.errors += [f"{row['recording']}: {row['error']}"][: ERRORS_SHOWN - len(self.errors)]
             self.rows += 1
+            name = self.name(row["recording"], "")
+            if name in self.expected:  # it came, and cannot be read
+                self.seen.add(name)
+                return lines([{"name": name, **row}])
             return text
         before = self._digests.setdefault(row["digest"], row["recording"])
         if before != row["recording"]:
