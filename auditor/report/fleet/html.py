@@ -74,7 +74,7 @@ def _finding(each: Found) -> str:
 
 def _link(name: str, pages: str) -> str:
     where = pages.replace("{host}", quote(name, safe=""))
-    return f'<p><a href="{escaped(where)}">all of {escaped(name)}</a></p>' if pages else ""
+    return f'<p><a class="dim" href="{escaped(where)}">all of {escaped(name)}</a></p>' if pages else ""
 
 
 def _news(fleet: Fleet, pages: str) -> Iterator[str]:
