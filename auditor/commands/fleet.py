@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, nullcontext
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -86,9 +86,7 @@ def judge(
             return cluster.judged(names, how, bounds, engine[1])
         return workers.judged(names, how, bounds)
 
-    from auditor.fleet.journal import Journal
-
-    with Journal(place.with_name(f"{place.name}.part"), told) if isinstance(place, Path) else nullcontext() as journal:
+    with _journal(place, told) as journal:
         write(place, _blocks(found, journal, judged, how, account, quiet))
         if journal:
             journal.remove()
@@ -132,6 +130,19 @@ def report(
     code = found.exit_code(fail_on, failed_only=failed_only)
     emitted(text, output, f"{words.headline(found)} (exit code {code})", encoded=format_ == "html")
     sys.exit(code)
+
+
+@contextmanager
+def _journal(place: Path | str | None, told: str) -> Iterator[Journal | None]:
+    """Beside a file that is to be written; none beside a stream, a device or a URL."""
+    from auditor.fleet.journal import Journal
+    from auditor.host import writing
+
+    if not isinstance(place, Path) or writing.stream(place) is not None or place.is_char_device():
+        yield None
+    else:
+        with Journal(place.with_name(f"{place.name}.part"), told) as journal:
+            yield journal
 
 
 def _blocks(

@@ -41,6 +41,8 @@ def test_a_healthy_fleet_is_exit_code_0_whatever_is_found(zaudit: CommandLine, t
     assert "sync-disabled" in {row.get("rule") for row in found}
     assert not (tmp_path / "rows.jsonl.part").exists()
     assert zaudit("fleet", "judge", tmp_path, "-q").out == (tmp_path / "rows.jsonl").read_text()
+    assert zaudit("fleet", "judge", tmp_path, "-o", "/dev/null").code == 0
+    assert not Path("/dev/null.part").exists()
 
 
 def test_everything_that_was_given_comes_out(zaudit: CommandLine, tmp_path: Path) -> None:
