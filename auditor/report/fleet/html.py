@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import quote
 
 from auditor.report.fleet import words
-from auditor.report.fleet.counting import Fleet, Line
+from auditor.report.fleet.counting import Fleet, Host, Line
 from auditor.report.fleet.rows import Found
 from auditor.report.page import escaped, page, paragraph, section
 
 NAME = "html"
 TITLE = "zaudit: the fleet"
-HOSTS, LINES, NAMES = 100, 25, 5000
+FIRST, HOSTS, LINES, NAMES = 10, 100, 25, 5000
 KINDS = {"kept": "good"} | dict.fromkeys(words.BAD, "bad")
 
 
@@ -54,18 +54,24 @@ def _absent(fleet: Fleet) -> Iterator[str]:
 
 
 def _hosts(fleet: Fleet, pages: str) -> Iterator[str]:
+    """The first few at once, so that the page stays one; more of them behind a line."""
     bad = [host for host in fleet.hosts if host.seen.standing != "kept"]
-    for host in bad[:HOSTS]:
-        kind = KINDS.get(host.seen.standing, "open")
-        listed = "".join(f"<li>{_finding(each)}</li>" for each in host.worst)
-        all_of = words.replay(host)
-        more = f"<p><code>{escaped(all_of)}</code></p>" if all_of else ""
-        yield (
-            f'<details><summary><b>{escaped(host.seen.name)}</b> <span class="badge {kind}">'
-            f"{escaped(host.seen.standing)}</span> {escaped(words.counts(host))}</summary>"
-            f"<ul>{listed}</ul>{_link(host.seen.name, pages)}{more}</details>"
-        )
+    shown = [_host(host, pages) for host in bad[:HOSTS]]
+    yield from shown[:FIRST]
+    yield _open(f"the next {len(shown[FIRST:])}", "".join(shown[FIRST:]))
     yield _more(bad, HOSTS)
+
+
+def _host(host: Host, pages: str) -> str:
+    kind = KINDS.get(host.seen.standing, "open")
+    listed = "".join(f"<li>{_finding(each)}</li>" for each in host.worst)
+    all_of = words.replay(host)
+    more = f"<p><code>{escaped(all_of)}</code></p>" if all_of else ""
+    return (
+        f'<details><summary><b>{escaped(host.seen.name)}</b> <span class="badge {kind}">'
+        f"{escaped(host.seen.standing)}</span> {escaped(words.counts(host))}</summary>"
+        f"<ul>{listed}</ul>{_link(host.seen.name, pages)}{more}</details>"
+    )
 
 
 def _finding(each: Found) -> str:
