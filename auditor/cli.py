@@ -25,7 +25,7 @@ SET_BY_ENVIRONMENT = frozenset({"timeout", "deadline", "color", "quiet", "verbos
 # modules of auditor.commands, in the order of the help text
 COMMANDS = (
     *("check", "verify", "clean", "record", "rules", "explain", "drives", "advise", "diff", "show", "alert", "policy"),
-    *("selftest", "completion"),
+    *("fleet", "selftest", "completion"),
 )
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import get_args
 
+import click
 import pytest
 
+from auditor.cli import main
+from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED
+from auditor.report.model import Standing
 from tests.golden import format_files
 
 CONTRIB = Path(__file__).parent.parent / "contrib"
@@ -53,3 +59,41 @@ def test_the_dashboard_is_one() -> None:
         assert panel["description"], panel["title"]
         assert panel["datasource"]["uid"] == "${source}", "that of whoever imports it"
         assert all(target["expr"] for target in panel["targets"])
+
+
+ANSIBLE = CONTRIB / "ansible" / "zaudit"
+PLAYS = {path: path.read_text() for path in sorted(ANSIBLE.rglob("*.yml"))}
+
+
+def test_the_roles_say_what_zaudit_understands() -> None:
+    words = re.findall(r"\['(check|record)', (.*?)\]", "\n".join(PLAYS.values()))
+    assert {name for name, _ in words} == {"check", "record"}
+    for name, rest in words:
+        command = main.get_command(click.Context(main), name)
+        assert command
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert set(re.findall(r"'(--?[a-z-]+)'", rest)) <= known
+    codes = re.search(r"zaudit_run\.rc not in \[([\d, ]+)\]", PLAYS[ANSIBLE / "roles/audit/tasks/main.yml"])
+    assert codes
+    assert set(map(int, codes[1].split(","))) == {0, EXIT_UNDECIDED, *EXIT_CODES.values()}
+
+
+def test_the_gate_lets_nobody_through_who_may_lose_commits() -> None:
+    allows = re.search(r"zaudit_gate_allows: \[(.*)\]", PLAYS[ANSIBLE / "roles/gate/defaults/main.yml"])
+    assert allows
+    through = set(allows[1].split(", "))
+    assert through < set(get_args(Standing))
+    assert through.isdisjoint({"lost", "corrupted", "stalled", "cannot tell", "waived"})
+
+
+def test_ansible_lint_takes_the_collection(tmp_path: Path) -> None:
+    lint = shutil.which("ansible-lint")
+    if not lint:
+        pytest.skip("ansible-lint is not installed (pip install ansible-lint)")
+    collection = tmp_path / "ansible_collections/zaudit/zaudit"  # where Ansible looks for the roles that the plays name
+    shutil.copytree(ANSIBLE, collection)
+    words = (lint, "--offline", "--profile", "production")
+    around = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(tmp_path), "NO_COLOR": "1"}
+    done = subprocess.run(words, cwd=collection, env=around, capture_output=True, text=True, check=False)
+    assert "Passed: 0 failure(s), 0 warning(s)" in done.stdout + done.stderr
+    assert done.returncode == 0

@@ -39,6 +39,8 @@ def test_every_zaudit_command_and_option_in_it_exists() -> None:
     assert len(used) >= 8
     for name, rest in used:
         command = main.get_command(click.Context(main), name)
+        if isinstance(command, click.Group):
+            command = command.get_command(click.Context(command), rest.split()[0])
         assert command is not None, name
         options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         if isinstance(command, click.Group):

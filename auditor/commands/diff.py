@@ -28,20 +28,33 @@ KIND = click.Path(path_type=Path)
 @click.command(short_help="Compare two recordings or JSON reports.")
 @click.argument("old", type=KIND, metavar="OLD")
 @click.argument("new", type=KIND, metavar="NEW")
+@click.option("--side-by-side", is_flag=True,
+              help="OLD is a primary, NEW its standby: where it is worse, and what a failover would change.")  # fmt: skip
 @formats
 @fail_on
 @folders
-def diff(old: Path, new: Path, format_: str, fail_on: Any, failed_only: bool, folders: tuple[Path, ...]) -> NoReturn:
+def diff(
+    old: Path,
+    new: Path,
+    side_by_side: bool,
+    format_: str,
+    fail_on: Any,
+    failed_only: bool,
+    folders: tuple[Path, ...],
+) -> NoReturn:
     """What is new, worse, changed, better and gone from OLD to NEW: recordings (folder or .tar.gz), which are judged by the
     rules of now, or reports of zaudit check --format json; one of each will do.
 
     Exit code: 0 when nothing at or above --fail-on is new or worse, else 11 to 14 by the worst that is or may be; with
-    --failed-only by the worst new failure, and 10 when some cannot be told.
+    --failed-only by the worst new failure, and 10 when some cannot be told. With --side-by-side: of what is or may be worse on
+    the standby.
     """
     from auditor.report.audit import changes
 
     before, after = (_document(path, folders) for path in (old, new))
     try:
+        if side_by_side:
+            _side_by_side(before, after, format_, fail_on, failed_only)
         found = changes.compare(before, after)
     except changes.CompareError as error:
         raise click.UsageError(f"not a report of zaudit: {error}") from None
@@ -50,6 +63,19 @@ def diff(old: Path, new: Path, format_: str, fail_on: Any, failed_only: bool, fo
         say(json.dumps(as_json(found, before, after, code), indent=1))
     else:
         say("\n".join(_page(found, before, after, code, min(width(), 120))))
+    sys.exit(code)
+
+
+def _side_by_side(
+    primary: dict[str, Any], standby: dict[str, Any], format_: str, fail_on: Any, failed_only: bool
+) -> NoReturn:
+    """Two hosts, and not one host twice. Raises CompareError."""
+    from auditor.commands import _diff_sides
+    from auditor.report.audit import sides
+
+    found = sides.compare(primary, standby)
+    code = found.exit_code(fail_on, failed_only=failed_only)
+    say(_diff_sides.as_json(found, code) if format_ == "json" else _diff_sides.page(found, code, min(width(), 120)))
     sys.exit(code)
 
 

@@ -12,6 +12,8 @@ from auditor.commands._options import database as database_option
 from auditor.commands._options import looking, policy, with_database
 from auditor.commands._terminal import note, progress
 
+LEAST, LONGEST = 32, 4096  # bytes of a key
+
 
 @click.command(short_help="Record a host, to audit it elsewhere.")
 @click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_complete.targets)
@@ -25,6 +27,8 @@ from auditor.commands._terminal import note, progress
     help="Folder or .tar.gz to write.",
 )
 @click.option("--redact", is_flag=True, help="Replace serials, GUIDs, WWNs and host names by stable stand-ins.")
+@click.option("--redact-key", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Redact by this secret: all recordings by it have the same stand-ins.")  # fmt: skip
 @database_option
 @policy
 @looking
@@ -32,6 +36,7 @@ def record(
     targets: tuple[str, ...],
     path: Path,
     redact: bool,
+    redact_key: Path | None,
     database: str | None,
     policy_file: Path | None,
     timeout: float,
@@ -47,6 +52,8 @@ def record(
     from auditor.recording import recording, redaction, replacing
 
     replacing.possible(path)
+    key = _secret(redact_key) if redact_key else b""
+    redact = redact or bool(key)
     wanted = with_database(audit.Options(consistent), database)
     host = recording.RecordingHost(LiveHost(timeout, deadline))
     policy = read(policy_file)
@@ -56,9 +63,24 @@ def record(
     audit.look(host, targets, options, progress())
     judges = rule.digest(rulebook.select((), (), (), policy))
     taken = host.recording(targets, options.words(), __version__, judges)
-    for left_out in recording.write(redaction.redact(taken) if redact else taken, path):
+    for left_out in recording.write(redaction.redact(taken, key) if redact else taken, path):
         note(left_out)
     note(f"{path}: {len(taken.commands)} commands, {sum(len(files.text) for files in taken.files.values())} files")
+
+
+def _secret(path: Path) -> bytes:
+    """The key of a fleet. Raises UsageError for one that is too short, or that others than its owner can read; OSError."""
+    from auditor.host import given
+
+    with given.opened(path) as file:
+        data = b"" if isinstance(file, int) else file.read(LONGEST + 1)
+        open_to_others = isinstance(file, int) or given.mode(file) & 0o077
+    if not LEAST <= len(data) <= LONGEST or open_to_others:
+        raise click.UsageError(
+            f"{path}: a key is a file of {LEAST} to {LONGEST} random bytes, which its owner alone can read "
+            f"(umask 077; head -c {LEAST} /dev/urandom > {path.name})"
+        )
+    return data
 
 
 COMMAND = record

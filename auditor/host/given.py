@@ -49,6 +49,11 @@ def size(file: BinaryIO) -> int:
     return os.fstat(file.fileno()).st_size
 
 
+def mode(file: BinaryIO) -> int:
+    """Who may do what with it, as it is now."""
+    return stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+
+
 def content(path: Path, limit: int) -> bytes:
     """A whole plain file. Raises OSError, also where it is larger than that or no plain file."""
     with opened(path) as file:

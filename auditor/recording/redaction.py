@@ -2,7 +2,7 @@
 
 The same original always becomes the same stand-in of the same length and alphabet, everywhere in the recording, so that
 links between outputs still hold and the findings stay the same. The stand-ins come from a key that is made for each
-recording and thrown away: they cannot be turned back by trying all serials.
+recording and thrown away, so they cannot be turned back by trying all serials; or from one that a site keeps.
 """
 
 from __future__ import annotations
@@ -44,12 +44,17 @@ _ALL, _SERIAL = "hostname: '", "Serial Number: "  # all that follows is a name, 
 LONG = 8  # from here on an identity is known again inside of a word
 
 
-def redact(recording: Recording) -> Recording:
-    """The same recording with every identity replaced. Device models, firmware and dataset names stay: rules need them."""
+def redact(recording: Recording, key: bytes = b"") -> Recording:
+    """The same recording with every identity replaced. Device models, firmware and dataset names stay: rules need them.
+
+    key: of a fleet, whose recordings are to have the same stand-in for the same identity: whoever has it can try all serials.
+    Names and serials of a few characters have few stand-ins, so different ones may have the same. Empty: one is made for this
+    recording and thrown away.
+    """
     import secrets
 
     recording = _cut(recording)
-    replace_all = _replacement(recording, secrets.token_bytes(32))
+    replace_all = _replacement(recording, key or secrets.token_bytes(32))
 
     def text(value: str) -> str:
         return _bytewise(replace_all, value)

@@ -23,6 +23,7 @@ from auditor.recording import recording, redaction
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.recording.stand_ins import any_of
 from tests import golden, shared
+from tests.fake import CommandLine, FakeHost
 
 pytestmark = pytest.mark.slow
 
@@ -167,6 +168,39 @@ def test_a_stand_in_is_the_same_everywhere_in_one_recording_and_another_in_the_n
         assert len(stand_ins) == 1
         found |= stand_ins
     assert len(found) == 2
+
+
+def test_by_one_key_two_recordings_have_the_same_stand_ins() -> None:
+    serial, other = b"S4EWNX0R123456", b"PHLJ912300XQ1P0FGN"
+
+    def stand_in(key: bytes, more: bytes = b"") -> bytes:
+        disks: dict[tuple[str, ...], Capture] = {
+            ("smartctl", "-j", "-x", f"/dev/{name}"): Capture(0, b'{"serial_number": "%s"}' % each)
+            for name, each in (("sda", serial), ("sdb", more))
+            if each
+        }
+        left = content(redaction.redact(Recording(0.0, 0, ("tank",), commands=disks), key))
+        assert serial not in left
+        found = re.findall(rb'"serial_number": "([A-Z]\d[A-Z]{4}\d[A-Z]\d{6})"', left.replace(b'\\"', b'"'))
+        assert len(found) == 1
+        return bytes(found[0])
+
+    assert stand_in(b"k" * 32) == stand_in(b"k" * 32, other)
+    assert stand_in(b"k" * 32) != stand_in(b"l" * 32)
+
+
+def test_a_key_is_long_and_secret(tmp_path: Path, zaudit: CommandLine) -> None:
+    zaudit.host = FakeHost()
+    for data, mode, told in (
+        (b"short", 0o600, "random bytes"),
+        (b"k" * 32, 0o640, "owner alone"),
+        (b"k" * 5000, 0o600, "4096"),
+    ):
+        (tmp_path / "key").write_bytes(data)
+        (tmp_path / "key").chmod(mode)
+        done = zaudit("record", "-o", tmp_path / "rec", "--redact-key", tmp_path / "key")
+        assert (done.code, told in done.err) == (2, True)
+    assert not (tmp_path / "rec").exists()
 
 
 def test_a_redacted_recording_is_a_recording(tmp_path: Path) -> None:

@@ -18,11 +18,15 @@ SCHEMA = "zaudit-lines/1"
 
 def render(told: Told) -> str:
     """The lines, the worst findings first as in the report."""
+    return "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows(told))
+
+
+def rows(told: Told) -> list[dict[str, Any]]:
+    """What the lines say."""
     taken = datetime.fromtimestamp(told.taken, UTC).isoformat(timespec="seconds")
     common = {"schema": SCHEMA, "host": told.host, "taken": taken, "zaudit": told.zaudit, "rules": told.rules}
-    rows: list[dict[str, Any]] = [{**common, "kind": "report", **_report(told)}]
-    rows += [{**common, "kind": "finding", **_finding(each)} for each in told.all]
-    return "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows)
+    found = ({**common, "kind": "finding", **_finding(each)} for each in told.all)
+    return [{**common, "kind": "report", **_report(told)}, *found]
 
 
 def _report(told: Told) -> dict[str, Any]:

@@ -1,0 +1,70 @@
+"""Where the rows of a fleet go: a file, standard output, or a URL; as lines of JSON or as Parquet."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from auditor.commands._options import Output
+
+LINE = 16 << 20  # bytes of one row
+Write = Callable[[BinaryIO, Iterable[str]], None]
+
+
+class Place(Output):
+    """A file, as a Path; a URL, as a text; None: standard output."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Raises BadParameter."""
+        return value if "://" in str(value) else super().convert(value, param, ctx)
+
+
+def writer(place: Path | str | None) -> Write:
+    """What writes rows in the way that the name asks for."""
+    if place and str(place).endswith(".parquet"):
+        from auditor.fleet import parquet
+
+        return parquet.write
+    return _lines
+
+
+def write(place: Path | str | None, blocks: Iterable[str]) -> None:
+    """A file is written as a whole or not at all. Raises NoPlace, CannotWrite, NoStore or NoParquet."""
+    how = writer(place)
+    if place is None:
+        for block in blocks:
+            sys.stdout.write(block)
+        sys.stdout.flush()
+    elif isinstance(place, str):
+        from auditor.fleet import store
+
+        with store.opened(place, "wb") as file:
+            how(file, blocks)
+    else:
+        from auditor.host import writing
+
+        writing.replace(place, lambda file: how(file, blocks))
+
+
+def _lines(file: BinaryIO, blocks: Iterable[str]) -> None:
+    for block in blocks:
+        file.write(block.encode())
+
+
+def lines(paths: Iterable[Path]) -> Iterator[bytes]:
+    """The lines of files, one at a time. Raises OSError, or BadRows for a line that no row is as long as."""
+    from auditor.host import given
+    from auditor.report.fleet.rows import BadRows
+
+    for path in paths:
+        with given.opened(path) as file:
+            if isinstance(file, int):
+                raise BadRows(f"{path}: a folder; rows are in files")
+            while line := file.readline(LINE):
+                if len(line) == LINE:
+                    raise BadRows(f"{path}: a line of more than {LINE >> 20} MiB is no row")
+                yield line

@@ -1,0 +1,198 @@
+"""``zaudit fleet``: the recordings of many hosts, judged and told together."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from auditor import __version__
+from auditor.commands._fleet_output import Place, write
+from auditor.commands._options import Output, Seconds, fail_on, folders, formats_of
+from auditor.commands._terminal import look, note, progress
+from auditor.commands._terminal import write as emitted
+
+if TYPE_CHECKING:
+    from auditor.fleet.accounting import Account
+    from auditor.fleet.inputs import Found
+    from auditor.fleet.journal import Journal
+    from auditor.fleet.judging import How
+
+Judge = Callable[[Iterable[str], "How"], Iterator[str]]
+INVENTORY = 256 << 20
+
+
+def _engine(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, str]:
+    """processes, dask or dask=ADDRESS, as (name, address). Raises BadParameter."""
+    name, equals, address = value.partition("=")
+    if name not in ("processes", "dask") or (equals and (name != "dask" or not address)):
+        raise click.BadParameter(f"{value!r} is neither processes, dask nor dask=ADDRESS.", ctx, param)
+    return name, address
+
+
+@click.group(short_help="Many hosts: their recordings judged and told together.")
+def fleet() -> None:
+    """Judge the recordings of many hosts by the rules of today, and say what they come to together."""
+
+
+@fleet.command(short_help="Judge many recordings; a row for each finding.")
+@click.argument("recordings", nargs=-1, required=True, metavar="RECORDING|FOLDER|PATTERN|URL...")
+@click.option("-o", "--output", "place", type=Place(), metavar="FILE|URL",
+              help="Write the rows here: lines of JSON, or Parquet where it ends so.  [default: standard output]")  # fmt: skip
+@click.option("--inventory", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="The hosts that are expected, one a line; who is missing is a row.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1, 1024), help="Processes at once.  [default: one a processor]")
+@click.option("--engine", callback=_engine, default="processes", metavar="processes|dask[=ADDRESS]", show_default=True,
+              help="Where they run: here, or on the workers of Dask.")  # fmt: skip
+@folders
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Roles, rules, thresholds and waivers of all hosts.  [default: of each recording its own]")  # fmt: skip
+@click.option("--timeout", type=Seconds(0.1, 3600), default=120.0, show_default=True, metavar="SECONDS",
+              help="Give up on a recording after so long.")  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="Do not say what it comes to.")
+def judge(
+    recordings: tuple[str, ...],
+    place: Path | str | None,
+    inventory: Path | None,
+    jobs: int | None,
+    engine: tuple[str, str],
+    folders: tuple[Path, ...],
+    policy_file: Path | None,
+    timeout: float,
+    quiet: bool,
+) -> NoReturn:
+    """Judge recordings of zaudit record or check --record (folders or .tar.gz), also those in folders and of patterns, and at
+    URLs where fsspec is installed. The rows are those of check --format jsonl, and each recording is among them, whatever is
+    wrong with it. A run that was ended goes on where it was, from FILE.part.
+
+    Exit code: 0 when every recording was judged and no host is missing, 2 when one could not be judged, 10 when hosts are
+    missing. What the rows say: zaudit fleet report.
+    """
+    from auditor.fleet import accounting, cluster, inputs, workers
+
+    how, told = _how(folders, policy_file)
+    account = accounting.Account(frozenset(_expected(inventory)))
+    found = inputs.found(recordings)
+    bounds = workers.Bounds(min(jobs or workers.processors(), len(found.recordings)), timeout)
+
+    def judged(names: Iterable[str], how: How) -> Iterator[str]:
+        if engine[0] == "dask":
+            return cluster.judged(names, how, bounds, engine[1])
+        return workers.judged(names, how, bounds)
+
+    with _journal(place, told) as journal:
+        write(place, _blocks(found, journal, judged, how, account, quiet))
+        if journal:
+            journal.remove()
+    if not quiet:
+        for line in account.told(len(found.recordings), found.beside, found.too_deep):
+            note(line)
+    sys.exit(account.exit_code)
+
+
+@fleet.command(short_help="What the rows of many hosts come to.")
+@click.argument("rows", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False), metavar="ROWS...")
+@click.option("--since", type=click.Path(path_type=Path, dir_okay=False), metavar="ROWS",
+              help="Rows of an earlier time: say what is new.")  # fmt: skip
+@formats_of("terminal", "html")
+@click.option("-o", "--output", type=Output(), metavar="FILE", help="Write the report to a file.")
+@click.option("--pages", default="", metavar="URL",
+              help="In a page, where the page of a host is: hosts/{host}.html, https://...{host}.")  # fmt: skip
+@fail_on
+def report(
+    rows: tuple[Path, ...],
+    since: Path | None,
+    format_: str,
+    output: Path | None,
+    pages: str,
+    fail_on: Any,
+    failed_only: bool,
+) -> NoReturn:
+    """Say of many hosts who is worst, which rules fail on how many, which drives and releases, what is new, what nobody could
+    tell and what would decide it, and who is missing. ROWS: lines of JSON of zaudit fleet judge, or of check --format jsonl; of
+    each host its newest look counts.
+
+    Exit code: as of zaudit check, the worst of all hosts; a host that is missing or was not judged may be as bad as any.
+    """
+    from auditor.commands._fleet_output import lines
+    from auditor.report.fleet import counting, html, terminal, words
+
+    if pages and (":" in pages.partition("/")[0].partition("{")[0] and not pages.startswith(("https://", "http://"))):
+        raise click.UsageError("--pages is a path or begins with http:// or https://")
+    found = counting.fleet(partial(lines, rows), partial(lines, (since,)) if since else None)
+    text = html.render(found, pages) if format_ == "html" else terminal.render(found, **look(output))
+    code = found.exit_code(fail_on, failed_only=failed_only)
+    emitted(text, output, f"{words.headline(found)} (exit code {code})", encoded=format_ == "html")
+    sys.exit(code)
+
+
+@contextmanager
+def _journal(place: Path | str | None, told: str) -> Iterator[Journal | None]:
+    """Beside a file that is to be written; none beside a stream, a device or a URL."""
+    from auditor.fleet.journal import Journal
+    from auditor.host import writing
+
+    if not isinstance(place, Path) or writing.stream(place) is not None or place.is_char_device():
+        yield None
+    else:
+        with Journal(place.with_name(f"{place.name}.part"), told) as journal:
+            yield journal
+
+
+def _blocks(
+    found: Found, journal: Journal | None, judge: Judge, how: How, account: Account, quiet: bool
+) -> Iterator[str]:
+    """The rows of each recording in their order, and then who is missing. With a journal all are in it before the first is
+    written."""
+    every, show = found.recordings, None if quiet else progress()
+    left = [each for each in every if journal is None or each not in journal]
+    if journal and len(left) < len(every) and not quiet:
+        note(f"{journal.path}: {len(every) - len(left):,} of {len(every):,} recordings were judged before")
+    done = len(every) - len(left)
+    with closing(judge((each.name for each in left), how)) as judged:  # type: ignore[type-var]
+        for each, rows in zip(left, judged, strict=True):
+            done += 1
+            if show:
+                show(done, len(every), each.name)
+            if journal:
+                journal.add(each, rows)
+            else:
+                yield account.counted(rows)
+    if journal:
+        yield from (account.counted(journal.rows(each)) for each in every)
+    yield from account.absent()
+
+
+def _how(folders: tuple[Path, ...], policy_file: Path | None) -> tuple[How, str]:
+    """By what is judged, and a digest of it. Raises RuleError or PolicyError."""
+    from auditor.commands._policy import read
+    from auditor.fleet import judging
+    from auditor.judge import rule
+
+    policy = read(policy_file) if policy_file else None
+    how = judging.How(
+        tuple(str(each.absolute()) for each in folders),
+        policy.text if policy else "",
+        policy.path if policy else "",
+    )
+    rules = rule.digest(judging.chosen(how.folders, how.policy, how.policy_path).rules)
+    return how, hashlib.sha256("\0".join((__version__, rules, how.policy, how.policy_path)).encode()).hexdigest()
+
+
+def _expected(path: Path | None) -> tuple[str, ...]:
+    """The hosts of an inventory. Raises InventoryError or OSError."""
+    if path is None:
+        return ()
+    from auditor.fleet.accounting import inventory
+    from auditor.host import given
+
+    return inventory(given.content(path, INVENTORY).decode("utf-8", "replace"))
+
+
+COMMAND = fleet

@@ -1,0 +1,109 @@
+"""That every recording comes out again, once: what was judged, what was not and why, what was given twice, who is missing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from auditor.errors import EXIT_USAGE, Stop
+from auditor.fleet.judging import common, lines, missing
+from auditor.judge.finding import EXIT_UNDECIDED
+from auditor.text import harmless
+
+HOSTS = 1_000_000
+ERRORS_SHOWN = 10
+_DATED = re.compile(r"[-_.@]\d{4}-?\d\d-?\d\d")
+
+
+class InventoryError(Stop):
+    """A list of hosts that is none."""
+
+
+def inventory(text: str) -> tuple[str, ...]:
+    """The hosts that are expected: one a line, # begins a comment. Raises InventoryError."""
+    hosts = tuple(dict.fromkeys(name for line in text.splitlines() if (name := line.partition("#")[0].strip())))
+    if not hosts or len(hosts) > HOSTS:
+        raise InventoryError(f"an inventory names 1 to {HOSTS:,} hosts, one a line; this one has {len(hosts):,}")
+    if wrong := next((each for each in hosts if re.search(r"\s", each)), None):
+        raise InventoryError(f"an inventory has one host a line, and not {harmless(wrong)[:60]!r}")
+    return hosts
+
+
+@dataclass
+class Account:
+    """expected: the hosts of the inventory. The names of the others are of hosts that nobody expected."""
+
+    expected: frozenset[str] = frozenset()
+    judged: int = 0
+    rows: int = 0
+    twice: int = 0
+    errors: list[str] = field(default_factory=list)
+    unjudged: int = 0
+    seen: set[str] = field(default_factory=set)
+    others: set[str] = field(default_factory=set)
+    _digests: dict[str, str] = field(default_factory=dict)
+
+    def counted(self, text: str) -> str:
+        """The same lines of one recording, with the ``name`` of its host; of one that was there before, a line that says so."""
+        row = json.loads(text.partition("\n")[0])
+        if row["kind"] == "unjudged":
+            self.unjudged += 1
+            self.errors += [f"{row['recording']}: {row['error']}"][: ERRORS_SHOWN - len(self.errors)]
+            self.rows += 1
+            name = self.name(row["recording"], "")
+            if name in self.expected:  # it came, and cannot be read
+                self.seen.add(name)
+                return lines([{"name": name, **row}])
+            return text
+        before = self._digests.setdefault(row["digest"], row["recording"])
+        if before != row["recording"]:
+            self.twice += 1
+            self.rows += 1
+            return lines([{**common("duplicate"), "recording": row["recording"], "of": before}])
+        name = self.name(row["recording"], row["host"])
+        (self.seen if name in self.expected else self.others).add(name)
+        self.judged += 1
+        self.rows += text.count("\n")
+        begins = json.dumps({"name": name})[:-1]
+        return "".join(f"{begins}, {line[1:]}\n" for line in text.splitlines())
+
+    def name(self, recording: str, host: str) -> str:
+        """What a host is called: as the inventory has it, by the name of the file or the folder that it is in (db1.tar.gz,
+        db1-2026-11-22.tar.gz, db1/2026-11-22.tar.gz), which is not the host's to choose; else as it calls itself."""
+        path = PurePosixPath(recording)
+        for name in (re.sub(r"\.(?:tar\.gz|tgz)$", "", path.name), path.parent.name):
+            for known in (name, _DATED.split(name, maxsplit=1)[0]):
+                if known in self.expected:
+                    return known
+        return host
+
+    def absent(self) -> Iterator[str]:
+        """A line for each host that was expected and did not come."""
+        for host in sorted(self.expected - self.seen):
+            self.rows += 1
+            yield lines([missing(host)])
+
+    @property
+    def exit_code(self) -> int:
+        """0 where everything was judged and everybody is there. What was found does not count: that is the report's to say."""
+        return EXIT_USAGE if self.unjudged else EXIT_UNDECIDED if self.expected - self.seen else 0
+
+    def told(self, asked: int, beside: int, too_deep: Iterable[str]) -> Iterator[str]:
+        """The sum, in sentences. asked: how many recordings there were."""
+        yield (
+            f"{asked:,} recordings: {self.judged:,} judged, {self.unjudged:,} could not be judged, "
+            f"{self.twice:,} given twice; {self.rows:,} rows"
+        )
+        yield from (f"not judged: {error}" for error in self.errors)
+        if self.unjudged > len(self.errors):
+            yield f"not judged: {self.unjudged - len(self.errors):,} more (kind unjudged in the rows)"
+        if self.expected:
+            gone, more = len(self.expected) - len(self.seen), len(self.others)
+            yield f"{len(self.expected):,} hosts expected: {gone:,} missing; {more:,} came that were not expected"
+        if beside:
+            yield f"{beside:,} other files in these folders are no recordings and were left alone"
+        for folder in too_deep:
+            yield f"not looked into, too deep: {harmless(folder)}"

@@ -1,0 +1,203 @@
+"""The rows of many hosts, counted: of each host its newest look, and of it what fails, what nobody can tell, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from auditor.judge.event import Severity
+from auditor.judge.finding import RANK, exit_code
+from auditor.report.fleet.rows import STANDINGS, Absent, BadRows, Found, Seen, rows
+
+KEPT = 12  # findings of a host that a page shows; the rows have all
+KINDS = 1_000_000  # of what is counted: more is no fleet
+ADVISORY = "advisory-"
+OLD = 7 * 86400.0  # seconds after which a look is no longer one at the fleet of today
+_Key = TypeVar("_Key")
+Read = Callable[[], Iterable[bytes]]
+
+
+@dataclass(slots=True)
+class Host:
+    """One host, by its newest look. failed, open: how many findings of which severity fail or cannot be told. worst: the
+    first of them."""
+
+    seen: Seen
+    failed: Counter[Severity] = field(default_factory=Counter)
+    open: Counter[Severity] = field(default_factory=Counter)
+    worst: list[Found] = field(default_factory=list)
+
+    @property
+    def gravity(self) -> tuple[object, ...]:
+        """The worst hosts come first."""
+        counts = [-each[severity] for severity in ("critical", "high") for each in (self.failed, self.open)]
+        return (STANDINGS.index(self.seen.standing), *counts, self.seen.name)
+
+
+@dataclass(slots=True)
+class Line:
+    """One line of a table: on which hosts it fails, and on which nobody can tell. severity: the gravest of them."""
+
+    severity: Severity = "low"
+    title: str = ""
+    failed: set[str] = field(default_factory=set)
+    open: set[str] = field(default_factory=set)
+
+    def add(self, found: Found) -> None:
+        """One finding more."""
+        if RANK[found.severity] >= RANK[self.severity]:
+            self.severity, self.title = found.severity, found.title
+        (self.failed if found.outcome == "fail" else self.open).add(found.key[0])
+
+    @property
+    def gravity(self) -> tuple[int, int, int]:
+        """What fails before what nobody can tell; the gravest first, then by how many hosts."""
+        return -RANK[self.severity] if self.failed else 1, -len(self.failed), -len(self.open)
+
+
+class News(NamedTuple):
+    """What changed since an earlier report. fresh: failures that were not there, of hosts that were; gone: how many are no
+    longer there; unseen: how many failed, and now nobody can tell; came, left: hosts. rules: whether others judged."""
+
+    fresh: tuple[Found, ...]
+    gone: int
+    unseen: int
+    came: tuple[str, ...]
+    left: tuple[str, ...]
+    rules: bool
+
+
+@dataclass(slots=True)
+class Fleet:
+    """hosts: the worst first. absent: what could not be judged, and who did not come. older: looks that newer ones replace."""
+
+    hosts: list[Host]
+    absent: list[Absent]
+    older: int
+    twice: int
+    rules: dict[str, Line]
+    models: dict[tuple[str, str], Line]
+    advisories: dict[tuple[str, str], Line]
+    remedies: dict[str, Line]
+    waived: int
+    news: News | None = None
+
+    @property
+    def standings(self) -> dict[str, int]:
+        """How many hosts stand how, the worst first; those of which nothing is known cannot be told."""
+        found = Counter(host.seen.standing for host in self.hosts)
+        found["cannot tell"] += len(self.absent)
+        return {standing: found[standing] for standing in STANDINGS if found[standing]}
+
+    @property
+    def total(self) -> int:
+        """Hosts, as far as anybody knows."""
+        return len(self.hosts) + len(self.absent)
+
+    @property
+    def stale(self) -> list[Host]:
+        """Those whose newest look is much older than the newest of all."""
+        newest = max((host.seen.taken for host in self.hosts), default=0.0)
+        return [host for host in self.hosts if newest - host.seen.taken > OLD]
+
+    def exit_code(self, threshold: Severity, *, failed_only: bool = False) -> int:
+        """As of a check; a host of which nothing is known may be as bad as any."""
+        every: list[tuple[Severity, bool]] = [("critical", False)] * bool(self.absent)
+        for host in self.hosts:
+            every += [(severity, True) for severity in host.failed] + [(severity, False) for severity in host.open]
+        return exit_code(every, threshold, failed_only=failed_only)
+
+
+def fleet(read: Read, before: Read | None = None) -> Fleet:
+    """What the rows come to. read: gives the lines, each time from the beginning; before: those of an earlier time. Raises
+    BadRows."""
+    hosts, absent, looks = _hosts(read)
+    found = Fleet([], [each for each in absent if each.kind != "duplicate"], 0, 0, {}, {}, {}, {}, 0)
+    found.twice, found.older = len(absent) - len(found.absent), looks - len(hosts)
+    for each in _findings(read, hosts):
+        _count(found, hosts[each.key[0]], each)
+    if before:
+        found.news = _news(before, read, hosts)
+    found.hosts = sorted(hosts.values(), key=lambda host: host.gravity)
+    return found
+
+
+def _hosts(read: Read) -> tuple[dict[str, Host], list[Absent], int]:
+    """(name -> its newest look, what is no look, how many looks there are)."""
+    hosts: dict[str, Host] = {}
+    absent: list[Absent] = []
+    looks = 0
+    for row in rows(read()):
+        match row:
+            case Seen():
+                looks += 1
+                if row.name not in hosts or hosts[row.name].seen.key < row.key:
+                    hosts[row.name] = Host(row)
+            case Absent():
+                absent.append(row)
+        if len(hosts) + len(absent) > KINDS:
+            raise BadRows(f"more than {KINDS:,} hosts")
+    return hosts, absent, looks
+
+
+def _findings(read: Read, hosts: dict[str, Host]) -> Iterator[Found]:
+    """Those of the newest looks. Raises BadRows for one of a look that is not there."""
+    for row in rows(read()):
+        if isinstance(row, Found):
+            if row.key[0] not in hosts:
+                raise BadRows(f"a finding of {row.key[0]} without a row of kind report")
+            if row.key == hosts[row.key[0]].seen.key:
+                yield row
+
+
+def _count(found: Fleet, host: Host, each: Found) -> None:
+    if not each.counts:
+        found.waived += 1
+        return
+    (host.failed if each.outcome == "fail" else host.open)[each.severity] += 1
+    if len(host.worst) < KEPT:
+        host.worst.append(each)
+    _line(found.rules, each.rule).add(each)
+    for model in each.models:
+        _line(found.models, (model, each.rule)).add(each)
+    if each.rule.startswith(ADVISORY):
+        _line(found.advisories, (each.openzfs or host.seen.openzfs, each.rule)).add(each)
+    if each.outcome == "unknown":
+        for remedy in each.remedies:
+            _line(found.remedies, remedy).add(each)
+
+
+def _line(lines: dict[_Key, Line], key: _Key) -> Line:
+    if key not in lines and len(lines) >= KINDS:
+        raise BadRows(f"more than {KINDS:,} lines in one table")
+    return lines.setdefault(key, Line())
+
+
+def _news(before: Read, read: Read, hosts: dict[str, Host]) -> News:
+    then, _, _ = _hosts(before)
+    there = {(each.key[0], each.id) for each in _findings(before, then) if each.outcome == "fail"}
+    failing, unknown, fresh = set(), set(), []
+    for each in _findings(read, hosts):
+        if each.outcome == "fail":
+            failing.add((each.key[0], each.id))
+            if each.counts and each.key[0] in then and (each.key[0], each.id) not in there:
+                fresh.append(each)
+        elif each.outcome == "unknown":
+            unknown.add((each.key[0], each.rule))
+    lost = [
+        each
+        for each in _findings(before, then)
+        if each.outcome == "fail" and each.key[0] in hosts and (each.key[0], each.id) not in failing
+    ]
+    unseen = sum((each.key[0], each.rule) in unknown for each in lost)
+    digests = [{host.seen.rules for host in each.values()} for each in (then, hosts)]
+    return News(
+        fresh=tuple(sorted(fresh, key=lambda each: (-RANK[each.severity], each.rule, each.key))),
+        gone=len(lost) - unseen,
+        unseen=unseen,
+        came=tuple(sorted(hosts.keys() - then.keys())),
+        left=tuple(sorted(then.keys() - hosts.keys())),
+        rules=digests[0] != digests[1],
+    )

@@ -1,0 +1,136 @@
+"""Rows of ``zaudit fleet judge``, or of ``zaudit check --format jsonl``, as what a report needs of them. They are as
+untrusted as any file: what is missing or of another type is refused with the number of its line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple
+
+from auditor.errors import Stop
+from auditor.judge.event import SEVERITIES, Severity
+from auditor.text import harmless
+
+SCHEMA = "zaudit-lines/1"
+STANDINGS = ("lost", "corrupted", "stalled", "cannot tell", "waived", "on the word", "one failure away", "kept")
+LISTED = 100
+
+
+class BadRows(Stop):
+    """A line that is no row, and why."""
+
+
+class Seen(NamedTuple):
+    """A look at a host. taken: seconds since the epoch."""
+
+    name: str
+    taken: float
+    recording: str
+    openzfs: str
+    standing: str
+    rules: str
+
+    @property
+    def key(self) -> tuple[str, float, str]:
+        """Which look it was."""
+        return self.name, self.taken, self.recording
+
+
+class Found(NamedTuple):
+    """A finding of one look. counts: it is neither waived nor known to a baseline."""
+
+    key: tuple[str, float, str]
+    id: str
+    rule: str
+    outcome: Literal["fail", "unknown", "waived"]
+    counts: bool
+    severity: Severity
+    place: str
+    title: str
+    command: str
+    openzfs: str
+    models: tuple[str, ...]
+    remedies: tuple[str, ...]
+
+
+class Absent(NamedTuple):
+    """A recording that was not judged or was there twice, or a host that did not come."""
+
+    kind: Literal["unjudged", "duplicate", "missing"]
+    name: str
+    recording: str
+    error: str
+
+
+Row = Seen | Found | Absent
+
+
+def rows(lines: Iterable[bytes]) -> Iterator[Row]:
+    """Each row of a kind that is known. Raises BadRows."""
+    for number, line in enumerate(lines, 1):
+        try:
+            table = json.loads(line)
+            if table["schema"] != SCHEMA:
+                raise ValueError(f"schema {table['schema']!r} is not {SCHEMA!r}")
+            if row := _row(table):
+                yield row
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+            said = harmless(f"{type(error).__name__}: {error}"[:120])
+            raise BadRows(f"line {number} is no row of zaudit fleet judge ({said})") from None
+
+
+def _row(table: Mapping[str, Any]) -> Row | None:
+    match table["kind"]:
+        case "report":
+            return Seen(*_key(table), _text(table["openzfs"]), _of(table["standing"], STANDINGS), _text(table["rules"]))
+        case "finding":
+            return _found(table)
+        case "unjudged" | "duplicate" | "missing" as kind:
+            name, recording, error = (_text(table.get(key, "")) for key in ("name", "recording", "error"))
+            return Absent(kind, name, recording, error)
+        case _:
+            return None
+
+
+def _found(table: Mapping[str, Any]) -> Found:
+    outcome = _of(table["outcome"], ("fail", "unknown", "waived"))
+    commands = _texts(table["fix"]["commands"])
+    return Found(
+        key=_key(table),
+        id=_text(table["id"]),
+        rule=_text(table["rule"]),
+        outcome=outcome,  # type: ignore[arg-type]
+        counts=outcome != "waived" and not table.get("known"),
+        severity=_of(table["severity"], SEVERITIES),  # type: ignore[arg-type]
+        place=_text(table["place"]),
+        title=_text(table["title"]),
+        command=commands[0] if commands else "",
+        openzfs=_text(table.get("openzfs", "")),
+        models=_texts(table.get("models", [])),
+        remedies=_texts(table.get("remedies", [])),
+    )
+
+
+def _key(table: Mapping[str, Any]) -> tuple[str, float, str]:
+    moment = datetime.fromisoformat(_text(table["taken"]))
+    taken = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return _text(table.get("name", table["host"])), taken, _text(table.get("recording", ""))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} in place of a text")
+    return harmless(value)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError(f"{type(value).__name__} in place of a list")
+    return tuple(map(_text, value[:LISTED]))
+
+
+def _of(value: Any, words: tuple[str, ...]) -> str:
+    if value not in words:
+        raise ValueError(f"{str(value)[:40]!r} is none of {', '.join(words)}")
+    return str(value)

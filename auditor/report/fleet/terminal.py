@@ -1,0 +1,85 @@
+"""Many hosts on a terminal: one page, the worst first; what does not fit on it is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from auditor.report.console import Hanging, printed
+from auditor.report.findings_terminal import STYLES
+from auditor.report.fleet import words
+from auditor.report.fleet.counting import Fleet, Host
+
+NAME = "terminal"
+SHOWN = 8
+STYLE = {"bad": "bold red", "open": "bold yellow", "good": "bold green"}
+SHORT = {"one failure away": "1 failure", "cannot tell": "unknown", "on the word": "word"}  # 10 columns
+Entry = tuple[str, str, str]  # word in the margin, its style, and what it says
+
+
+def render(fleet: Fleet, *, width: int = 100, color: bool = False, ascii_only: bool = False) -> str:
+    """The whole text."""
+    return printed(_parts(fleet), width=width, color=color, ascii_only=ascii_only)
+
+
+def _parts(fleet: Fleet) -> Iterator[RenderableType]:
+    yield Text(words.headline(fleet), STYLE[words.kind(fleet)])
+    yield Text(words.span(fleet), "dim")
+    yield from _section("How they stand", [(f"{count:,}", "bold", words.SAYS[name]) for name, count in
+                                           fleet.standings.items()], len(words.SAYS))  # fmt: skip
+    yield from _section("Not judged, or missing", [(word, "bold magenta", said) for word, said in words.absent(fleet)])
+    yield from _section("Worst hosts", list(map(_host, fleet.hosts)) if words.kind(fleet) != "good" else [])
+    yield from _section("Rules by hosts", [
+        (line.severity if line.failed else "undecided", STYLES[line.severity if line.failed else "undecided"],
+         f"{rule}  {words.on(line)}: {line.title}")
+        for rule, line in words.lines(fleet.rules)
+    ])  # fmt: skip
+    yield from _news(fleet)
+    yield from _section("Drive models by finding", [
+        ("fails" if line.failed else "undecided", "bold" if line.failed else STYLES["undecided"],
+         f"{model}  {rule}: {words.on(line)}") for model, rule, line in words.pairs(fleet.models)
+    ])  # fmt: skip
+    yield from _section("Releases by advisory", [
+        ("affected" if line.failed else "undecided", "bold" if line.failed else STYLES["undecided"],
+         f"OpenZFS {release}  {rule}: {words.on(line)}") for release, rule, line in words.pairs(fleet.advisories)
+    ])  # fmt: skip
+    yield from _section("What would decide the rest", [
+        (words.hosts(len(line.open)), "bold", remedy) for remedy, line in words.remedies(fleet)
+    ])  # fmt: skip
+    worst = next((line for host in fleet.hosts if (line := words.replay(host))), "")
+    if worst and words.kind(fleet) != "good":
+        yield Text()
+        yield Text(f"Next: {worst}")
+
+
+def _news(fleet: Fleet) -> Iterator[RenderableType]:
+    if fleet.news:
+        fresh = [(each.severity, STYLES[each.severity], f"{each.key[0]}  {each.rule} {each.place}: {each.title}")
+                 for each in fleet.news.fresh]  # fmt: skip
+        yield from _section("New since then", fresh, heads=words.news(fleet))
+
+
+def _host(host: Host) -> Entry:
+    worst = ", ".join(dict.fromkeys(each.rule for each in host.worst[:3]))
+    word = SHORT.get(host.seen.standing, host.seen.standing)
+    style = "bold red" if host.seen.standing in words.BAD else "bold yellow"
+    return word, style, f"{host.seen.name}  {words.counts(host)}" + (f": {worst}" if worst else "")
+
+
+def _section(
+    title: str, entries: Sequence[Entry], most: int = SHOWN, heads: Iterable[str] = ()
+) -> Iterator[RenderableType]:
+    """A title and the first entries; nothing where there are none."""
+    said = list(heads)
+    if not entries and not said:
+        return
+    yield Text()
+    yield Text(title, "bold")
+    for sentence in said:
+        yield Hanging(Text("  "), Text(sentence), 2)
+    for word, style, text in entries[:most]:
+        yield Hanging(Text.assemble("  ", (word.rjust(10), style), "  "), Text(text), 14)
+    if len(entries) > most:
+        yield Hanging(Text(" " * 14), Text(f"and {len(entries) - most:,} more", "dim"), 14)

@@ -1,0 +1,140 @@
+"""What the reports on many hosts say alike, on a terminal and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from auditor.judge.finding import RANK
+from auditor.report.fleet.counting import Fleet, Host, Line
+from auditor.report.fleet.rows import Found
+from auditor.text import quoted
+
+NAMES = 6
+SAYS = {
+    "lost": "lose acknowledged commits when the power fails",
+    "corrupted": "can lose the consistency of their data",
+    "stalled": "have a pool that does not work",
+    "cannot tell": "nobody can tell what a power cut loses",
+    "waived": "what a power cut can lose is waived",
+    "on the word": "keep all, on the word of a drive, controller or hypervisor",
+    "one failure away": "keep all when the power fails, and lose some with one failure more",
+    "kept": "keep all, as far as zaudit can see",
+}
+BAD = ("lost", "corrupted", "stalled")
+
+
+def kind(fleet: Fleet) -> str:
+    """bad, open or good: the worst of all hosts."""
+    there = fleet.standings
+    if any(standing in there for standing in BAD):
+        return "bad"
+    return "good" if there.keys() == {"kept"} else "open"
+
+
+def headline(fleet: Fleet) -> str:
+    """The answer: of how many hosts the worst is so."""
+    if not fleet.total:
+        return "NO HOST"
+    standing, count = next(iter(fleet.standings.items()))
+    every = "1 HOST" if fleet.total == 1 else f"{fleet.total:,} HOSTS"
+    return f"{SAYS[standing].upper()}: {count:,} OF {every}"
+
+
+def span(fleet: Fleet) -> str:
+    """When the hosts were looked at, and what is not new."""
+    moments = sorted(host.seen.taken for host in fleet.hosts)
+    if not moments:
+        return "no look at any host"
+    first, last = (f"{datetime.fromtimestamp(each, UTC):%Y-%m-%d %H:%M}" for each in (moments[0], moments[-1]))
+    parts = [f"seen {last} UTC" if first == last else f"seen {first} to {last} UTC"]
+    if fleet.stale:
+        parts.append(f"{hosts(len(fleet.stale))} more than 7 days before the newest: {names(_named(fleet.stale))}")
+    if fleet.older:
+        parts.append(f"{fleet.older:,} older looks left aside")
+    if fleet.twice:
+        parts.append(f"{fleet.twice:,} recordings given twice")
+    if fleet.waived:
+        parts.append(f"{fleet.waived:,} findings waived or known")
+    return "; ".join(parts)
+
+
+def hosts(count: int) -> str:
+    """ "1 host", "3,000 hosts"."""
+    return "1 host" if count == 1 else f"{count:,} hosts"
+
+
+def names(every: Iterable[str], most: int = NAMES) -> str:
+    """The first few, and how many more there are."""
+    known = sorted(every)
+    return ", ".join(known[:most]) + (f" and {len(known) - most:,} more" if len(known) > most else "")
+
+
+def counts(host: Host) -> str:
+    """ "1 critical, 2 high; 3 may be critical"."""
+    said = [", ".join(f"{n} {severity}" for severity, n in _graver(each.items())) for each in (host.failed, host.open)]
+    return "; ".join(part for part in (said[0], said[1] and f"undecided: {said[1]}") if part) or "nothing found"
+
+
+def lines(table: dict[str, Line]) -> list[tuple[str, Line]]:
+    """The worst first."""
+    return sorted(table.items(), key=lambda each: (each[1].gravity, each[0]))
+
+
+def pairs(table: dict[tuple[str, str], Line]) -> list[tuple[str, str, Line]]:
+    """The worst first; what is there is named before what only may be."""
+    return [(*key, line) for key, line in sorted(table.items(), key=lambda each: (each[1].gravity, each[0]))]
+
+
+def on(line: Line) -> str:
+    """ "fails on 3 hosts, undecided on 12"."""
+    parts = [f"fails on {hosts(len(line.failed))}"] if line.failed else []
+    parts += [f"undecided on {hosts(len(line.open))}"] if line.open else []
+    return ", ".join(parts)
+
+
+def remedies(fleet: Fleet) -> list[tuple[str, Line]]:
+    """What would decide the most, first."""
+    return sorted(fleet.remedies.items(), key=lambda each: (-len(each[1].open), -RANK[each[1].severity], each[0]))
+
+
+def news(fleet: Fleet) -> Iterator[str]:
+    """What changed beside new failures, in sentences."""
+    if not (now := fleet.news):
+        return
+    yield f"{len(now.fresh):,} new failures; {now.gone:,} are gone; of {now.unseen:,} nobody can tell any more"
+    if now.came:
+        yield f"{hosts(len(now.came))} more than then: {names(now.came)}"
+    if now.left:
+        yield f"{hosts(len(now.left))} fewer, which does not mean that they are well: {names(now.left)}"
+    if now.rules:
+        yield "other rules judged then, so a rule that was not there shows as new"
+
+
+def absent(fleet: Fleet) -> Iterator[tuple[str, str]]:
+    """(word, who and why) of what could not be judged and who did not come."""
+    for each in fleet.absent:
+        if each.kind == "missing":
+            yield "missing", each.name
+        else:
+            yield "not judged", f"{each.name or each.recording}: {each.error}"
+
+
+def told(found: Found) -> str:
+    """A finding of a host in one line."""
+    word = found.severity if found.outcome == "fail" else f"undecided, {found.severity} if it fails"
+    return f"{found.rule} {found.place} ({word}): {found.title}"
+
+
+def replay(host: Host) -> str:
+    """What shows all of a host."""
+    recording = host.seen.recording
+    return f"zaudit check --replay {quoted(recording)}" if recording and "://" not in recording else ""
+
+
+def _named(found: Sequence[Host]) -> list[str]:
+    return [host.seen.name for host in found]
+
+
+def _graver(items: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    return sorted(items, key=lambda each: -RANK[each[0]])  # type: ignore[index]

@@ -1,0 +1,70 @@
+"""``contrib/duckdb/questions.sql`` says what the report says. Skipped where DuckDB is not installed (pip install duckdb)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.fleet.judging import missing, unjudged
+from auditor.report.fleet.counting import Line
+from auditor.report.fleet.rows import Found
+from tests.fleet.fleets import CASES
+from tests.fleet.test_report import GUEST, KEEPS, LOSES, Row, fleet, lines, rows_of
+
+SQL = (Path(__file__).parents[2] / "contrib/duckdb/questions.sql").read_text()
+VIEWS = re.findall(r"VIEW (\w+) AS", SQL)
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Any:
+    """A function of two groups of rows that gives one of a view."""
+    duckdb = pytest.importorskip("duckdb")
+
+    def ask(now: list[list[Row]], before: list[list[Row]], view: str) -> list[tuple[Any, ...]]:
+        store = duckdb.connect()
+        for name, groups in (("rows", now), ("before", before)):
+            (tmp_path / name).write_bytes(b"".join(lines(*groups)))
+            store.execute(f"SET VARIABLE {name} = '{tmp_path / name}'")
+        store.execute(SQL)
+        found: list[tuple[Any, ...]] = store.execute(f"FROM {view}").fetchall()
+        return found
+
+    return ask
+
+
+NOW = [rows_of(CASES[0], "db2", 1), KEEPS, GUEST, rows_of("2.3-consumer-ssd-log", "db8"), rows_of("2.1-full-81", "db9"),
+       [missing("db7"), unjudged("db6.tar.gz", "not whole")]]  # fmt: skip
+BEFORE = [KEEPS, LOSES]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_gives_something(view: str, asked: Any) -> None:
+    assert asked(NOW, BEFORE, view)
+
+
+def test_the_views_say_what_the_report_says(asked: Any) -> None:
+    found = fleet(*NOW, before=b"".join(lines(*BEFORE)).splitlines(keepends=True))
+    tables: list[tuple[str, dict[tuple[str, str], Line]]] = [
+        ("drives_by_finding", dict(found.models)),
+        ("releases_by_advisory", dict(found.advisories)),
+        ("rules_by_hosts", {(rule, line.severity): line for rule, line in found.rules.items()}),
+    ]
+    for view, table in tables:
+        rows = {row[:2]: row[-2:] for row in asked(NOW, BEFORE, view)}
+        assert rows == {key: (len(line.failed), len(line.open)) for key, line in table.items()}, view
+    assert {row[0]: row[1] for row in asked(NOW, BEFORE, "undecided_by_remedy")} == {
+        remedy: len(line.open) for remedy, line in found.remedies.items()
+    }
+    assert dict(asked(NOW, BEFORE, "standings")) == found.standings
+    assert next(row[0] for row in asked(NOW, BEFORE, "worst_hosts")) == found.hosts[0].seen.name == "db2"
+    assert found.news
+    fresh: list[Found] = list(found.news.fresh)
+    assert {(row[0], row[-1]) for row in asked(NOW, BEFORE, "new_since")} == {(each.key[0], each.id) for each in fresh}
+    assert {row[0] for row in asked(NOW, BEFORE, "hosts_missing")} == {"missing", "unjudged"}
+
+
+def test_it_is_not_empty() -> None:
+    assert len(VIEWS) >= 9

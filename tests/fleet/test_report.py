@@ -1,0 +1,216 @@
+"""``zaudit fleet report``: who is worst, what is new, who is missing, and a page that no name can break."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.fleet.judging import judge_recording, missing, unjudged
+from auditor.report.fleet import counting, html, terminal, words
+from auditor.report.fleet.rows import BadRows
+from tests.fake import CommandLine
+from tests.fleet.fleets import CASES
+from tests.report.test_hostile_page import EVIL, Elements
+from tests.shared import HOSTS
+
+Row = dict[str, Any]
+
+
+def rows_of(case: str, name: str, days: int = 0) -> list[Row]:
+    """Of a recorded host under another name, on another day."""
+    rows = judge_recording(str(HOSTS / case))
+    return [
+        {**row, "name": name, "recording": f"{name}.tar.gz", "taken": f"2026-11-{10 + days}T02:00:00+00:00"}
+        for row in rows
+    ]
+
+
+LOSES, KEEPS, GUEST = (rows_of(case, name) for case, name in zip(CASES, ("db1", "db2", "db3"), strict=True))
+
+
+def lines(*groups: Iterable[Row]) -> list[bytes]:
+    return [json.dumps(row).encode() + b"\n" for group in groups for row in group]
+
+
+def fleet(*groups: Iterable[Row], before: list[bytes] | None = None) -> counting.Fleet:
+    found = lines(*groups)
+    return counting.fleet(lambda: found, (lambda: before) if before is not None else None)
+
+
+def test_the_worst_host_comes_first_and_the_answer_is_its() -> None:
+    found = fleet(KEEPS, GUEST, LOSES)
+    assert [host.seen.name for host in found.hosts] == ["db1", "db3", "db2"]
+    assert words.headline(found) == "LOSE ACKNOWLEDGED COMMITS WHEN THE POWER FAILS: 1 OF 3 HOSTS"
+    assert words.kind(found) == "bad"
+    assert found.rules["sync-disabled"].failed == {"db1"}
+    assert found.exit_code("low") == 14
+
+
+def test_nobody_is_well_of_whom_nothing_is_known() -> None:
+    assert words.kind(fleet(KEEPS)) == "good"
+    assert fleet(KEEPS).exit_code("low") == 0
+    for absent in (missing("db9"), unjudged("db9.tar.gz", "not whole")):
+        found = fleet(KEEPS, [absent])
+        assert words.headline(found) == "NOBODY CAN TELL WHAT A POWER CUT LOSES: 1 OF 2 HOSTS"
+        assert words.kind(found) == "open"
+        assert (found.exit_code("low"), found.exit_code("low", failed_only=True)) == (14, 10)
+        assert "db9" in terminal.render(found)
+        assert "db9" in html.render(found)
+
+
+def test_of_each_host_its_newest_look_counts() -> None:
+    mended = [{**row, "name": "db1", "recording": "later"} for row in rows_of(CASES[1], "db1", 3)]
+    for order in ((LOSES, mended), (mended, LOSES)):
+        found = fleet(*order)
+        assert [host.seen.standing for host in found.hosts] == ["kept"]
+        assert found.older == 1
+        assert "sync-disabled" not in found.rules
+
+
+def test_an_old_look_is_named() -> None:
+    found = fleet(KEEPS, rows_of(CASES[1], "db7", 9))
+    assert [host.seen.name for host in found.stale] == ["db2"]
+    assert "1 host more than 7 days before the newest: db2" in words.span(found)
+
+
+def test_what_is_new_and_what_is_only_out_of_sight() -> None:
+    before = lines(KEEPS, GUEST, rows_of(CASES[1], "db4"))
+    worse = rows_of(CASES[0], "db2", 1)
+    unseen = [
+        {**row, "outcome": "unknown", "id": f"{row['id']}?"} for row in worse if row.get("rule") == "sync-disabled"
+    ]
+    news = fleet(worse, GUEST, rows_of(CASES[1], "db5"), before=before).news
+    assert news
+    assert ("db2", "sync-disabled") in {(each.key[0], each.rule) for each in news.fresh}
+    assert {each.key[0] for each in news.fresh} == {"db2"}
+    assert (news.came, news.left, news.gone, news.unseen) == (("db5",), ("db4",), 0, 0)
+    mended = fleet(rows_of(CASES[1], "db2", 2), before=lines(worse)).news
+    assert mended
+    assert mended.gone == sum(row.get("outcome") == "fail" for row in worse)
+    hidden = fleet([*rows_of(CASES[1], "db2", 2), *({**row, "taken": "2026-11-12T02:00:00+00:00"} for row in unseen)],
+                   before=lines(worse)).news  # fmt: skip
+    assert hidden
+    assert (hidden.gone, hidden.unseen) == (mended.gone - 1, 1)
+
+
+def test_waived_and_known_findings_do_not_count() -> None:
+    waived = [{**row, "outcome": "waived", "waiver": {}} if row["kind"] == "finding" else row for row in LOSES]
+    known = [{**row, "known": "2026-11-01"} if row["kind"] == "finding" else row for row in LOSES]
+    for rows in (waived, known):
+        found = fleet(rows)
+        assert (found.exit_code("low"), found.waived, found.rules) == (0, len(LOSES) - 1, {})
+        assert "findings waived or known" in words.span(found)
+
+
+def test_drives_releases_and_remedies() -> None:
+    found = fleet(rows_of("2.3-consumer-ssd-log", "db8"), rows_of("2.1-full-81", "db9"))
+    assert any("SSD" in model for model, _ in found.models)
+    assert any(release.startswith("2.1") for release, _ in found.advisories)
+    assert all(rule.startswith("advisory-") for _, rule in found.advisories)
+    assert found.remedies
+    text = terminal.render(found)
+    for title in (
+        "Drive models by finding",
+        "Releases by advisory",
+        "What would decide the rest",
+        "Next: zaudit check --replay",
+    ):
+        assert title in text
+
+
+@pytest.mark.parametrize("change", [
+    {"schema": "zaudit-lines/2"}, {"kind": []}, {"standing": "fine"}, {"host": 1, "name": 1}, {"taken": "today"},
+    {"taken": None}, {"openzfs": {}},
+])  # fmt: skip
+def test_a_report_row_that_is_none(change: Row) -> None:
+    if change == {"kind": []}:
+        assert fleet([{**KEEPS[0], **change}]).total == 0  # a kind of later; nothing is known of it
+        return
+    with pytest.raises(BadRows, match="line 2 is no row"):
+        fleet(GUEST[:1], [{**KEEPS[0], **change}])
+
+
+@pytest.mark.parametrize("change", [
+    {"severity": "mild"}, {"outcome": "pass"}, {"rule": None}, {"models": "x"}, {"fix": []}, {"name": "nobody"},
+])  # fmt: skip
+def test_a_finding_that_is_none(change: Row) -> None:
+    with pytest.raises(BadRows):
+        fleet(LOSES[:1], [{**LOSES[1], **change}])
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b'{"schema": "zaudit-lines/1"}'])
+def test_a_line_that_is_no_row(text: bytes, zaudit: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "rows").write_bytes(text + b"\n")
+    done = zaudit("fleet", "report", tmp_path / "rows")
+    assert done.code == 2
+    assert "line 1 is no row" in done.err
+
+
+def test_the_page_has_its_own_elements_only_whatever_things_are_called() -> None:
+    def evil(value: Any) -> Any:
+        match value:
+            case str():
+                return f"{value}{EVIL}"
+            case list():
+                return [evil(each) for each in value]
+            case _:
+                return value
+
+    kept = {"schema", "kind", "outcome", "was", "severity", "taken", "standing", "fix", "known"}
+    hostile = [{key: value if key in kept else evil(value) for key, value in row.items()} for row in LOSES]
+    before = [row for row in hostile if row["kind"] == "report"]
+    both = [partial(fleet, rows, before=lines(rows[:1])) for rows in (LOSES, hostile)]
+    plain, spoilt = (Elements(html.render(each(), "https://example.org/{host}")) for each in both)
+    assert before
+    assert spoilt.seen == plain.seen
+    assert "a href" in plain.seen
+    assert EVIL.splitlines()[0][:10] in "".join(spoilt.text)
+    assert "\x1b" not in terminal.render(both[1]())
+
+
+def test_a_link_to_a_host_is_no_place_of_its_choice() -> None:
+    named = [{**row, "name": "../../x?y#z&<"} for row in LOSES]
+    assert 'href="hosts/..%2F..%2Fx%3Fy%23z%26%3C.html"' in html.render(fleet(named), "hosts/{host}.html")
+
+
+@pytest.mark.parametrize("pages", ["javascript:alert(1)//{host}", "data:{host}", "file:///{host}"])
+def test_links_lead_to_pages(pages: str, zaudit: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "rows").write_bytes(b"".join(lines(KEEPS)))
+    assert zaudit("fleet", "report", tmp_path / "rows", "--format", "html", "--pages", pages).code == 2
+
+
+def test_the_command(zaudit: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "then").write_bytes(b"".join(lines(KEEPS)))
+    (tmp_path / "now").write_bytes(b"".join(lines(rows_of(CASES[0], "db2", 1))))
+    (tmp_path / "more").write_bytes(b"".join(lines(GUEST)))
+    done = zaudit("fleet", "report", tmp_path / "now", tmp_path / "more", "--since", tmp_path / "then")
+    assert done.code == 14
+    assert done.out.startswith("LOSE ACKNOWLEDGED COMMITS WHEN THE POWER FAILS: 1 OF 2 HOSTS\n")
+    assert "New since then" in done.out
+    assert zaudit("fleet", "report", tmp_path / "then").code == 0
+    page = tmp_path / "page.html"
+    done = zaudit("fleet", "report", tmp_path / "now", "--format", "html", "-o", page)
+    assert (done.code, done.out) == (14, "")
+    assert "Content-Security-Policy" in page.read_text()
+    assert zaudit("fleet", "report", tmp_path).code == 2
+
+
+def test_lines_of_checks_are_rows_too(zaudit: CommandLine, tmp_path: Path) -> None:
+    out = zaudit("check", "--replay", HOSTS / CASES[0], "--format", "jsonl").out
+    (tmp_path / "rows").write_text(out)
+    assert zaudit("fleet", "report", tmp_path / "rows").code == 14
+
+
+def test_a_page_of_many_hosts_stays_one(tmp_path: Path) -> None:
+    hosts = [[{**row, "name": f"db{number:04}"} for row in LOSES] for number in range(1200)]
+    found = fleet(*hosts)
+    assert len(terminal.render(found).splitlines()) < 70
+    page = html.render(found)
+    assert page.count("<details>") == html.HOSTS + 2
+    assert "and 1,100 more" in page
+    assert len(page) < 1 << 20

@@ -1,0 +1,122 @@
+"""``zaudit diff --side-by-side``: a standby must be no worse than its primary, and what is not known may be worse."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from auditor.report.audit import sides
+from auditor.report.audit.changes import CompareError
+from tests.fake import CommandLine
+from tests.shared import HOSTS
+
+GOOD, BAD = HOSTS / "2.4-healthy-physical-no-cache", HOSTS / "2.3-sync-disabled-local"
+Document = dict[str, Any]
+
+
+def report(host: str, *findings: tuple[str, str, str], **more: Any) -> Document:
+    found = [
+        {
+            "rule": rule,
+            "outcome": outcome,
+            "severity": severity,
+            "title": f"About {rule}",
+            "impact": "Much.",
+            "place": place,
+        }
+        for (rule, outcome, severity), place in zip(findings, ("tank", "pool2", "host"), strict=False)
+    ]
+    return {"schema": "zaudit-report/2", "host": host, "findings": found, **more}
+
+
+FAIL, OPEN = ("a", "fail", "high"), ("a", "unknown", "high")
+
+
+@pytest.mark.parametrize(
+    ("primary", "standby", "certain", "code"),
+    [
+        ([], [], None, 0),
+        ([], [FAIL], True, 13),
+        ([], [OPEN], False, 13),
+        ([FAIL], [], None, 0),
+        ([FAIL], [FAIL], None, 0),
+        ([FAIL], [OPEN], None, 0),  # it is no worse, whatever the answer is
+        ([OPEN], [], None, 0),
+        ([OPEN], [FAIL], False, 13),  # the primary may be as bad
+        ([OPEN], [OPEN], False, 13),  # nobody can tell
+        ([("a", "fail", "medium")], [FAIL], True, 13),
+        ([("a", "unknown", "medium")], [FAIL], True, 13),
+        ([FAIL], [("a", "fail", "medium")], None, 0),
+        ([FAIL], [FAIL, ("a", "unknown", "critical")], False, 14),
+    ],
+)
+def test_what_a_rule_says_of_both(primary: list[Any], standby: list[Any], certain: bool | None, code: int) -> None:
+    found = sides.compare(report("db1", *primary), report("db2", *standby))
+    assert [each.certain for each in found.differences] == ([] if certain is None else [certain])
+    assert found.exit_code("low") == code
+    assert found.exit_code("low", failed_only=True) == (0 if certain is None else code if certain else 10)
+
+
+def test_what_was_left_out_may_be_worse_and_what_is_waived_is_named() -> None:
+    out = report("db2", left_out=[{"rule": "a", "severity": "critical", "by": "--skip"}], waived=[{"rule": "b"}])
+    found = sides.compare(report("db1"), out)
+    assert [(each.rule, each.certain) for each in found.differences] == [("a", False)]
+    assert found.exit_code("low") == 14
+    assert found.waived == ("b",)
+
+
+def column(**outcomes: str) -> Document:
+    return {
+        "datasets": ["x"],
+        "events": {event: {"outcome": each, "text": f"{each}!"} for event, each in outcomes.items()},
+    }
+
+
+def test_events_are_those_of_the_dataset_that_fares_worst() -> None:
+    primary = report("db1", events=[column(power="kept", crash="kept"), column(power="word", crash="kept")])
+    standby = report("db2", events=[column(power="unknown", crash="kept", below="lost")])
+    found = {row.event: row for row in sides.compare(primary, standby).events}
+    assert {event: row.worse for event, row in found.items()} == {"power": True, "crash": False, "below": True}
+    assert (found["power"].primary, found["power"].standby) == ("word!", "unknown!")
+    back = {row.event: row.worse for row in sides.compare(standby, primary).events}
+    assert not any(back.values())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"schema": "other/1"}, report("db2", ("a", "fail", "mild")), {"schema": "zaudit-report/2", "host": "x"},
+     report("db2", events=[{"events": {"power": {"outcome": "fine", "text": ""}}}]), report("db2", events=3)],
+)  # fmt: skip
+def test_what_is_no_report(wrong: Document) -> None:
+    with pytest.raises(CompareError):
+        sides.compare(report("db1"), wrong)
+
+
+def test_a_standby_that_ignores_fsync(zaudit: CommandLine) -> None:
+    done = zaudit("diff", "--side-by-side", GOOD, BAD)
+    assert done.code == 14
+    assert "CRITICAL  sync-disabled" in done.out
+    assert "the power fails: LOSES commits" in done.out
+    assert "After a failover" in done.out
+    document = json.loads(zaudit("diff", "--side-by-side", GOOD, BAD, "--format", "json").out)
+    assert (document["schema"], document["exit_code"]) == ("zaudit-sides/1", 14)
+    worse = {each["rule"]: each for each in document["worse"]}
+    assert worse["sync-disabled"]["standby"]["state"] == "failed"
+    assert worse["sync-disabled"]["primary"]["state"] == "as it should be"
+
+
+def test_a_standby_that_is_better_or_the_same_is_no_finding(zaudit: CommandLine) -> None:
+    done = zaudit("diff", "--side-by-side", BAD, GOOD)
+    assert done.code == 0
+    assert "sync-disabled" in done.out.rpartition("better in")[2]
+    assert zaudit("diff", "--side-by-side", GOOD, GOOD).code == 0
+
+
+def test_a_name_of_a_host_is_harmless() -> None:
+    from auditor.commands._diff_sides import page
+
+    found = sides.compare(report("db1\x1b[2J"), report("db2\u202e", FAIL))
+    assert "\x1b" not in page(found, 13, 100)
+    assert "\u202e" not in page(found, 13, 100)
