@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from auditor import __version__, audit
 from auditor.commands import _verifying
 from auditor.commands._terminal import note
-from auditor.diagnose import diagnosis, observation, observe
+from auditor.diagnose import diagnosis, observation, observe, tracing
 from auditor.diagnose.model import Diagnosis, Outcome
 from auditor.errors import Stop
 from auditor.facts import Subject
@@ -66,6 +66,8 @@ def live(wanted: Wanted, progress: Callable[..., None] | None, steps: Progress |
     root = seen.roots[0].name
     pool = Subject("pool", root.partition("/")[0])
     made = observe.observe(machine, root, pool, seen.facts, wanted.seconds, steps, traced=wanted.traced)
+    if tracing.own_name() in tracing.left():
+        note(f"zaudit: {tracing.own_name()} could not be removed from {tracing.ROOT}; zaudit clean tries again")
     unkept: Exception | None = None
     if isinstance(host, recording.RecordingHost) and wanted.record:
         chosen = _verifying.rules(wanted.policy)

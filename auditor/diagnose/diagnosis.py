@@ -186,7 +186,10 @@ def _parts(trace: _Trace, counted: Counted, kind: str, seen: Observation) -> sha
 
     waited = [each.waited for each in seen.processes if each.waited is not None]
     wake = min(sum(waited) / trace.commits, trace.mean_ns) if waited else None
-    return shares.Parts(trace.mean_ns, trace.queue_ns, mean("write_ns"), mean("flush_ns"), mean("both_ns"), wake)
+    blocks = counted.zil.blocks
+    pipeline = seen.pipeline / blocks if seen.pipeline is not None and blocks else None
+    found = (mean("write_ns"), mean("flush_ns"), mean("both_ns"))
+    return shares.Parts(trace.mean_ns, trace.queue_ns, *found, pipeline, wake)
 
 
 def _device(leg: Leg, kind: str) -> Device:
@@ -331,6 +334,7 @@ def _sentence(counted: Counted, trace: _Trace, found: shares.Shares, committers:
         "log write": f"the log block to be written{device.replace(' of ', ' to ')}",
         "flush": f"the flush{device}",
         "log write and flush": f"the write and flush{device}",
+        "pipeline": "threads of OpenZFS to pass its log block on",
         "wake-up": "a CPU",
     }[most.what]
     verb = "wait" if who.endswith("threads") else "waits"

@@ -44,7 +44,8 @@ class Process(NamedTuple):
 
 class Observation(NamedTuple):
     """One look at the load of one pool. target: what was asked for, a pool, dataset or zvol. before, after: the witnesses.
-    untraced: why there is no trace, empty where there is. logged: by the kernel meanwhile."""
+    untraced: why there is no trace, empty where there is. pipeline: nanoseconds that the threads of OpenZFS took which pass
+    log blocks on, None where that was not seen. logged: by the kernel meanwhile."""
 
     target: str
     pool: str
@@ -53,6 +54,7 @@ class Observation(NamedTuple):
     traced: Traced | None
     untraced: str
     processes: tuple[Process, ...]
+    pipeline: int | None
     logged: Logged
 
 

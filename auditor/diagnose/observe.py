@@ -6,6 +6,7 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from auditor.diagnose import counters, histograms
 from auditor.diagnose import tracing as trace
@@ -13,11 +14,12 @@ from auditor.diagnose.observation import Observation, Process, Tick, Traced
 from auditor.facts import Facts, Subject
 from auditor.host.live import Host
 from auditor.host.request import Read
-from auditor.verify import kmsg, run
+from auditor.verify import kmsg, run, witnesses
 from auditor.verify.run import Progress
 
 NOT_ASKED = "--no-trace"
-THREADS = "/proc/*/task/*/schedstat"
+THREADS, NAMES = "/proc/*/task/*/schedstat", "/proc/*/comm"
+_PIPELINE = re.compile(r"z_(?:(?:wr_iss_h|wr_int_h)(?:_\w*)?|(?:null|ioctl|flush)_(?:iss|int)(?:_\w*)?)")
 MOST = 256  # threads whose names are asked for, those with the most commits
 _WITHIN = (
     (
@@ -37,15 +39,15 @@ def observe(
 ) -> Observation:
     """Raises Interrupted when a signal came; nothing is left then."""
     patterns = counters.patterns(pool, facts)
-    began = _waits(host)
+    began = _times(host)
     with run.interruptible(), kmsg.listening() as logged, _tracing(traced) as (look, end, why):
         before = run.moment(host, patterns)
         ticks = list(_ticks(seconds, look, progress))
         found = end(ticks) if end else None
+        ended = _times(host)
         after = run.moment(host, patterns)
-        return Observation(
-            target, pool.name, before, after, found, why, tuple(_processes(host, found, began)), logged()
-        )
+        who = tuple(_processes(host, found, began, ended))
+        return Observation(target, pool.name, before, after, found, why, who, _pipeline(host, began, ended), logged())
 
 
 @contextlib.contextmanager
@@ -80,17 +82,36 @@ def _ticks(seconds: float, look: trace.Look | None, progress: Progress | None) -
 # -- who ----------------------------------------------------------------------------------------------------------
 
 
-def _waits(host: Host) -> dict[int, int]:
-    """Thread -> nanoseconds that it was ready and had no CPU, second column. (Documentation/scheduler/sched-stats.rst)"""
+class _Times(NamedTuple):
+    """Nanoseconds that a thread ran, and that it was ready and had no CPU. (Documentation/scheduler/sched-stats.rst)"""
+
+    ran: int
+    waited: int
+
+
+def _times(host: Host) -> dict[int, _Times]:
+    """By thread."""
     found = {}
     for path, text in host.read(Read((THREADS,))).text.items():
         cells = text.split()
-        if len(cells) == 3 and cells[1].isdecimal():
-            found[int(path.split("/")[4])] = int(cells[1])
+        if len(cells) == 3 and all(map(witnesses.COUNT.fullmatch, cells)):
+            found[int(path.split("/")[4])] = _Times(int(cells[0]), int(cells[1]))
     return found
 
 
-def _processes(host: Host, found: Traced | None, began: dict[int, int]) -> Iterator[Process]:
+def _pipeline(host: Host, began: dict[int, _Times], ended: dict[int, _Times]) -> int | None:
+    """Nanoseconds that the threads of OpenZFS ran, or were ready to, that pass log blocks and flushes on: those of writes with
+    high priority, of flushes and of what waits for both (zio_taskq_types of module/zfs/spa.c). Of all pools, at the least: a
+    thread that ended meanwhile is not seen any more. None where there is none."""
+    names = host.read(Read((NAMES,))).text
+    ours = [int(path.split("/")[2]) for path, name in names.items() if _PIPELINE.fullmatch(name.strip())]
+    spent = [sum(ended[pid]) - sum(began.get(pid, (0,))) for pid in ours if pid in ended]
+    return sum(spent) if spent and min(spent) >= 0 else None
+
+
+def _processes(
+    host: Host, found: Traced | None, began: dict[int, _Times], ended: dict[int, _Times]
+) -> Iterator[Process]:
     """Those that committed, as far as they still run."""
     if found is None:
         return
@@ -98,11 +119,10 @@ def _processes(host: Host, found: Traced | None, began: dict[int, int]) -> Itera
         threads = sorted(histograms.threads(found.commits), key=lambda each: -each.commits)
     except ValueError:
         return
-    ended = _waits(host)
     for pid, name in list({each.pid: each.name for each in threads}.items())[:MOST]:
         group = host.read(Read((f"/proc/{pid}/cgroup",))).text.get(f"/proc/{pid}/cgroup", "")
-        waited = ended[pid] - began[pid] if pid in began and ended.get(pid, -1) >= began[pid] else None
-        yield Process(pid, name, "", within(group), waited)
+        waited = ended[pid].waited - began[pid].waited if pid in began and pid in ended else -1
+        yield Process(pid, name, "", within(group), waited if waited >= 0 else None)
 
 
 def within(group: str) -> str:

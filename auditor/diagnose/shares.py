@@ -1,7 +1,8 @@
 """Where the time of a commit goes, as shares that add up to all of it. Pure arithmetic.
 
-A commit waits until its log block may be written (queue), until the slowest device of a log vdev has written it, until the
-slowest has flushed it, and until a CPU is free for the thread that is woken (wake-up). Each is measured apart, and none is
+A commit waits until its log block is handed down (queue), for the threads of OpenZFS that pass it on (pipeline), until the
+slowest device of a log vdev has written it, until the slowest has flushed it, and until a CPU is free for the thread that is
+woken (wake-up). Each is measured apart, and none is
 what the others leave over: what they leave over is told as unexplained. (OpenZFS module/zfs/zil.c: zil_commit_writer(),
 zil_lwb_write_done(), zil_lwb_flush_vdevs_done(), zil_commit_waiter())
 """
@@ -21,11 +22,12 @@ class Parts(NamedTuple):
     write: float | None = None
     flush: float | None = None
     both: float | None = None
+    pipeline: float | None = None
     wake: float | None = None
 
 
 class Share(NamedTuple):
-    """what: queue, log write, flush, log write and flush, wake-up or unexplained. part: of the commit, 0 to 1."""
+    """what: queue, pipeline, log write, flush, log write and flush, wake-up or unexplained. part: of the commit, 0 to 1."""
 
     what: str
     ns: float
@@ -47,6 +49,7 @@ def shares(parts: Parts) -> Shares:
         return Shares((), 0.0, "no commit took any time")
     named = (
         ("queue", parts.queue),
+        ("pipeline", parts.pipeline),
         ("log write", parts.write),
         ("flush", parts.flush),
         ("log write and flush", parts.both),

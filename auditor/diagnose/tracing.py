@@ -22,7 +22,7 @@ from auditor.errors import Stop
 ROOT = Path("/sys/kernel/tracing")
 LOCKDOWN = Path("/sys/kernel/security/lockdown")
 MOUNTS = Path("/proc/self/mountinfo")
-PROBES = "kprobe_events"
+PROBES, SYNTHETIC = "kprobe_events", "synthetic_events"
 LARGEST = 4 << 20  # bytes of a file of tracefs that are read: 4,096 entries of at most 400
 NAME = re.compile(r"zaudit_([0-9]{1,9})_([0-9]{1,18})")
 _OURS = re.compile(r"^[pr][0-9]{0,5}:(zaudit_[0-9]{1,9}_[0-9]{1,18})/(\w{1,32}) ", re.MULTILINE)
@@ -68,6 +68,9 @@ def refuse() -> None:
             raise CannotTrace(f"{LOCKDOWN} says confidentiality: the kernel lets nobody trace")
     if not any(f" {ROOT} " in line and " - tracefs " in line for line in _read(MOUNTS).splitlines()):
         raise CannotTrace(f"no tracefs is mounted (mount -t tracefs tracefs {ROOT})")
+    for file in (PROBES, SYNTHETIC):
+        if not (ROOT / file).exists():
+            raise CannotTrace(f"{ROOT / file} does not exist: this kernel has no such events")
 
 
 def own_name() -> str:
@@ -93,7 +96,7 @@ def _install(name: str) -> tuple[str, ...]:
     probed = [function for function in ENTRIES if _probe(name, function)]
     if ENTRIES[0] not in probed:
         raise CannotTrace("zil_commit cannot be probed: is the OpenZFS module loaded?")
-    _append("synthetic_events", f"{name} u64 us; u64 zil")
+    _append(SYNTHETIC, f"{name} u64 us; u64 zil")
     instance = ROOT / "instances" / name
     instance.mkdir()
     start = "t0=common_timestamp.usecs,t1=common_timestamp.usecs,z=zil"
@@ -111,7 +114,7 @@ def _install(name: str) -> tuple[str, ...]:
 def _queue(name: str, instance: Path) -> None:
     """How long a thread took from its commit to its first log block."""
     _append(PROBES, f"p:{name}/issue zil_lwb_write_issue")
-    _append("synthetic_events", f"{name}_queue u64 us")
+    _append(SYNTHETIC, f"{name}_queue u64 us")
     waited = f"q=common_timestamp.usecs-$t1:onmatch({name}.commit).trace({name}_queue,$q)"
     _trigger(instance, f"{name}/issue", f"hist:keys=common_pid:{waited}:size={MOST}")
     _trigger(instance, f"synthetic/{name}_queue", f"hist:keys=common_pid.execname:vals=us:size={MOST}")
@@ -196,7 +199,7 @@ def left() -> dict[str, bool]:
     with contextlib.suppress(OSError):
         names |= {each.name for each in (ROOT / "instances").iterdir() if NAME.fullmatch(each.name)}
         names |= {found[1] for found in _OURS.finditer(_read(ROOT / PROBES))}
-        names |= {found[1] for found in _MADE.finditer(_read(ROOT / "synthetic_events"))}
+        names |= {found[1] for found in _MADE.finditer(_read(ROOT / SYNTHETIC))}
     return {name: _alive(name) for name in sorted(names)}
 
 
@@ -214,13 +217,13 @@ def remove(name: str) -> None:
         _untrigger(instance, event)
     with contextlib.suppress(FileNotFoundError):
         instance.rmdir()
-    for found in list(_OURS.finditer(_read(ROOT / PROBES))):
-        if found[1] == name:
-            with contextlib.suppress(FileNotFoundError):  # a name goes with all its places at once
-                _append(PROBES, f"-:{name}/{found[2]}")
-    for line in _read(ROOT / "synthetic_events").splitlines():
+    probes = (found[2] for found in _OURS.finditer(_read(ROOT / PROBES)) if found[1] == name)
+    for event in dict.fromkeys(probes):  # one with several places goes at once
+        with contextlib.suppress(FileNotFoundError):
+            _append(PROBES, f"-:{name}/{event}")
+    for line in _read(ROOT / SYNTHETIC).splitlines():
         if line.partition("\t")[0] in (name, f"{name}_queue"):
-            _append("synthetic_events", "!" + line.replace("\t", " "))
+            _append(SYNTHETIC, "!" + line.replace("\t", " "))
 
 
 def _untrigger(instance: Path, event: str) -> None:

@@ -8,7 +8,9 @@ from auditor.diagnose.shares import MOST_UNEXPLAINED, Parts, longest, shares
 
 NS = st.floats(0, 1e11, allow_nan=False)
 MEASURED = st.none() | NS
-PARTS = st.builds(Parts, st.floats(1, 1e11, allow_nan=False), MEASURED, MEASURED, MEASURED, MEASURED, MEASURED)
+PARTS = st.builds(
+    Parts, st.floats(1, 1e11, allow_nan=False), MEASURED, MEASURED, MEASURED, MEASURED, MEASURED, MEASURED
+)
 
 
 @given(PARTS)

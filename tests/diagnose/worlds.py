@@ -121,5 +121,5 @@ def observation(
     before, after = files
     why = "" if trace else "only root may trace"
     return Observation(
-        target, "tank", moment(1000, before), moment(1000 + SECONDS, after), trace, why, processes, UNLOGGED
+        target, "tank", moment(1000, before), moment(1000 + SECONDS, after), trace, why, processes, None, UNLOGGED
     )
