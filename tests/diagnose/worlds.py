@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from auditor.collect import kstat
+from auditor.diagnose.diagnosis import diagnose
+from auditor.diagnose.model import Diagnosis
 from auditor.diagnose.observation import Observation, Process, Tick, Traced
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.verify.trial import UNLOGGED, Moment
@@ -123,3 +125,14 @@ def observation(
     return Observation(
         target, "tank", moment(1000, before), moment(1000 + SECONDS, after), trace, why, processes, None, UNLOGGED
     )
+
+
+def canonical() -> Diagnosis:
+    """A mirrored SLOG, one leg of which is slow, on which PostgreSQL commits, ever slower."""
+    rows = {(100, "postgres", 1): (400, 400 * 25300)}
+    who = (Process(100, "postgres", "", "postgresql@17-main.service", 40_000_000),)
+    steps = ({14: 60}, {14: 120, 15: 20}, {14: 150, 15: 150}, {14: 150, 15: 250})
+    ticks = tuple(Tick(1000 + SECONDS * (i + 1) / len(steps), log2(step)) for i, step in enumerate(steps))
+    files = load(block_ms={"sdd": (1, 24)})
+    seen = observation(files, traced(rows)._replace(ticks=ticks), who)
+    return diagnose(seen, facts())
