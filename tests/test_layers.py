@@ -62,7 +62,7 @@ STAGES: dict[str, set[str]] = {
         *("verify.specs", "verify.words", *VERIFIED),
     },
     "diagnose": {
-        *("errors", "facts", "text", "units", "host", "collect", "verify", *VERIFIED, *DIAGNOSED),
+        *("errors", "facts", "text", "units", "databases", "host", "collect", "verify", *VERIFIED, *DIAGNOSED),
     },
     "selftest": {"audit", "collect", "data", "facts", "gather", "host", "judge", "recording", "registry"},
     "commands": {

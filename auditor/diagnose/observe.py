@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from auditor.databases.kept import task
 from auditor.diagnose import counters, histograms
 from auditor.diagnose import tracing as trace
 from auditor.diagnose.observation import Observation, Process, Tick, Traced
@@ -120,9 +121,11 @@ def _processes(
     except ValueError:
         return
     for pid, name in list({each.pid: each.name for each in threads}.items())[:MOST]:
-        group = host.read(Read((f"/proc/{pid}/cgroup",))).text.get(f"/proc/{pid}/cgroup", "")
+        asked = [f"/proc/{pid}/{each}" for each in ("cgroup", "cmdline")]
+        said = host.read(Read(tuple(asked))).text
+        group, line = (said.get(each, "") for each in asked)
         waited = ended[pid].waited - began[pid].waited if pid in began and pid in ended else -1
-        yield Process(pid, name, "", within(group), waited if waited >= 0 else None)
+        yield Process(pid, name, task(line), within(group), waited if waited >= 0 else None)
 
 
 def within(group: str) -> str:

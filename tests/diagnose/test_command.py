@@ -65,7 +65,9 @@ def test_help_says_what_it_changes_while_it_runs(zaudit: CommandLine) -> None:
     assert "zaudit clean does so after a kill -9" in said
 
 
-def test_clean_takes_back_events_and_says_so(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_clean_takes_back_events_and_says_so(
+    zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("ZAUDIT_STATE", str(tmp_path / "state"))
     monkeypatch.setattr(tracing, "clean", lambda: iter([("zaudit_7_7", ""), ("zaudit_8_8", "busy")]))
     done = zaudit("clean")
