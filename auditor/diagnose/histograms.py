@@ -76,4 +76,6 @@ def _entries(text: str) -> list[tuple[str, str, str]]:
     entries = _ENTRY.findall(text)
     if len(entries) != sum(line.startswith("{") for line in text.splitlines()):
         raise ValueError("a histogram with an entry that is cut off")
+    if len(entries) > MOST:
+        raise ValueError("a histogram with more entries than one may have")
     return entries

@@ -76,3 +76,10 @@ def test_no_text_breaks_the_readers(text: str) -> None:
         assert len(histograms.threads(text)) == entries
     with suppress(ValueError):
         assert len(histograms.latencies(text).counts) <= entries
+
+
+def test_no_more_entries_are_read_than_a_histogram_has() -> None:
+    row = "{ common_pid: a               [         1], zil:          1 } hitcount:          1  us:        275\n"
+    assert len(histograms.threads(row * histograms.MOST)) == histograms.MOST
+    with pytest.raises(ValueError, match="more entries than one may have"):
+        histograms.threads(row * (histograms.MOST + 1))

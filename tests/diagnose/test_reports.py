@@ -78,3 +78,11 @@ def test_a_percentile_needs_ten_samples_beyond_it() -> None:
 
 def test_fixtures_are_all_of_some_format() -> None:
     assert {path.name for path in Path(DIAGNOSE_REPORTS).iterdir()} == set(diagnosis_reports())
+
+
+def test_a_terminal_is_not_flooded() -> None:
+    rows = {(pid, "postgres", 1): (1, 5300) for pid in range(1000, 1400)}
+    found = diagnose(worlds.observation(worlds.load(), worlds.traced(rows)), worlds.facts())
+    assert len(found.committers) == 400
+    assert "and 392 more (--verbose, --format json)" in terminal.render(found)
+    assert "and 200 more (--verbose, --format json)" in terminal.render(found, verbose=True)

@@ -19,7 +19,7 @@ from auditor.text import harmless
 from auditor.units import duration
 
 STYLES = {"good": "bold green", "bad": "bold red", "open": "bold magenta"}
-MOST = 8  # rows of a table without --verbose
+MOST, EVERY = 8, 200  # rows of a table without and with --verbose: nobody reads more on a terminal
 BAR = 24
 
 
@@ -57,7 +57,8 @@ def _start(found: Diagnosis, report: Report | None, zaudit: str) -> Iterator[Ren
     yield Text()
     yield Text(found.outcome, STYLES[words.KINDS[found.outcome]])
     yield Text(f"{harmless(found.answer)}.")
-    yield from (Text(f"Not seen: {harmless(each)}.", "magenta") for each in found.reasons)
+    yield from (Text(f"Not seen: {harmless(each)}.", "magenta") for each in found.reasons[:MOST])
+    yield from _more(len(found.reasons) - MOST)
 
 
 def _shares(found: Diagnosis) -> Iterator[RenderableType]:
@@ -82,7 +83,7 @@ def _committers(found: Diagnosis, verbose: bool) -> Iterator[RenderableType]:
     yield from title("Who commits")
     table = _table(4, first="fold")
     table.add_row("", *(Text(each, "dim") for each in ("commits", "mean", "of the time", "to")))
-    rows = found.committers if verbose else found.committers[:MOST]
+    rows = found.committers[: EVERY if verbose else MOST]
     for each in rows:
         where = " · ".join(harmless(word) for word in (each.dataset or "?", each.within) if word)
         table.add_row(
@@ -98,7 +99,7 @@ def _datasets(found: Diagnosis, verbose: bool) -> Iterator[RenderableType]:
     yield from title("Datasets")
     table = _table(2, first="fold")
     table.add_row("", *(Text(each, "dim") for each in ("commits", "sync")))
-    rows = found.datasets if verbose else found.datasets[:MOST]
+    rows = found.datasets[: EVERY if verbose else MOST]
     for each in rows:
         commits = "?" if each.commits is None else f"{each.commits:,}"
         table.add_row(Text(harmless(each.dataset)), commits, Text(harmless(each.sync) or "?"))
@@ -137,7 +138,7 @@ def _table(numbers: int, first: str = "") -> Table:
 
 def _more(count: int) -> Iterator[RenderableType]:
     if count > 0:
-        yield Padding(Text(f"and {count} more (--verbose)", "dim"), (0, 0, 0, 2))
+        yield Padding(Text(f"and {count} more (--verbose, --format json)", "dim"), (0, 0, 0, 2))
 
 
 def _pictures(found: Diagnosis, width: int) -> Iterator[RenderableType]:
