@@ -10,7 +10,7 @@ from auditor.diagnose.causes import Seen
 from auditor.diagnose.counters import Counted, Leg
 from auditor.diagnose.histograms import Thread
 from auditor.diagnose.model import Cause, Committed, Committer, Device, Diagnosis, Evidence, Outcome
-from auditor.diagnose.observation import Observation, Traced
+from auditor.diagnose.observation import KERNEL, Observation, Traced
 from auditor.facts import Facts, Subject, word_of
 from auditor.text import quoted
 from auditor.units import duration
@@ -241,9 +241,9 @@ def _datasets(counted: Counted, facts: Facts) -> tuple[Committed, ...]:
 
 def label(committer: Committer) -> str:
     """postgres (walwriter); a zvol by its name, whose commits a thread of the kernel makes."""
-    if committer.name.startswith(("zvol", "zd")):
+    if committer.role == KERNEL and committer.name.startswith("zvol"):
         return f"a zvol ({committer.dataset})" if committer.dataset else "a zvol"
-    if committer.name == "nfsd":
+    if committer.role == KERNEL and committer.name == "nfsd":
         return "the NFS server"
     return f"{committer.name} ({committer.role})" if committer.role else committer.name
 

@@ -31,9 +31,13 @@ class Traced(NamedTuple):
     probed: tuple[str, ...]
 
 
+KERNEL = "kernel"  # role of its own threads, whose names can be believed
+
+
 class Process(NamedTuple):
-    """A thread that committed. role: what a server process says that it does ("walwriter"); within: the container or guest;
-    both empty where nothing is known of it. waited: nanoseconds that it was ready and had no CPU meanwhile, None: not seen."""
+    """A thread that committed. role: KERNEL, or what a server process says that it does ("walwriter"); within: the container
+    or guest; both empty where nothing is known of it. waited: nanoseconds that it was ready and had no CPU meanwhile, None
+    where that was not seen."""
 
     pid: int
     name: str

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from auditor.databases.kept import task
 from auditor.diagnose import counters, histograms
 from auditor.diagnose import tracing as trace
-from auditor.diagnose.observation import Observation, Process, Tick, Traced
+from auditor.diagnose.observation import KERNEL, Observation, Process, Tick, Traced
 from auditor.facts import Facts, Subject
 from auditor.host.live import Host
 from auditor.host.request import Read
@@ -105,9 +105,19 @@ def _pipeline(host: Host, began: dict[int, _Times], ended: dict[int, _Times]) ->
     high priority, of flushes and of what waits for both (zio_taskq_types of module/zfs/spa.c). Of all pools, at the least: a
     thread that ended meanwhile is not seen any more. None where there is none."""
     names = host.read(Read((NAMES,))).text
-    ours = [int(path.split("/")[2]) for path, name in names.items() if _PIPELINE.fullmatch(name.strip())]
+    called = [int(path.split("/")[2]) for path, name in names.items() if _PIPELINE.fullmatch(name.strip())]
+    ours = [pid for pid in called[:MOST] if _of_kernel(host, pid)]
     spent = [sum(ended[pid]) - sum(began.get(pid, (0,))) for pid in ours if pid in ended]
     return sum(spent) if spent and min(spent) >= 0 else None
+
+
+def _of_kernel(host: Host, pid: int) -> bool:
+    """Whether it is a thread of the kernel, whose name nobody else may have: it is root's, and in no control group, where
+    every process of a user or of a container is."""
+    asked = [f"/proc/{pid}/{each}" for each in ("status", "cgroup")]
+    said = host.read(Read(tuple(asked))).text
+    whose, groups = (said.get(each, "").splitlines() for each in asked)
+    return whose == ["Uid:\t0\t0\t0\t0"] and groups != [] and all(each.endswith(":/") for each in groups)
 
 
 def _processes(
@@ -125,7 +135,8 @@ def _processes(
         said = host.read(Read(tuple(asked))).text
         group, line = (said.get(each, "") for each in asked)
         waited = ended[pid].waited - began[pid].waited if pid in began and pid in ended else -1
-        yield Process(pid, name, task(line), within(group), waited if waited >= 0 else None)
+        what = KERNEL if _of_kernel(host, pid) else task(line)
+        yield Process(pid, name, what, within(group), waited if waited >= 0 else None)
 
 
 def within(group: str) -> str:

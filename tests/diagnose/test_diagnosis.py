@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from auditor.diagnose import causes, observation
 from auditor.diagnose.diagnosis import diagnose
-from auditor.diagnose.observation import Process
+from auditor.diagnose.observation import KERNEL, Process
 from tests.diagnose import worlds
 from tests.golden import RULES as INDEX
 
@@ -93,7 +93,8 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_cause_is_the_first_that_is_named(name: str) -> None:
     told = CASES[name]
-    seen = worlds.observation(worlds.load(**told.files), worlds.traced(told.trace))
+    who = tuple(Process(pid, name, KERNEL if pid < 100 else "", "", None) for pid, name, _ in told.trace)
+    seen = worlds.observation(worlds.load(**told.files), worlds.traced(told.trace), who)
     found = diagnose(seen, worlds.facts(**told.facts))
     top = found.causes[0].id if found.causes else ""
     assert (found.outcome, top) == (told.outcome, told.top), found.reasons
@@ -175,6 +176,11 @@ def test_which_dataset_a_thread_commits_to_is_not_guessed() -> None:
         worlds.traced({DB: (200, 200 * 5300), (200, "nginx", 2): (200, 200 * 5300)}),
     )
     assert [each.dataset for each in diagnose(seen, worlds.facts()).committers] == ["", ""]
+
+
+def test_a_process_that_calls_itself_as_the_kernel_does_is_called_by_its_name() -> None:
+    seen = worlds.observation(worlds.load(), worlds.traced({(500, "zvol_tq-0", 1): (400, 400 * 5300)}))
+    assert diagnose(seen, worlds.facts()).answer.startswith("zvol_tq-0 waits")
 
 
 LEGS = st.lists(st.floats(0.1, 200), min_size=4, max_size=4)

@@ -87,10 +87,15 @@ def test_what_the_scheduler_counted_of_threads_and_of_openzfs() -> None:
         12: "z_wr_iss_hack x",
     }
     files = {f"/proc/{pid}/comm": f"{name}\n" for pid, name in names.items()}
-    files |= {f"/proc/{pid}/task/{pid}/schedstat": "100 10 5\n" for pid in (*names, 340)}
+    files |= {f"/proc/{pid}/status": "Uid:\t0\t0\t0\t0\n" for pid in names}
+    files |= {f"/proc/{pid}/cgroup": "0::/\n" for pid in names}
+    users = {13: ("Uid:\t26\t26\t26\t26\n", "0::/\n"), 14: ("Uid:\t0\t0\t0\t0\n", "0::/lxc/104\n"), 15: ("", "")}
+    for pid, (whose, group) in users.items():  # processes that only have such a name
+        files |= {f"/proc/{pid}/comm": "z_wr_iss_h\n", f"/proc/{pid}/status": whose, f"/proc/{pid}/cgroup": group}
+    files |= {f"/proc/{pid}/task/{pid}/schedstat": "100 10 5\n" for pid in (*names, *users, 340)}
     began = observe._times(Answering(files))
     assert began[340] == (100, 10)
-    files |= {f"/proc/{pid}/task/{pid}/schedstat": f"{100 + pid} 12 9\n" for pid in (*names, 340)}
+    files |= {f"/proc/{pid}/task/{pid}/schedstat": f"{100 + pid} 12 9\n" for pid in (*names, *users, 340)}
     ended = observe._times(Answering(files))
     assert observe._pipeline(Answering(files), began, ended) == sum(pid + 2 for pid in (7, 8, 10, 11))
     assert observe._pipeline(Answering({}), began, ended) is None

@@ -193,3 +193,11 @@ def test_a_line_is_added_and_nothing_is_truncated(tmp_path: Path, monkeypatch: p
     with pytest.raises(FileNotFoundError):
         tracing._append("instances/x/trigger", "hist:keys=common_pid")
     assert sorted(os.listdir(tmp_path)) == ["kprobe_events"]
+
+
+def test_nothing_but_a_diagnosis_touches_tracefs() -> None:
+    auditor = Path(tracing.__file__).parent.parent
+    named = {
+        str(path.relative_to(auditor)) for path in auditor.rglob("*.py") if "/sys/kernel/tracing" in path.read_text()
+    }
+    assert named == {"diagnose/tracing.py"}
