@@ -111,6 +111,8 @@ def judged(line: str, cause: Cause) -> Iterator[str]:
     out = {path.name: path.read_bytes() for path in folder.iterdir()}
     if out["left"].strip():
         yield f"left behind: {out['left'].decode()!r}"
+    if b"zaudit_" not in out.get("between", b"zaudit_"):
+        yield "it was killed, and left nothing that could be cleaned"
     found = _diagnosing.replayed(folder / "tar.gz").diagnosis
     names = dict(row.split() for row in out["names"].decode().splitlines())
     yield from problems(cause, found, names)
