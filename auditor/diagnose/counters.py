@@ -143,11 +143,16 @@ def _datasets(before: Moment, after: Moment, fell: list[str]) -> list[Dataset]:
     earlier, later = witnesses.objsets(before), witnesses.objsets(after)
     found = []
     for name, rows in sorted(later.items()):
-        grown = witnesses.grown(earlier.get(name, {}), rows)
-        if name not in earlier or len(grown) < len(rows):
+        grown = _grown(earlier, name, rows)
+        if len(grown) < len(rows):
             fell.append(f"the counters of {name} began anew (it was mounted meanwhile)")
         found.append(Dataset(name, grown.get("zil_commit_count"), grown.get("writes"), grown.get("zil_itx_count")))
     return found
+
+
+def _grown(earlier: Mapping[str, witnesses.Counts], name: str, rows: witnesses.Counts) -> witnesses.Counts:
+    """Of a dataset that was mounted meanwhile all that it counted: it begins at 0."""
+    return witnesses.grown(earlier.get(name, dict.fromkeys(rows, 0)), rows)
 
 
 def _zil(before: Moment, after: Moment, fell: list[str]) -> Zil:
@@ -155,7 +160,7 @@ def _zil(before: Moment, after: Moment, fell: list[str]) -> Zil:
     earlier, later = witnesses.objsets(before), witnesses.objsets(after)
     apart = any("zil_commit_count" in rows for rows in later.values())
     tables = (
-        [witnesses.grown(earlier.get(name, {}), rows) for name, rows in later.items()]
+        [_grown(earlier, name, rows) for name, rows in later.items()]
         if apart
         else [witnesses.grown(*(witnesses.table(each, witnesses.ZIL_PATH) for each in (before, after)))]
     )

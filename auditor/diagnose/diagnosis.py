@@ -281,7 +281,9 @@ def _disagree(counted: Counted, trace: _Trace, lost: Sequence[Cause]) -> tuple[s
     commits = counted.zil.commits
     if not trace.threads or commits is None or lost or _close(commits, trace.commits):
         return ()
-    return (f"the kernel traced {trace.commits} commits and the ZIL counted {commits}",)
+    return (
+        f"the kernel traced {trace.commits} commits, those of other pools among them, and the ZIL counted {commits}",
+    )
 
 
 def _answer(

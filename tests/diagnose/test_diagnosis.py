@@ -152,6 +152,13 @@ def test_a_counter_that_fell_is_inconclusive() -> None:
     assert "the counters of tank/db began anew (it was mounted meanwhile)" in found.reasons
 
 
+def test_a_dataset_that_was_mounted_meanwhile_counts_from_nothing() -> None:
+    before, after = worlds.load()
+    del before[next(path for path in after if "objset" in path)]
+    found = diagnose(worlds.observation((before, after), worlds.traced(HEALTHY)), worlds.facts())
+    assert (found.outcome, found.commits, found.reasons) == ("NOTHING STANDS OUT", 400, ())
+
+
 def test_a_trace_that_missed_calls_or_dropped_entries_is_not_believed() -> None:
     for trace in (
         worlds.traced(HEALTHY, missed=3),
@@ -166,7 +173,7 @@ def test_a_trace_that_missed_calls_or_dropped_entries_is_not_believed() -> None:
 def test_two_witnesses_that_disagree_are_told() -> None:
     found = diagnose(worlds.observation(worlds.load(), worlds.traced({DB: (300, 300 * 5300)})), worlds.facts())
     assert found.outcome == "INCONCLUSIVE"
-    assert "the kernel traced 300 commits and the ZIL counted 400" in found.reasons
+    assert "the kernel traced 300 commits, those of other pools among them, and the ZIL counted 400" in found.reasons
 
 
 def test_which_dataset_a_thread_commits_to_is_not_guessed() -> None:
