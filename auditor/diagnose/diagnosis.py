@@ -54,7 +54,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     found = shares.shares(parts) if parts else shares.Shares((), 0.0, "")
     woken = (parts.wake or 0.0) / parts.commit if parts and parts.commit else 0.0
     standing = causes.causes(Seen(counted, facts, pool, kind, _crowd(trace.threads), woken))
-    lost = _not_durable(counted, facts, trace, where, traced=seen.traced is not None)
+    lost = _not_durable(counted, facts, trace, where)
     committers = _committers(trace.threads, where, seen)
     reasons = (*counted.fell, *trace.faults, *_disagree(counted, trace, lost), found.why_not)
     outcome, answer, reasons = _answer(
@@ -251,10 +251,9 @@ def label(committer: Committer) -> str:
 # -- durability first ---------------------------------------------------------------------------------------------
 
 
-def _not_durable(
-    counted: Counted, facts: Facts, trace: _Trace, where: dict[int, str], *, traced: bool
-) -> tuple[Cause, ...]:
-    """Datasets whose syncs return without having written anything."""
+def _not_durable(counted: Counted, facts: Facts, trace: _Trace, where: dict[int, str]) -> tuple[Cause, ...]:
+    """Datasets whose syncs return without having written anything. O_DSYNC comes as far as zil_commit(), which returns at once;
+    fsync does not: zfs_fsync() of module/zfs/zfs_vnops.c looks at the property first, so that no trace of it is no sign."""
     found = []
     for name in _silent(counted, facts):
         evidence = [Evidence(f"{name}: sync=disabled", f"zfs get sync {quoted(name)}")]
@@ -264,8 +263,6 @@ def _not_durable(
             mean = duration(sum(each.us for each in own) * 1000 / commits)
             text = f"{name}: {commits} syncs returned after {mean} each, without writing anything"
             evidence.append(Evidence("none of them is counted by the ZIL", ""))
-        elif traced:
-            continue  # it is written to, and nobody asks for a sync
         else:
             text = f"{name} is written to, and a sync there returns without writing anything"
         fix = f"zfs set sync=standard {quoted(name)}"

@@ -61,6 +61,11 @@ CASES = {
         {"commits": {}, "rows": {"writes": 400}}, {"sync": {"tank/db": "disabled"}}, {DB: (400, 400 * 2)},
         "NOT DURABLE", "sync-disabled", "tank/db: 400 syncs returned after 2 µs each, without writing anything",
     ),
+    "sync=disabled, fsync alone": Told(
+        {"commits": {"tank/web": 100}, "rows": {"writes": 400}}, {"sync": {"tank/db": "disabled"}},
+        {(200, "nginx", 1): (100, 100 * 5300)},
+        "NOT DURABLE", "sync-disabled", "tank/db is written to, and a sync there returns without writing anything",
+    ),
     "sync=always": Told({}, {"sync": {"tank/db": "always"}}, HEALTHY, "CAUSE", "sync-always", "400 for 400 writes"),
     "throttle": Told({"dmu_tx": {"dmu_tx_dirty_delay": 90}}, {}, HEALTHY, "CAUSE", "throttle", "held back 90 times"),
     "scrub": Told(
