@@ -44,7 +44,7 @@ def observe(
     with run.interruptible(), kmsg.listening() as logged, _tracing(traced) as (look, end, why):
         before = run.moment(host, patterns)
         ticks = list(_ticks(seconds, look, progress))
-        found = end(ticks) if end else None
+        found, why = _ended(end, ticks, why)
         ended = _times(host)
         after = run.moment(host, patterns)
         who = tuple(_processes(host, found, began, ended))
@@ -77,7 +77,18 @@ def _ticks(seconds: float, look: trace.Look | None, progress: Progress | None) -
         number += 1
         time.sleep(max(min(started + number, started + seconds) - time.monotonic(), 0.0))
         if look:
-            yield Tick(time.time(), look())
+            with contextlib.suppress(OSError):  # a tick that is missing is a longer one
+                yield Tick(time.time(), look())
+
+
+def _ended(end: Callable[[list[Tick]], Traced] | None, ticks: list[Tick], why: str) -> tuple[Traced | None, str]:
+    """What was traced, or why nothing was: counters say what they say all the same."""
+    if end is None:
+        return None, why
+    try:
+        return end(ticks), why
+    except OSError as error:
+        return None, f"the histograms of the kernel could not be read: {(error.strerror or 'no').lower()}"
 
 
 # -- who ----------------------------------------------------------------------------------------------------------

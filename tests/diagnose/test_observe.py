@@ -105,3 +105,14 @@ def test_what_the_scheduler_counted_of_threads_and_of_openzfs() -> None:
     found = {each.pid: each for each in observe._processes(Answering(files), traced, began, ended)}
     assert found[340] == (340, "python3", "walwriter", "", 2)
     assert found[236].waited is None  # it was not seen at both ends
+
+
+def test_a_trace_that_cannot_be_read_leaves_the_counters() -> None:
+    def gone(_ticks: object) -> Traced:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    assert observe._ended(gone, [], "") == (
+        None,
+        "the histograms of the kernel could not be read: no such file or directory",
+    )
+    assert observe._ended(None, [], "only root may trace") == (None, "only root may trace")
