@@ -15,12 +15,14 @@ The folder listing is the way the data goes::
 ``databases`` is what is known of each engine: how its processes and files are told, which of their settings matter, and so
 what of them is kept at all.
 
-``verify`` is a second pipeline over the same parts: it writes as a database does, and follows what it wrote.
+``verify`` is a second pipeline over the same parts: it writes as a database does, and follows what it wrote. ``diagnose`` is a
+third: it looks at the load that there is.
 
 Who may import whom: ``facts`` imports nothing of ours; ``host`` knows no facts, and ``databases`` their types alone;
 ``collect``, ``derive`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report`` imports ``judge``
-and ``facts``, ``report.verify`` the words of ``verify`` as well; ``audit``, ``commands``, ``verify`` and ``selftest`` join
-them all. So a rule cannot touch the machine, a parser cannot run a command, and a report cannot look anything up.
+and ``facts``, ``report.verify`` and ``report.diagnose`` the words of theirs as well; ``audit``, ``commands``, ``verify``,
+``diagnose`` and ``selftest`` join them all. So a rule cannot touch the machine, a parser cannot run a command, and a report
+cannot look anything up.
 ``tests/test_layers.py`` holds it.
 
 Ten nouns that mean one thing each in here:

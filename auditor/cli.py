@@ -24,8 +24,21 @@ CONTEXT: Any = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 SET_BY_ENVIRONMENT = frozenset({"timeout", "deadline", "color", "quiet", "verbose", "min_severity"})
 # modules of auditor.commands, in the order of the help text
 COMMANDS = (
-    *("check", "verify", "clean", "record", "rules", "explain", "drives", "advise", "diff", "show", "alert", "policy"),
-    *("fleet", "selftest", "completion"),
+    *(
+        "check",
+        "verify",
+        "diagnose",
+        "clean",
+        "record",
+        "rules",
+        "explain",
+        "drives",
+        "advise",
+        "diff",
+        "show",
+        "alert",
+    ),
+    *("policy", "fleet", "selftest", "completion"),
 )
 
 

@@ -24,6 +24,9 @@ from auditor.recording import recording
 from auditor.report import formats, rule_index
 from auditor.report.audit import json as json_report
 from auditor.report.audit import terminal
+from auditor.report.diagnose import html as diagnose_html
+from auditor.report.diagnose import json as diagnose_json
+from auditor.report.diagnose import terminal as diagnose_terminal
 from auditor.report.formats import _told
 from auditor.report.model import Report
 from auditor.report.verify import html as verify_html
@@ -32,6 +35,8 @@ from auditor.verify import codec, fio_output, profile, strace_output
 from auditor.verify.compare import compare
 from auditor.verify.verification import Found
 from tests import man_pages
+from tests.diagnose import schema as diagnosis_schema
+from tests.diagnose import worlds as diagnosed
 from tests.lab import provoked, tables
 from tests.shared import HOSTS as HOSTS
 from tests.shared import audited, rules
@@ -51,6 +56,7 @@ FORMATS = REPORTS / "formats"
 VERIFY_REPORTS, NARROW = REPORTS / "verify", REPORTS / "narrow"
 SCHEMAS = Path(rule_index.__file__).parent
 VERIFY_SCHEMA = SCHEMAS / "verify_schema.json"
+DIAGNOSE_REPORTS, DIAGNOSIS_SCHEMA = REPORTS / "diagnose", SCHEMAS / "diagnosis_schema.json"
 
 
 def report_anew(case: Path) -> Report:
@@ -215,6 +221,19 @@ def filled(document: Path) -> str:
     return whole
 
 
+def diagnosis_reports() -> dict[str, str]:
+    """File -> the canonical diagnosis in it."""
+    found = diagnosed.canonical()
+    return {
+        "terminal.txt": diagnose_terminal.render(found, zaudit="0.1.0"),
+        "narrow.txt": diagnose_terminal.render(found, zaudit="0.1.0", width=80),
+        "wide.txt": diagnose_terminal.render(found, zaudit="0.1.0", width=120),
+        "ascii.txt": diagnose_terminal.render(found, zaudit="0.1.0", ascii_only=True),
+        "page.html": diagnose_html.render(found, zaudit="0.1.0"),
+        "json.json": diagnose_json.render(found, zaudit="0.1.0"),
+    }
+
+
 def main(names: list[str]) -> None:
     for case in cases():
         if not names or case.name in names:
@@ -237,6 +256,10 @@ def main(names: list[str]) -> None:
     VERIFY_REPORTS.mkdir(exist_ok=True)
     for name, text in verify_reports().items():
         (VERIFY_REPORTS / name).write_text(text)
+    DIAGNOSE_REPORTS.mkdir(exist_ok=True)
+    for name, text in diagnosis_reports().items():
+        (DIAGNOSE_REPORTS / name).write_text(text)
+    DIAGNOSIS_SCHEMA.write_text(json.dumps(diagnosis_schema.schema(), indent=1) + "\n")
     VERIFY_SCHEMA.write_text(json.dumps(verify_schema.schema(), indent=1) + "\n")
     for document in blocks():
         document.write_text(filled(document))

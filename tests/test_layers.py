@@ -8,6 +8,7 @@ AUDITOR = Path(__file__).parent.parent / "auditor"
 VERIFIED = {
     f"verify.{name}" for name in ("histogram", "result", "model", "compare", "knee", "codec", "document")
 }  # types and arithmetic
+DIAGNOSED = {"diagnose.model", "diagnose.shares"}  # the same
 STAGES: dict[str, set[str]] = {
     "errors": set(),
     "facts": set(),
@@ -40,15 +41,30 @@ STAGES: dict[str, set[str]] = {
     "report.fleet": {"errors", "text", "judge", "report"},
     "report.formats": {"errors", "text", "judge", "report", "report.audit"},
     "report.verify": {"facts", "text", "units", "judge", "report", "report.audit", *VERIFIED},
+    "report.diagnose": {
+        "facts",
+        "text",
+        "units",
+        "judge",
+        "report",
+        "report.audit",
+        "report.verify",
+        *VERIFIED,
+        *DIAGNOSED,
+    },
     "registry": {"facts", "collect", "gather", "derive", "verify.specs"},
     "rulebook": {"judge", "registry", "data", "host.named"},
     **{name: {"errors", "text", "units", *VERIFIED} for name in VERIFIED},
+    **{name: {*DIAGNOSED, *VERIFIED} for name in DIAGNOSED},
     "verify.specs": {"facts", "verify.words"},
     "verify.words": set(),
     "audit": {"errors", "facts", "databases", "derive", "gather", "host", "judge", "registry", "report"},
     "verify": {
         *("errors", "facts", "text", "units", "host", "collect", "derive", "judge", "report", "audit"),
         *("verify.specs", "verify.words", *VERIFIED),
+    },
+    "diagnose": {
+        *("errors", "facts", "text", "units", "databases", "host", "collect", "verify", *VERIFIED, *DIAGNOSED),
     },
     "selftest": {"audit", "collect", "data", "facts", "gather", "host", "judge", "recording", "registry"},
     "fleet": {
@@ -58,7 +74,7 @@ STAGES: dict[str, set[str]] = {
     "commands": {
         *("errors", "facts", "text", "units", "data", "databases", "host", "recording", "derive", "judge", "rulebook"),
         *("report", "report.audit", "report.formats", "report.verify", "report.fleet", "audit", "fleet", "selftest"),
-        *("verify", *VERIFIED),
+        *("verify", *VERIFIED, "report.diagnose", "diagnose", *DIAGNOSED),
     },
     "cli": {"errors", "text", "commands"},
     "__main__": {"errors", "interrupt", "cli"},
@@ -105,6 +121,7 @@ SEAM = {
     "registry.py",
     "rulebook.py",
     "data/__init__.py",
+    "diagnose/tracing.py",
     "report/formats/__init__.py",
     "verify/conduct.py",
     "verify/held.py",

@@ -10,6 +10,7 @@ from typing import Any
 from auditor import __version__, audit, rulebook
 from auditor.commands._terminal import note, say
 from auditor.commands._verify_plan import ASK_FROM, Refused, VerifyRequest, confirm, described, make_plan, reason
+from auditor.diagnose import tracing
 from auditor.errors import Stop
 from auditor.host import given
 from auditor.host.live import Host, LiveHost
@@ -165,6 +166,9 @@ def clean() -> int:
     failed = 0
     for left, wrong in place.clean(tools.call):
         say(f"{harmless(left.path)}: {wrong or 'removed'}")
+        failed += bool(wrong)
+    for name, wrong in tracing.clean():
+        say(f"{tracing.ROOT}: {name}: {wrong or 'removed'}")
         failed += bool(wrong)
     for each in ledger.places():
         if ledger.in_use(each):

@@ -1,4 +1,4 @@
-"""``zaudit clean``: remove what killed verifications left."""
+"""``zaudit clean``: remove what killed verifications and diagnoses left."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import click
 from auditor.errors import EXIT_BROKE
 
 
-@click.command(short_help="Remove what interrupted verifications left.")
+@click.command(short_help="Remove what interrupted verifications and diagnoses left.")
 def clean() -> NoReturn:
-    """Remove the directories and scratch zvols of verifications that were killed; nothing else."""
+    """Remove the directories and scratch zvols of verifications that were killed, and the events in tracefs of diagnoses;
+    nothing else."""
     from auditor.commands import _verifying
 
     sys.exit(EXIT_BROKE if _verifying.clean() else 0)

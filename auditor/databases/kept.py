@@ -46,11 +46,29 @@ def form(name: str) -> tuple[Form, dict[str, Shape]] | None:
     return longest, known
 
 
+# what a process of PostgreSQL does that serves no client (GetBackendTypeDesc() of src/backend/utils/init/miscinit.c), behind
+# the name of the cluster (init_ps_display() of utils/misc/ps_status.c); a client's has more words
+TITLE = "postgres: "
+TASKS = {
+    *("archiver", "background writer", "checkpointer", "logger", "startup", "walwriter", "walsummarizer"),
+    *("autovacuum launcher", "logical replication launcher"),
+}
+
+
+def task(text: str) -> str:
+    """What a process of PostgreSQL says in its title that it does, empty where it says another thing or is none."""
+    said = text.rstrip("\0 ").rpartition(": ")[2] if text.startswith(TITLE) and len(text) <= CHARACTERS else ""
+    return said if said in TASKS else ""
+
+
 def command_line(text: str) -> str:
     """Of /proc/PID/cmdline: as many words, those that say where files are and how they are written as they stand. What does
-    not begin with the name of a server is withheld."""
+    not begin with the name of a server is withheld. Of the title of a process of PostgreSQL what it does, where it names
+    nobody."""
     if not text:
         return text
+    if said := task(text):
+        return f"{TITLE}{said}"
     words = text.split("\0", WORDS + 1)
     engine, end = server(words[0]), "\0" if text.endswith("\0") else ""
     if engine is None or len(text) > CHARACTERS or len(words) > WORDS:

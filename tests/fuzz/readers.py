@@ -17,6 +17,8 @@ import click
 
 from auditor import audit, rulebook
 from auditor.commands.diff import diff
+from auditor.diagnose import observation
+from auditor.diagnose.diagnosis import diagnose
 from auditor.facts import Known, Subject, Unknown
 from auditor.gather import bounds
 from auditor.gather.answer import DEFECT
@@ -28,11 +30,14 @@ from auditor.registry import collectors, registry, specs
 from auditor.report import formats
 from auditor.report.audit import json as report_json
 from auditor.report.audit import terminal
+from auditor.report.diagnose import json as diagnosis_json
+from auditor.report.diagnose import terminal as diagnosis_terminal
 from auditor.report.formats import _told
 from auditor.verify import document, fio_output, profile, strace_output, trial
 from auditor.verify.reading import FILES
 from tests import shared
 from tests.collect.test_pairs import CASES, check_type, reply_of
+from tests.diagnose import worlds
 from tests.fuzz.target import ROOT, Case, Flaw, Texts
 from tests.golden import verifications
 from tests.verify import samples
@@ -100,6 +105,7 @@ def targets() -> Iterator[Texts]:
     yield Texts("rule", lambda: _texts(_files("rules", "*.toml")), _of(_rule))
     yield Texts("verify-document", _verified, _of(document.load))
     yield Texts("trial", _trials, _of(trial.from_text))
+    yield Texts("observation", _observations, _of(_observation))
     yield Texts(
         "profile",
         lambda: _texts(_files("auditor", "verify/profiles/*.fio")),
@@ -332,6 +338,20 @@ def _verified() -> list[Case]:
 def _trials() -> list[Case]:
     past = [recording.load(path) for path in verifications()]
     return _texts([each.trial.decode("utf-8", "surrogateescape") for each in past])
+
+
+def _observations() -> list[Case]:
+    """A trace with all its parts, and counters alone."""
+    rows = {(100, "postgres", 1): (400, 400 * 5300)}
+    traced = [worlds.traced(rows), None]
+    return _texts([observation.to_text(worlds.observation(worlds.load(), each)) for each in traced])
+
+
+def _observation(text: str) -> None:
+    """Whatever a recording holds: it is refused, or there is a report of it."""
+    found = diagnose(observation.from_text(text), worlds.facts())
+    diagnosis_terminal.render(found, verbose=True)
+    diagnosis_json.render(found)
 
 
 def _fio(text: str) -> None:

@@ -49,7 +49,9 @@ def _verdicts(scenario: Scenario, line: str, before: list[Found], after: list[Fo
     apart = {(rule, _named(subject)) for rule, subject, outcome, _ in before if outcome == "unknown"}
     for rule, subject, outcome, severity in after:
         if rule in {step.rule for step in steps}:
-            if outcome == "fail" or (rule, _named(subject)) not in apart:  # what was undecided before, it was not run for
+            if (
+                outcome == "fail" or (rule, _named(subject)) not in apart
+            ):  # what was undecided before, it was not run for
                 yield f"NOT FIXED {rule} {subject} {outcome}"
         elif outcome == "fail" and (rule, _named(subject)) not in failed and rule not in may:
             yield f"THE FIX BROUGHT {rule} {subject} {severity}"

@@ -1,0 +1,123 @@
+"""``zaudit diagnose``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from auditor import __version__, audit
+from auditor.commands import _verifying
+from auditor.commands._terminal import note
+from auditor.diagnose import diagnosis, observation, observe, tracing
+from auditor.diagnose.model import Diagnosis, Outcome
+from auditor.errors import Stop
+from auditor.facts import Subject
+from auditor.host.live import Host, LiveHost
+from auditor.judge.policy import Policy
+from auditor.judge.rule import digest
+from auditor.recording import recording, replacing
+from auditor.report.model import Report
+from auditor.verify.run import Progress
+
+EXITS: dict[Outcome, int] = {
+    "NOTHING STANDS OUT": 0,
+    "NOBODY COMMITS": 0,
+    "INCONCLUSIVE": 10,
+    "CAUSE": 12,
+    "NOT DURABLE": 14,
+}
+
+
+class Wanted(NamedTuple):
+    """What the command line says."""
+
+    target: str
+    seconds: float
+    traced: bool
+    record: Path | None
+    policy: Policy
+    timeout: float
+    deadline: float
+
+
+class Found(NamedTuple):
+    """unkept: why its recording could not be written, to be raised once the report is out."""
+
+    diagnosis: Diagnosis
+    report: Report
+    unkept: Exception | None = None
+
+
+class CannotDiagnose(Stop):
+    """What was seen cannot be read; the text says why."""
+
+
+def live(wanted: Wanted, progress: Callable[..., None] | None, steps: Progress | None) -> Found:
+    """Diagnose on this host. Raises what the parts raise."""
+    if wanted.record:
+        replacing.possible(wanted.record)
+    looked_at = LiveHost(wanted.timeout, wanted.deadline)
+    machine = LiveHost(wanted.timeout)
+    host: Host = recording.RecordingHost(looked_at) if wanted.record else looked_at
+    options = audit.Options(policy=wanted.policy)
+    seen = audit.look(host, (wanted.target,), options, progress)
+    root = seen.roots[0].name
+    pool = Subject("pool", root.partition("/")[0])
+    made = observe.observe(machine, root, pool, seen.facts, wanted.seconds, steps, traced=wanted.traced)
+    if tracing.own_name() in tracing.left():
+        note(f"zaudit: {tracing.own_name()} could not be removed from {tracing.ROOT}; zaudit clean tries again")
+    unkept: Exception | None = None
+    if isinstance(host, recording.RecordingHost) and wanted.record:
+        chosen = _verifying.rules(wanted.policy)
+        taken = host.recording((wanted.target,), options.words(), __version__, digest(chosen.rules))
+        try:
+            taken = replace(taken, trial=observation.to_text(made).encode("utf-8", "surrogateescape"))
+            for left_out in recording.write(taken, wanted.record):
+                note(left_out)
+        except (OSError, Stop) as error:
+            unkept = error
+    return _judged(seen, made, (wanted.target,), wanted.policy)._replace(unkept=unkept)
+
+
+def replayed(path: Path, policy: Policy | None = None) -> Found:
+    """A recorded diagnosis, judged anew. policy: instead of its own."""
+    past = recording.load(path)
+    if not past.trial:
+        raise recording.RecordingError(f"{path}: no diagnosis is recorded there (zaudit check --replay audits it)")
+    made = observation.from_text(past.trial.decode("utf-8", "surrogateescape"))
+    options = audit.Options.from_words(past.options)
+    if policy is not None:
+        options = options._replace(policy=policy)
+    seen = audit.look(recording.ReplayHost(past), past.targets, options)
+    return _judged(seen, made, past.targets, options.policy)
+
+
+def _judged(seen: audit.Look, made: observation.Observation, targets: tuple[str, ...], policy: Policy) -> Found:
+    chosen = _verifying.rules(policy)
+    report = audit.judge(seen, chosen.rules, targets, "low", left_out=chosen.left_out)
+    try:
+        return Found(diagnosis.diagnose(made, seen.facts), report)
+    except ValueError as error:
+        raise CannotDiagnose(str(error)) from None
+
+
+def rendered(found: Found, format_: str, terminal: Mapping[str, Any], *, verbose: bool) -> str:
+    """The report in a format."""
+    if format_ == "json":
+        from auditor.report.diagnose import json as diagnose_json
+
+        return diagnose_json.render(found.diagnosis, found.report, zaudit=__version__)
+    if format_ == "html":
+        from auditor.report.diagnose import html as diagnose_html
+
+        return diagnose_html.render(found.diagnosis, found.report, zaudit=__version__)
+    from auditor.report.diagnose import terminal as diagnose_terminal
+
+    return diagnose_terminal.render(found.diagnosis, found.report, zaudit=__version__, verbose=verbose, **terminal)
+
+
+def summary(found: Found) -> str:
+    """One line for whoever wrote the report to a file."""
+    return f"{found.diagnosis.outcome} (exit code {EXITS[found.diagnosis.outcome]})"

@@ -1,0 +1,72 @@
+"""``zaudit diagnose``: who commits on the load that there is, how long it takes, and where the time goes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from auditor.commands._options import Output, Seconds, formats_of, policy
+from auditor.commands._terminal import look, progress, steps, write
+from auditor.host.limits import DEADLINE_S
+
+
+@click.command(short_help="Who commits on the load that there is, how long it takes, and where the time goes.")
+@click.argument("target", required=False)
+@click.option("--seconds", type=Seconds(1, 3600), default=30.0, show_default=True, metavar="SECONDS",
+              help="Look for so long.")  # fmt: skip
+@click.option("--no-trace", is_flag=True, help="Read counters alone; nothing on the host is changed.")
+@click.option("--replay", type=click.Path(path_type=Path), metavar="REC", help="Judge a recorded diagnosis again.")
+@click.option("--record", type=click.Path(path_type=Path), metavar="REC", help="Also write a recording of this run.")
+@formats_of("terminal", "json", "html")
+@click.option("-o", "--output", type=Output(), metavar="FILE", help="Write the report to a file.")
+@policy
+@click.option("-v", "--verbose", is_flag=True, help="Show every thread and dataset.")
+@click.option("--timeout", type=Seconds(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
+              help="Give up on a command after so long.")  # fmt: skip
+@click.option("--deadline", type=Seconds(0, 86400), default=DEADLINE_S, show_default=True, metavar="SECONDS",
+              help="Ask nothing more of the audit after so long. 0: no deadline.")  # fmt: skip
+def diagnose(
+    target: str | None,
+    seconds: float,
+    no_trace: bool,
+    replay: Path | None,
+    record: Path | None,
+    format_: str,
+    output: Path | None,
+    policy_file: Path | None,
+    verbose: bool,
+    timeout: float,
+    deadline: float,
+) -> NoReturn:
+    """Look at the sync writes of TARGET (a pool, dataset, zvol or mounted path) as they are, and say who makes them, how
+    long each takes, and what it waits for. Nothing is written to the pool.
+
+    As root it adds events of its own to the kernel's tracefs while it looks (probes of zil_commit, histograms in an instance
+    of its own), and takes them back one by one; zaudit clean does so after a kill -9. With --no-trace, or without root,
+    counters are read alone, which do not show how long a commit takes.
+
+    Exit codes: 0 nothing stands out, 10 inconclusive, 12 something stands out, 14 syncs that write nothing.
+    """
+    from auditor.commands import _diagnosing as command
+    from auditor.commands import _policy
+
+    if bool(target) == bool(replay):
+        raise click.UsageError("name a TARGET, or --replay a recording")
+    if replay:
+        found = command.replayed(replay, _policy.read(policy_file) if policy_file else None)
+    else:
+        wanted = command.Wanted(
+            str(target), seconds, not no_trace, record, _policy.read(policy_file), timeout, deadline
+        )
+        found = command.live(wanted, progress(), steps())
+    text = command.rendered(found, format_, look(output), verbose=verbose)
+    write(text, output, command.summary(found), encoded=format_ == "html")
+    if found.unkept:
+        raise found.unkept
+    sys.exit(command.EXITS[found.diagnosis.outcome])
+
+
+COMMAND = diagnose

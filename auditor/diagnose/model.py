@@ -1,0 +1,96 @@
+"""What a diagnosis says, before anybody decides how it looks."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from auditor.diagnose.shares import Share
+from auditor.verify.histogram import Histogram
+from auditor.verify.result import Slice, Txg
+
+Outcome = Literal["NOT DURABLE", "CAUSE", "NOTHING STANDS OUT", "NOBODY COMMITS", "INCONCLUSIVE"]
+
+
+class Evidence(NamedTuple):
+    """text: what was seen; command: that shows it again, or empty."""
+
+    text: str
+    command: str
+
+
+class Cause(NamedTuple):
+    """Something that stands out. id: of the kind of cause; rule: that covers it, or empty. decisive: it explains commits that
+    wait for something else than their log block."""
+
+    id: str
+    text: str
+    evidence: tuple[Evidence, ...]
+    fix: str
+    rule: str
+    decisive: bool
+
+
+class Committer(NamedTuple):
+    """A process that committed. dataset: to which, empty where that could not be told. part: of the time of all commits."""
+
+    pid: int
+    name: str
+    role: str
+    within: str
+    dataset: str
+    commits: int
+    mean_ns: float
+    part: float
+
+
+class Committed(NamedTuple):
+    """A dataset that committed. commits: None where datasets are not counted apart. sync: the property, or empty."""
+
+    dataset: str
+    commits: int | None
+    sync: str
+
+
+class Device(NamedTuple):
+    """A device of the pool while commits ran. log: log blocks land there. None: not counted. block_ns: what one log block
+    costs on it, its write and the flush after it."""
+
+    device: str
+    leaf: str
+    top: str
+    kind: str
+    log: bool
+    writes: int
+    flushes: int | None
+    write_ns: float | None
+    flush_ns: float | None
+    block_ns: float | None
+    busy: float
+
+
+class Diagnosis(NamedTuple):
+    """One diagnosis. answer: one sentence. reasons: why it is INCONCLUSIVE, or what else could not be seen. commits: by the
+    ZIL; traced: by the trace; mean_ns: None without one. latency: by powers of two. overlap: as of Shares. taken: seconds
+    since the epoch."""
+
+    target: str
+    pool: str
+    taken: float
+    seconds: float
+    outcome: Outcome
+    answer: str
+    reasons: tuple[str, ...]
+    commits: int | None
+    blocks: int | None
+    traced: int | None
+    mean_ns: float | None
+    latency: Histogram
+    timeline: tuple[Slice, ...]
+    txgs: tuple[Txg, ...]
+    shares: tuple[Share, ...]
+    overlap: float
+    committers: tuple[Committer, ...]
+    datasets: tuple[Committed, ...]
+    devices: tuple[Device, ...]
+    causes: tuple[Cause, ...]
+    commands: tuple[str, ...]

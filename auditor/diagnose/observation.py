@@ -1,0 +1,83 @@
+"""An observation: everything that a diagnosis saw, as text. It is a member of a recording and is judged anew from there."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from auditor.text import VALUES, crowded
+from auditor.verify import codec
+from auditor.verify.trial import MEMBER, Logged, Reading
+
+SCHEMA = "zaudit-observation/1"
+
+
+class Tick(NamedTuple):
+    """The histogram of all commits so far, as the kernel printed it. at: seconds since the epoch."""
+
+    at: float
+    commits: str
+
+
+class Traced(NamedTuple):
+    """What the kernel's histograms said at the end. commits: by thread and ZIL; ticks: of all, as they grew; queue: how long
+    threads that wrote log blocks took from their commit to the first block, empty where that could not be traced. missed:
+    calls that the kernel did not trace, None where it did not say. probed: the functions."""
+
+    commits: str
+    ticks: tuple[Tick, ...]
+    queue: str
+    missed: int | None
+    probed: tuple[str, ...]
+
+
+KERNEL = "kernel"  # role of its own threads, whose names can be believed
+
+
+class Process(NamedTuple):
+    """A thread that committed. role: KERNEL, or what a server process says that it does ("walwriter"); within: the container
+    or guest; both empty where nothing is known of it. waited: nanoseconds that it was ready and had no CPU meanwhile, None
+    where that was not seen."""
+
+    pid: int
+    name: str
+    role: str
+    within: str
+    waited: int | None
+
+
+class Observation(NamedTuple):
+    """One look at the load of one pool. target: what was asked for, a pool, dataset or zvol. before, after: the witnesses.
+    untraced: why there is no trace, empty where there is. pipeline: nanoseconds that the threads of OpenZFS took which pass
+    log blocks on, None where that was not seen. logged: by the kernel meanwhile."""
+
+    target: str
+    pool: str
+    before: Reading
+    after: Reading
+    traced: Traced | None
+    untraced: str
+    processes: tuple[Process, ...]
+    pipeline: int | None
+    logged: Logged
+
+
+def to_text(observation: Observation) -> str:
+    """As JSON."""
+    return json.dumps({"schema": SCHEMA, **codec.plain(observation)}, indent=1, ensure_ascii=True) + "\n"
+
+
+def from_text(text: str) -> Observation:
+    """Raises codec.CodecError for anything that is not an observation of this schema."""
+    try:
+        if crowded(text):
+            raise ValueError(f"more than {VALUES:,} values")
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise codec.CodecError(f"{MEMBER} is not JSON: {error}") from None
+    if not isinstance(document, dict) or document.pop("schema", None) != SCHEMA:
+        raise codec.CodecError(f"{MEMBER} is not of schema {SCHEMA}: no diagnosis is recorded there")
+    try:
+        return codec.load(Observation, document)
+    except codec.CodecError as error:
+        raise codec.CodecError(f"{MEMBER}: {error}") from None

@@ -1,0 +1,158 @@
+"""Looks at the load of a pool for some seconds: the witnesses before and after, and the kernel's histograms meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from auditor.databases.kept import task
+from auditor.diagnose import counters, histograms
+from auditor.diagnose import tracing as trace
+from auditor.diagnose.observation import KERNEL, Observation, Process, Tick, Traced
+from auditor.facts import Facts, Subject
+from auditor.host.live import Host
+from auditor.host.request import Read
+from auditor.verify import kmsg, run, witnesses
+from auditor.verify.run import Progress
+
+NOT_ASKED = "--no-trace"
+THREADS, NAMES = "/proc/*/task/*/schedstat", "/proc/*/comm"
+_PIPELINE = re.compile(r"z_(?:(?:wr_iss_h|wr_int_h)(?:_\w*)?|(?:null|ioctl|flush)_(?:iss|int)(?:_\w*)?)")
+MOST = 256  # threads whose names are asked for, those with the most commits
+_WITHIN = (
+    (
+        re.compile(r"/(?:docker-|libpod-|cri-containerd-|crio-)([0-9a-f]{12})[0-9a-f]{52}(?:\.scope)?(?:/|$)"),
+        "container {}",
+    ),
+    (re.compile(r"/docker/([0-9a-f]{12})[0-9a-f]{52}(?:/|$)"), "container {}"),
+    (re.compile(r"/lxc(?:\.payload)?[./]([\w.-]{1,64})(?:/|$)"), "container {}"),
+    (re.compile(r"/machine\.slice/machine-qemu\\x2d[0-9]{1,9}\\x2d([\w.-]{1,64})\.scope"), "guest {}"),
+    (re.compile(r"/qemu\.slice/([0-9]{1,9})\.scope"), "guest {}"),
+    (re.compile(r"/system\.slice/([\w.@-]{1,64})\.service"), "{}.service"),
+)
+
+
+def observe(
+    host: Host, target: str, pool: Subject, facts: Facts, seconds: float, progress: Progress | None, *, traced: bool
+) -> Observation:
+    """Raises Interrupted when a signal came; nothing is left then."""
+    patterns = counters.patterns(pool, facts)
+    began = _times(host)
+    with run.interruptible(), kmsg.listening() as logged, _tracing(traced) as (look, end, why):
+        before = run.reading(host, patterns)
+        ticks = list(_ticks(seconds, look, progress))
+        found, why = _ended(end, ticks, why)
+        ended = _times(host)
+        after = run.reading(host, patterns)
+        who = tuple(_processes(host, found, began, ended))
+        return Observation(target, pool.name, before, after, found, why, who, _pipeline(host, began, ended), logged())
+
+
+@contextlib.contextmanager
+def _tracing(
+    wanted: bool,
+) -> Iterator[tuple[trace.Look | None, Callable[[list[Tick]], Traced] | None, str]]:
+    """Without a trace: why there is none."""
+    with contextlib.ExitStack() as stack:
+        why = "" if wanted else NOT_ASKED
+        look, end = None, None
+        if wanted:
+            try:
+                look, end = stack.enter_context(trace.tracing())
+            except trace.CannotTrace as error:
+                why = str(error)
+        yield look, end, why
+
+
+def _ticks(seconds: float, look: trace.Look | None, progress: Progress | None) -> Iterator[Tick]:
+    """One a second."""
+    started = time.monotonic()
+    number = 0
+    while (done := time.monotonic() - started) < seconds:
+        if progress:
+            progress("looking at the commits", done, seconds)
+        number += 1
+        time.sleep(max(min(started + number, started + seconds) - time.monotonic(), 0.0))
+        if look:
+            with contextlib.suppress(OSError):  # a tick that is missing is a longer one
+                yield Tick(time.time(), look())
+
+
+def _ended(end: Callable[[list[Tick]], Traced] | None, ticks: list[Tick], why: str) -> tuple[Traced | None, str]:
+    """What was traced, or why nothing was: counters say what they say all the same."""
+    if end is None:
+        return None, why
+    try:
+        return end(ticks), why
+    except OSError as error:
+        return None, f"the histograms of the kernel could not be read: {(error.strerror or 'no').lower()}"
+
+
+# -- who ----------------------------------------------------------------------------------------------------------
+
+
+class _Times(NamedTuple):
+    """Nanoseconds that a thread ran, and that it was ready and had no CPU. (Documentation/scheduler/sched-stats.rst)"""
+
+    ran: int
+    waited: int
+
+
+def _times(host: Host) -> dict[int, _Times]:
+    """By thread."""
+    found = {}
+    for path, text in host.read(Read((THREADS,))).text.items():
+        cells = text.split()
+        if len(cells) == 3 and all(map(witnesses.COUNT.fullmatch, cells)):
+            found[int(path.split("/")[4])] = _Times(int(cells[0]), int(cells[1]))
+    return found
+
+
+def _pipeline(host: Host, began: dict[int, _Times], ended: dict[int, _Times]) -> int | None:
+    """Nanoseconds that the threads of OpenZFS ran, or were ready to, that pass log blocks and flushes on: those of writes with
+    high priority, of flushes and of what waits for both (zio_taskq_types of module/zfs/spa.c). Of all pools, at the least: a
+    thread that ended meanwhile is not seen any more. None where there is none."""
+    names = host.read(Read((NAMES,))).text
+    called = [int(path.split("/")[2]) for path, name in names.items() if _PIPELINE.fullmatch(name.strip())]
+    ours = [pid for pid in called[:MOST] if _of_kernel(host, pid)]
+    spent = [sum(ended[pid]) - sum(began.get(pid, (0,))) for pid in ours if pid in ended]
+    return sum(spent) if spent and min(spent) >= 0 else None
+
+
+def _of_kernel(host: Host, pid: int) -> bool:
+    """Whether it is a thread of the kernel, whose name nobody else may have: it is root's, and in no control group, where
+    every process of a user or of a container is."""
+    asked = [f"/proc/{pid}/{each}" for each in ("status", "cgroup")]
+    said = host.read(Read(tuple(asked))).text
+    whose, groups = (said.get(each, "").splitlines() for each in asked)
+    return whose == ["Uid:\t0\t0\t0\t0"] and groups != [] and all(each.endswith(":/") for each in groups)
+
+
+def _processes(
+    host: Host, found: Traced | None, began: dict[int, _Times], ended: dict[int, _Times]
+) -> Iterator[Process]:
+    """Those that committed, as far as they still run."""
+    if found is None:
+        return
+    try:
+        threads = sorted(histograms.threads(found.commits), key=lambda each: -each.commits)
+    except ValueError:
+        return
+    for pid, name in list({each.pid: each.name for each in threads}.items())[:MOST]:
+        asked = [f"/proc/{pid}/{each}" for each in ("cgroup", "cmdline")]
+        said = host.read(Read(tuple(asked))).text
+        group, line = (said.get(each, "") for each in asked)
+        waited = ended[pid].waited - began[pid].waited if pid in began and pid in ended else -1
+        what = KERNEL if _of_kernel(host, pid) else task(line)
+        yield Process(pid, name, what, within(group), waited if waited >= 0 else None)
+
+
+def within(group: str) -> str:
+    """The container, guest or service of a control group, empty where none is told."""
+    for pattern, words in _WITHIN:
+        if found := pattern.search(group):
+            return words.format(found[1])
+    return ""

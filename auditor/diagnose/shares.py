@@ -1,0 +1,83 @@
+"""Where the time of a commit goes, as shares that add up to all of it. Pure arithmetic.
+
+A commit waits until its log block is handed down (queue), for the threads of OpenZFS that pass it on (pipeline), until the
+slowest device of a log vdev has written it, until the slowest has flushed it, and until a CPU is free for the thread that is
+woken (wake-up). Each is measured apart, and none is
+what the others leave over: what they leave over is told as unexplained. (OpenZFS module/zfs/zil.c: zil_commit_writer(),
+zil_lwb_write_done(), zil_lwb_flush_vdevs_done(), zil_commit_waiter())
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+MOST_UNEXPLAINED = 0.30
+
+
+class Parts(NamedTuple):
+    """Means in nanoseconds. None: not measured. both: write and flush where a device counts them together."""
+
+    commit: float
+    queue: float | None = None
+    write: float | None = None
+    flush: float | None = None
+    both: float | None = None
+    pipeline: float | None = None
+    wake: float | None = None
+
+
+class Share(NamedTuple):
+    """what: queue, pipeline, log write, flush, log write and flush, wake-up or unexplained. part: of the commit, 0 to 1."""
+
+    what: str
+    ns: float
+    part: float
+
+
+class Shares(NamedTuple):
+    """shares: they add up to the commit. overlap: how much of it the parts say too much, where they overlap. why_not: why they
+    explain nothing, empty where they do."""
+
+    shares: tuple[Share, ...]
+    overlap: float
+    why_not: str
+
+
+def shares(parts: Parts) -> Shares:
+    """The shares of a mean commit. Where the parts together are longer than the whole, each is shortened alike."""
+    if parts.commit <= 0:
+        return Shares((), 0.0, "no commit took any time")
+    named = (
+        ("queue", parts.queue),
+        ("pipeline", parts.pipeline),
+        ("log write", parts.write),
+        ("flush", parts.flush),
+        ("log write and flush", parts.both),
+        ("wake-up", parts.wake),
+    )
+    seen = [(what, ns) for what, ns in named if ns is not None]
+    together = sum(ns for _, ns in seen)
+    overlap = max(together / parts.commit - 1, 0.0)
+    scale = 1 / (1 + overlap)
+    told = [Share(what, ns * scale, ns * scale / parts.commit) for what, ns in seen]
+    left = max(1 - sum(each.part for each in told), 0.0)
+    told.append(Share("unexplained", left * parts.commit, left))
+    return Shares(tuple(told), overlap, _why_not(left, overlap, seen == []))
+
+
+def _why_not(left: float, overlap: float, nothing: bool) -> str:
+    if nothing:
+        return "no part of a commit could be measured"
+    if left > MOST_UNEXPLAINED:
+        return f"{left:.0%} of the time of a commit is not explained by what was measured"
+    if overlap > MOST_UNEXPLAINED:
+        return (
+            f"the parts of a commit are {overlap:.0%} longer than the commit: devices did other work at the same time"
+        )
+    return ""
+
+
+def longest(found: Shares) -> Share | None:
+    """The part that explains most, None where none does."""
+    explained = [each for each in found.shares if each.what != "unexplained"]
+    return max(explained, key=lambda each: each.part, default=None) if not found.why_not else None

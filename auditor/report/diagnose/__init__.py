@@ -1,0 +1,1 @@
+"""The reports of ``zaudit diagnose``: one module a format."""

@@ -1,0 +1,127 @@
+"""A diagnosis as one page: opens offline, prints, and works without a script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from auditor.diagnose.model import Diagnosis
+from auditor.report.diagnose import words
+from auditor.report.model import Report
+from auditor.report.page import escaped, page, paragraph, section
+from auditor.report.verify import svg
+from auditor.report.verify.html import SCALE
+from auditor.units import duration
+
+
+def render(found: Diagnosis, report: Report | None = None, *, zaudit: str = "") -> str:
+    """The whole page. report: the audit of the same pool."""
+    title = f"zaudit diagnose: {found.target}{f' on {report.hostname}' if report else ''}"
+    parts = [
+        f"<h1>{escaped(title)}</h1>",
+        _verdict(found),
+        section("Where the time of a commit goes", _shares(found)),
+        section("When commits were slow", _heat(found)),
+        section("How many were slow", _curve(found)),
+        section("Who commits", _committers(found)),
+        section("Datasets", _datasets(found)),
+        section("Devices", _devices(found)),
+        section("What stands out", _causes(found), "long"),
+        section("What zaudit check says of the same datasets", _beside(found, report)),
+        section("Seen by", [f"<pre>{escaped(each)}</pre>" for each in found.commands], "long"),
+        f"<p><b>Next:</b> {escaped(words.next_step(found))}</p>",
+        f"<footer>{escaped(f'zaudit {zaudit} · {found.seconds:.0f} s')}</footer>",
+    ]
+    return page(title, (part for part in parts if part))
+
+
+def _verdict(found: Diagnosis) -> str:
+    told = "".join(paragraph(f"Not seen: {each}.") for each in found.reasons)
+    return (
+        f'<div class="verdict {words.KINDS[found.outcome]}"><div class="word">{escaped(found.outcome)}</div>'
+        f"<p><b>{escaped(found.answer)}.</b></p>{told}</div>"
+    )
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The first column holds words, the others numbers; empty without rows."""
+    if rows:
+        names = "".join(f"<th>{escaped(each)}</th>" for each in head)
+        cells = "".join(f"<tr>{''.join(f'<td>{escaped(cell)}</td>' for cell in row)}</tr>" for row in rows)
+        yield f'<div class="table" tabindex="0"><table><tr>{names}</tr>{cells}</table></div>'
+
+
+def _shares(found: Diagnosis) -> Iterator[str]:
+    yield from _table(
+        ("part", "mean", "share"), [(each.what, duration(each.ns), f"{each.part:.0%}") for each in found.shares]
+    )
+    if found.overlap > 0:
+        yield paragraph(
+            f"The parts were {found.overlap:.0%} longer than the whole, and are shortened alike.", "dim small"
+        )
+
+
+def _heat(found: Diagnosis) -> Iterator[str]:
+    run = words.pictured(found)
+    if run and (drawn := svg.latency_map(run, ())):
+        yield drawn
+        yield f'<div class="scale"><span>share of the commits of that moment:</span>{SCALE}</div>'
+
+
+def _curve(found: Diagnosis) -> Iterator[str]:
+    told = words.percentiles(found.latency) if found.latency.samples else []
+    yield from _table(("", "latency"), told)
+    if told:
+        yield paragraph(f"{found.latency.samples:,} commits. {words.BY_POWERS}", "dim small")
+
+
+def _committers(found: Diagnosis) -> Iterator[str]:
+    rows = [
+        (
+            words.who(each),
+            f"{each.commits:,}",
+            duration(each.mean_ns),
+            f"{each.part:.0%}",
+            each.dataset or "?",
+            each.within,
+        )
+        for each in found.committers
+    ]
+    yield from _table(("thread", "commits", "mean", "of the time", "to", "within"), rows)
+
+
+def _datasets(found: Diagnosis) -> Iterator[str]:
+    rows = [
+        (each.dataset, "?" if each.commits is None else f"{each.commits:,}", each.sync or "?")
+        for each in found.datasets
+    ]
+    yield from _table(("dataset", "commits", "sync"), rows)
+
+
+def _devices(found: Diagnosis) -> Iterator[str]:
+    rows = [
+        (
+            each.device, f"{each.kind} {each.top}", f"{each.writes:,}", words.took(each.write_ns),
+            "?" if each.flushes is None else f"{each.flushes:,}", words.took(each.flush_ns), words.took(each.block_ns),
+            f"{each.busy:.0%}",
+        )
+        for each in found.devices
+    ]  # fmt: skip
+    yield from _table(("device", "vdev", "writes", "mean", "flushes", "mean", "a log block", "busy"), rows)
+
+
+def _causes(found: Diagnosis) -> Iterator[str]:
+    for each in found.causes:
+        seen = "".join(
+            f"<dt>Seen</dt><dd>{escaped(piece.text)}{f' <code>{escaped(piece.command)}</code>' if piece.command else ''}</dd>"
+            for piece in each.evidence
+        )
+        rule = f"<dt>Rule</dt><dd>{escaped(each.rule)}</dd>" if each.rule else ""
+        yield (
+            f'<div class="finding bad"><b>{escaped(each.text)}.</b>'
+            f"<dl>{seen}<dt>Fix</dt><dd>{escaped(each.fix)}</dd>{rule}</dl></div>"
+        )
+
+
+def _beside(found: Diagnosis, report: Report | None) -> Iterator[str]:
+    told = [(each.severity.upper(), each.rule.id, each.rule.title) for each in words.beside(found, report)]
+    yield from _table(("severity", "rule", ""), told)

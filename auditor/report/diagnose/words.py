@@ -1,0 +1,81 @@
+"""What all reports of a diagnosis say alike."""
+
+from __future__ import annotations
+
+from auditor.diagnose.model import Committer, Diagnosis, Outcome
+from auditor.judge.finding import Finding
+from auditor.report.model import Report
+from auditor.text import harmless, quoted
+from auditor.units import duration
+from auditor.verify.histogram import Histogram
+from auditor.verify.result import Run
+
+KINDS: dict[Outcome, str] = {
+    "NOT DURABLE": "bad",
+    "CAUSE": "bad",
+    "NOTHING STANDS OUT": "good",
+    "NOBODY COMMITS": "good",
+    "INCONCLUSIVE": "open",
+}
+QUANTILES = (0.5, 0.9, 0.99, 0.999)
+BY_POWERS = (
+    "Latencies are counted by powers of two: a percentile is at most what stands there, and more than half of it."
+)
+
+
+def pictured(found: Diagnosis) -> Run | None:
+    """What the pictures of a verification draw; None where no latency was seen."""
+    if not found.latency.samples:
+        return None
+    return Run(
+        name=found.target, purpose="live", argv=(), began=found.taken, seconds=found.seconds, jobs=(),
+        timeline=found.timeline, zil=None, others=None, idle_s=0.0, idle_commits=None, idle_writes={}, devices=(),
+        txgs=found.txgs, counters={}, heat={}, syscalls=None, faults=(),
+    )  # fmt: skip
+
+
+def percentiles(latency: Histogram) -> list[tuple[str, str]]:
+    """(p99, at most 33.6 ms) as far as ten samples lie beyond."""
+    told = ((q, latency.judged(q)) for q in QUANTILES)
+    return [(f"p{q * 100:g}", "too few samples" if ns is None else f"≤ {duration(ns)}") for q, ns in told]
+
+
+def took(ns: float | None) -> str:
+    """A duration, or a dash where it is not known."""
+    return "-" if ns is None else duration(ns)
+
+
+def who(committer: Committer) -> str:
+    """postgres 338 (walwriter)."""
+    role = f" ({harmless(committer.role)})" if committer.role else ""
+    return f"{harmless(committer.name)} {committer.pid}{role}"
+
+
+def beside(found: Diagnosis, report: Report | None) -> list[Finding]:
+    """The findings of the audit that failed on what commits, its pool and the host."""
+    if report is None:
+        return []
+    names = {each.dataset for each in found.datasets} | {found.pool, found.target}
+    kinds = ("host", "pool", "vdev", "leaf", "disk")
+    return [
+        each
+        for each in report.findings
+        if each.failed
+        and any(
+            verdict.subject.name in names
+            or (verdict.subject.kind in kinds and verdict.subject.within in ("", found.pool))
+            for verdict in each.verdicts
+        )
+    ]
+
+
+def next_step(found: Diagnosis) -> str:
+    """One command or deed."""
+    target = quoted(found.target)
+    if found.causes and found.outcome != "INCONCLUSIVE":
+        return found.causes[0].fix
+    if found.outcome == "INCONCLUSIVE" and found.mean_ns is None:
+        return f"as root, with tracefs: zaudit diagnose {target}"
+    if found.outcome == "INCONCLUSIVE":
+        return f"zaudit diagnose {target} --seconds 120, at a time when the load is steady"
+    return f"zaudit verify {target} says what the log path can do"

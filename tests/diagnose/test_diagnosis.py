@@ -1,0 +1,213 @@
+"""From counters and histograms to one answer: each cause is found where it is, and none where nothing is."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.diagnose import causes, observation
+from auditor.diagnose.diagnosis import diagnose
+from auditor.diagnose.observation import KERNEL, Process
+from tests.diagnose import worlds
+from tests.golden import RULES as INDEX
+
+DB = (100, "postgres", 1)
+HEALTHY = {DB: (400, 400 * 5300)}  # queue 0.1, write 1, flush 4 ms
+
+
+def test_a_healthy_load_names_no_cause_and_says_what_is_waited_for() -> None:
+    seen = worlds.observation(worlds.load(), worlds.traced(HEALTHY), (Process(100, "postgres", "", "", 40_000_000),))
+    found = diagnose(seen, worlds.facts())
+    assert (found.outcome, found.causes, found.reasons) == ("NOTHING STANDS OUT", (), ())
+    assert found.answer == "postgres waits 4 ms of each 5.3 ms commit for the flush of sdc"
+    assert {each.what: round(each.ns / 1e6, 2) for each in found.shares} == {
+        "queue": 0.1,
+        "log write": 1.0,
+        "flush": 4.0,
+        "wake-up": 0.1,
+        "unexplained": 0.1,
+    }
+    assert [(each.dataset, each.commits) for each in found.committers] == [("tank/db", 400)]
+
+
+def test_an_observation_comes_back_from_its_recording_as_it_was() -> None:
+    seen = worlds.observation(worlds.load(), worlds.traced(HEALTHY), (Process(100, "postgres", "", "", 4),))
+    again = observation.from_text(observation.to_text(seen))
+    assert again == seen
+    assert diagnose(again, worlds.facts()) == diagnose(seen, worlds.facts())
+
+
+@dataclass
+class Told:
+    """What is provoked, and what must come out."""
+
+    files: dict[str, Any]
+    facts: dict[str, Any]
+    trace: dict[Any, Any]
+    outcome: str
+    top: str
+    says: str
+
+
+CASES = {
+    "slow log leg": Told(
+        {"block_ms": {"sdd": (1, 24)}}, {}, {DB: (400, 400 * 25300)}, "CAUSE", "slow-log-leg", "postgres waits 24 ms of each "
+        "25.3 ms commit for the flush of sdd: sdd is the slower leg of log mirror-1, 5.0 times as slow",
+    ),
+    "slow data leg": Told({"block_ms": {"sdb": (60, 4)}}, {}, HEALTHY, "CAUSE", "slow-data-leg", "sdb is the slower leg of"),
+    "sync=disabled": Told(
+        {"commits": {}, "rows": {"writes": 400}}, {"sync": {"tank/db": "disabled"}}, {DB: (400, 400 * 2)},
+        "NOT DURABLE", "sync-disabled", "tank/db: 400 syncs returned after 2 µs each, without writing anything",
+    ),
+    "sync=disabled, fsync alone": Told(
+        {"commits": {"tank/web": 100}, "rows": {"writes": 400}}, {"sync": {"tank/db": "disabled"}},
+        {(200, "nginx", 1): (100, 100 * 5300)},
+        "NOT DURABLE", "sync-disabled", "tank/db is written to, and a sync there returns without writing anything",
+    ),
+    "sync=always": Told({}, {"sync": {"tank/db": "always"}}, HEALTHY, "CAUSE", "sync-always", "400 for 400 writes"),
+    "throttle": Told({"dmu_tx": {"dmu_tx_dirty_delay": 90}}, {}, HEALTHY, "CAUSE", "throttle", "held back 90 times"),
+    "scrub": Told(
+        {"status": "  scan: scrub in progress since x\nconfig:\n"}, {}, HEALTHY, "CAUSE", "scrub", "a scrub reads"
+    ),
+    "suspended": Told({"status": "  pool: tank\n state: SUSPENDED\n"}, {}, HEALTHY, "CAUSE", "suspended", "is suspended"),
+    "errors": Told({"rows": {"zil_commit_error_count": 3}}, {}, HEALTHY, "CAUSE", "fallback", "3 commits waited for a whole"),
+    "past the SLOG": Told(
+        {"rows": {"zil_itx_metaslab_slog_count": 380, "zil_itx_metaslab_normal_count": 40}}, {}, HEALTHY,
+        "CAUSE", "past-the-slog", "10% of the log blocks went past",
+    ),
+    "shared log": Told(
+        {"more": {"/sys/block/sdc/stat": worlds.stat(1900, 3500, 400, 1600)}}, {}, HEALTHY,
+        "CAUSE", "log-device-shared", "sdc does not serve the log alone: 1500 writes for at most 400",
+    ),
+    "no batching": Told(
+        {"commits": {"tank/db": 600}}, {}, {(100 + i, "mysqld", 1): (100, 530000) for i in range(6)},
+        "CAUSE", "no-batching", "6 threads commit, and no two share",
+    ),
+    "full": Told({}, {"capacity": 93}, HEALTHY, "CAUSE", "full", "93 % full"),
+    "nobody": Told({"commits": {}, "rows": {"writes": 400}}, {}, {}, "NOBODY COMMITS", "", "nobody waits for one here"),
+    "two writers": Told(
+        {"commits": {"tank/db": 360, "tank/web": 40}}, {}, {DB: (360, 360 * 5300), (200, "nginx", 2): (40, 40 * 5300)},
+        "NOTHING STANDS OUT", "", "postgres waits 4 ms",
+    ),
+    "zvol": Told({}, {}, {(50, "zvol_tq-0", 1): (400, 400 * 5300)}, "NOTHING STANDS OUT", "", "a zvol (tank/db) waits"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_cause_is_the_first_that_is_named(name: str) -> None:
+    told = CASES[name]
+    who = tuple(Process(pid, name, KERNEL if pid < 100 else "", "", None) for pid, name, _ in told.trace)
+    seen = worlds.observation(worlds.load(**told.files), worlds.traced(told.trace), who)
+    found = diagnose(seen, worlds.facts(**told.facts))
+    top = found.causes[0].id if found.causes else ""
+    assert (found.outcome, top) == (told.outcome, told.top), found.reasons
+    assert told.says in found.answer
+    for cause in found.causes:
+        assert cause.evidence
+        assert cause.fix
+        assert not cause.rule or (INDEX.parent / f"{cause.rule}.toml").exists(), cause.rule
+
+
+@pytest.mark.parametrize("name", ["slow log leg", "sync=disabled", "throttle", "scrub", "shared log", "errors"])
+def test_counters_alone_find_what_they_count(name: str) -> None:
+    told = CASES[name]
+    found = diagnose(worlds.observation(worlds.load(**told.files), None), worlds.facts(**told.facts))
+    assert found.causes[0].id == told.top
+    assert found.outcome == told.outcome
+    assert not found.shares
+    assert found.mean_ns is None
+
+
+def test_counters_alone_never_say_that_nothing_stands_out() -> None:
+    found = diagnose(worlds.observation(worlds.load(), None), worlds.facts())
+    assert (found.outcome, found.causes) == ("INCONCLUSIVE", ())
+    assert found.reasons == ("how long a commit takes was not seen: only root may trace",)
+
+
+def test_a_device_stacked_on_a_disk_is_judged_by_its_own_time() -> None:
+    """What a device mapper delays shows in its counters, not in those of the disk below; its flushes count as writes there."""
+    dm = {"/sys/block/dm-0/stat": worlds.stat(0, 0, 0, 0)}
+    before, after = worlds.load()
+    seen = worlds.observation(
+        ({**before, **dm}, {**after, "/sys/block/dm-0/stat": worlds.stat(800, 400 * 45, 0, 0)}),
+        worlds.traced({DB: (400, 400 * 45300)}),
+    )
+    found = diagnose(seen, worlds.facts(sdd="dm-0"))
+    assert found.causes[0].id == "slow-log-leg"
+    assert "dm-0 is the slower leg of log mirror-1, 9.0 times" in found.answer
+    leg = next(each for each in found.devices if each.device == "dm-0")
+    assert (leg.writes, leg.flushes, leg.write_ns, leg.flush_ns, leg.block_ns) == (400, 400, None, None, 45e6)
+
+
+def test_what_is_not_explained_is_inconclusive() -> None:
+    found = diagnose(worlds.observation(worlds.load(), worlds.traced({DB: (400, 400 * 20000)})), worlds.facts())
+    assert found.outcome == "INCONCLUSIVE"
+    assert "74% of the time of a commit is not explained" in found.answer
+    assert found.shares
+
+
+def test_a_counter_that_fell_is_inconclusive() -> None:
+    before, after = worlds.load()
+    path = next(path for path in after if "objset" in path)
+    before[path] = worlds.objset("tank/db", zil_commit_count=10**6)
+    found = diagnose(worlds.observation((before, after), worlds.traced(HEALTHY)), worlds.facts())
+    assert found.outcome == "INCONCLUSIVE"
+    assert "the counters of tank/db began anew (it was mounted meanwhile)" in found.reasons
+
+
+def test_a_dataset_that_was_mounted_meanwhile_counts_from_nothing() -> None:
+    before, after = worlds.load()
+    del before[next(path for path in after if "objset" in path)]
+    found = diagnose(worlds.observation((before, after), worlds.traced(HEALTHY)), worlds.facts())
+    assert (found.outcome, found.commits, found.reasons) == ("NOTHING STANDS OUT", 400, ())
+
+
+def test_a_trace_that_missed_calls_or_dropped_entries_is_not_believed() -> None:
+    for trace in (
+        worlds.traced(HEALTHY, missed=3),
+        worlds.traced(HEALTHY, missed=None),
+        worlds.traced(HEALTHY)._replace(commits=worlds.threads(HEALTHY).replace("Dropped: 0", "Dropped: 1")),
+        worlds.traced(HEALTHY)._replace(commits="{ x } hitcount: 1\n    Dropped: 0\n"),
+    ):
+        found = diagnose(worlds.observation(worlds.load(), trace), worlds.facts())
+        assert (found.outcome, found.shares) == ("INCONCLUSIVE", ())
+
+
+def test_two_witnesses_that_disagree_are_told() -> None:
+    found = diagnose(worlds.observation(worlds.load(), worlds.traced({DB: (300, 300 * 5300)})), worlds.facts())
+    assert found.outcome == "INCONCLUSIVE"
+    assert "the kernel traced 300 commits, those of other pools among them, and the ZIL counted 400" in found.reasons
+
+
+def test_which_dataset_a_thread_commits_to_is_not_guessed() -> None:
+    """Two ZILs with the same count: nobody can tell which is which."""
+    seen = worlds.observation(
+        worlds.load(commits={"tank/db": 200, "tank/web": 200}),
+        worlds.traced({DB: (200, 200 * 5300), (200, "nginx", 2): (200, 200 * 5300)}),
+    )
+    assert [each.dataset for each in diagnose(seen, worlds.facts()).committers] == ["", ""]
+
+
+def test_a_process_that_calls_itself_as_the_kernel_does_is_called_by_its_name() -> None:
+    seen = worlds.observation(worlds.load(), worlds.traced({(500, "zvol_tq-0", 1): (400, 400 * 5300)}))
+    assert diagnose(seen, worlds.facts()).answer.startswith("zvol_tq-0 waits")
+
+
+LEGS = st.lists(st.floats(0.1, 200), min_size=4, max_size=4)
+
+
+@given(LEGS, st.integers(25, 5000))
+def test_legs_that_are_alike_are_never_called_slow(times: list[float], commits: int) -> None:
+    disks = dict(zip(("sda", "sdb", "sdc", "sdd"), ((0.2, each) for each in times), strict=True))
+    files = worlds.load(commits={"tank/db": commits}, block_ms=disks)
+    found = diagnose(worlds.observation(files, None), worlds.facts())
+    named = {cause.id for cause in found.causes}
+    slow = {"slow-data-leg": times[:2], "slow-log-leg": times[2:]}
+    for id, pair in slow.items():
+        low, high = sorted(each + 0.2 for each in pair)
+        if high < 0.95 * causes.SLOWER * low or high - low < 0.95 * causes.SLOWER_NS / 1e6:
+            assert id not in named
+        if high > 1.05 * causes.SLOWER * low + 0.1 and high - low > 1.05 * causes.SLOWER_NS / 1e6 + 0.1:
+            assert id in named

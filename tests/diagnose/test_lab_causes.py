@@ -1,0 +1,42 @@
+"""The lab of `zaudit diagnose` judges by what came back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auditor.diagnose import causes
+from auditor.diagnose.diagnosis import diagnose
+from tests.diagnose import worlds
+from tests.lab.diagnose.run import Cause, counts, everything, problems
+
+pytestmark = pytest.mark.lab
+
+EVERYTHING = everything()
+SLOW = Cause("x", "", "", "CAUSE", "slow-log-leg", says="{N3} is the slower leg")
+NAMES = {"N3": "sdd"}
+
+
+def test_every_cause_has_a_name_of_its_own_and_an_answer_that_there_is() -> None:
+    names = [each.name for each in EVERYTHING]
+    assert len(set(names)) == len(names)
+    assert {"NOTHING STANDS OUT", "NOBODY COMMITS", "NOT DURABLE", "CAUSE"} == {each.outcome for each in EVERYTHING}
+    said = Path(causes.__file__).read_text() + '"sync-disabled"'
+    assert [each.top for each in EVERYTHING if each.top and f'"{each.top}"' not in said] == []
+
+
+def test_a_cause_that_is_not_named_is_wrong() -> None:
+    assert list(problems(SLOW, worlds.canonical(), NAMES)) == []
+    assert list(problems(SLOW._replace(top="scrub"), worlds.canonical(), NAMES)) != []
+    assert list(problems(SLOW._replace(says="{N3} is well"), worlds.canonical(), NAMES)) != []
+    healthy = diagnose(worlds.observation(worlds.load(), None), worlds.facts())
+    assert "INCONCLUSIVE, top none" in next(problems(SLOW, healthy, NAMES))
+
+
+def test_a_mean_that_is_off_by_more_than_a_tenth_is_wrong() -> None:
+    found = worlds.canonical()  # process 100 commits in 25.3 ms
+    assert list(counts(found, [{"pid": 100, "count": 400, "mean_us": 25300 * 1.09}])) == []
+    assert list(counts(found, [{"pid": 100, "count": 400, "mean_us": 25300 * 1.2}])) == [
+        "postgres 100: traced 25300 us, measured 30360 us itself"
+    ]

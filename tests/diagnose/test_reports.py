@@ -1,0 +1,88 @@
+"""A diagnosis in every format: as kept, within its width, and harmless whatever names come from the host."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from auditor.diagnose.diagnosis import diagnose
+from auditor.diagnose.model import Diagnosis
+from auditor.diagnose.observation import Process
+from auditor.report.diagnose import html, terminal
+from auditor.report.diagnose import json as json_report
+from tests.diagnose import schema, worlds
+from tests.golden import DIAGNOSE_REPORTS, DIAGNOSIS_SCHEMA, diagnosis_reports
+
+VALIDATOR = jsonschema.Draft202012Validator(schema.schema())
+HOSTILE = "\x1b]0;x\x07<script>‮"
+
+
+def hostile() -> Diagnosis:
+    """Names that others choose: of a process and of its control group."""
+    files = worlds.load(block_ms={"sdd": (1, 24)})
+    who = (Process(100, HOSTILE, "", HOSTILE, None),)
+    return diagnose(
+        worlds.observation(files, worlds.traced({(100, HOSTILE, 1): (400, 400 * 25300)}), who), worlds.facts()
+    )
+
+
+@pytest.mark.parametrize("name", ["terminal.txt", "narrow.txt", "wide.txt", "ascii.txt", "page.html", "json.json"])
+def test_each_format_is_as_it_is_kept(name: str) -> None:
+    assert diagnosis_reports()[name] == (DIAGNOSE_REPORTS / name).read_text()
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 120])
+def test_no_line_is_longer_than_the_terminal(width: int) -> None:
+    for found in (worlds.canonical(), hostile()):
+        text = terminal.render(found, width=width, verbose=True)
+        assert max(map(len, text.splitlines())) <= width
+
+
+def test_lc_all_c_gets_ascii() -> None:
+    assert terminal.render(hostile(), ascii_only=True).isascii()
+
+
+def test_names_of_others_are_harmless() -> None:
+    found = hostile()
+    assert "\x1b" not in terminal.render(found)
+    page = html.render(found)
+    assert "<script" not in page
+    assert "\x1b" not in page
+    assert "‮" not in page
+
+
+def test_json_is_what_its_schema_says() -> None:
+    assert json.loads(DIAGNOSIS_SCHEMA.read_text()) == json.loads(json.dumps(schema.schema()))
+    for found in (worlds.canonical(), hostile(), diagnose(worlds.observation(worlds.load(), None), worlds.facts())):
+        document = json.loads(json_report.render(found, zaudit="0.1.0"))
+        VALIDATOR.validate(document)
+        assert document["diagnosis"]["outcome"] == found.outcome
+
+
+def test_the_first_words_are_the_answer_and_the_last_what_to_do() -> None:
+    lines = terminal.render(worlds.canonical(), width=120).splitlines()
+    assert lines[2] == "CAUSE"
+    assert lines[3].startswith(
+        "postgres waits 24 ms of each 25.3 ms commit for the flush of sdd: sdd is the slower leg"
+    )
+    assert lines[-1] == "Next: Replace sdd, or what it hangs on; zpool offline shows what it costs."
+
+
+def test_a_percentile_needs_ten_samples_beyond_it() -> None:
+    text = terminal.render(worlds.canonical(), width=120)
+    assert "p50 ≤ 32.8 ms, p90 ≤ 32.8 ms, p99 too few samples, p99.9 too few samples" in text
+
+
+def test_fixtures_are_all_of_some_format() -> None:
+    assert {path.name for path in Path(DIAGNOSE_REPORTS).iterdir()} == set(diagnosis_reports())
+
+
+def test_a_terminal_is_not_flooded() -> None:
+    rows = {(pid, "postgres", 1): (1, 5300) for pid in range(1000, 1400)}
+    found = diagnose(worlds.observation(worlds.load(), worlds.traced(rows)), worlds.facts())
+    assert len(found.committers) == 400
+    assert "and 392 more (--verbose, --format json)" in terminal.render(found)
+    assert "and 200 more (--verbose, --format json)" in terminal.render(found, verbose=True)

@@ -1,0 +1,138 @@
+"""Hosts and loads of which the truth is known: facts, two moments, and histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from auditor.collect import kstat
+from auditor.diagnose.diagnosis import diagnose
+from auditor.diagnose.model import Diagnosis
+from auditor.diagnose.observation import Observation, Process, Tick, Traced
+from auditor.facts import HOST, Fact, Facts, Subject, known
+from auditor.verify.trial import UNLOGGED, Reading
+from tests.diagnose.test_histograms import log2
+
+POOL = Subject("pool", "tank")
+SECONDS = 10.0
+COUNTS = ("writes", "zil_commit_count", "zil_commit_writer_count", "zil_itx_count", "zil_itx_indirect_count")
+BLOCKS = ("zil_itx_metaslab_slog_count", "zil_itx_metaslab_normal_count")
+
+
+def table(rows: Mapping[str, int | str]) -> str:
+    """A named kstat."""
+    body = "".join(f"{name:<31} {7 if isinstance(value, str) else 4}    {value}\n" for name, value in rows.items())
+    return f"62 1 0x01 {len(rows)} 7600 70242878580 94664598240\nname                            type data\n{body}"
+
+
+def stat(writes: int, write_ms: int, flushes: int, flush_ms: int, sectors: int = 0, busy: int = 100) -> str:
+    """/sys/block/X/stat; writes: those of flushes among them."""
+    return f"0 0 0 0 {writes} 0 {sectors} {write_ms} 0 {busy} 0 0 0 0 0 {flushes} {flush_ms}\n"
+
+
+def facts(**given: object) -> Facts:
+    """A mirror of data and a mirror of log devices; properties of datasets as sync={...}."""
+    found = Facts(1000.0)
+    tops = {"mirror-0": ("sda", "sdb", "normal"), "mirror-1": ("sdc", "sdd", "log")}
+    vdevs, leaves = [], []
+    for top, (*disks, kind) in tops.items():
+        vdev = Subject("vdev", top, "tank")
+        vdevs.append(vdev)
+        own = [Subject("leaf", disk, "tank") for disk in disks]
+        leaves += own
+        found.put(Fact(vdev, "leaves", known(tuple(own), "")))
+        for leaf in own:
+            found.put(Fact(leaf, "allocation_class", known(kind, "")))
+            found.put(Fact(leaf, "disks", known((Subject("disk", leaf.name),), "")))
+            found.put(Fact(leaf, "node", known(str(given.get(leaf.name, f"{leaf.name}1")), "")))
+    found.put(Fact(POOL, "vdevs", known(tuple(vdevs), "")))
+    found.put(Fact(POOL, "leaves", known(tuple(leaves), "")))
+    found.put(Fact(POOL, "zil_class", known("log", "")))
+    found.put(Fact(POOL, "capacity_percent", known(given.get("capacity", 10), "")))  # type: ignore[arg-type]
+    found.put(Fact(HOST, "zfs_txg_timeout", known(5, "")))
+    sync = given.get("sync", {})
+    assert isinstance(sync, dict)
+    for name in ("tank/db", "tank/web"):
+        found.put(Fact(Subject("dataset", name), "sync", known(sync.get(name, "standard"), "")))
+    return found
+
+
+def moment(at: float, files: Mapping[str, str]) -> Reading:
+    return Reading(at, at - 900, dict(files), {})
+
+
+def objset(name: str, **rows: int) -> str:
+    return table({"dataset_name": name, **dict.fromkeys((*COUNTS, *BLOCKS), 0), **rows})
+
+
+def load(
+    *,
+    commits: Mapping[str, int] = {"tank/db": 400},
+    block_ms: Mapping[str, tuple[float, float]] = {},
+    dmu_tx: Mapping[str, int] = {},
+    rows: Mapping[str, int] = {},
+    status: str = "  pool: tank\n state: ONLINE\nconfig:\n",
+    more: Mapping[str, str] = {},
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Files before and after SECONDS of such a load: each commit one log block on sdc and sdd. block_ms: by disk, what a
+    write and what a flush took there, 1 and 4 ms where nothing is said."""
+    total = sum(commits.values())
+    before, after = {}, {}
+    for number, name in enumerate(sorted({"tank/db", "tank/web", *commits})):
+        path = f"{kstat.ROOT}/tank/objset-0x{number + 54:x}"
+        count = commits.get(name, 0)
+        new = rows if name == "tank/db" else {}
+        before[path] = objset(name, **dict.fromkeys(new, 0))
+        own = {"writes": count, "zil_commit_count": count, "zil_itx_count": count, "zil_itx_metaslab_slog_count": count}
+        after[path] = objset(name, **{**own, **new})
+    for disk in ("sda", "sdb", "sdc", "sdd"):
+        write, flush = block_ms.get(disk, (1, 4))
+        many = total if disk in ("sdc", "sdd") else 100
+        path = f"/sys/block/{disk}/stat"
+        before[path] = stat(0, 0, 0, 0)
+        after[path] = stat(2 * many, round(many * (write + flush)), many, round(many * flush), 16 * many, 500)
+    path = f"{kstat.ROOT}/dmu_tx"
+    before[path] = table({"dmu_tx_assigned": 0, "dmu_tx_dirty_delay": 0})
+    after[path] = table({"dmu_tx_assigned": 9, "dmu_tx_dirty_delay": 0, **dmu_tx})
+    before["zpool status tank"], after["zpool status tank"] = status, status
+    return before, {**after, **more}
+
+
+def threads(rows: Mapping[tuple[int, str, int], tuple[int, int]]) -> str:
+    """(pid, name, ZIL) -> (commits, microseconds together)."""
+    body = "".join(
+        f"{{ common_pid: {name:<16}[{pid:10}], zil: {zil:10} }} hitcount: {count:10}  us: {us:10}\n"
+        for (pid, name, zil), (count, us) in rows.items()
+    )
+    return f"# event histogram\n#\n\n{body}\nTotals:\n    Hits: 1\n    Entries: {len(rows)}\n    Dropped: 0\n"
+
+
+def traced(rows: Mapping[tuple[int, str, int], tuple[int, int]], queue_us: int = 100, missed: int | None = 0) -> Traced:
+    """queue_us: that each commit waited for its turn."""
+    total = sum(count for count, _ in rows.values())
+    waits = {(pid, name, 0): (count, count * queue_us) for (pid, name, _), (count, _) in rows.items()}
+    queue = threads(waits).replace(", zil:          0", "")
+    return Traced(threads(rows), (Tick(1000 + SECONDS, log2({13: total})),), queue, missed, ("zil_commit",))
+
+
+def observation(
+    files: tuple[dict[str, str], dict[str, str]],
+    trace: Traced | None,
+    processes: tuple[Process, ...] = (),
+    target: str = "tank",
+) -> Observation:
+    before, after = files
+    why = "" if trace else "only root may trace"
+    return Observation(
+        target, "tank", moment(1000, before), moment(1000 + SECONDS, after), trace, why, processes, None, UNLOGGED
+    )
+
+
+def canonical() -> Diagnosis:
+    """A mirrored SLOG, one leg of which is slow, on which PostgreSQL commits, ever slower."""
+    rows = {(100, "postgres", 1): (400, 400 * 25300)}
+    who = (Process(100, "postgres", "", "postgresql@17-main.service", 40_000_000),)
+    steps = ({14: 60}, {14: 120, 15: 20}, {14: 150, 15: 150}, {14: 150, 15: 250})
+    ticks = tuple(Tick(1000 + SECONDS * (i + 1) / len(steps), log2(step)) for i, step in enumerate(steps))
+    files = load(block_ms={"sdd": (1, 24)})
+    seen = observation(files, traced(rows)._replace(ticks=ticks), who)
+    return diagnose(seen, facts())

@@ -1,0 +1,141 @@
+"""What ``zaudit diagnose`` says of loads whose cause is known.
+
+    python -m tests.lab.diagnose.run [--line 2.3] [NAME...]
+    python -m tests.lab.diagnose.run --kept        boot nothing: what was recorded, judged by the code as it is
+
+Exit code: 0 when each came out as causes.toml says, 1 when one did not.
+"""
+
+import argparse
+import json
+import shlex
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from auditor.commands import _diagnosing
+from auditor.diagnose.model import Diagnosis
+from tests.lab.machine import CACHE, LINES
+from tests.lab.verify.run import ZAUDIT, keep
+from tests.lab.vm import VM, clean_up_on_signals
+
+HERE = Path(__file__).parent
+DISKS = ["nvme:2G", "nvme:2G", "nvme:1G", "nvme:1G"]
+A_GUEST, CAUSE_S = 8, 240
+MEANS = 0.10  # by which the mean of a program's own syncs and of the trace may differ
+
+
+class Cause(NamedTuple):
+    """As in causes.toml."""
+
+    name: str
+    setup: str
+    load: str
+    outcome: str
+    top: str
+    says: str = ""
+    diagnose: str = ""
+    after: str = ""
+    lines: tuple[str, ...] = LINES
+
+
+def everything() -> list[Cause]:
+    """All causes, in the order of the file."""
+    said = tomllib.loads((HERE / "causes.toml").read_text())["cause"]
+    return [_cause(each) for each in said]
+
+
+def _cause(said: dict[str, Any]) -> Cause:
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in said.items()}
+    return Cause(**values)
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="default: all causes")
+    parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (default: all)")
+    parser.add_argument("--kept", action="store_true", help="boot nothing: judge the recordings of earlier runs")
+    arguments = parser.parse_args()
+    clean_up_on_signals()
+    right = True
+    for line in arguments.line or LINES:
+        chosen = [
+            each
+            for each in everything()
+            if line in each.lines and (not arguments.names or each.name in arguments.names)
+        ]
+        if not arguments.kept:
+            for first in range(0, len(chosen), A_GUEST):
+                guest(line, chosen[first : first + A_GUEST])
+        for each in chosen:
+            said = list(judged(line, each))
+            right = right and not said
+            print(f"{line}  {each.name:24} {'WRONG' if said else each.outcome}", flush=True)
+            for sentence in said:
+                print(f"       {sentence}", flush=True)
+    return 0 if right else 1
+
+
+def guest(line: str, chosen: Sequence[Cause]) -> None:
+    """One guest that goes through some causes; what came back is kept."""
+    files: dict[str, str | bytes] = {
+        "zaudit.pyz": ZAUDIT.read_bytes(),
+        "unpack.sh": (HERE.parent / "verify" / "unpack.sh").read_bytes(),
+        "load.py": (HERE / "load.py").read_bytes(),
+    }
+    for number, each in enumerate(chosen):
+        words = {
+            "CASE_SETUP": each.setup,
+            "CASE_LOAD": each.load,
+            "CASE_AFTER": each.after,
+            "CASE_DIAGNOSE": each.diagnose,
+        }
+        files[f"plan-{number}-{each.name}"] = "".join(f"{key}={shlex.quote(value)}\n" for key, value in words.items())
+    with VM(zfs=line, disks=DISKS, mem="3G") as vm:
+        result = vm.start((HERE / "diagnose.sh").read_text(), files).wait(120 + CAUSE_S * len(chosen))
+    for number, each in enumerate(chosen):
+        prefix = f"{number}-{each.name}."
+        out = {name.removeprefix(prefix): data for name, data in result.out.items() if name.startswith(prefix)}
+        keep(f"diagnose-{line}-{each.name}", {**out, "log": result.log.encode()})
+
+
+def judged(line: str, cause: Cause) -> Iterator[str]:
+    """What is wrong with what came back."""
+    folder = CACHE / "results" / f"diagnose-{line}-{cause.name}"
+    if not (folder / "tar.gz").exists():
+        yield "no recording came back"
+        return
+    out = {path.name: path.read_bytes() for path in folder.iterdir()}
+    if out["left"].strip():
+        yield f"left behind: {out['left'].decode()!r}"
+    if b"zaudit_" not in out.get("between", b"zaudit_"):
+        yield "it was killed, and left nothing that could be cleaned"
+    found = _diagnosing.replayed(folder / "tar.gz").diagnosis
+    names = dict(row.split() for row in out["names"].decode().splitlines())
+    yield from problems(cause, found, names)
+    yield from counts(found, [json.loads(data) for name, data in sorted(out.items()) if name.startswith("load-")])
+
+
+def problems(cause: Cause, found: Diagnosis, names: Mapping[str, str]) -> Iterator[str]:
+    """Where the diagnosis says something else than the cause."""
+    top = found.causes[0].id if found.causes else ""
+    if (found.outcome, top) != (cause.outcome, cause.top):
+        yield f"{found.outcome}, top {top or 'none'}: {found.answer} {found.reasons}"
+    if cause.says.format(**names) not in found.answer:
+        yield f"not said: {cause.says}: {found.answer}"
+
+
+def counts(found: Diagnosis, loads: Sequence[Mapping[str, float]]) -> Iterator[str]:
+    """Where the mean of a program's own syncs is off by more than a tenth of what the kernel traced of it."""
+    for load in loads:
+        for each in found.committers:
+            mean = each.mean_ns / 1e3
+            if each.pid == load["pid"] and abs(mean - load["mean_us"]) > MEANS * load["mean_us"]:
+                yield f"{each.name} {each.pid}: traced {mean:.0f} us, measured {load['mean_us']:.0f} us itself"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
