@@ -35,7 +35,7 @@ def test_the_report_and_the_help_text_are_the_programs(document: Path) -> None:
 
 def test_every_zaudit_command_and_option_in_it_exists() -> None:
     shell = "\n".join(each for name in DOCUMENTS for each in re.findall(r"```sh\n(.*?)```", text_of(name), re.DOTALL))
-    used = re.findall(r"zaudit(?:\.pyz)? (check|record|rules|explain|[a-z]+)\b([^#\n]*)", shell.replace("\\\n", " "))
+    used = re.findall(r"zaudit(?:\.pyz)? (check|record|rules|explain|[a-z]+)\b([^#\n']*)", shell.replace("\\\n", " "))
     assert len(used) >= 8
     for name, rest in used:
         command = main.get_command(click.Context(main), name)

@@ -109,7 +109,9 @@ def _one(each: Advice, dataset: Subject, facts: Facts, wide: int) -> Iterator[st
     lines = [("why", each.reason), ("cost", each.cost), ("source", each.source), ("dispute", each.dispute)]
     for name, said in lines if verdict != SAME else lines[2:]:
         if said:
-            yield from textwrap.wrap(said, wide, initial_indent=f"  {name:8} ", subsequent_indent=" " * 11)
+            yield from textwrap.wrap(
+                said, wide, initial_indent=f"  {name:8} ", subsequent_indent=" " * 11, break_on_hyphens=False
+            )
 
 
 def _compared(each: Advice, dataset: Subject, facts: Facts) -> tuple[str, str]:

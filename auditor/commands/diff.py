@@ -134,7 +134,7 @@ def _page(found: Comparison, before: dict[str, Any], after: dict[str, Any], code
 
     yield harmless(" to ".join(f"{each.get('host')} {each.get('taken')}" for each in (before, after)))
     for note in found.notes:
-        yield from textwrap.wrap(harmless(f"Mind: {note}"), columns, subsequent_indent="      ")
+        yield from textwrap.wrap(harmless(f"Mind: {note}"), columns, subsequent_indent="      ", break_on_hyphens=False)
     then = [each.shown.rule for each in found.differences if _quiet_then(each)]
     alone, causes = _causes([each for each in found.differences if not _quiet_then(each)])
     for cause in causes:

@@ -215,7 +215,7 @@ def test_a_name_that_fits_two_paths_has_none() -> None:
 
 def test_paths_meet_names() -> None:
     facts = Facts()
-    put(facts, zpool_status, "2.1-healthy-single-slog")
+    put(facts, zpool_status, "2.1-single-slog")
     paths = "".join(
         f"\t    /dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_LABNVME{each}  ONLINE 0 0 0\n" for each in ("0-part1", "2-part1")
     )
