@@ -33,8 +33,8 @@ load() {
     for i in 1 2 3 4 5; do dd if=/dev/urandom of="$1/group" bs=64k count=8 status=none; zpool sync; done
 }
 
-# groups POOL N: N transaction groups with data
-groups() { local i; for i in $(seq "$2"); do dd if=/dev/urandom of="/$1/db/group" bs=64k count=8 status=none; zpool sync "$1"; done; }
+# groups POOL N [FILE]: N transaction groups with data
+groups() { local i; for i in $(seq "$2"); do dd if=/dev/urandom of="/$1/db/${3:-group}" bs=64k count=8 status=none; zpool sync "$1"; done; }
 
 # resilvered POOL: wait until a resilver that was just asked for is over; zpool wait does not wait for it to begin
 resilvered() { sleep 1; zpool sync "$1"; zpool wait -t resilver "$1"; zpool sync "$1"; }
