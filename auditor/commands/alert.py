@@ -52,6 +52,8 @@ def alert(report: Path, hook: Path, fail_on: Any, max_age: float | None, timeout
     if not program:
         note(f"zaudit alert: there is no {hook}")
         return
+    if not tools.kept_by_root(report.parent):
+        raise NotTold(f"{report.parent}: not root's alone, and the program would be given what others put there")
     told = report.parent / "told.json"
     document, trouble = _document(report, max_age)
     news = _news(document, told, fail_on) if document else {"summary": f"no report: {trouble}", "difference": None}

@@ -74,7 +74,7 @@ def _secret(path: Path) -> bytes:
 
     with given.opened(path) as file:
         data = b"" if isinstance(file, int) else file.read(LONGEST + 1)
-        open_to_others = isinstance(file, int) or given.mode(file) & 0o077
+        open_to_others = isinstance(file, int) or not given.private(file)
     if not LEAST <= len(data) <= LONGEST or open_to_others:
         raise click.UsageError(
             f"{path}: a key is a file of {LEAST} to {LONGEST} random bytes, which its owner alone can read "

@@ -74,7 +74,7 @@ def slices(began: float, ticks: Sequence[Tick]) -> tuple[Slice, ...]:
 
 def _entries(text: str) -> list[tuple[str, str, str]]:
     entries = _ENTRY.findall(text)
-    if len(entries) != sum(line.startswith("{") for line in text.splitlines()):
+    if len(entries) != sum(line.startswith("{") for line in text.split("\n")):
         raise ValueError("a histogram with an entry that is cut off")
     if len(entries) > MOST:
         raise ValueError("a histogram with more entries than one may have")

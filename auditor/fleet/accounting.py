@@ -71,10 +71,11 @@ class Account:
         return "".join(f"{begins}, {line[1:]}\n" for line in text.splitlines())
 
     def name(self, recording: str, host: str) -> str:
-        """What a host is called: as the inventory has it, by the name of the file or the folder that it is in (db1.tar.gz,
-        db1-2026-11-22.tar.gz, db1/2026-11-22.tar.gz), which is not the host's to choose; else as it calls itself."""
+        """What a host is called: as the inventory has it, by a folder that it is in or the name of the file
+        (db1/2026-11-22.tar.gz, db1.tar.gz, db1-2026-11-22.tar.gz); else as it calls itself. The outermost counts: who may write
+        into db2/ names the files there."""
         path = PurePosixPath(recording)
-        for name in (re.sub(r"\.(?:tar\.gz|tgz)$", "", path.name), path.parent.name):
+        for name in (*path.parent.parts, re.sub(r"\.(?:tar\.gz|tgz)$", "", path.name)):
             for known in (name, _DATED.split(name, maxsplit=1)[0]):
                 if known in self.expected:
                     return known

@@ -69,7 +69,9 @@ class _Walk:
                 else:
                     self.beside += 1
         elif not os.path.lexists(word) and STARS & set(word):
-            for name in sorted(glob.glob(word, recursive=True)):
+            for name in sorted(
+                glob.glob(word)
+            ):  # without **, which follows links in circles; folders are searched through
                 yield from self._path(name, named=False)
         else:
             yield from self._path(word, named=True)

@@ -25,6 +25,7 @@ from auditor.text import harmless
 ROWS = 10_000  # findings of one host: more is no host, and would be a flood in a store
 LISTED = 20  # drive models and remedies of a finding
 WORD = 200  # characters of one of them
+LONGEST, WHOLE = 4 << 20, 64 << 20  # bytes of a row, and of all of a host: the report reads lines of up to 16 MiB
 SAID = 500  # of an error
 POLICIES = 8  # whose rules are kept, for recordings that bring their own
 
@@ -111,7 +112,11 @@ def _judged(name: str, how: How) -> list[Row]:
     whole = {**first, **common, "digest": digest, "findings": len(found)}
     models = _models(report)
     more = (_more(each, models) for each in (*report.findings, *report.waived))
-    return [whole, *({**row, **common, **extra} for row, extra in zip(found, more, strict=True))]
+    rows = [whole, *({**row, **common, **extra} for row, extra in zip(found, more, strict=True))]
+    sizes = [len(json.dumps(row, ensure_ascii=True)) for row in rows]
+    if max(sizes) > LONGEST or sum(sizes) > WHOLE:
+        return [unjudged(name, "rows that are too long: names as no host has them")]
+    return rows
 
 
 def _members(name: str) -> Mapping[str, bytes]:

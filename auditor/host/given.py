@@ -49,9 +49,10 @@ def size(file: BinaryIO) -> int:
     return os.fstat(file.fileno()).st_size
 
 
-def mode(file: BinaryIO) -> int:
-    """Who may do what with it, as it is now."""
-    return stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+def private(file: BinaryIO) -> bool:
+    """Nobody but root and this user may read or write it, as it is now."""
+    found = os.fstat(file.fileno())
+    return not found.st_mode & 0o077 and found.st_uid in (0, os.geteuid())
 
 
 def content(path: Path, limit: int) -> bytes:

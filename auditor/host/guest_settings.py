@@ -25,7 +25,7 @@ def kept(name: str, text: str) -> str | None:
     kept is kept again."""
     if name != STORAGES and not GUEST_FILE.fullmatch(name):
         return None
-    lines = text.splitlines()
+    lines = text.removesuffix("\n").split("\n") if text else []  # no other line ends here: Proxmox reads lines of Perl
     if all(map(_KEPT.fullmatch, lines)):
         return text
     if name == STORAGES:

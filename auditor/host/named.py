@@ -12,6 +12,8 @@ import os
 import stat
 from pathlib import Path
 
+from auditor.host import folder
+
 NULL = os.makedev(1, 3)  # /dev/null (Documentation/admin-guide/devices.txt of the kernel)
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -22,7 +24,7 @@ def read(path: Path, limit: int, *, trusted: bool = False) -> bytes:
     limit: bytes. trusted: it must belong to root or the caller, and nobody else may write it or the folder that it is in:
     for what is read without being named.
     """
-    held = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    held = os.open(folder.steady(os.path.abspath(path)) if trusted else path, os.O_PATH | os.O_CLOEXEC)
     try:
         found = os.fstat(held)
         if stat.S_ISCHR(found.st_mode) and found.st_rdev == NULL:
@@ -45,18 +47,18 @@ def read(path: Path, limit: int, *, trusted: bool = False) -> bytes:
     return data
 
 
-def listed(folder: Path, ending: str, most: int) -> list[Path]:
+def listed(place: Path, ending: str, most: int) -> list[Path]:
     """The files of a folder that is read without being named, by name; none where it is not there. Raises OSError where others
     than root and the caller could have put something there, or took it from where it is, and for more than most files."""
     try:
-        for each in (folder, folder.parent):
-            _must_be_ours(os.stat(each), folder)
-        names = sorted(name for name in os.listdir(folder) if name.endswith(ending) and not name.startswith("."))
+        for each in (place, place.parent):
+            _must_be_ours(os.stat(each), place)
+        names = sorted(name for name in os.listdir(place) if name.endswith(ending) and not name.startswith("."))
     except (FileNotFoundError, NotADirectoryError):
         return []
     if len(names) > most:
-        raise OSError(errno.EFBIG, f"more than {most} files", str(folder))
-    return [folder / name for name in names]
+        raise OSError(errno.EFBIG, f"more than {most} files", str(place))
+    return [place / name for name in names]
 
 
 def _must_be_ours(found: os.stat_result, path: Path) -> None:

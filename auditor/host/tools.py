@@ -7,7 +7,9 @@ import os
 import stat
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 
+from auditor.host import folder as folders
 from auditor.host.folder import trusted
 
 VENDORS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli", "/opt/smartstorageadmin/ssacli/bin")
@@ -30,12 +32,20 @@ def named(path: str) -> tuple[str, str]:
     """(the program that somebody named, empty) or (empty, why it is not run); both are empty where there is none."""
     if not os.path.lexists(path):
         return "", ""
-    real = os.path.realpath(path)
+    try:
+        real = folders.steady(os.path.abspath(path)) if os.geteuid() == 0 else os.path.realpath(path)
+    except OSError as error:
+        return "", f"not run: {error.filename}: {error.strerror}"
     if not os.path.isfile(real) or not os.access(real, os.X_OK):
         return "", "not a program"
     if not (of_root(os.path.abspath(path)) and of_root(real)):
         return "", "not run: others than root could have changed it"
     return real, ""
+
+
+def kept_by_root(folder: Path) -> bool:
+    """For root: whether nobody else could have put something there."""
+    return os.geteuid() != 0 or of_root(str(folder.absolute()))
 
 
 @cache
@@ -52,5 +62,5 @@ def of_root(path: str) -> bool:
 
 
 def _open(found: os.stat_result) -> bool:
-    """A plain file that others may write."""
-    return stat.S_ISREG(found.st_mode) and bool(found.st_mode & (0o002 | (0 if found.st_gid == 0 else 0o020)))
+    """A plain file that others may write. Behind the bits of the group there may be a list of others (man 5 acl)."""
+    return stat.S_ISREG(found.st_mode) and bool(found.st_mode & 0o022)

@@ -78,7 +78,8 @@ def test_who_is_missing_is_an_exit_code(zaudit: CommandLine, tmp_path: Path) -> 
     ("recording", "name"),
     [("r/db1.tar.gz", "db1"), ("r/db1-2026-11-22.tar.gz", "db1"), ("r/db1_20261122T0200.tgz", "db1"),
      ("r/db1/2026-11-22.tar.gz", "db1"), ("s3://b/db1/now.tar.gz", "db1"), ("r/db1-a.tar.gz", "says"),
-     ("r/xdb1.tar.gz", "says"), ("r/rack-2.tar.gz", "says"), ("r/rack-2/now.tar.gz", "says")],
+     ("r/rack/db1.tar.gz", "rack"), ("r/db1/rack/db1.tar.gz", "db1"), ("r/xdb1.tar.gz", "says"),
+     ("r/rack-2.tar.gz", "says"), ("r/rack-2/now.tar.gz", "says")],
 )  # fmt: skip
 def test_a_host_is_called_as_the_inventory_has_it(recording: str, name: str) -> None:
     account = accounting.Account(frozenset({"db1", "rack"}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,13 @@ def test_a_host_by_another_name(tmp_path: Path) -> None:
     fleet(tmp_path, {"db7": CASES[0]}, days=1)
     rows = judge_recording(str(tmp_path / "db7.tar.gz"))
     assert {row["host"] for row in rows} == {"db7"}
+
+
+def test_no_row_is_longer_than_the_report_reads(tmp_path: Path) -> None:
+    """Else one host could keep the report from all others."""
+    shutil.copytree(HOSTS / CASES[0], tmp_path / "r")
+    manifest = tmp_path / "r" / "recording.json"
+    long = {**json.loads(manifest.read_text()), "targets": ["tank", f"tank/{'a' * (5 << 20)}"]}
+    manifest.write_text(json.dumps(long))
+    (row,) = judge_recording(str(tmp_path / "r"))
+    assert (row["kind"], row["error"][:23]) == ("unjudged", "rows that are too long:")

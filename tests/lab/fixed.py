@@ -45,6 +45,8 @@ def _verdicts(scenario: Scenario, line: str, before: list[Found], after: list[Fo
     may = {rule for step in steps for rule in step.may}
     unsure = {rule for rule, _, outcome, _ in before if outcome == "unknown"} | set(scenario.undecided) | may
     unsure |= UNDECIDED_ON_EVERY_GUEST
+    if any(step.put for step in steps):  # a device that was just put in was not written to for long
+        unsure.add("flush-latched-off")
     failed = {(rule, _named(subject)) for rule, subject, outcome, _ in before if outcome == "fail"}
     apart = {(rule, _named(subject)) for rule, subject, outcome, _ in before if outcome == "unknown"}
     for rule, subject, outcome, severity in after:
