@@ -174,7 +174,7 @@ def _device(device: Device, facts: Facts, *, enough: bool, mirrored: Sequence[De
     if device.volatile is False and not flushed > FLUSHED * device.writes:
         text = f"{where}: {device.writes} writes; it has no volatile cache, so that none needs a flush"
         return Link(name, "accounts", text, figures)
-    behind = flushed < LIKE_OTHERS * max(leg.flushes or 0 for leg in mirrored)
+    behind = flushed < LIKE_OTHERS * max((leg.flushes or 0 for leg in mirrored), default=0)
     if device.allocation_class == "log" and 0 < device.writes <= FEW and not flushed and enough and not behind:
         text = f"{where}: {device.writes} writes and no flush; too few of them to tell why"
         return Link(name, "unseen", text, figures)

@@ -508,6 +508,12 @@ def test_no_single_witness_less_makes_it_fine(name: str, drop: str) -> None:
     assert follow(dropped(NOT_FINE[name], drop)).outcome != "TRACED"
 
 
+def test_of_a_mirror_no_leg_may_be_left_to_compare_with() -> None:
+    """One failed, and of the other there are no counters."""
+    what = dropped(NOT_FINE["a leg fails that got no flush before"], "device nvme2n1")
+    assert follow(what).outcome != "TRACED"
+
+
 def test_write_through_is_named() -> None:
     what = world((*DATA, NO_FLUSH, LEG_B))
     what.facts.put(Fact(Subject("disk", "nvme2n1"), "sysfs_write_cache", known("write through", "")))
