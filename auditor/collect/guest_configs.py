@@ -47,9 +47,8 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
             if line == UNSURE or not line.startswith(DROPS):
                 raise ValueError(f"{path}: not all of its disks are understood")
             volume = line.removeprefix(DROPS)
-            if place := _place(volume, storages):
-                text = f"guest {guest}: {volume} is set to cache=unsafe"
-                found[f"{guest.replace(' ', '_')} {place}"] = Evidence(text, f"grep unsafe {path}")
+            text = f"guest {guest}: {volume} is set to cache=unsafe"
+            found[f"{guest.replace(' ', '_')} {_place(volume, storages)}"] = Evidence(text, f"grep unsafe {path}")
     if len(found) > MOST:
         raise ValueError(f"more than {MOST} disks")
     none = Evidence(
@@ -63,12 +62,12 @@ def _lines(reply: Files, path: str) -> list[str]:
 
 
 def _place(volume: str, storages: Mapping[str, tuple[str, str]]) -> str:
-    """A path or a dataset; empty for what is not on a file system or pool of this host."""
+    """A path or a dataset. Raises ValueError for a volume of a storage that is not known: where it lies was not seen."""
     if volume.startswith("/"):
         return volume
     named = _VOLUME.fullmatch(volume)
     kind, place = storages.get(named[1] if named else "", ("", ""))
     if not named or not kind:
-        return ""
+        raise ValueError(f"{volume}: its storage is not known")
     parts = named[2].split("/")  # of a linked clone that of its origin comes first
     return f"{place}/{parts[-1]}" if kind == "zfspool" else "/".join((place, "images", *parts[-2:]))

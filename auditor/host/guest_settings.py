@@ -20,6 +20,10 @@ _STORAGE = re.compile(r"([a-z]+):\s+([\w.-]{1,100})")
 LONGEST, NAME = 1 << 17, 1000  # of a file, and of what it calls a disk or a place
 
 
+# no options behind it, as of rbd:POOL/IMAGE:password=WORD
+_NAMED = re.compile(r"/[^?=]*|[A-Za-z][\w.-]*:[\w./-]+")
+
+
 def kept(name: str, text: str) -> str | None:
     """Lines ``drops DISK`` and ``unsure``, or ``KIND NAME PLACE`` of a storage; None where the file is none of these. What was
     kept is kept again."""
@@ -79,7 +83,7 @@ def _plain(name: str) -> bool:
 
 def _disk(volume: str) -> str:
     """A path of this host, or a volume of a storage."""
-    return f"{DROPS}{volume}" if _plain(volume) else UNSURE
+    return f"{DROPS}{volume}" if _plain(volume) and _NAMED.fullmatch(volume) else UNSURE
 
 
 def _storages(lines: list[str]) -> Iterator[str]:
