@@ -16,7 +16,7 @@ from types import ModuleType
 import click
 
 from auditor import audit, rulebook
-from auditor.commands.diff import diff
+from auditor.cli import main
 from auditor.diagnose import observation
 from auditor.diagnose.diagnosis import diagnose
 from auditor.facts import Known, Subject, Unknown
@@ -296,7 +296,7 @@ def _diff(case: Case) -> None:
         for form in ("terminal", "json"):
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit, click.ClickException):
-                diff.main([*names, "--format", form], standalone_mode=False)
+                main.main(["diff", *names, "--format", form], standalone_mode=False)
             _printable(printed.getvalue())
 
 
