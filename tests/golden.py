@@ -39,6 +39,7 @@ from tests.diagnose import schema as diagnosis_schema
 from tests.diagnose import worlds as diagnosed
 from tests.lab import provoked, tables
 from tests.shared import HOSTS as HOSTS
+from tests.shared import OLDER as OLDER
 from tests.shared import audited, rules
 from tests.verify import samples
 from tests.verify import schema as verify_schema
@@ -100,8 +101,8 @@ def undecided(report: Report) -> dict[str, int]:
 
 
 def cases() -> list[Path]:
-    """All recorded hosts."""
-    return sorted(path for path in HOSTS.iterdir() if path.is_dir())
+    """All recorded hosts, older recordings last."""
+    return sorted(path for folder in (HOSTS, OLDER) for path in folder.iterdir() if path.is_dir())
 
 
 def verifications() -> list[Path]:

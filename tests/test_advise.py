@@ -10,7 +10,7 @@ from auditor.data import TableError, advice
 from auditor.databases import ENGINES
 from auditor.facts import HOST, Fact, Facts, Known, Subject
 from tests.fake import CommandLine
-from tests.golden import HOSTS
+from tests.golden import HOSTS, OLDER
 
 ENTRY = """[[advice]]
 engines = []
@@ -44,7 +44,7 @@ def test_engines_of_the_table_are_engines() -> None:
 
 def test_what_differs_is_told_with_its_command(zaudit: CommandLine) -> None:
     done = zaudit(
-        "advise", "db", "mysql", "tank/db", "--part", "data", "--replay", str(HOSTS / "2.3-sync-disabled-local")
+        "advise", "db", "mysql", "tank/db", "--part", "data", "--replay", str(OLDER / "2.3-sync-disabled-local")
     )
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("MySQL InnoDB on tank/db: its data. Nothing is changed by this.")
@@ -57,7 +57,7 @@ def test_what_differs_is_told_with_its_command(zaudit: CommandLine) -> None:
 
 
 def test_a_dataset_that_is_not_there(zaudit: CommandLine) -> None:
-    done = zaudit("advise", "db", "mysql", "tank/dbx", "--replay", str(HOSTS / "2.3-sync-disabled-local"))
+    done = zaudit("advise", "db", "mysql", "tank/dbx", "--replay", str(OLDER / "2.3-sync-disabled-local"))
     assert done.code == 3
 
 

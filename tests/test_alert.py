@@ -52,7 +52,7 @@ def test_what_is_new_is_told_once(
     assert zaudit(*words).code == 0
     first = got(hook)
     assert (first["schema"], first["difference"]) == ("zaudit-alert/1", None)
-    assert "sync-disabled tank (critical)" in first["summary"]
+    assert "sync-disabled tank/db (critical)" in first["summary"]
     assert "SECRET" not in Path(f"{hook}.env").read_text()
     assert zaudit(*words).code == 0
     assert calls(hook) == 1

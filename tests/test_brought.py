@@ -27,7 +27,7 @@ DATA = Subject("dataset", "tank/pg")
 
 @cache
 def recorded(name: str) -> Recording:
-    return shared.host(name)
+    return shared.earlier(name)
 
 
 def named(*targets: str) -> Edit:

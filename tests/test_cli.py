@@ -19,9 +19,9 @@ from auditor.report import rule_page
 from auditor.report.audit import folding, terminal
 from tests import shared
 from tests.fake import CommandLine, FakeHost
-from tests.golden import CANONICAL, HOSTS, cases, report_of
+from tests.golden import CANONICAL, HOSTS, OLDER, cases, report_of
 
-REC = HOSTS / CANONICAL
+REC = OLDER / CANONICAL
 SEVERITIES = {"low": 11, "medium": 12, "high": 13, "critical": 14}
 ZAUDIT = (sys.executable, "-m", "auditor")
 RULE = """

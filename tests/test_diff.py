@@ -13,9 +13,9 @@ import pytest
 from auditor.report.audit import changes
 from auditor.report.audit import json as json_report
 from tests.fake import CommandLine
-from tests.golden import HOSTS, report_of
+from tests.golden import OLDER, report_of
 
-HEALTHY, BAD = HOSTS / "2.3-healthy-mirrored-slog", HOSTS / "2.3-sync-disabled-inherited"
+HEALTHY, BAD = OLDER / "2.3-healthy-mirrored-slog", OLDER / "2.3-sync-disabled-inherited"
 
 
 def subject(kind: str = "dataset", name: str = "tank", **more: Any) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def test_a_malformed_finding_is_refused() -> None:
 
 def test_why_the_exit_code_is_not_0_stands_beside_it(zaudit: CommandLine) -> None:
     """A dataset is new and could not be seen, and the older recording was not asked what the newer one was."""
-    done = zaudit("diff", HOSTS / "2.3-sync-disabled-local", HEALTHY)
+    done = zaudit("diff", OLDER / "2.3-sync-disabled-local", HEALTHY)
     last = done.out.splitlines()[-1]
     assert done.code == 14
     assert re.fullmatch(r"2 new or worse, \d+ that NEW cannot tell, .* \(exit code 14\)", last), last

@@ -48,7 +48,7 @@ def lab_on(fstype: str, source: str) -> Edit:
 
 
 def recorded(name: str, *edits: Edit, targets: tuple[str, ...] = ()) -> Recording:
-    past = all_of(shared.host(name), *edits)
+    past = all_of(shared.earlier(name), *edits)
     return replace(past, targets=targets) if targets else past
 
 

@@ -23,7 +23,7 @@ from auditor.report.model import Report
 from auditor.report.verify import html as verify_html
 from tests import shared
 from tests.fake import CommandLine
-from tests.golden import HOSTS, cases, report_of
+from tests.golden import HOSTS, OLDER, cases, report_of
 from tests.verify import samples
 
 CASES = cases()
@@ -73,7 +73,7 @@ def test_a_later_zaudit_decides_what_could_be_decided(case: Path) -> None:
 
 # -- what an older zaudit did not ask is said once ------------------------------------------------------------------
 
-OLD, NEW = HOSTS / "2.3-healthy-mirrored-slog", HOSTS / "2.3-healthy-target-path"
+OLD, NEW = OLDER / "2.3-healthy-mirrored-slog", HOSTS / "2.3-healthy-target-path"
 
 
 def without(past: Recording, *tools: str) -> Recording:
@@ -117,7 +117,7 @@ def test_what_was_not_asked_counts_as_undecided() -> None:
 
 
 def test_a_diff_compares_what_both_could_see() -> None:
-    past = shared.host("2.3-sync-disabled-local")
+    past = shared.earlier("2.3-sync-disabled-local")
     new, old = (json_report.document(judged(each)) for each in (past, without(past, "zdb", "nvme", "zfs")))
     found = changes.compare(old, new)
     seen = {(each.change, each.shown.rule) for each in found.differences}
@@ -130,7 +130,7 @@ def test_a_diff_compares_what_both_could_see() -> None:
 
 
 def test_a_failure_that_only_the_second_could_see_counts_for_a_ratchet() -> None:
-    past = shared.host("2.3-sync-disabled-local")
+    past = shared.earlier("2.3-sync-disabled-local")
     found = changes.compare(*(json_report.document(judged(each)) for each in (without(past, "zfs"), past)))
     only = {each.shown.rule for each in found.differences if each.change == "only now" and each.shown.outcome == "fail"}
     assert "sync-disabled" in only

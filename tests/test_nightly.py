@@ -15,9 +15,9 @@ from auditor.host.request import Capture
 from auditor.recording import recording
 from auditor.report import formats
 from tests.fake import CommandLine
-from tests.golden import CANONICAL, HOSTS, SCHEMAS
+from tests.golden import CANONICAL, HOSTS, OLDER, SCHEMAS
 
-REC = HOSTS / CANONICAL
+REC = OLDER / CANONICAL
 
 
 @pytest.fixture

@@ -244,7 +244,7 @@ def test_one_process_does_not_stand_for_all() -> None:
 
 def test_a_setting_that_was_not_kept_has_no_default() -> None:
     """An older zaudit made "#" of every line that it did not know: that is not "not set"."""
-    past = shared.host("2.3-db-postgres-healthy")
+    past = shared.earlier("2.3-db-postgres-healthy")
     past = replace(past, options={"consistent": "no"})  # its files alone
     server = next(each for each in facts(past).subjects("database"))
     before = facts(past).of(server)
@@ -258,7 +258,7 @@ def test_a_setting_that_was_not_kept_has_no_default() -> None:
 
 
 def test_a_kind_of_server_that_was_not_looked_for_may_run() -> None:
-    past = shared.host("2.3-db-postgres-healthy")
+    past = shared.earlier("2.3-db-postgres-healthy")
     found = facts(replace(past, kept=past.kept - {"redis-server()"})).get(HOST, "database_processes")
     assert isinstance(found, Unknown)
     assert found.reasons[0].remedy == AGAIN
@@ -278,7 +278,7 @@ def test_doubt_spreads_to_facts_that_are_made_of_several_settings(engine: str) -
 
 
 def test_recordings_of_the_first_edition_say_nothing_of_what_came_later() -> None:
-    past = shared.host("2.3-db-postgres-healthy")
+    past = shared.earlier("2.3-db-postgres-healthy")
     assert past.kept == first_edition.KEPT
     assert "postgres fsync" in past.kept
 

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -21,7 +20,6 @@ from auditor.judge.verdict import Verdict
 from auditor.recording.recording import Recording, ReplayHost
 from tests import shared
 
-HOSTS = Path(__file__).parent.parent / "fixtures" / "hosts"
 RULES = {rule.id: rule for rule in shared.rules()}
 Edit = Callable[[Recording], Recording]
 HEALTHY = "2.3-healthy-mirrored-slog"
@@ -398,7 +396,7 @@ def verdicts(past: Recording, rule: str) -> list[Verdict]:
     ids=[f"{state[0]}-{state[4]}-{i}" for i, state in enumerate(STATES)],
 )
 def test_the_rule_says_so(rule: str, host: str, edits: tuple[Edit, ...], subject: str, severity: str) -> None:
-    past = shared.host(host)
+    past = shared.earlier(host)
     judged = verdicts(all_of(past, *edits), rule)
     failed = {f"{each.subject.kind} {each.subject}": each for each in judged if each.outcome == "fail"}
     assert subject in failed, sorted(failed) or judged[:3]
@@ -422,7 +420,7 @@ def test_the_rule_says_so(rule: str, host: str, edits: tuple[Edit, ...], subject
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
 def test_what_was_not_seen_is_unknown(rule: str, host: str, edits: tuple[Edit, ...]) -> None:
-    past = shared.host(host)
+    past = shared.earlier(host)
     assert "unknown" in {each.outcome for each in verdicts(all_of(past, *edits), rule)}
 
 
@@ -446,5 +444,5 @@ def test_what_was_not_seen_is_unknown(rule: str, host: str, edits: tuple[Edit, .
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_the_rule_is_silent(rule: str, edits: tuple[Edit, ...]) -> None:
-    past = all_of(shared.host(HEALTHY), *edits)
+    past = all_of(shared.earlier(HEALTHY), *edits)
     assert {each.outcome for each in verdicts(past, rule)} <= {"pass", "not applicable"}

@@ -29,7 +29,7 @@ RULES = shared.audited()
 
 
 def recorded(name: str) -> Recording:
-    return shared.host(name)
+    return shared.earlier(name)
 
 
 def edited(past: Recording, words: str, edit: Edit) -> Recording:

@@ -60,6 +60,8 @@ def _write(files: Files, root: Path) -> None:
             link.symlink_to(target)
     for path, text in files.text.items():
         file = root / path[1:]
+        if files.links.get(path, "").startswith("/"):
+            continue  # what is read there is of this host
         if not file.resolve().is_relative_to(root.resolve()):
             raise PermissionError(f"{path} leads out of {root}")
         file.parent.mkdir(parents=True, exist_ok=True)

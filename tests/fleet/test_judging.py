@@ -31,7 +31,7 @@ def test_the_rows_are_the_lines_of_a_check(case: str, zaudit: CommandLine) -> No
 
 
 def test_a_row_names_drives_and_what_would_decide_it() -> None:
-    rows = judge_recording(str(HOSTS / "2.3-consumer-ssd-log"))
+    rows = judge_recording(str(HOSTS / "2.3-drives-that-warn"))
     assert any(row["models"] for row in rows[1:] if row["outcome"] == "fail")
     assert any(row["remedies"] for row in rows[1:] if row["outcome"] == "unknown")
     assert all(row["openzfs"] == rows[0]["openzfs"] for row in rows)

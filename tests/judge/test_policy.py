@@ -23,12 +23,12 @@ from auditor.report.audit import changes, terminal
 from auditor.report.audit import json as json_report
 from auditor.report.model import Report
 from tests import shared
-from tests.golden import HOSTS
+from tests.golden import HOSTS, OLDER
 from tests.report.test_json import SCHEMA
 from tests.test_rules import MINIMAL
 
-CASE = HOSTS / "2.3-sync-disabled-inherited"  # seen 2026-11-21; pool tank, sync=disabled there and inherited
-HEALTHY = HOSTS / "2.3-healthy-mirrored-slog"
+CASE = OLDER / "2.3-sync-disabled-inherited"  # seen 2026-11-21; pool tank, sync=disabled there and inherited
+HEALTHY = OLDER / "2.3-healthy-mirrored-slog"
 WAIVER = """
 [[waiver]]
 rule = "sync-disabled"

@@ -16,7 +16,7 @@ from auditor.report.verify import svg
 from auditor.verify.compare import Comparison, compare
 from auditor.verify.knee import Sweep
 from auditor.verify.model import CANNOT_EXCLUDE, Verification
-from tests.golden import CANONICAL, HOSTS, report_of
+from tests.golden import CANONICAL, HOSTS, OLDER, report_of
 from tests.report.test_json import HOSTILE
 from tests.report.test_verify_terminal import SAMPLES, UNSAFE, renamed
 from tests.verify import samples, strategies
@@ -137,7 +137,7 @@ def test_the_commands_can_be_pasted() -> None:
 
 
 def test_findings_of_the_audit() -> None:
-    reader = read(SAMPLES["contradicted"], report=report_of(HOSTS / CANONICAL))
+    reader = read(SAMPLES["contradicted"], report=report_of(OLDER / CANONICAL))
     assert "A CRASH OR POWER CUT LOSES ACKNOWLEDGED COMMITS 1 critical" in reader.text
     assert "CRITICAL sync-disabled tank, inherited by tank/db, tank/db/wal" in reader.text
     assert "zfs set sync=standard tank" in reader.text
