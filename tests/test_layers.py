@@ -69,7 +69,7 @@ STAGES: dict[str, set[str]] = {
     "selftest": {"audit", "collect", "data", "facts", "gather", "host", "judge", "recording", "registry"},
     "fleet": {
         *("errors", "text", "host", "judge", "recording", "rulebook", "audit"),
-        *("report", "report.audit", "report.formats"),
+        *("report", "report.audit", "report.formats", "report.fleet"),
     },
     "commands": {
         *("errors", "facts", "text", "units", "data", "databases", "host", "recording", "derive", "judge", "rulebook"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -77,7 +78,7 @@ def judge(
     from auditor.fleet import accounting, cluster, inputs, workers
 
     how, told = _how(folders, policy_file)
-    account = accounting.Account(frozenset(_expected(inventory)))
+    account = accounting.Account(frozenset(_expected(inventory)), time.time())
     found = inputs.found(recordings)
     bounds = workers.Bounds(min(jobs or workers.processors(), len(found.recordings)), timeout)
 
@@ -125,7 +126,7 @@ def report(
 
     if pages and (":" in pages.partition("/")[0].partition("{")[0] and not pages.startswith(("https://", "http://"))):
         raise click.UsageError("--pages is a path or begins with http:// or https://")
-    found = counting.fleet(partial(lines, rows), partial(lines, (since,)) if since else None)
+    found = counting.fleet(partial(lines, rows), partial(lines, (since,)) if since else None, time.time())
     text = html.render(found, pages) if format_ == "html" else terminal.render(found, **look(output))
     code = found.exit_code(fail_on, failed_only=failed_only)
     emitted(text, output, f"{words.headline(found)} (exit code {code})", encoded=format_ == "html")

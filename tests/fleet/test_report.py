@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tests.report.test_hostile_page import EVIL, Elements
 from tests.shared import HOSTS
 
 Row = dict[str, Any]
+NOW = datetime(2026, 11, 22, tzinfo=UTC).timestamp()
 
 
 def rows_of(case: str, name: str, days: int = 0) -> list[Row]:
@@ -39,7 +41,7 @@ def lines(*groups: Iterable[Row]) -> list[bytes]:
 
 def fleet(*groups: Iterable[Row], before: list[bytes] | None = None) -> counting.Fleet:
     found = lines(*groups)
-    return counting.fleet(lambda: found, (lambda: before) if before is not None else None)
+    return counting.fleet(lambda: found, (lambda: before) if before is not None else None, NOW)
 
 
 def test_the_worst_host_comes_first_and_the_answer_is_its() -> None:
@@ -76,6 +78,53 @@ def test_an_old_look_is_named() -> None:
     found = fleet(KEEPS, rows_of(CASES[1], "db7", 9))
     assert [host.seen.name for host in found.stale] == ["db2"]
     assert "1 host more than 7 days before the newest: db2" in words.span(found)
+
+
+def test_a_look_from_the_future_counts_only_where_there_is_no_other() -> None:
+    """It would be the newest for ever, and make all others old."""
+    later = [{**row, "taken": "2099-01-01T00:00:00+00:00", "recording": "db1-x"} for row in rows_of(CASES[1], "db1")]
+    for order in ((LOSES, later, KEEPS), (later, KEEPS, LOSES)):
+        found = fleet(*order)
+        assert {host.seen.name: host.seen.standing for host in found.hosts} == {"db1": "lost", "db2": "kept"}
+        assert (found.ahead, found.stale, found.exit_code("low")) == (("db1",), [], 14)
+        assert "looks from the future, left aside where there is another: db1" in words.span(found)
+    alone = fleet(later, KEEPS)
+    assert [host.seen.name for host in alone.hosts] == ["db1", "db2"]
+    assert (alone.ahead, alone.stale) == (("db1",), [])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        ("r/db1-2026-11-10.tar.gz", "r/db1-2026-11-13.tar.gz", False),
+        ("week1/db1.tar.gz", "week2/db1.tar.gz", False),
+        ("db1/2026-11-10.tar.gz", "db1/2026-11-13.tar.gz", False),
+        ("minions/x/2026-11-10.tar.gz", "minions/x/2026-11-13.tar.gz", False),
+        ("minions/x/host.tar.gz", "minions/y/host.tar.gz", True),
+        ("r/db1.tar.gz", "r/db2.tar.gz", True),
+    ],
+)
+def test_two_recordings_that_take_one_name_are_told(one: str, other: str, told: bool) -> None:
+    mended = [{**row, "name": "db1", "recording": other} for row in rows_of(CASES[1], "db1", 3)]
+    found = fleet([{**row, "recording": one} for row in LOSES], mended)
+    assert found.claimed == (("db1",) if told else ())
+    assert ("recordings of several places say that they are of db1" in words.span(found)) is told
+    assert [host.seen.standing for host in found.hosts] == ["kept"]
+
+
+def test_no_host_makes_the_tables_too_long_for_the_others() -> None:
+    """Each finding of one names as many models as it may; the others are told as ever, before it and after it."""
+    ssd = "2.3-consumer-ssd-log"
+    one = rows_of(ssd, "db5")
+    finding = next(row for row in one if row["kind"] == "finding" and row["models"])
+    many = [{**finding, "id": str(i), "models": [f"{i}-{j}" for j in range(20)]} for i in range(counting.OF_ONE)]
+    found = fleet([one[0], *many], rows_of(ssd, "db6"))
+    alone = fleet(rows_of(ssd, "db6"))
+    assert len(found.models) <= counting.OF_ONE + len(alone.models)
+    assert {key for key, line in found.models.items() if "db6" in line.failed | line.open} == set(alone.models)
+    assert next(host for host in found.hosts if host.seen.name == "db5").failed.total() == len(many)
+    assert found.crowded == {"db5"}
+    assert "models, releases and remedies of db5" in words.span(found)
 
 
 def test_what_is_new_and_what_is_only_out_of_sight() -> None:

@@ -52,6 +52,14 @@ def span(fleet: Fleet) -> str:
         parts.append(f"{hosts(len(fleet.stale))} more than 7 days before the newest: {names(_named(fleet.stale))}")
     if fleet.older:
         parts.append(f"{fleet.older:,} older looks left aside")
+    if fleet.ahead:
+        parts.append(f"looks from the future, left aside where there is another: {names(fleet.ahead)}")
+    if fleet.claimed:
+        parts.append(
+            f"recordings of several places say that they are of {names(fleet.claimed)} (--inventory tells which)"
+        )
+    if fleet.crowded:
+        parts.append(f"not all models, releases and remedies of {names(fleet.crowded)} are listed: there are too many")
     if fleet.twice:
         parts.append(f"{fleet.twice:,} recordings given twice")
     if fleet.waived:
