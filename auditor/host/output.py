@@ -25,10 +25,12 @@ class Total:
 
 
 class Lines:
-    """The lines in which a pattern is found, as they come; the others are forgotten at once."""
+    """The lines in which a pattern is found, as they come; the others are forgotten at once. first: of the first line in which
+    this one is found, nothing but the match is kept."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, first: str = "") -> None:
         self._kept = re.compile(pattern.encode())
+        self._first = re.compile(first.encode()) if first else None
         self._rest = b""
 
     def of(self, data: bytes) -> bytes:
@@ -36,19 +38,27 @@ class Lines:
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > LINE_BYTES:
             raise ValueError(f"a line of more than {LINE_BYTES >> 10} KiB")
-        return b"".join(line + b"\n" for line in lines if self._kept.search(line))
+        return b"".join(kept + b"\n" for line in lines if (kept := self._of_line(line)) is not None)
 
     def end(self) -> bytes:
         """What is kept of a last line without an end."""
-        return self._rest if self._rest and self._kept.search(self._rest) else b""
+        return (self._of_line(self._rest) if self._rest else b"") or b""
+
+    def _of_line(self, line: bytes) -> bytes | None:
+        begins = self._first and self._first.search(line)
+        if begins:
+            self._first = None
+        if self._kept.search(line):
+            return line
+        return begins[0] if begins else None
 
 
 class Output:
-    """Both streams. keep: of standard output only the lines with it."""
+    """Both streams. keep, first: as of Lines, of standard output."""
 
-    def __init__(self, keep: str, total: Total) -> None:
+    def __init__(self, keep: str, first: str, total: Total) -> None:
         self.out, self.err = io.BytesIO(), io.BytesIO()
-        self._lines = Lines(keep) if keep else None
+        self._lines = Lines(keep, first) if keep else None
         self._total = total
         self._printed = 0
 

@@ -38,7 +38,8 @@ class Run(NamedTuple):
     package: the Debian package that holds it, for the reason when it is not installed; extra: of zaudit that brings the
     same. accept: exit codes with which the output is still an answer (smartctl's is a bit mask). also: other names under
     which vendors ship the same tool. keep: of a long history only the lines in which this regular expression is found are
-    kept, and recorded.
+    kept, and recorded; first: of the first line in which this one is found, that match at the least, so that the history
+    tells how far it goes back.
     """
 
     argv: tuple[str, ...]
@@ -47,6 +48,7 @@ class Run(NamedTuple):
     also: tuple[str, ...] = ()
     keep: str = ""
     extra: str = ""
+    first: str = ""
 
 
 class Read(NamedTuple):
