@@ -17,6 +17,7 @@ from auditor.verify.histogram import Histogram
 from auditor.verify.result import Slice
 
 MOST = 4096  # entries of a histogram
+LARGEST = 4 << 20  # bytes of a file of tracefs that are read: so many entries of at most 400, of several histograms
 # a name is any 15 bytes, newlines and brackets among them; it is padded to 16 (hist_trigger_print_key())
 _THREAD = re.compile(
     r"^\{ common_pid: ((?s:.){1,16}?) {0,20}\[ {0,12}([0-9]{1,9})\](?:, zil: {1,20}([0-9]{1,9}))?"
@@ -53,9 +54,11 @@ def whole(text: str) -> bool:
 
 def threads(text: str) -> Threads:
     """Those that can be read: the name of one thread costs no other."""
-    found = list(islice(_THREAD.finditer(text), MOST))
+    seen = text[:LARGEST]
+    found = list(islice(_THREAD.finditer(seen), MOST))
     rows = (Thread(int(each[2]), each[1], int(each[3] or 0), int(each[4]), int(each[5])) for each in found)
-    return Threads(tuple(rows), len(_ENTRY.findall(_THREAD.sub("", text, count=MOST))))
+    left = len(_ENTRY.findall(_THREAD.sub("", seen, count=MOST)))
+    return Threads(tuple(rows), left + (len(text) > LARGEST))
 
 
 def latencies(text: str) -> Histogram:

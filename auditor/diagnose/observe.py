@@ -132,8 +132,8 @@ def _of_kernel(host: Host, pids: Iterable[int]) -> set[int]:
     said = host.read(Read(tuple(path for pair in asked.values() for path in pair))).text
     found = set()
     for pid, pair in asked.items():
-        whose, groups = (said.get(path, "").splitlines() for path in pair)
-        if whose == OF_KTHREADD and groups and all(each.endswith(":/") for each in groups):
+        whose, groups = (said.get(path, "").removesuffix("\n").split("\n") for path in pair)
+        if whose == OF_KTHREADD and all(each.endswith(":/") for each in groups):
             found.add(pid)
     return found
 

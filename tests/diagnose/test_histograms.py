@@ -121,3 +121,8 @@ def test_no_more_entries_are_read_than_a_histogram_has() -> None:
     row = "{ common_pid: a               [         1], zil:          1 } hitcount:          1  us:        275\n"
     found = histograms.threads(row * (histograms.MOST + 3))
     assert (len(found.rows), found.unread) == (histograms.MOST, 3)
+
+
+def test_what_is_longer_than_any_histogram_is_not_read_to_its_end() -> None:
+    found = histograms.threads("\n" * histograms.LARGEST + THREADS)
+    assert (found.rows, found.unread) == ((), 1)
