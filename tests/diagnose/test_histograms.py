@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from auditor.diagnose import histograms
@@ -108,6 +108,7 @@ def test_what_is_no_histogram_of_latencies_is_none() -> None:
 
 
 @given(st.text(max_size=300))
+@example("\x1e{")
 def test_no_text_breaks_the_readers(text: str) -> None:
     entries = sum(line.startswith("{") for line in text.split("\n"))
     found = histograms.threads(text)
