@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import multiprocessing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from auditor import __version__
 from auditor.errors import Stop
-from auditor.fleet import cluster
-from auditor.fleet.judging import OURS, judged_lines
+from auditor.fleet import child, cluster
+from auditor.fleet.judging import OURS, How, judged_lines
 from auditor.fleet.workers import Bounds
-from tests.fleet.fleets import spoilt, three
+from tests.fleet.children import LITTLE, of_this_process
+from tests.fleet.fleets import hungry, spoilt, three
 
 
 @pytest.fixture
@@ -34,10 +37,56 @@ def test_rows_are_those_of_one_process_though_a_worker_is_killed(names: list[str
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_nobody_at_the_address() -> None:
+def test_nobody_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
+    monkeypatch.setattr(cluster, "PATIENCE", 1.0)
     with pytest.raises(Stop, match="Dask at"):
         list(cluster.judged(["a"], OURS, Bounds(1), "tcp://127.0.0.1:9"))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_that_ends_is_no_row(names: list[str]) -> None:
+    """Of what was not judged nothing is said, so that a run that goes on judges it."""
+    distributed = pytest.importorskip("distributed")
+    one = partial(distributed.LocalCluster, n_workers=1, threads_per_worker=1, dashboard_address=None, processes=False)
+    with pytest.importorskip("dask").config.set({"distributed.comm.timeouts.connect": "1s"}), one() as ended:
+        rows = cluster.judged(names * 50, OURS, Bounds(1), ended.scheduler_address)
+        assert next(rows) == judged_lines(names[0], OURS)
+        ended.scheduler.stop()
+        ended.close()
+        with pytest.raises(cluster.NoCluster, match="Dask at"):
+            list(rows)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_with_another_zaudit_judges_nothing(names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, processes=False) as here:
+        submit = distributed.Client.submit
+
+        def older(self: object, call: object, name: str, how: object, seconds: float, _: str, **more: object) -> object:
+            return submit(self, call, name, how, seconds, "0.0.1", **more)
+
+        monkeypatch.setattr(distributed.Client, "submit", older)
+        with pytest.raises(cluster.NoCluster, match=r"a worker has zaudit .*, and not 0\.0\.1"):
+            list(cluster.judged(names, OURS, Bounds(1), here.scheduler_address))
+
+
+@pytest.mark.slow
+def test_no_recording_takes_the_memory_of_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is judged in a process of ours; the worker, which is this process here, reads no recording."""
+    monkeypatch.setattr(child, "_CODE", LITTLE)
+    bad, good = str(hungry(tmp_path)), str(three(tmp_path) / "db1.tar.gz")
+    try:
+        assert "not enough memory to judge it" in cluster.on_a_worker(bad, OURS, 60, __version__)
+        assert cluster.on_a_worker(good, OURS, 60, __version__) == judged_lines(good, OURS)
+        other = How(policy="[rules]\n", policy_path="/etc/fleet.toml")
+        assert cluster.on_a_worker(good, other, 60, __version__) == judged_lines(good, other)
+        assert len(of_this_process()) == 1
+    finally:
+        cluster._OWN.child.end()
+        del cluster._OWN.child, cluster._OWN.how
 
 
 def test_without_dask_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
