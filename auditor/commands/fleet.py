@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor import __version__
-from auditor.commands._fleet_output import Place, write
+from auditor.commands._fleet_output import Place, Source, write
 from auditor.commands._options import Output, Seconds, fail_on, folders, formats_of
 from auditor.commands._terminal import look, note, progress
 from auditor.commands._terminal import write as emitted
@@ -97,8 +97,8 @@ def judge(
 
 
 @fleet.command(short_help="What the rows of many hosts come to.")
-@click.argument("rows", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False), metavar="ROWS...")
-@click.option("--since", type=click.Path(path_type=Path, dir_okay=False), metavar="ROWS",
+@click.argument("rows", nargs=-1, required=True, type=Source(), metavar="ROWS|URL...")
+@click.option("--since", type=Source(), metavar="ROWS|URL",
               help="Rows of an earlier time: say what is new.")  # fmt: skip
 @formats_of("terminal", "html")
 @click.option("-o", "--output", type=Output(), metavar="FILE", help="Write the report to a file.")
@@ -106,8 +106,8 @@ def judge(
               help="In a page, where the page of a host is: hosts/{host}.html, https://...{host}.")  # fmt: skip
 @fail_on
 def report(
-    rows: tuple[Path, ...],
-    since: Path | None,
+    rows: tuple[Path | str, ...],
+    since: Path | str | None,
     format_: str,
     output: Path | None,
     pages: str,
