@@ -20,7 +20,7 @@ from pathlib import Path
 
 from auditor.recording import recording
 from tests.bench.measure import Cost, run
-from tests.fleet.fleets import DAY, GUEST, SERIAL, named, respelt, spoilt
+from tests.fleet.fleets import GUEST, SERIAL, named, respelt, spoilt
 from tests.shared import HOSTS
 
 MODELS = (
@@ -72,7 +72,7 @@ def made(folder: Path, inventory: Path, count: int) -> int:
     cases = sorted(each.name for each in HOSTS.iterdir())
     hosts = [f"db{number:05}" for number in range(count)]
     for number, (host, case, model) in enumerate(zip(hosts, itertools.cycle(cases), models(), strict=False)):
-        past = respelt(named(case, host, number % 5 * DAY / 10), {GUEST: model, SERIAL: f"{number:0{len(SERIAL)}}"})
+        past = respelt(named(case, host, number % 5 / 2), {GUEST: model, SERIAL: f"{number:0{len(SERIAL)}}"})
         recording.write(past, folder / f"{host}.tar.gz")
     first = folder / f"{hosts[0]}.tar.gz"
     spoilt(folder, first)

@@ -21,6 +21,16 @@ SAYS = {
     "one failure away": "keep all when the power fails, and lose some with one failure more",
     "kept": "keep all, as far as zaudit can see",
 }
+OF_ONE = {
+    "lost": "loses acknowledged commits when the power fails",
+    "corrupted": "can lose the consistency of its data",
+    "stalled": "has a pool that does not work",
+    "cannot tell": "nobody can tell what a power cut loses",
+    "waived": "what a power cut can lose is waived",
+    "on the word": "keeps all, on the word of a drive, controller or hypervisor",
+    "one failure away": "keeps all when the power fails, and loses some with one failure more",
+    "kept": "keeps all, as far as zaudit can see",
+}
 BAD = ("lost", "corrupted", "stalled")
 
 
@@ -46,7 +56,7 @@ def span(fleet: Fleet) -> str:
     moments = sorted(host.seen.taken for host in fleet.hosts)
     if not moments:
         return "no look at any host"
-    first, last = (f"{datetime.fromtimestamp(each, UTC):%Y-%m-%d %H:%M}" for each in (moments[0], moments[-1]))
+    first, last = moment(moments[0]), moment(moments[-1])
     parts = [f"seen {last} UTC" if first == last else f"seen {first} to {last} UTC"]
     if fleet.stale:
         parts.append(f"{hosts(len(fleet.stale))} more than 7 days before the newest: {names(_named(fleet.stale))}")
@@ -57,6 +67,11 @@ def span(fleet: Fleet) -> str:
     if fleet.waived:
         parts.append(f"{fleet.waived:,} findings waived or known")
     return "; ".join(parts)
+
+
+def moment(taken: float) -> str:
+    """ "2026-11-22 02:00", in UTC."""
+    return f"{datetime.fromtimestamp(taken, UTC):%Y-%m-%d %H:%M}"
 
 
 def hosts(count: int) -> str:
