@@ -66,6 +66,37 @@ def test_nobody_is_well_of_whom_nothing_is_known() -> None:
         assert "db9" in html.render(found)
 
 
+def test_hosts_that_are_alike_are_one_line() -> None:
+    """What is only undecided there is not named as if it failed."""
+    found = fleet(*([{**row, "name": f"db{number}"} for row in LOSES] for number in range(10, 30)), KEEPS, GUEST)
+    groups = words.alike(found)
+    assert [(each.standing, each.rules, len(each.hosts)) for each in groups] == [
+        ("lost", ("sync-disabled",), 20),
+        (GUEST[0]["standing"], tuple(sorted({row["rule"] for row in GUEST[1:] if row["outcome"] == "fail"
+                                             and row["severity"] in counting.GRAVE})), 1),
+    ]  # fmt: skip
+    text = terminal.render(found)
+    assert "lost  20 hosts  sync-disabled: db10, db11, db12, db13, db14, db15 and 14 more" in text
+    page = html.render(found)
+    assert page.count("<summary><b>") == 21
+    assert "db10, db11, db12, db13, db14, db15 and 14 more" in page
+
+
+def test_each_kind_of_host_has_a_page_before_any_has_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html, "HOSTS", 3)
+    other = rows_of("2.3-db-postgres-fsync-off", "db9")
+    found = fleet(*([{**row, "name": f"db{number}"} for row in LOSES] for number in range(5)), other)
+    assert [host.seen.name for host in html.opened(found)] == ["db9", "db0", "db1"]
+
+
+def test_who_is_missing_is_one_line_on_a_terminal() -> None:
+    text = terminal.render(
+        fleet(KEEPS, [missing(f"db{number}") for number in range(10, 40)], [unjudged("x.tar.gz", "cut off")])
+    )
+    assert "missing  30 hosts: db10, db11, db12, db13, db14, db15 and 24 more" in text
+    assert "not judged  x.tar.gz: cut off" in text
+
+
 def test_of_each_host_its_newest_look_counts() -> None:
     mended = [{**row, "name": "db1", "recording": "later"} for row in rows_of(CASES[1], "db1", 3)]
     for order in ((LOSES, mended), (mended, LOSES)):
@@ -289,6 +320,6 @@ def test_a_page_of_many_hosts_stays_one(tmp_path: Path) -> None:
     found = fleet(*hosts)
     assert len(terminal.render(found).splitlines()) < 70
     page = html.render(found)
-    assert page.count("<details>") == html.HOSTS + 2
+    assert page.count("<details>") == html.HOSTS + 2  # one for each, one around them, and that of all hosts
     assert "and 1,100 more" in page
     assert len(page) < 1 << 20

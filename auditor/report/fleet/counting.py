@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from sys import intern
 from typing import NamedTuple, TypeVar
 
 from auditor.judge.event import Severity
 from auditor.judge.finding import RANK, exit_code
 from auditor.report.fleet.rows import STANDINGS, Absent, BadRows, Found, Seen, rows
 
+GRAVE: tuple[Severity, ...] = ("critical", "high")
 KEPT = 12  # findings of a host that a page shows; the rows have all
 KINDS = 1_000_000  # of what is counted: more is no fleet
 ADVISORY = "advisory-"
@@ -22,17 +24,18 @@ Read = Callable[[], Iterable[bytes]]
 @dataclass(slots=True)
 class Host:
     """One host, by its newest look. failed, open: how many findings of which severity fail or cannot be told. worst: the
-    first of them."""
+    first of them. grave: rule -> severity of what fails and is critical or high, the first of them."""
 
     seen: Seen
     failed: Counter[Severity] = field(default_factory=Counter)
     open: Counter[Severity] = field(default_factory=Counter)
     worst: list[Found] = field(default_factory=list)
+    grave: dict[str, Severity] = field(default_factory=dict)
 
     @property
     def gravity(self) -> tuple[object, ...]:
         """The worst hosts come first."""
-        counts = [-each[severity] for severity in ("critical", "high") for each in (self.failed, self.open)]
+        counts = [-each[severity] for severity in GRAVE for each in (self.failed, self.open)]
         return (STANDINGS.index(self.seen.standing), *counts, self.seen.name)
 
 
@@ -159,6 +162,8 @@ def _count(found: Fleet, host: Host, each: Found) -> None:
     (host.failed if each.outcome == "fail" else host.open)[each.severity] += 1
     if len(host.worst) < KEPT:
         host.worst.append(each)
+    if each.outcome == "fail" and each.severity in GRAVE and len(host.grave) < KEPT:
+        host.grave.setdefault(intern(each.rule), each.severity)
     _line(found.rules, each.rule).add(each)
     for model in each.models:
         _line(found.models, (model, each.rule)).add(each)

@@ -17,6 +17,7 @@ from auditor.report.page import escaped, page, paragraph, section
 
 FINDINGS, SAYS, EVENTS = 300, 10, 50  # of a host; sentences of a finding; groups of datasets
 SIZE = 1 << 20  # characters of the findings of a page: all pages are held until the last row has been read
+UNSEEN = "databases that nobody could see"
 TEXT = 2000  # characters of one sentence
 LONGEST = 200  # of the name of a file; a file system takes 255
 ENDS = {
@@ -81,7 +82,10 @@ def _page(host: Host, content: _Page) -> str:
 
 def _events(every: Sequence[Events]) -> str:
     rows = (
-        (escaped(words.names(each.datasets)), *(ENDS.get(each.outcomes.get(event, ""), "-") for event in NOUNS))
+        (
+            escaped(words.names(each.datasets) or UNSEEN),
+            *(ENDS.get(each.outcomes.get(event, ""), "-") for event in NOUNS),
+        )
         for each in every
     )
     return table(("datasets", *NOUNS.values()), rows)
@@ -92,7 +96,8 @@ def _finding(each: Found, told: Told) -> str:
     listed = "".join(f"<li>{escaped(sentence[:TEXT])}</li>" for sentence in says)
     mends = "".join(f"<dt>{label}</dt><dd>{text}</dd>" for label, text in _mends(each, told))
     kind, word = failing(each.severity, each.outcome), severity(each.severity, each.outcome)
-    head = f"{word} <b>{escaped(each.rule)}</b> {escaped(each.place[:TEXT])}{paragraph(each.title[:TEXT])}"
+    says_it = each.title[:TEXT] if each.outcome != "unknown" else f"Not known whether this is so: {each.title[:TEXT]}"
+    head = f"{word} <b>{escaped(each.rule)}</b> {escaped(each.place[:TEXT])}{paragraph(says_it)}"
     return f'<div class="finding {kind}">{head}<ul>{listed}</ul><dl>{mends}</dl></div>'
 
 

@@ -12,7 +12,7 @@ from auditor.report.page import escaped, page, paragraph, section
 
 NAME = "html"
 TITLE = "zaudit: the fleet"
-FIRST, HOSTS, LINES, NAMES = 10, 100, 25, 5000
+HOSTS, LINES, NAMES = 100, 25, 5000
 Link = Callable[[str], str]  # the name of a host -> where its page is, from this one; empty: nowhere
 
 
@@ -22,8 +22,10 @@ def nowhere(host: str) -> str:
 
 
 def opened(fleet: Fleet) -> list[Host]:
-    """The hosts whose findings the page shows."""
-    return [host for host in fleet.hosts if host.seen.standing != "kept"][:HOSTS]
+    """The hosts whose findings the page shows: the first of all that are alike before the second of any."""
+    turns = [(turn, host) for group in words.alike(fleet) for turn, host in enumerate(group.hosts)]
+    chosen = {host.seen.name for _, host in sorted(turns, key=lambda each: each[0])[:HOSTS]}
+    return [host for host in fleet.hosts if host.seen.name in chosen]
 
 
 def render(fleet: Fleet, link: Link = nowhere) -> str:
@@ -34,7 +36,7 @@ def render(fleet: Fleet, link: Link = nowhere) -> str:
         f'<div class="verdict {words.kind(fleet)}"><div class="word">{escaped(words.headline(fleet))}</div></div>',
         section("How they stand", [_standings(fleet)]),
         section("Not judged, or missing", _absent(fleet), "long"),
-        section("Worst hosts", _hosts(fleet, link), "long"),
+        section(words.WORST, _hosts(fleet, link), "long"),
         section("New since then", _news(fleet, link), "long"),
         section("Rules by hosts", [_rules(words.lines(fleet.rules))], "long"),
         section("Drive models by finding", [_pairs("Model", words.pairs(fleet.models))], "long"),
@@ -67,9 +69,21 @@ def _hosts(fleet: Fleet, link: Link) -> Iterator[str]:
     """The first few at once, so that the page stays one; more of them behind a line."""
     bad = sum(host.seen.standing != "kept" for host in fleet.hosts)
     shown = [_host(host, link(host.seen.name)) for host in opened(fleet)]
-    yield from shown[:FIRST]
-    yield _open(f"the next {len(shown[FIRST:])}", "".join(shown[FIRST:]))
+    groups = words.alike(fleet)
+    yield table(("", "Hosts", "what fails there", "hosts"), (_group(group, link) for group in groups[:LINES]))
+    yield _more(groups, LINES)
+    yield _open(f"{len(shown):,} of them, with what was found there", "".join(shown))
     yield _more(range(bad), HOSTS)
+
+
+def _group(group: words.Alike, link: Link) -> tuple[str, ...]:
+    badge = f'<span class="badge {colour(group.standing)}">{escaped(group.standing)}</span>'
+    return (
+        badge,
+        f"{len(group.hosts):,}",
+        escaped(words.grave(group)),
+        _names([host.seen.name for host in group.hosts], link),
+    )
 
 
 def _host(host: Host, where: str) -> str:
@@ -96,20 +110,26 @@ def _name(host: str, where: str) -> str:
     return f'<a class="dim" href="{escaped(where)}">{escaped(host)}</a>' if where else escaped(host)
 
 
+def _names(every: Sequence[str], link: Link) -> str:
+    named = ", ".join(_name(each, link(each)) for each in every[: words.NAMES])
+    return named + (f" and {len(every) - words.NAMES:,} more" if len(every) > words.NAMES else "")
+
+
 def _news(fleet: Fleet, link: Link) -> Iterator[str]:
     if not fleet.news:
         return
     yield from (paragraph(sentence) for sentence in words.news(fleet))
-    fresh = fleet.news.fresh
+    fresh = words.fresh(fleet)
     rows = (
         (
             severity(each.severity, each.outcome),
-            _name(each.key[0], link(each.key[0])),
-            escaped(f"{each.rule} {each.place}: {each.title}"),
+            f"<b>{escaped(each.rule)}</b><br>{escaped(each.title)}",
+            f"{len(names):,}",
+            _names(sorted(names), link),
         )
-        for each in fresh[:LINES]
+        for each, names in fresh[:LINES]
     )
-    yield table(("", "Host", "Finding"), rows) if fresh else ""
+    yield table(("", "Rule", "Hosts", "hosts"), rows)
     yield _more(fresh, LINES)
 
 

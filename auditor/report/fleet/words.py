@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from auditor.judge.finding import RANK
-from auditor.report.fleet.counting import Fleet, Host, Line
+from auditor.report.fleet.counting import GRAVE, Fleet, Host, Line
 from auditor.report.fleet.rows import Found
 from auditor.text import quoted
 
-NAMES = 6
+NAMES, RULES = 6, 4
+WORST = "Worst hosts, those alike together"
 SAYS = {
     "lost": "lose acknowledged commits when the power fails",
     "corrupted": "can lose the consistency of their data",
@@ -63,7 +65,7 @@ def span(fleet: Fleet) -> str:
     if fleet.older:
         parts.append(f"{fleet.older:,} older looks left aside")
     if fleet.twice:
-        parts.append(f"{fleet.twice:,} recordings given twice")
+        parts.append(f"{fleet.twice:,} recording{'s' * (fleet.twice != 1)} given twice")
     if fleet.waived:
         parts.append(f"{fleet.waived:,} findings waived or known")
     return "; ".join(parts)
@@ -89,6 +91,41 @@ def counts(host: Host) -> str:
     """ "1 critical, 2 high; 3 may be critical"."""
     said = [", ".join(f"{n} {severity}" for severity, n in _graver(each.items())) for each in (host.failed, host.open)]
     return "; ".join(part for part in (said[0], said[1] and f"undecided: {said[1]}") if part) or "nothing found"
+
+
+class Alike(NamedTuple):
+    """Hosts that stand alike, and where the same fails at its gravest."""
+
+    standing: str
+    severity: str
+    rules: tuple[str, ...]
+    hosts: list[Host]
+
+
+def alike(fleet: Fleet) -> list[Alike]:
+    """Those that do not keep all, the worst first."""
+    found: dict[tuple[object, ...], Alike] = {}
+    for host in fleet.hosts:
+        if host.seen.standing != "kept":
+            gravest = next((each for each in GRAVE if each in host.grave.values()), "")
+            rules = tuple(sorted(rule for rule, severity in host.grave.items() if severity == gravest))
+            new = Alike(host.seen.standing, gravest, rules, [])
+            found.setdefault(new[:3], new).hosts.append(host)
+    return list(found.values())
+
+
+def grave(group: Alike) -> str:
+    """What fails there: "sync-disabled, zil-replay-disabled"."""
+    return ", ".join(group.rules[:RULES]) + (", ..." if len(group.rules) > RULES else "") or "nothing grave that fails"
+
+
+def fresh(fleet: Fleet) -> list[tuple[Found, list[str]]]:
+    """(one of them, hosts) of each rule that fails where it did not, the gravest first."""
+    found: dict[tuple[str, str], tuple[Found, dict[str, None]]] = {}
+    for each in fleet.news.fresh if fleet.news else ():
+        found.setdefault((each.severity, each.rule), (each, {}))[1][each.key[0]] = None
+    ranked = sorted(found.values(), key=lambda each: (-RANK[each[0].severity], -len(each[1]), each[0].rule))
+    return [(each, list(hosts)) for each, hosts in ranked]
 
 
 def lines(table: dict[str, Line]) -> list[tuple[str, Line]]:
@@ -117,7 +154,10 @@ def news(fleet: Fleet) -> Iterator[str]:
     """What changed beside new failures, in sentences."""
     if not (now := fleet.news):
         return
-    yield f"{len(now.fresh):,} new failures; {now.gone:,} are gone; of {now.unseen:,} nobody can tell any more"
+    gone = [f"{now.gone:,} are gone"] * bool(now.gone) + [f"of {now.unseen:,} nobody can tell any more"] * bool(
+        now.unseen
+    )
+    yield "; ".join((f"{len(now.fresh):,} new failures", *gone))
     if now.came:
         yield f"{hosts(len(now.came))} more than then: {names(now.came)}"
     if now.left:
