@@ -321,5 +321,5 @@ def test_a_page_of_many_hosts_stays_one(tmp_path: Path) -> None:
     assert len(terminal.render(found).splitlines()) < 70
     page = html.render(found)
     assert page.count("<details>") == html.HOSTS + 2  # one for each, one around them, and that of all hosts
-    assert "and 1,100 more" in page
+    assert "100 of these 1,200 hosts" in page
     assert len(page) < 1 << 20

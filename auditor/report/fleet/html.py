@@ -12,7 +12,7 @@ from auditor.report.page import escaped, page, paragraph, section
 
 NAME = "html"
 TITLE = "zaudit: the fleet"
-HOSTS, LINES, NAMES = 100, 25, 5000
+HOSTS, KINDS, LINES, NAMES = 100, 15, 25, 5000
 Link = Callable[[str], str]  # the name of a host -> where its page is, from this one; empty: nowhere
 
 
@@ -70,10 +70,9 @@ def _hosts(fleet: Fleet, link: Link) -> Iterator[str]:
     bad = sum(host.seen.standing != "kept" for host in fleet.hosts)
     shown = [_host(host, link(host.seen.name)) for host in opened(fleet)]
     groups = words.alike(fleet)
-    yield table(("", "Hosts", "what fails there", "hosts"), (_group(group, link) for group in groups[:LINES]))
-    yield _more(groups, LINES)
-    yield _open(f"{len(shown):,} of them, with what was found there", "".join(shown))
-    yield _more(range(bad), HOSTS)
+    yield table(("", "Hosts", "what fails there", "names"), (_group(group, link) for group in groups[:KINDS]))
+    yield _more(groups, KINDS)
+    yield _open(f"{len(shown):,} of these {words.hosts(bad)}, with what was found there", "".join(shown))
 
 
 def _group(group: words.Alike, link: Link) -> tuple[str, ...]:
@@ -129,7 +128,7 @@ def _news(fleet: Fleet, link: Link) -> Iterator[str]:
         )
         for each, names in fresh[:LINES]
     )
-    yield table(("", "Rule", "Hosts", "hosts"), rows)
+    yield table(("", "Rule", "Hosts", "names"), rows)
     yield _more(fresh, LINES)
 
 
