@@ -141,6 +141,14 @@ def test_waived_and_known_findings_do_not_count() -> None:
         assert "findings waived or known" in words.span(found)
 
 
+def test_what_would_decide_it_is_a_sentence() -> None:
+    undecided = next(row for row in GUEST[1:] if row["outcome"] == "unknown")
+    found = fleet(GUEST[:1], [{**undecided, "remedies": ["run as root", "apt install nvme-cli"]}])
+    text = terminal.render(found)
+    assert "1 host  needs root" in text
+    assert "1 host  needs nvme-cli (apt install nvme-cli)" in text
+
+
 def test_drives_releases_and_remedies() -> None:
     found = fleet(rows_of("2.3-consumer-ssd-log", "db8"), rows_of("2.1-full-81", "db9"))
     assert any("SSD" in model for model, _ in found.models)

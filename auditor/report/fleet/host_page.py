@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from auditor.report.event_words import NOUNS
+from auditor.report.finding_words import need
 from auditor.report.fleet import words
 from auditor.report.fleet.counting import Host, Read
 from auditor.report.fleet.parts import colour, failing, severity, table
@@ -105,7 +106,7 @@ def _mends(each: Found, told: Told) -> Iterator[tuple[str, str]]:
     """(label, HTML): how to mend it, or what would decide it."""
     if each.outcome == "unknown":
         if each.remedies:
-            yield "Decide it", "<br>".join(escaped(remedy[:TEXT]) for remedy in each.remedies[:SAYS])
+            yield "Needs", "<br>".join(escaped(need(remedy[:TEXT])) for remedy in each.remedies[:SAYS])
         return
     commands = "<br>".join(f"<code>{escaped(command[:TEXT])}</code>" for command in told.commands[:SAYS])
     if said := "<br>".join(part for part in (commands, escaped(told.text[:TEXT])) if part):

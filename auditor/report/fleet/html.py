@@ -156,7 +156,8 @@ def _figures(line: Line) -> tuple[str, str, str]:
 def _remedies(fleet: Fleet) -> str:
     every = words.remedies(fleet)
     rows = (
-        (f"{len(line.open):,}", escaped(remedy), severity(line.severity, "unknown")) for remedy, line in every[:LINES]
+        (f"{len(line.open):,}", escaped(words.needs(remedy, line)), severity(line.severity, "unknown"))
+        for remedy, line in every[:LINES]
     )
     return table(("Hosts", "what would decide it", "may be"), rows) + _more(every, LINES)
 

@@ -42,7 +42,7 @@ def _parts(fleet: Fleet) -> Iterator[RenderableType]:
         (*_word(line), f"OpenZFS {release}  {rule}: {words.on(line)}") for release, rule, line in words.pairs(fleet.advisories)
     ], FEW)  # fmt: skip
     yield from _section("What would decide the rest", [
-        (words.hosts(len(line.open)), "bold", remedy) for remedy, line in words.remedies(fleet)
+        (words.hosts(len(line.open)), "bold", words.needs(remedy, line)) for remedy, line in words.remedies(fleet)
     ])  # fmt: skip
     worst = next((line for host in fleet.hosts if (line := words.replay(host))), "")
     if worst and words.kind(fleet) != "good":

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from auditor.judge.finding import RANK
+from auditor.report.finding_words import need
 from auditor.report.fleet.counting import GRAVE, Fleet, Host, Line
 from auditor.report.fleet.rows import Found
 from auditor.text import quoted
@@ -148,6 +149,11 @@ def on(line: Line) -> str:
 def remedies(fleet: Fleet) -> list[tuple[str, Line]]:
     """What would decide the most, first."""
     return sorted(fleet.remedies.items(), key=lambda each: (-len(each[1].open), -RANK[each[1].severity], each[0]))
+
+
+def needs(remedy: str, line: Line) -> str:
+    """ "12 hosts need root"."""
+    return f"need{'s' * (len(line.open) == 1)} {need(remedy)}"
 
 
 def news(fleet: Fleet) -> Iterator[str]:
