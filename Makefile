@@ -147,7 +147,7 @@ $(VENV)/dev: $(VENV)/run
 
 # as far as pip has them: nothing but tests that are skipped depends on it
 $(VENV)/fleet: $(VENV)/dev
-	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[fleet]' && touch $@ || echo "not all of it installs here: tests of the fleet are skipped"
+	@timeout 600 $(BIN)/pip install --quiet --disable-pip-version-check -e '.[fleet]' && touch $@ || echo "not all of it installs here: tests of the fleet are skipped"
 
 $(VENV)/package: $(VENV)/run
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[package]'

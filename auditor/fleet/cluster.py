@@ -28,15 +28,16 @@ def judged(names: Iterable[str], how: How, bounds: Bounds, address: str = "") ->
     """The lines of each recording, in the order of the names. address: of a scheduler; empty: a cluster of so many processes
     here. A recording on a worker that dies is judged by another one; Dask gives up after the fourth. Raises NoCluster."""
     try:
-        from distributed import Client, LocalCluster
+        import distributed
     except ImportError:
         raise NoCluster("--engine dask needs Dask (pip install 'zaudit[dask]')") from None
+    dask: Any = distributed  # what it says of its own types depends on its release
     where = f"Dask at {address or 'this machine'}"
     local: Any = None
     try:
         if not address:
-            local = LocalCluster(n_workers=bounds.jobs, threads_per_worker=1, dashboard_address=None)
-        client = Client(local or address, timeout=PATIENCE)
+            local = dask.LocalCluster(n_workers=bounds.jobs, threads_per_worker=1, dashboard_address=None)
+        client = dask.Client(local or address, timeout=PATIENCE)
     except (OSError, ValueError) as error:
         raise NoCluster(f"{where}: {error}") from None
     try:

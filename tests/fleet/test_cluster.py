@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
-from functools import partial
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -44,17 +49,35 @@ def test_nobody_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
         list(cluster.judged(["a"], OURS, Bounds(1), "tcp://127.0.0.1:9"))
 
 
+@contextmanager
+def running(*words: object) -> Iterator[subprocess.Popen[bytes]]:
+    """A part of a cluster, in a process of its own."""
+    argv = [sys.executable, "-W", "ignore", "-m", *map(str, words), "--no-dashboard"]
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_a_cluster_that_ends_is_no_row(names: list[str]) -> None:
+def test_a_cluster_that_ends_is_no_row(names: list[str], tmp_path: Path) -> None:
     """Of what was not judged nothing is said, so that a run that goes on judges it."""
-    distributed = pytest.importorskip("distributed")
-    one = partial(distributed.LocalCluster, n_workers=1, threads_per_worker=1, dashboard_address=None, processes=False)
-    with pytest.importorskip("dask").config.set({"distributed.comm.timeouts.connect": "1s"}), one() as ended:
-        rows = cluster.judged(names * 50, OURS, Bounds(1), ended.scheduler_address)
+    pytest.importorskip("distributed")
+    told = tmp_path / "scheduler"
+    scheduler = running(
+        "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", told
+    )
+    worker = running("distributed.cli.dask_worker", "--scheduler-file", told, "--nthreads", "1", "--no-nanny")
+    with pytest.importorskip("dask").config.set({"distributed.comm.timeouts.connect": "1s"}), scheduler as one, worker:
+        while not told.exists():
+            assert one.poll() is None
+            time.sleep(0.05)
+        rows = cluster.judged(names * 50, OURS, Bounds(1), json.loads(told.read_text())["address"])
         assert next(rows) == judged_lines(names[0], OURS)
-        ended.scheduler.stop()
-        ended.close()
+        one.kill()
         with pytest.raises(cluster.NoCluster, match="Dask at"):
             list(rows)
 
