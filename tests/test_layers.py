@@ -114,6 +114,7 @@ SEAM = {
     "host/tools.py",
     "host/writing.py",
     "cli.py",
+    "fleet/child.py",
     "fleet/inputs.py",
     "fleet/journal.py",
     "fleet/workers.py",

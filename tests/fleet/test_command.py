@@ -203,6 +203,16 @@ def test_urls(zaudit: CommandLine, tmp_path: Path) -> None:
     assert done.code == 0
     assert "1 other files" in done.err
     assert [row["name"] for row in rows(tmp_path / "rows.jsonl") if row["kind"] == "report"] == ["db1", "db2", "db3"]
+    told = [zaudit("fleet", "report", f"{scheme}{tmp_path}/rows.jsonl") for scheme in ("file://", "")]
+    assert told[0] == told[1]
+    assert told[0].code == 14
+
+
+def test_parquet_is_not_for_the_report(zaudit: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1")
+    done = zaudit("fleet", "report", tmp_path / "rows.parquet")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "the report reads lines of JSON" in done.err
 
 
 def test_urls_without_what_opens_them(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:

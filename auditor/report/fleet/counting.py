@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from sys import intern
 from typing import NamedTuple, TypeVar
 
 from auditor.judge.event import Severity
@@ -12,6 +13,7 @@ from auditor.judge.finding import RANK, exit_code
 from auditor.report.fleet.looks import ahead, looks
 from auditor.report.fleet.rows import STANDINGS, Absent, BadRows, Found, Seen, rows
 
+GRAVE: tuple[Severity, ...] = ("critical", "high")
 KEPT = 12  # findings of a host that a page shows; the rows have all
 KINDS = 1_000_000  # lines of one table, each with the hosts that it is about
 OF_ONE = 1_000  # lines that one host adds to all tables together: no honest one has so much that no other has
@@ -24,18 +26,20 @@ Read = Callable[[], Iterable[bytes]]
 @dataclass(slots=True)
 class Host:
     """One host, by its newest look. failed, open: how many findings of which severity fail or cannot be told. worst: the
-    first of them. lines: of the tables that it is the first on."""
+    first of them. grave: rule -> severity of what fails and is critical or high, the first of them. lines: of the tables that
+    it is the first on."""
 
     seen: Seen
     failed: Counter[Severity] = field(default_factory=Counter)
     open: Counter[Severity] = field(default_factory=Counter)
     worst: list[Found] = field(default_factory=list)
+    grave: dict[str, Severity] = field(default_factory=dict)
     lines: int = 0
 
     @property
     def gravity(self) -> tuple[object, ...]:
         """The worst hosts come first."""
-        counts = [-each[severity] for severity in ("critical", "high") for each in (self.failed, self.open)]
+        counts = [-each[severity] for severity in GRAVE for each in (self.failed, self.open)]
         return (STANDINGS.index(self.seen.standing), *counts, self.seen.name)
 
 
@@ -152,6 +156,8 @@ def _count(found: Fleet, host: Host, each: Found) -> None:
     (host.failed if each.outcome == "fail" else host.open)[each.severity] += 1
     if len(host.worst) < KEPT:
         host.worst.append(each)
+    if each.outcome == "fail" and each.severity in GRAVE and len(host.grave) < KEPT:
+        host.grave.setdefault(intern(each.rule), each.severity)
     _add(found.rules, each.rule, each, found, host)
     for model in each.models:
         _add(found.models, (model, each.rule), each, found, host)
