@@ -118,6 +118,7 @@ SEAM = {
     "fleet/journal.py",
     "fleet/workers.py",
     "commands/_terminal.py",
+    "gather/collectors.py",
     "registry.py",
     "rulebook.py",
     "data/__init__.py",
