@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled-local
 
-.PHONY: help demo test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz bench zipapp dist deb site lab lab-verify lab-test lab-record powercut powercut-events powercut-report clean
+.PHONY: help demo test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz bench zipapp recorder dist deb site lab lab-verify lab-test lab-record powercut powercut-events powercut-report clean
 
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a real host when there are none"
@@ -21,6 +21,7 @@ help:
 	@echo "make bench    speed: figures, not tests"
 	@echo "make new-rule ID=log-device-slow, make new-collector NAME=block_scheduler  files to fill in, and the tests that wait for it"
 	@echo "make zipapp   zaudit.pyz: one file that runs on any host with Python 3.11"
+	@echo "make recorder zaudit-record.py: one file that records a host with Python 3.6 or later"
 	@echo "make dist     wheel and sdist into dist/; make deb the Debian package into dist/; make site the documents into site/"
 	@echo
 	@echo "The lab (tests/lab/README.md): zaudit against real OpenZFS in virtual machines; LINE=2.3 for one OpenZFS line"
@@ -89,6 +90,9 @@ bench: $(VENV)/dev
 zipapp: $(VENV)/run
 	$(PYTHON) tests/make_zipapp.py $(BIN)/python zaudit.pyz
 
+recorder: $(VENV)/run
+	$(BIN)/python -m tests.recorder.build zaudit-record.py
+
 dist: $(VENV)/package
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m twine check --strict dist/zaudit-*
@@ -124,7 +128,7 @@ powercut-report: $(VENV)/dev
 	$(BIN)/python -m tests.lab.power.report $(LAB_ARGS)
 
 clean:
-	rm -rf $(VENV) build dist site *.egg-info zaudit.pyz zaudit.pyz.cdx.json SHA256SUMS .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info zaudit-record.py zaudit.pyz zaudit.pyz.cdx.json SHA256SUMS .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # $(VENV)/run holds zaudit itself, $(VENV)/dev also what the tests need
 $(VENV)/run: setup.cfg pyproject.toml

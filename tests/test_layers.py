@@ -77,7 +77,9 @@ STAGES: dict[str, set[str]] = {
         *("verify", *VERIFIED, "report.diagnose", "diagnose", *DIAGNOSED),
     },
     "cli": {"errors", "text", "commands"},
-    "__main__": {"errors", "interrupt", "cli"},
+    "streams": set(),
+    "__main__": {"errors", "interrupt", "streams", "cli"},
+    "recorder": {"errors", "interrupt", "streams", "text", "host", "gather", "recording"},
     "__init__": set(),
 }
 # only these touch the machine: the seam, and the two libraries that it calls
@@ -107,7 +109,9 @@ SEAM = {
     "host/named.py",
     "host/owner.py",
     "host/process.py",
+    "recorder.py",
     "recording/replacing.py",
+    "streams.py",
     "host/udev_db.py",
     "host/lzc.py",
     "host/sql.py",
