@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 from auditor.data import drives, text
+from auditor.recording import recording
 from tests.recorder import asked_again, build, lower, older
+from tests.security import namespaces, prove
 from tests.security.fakes import USER
 from tests.shared import HOSTS
 
@@ -106,6 +108,41 @@ def test_every_python_reads_files_of_others_as_their_owners(
     assert "fsync = off" in found["text"][f"{root}{tmp_path}/his/postgresql.conf"]
     assert "permission denied" in found["errors"][f"{root}{tmp_path}/ours/postgresql.conf"]
     assert "SECRET" not in json.dumps(found)
+
+
+def answers(path: Path) -> tuple[Any, ...]:
+    """What a recording of a fake host holds that is the same at every look: no times, no numbers of processes."""
+    past = recording.load(path)
+
+    def plain(each: str) -> str:
+        return re.sub(r"/proc/[0-9]+", "/proc/N", each)
+
+    commands = {argv: each._replace(seconds=0) for argv, each in past.commands.items()}
+    files = {
+        plain(" ".join(patterns)): (
+            {plain(name): "" if name.startswith("/proc/") else text for name, text in each.text.items()},
+            {plain(name): plain(why) for name, why in each.errors.items()},
+            {*map(plain, each.links)},
+        )
+        for patterns, each in past.files.items()
+        if patterns[0] != "/proc/*/cmdline"  # of whatever runs at that moment
+    }
+    return commands, files, past.euid, past.targets, past.options, past.zaudit, past.rules, past.kept, past.paths
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(namespaces.missing()), reason=namespaces.missing() or "-")
+def test_every_python_sees_the_same_host(python: str, recorder: Path, tmp_path: Path) -> None:
+    """As root, with commands, files and a database server of another user."""
+    host = namespaces.lay_out(prove.RECORDED, tmp_path / "host")
+    found = []
+    for name, words in (("own", [*namespaces.ZAUDIT, "record"]), ("older", [python, "-I", str(recorder)])):
+        done = host.run([*words, "-o", str(tmp_path / name)], database=True)
+        assert done.returncode == 0, done.stderr
+        found.append(answers(tmp_path / name))
+    assert found[0] == found[1]
+    assert len(found[0][0]) > 40
+    assert any(name.endswith("/root/run/pg/postgresql.conf") for texts, _, _ in found[1][1].values() for name in texts)
 
 
 def test_what_it_says_and_where_it_writes(python: str, recorder: Path, tmp_path: Path) -> None:
