@@ -26,6 +26,7 @@ STAGES: dict[str, set[str]] = {
         "host.limits",
         "host.pool_cache",
         "host.request",
+        "host.scrub_jobs",
         "host.sql",
         "host.lzc",
         "host.zed_settings",

@@ -20,6 +20,7 @@ from auditor.facts import (
     join,
     real,
     unknown,
+    words_of,
 )
 from auditor.text import quoted
 
@@ -33,7 +34,7 @@ FACTS = {
 }
 NEEDS = (
     *("pool.import_without_log_s", "pool.rewind_s", "pool.trims", "pool.trim_s", "pool.autotrim", "pool.leaves"),
-    *("host.trim_timers", "host.trim_cron", "leaf.disks", "disk.transport"),
+    *("host.trim_timers", "host.trim_cron", "host.trim_nixos", "host.os_ids", "leaf.disks", "disk.transport"),
 )
 BY_HAND_DAYS = 100
 
@@ -47,7 +48,7 @@ def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
 
 def _trimmed(pool: Subject, facts: Facts) -> Judged:
     """One way is enough; none must be known to be used."""
-    ways = (_automatic(pool, facts), _timer(pool, facts), _cron(pool, facts), _by_hand(pool, facts))
+    ways = (_automatic(pool, facts), _timer(pool, facts), _cron(pool, facts), *_nixos(facts), _by_hand(pool, facts))
     for way in ways:
         if is_true(way):
             return way
@@ -69,6 +70,11 @@ def _timer(pool: Subject, facts: Facts) -> Judged:
             return why
         case _:
             return Known(False, ())
+
+
+def _nixos(facts: Facts) -> list[Judged]:
+    """The timer of NixOS, which is for all pools; of no other system."""
+    return [facts.get(HOST, "trim_nixos")] if "nixos" in words_of(facts.get(HOST, "os_ids")) else []
 
 
 def _cron(pool: Subject, facts: Facts) -> Judged:
