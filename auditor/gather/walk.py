@@ -178,7 +178,14 @@ def datasets_of(
     every = sorted({*facts.subjects("dataset"), *more})
     for pool in pools:
         mine = [root for root in roots if pool_of(root) == pool]
-        failures = [why for root in mine if not facts.of(root) and (why := gatherer.failure("zfs_get", root))]
+        # of one that zfs list did not name, what zfs get said before it was given up is not all that there is
+        part = [
+            root
+            for root in mine
+            if gatherer.in_part("zfs_get", root) and not isinstance(facts.get(root, "listed"), Known)
+        ]
+        unseen = [root for root in mine if not facts.of(root) or root in part]
+        failures = [why for root in unseen if (why := gatherer.failure("zfs_get", root))]
         alone = {each for each in more if pool_of(each) == pool}
         inside = tuple(each for each in every if each in alone or any(covers(root, each) for root in mine))
         words = " ".join(shlex.quote(root.name) for root in (*mine, *alone))
