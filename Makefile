@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled-local
 
-.PHONY: help demo test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz bench zipapp recorder dist deb site lab lab-verify lab-test lab-record powercut powercut-events powercut-report clean
+.PHONY: help demo test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz chance bench zipapp recorder dist deb site lab lab-verify lab-test lab-record powercut powercut-events powercut-report clean
 
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a real host when there are none"
@@ -16,6 +16,7 @@ help:
 	@echo "make coverage all tests, and which lines none of them reaches"
 	@echo "make pythons  the quick tests with every Python from 3.11 to 3.14 that is found here"
 	@echo "make mutants  SAMPLE=100 small mistakes in auditor/judge/: do the tests notice?"
+	@echo "make chance   the property tests with examples that no run before had"
 	@echo "make fuzz     damaged and hostile answers for MINUTES=2, from SEED=1; what it finds is kept for the tests"
 	@echo "make prove-read-only  every system call of a check and a record as root, judged and counted (root, strace)"
 	@echo "make bench    speed: figures, not tests"
@@ -52,6 +53,9 @@ test: $(VENV)/dev
 
 quick: $(VENV)/dev
 	$(PYTEST) -m "not slow and not lab"
+
+chance: $(VENV)/dev
+	$(PYTEST) --hypothesis-profile=chance -m hypothesis
 
 coverage: $(VENV)/dev
 	$(PYTEST) --cov

@@ -54,7 +54,9 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command = cast(click.Command, import_module(f"auditor.commands.{cmd_name}").COMMAND)
-        command.context_settings |= CONTEXT  # click keeps the help option of the first context that a command was read in
+        command.context_settings |= (
+            CONTEXT  # click keeps the help option of the first context that a command was read in
+        )
         for parameter in command.params:
             if isinstance(parameter, click.Option) and parameter.name in SET_BY_ENVIRONMENT:
                 parameter.envvar = f"ZAUDIT_{parameter.name.upper()}"

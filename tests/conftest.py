@@ -7,7 +7,9 @@ from hypothesis import HealthCheck, settings
 
 from tests.fake import CommandLine
 
-settings.register_profile("zaudit", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+# A change is judged by the same examples each time; `make chance` draws others (pytest --hypothesis-profile=chance).
+settings.register_profile("chance", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("zaudit", settings.get_profile("chance"), derandomize=True)
 settings.load_profile("zaudit")
 
 # A shell that puts the tests into the background, and nohup, have these two ignored, which every program that a test starts

@@ -225,6 +225,7 @@ def test_whether_a_fix_fixed_it() -> None:
     assert after_fix([failing], [other], {}, may=("sync-always",)) == []
     assert after_fix([failing], [unsure], {}) == ["THE FIX BROUGHT undecided slog-virtual leaf x high"]
     assert after_fix([failing, unsure], [unsure], {}) == []
+    assert after_fix([failing, {**other, "outcome": "unknown"}], [other], {}) == []
     there = {"/tank/db/log": "1"}
     slow = [finding("log-on-data-dataset", f"database mariadb {process}", severity="low") for process in (962, 1083)]
     assert after_fix([failing, slow[0]], [slow[1]], {}) == []

@@ -21,6 +21,7 @@ PER = "database"
 SUBJECT = "database"
 FACTS = {"data_blocks": words("BYTES FILES: the sizes of the blocks of its data files that have more than one")}
 _INNODB = ("ibdata*", "undo*", "*.ibd", "*/*.ibd")
+ONE = 0  # stands for the files of no more than one block
 NAMES = {"postgres": ("base/*/*", "global/*", "pg_tblspc/*/*/*/*"), "mysql": _INNODB, "mariadb": _INNODB}
 
 
@@ -41,7 +42,8 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
 
 
 def parse(reply: Files, database: Subject) -> Iterator[Fact]:
-    """Raises ValueError where something that may be a data file was not seen, or none was."""
+    """Raises ValueError where something that may be a data file was not seen, or none was. Files of one block are a line, too
+    ("0 FILES"), so that an answer without any line is none."""
     root = root_of(database)
     for pattern, error in reply.errors.items():
         if not reply.absent(pattern):
@@ -55,6 +57,9 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
             if not (len(line) < 32 and size.isdecimal() and count.isdecimal()):
                 raise ValueError(f"{pattern.removeprefix(root)}: a line of its sizes is none")
             files[int(size)] += int(count)
+    if not files:
+        raise ValueError("no size of any data file was told")
+    del files[ONE]
     command = f"stat -c '%o %s' {starred(next(iter(reply.text)))}"
     evidence = tuple(
         Evidence(f"{count:,} of its data files have blocks of {size} bytes", command)

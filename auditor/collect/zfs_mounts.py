@@ -42,6 +42,9 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     tables = [path for path in TABLES if path in reply.text]
     if not tables:
         return
+    for path in tables:
+        if not mounts(reply.text[path]).at.get("/"):
+            raise ValueError(f"{path} is no whole table: nothing is mounted at /")
     path = tables[0]
     if path == TABLES[0] or not first or first == own:
         lines = tuple(reply.text[path].split("\n")[:-1])

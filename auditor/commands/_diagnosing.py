@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from auditor import __version__, audit
-from auditor.commands import _verifying
+from auditor.commands import _recorded, _verifying
 from auditor.commands._terminal import note
 from auditor.diagnose import diagnosis, observation, observe, tracing
 from auditor.diagnose.model import Diagnosis, Outcome
@@ -16,7 +15,6 @@ from auditor.errors import Stop
 from auditor.facts import Subject
 from auditor.host.live import Host, LiveHost
 from auditor.judge.policy import Policy
-from auditor.judge.rule import digest
 from auditor.recording import recording, replacing
 from auditor.report.model import Report
 from auditor.verify.run import Progress
@@ -68,30 +66,15 @@ def live(wanted: Wanted, progress: Callable[..., None] | None, steps: Progress |
     made = observe.observe(machine, root, pool, seen.facts, wanted.seconds, steps, traced=wanted.traced)
     if tracing.own_name() in tracing.left():
         note(f"zaudit: {tracing.own_name()} could not be removed from {tracing.ROOT}; zaudit clean tries again")
-    unkept: Exception | None = None
-    if isinstance(host, recording.RecordingHost) and wanted.record:
-        chosen = _verifying.rules(wanted.policy)
-        taken = host.recording((wanted.target,), options.words(), __version__, digest(chosen.rules))
-        try:
-            taken = replace(taken, trial=observation.to_text(made).encode("utf-8", "surrogateescape"))
-            for left_out in recording.write(taken, wanted.record):
-                note(left_out)
-        except (OSError, Stop) as error:
-            unkept = error
+    chosen = _verifying.rules(wanted.policy)
+    unkept = _recorded.keep(host, wanted.record, (wanted.target,), options, chosen.rules, observation.to_text(made))
     return _judged(seen, made, (wanted.target,), wanted.policy)._replace(unkept=unkept)
 
 
 def replayed(path: Path, policy: Policy | None = None) -> Found:
     """A recorded diagnosis, judged anew. policy: instead of its own."""
-    past = recording.load(path)
-    if not past.trial:
-        raise recording.RecordingError(f"{path}: no diagnosis is recorded there (zaudit check --replay audits it)")
-    made = observation.from_text(past.trial.decode("utf-8", "surrogateescape"))
-    options = audit.Options.from_words(past.options)
-    if policy is not None:
-        options = options._replace(policy=policy)
-    seen = audit.look(recording.ReplayHost(past), past.targets, options)
-    return _judged(seen, made, past.targets, options.policy)
+    past = _recorded.load(path, "diagnosis", policy)
+    return _judged(past.seen, observation.from_text(past.text), past.targets, past.policy)
 
 
 def _judged(seen: audit.Look, made: observation.Observation, targets: tuple[str, ...], policy: Policy) -> Found:

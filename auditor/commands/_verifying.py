@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from auditor import __version__, audit, rulebook
+from auditor.commands import _recorded
 from auditor.commands._terminal import note, say
 from auditor.commands._verify_plan import ASK_FROM, Refused, VerifyRequest, confirm, described, make_plan, reason
 from auditor.diagnose import tracing
@@ -15,7 +15,6 @@ from auditor.errors import Stop
 from auditor.host import given
 from auditor.host.live import Host, LiveHost
 from auditor.judge.policy import NONE, Policy
-from auditor.judge.rule import digest
 from auditor.recording import recording, replacing
 from auditor.text import harmless
 from auditor.verify import (
@@ -66,15 +65,7 @@ def live(request: VerifyRequest, progress: Callable[..., None] | None, steps: ru
     if planned.most_bytes > ASK_FROM and not request.yes:
         confirm(planned)
     done = _trial(request, machine, planned, seen, steps)
-    unkept: Exception | None = None
-    if isinstance(host, recording.RecordingHost) and request.record:
-        taken = host.recording((request.target,), options.words(), __version__, digest(chosen.rules))
-        try:
-            taken = replace(taken, trial=trial.to_text(done).encode("utf-8", "surrogateescape"))
-            for left_out in recording.write(taken, request.record):
-                note(left_out)
-        except (OSError, Stop) as error:
-            unkept = error
+    unkept = _recorded.keep(host, request.record, (request.target,), options, chosen.rules, trial.to_text(done))
     for each in done.notes:
         note(f"zaudit: {harmless(each)}")
     found = verification.judge(
@@ -113,17 +104,16 @@ def replayed(
     path: Path, fail_on: Any, compared: Path | None, policy: Policy | None = None, *, failed_only: bool = False
 ) -> Found:
     """A recorded verification, judged anew. policy: instead of its own."""
-    past = recording.load(path)
-    if not past.trial:
-        raise recording.RecordingError(f"{path}: no verification is recorded there (zaudit check --replay audits it)")
-    done = trial.from_text(past.trial.decode("utf-8", "surrogateescape"))
-    options = audit.Options.from_words(past.options)
-    if policy is not None:
-        options = options._replace(policy=policy)
-    seen = audit.look(recording.ReplayHost(past), past.targets, options)
-    chosen = rules(options.policy)
+    past = _recorded.load(path, "verification", policy)
+    chosen = rules(past.policy)
     found = verification.judge(
-        seen, done, chosen.rules, past.targets, fail_on, left_out=chosen.left_out, failed_only=failed_only
+        past.seen,
+        trial.from_text(past.text),
+        chosen.rules,
+        past.targets,
+        fail_on,
+        left_out=chosen.left_out,
+        failed_only=failed_only,
     )
     return found._replace(comparison=compare(earlier(compared), found.verification)) if compared else found
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
-from auditor.text import VALUES, crowded
 from auditor.verify import codec
-from auditor.verify.trial import MEMBER, Logged, Reading
+from auditor.verify.trial import Logged, Reading
 
 SCHEMA = "zaudit-observation/1"
 
@@ -64,20 +62,9 @@ class Observation(NamedTuple):
 
 def to_text(observation: Observation) -> str:
     """As JSON."""
-    return json.dumps({"schema": SCHEMA, **codec.plain(observation)}, indent=1, ensure_ascii=True) + "\n"
+    return codec.to_member(SCHEMA, observation)
 
 
 def from_text(text: str) -> Observation:
     """Raises codec.CodecError for anything that is not an observation of this schema."""
-    try:
-        if crowded(text):
-            raise ValueError(f"more than {VALUES:,} values")
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise codec.CodecError(f"{MEMBER} is not JSON: {error}") from None
-    if not isinstance(document, dict) or document.pop("schema", None) != SCHEMA:
-        raise codec.CodecError(f"{MEMBER} is not of schema {SCHEMA}: no diagnosis is recorded there")
-    try:
-        return codec.load(Observation, document)
-    except codec.CodecError as error:
-        raise codec.CodecError(f"{MEMBER}: {error}") from None
+    return codec.from_member(Observation, SCHEMA, text, "diagnosis")

@@ -94,13 +94,13 @@ class Reader:
             self._why_none(pattern)
 
     def blocks(self, pattern: str) -> None:
-        """Say of the regular files that a pattern names, and that have more than one block, which sizes of blocks there are
-        (st_blksize), and how many files of each. Their names and content stay untold."""
+        """Say of the regular files that a pattern names which sizes of blocks there are (st_blksize), and how many files of
+        each; 0 stands for those of no more than one block. Their names and content stay untold."""
         found: dict[int, int] = {}
         try:
             paths = self._expand(pattern)
             for path in paths:
-                if size := self._block(path):
+                if (size := self._block(path)) is not None:
                     found[size] = found.get(size, 0) + 1
             if len(found) > SIZES:
                 raise OSError(errno.EFBIG, f"more than {SIZES} sizes of blocks")
@@ -109,24 +109,27 @@ class Reader:
         except (OSError, ValueError) as error:
             self._error(pattern, error)
             return
-        if paths:
+        if found:
             self._said(BLOCKS, pattern, "".join(f"{size} {found[size]}\n" for size in sorted(found)).encode())
         else:
             self._why_none(pattern)
 
-    def _block(self, path: str) -> int:
-        """The size of a file's blocks; 0 for what has no more than one. Raises OSError for a link: its target is not seen."""
+    def _block(self, path: str) -> int | None:
+        """The size of a file's blocks, 0 where it has no more than one; None for what is no file. Raises OSError for a link:
+        its target is not seen."""
         try:
             file = self._opened(path, os.O_NOFOLLOW)
         except (FileNotFoundError, NotADirectoryError):
-            return 0
+            return None
         try:
             status = os.fstat(file)
         finally:
             os.close(file)
         if stat.S_ISLNK(status.st_mode):
             raise OSError(errno.ELOOP, "one of them is a symbolic link")
-        return status.st_blksize if stat.S_ISREG(status.st_mode) and status.st_size > status.st_blksize else 0
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        return status.st_blksize if status.st_size > status.st_blksize else 0
 
     def _tell(self, path: str, file: int, content: bool) -> None:
         found = os.fstat(file)

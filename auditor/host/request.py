@@ -56,7 +56,7 @@ class Read(NamedTuple):
 
     What lies below /proc/PID/root is read with the rights of that process. owner: the folder whose owner's rights are taken
     for what lies below /proc/self/root; of no matter to all else. blocks: of files below such a root nothing is read; asked is
-    which sizes the blocks of those have that have more than one.
+    which sizes the blocks of those have that have more than one, and how many have not.
     """
 
     patterns: tuple[str, ...]

@@ -16,11 +16,12 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from auditor.errors import Stop
-from auditor.text import harmless
+from auditor.text import VALUES, crowded, harmless
 from auditor.verify.histogram import Histogram
 
 T = TypeVar("T")
 MOST = 2**63 - 1
+MEMBER = "trial.json"  # of a recording; the schema tells a verification from a diagnosis
 
 
 class CodecError(Stop, ValueError):
@@ -48,6 +49,28 @@ def load(kind: type[T], data: Any, where: str = "") -> T:
     """The value of a type from what json.loads() gave. where: names the place in an error. Raises CodecError."""
     value: T = _load(kind, data, where or kind.__name__)
     return value
+
+
+def to_member(schema: str, value: Any) -> str:
+    """A record as the text of a recording's member."""
+    return json.dumps({"schema": schema, **plain(value)}, indent=1, ensure_ascii=True) + "\n"
+
+
+def from_member(kind: type[T], schema: str, text: str, what: str, upgrade: Callable[[Any], Any] = dict) -> T:
+    """The record in a recording's member. what: "diagnosis"; upgrade: adds what an earlier release did not write. Raises
+    CodecError for anything that is not of this schema."""
+    try:
+        if crowded(text):
+            raise ValueError(f"more than {VALUES:,} values")
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CodecError(f"{MEMBER} is not JSON: {error}") from None
+    if not isinstance(document, dict) or document.pop("schema", None) != schema:
+        raise CodecError(f"{MEMBER} is not of schema {schema}: no {what} is recorded there")
+    try:
+        return load(kind, upgrade(document))
+    except CodecError as error:
+        raise CodecError(f"{MEMBER}: {error}") from None
 
 
 def _load(type_: Any, data: Any, where: str) -> Any:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from auditor.text import VALUES, crowded
 from auditor.verify import codec
 
 SCHEMA = "zaudit-trial/1"
 UNSEEN = "unseen"  # scan: zpool status did not answer
-MEMBER = "trial.json"  # of a recording
 
 
 class Reading(NamedTuple):
@@ -90,24 +87,13 @@ class Trial(NamedTuple):
 
 def to_text(trial: Trial) -> str:
     """As JSON."""
-    return json.dumps({"schema": SCHEMA, **codec.plain(trial)}, indent=1, ensure_ascii=True) + "\n"
+    return codec.to_member(SCHEMA, trial)
 
 
 def from_text(text: str) -> Trial:
     """Raises codec.CodecError for anything that is not a trial of this schema. One that was recorded before the kernel's log
     was read says nothing of it."""
-    try:
-        if crowded(text):
-            raise ValueError(f"more than {VALUES:,} values")
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise codec.CodecError(f"{MEMBER} is not JSON: {error}") from None
-    if not isinstance(document, dict) or document.pop("schema", None) != SCHEMA:
-        raise codec.CodecError(f"{MEMBER} is not of schema {SCHEMA}")
-    try:
-        return codec.load(Trial, _with_log(document))
-    except codec.CodecError as error:
-        raise codec.CodecError(f"{MEMBER}: {error}") from None
+    return codec.from_member(Trial, SCHEMA, text, "verification", _with_log)
 
 
 def _with_log(document: Any) -> Any:

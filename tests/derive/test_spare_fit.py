@@ -12,7 +12,14 @@ TB = 10**12
 
 
 def unfit(
-    kind: str, asize: int, size: int, sector: int = 512, ashift: int = 12, leaves: int = 2, lost: str = ""
+    kind: str,
+    asize: int,
+    size: int,
+    sector: int = 512,
+    ashift: int = 12,
+    leaves: int = 2,
+    lost: str = "",
+    spare: str = "disk",
 ) -> tuple[object, ...] | str:
     vdev = Subject("vdev", f"{kind}-0", "tank")
     legs = tuple(Subject("leaf", f"sd{i}", "tank") for i in range(leaves))
@@ -24,6 +31,7 @@ def unfit(
         (vdev, "leaves", legs),
         (vdev, "ashift", ashift),
         (vdev, "asize_bytes", asize),
+        (SPARE, "type", spare),
         (SPARE, "disks", (DISK,)),
         (DISK, "size_bytes", size),
         (DISK, "logical_block_bytes", sector),
@@ -46,6 +54,8 @@ def unfit(
         (unfit("raidz2", 6 * TB, TB // 2, leaves=6), (f"sdx has {TB // 2} bytes, and a disk of raidz2-0 {TB}",)),
         (unfit("mirror", TB, 2 * TB, 4096, 9), ("sdx has sectors of 4096 bytes, and mirror-0 writes blocks of 512",)),
         (unfit("mirror", TB, 2 * TB, 4096, 12), ()),
+        (unfit("draid1", 4 * TB, TB, spare="dspare", lost="disks"), ()),
+        (unfit("mirror", TB, 2 * TB, lost="type"), "lost"),
         (unfit("mirror", TB, 2 * TB, lost="asize_bytes"), "lost"),
         (unfit("mirror", TB, 2 * TB, lost="disks"), "lost"),
         (unfit("mirror", TB, 2 * TB, lost="spare_leaves"), "lost"),

@@ -55,7 +55,7 @@ def _verdicts(scenario: Scenario, line: str, before: list[Found], after: list[Fo
                 outcome == "fail" or (rule, _named(subject)) not in apart
             ):  # what was undecided before, it was not run for
                 yield f"NOT FIXED {rule} {subject} {outcome}"
-        elif outcome == "fail" and (rule, _named(subject)) not in failed and rule not in may:
+        elif outcome == "fail" and (rule, _named(subject)) not in failed | apart and rule not in may:
             yield f"THE FIX BROUGHT {rule} {subject} {severity}"
         elif outcome == "unknown" and severity != "low" and not unsure & {rule, ANY}:
             yield f"THE FIX BROUGHT undecided {rule} {subject} {severity}"
