@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -182,6 +183,15 @@ def test_an_older_python_is_told_what_is_needed(
     assert capsys.readouterr().err.endswith(
         f"needs Python 3.6 or later, and {sys.executable} is {version[0]}.{version[1]}\n"
     )
+
+
+def test_python_2_reads_as_far_as_what_is_needed(recorder: Path) -> None:
+    """It compiles all of a file before it runs any of it."""
+    found = sorted(Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser().glob("versions/2.7.*/bin/python2.7"))
+    python = str(found[0]) if found else shutil.which("python2.7") or pytest.skip("no Python 2.7 here")
+    done = subprocess.run([python, str(recorder), "--version"], capture_output=True, check=False)
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1), done.stderr
+    assert b"needs Python 3.6 or later" in done.stderr
 
 
 def test_it_can_be_read_and_is_the_same_every_time(recorder: Path) -> None:

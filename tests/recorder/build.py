@@ -22,6 +22,7 @@ ALONE = {"auditor.host._reading", "auditor.host._owner_child"}  # of the process
 DATA = ("auditor/data/drives.toml",)
 HEAD = '''\
 #!/usr/bin/python3 -I
+# -*- coding: utf-8 -*-
 """zaudit-record.py TARGET... -o REC.tar.gz: asks this host what zaudit asks and writes the answers; it judges nothing and
 changes nothing. For Python 3.6 and later; made of zaudit @VERSION@ (Apache-2.0). zaudit check --replay REC.tar.gz judges it.
 
