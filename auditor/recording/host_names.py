@@ -33,9 +33,9 @@ _HERE = re.compile(r"127(?:\.\d+){3}|0\.0\.0\.0|::1?|\[::1?\]|\*|/.*")
 _WORD = re.compile(
     rb"sd[a-z]{1,3}|hd[a-z]|[sx]?vd[a-z]|nvme\w*|dm|md\d*|loop\d*|zd\d*|sr\d*|ram\d*|zram\d*|(?:ata|port|target|usb|pci|cpu)\d*"
     rb"|[a-z]|\d+|ext[234]|xfs|nfs4?|tmpfs|proc|sys\w*|dev|etc|run|srv|var|lib|usr|opt|mnt|home|zfs|spl|zil|zed|zpool|zdb"
-    rb"|fs|io|id|ip|on|off|no|yes|ok|to|in|at|of|or|is|it|as|by|an|up|the|and|not|was|log|logs|raidz\w*|draid\w*|arc|txg"
+    rb"|fs|io|id|ip|on|off|no|yes|ok|to|in|at|of|or|is|it|as|by|an|up|the|and|not|may|write|was|log|logs|raidz\w*|draid\w*|arc|txg"
     rb"|scsi|sas|fc|iscsi|path|uuid|wwn|eui|nqn|iqn|lun|sn|fw|vg|lv|pv|lvm2?|raid|swap|vfat|luks\d?|crypto?|mpath|part\d*|type|true|false"
-    rb"|postgres\w*|mysqld?|mariadbd?|mongod?|etcd|redis|pg|wal|xlog|tblspc|auto|conf|cnf|base|global|main|member|cwd|exe|environ|maps|cmdline|mountinfo|stat|self|ro|rw|soft|hard|overlay|lower\w*|upper\w*|ereport|sysevent|config|delay|checksum|deadman|com|org|net"
+    rb"|postgres\w*|mysqld?|mariadbd?|mongod?|etcd|redis|pg|wal|xlog|tblspc|auto|conf|cnf|base|global|main|member|cwd|exe|comm|environ|maps|cmdline|mountinfo|stat|self|ro|rw|soft|hard|overlay|lower\w*|upper\w*|ereport|sysevent|config|delay|checksum|deadman|com|org|net"
 )
 _NAME_KEYS = rb"(?!DM_|MD_|ID_FS_LABEL|ID_PART_ENTRY_NAME|PARTNAME|ID_NET)[A-Z][A-Z0-9_]*"
 _MADE_IN = (  # names that people make with the name of the host
