@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled-local
 
-.PHONY: help demo test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz chance bench bench-fleet zipapp dist deb site lab lab-verify lab-test lab-record powercut powercut-events powercut-report clean
+.PHONY: help demo test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz chance bench bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record powercut powercut-events powercut-report clean
 
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a real host when there are none"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench    speed: figures, not tests; make bench-fleet HOSTS=10000  a fleet from recordings to page, WAYS=\"1 2 dask\""
 	@echo "make new-rule ID=log-device-slow, make new-collector NAME=block_scheduler  files to fill in, and the tests that wait for it"
 	@echo "make zipapp   zaudit.pyz: one file that runs on any host with Python 3.11"
+	@echo "make recorder zaudit-record.py: one file that records a host with Python 3.6 or later"
 	@echo "make dist     wheel and sdist into dist/; make deb the Debian package into dist/; make site the documents into site/"
 	@echo
 	@echo "The lab (tests/lab/README.md): zaudit against real OpenZFS in virtual machines; LINE=2.3 for one OpenZFS line"
@@ -96,6 +97,9 @@ bench-fleet: $(VENV)/dev
 zipapp: $(VENV)/run
 	$(PYTHON) tests/make_zipapp.py $(BIN)/python zaudit.pyz
 
+recorder: $(VENV)/run
+	$(BIN)/python -m tests.recorder.build zaudit-record.py
+
 dist: $(VENV)/package
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m twine check --strict dist/zaudit-*
@@ -131,7 +135,7 @@ powercut-report: $(VENV)/dev
 	$(BIN)/python -m tests.lab.power.report $(LAB_ARGS)
 
 clean:
-	rm -rf $(VENV) build dist site *.egg-info zaudit.pyz zaudit.pyz.cdx.json SHA256SUMS .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info zaudit-record.py zaudit.pyz zaudit.pyz.cdx.json SHA256SUMS .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # $(VENV)/run holds zaudit itself, $(VENV)/dev also what the tests need
 $(VENV)/run: setup.cfg pyproject.toml

@@ -20,6 +20,7 @@ from auditor.facts import (
     join,
     real,
     unknown,
+    words_of,
 )
 from auditor.text import quoted
 
@@ -44,7 +45,7 @@ NEEDS = (
         "pool.autotrim",
         "pool.leaves",
     ),
-    *("host.trim_timers", "host.trim_cron", "leaf.disks", "disk.transport"),
+    *("host.trim_timers", "host.trim_cron", "host.trim_nixos", "host.os_ids", "leaf.disks", "disk.transport"),
 )
 BY_HAND_DAYS = 100
 
@@ -77,7 +78,7 @@ def _whole(pool: Subject, facts: Facts) -> Judged:
 
 def _trimmed(pool: Subject, facts: Facts) -> Judged:
     """One way is enough; none must be known to be used."""
-    ways = (_automatic(pool, facts), _timer(pool, facts), _cron(pool, facts), _by_hand(pool, facts))
+    ways = (_automatic(pool, facts), _timer(pool, facts), _cron(pool, facts), *_nixos(facts), _by_hand(pool, facts))
     for way in ways:
         if is_true(way):
             return way
@@ -99,6 +100,11 @@ def _timer(pool: Subject, facts: Facts) -> Judged:
             return why
         case _:
             return Known(False, ())
+
+
+def _nixos(facts: Facts) -> list[Judged]:
+    """The timer of NixOS, which is for all pools; of no other system."""
+    return [facts.get(HOST, "trim_nixos")] if "nixos" in words_of(facts.get(HOST, "os_ids")) else []
 
 
 def _cron(pool: Subject, facts: Facts) -> Judged:

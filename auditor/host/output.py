@@ -6,7 +6,7 @@ import io
 import re
 from threading import Lock
 
-from auditor.host.limits import ANSWERS_BYTES, HALF_BYTES, LINE_BYTES, OUTPUT_BYTES
+from auditor.host.limits import ANSWERS_BYTES, HALF_BYTES, LINE_BYTES, OUTPUT_BYTES, PART_BYTES
 
 
 class Total:
@@ -54,12 +54,12 @@ class Lines:
 
 
 class Output:
-    """Both streams. keep, first: as of Lines, of standard output."""
+    """Both streams. keep, first: as of Lines, of standard output. part: more is kept of what is not the whole answer."""
 
-    def __init__(self, keep: str, first: str, total: Total) -> None:
+    def __init__(self, keep: str, first: str, total: Total, *, part: bool = False) -> None:
         self.out, self.err = io.BytesIO(), io.BytesIO()
         self._lines = Lines(keep, first) if keep else None
-        self._total = total
+        self._total, self._most = total, PART_BYTES if part else HALF_BYTES
         self._printed = 0
 
     def take(self, stream: io.BytesIO, data: bytes) -> str:
@@ -79,6 +79,6 @@ class Output:
         """Both streams; the beginning of them where it is not the whole answer."""
         if whole:
             return self.out.getvalue() + (self._lines.end() if self._lines else b""), self.err.getvalue()
-        kept = tuple(stream.getbuffer()[:HALF_BYTES].tobytes() for stream in (self.out, self.err))
+        kept = tuple(stream.getbuffer()[: self._most].tobytes() for stream in (self.out, self.err))
         self._total.take(sum(map(len, kept)) - self.out.tell() - self.err.tell())
         return kept[0], kept[1]

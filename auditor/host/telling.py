@@ -9,7 +9,7 @@ import re
 
 from auditor.databases import SERVERS, kept
 from auditor.databases.engine import ARGUMENT, path
-from auditor.host import guest_lines, guest_settings, pool_cache, zed_settings
+from auditor.host import guest_lines, guest_settings, pool_cache, scrub_jobs, zed_settings
 
 PROCESS_ROOT = re.compile(r"/proc/(?:\d+|self)/root/")
 CONFIGURATION = re.compile(r"[\w.@#-]+\.(?:conf|cnf|ya?ml)")
@@ -28,6 +28,8 @@ def told(name: str, text: str, *, wide: bool = False) -> str | None:
         return _blocks(text) if "*" in last else kept.settings(last, text)
     if name == pool_cache.PATH:
         return pool_cache.names(text)
+    if name == scrub_jobs.PATH:
+        return scrub_jobs.kept(text)
     if name == zed_settings.PATH:
         return zed_settings.names(text)
     if (settings := guest_settings.kept(name, text)) is not None:

@@ -145,6 +145,8 @@ def states() -> Iterator[Facts]:
         for name in ("zfs_version", "zfs_userland_version", "spl_version"):
             facts.put(Fact(HOST, name, known(release, "")))
         facts.put(Fact(HOST, "consistent", known(consistent, "")))
+        facts.put(Fact(HOST, "os_ids", known(("nixos",), "")))
+        facts.put(Fact(HOST, "kernel_release", known("6.12.33-production+truenas", "")))
         for subject in subjects("disk"):
             facts.put(Fact(subject, "transport", known(transport, "")))
             facts.put(Fact(subject, "model", known(model, "")))
