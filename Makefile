@@ -6,11 +6,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled-local
 
-.PHONY: help demo test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz chance bench zipapp dist deb site lab lab-verify lab-test lab-record powercut powercut-events powercut-report clean
+.PHONY: help demo test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz chance bench bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record powercut powercut-events powercut-report clean
 
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a real host when there are none"
-	@echo "make test     all tests"
+	@echo "make test     all tests; FLEET=1 with Dask, DuckDB, Parquet and S3, whose tests are skipped without them (700 MB)"
 	@echo "make quick    those that one runs before each commit: under a minute"
 	@echo "make check    mypy --strict, ruff"
 	@echo "make coverage all tests, and which lines none of them reaches"
@@ -19,9 +19,10 @@ help:
 	@echo "make chance   the property tests with examples that no run before had"
 	@echo "make fuzz     damaged and hostile answers for MINUTES=2, from SEED=1; what it finds is kept for the tests"
 	@echo "make prove-read-only  every system call of a check and a record as root, judged and counted (root, strace)"
-	@echo "make bench    speed: figures, not tests"
+	@echo "make bench    speed: figures, not tests; make bench-fleet HOSTS=10000  a fleet from recordings to page, WAYS=\"1 2 dask\""
 	@echo "make new-rule ID=log-device-slow, make new-collector NAME=block_scheduler  files to fill in, and the tests that wait for it"
 	@echo "make zipapp   zaudit.pyz: one file that runs on any host with Python 3.11"
+	@echo "make recorder zaudit-record.py: one file that records a host with Python 3.6 or later"
 	@echo "make dist     wheel and sdist into dist/; make deb the Debian package into dist/; make site the documents into site/"
 	@echo
 	@echo "The lab (tests/lab/README.md): zaudit against real OpenZFS in virtual machines; LINE=2.3 for one OpenZFS line"
@@ -47,7 +48,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # side by side, a file of tests at a time: what one of them has worked out the others of its file need, too
 PYTEST = $(BIN)/python -m pytest -n auto --dist loadfile
 
-test: $(VENV)/dev
+test: $(VENV)/dev $(if $(FLEET),$(VENV)/fleet)
 	$(PYTEST)
 
 quick: $(VENV)/dev
@@ -90,8 +91,14 @@ prove-read-only: $(VENV)/dev
 bench: $(VENV)/dev
 	$(BIN)/python -m tests.bench
 
+bench-fleet: $(VENV)/dev
+	$(BIN)/python -m tests.bench.fleet $(or $(HOSTS),10000) $(WAYS)
+
 zipapp: $(VENV)/run
 	$(PYTHON) tests/make_zipapp.py $(BIN)/python zaudit.pyz
+
+recorder: $(VENV)/run
+	$(BIN)/python -m tests.recorder.build zaudit-record.py
 
 dist: $(VENV)/package
 	$(BIN)/python -m build --outdir dist .
@@ -128,7 +135,7 @@ powercut-report: $(VENV)/dev
 	$(BIN)/python -m tests.lab.power.report $(LAB_ARGS)
 
 clean:
-	rm -rf $(VENV) build dist site *.egg-info zaudit.pyz zaudit.pyz.cdx.json SHA256SUMS .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info zaudit-record.py zaudit.pyz zaudit.pyz.cdx.json SHA256SUMS .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # $(VENV)/run holds zaudit itself, $(VENV)/dev also what the tests need
 $(VENV)/run: setup.cfg pyproject.toml
@@ -141,6 +148,10 @@ $(VENV)/run: setup.cfg pyproject.toml
 $(VENV)/dev: $(VENV)/run
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
+
+# as far as pip has them: nothing but tests that are skipped depends on it
+$(VENV)/fleet: $(VENV)/dev
+	@timeout 600 $(BIN)/pip install --quiet --disable-pip-version-check -e '.[fleet]' && touch $@ || echo "not all of it installs here: tests of the fleet are skipped"
 
 $(VENV)/package: $(VENV)/run
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[package]'

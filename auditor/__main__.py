@@ -15,6 +15,7 @@ import sys
 
 from auditor import __version__
 from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED
+from auditor.streams import open_streams
 
 TYPE_CHECKING = False  # as typing has it, which is slow to import
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def main() -> None:
     code, text = 0, ""
     _import_no_strangers()
     try:
-        _open_streams()
+        open_streams()
         if sys.argv[1:] == ["--version"]:
             text = f"zaudit {__version__}\n"
         else:
@@ -72,14 +73,6 @@ def _leave(code: int) -> None:
 def _kill_children() -> None:
     if started := sys.modules.get("auditor.host.process"):
         started.kill_all()
-
-
-def _open_streams() -> None:
-    """The null device in place of each standard stream that was closed when zaudit was started: else the next file that is
-    opened takes its number, and Python has no stream there to write to."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (the lowest free number, which is its own)
 
 
 def _said(text: str, code: int) -> int:

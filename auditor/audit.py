@@ -10,10 +10,13 @@ from typing import NamedTuple
 from auditor import __version__, derive, registry
 from auditor.databases import ENGINES
 from auditor.derive import databases
-from auditor.errors import EXIT_NOTHING, Stop
+from auditor.errors import Stop
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
-from auditor.gather import brought, layers, pool_lists, targets, walk
-from auditor.gather.gatherer import Gatherer, Progress
+from auditor.gather import brought, layers, targets
+from auditor.gather.gatherer import Progress
+from auditor.gather.look import DatabaseError as DatabaseError
+from auditor.gather.look import NothingToAudit as NothingToAudit
+from auditor.gather.look import Wanted, gather
 from auditor.host import sql
 from auditor.host.live import Host
 from auditor.judge import baseline, finding, policy_files, verdict, waivers
@@ -23,12 +26,6 @@ from auditor.judge.policy import NONE as NONE
 from auditor.judge.policy import LeftOut, Policy
 from auditor.judge.rule import Rule, Severity, digest
 from auditor.report.model import Report
-
-
-class NothingToAudit(Stop):
-    """No ZFS here, no pool, or no such target; the text says which and what is there instead."""
-
-    exit_code = EXIT_NOTHING
 
 
 class OptionsError(Stop):
@@ -46,13 +43,14 @@ class Options(NamedTuple):
     policy: Policy = NONE
     connection: str = ""
 
+    @property
+    def wanted(self) -> Wanted:
+        """Without the policy, which changes no question."""
+        return Wanted(self.consistent, self.database, self.directory, self.connection)
+
     def words(self) -> dict[str, str]:
         """For a recording."""
-        words = {"consistent": "yes" if self.consistent else "no", "database": self.database}
-        if self.directory:
-            words["directory"] = self.directory
-        if self.connection:
-            words["connection"] = self.connection
+        words = self.wanted.words()
         if self.policy.path:
             words |= {"policy": self.policy.text, "policy_path": self.policy.path}
         return words
@@ -92,74 +90,14 @@ class Look(NamedTuple):
 def look(host: Host, names: Sequence[str], options: Options, progress: Progress | None = None) -> Look:
     """Collect and derive. Raises NothingToAudit."""
     started = time.process_time()
-    facts, inventory = Facts(host.now), Facts(host.now)
-    facts.put(Fact(HOST, "consistent", known(options.consistent, "--consistent" if options.consistent else "")))
-    named = f"--db {options.database}={options.connection}" if options.connection else ""
-    # of a server that is asked itself it will be seen which datasets are its own
-    everywhere = "" if options.connection else options.database
-    facts.put(Fact(HOST, "database", known(everywhere, f"--db {everywhere}" if everywhere else "")))
-    facts.put(Fact(HOST, "connected_engine", known(options.database if options.connection else "", named)))
-    directory = known(options.directory, f"--db {options.database}={options.directory}" if options.directory else "")
-    facts.put(Fact(HOST, "database_directory", directory))
-    facts.put(Fact(HOST, "database_connection", known(options.connection, named)))
-    gatherer = Gatherer(host, registry.collectors(), progress)
-    try:
-        walk.read_host(gatherer, facts, inventory)
-        _must_be_loaded(gatherer, facts)
-        walk.ask_host(gatherer, facts)
-        roots, imported = _roots(gatherer, facts, inventory, host, names)
-        walk.look_at_pools(gatherer, facts, inventory, roots, imported)
-        for root in roots:
-            targets.must_exist(host, root, gatherer.failure("zfs_list", root))
-    except targets.TargetError as error:
-        raise NothingToAudit(str(error)) from None
-    finally:
-        gatherer.close()
+    facts, roots, unasked = gather(host, names, options.wanted, registry.collectors(), progress)
     gathered = time.process_time()
     facts.put_all(waivers.facts_of(options.policy, facts))
     derive.run(registry.derivations(), facts)
     _no_empty_links(facts)
     seconds = {"gather": gathered - started, "derive": time.process_time() - gathered}
     recorder, edited = (getattr(host, name, "") for name in ("recorder", "edited"))  # of a replay
-    return Look(facts, roots, seconds, options.policy, recorder, gatherer.unasked, edited)
-
-
-def _roots(
-    gatherer: Gatherer, facts: Facts, inventory: Facts, host: Host, names: Sequence[str]
-) -> tuple[tuple[Subject, ...], Sequence[str]]:
-    """The datasets that the names mean, the root dataset of every imported pool when there are none; and all imported pools,
-    as far as they can be listed."""
-    gatherer.settle(facts, ["zpool_list", "zfs_version", "zfs_userland"])
-    pools = pool_lists.imported(facts)
-    if not names:
-        if not pools:
-            raise NothingToAudit(
-                "no pool is imported" if pools is not None else f"no pool can be listed: {_why(gatherer)}"
-            )
-        names = pools
-    held = partial(walk.held, gatherer, facts, inventory)
-    return tuple(
-        sorted({each for name in names for each in targets.resolve(host, name, pools, held, facts)})
-    ), pools or ()
-
-
-def _why(gatherer: Gatherer) -> str:
-    """Why zpool list says nothing."""
-    failure = gatherer.failure("zpool_list", HOST)
-    return "; ".join(reason.text for reason in failure.reasons) if failure else "zpool list names none"
-
-
-def _must_be_loaded(gatherer: Gatherer, facts: Facts) -> None:
-    """Raises NothingToAudit where the OpenZFS module is not loaded, before any command of it runs.
-
-    As root ``zpool list`` would load the module (libzfs_core_init() of lib/libzfs_core), and zaudit changes nothing.
-    """
-    if any(isinstance(facts.get(HOST, name), Known) for name in ("zfs_version", "zfs_txg_timeout", "kstat_pools")):
-        return
-    module = gatherer.failure("zfs_version", HOST)
-    if module and any("no such file" in reason.text for reason in module.reasons):
-        why = "; ".join(reason.text for reason in module.reasons if "/zfs/" in reason.text)
-        raise NothingToAudit(f"OpenZFS is not loaded here ({why})")
+    return Look(facts, roots, seconds, options.policy, recorder, unasked, edited)
 
 
 def _no_empty_links(facts: Facts) -> None:

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from threading import Thread
+from threading import Thread, main_thread
 from types import FrameType, TracebackType
 from typing import NoReturn
 
@@ -15,6 +15,9 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 HEARD_S = 3.0
 """In which the program hears a signal. Python hears it between two steps of its main thread; one that hangs in a system call
 (a report that is written to a file system that does not answer) never comes to its next step."""
+NUDGED_S = 0.2
+"""After which the main thread is signalled again, and again. A signal ends a system call that waits; one that comes in the
+moment before the call begins, or to another thread, is noted and ends none."""
 
 
 class _Whole:
@@ -78,6 +81,10 @@ def _end(number: int) -> NoReturn:
 def _watch(reader: int, leave: Callable[[int], None]) -> None:
     """Wait for a signal, and then for the main thread to hear it, which changes its handler."""
     while came := os.read(reader, 1):
-        time.sleep(HEARD_S)
-        if signal.getsignal(came[0]) == _signalled:
-            leave(128 + came[0])
+        number, until = came[0], time.monotonic() + HEARD_S
+        time.sleep(NUDGED_S)
+        while signal.getsignal(number) == _signalled:
+            if time.monotonic() > until:
+                leave(128 + number)
+            signal.pthread_kill(main_thread().ident or 0, number)
+            time.sleep(NUDGED_S)

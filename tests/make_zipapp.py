@@ -47,7 +47,8 @@ import sys
 if sys.version_info < {OLDEST}:
     sys.stderr.write(
         "zaudit.pyz needs Python {OLDEST[0]}.{OLDEST[1]} or later, and %s is %d.%d: "
-        "run it with a newer one, as in python{OLDEST[0]}.{OLDEST[1]} -I zaudit.pyz\\n"
+        "run it with a newer one, as in python{OLDEST[0]}.{OLDEST[1]} -I zaudit.pyz, or record this host with zaudit-record.py "
+        "(any Python from 3.6 on) and check the recording elsewhere\\n"
         % (sys.executable, sys.version_info[0], sys.version_info[1])
     )
     sys.exit(2)

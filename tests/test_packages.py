@@ -25,7 +25,9 @@ NIXOS = 'ID=nixos\nID_LIKE=""\nPRETTY_NAME="NixOS 24.11 (Vicuna)"\n'
         (("ubuntu", "debian"), "nvme-cli", "apt install nvme-cli"),
         (("rocky", "rhel", "centos", "fedora"), "smartmontools", "dnf install smartmontools"),
         (("almalinux", "rhel"), "zfsutils-linux", "dnf install zfs"),
-        (("nixos",), "hdparm", "add hdparm to environment.systemPackages"),
+        (("nixos",), "hdparm", "hdparm in environment.systemPackages"),
+        (packages.systems(("debian",), "6.12.33-production+truenas"), "hdparm", "hdparm (TrueNAS takes no packages)"),
+        (packages.systems(("debian",), "6.12.57+deb13-amd64"), "hdparm", "apt install hdparm"),
         (("plan9",), "hdparm", "apt install hdparm"),
     ],
 )
@@ -55,7 +57,7 @@ def without_nvme(release: str) -> Recording:
 
 @pytest.mark.parametrize(
     ("release", "system", "remedy"),
-    [(ROCKY, "rocky", "dnf install nvme-cli"), (NIXOS, "nixos", "add nvme-cli to environment.systemPackages")],
+    [(ROCKY, "rocky", "dnf install nvme-cli"), (NIXOS, "nixos", "nvme-cli in environment.systemPackages")],
 )
 def test_a_host_is_told_in_its_own_words(release: str, system: str, remedy: str) -> None:
     facts = audit.look(ReplayHost(without_nvme(release)), (), audit.Options()).facts

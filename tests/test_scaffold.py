@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from auditor.facts import HOST
+from auditor.gather.collectors import COLLECTOR
 from auditor.host.request import Files
 from auditor.judge import example, rule_file
 from auditor.judge.rule import RuleError
-from auditor.registry import COLLECTOR, registry
+from auditor.registry import registry
 from tests import scaffold
 
 

@@ -34,11 +34,15 @@ def request(target: Subject, facts: Facts) -> Request:
 
 
 def parse(reply: Files, target: Subject) -> Iterator[Fact]:
-    """The rows of the datasets at and below the target, under their own names.
+    """The rows of the datasets at and below the target, under their own names. Raises ValueError where not all
+    files could be read: whose one is stands in it, and a list that lacks a dataset is none.
 
     What reads alike is shared, for thousands of datasets.
     """
     files = quoted(f"{kstat.ROOT}/{target.name.partition('/')[0]}") + "/objset-*"
+    for path, error in reply.errors.items():
+        if reply.text and not error.startswith("no such"):  # as one that was unmounted meanwhile
+            raise ValueError(f"{path}: {error}")
     for path, text in sorted(reply.text.items()):
         read = [_read(line, files) for line in kstat.lines(text, path)]
         if not (name := next((what for row, what in read if row == "dataset_name"), "")) or not isinstance(name, str):

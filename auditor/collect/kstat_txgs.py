@@ -47,6 +47,9 @@ def parse(reply: Files, pool: Subject) -> Iterator[Fact]:
         lines = [line.split() for line in text.split("\n")]
         if lines[0] != COLUMNS or lines.pop() != []:
             raise ValueError("not a list of TXGs, or cut off")
+        numbers = [integer("".join(line[:1])) for line in lines[1:]]
+        if numbers != [numbers[0] + i for i in range(len(numbers))]:  # each is the next one (txg_quiesce() in txg.c)
+            raise ValueError("a TXG is missing in the list")
         done = [_numbers(line) for line in lines[1:] if line[2:3] == ["C"]]
         if len(lines) > 1 and lines[-1][2:3] == ["C"]:
             raise ValueError("the open TXG is missing at the end of the list")

@@ -23,6 +23,17 @@ class Place(Output):
         return value if "://" in str(value) else super().convert(value, param, ctx)
 
 
+class Source(click.Path):
+    """A file to read, as a Path; a URL, as a text."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, dir_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Raises BadParameter."""
+        return value if "://" in str(value) else super().convert(value, param, ctx)
+
+
 def writer(place: Path | str | None) -> Write:
     """What writes rows in the way that the name asks for."""
     if place and str(place).endswith(".parquet"):
@@ -42,7 +53,7 @@ def write(place: Path | str | None, blocks: Iterable[str]) -> None:
     elif isinstance(place, str):
         from auditor.fleet import store
 
-        with store.opened(place, "wb") as file:
+        with store.written(place) as file:
             how(file, blocks)
     else:
         from auditor.host import writing
@@ -55,16 +66,29 @@ def _lines(file: BinaryIO, blocks: Iterable[str]) -> None:
         file.write(block.encode())
 
 
-def lines(paths: Iterable[Path]) -> Iterator[bytes]:
-    """The lines of files, one at a time. Raises OSError, or BadRows for a line that no row is as long as."""
+def lines(places: Iterable[Path | str]) -> Iterator[bytes]:
+    """The lines of files and URLs, one at a time. Raises OSError, NoStore, or BadRows for a line that no row is as long as."""
+    from auditor.report.fleet.rows import BadRows
+
+    for place in places:
+        if str(place).endswith(".parquet"):
+            raise BadRows(f"{place}: Parquet is for stores; the report reads lines of JSON (fleet judge -o FILE.jsonl)")
+        for line in _of(place):
+            if len(line) == LINE:
+                raise BadRows(f"{place}: a line of more than {LINE >> 20} MiB is no row")
+            yield line
+
+
+def _of(place: Path | str) -> Iterator[bytes]:
+    from auditor.fleet import store
     from auditor.host import given
     from auditor.report.fleet.rows import BadRows
 
-    for path in paths:
-        with given.opened(path) as file:
-            if isinstance(file, int):
-                raise BadRows(f"{path}: a folder; rows are in files")
-            while line := file.readline(LINE):
-                if len(line) == LINE:
-                    raise BadRows(f"{path}: a line of more than {LINE >> 20} MiB is no row")
-                yield line
+    if isinstance(place, str):
+        yield from store.lines(place, LINE)
+        return
+    with given.opened(place) as file:
+        if isinstance(file, int):
+            raise BadRows(f"{place}: a folder; rows are in files")
+        while line := file.readline(LINE):
+            yield line

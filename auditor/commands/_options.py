@@ -69,24 +69,13 @@ def with_database(options: Options, database: str | None) -> Options:
     """The options with what ``--db`` says, if it says anything. Raises UsageError, which does not repeat a DSN."""
     if database is None:
         return options
-    name, equals, place = database.partition("=")
-    if name not in ENGINES or (equals and not place) or (place.startswith("/") and name == "sqlite"):
-        raise click.UsageError(
-            f"--db {name}: NAME is one of {', '.join(ENGINES)}; DIR is an absolute path, not of SQLite"
-        )
-    if not place or place.startswith("/"):
-        return options._replace(database=name, directory=place.rstrip("/") or place, connection="")
-    from auditor.host import sql
+    from auditor.audit import DatabaseError
 
-    if name not in sql.DRIVERS:
-        raise click.UsageError(
-            f"--db {name}=...: DIR is an absolute path; a DSN goes with {', '.join(sql.DRIVERS)} only"
-        )
-    if "=" not in place and "://" not in place:
-        raise click.UsageError(f"--db {name}=...: neither an absolute path nor a DSN (a URI, or key=value)")
-    if fault := sql.fault(name, place):
-        raise click.UsageError(f"--db {name}=...: {fault}")
-    return options._replace(database=name, directory="", connection=place)
+    try:
+        wanted = options.wanted.with_database(database)
+    except DatabaseError as error:
+        raise click.UsageError(str(error)) from None
+    return options._replace(database=wanted.database, directory=wanted.directory, connection=wanted.connection)
 
 
 def folders(command: Callable[..., Any]) -> Callable[..., Any]:

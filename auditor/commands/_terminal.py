@@ -65,7 +65,7 @@ def progress() -> Callable[[int, int, str], None] | None:
 
     def show(done: int, asked: int, what: str) -> None:
         end = "\r\x1b[K" if done >= asked else ""
-        sys.stderr.write(f"\r\x1b[K{done}/{asked} {harmless(what[:50])}{end}")
+        sys.stderr.write(f"\r\x1b[K{done} of {asked} {harmless(what[:60])}{end}")
         sys.stderr.flush()
 
     return show

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor import __version__
-from auditor.commands._fleet_output import Place, write
+from auditor.commands._fleet_output import Place, Source, write
+from auditor.commands._fleet_pages import Pages
 from auditor.commands._options import Output, Seconds, fail_on, folders, formats_of
 from auditor.commands._terminal import look, note, progress
 from auditor.commands._terminal import write as emitted
@@ -77,7 +79,7 @@ def judge(
     from auditor.fleet import accounting, cluster, inputs, workers
 
     how, told = _how(folders, policy_file)
-    account = accounting.Account(frozenset(_expected(inventory)))
+    account = accounting.Account(frozenset(_expected(inventory)), time.time())
     found = inputs.found(recordings)
     bounds = workers.Bounds(min(jobs or workers.processors(), len(found.recordings)), timeout)
 
@@ -97,17 +99,18 @@ def judge(
 
 
 @fleet.command(short_help="What the rows of many hosts come to.")
-@click.argument("rows", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False), metavar="ROWS...")
-@click.option("--since", type=click.Path(path_type=Path, dir_okay=False), metavar="ROWS",
+@click.argument("rows", nargs=-1, required=True, type=Source(), metavar="ROWS|URL...")
+@click.option("--since", type=Source(), metavar="ROWS|URL",
               help="Rows of an earlier time: say what is new.")  # fmt: skip
 @formats_of("terminal", "html")
 @click.option("-o", "--output", type=Output(), metavar="FILE", help="Write the report to a file.")
-@click.option("--pages", default="", metavar="URL",
-              help="In a page, where the page of a host is: hosts/{host}.html, https://...{host}.")  # fmt: skip
+@click.option("--pages", default="", metavar="FOLDER|URL",
+              help="In a page, link those of hosts: written into a folder beside it, of the worst; or where they are: "
+                   "hosts/{host}.html, https://...{host}.")  # fmt: skip
 @fail_on
 def report(
-    rows: tuple[Path, ...],
-    since: Path | None,
+    rows: tuple[Path | str, ...],
+    since: Path | str | None,
     format_: str,
     output: Path | None,
     pages: str,
@@ -123,10 +126,16 @@ def report(
     from auditor.commands._fleet_output import lines
     from auditor.report.fleet import counting, html, terminal, words
 
-    if pages and (":" in pages.partition("/")[0].partition("{")[0] and not pages.startswith(("https://", "http://"))):
-        raise click.UsageError("--pages is a path or begins with http:// or https://")
-    found = counting.fleet(partial(lines, rows), partial(lines, (since,)) if since else None)
-    text = html.render(found, pages) if format_ == "html" else terminal.render(found, **look(output))
+    own = Pages(pages if format_ == "html" else "", output)
+    read = partial(lines, rows)
+    found = counting.fleet(read, partial(lines, (since,)) if since else None, time.time())
+    if format_ == "html":
+        opened = html.opened(found)
+        text = html.render(found, own.link(opened))
+        if own.written:
+            note(own.write(read, opened))
+    else:
+        text = terminal.render(found, **look(output))
     code = found.exit_code(fail_on, failed_only=failed_only)
     emitted(text, output, f"{words.headline(found)} (exit code {code})", encoded=format_ == "html")
     sys.exit(code)

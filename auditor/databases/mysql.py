@@ -34,6 +34,7 @@ LETTERS = "ab:C:Dgh:L:nO:o:P:r:sTt:u:vVW0123456789"
 GROUPS = ("mysqld", "server", "mariadb", "mariadbd", "client-server", "galera")
 SKIPPED = "(skipped)"  # the value of what it was told to do without (skip-log-bin)
 ALONE = "ON"  # the value of what stands without one
+PAGES = (4096, 8192, 16384, 32768, 65536)
 # what may stand before a name, and the value that it means
 _BEFORE = {"loose_": "", "plugin_": "", "enable_": ALONE, "skip_": SKIPPED, "disable_": SKIPPED, "maximum_": WITHHELD}
 _OPPOSITE = {ALONE: SKIPPED, SKIPPED: ALONE}
@@ -160,6 +161,14 @@ def data_files(value: str) -> bool:
     return all(path(name) and all(map(word, rest)) for name, *rest in (each.split(":") for each in value.split(";")))
 
 
+def page(value: str) -> int:
+    """The size of a page in bytes, of those that there are. Raises ValueError. (MySQL manual, innodb_page_size)"""
+    size = int(value[:-1]) << 10 if value[-1:] in ("k", "K") else int(value)
+    if size not in PAGES:
+        raise ValueError("no such page")
+    return size
+
+
 ENGINE = Engine(
     name="mysql",
     title="MySQL InnoDB",
@@ -172,8 +181,7 @@ ENGINE = Engine(
         Setting("innodb_doublewrite", word),
         Setting("innodb_flush_method", word),
         Setting("innodb_dedicated_server", word),
-        Setting("innodb_page_size", word, "page_bytes", number("page of its data files"), "16384",
-                lambda value: int(value[:-1]) << 10 if value[-1:] in ("k", "K") else int(value)),
+        Setting("innodb_page_size", word, "page_bytes", number("page of its data files"), "16384", page),
         Setting("sync_binlog", word),
         Setting("log_bin", path),
         Setting("persisted_globals_load", word),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.derive.combine import every
-from auditor.derive.pool_age import since
+from auditor.derive.pool_age import DAY_S, since
 from auditor.facts import (
     HOST,
     Evidence,
@@ -20,6 +20,7 @@ from auditor.facts import (
     join,
     real,
     unknown,
+    words_of,
 )
 from auditor.text import quoted
 
@@ -27,13 +28,24 @@ SUBJECT = "pool"
 FACTS = {
     "import_without_log_days": real("days since the last import with -m"),
     "rewind_days": real("days since the last import or clear that could discard transactions"),
+    "history_days": real("days for which zpool history remembers every command"),
+    "history_whole": flag("its history goes back to the day on which the pool was created; never false"),
     "trimmed": flag(
         "its free space is trimmed: by itself, or on a schedule (perhaps, where by hand in the last 100 days)"
     ),
 }
 NEEDS = (
-    *("pool.import_without_log_s", "pool.rewind_s", "pool.trims", "pool.trim_s", "pool.autotrim", "pool.leaves"),
-    *("host.trim_timers", "host.trim_cron", "leaf.disks", "disk.transport"),
+    *(
+        "pool.history_since_s",
+        "dataset.creation",
+        "pool.import_without_log_s",
+        "pool.rewind_s",
+        "pool.trims",
+        "pool.trim_s",
+        "pool.autotrim",
+        "pool.leaves",
+    ),
+    *("host.trim_timers", "host.trim_cron", "host.trim_nixos", "host.os_ids", "leaf.disks", "disk.transport"),
 )
 BY_HAND_DAYS = 100
 
@@ -42,12 +54,31 @@ def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """All facts of FACTS."""
     yield Fact(pool, "import_without_log_days", since(facts, pool, "import_without_log_s", "imported without its log"))
     yield Fact(pool, "rewind_days", since(facts, pool, "rewind_s", "rewound"))
+    yield Fact(pool, "history_days", since(facts, pool, "history_since_s", "the history begins"))
+    yield Fact(pool, "history_whole", _whole(pool, facts))
     yield Fact(pool, "trimmed", _trimmed(pool, facts))
+
+
+def _whole(pool: Subject, facts: Facts) -> Judged:
+    """The history is a ring: what is gone from it nobody can tell."""
+    first, created = facts.get(pool, "history_since_s"), facts.get(Subject("dataset", pool.name), "creation")
+    if isinstance(first, Unknown):
+        return first
+    if isinstance(created, Unknown):
+        return created
+    assert isinstance(first.value, int)
+    assert isinstance(created.value, int)
+    days = (first.value - created.value) / DAY_S
+    if days <= 1:
+        return Known(True, first.evidence)
+    return unknown(
+        f"zpool history of {pool.name} begins {days:.0f} days after the pool was created: what was before is gone"
+    )
 
 
 def _trimmed(pool: Subject, facts: Facts) -> Judged:
     """One way is enough; none must be known to be used."""
-    ways = (_automatic(pool, facts), _timer(pool, facts), _cron(pool, facts), _by_hand(pool, facts))
+    ways = (_automatic(pool, facts), _timer(pool, facts), _cron(pool, facts), *_nixos(facts), _by_hand(pool, facts))
     for way in ways:
         if is_true(way):
             return way
@@ -69,6 +100,11 @@ def _timer(pool: Subject, facts: Facts) -> Judged:
             return why
         case _:
             return Known(False, ())
+
+
+def _nixos(facts: Facts) -> list[Judged]:
+    """The timer of NixOS, which is for all pools; of no other system."""
+    return [facts.get(HOST, "trim_nixos")] if "nixos" in words_of(facts.get(HOST, "os_ids")) else []
 
 
 def _cron(pool: Subject, facts: Facts) -> Judged:

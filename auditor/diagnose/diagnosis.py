@@ -25,13 +25,15 @@ TOLERANCE = 0.05
 
 
 class _Trace(NamedTuple):
-    """What the histograms come to. faults: why they are not believed."""
+    """What the histograms come to. faults: why they are not believed. whole: every commit that was traced is among those of
+    the threads."""
 
     threads: tuple[Thread, ...] = ()
     latency: Histogram = Histogram()
     timeline: tuple[Slice, ...] = ()
     queue_ns: float | None = None
     faults: tuple[str, ...] = ()
+    whole: bool = False
 
     @property
     def commits(self) -> int:
@@ -70,7 +72,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
         reasons=reasons,
         commits=counted.zil.commits,
         blocks=counted.zil.blocks,
-        traced=trace.commits if seen.traced else None,
+        traced=trace.commits if trace.whole else None,
         mean_ns=trace.mean_ns,
         latency=trace.latency,
         timeline=trace.timeline,
@@ -96,17 +98,20 @@ def _trace(traced: Traced, began: float) -> _Trace:
         faults.append(f"the kernel did not trace {traced.missed} calls")
     if not histograms.whole(traced.commits) or not all(histograms.whole(tick.commits) for tick in traced.ticks):
         faults.append("a histogram of the kernel had no room for all that came")
+    threads, queued = histograms.threads(traced.commits), histograms.threads(traced.queue)
+    if unread := threads.unread + queued.unread:
+        faults.append(f"{unread} entries of the kernel's histograms of threads could not be read")
+    latency, timeline = Histogram(), tuple[Slice, ...]()
     try:
-        threads = histograms.threads(traced.commits)
-        latency = histograms.latencies(traced.ticks[-1].commits) if traced.ticks else Histogram()
+        latency = histograms.latencies(traced.ticks[-1].commits) if traced.ticks else latency
         timeline = histograms.slices(began, traced.ticks)
-        queued = histograms.threads(traced.queue)
     except ValueError as error:
-        return _Trace(faults=(*faults, str(error)))
-    commits, writers = sum(each.commits for each in threads), sum(each.commits for each in queued)
+        faults.append(str(error))
+    commits, writers = (sum(each.commits for each in found.rows) for found in (threads, queued))
     # who finds its records in somebody else's block never waits for a turn of its own
-    queue = sum(each.us for each in queued) * 1000 / commits if commits and writers >= 0.5 * commits else None
-    return _Trace(threads, latency, timeline, queue, tuple(faults))
+    queue = sum(each.us for each in queued.rows) * 1000 / commits if commits and writers >= 0.5 * commits else None
+    whole = histograms.whole(traced.commits) and not threads.unread
+    return _Trace(threads.rows, latency, timeline, queue, tuple(faults), whole)
 
 
 def _crowd(threads: Sequence[Thread]) -> int | None:
@@ -276,7 +281,7 @@ def _not_durable(counted: Counted, facts: Facts, trace: _Trace, where: dict[int,
 def _disagree(counted: Counted, trace: _Trace, lost: Sequence[Cause]) -> tuple[str, ...]:
     """Where the ZIL counted something else than the trace. Syncs that do nothing are not counted by it."""
     commits = counted.zil.commits
-    if not trace.threads or commits is None or lost or _close(commits, trace.commits):
+    if not trace.threads or not trace.whole or commits is None or lost or _close(commits, trace.commits):
         return ()
     return (
         f"the kernel traced {trace.commits} commits, those of other pools among them, and the ZIL counted {commits}",
@@ -295,7 +300,7 @@ def _answer(
 ) -> tuple[Outcome, str, tuple[str, ...]]:
     if standing and standing[0].id == "sync-disabled":
         return "NOT DURABLE", standing[0].text, reasons
-    commits = trace.commits if seen.traced else counted.zil.commits
+    commits = trace.commits if trace.whole else counted.zil.commits
     if commits is None:
         return "INCONCLUSIVE", "whether anybody commits could not be seen", reasons
     rate = f"{commits / counted.seconds:,.0f} commits/s"

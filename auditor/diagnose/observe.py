@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from auditor.databases.kept import task
@@ -15,12 +16,14 @@ from auditor.diagnose.observation import KERNEL, Observation, Process, Tick, Tra
 from auditor.facts import Facts, Subject
 from auditor.host.live import Host
 from auditor.host.request import Read
+from auditor.host.telling import KTHREADD
 from auditor.verify import kmsg, run, witnesses
 from auditor.verify.run import Progress
 
 NOT_ASKED = "--no-trace"
 THREADS, NAMES = "/proc/*/task/*/schedstat", "/proc/*/comm"
 _PIPELINE = re.compile(r"z_(?:(?:wr_iss_h|wr_int_h)(?:_\w*)?|(?:null|ioctl|flush)_(?:iss|int)(?:_\w*)?)")
+OF_KTHREADD = [KTHREADD, "Uid:\t0\t0\t0\t0"]  # what is kept of the status of its threads
 MOST = 256  # threads whose names are asked for, those with the most commits
 _WITHIN = (
     (
@@ -117,18 +120,22 @@ def _pipeline(host: Host, began: dict[int, _Times], ended: dict[int, _Times]) ->
     thread that ended meanwhile is not seen any more. None where there is none."""
     names = host.read(Read((NAMES,))).text
     called = [int(path.split("/")[2]) for path, name in names.items() if _PIPELINE.fullmatch(name.strip())]
-    ours = [pid for pid in called[:MOST] if _of_kernel(host, pid)]
+    ours = _of_kernel(host, called)  # of all: whoever likes has a thousand processes of such a name
     spent = [sum(ended[pid]) - sum(began.get(pid, (0,))) for pid in ours if pid in ended]
     return sum(spent) if spent and min(spent) >= 0 else None
 
 
-def _of_kernel(host: Host, pid: int) -> bool:
-    """Whether it is a thread of the kernel, whose name nobody else may have: it is root's, and in no control group, where
-    every process of a user or of a container is."""
-    asked = [f"/proc/{pid}/{each}" for each in ("status", "cgroup")]
-    said = host.read(Read(tuple(asked))).text
-    whose, groups = (said.get(each, "").splitlines() for each in asked)
-    return whose == ["Uid:\t0\t0\t0\t0"] and groups != [] and all(each.endswith(":/") for each in groups)
+def _of_kernel(host: Host, pids: Iterable[int]) -> set[int]:
+    """Which of them are threads of the kernel, whose names nobody else may have: they are root's, made by kthreadd, and in no
+    control group, where every process of a user or of a container is."""
+    asked = {pid: (f"/proc/{pid}/status", f"/proc/{pid}/cgroup") for pid in pids}
+    said = host.read(Read(tuple(path for pair in asked.values() for path in pair))).text
+    found = set()
+    for pid, pair in asked.items():
+        whose, groups = (said.get(path, "").removesuffix("\n").split("\n") for path in pair)
+        if whose == OF_KTHREADD and all(each.endswith(":/") for each in groups):
+            found.add(pid)
+    return found
 
 
 def _processes(
@@ -137,16 +144,15 @@ def _processes(
     """Those that committed, as far as they still run."""
     if found is None:
         return
-    try:
-        threads = sorted(histograms.threads(found.commits), key=lambda each: -each.commits)
-    except ValueError:
-        return
-    for pid, name in list({each.pid: each.name for each in threads}.items())[:MOST]:
+    threads = sorted(histograms.threads(found.commits).rows, key=lambda each: -each.commits)
+    called = dict(islice({each.pid: each.name for each in threads}.items(), MOST))
+    of_kernel = _of_kernel(host, called)
+    for pid, name in called.items():
         asked = [f"/proc/{pid}/{each}" for each in ("cgroup", "cmdline")]
         said = host.read(Read(tuple(asked))).text
         group, line = (said.get(each, "") for each in asked)
         waited = ended[pid].waited - began[pid].waited if pid in began and pid in ended else -1
-        what = KERNEL if _of_kernel(host, pid) else task(line)
+        what = KERNEL if pid in of_kernel else task(line)
         yield Process(pid, name, what, within(group), waited if waited >= 0 else None)
 
 

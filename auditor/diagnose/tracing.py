@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from auditor.diagnose.histograms import MOST
+from auditor.diagnose.histograms import LARGEST, MOST
 from auditor.diagnose.observation import Tick, Traced
 from auditor.errors import Stop
 
@@ -24,7 +24,6 @@ ROOT = Path("/sys/kernel/tracing")
 LOCKDOWN = Path("/sys/kernel/security/lockdown")
 MOUNTS = Path("/proc/self/mountinfo")
 PROBES, SYNTHETIC = "kprobe_events", "synthetic_events"
-LARGEST = 4 << 20  # bytes of a file of tracefs that are read: 4,096 entries of at most 400
 NAME = re.compile(r"zaudit_([0-9]{1,9})_([0-9]{1,18})")
 _OURS = re.compile(r"^[pr][0-9]{0,5}:(zaudit_[0-9]{1,9}_[0-9]{1,18})/(\w{1,32}) ", re.MULTILINE)
 _MADE = re.compile(r"^(zaudit_[0-9]{1,9}_[0-9]{1,18})(_queue)?\t", re.MULTILINE)

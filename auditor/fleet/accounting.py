@@ -6,16 +6,17 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from datetime import datetime
 
 from auditor.errors import EXIT_USAGE, Stop
-from auditor.fleet.judging import common, lines, missing
+from auditor.fleet.judging import Row, common, lines, missing
 from auditor.judge.finding import EXIT_UNDECIDED
+from auditor.report.fleet.looks import ahead, named, place
+from auditor.report.fleet.words import names
 from auditor.text import harmless
 
 HOSTS = 1_000_000
 ERRORS_SHOWN = 10
-_DATED = re.compile(r"[-_.@]\d{4}-?\d\d-?\d\d")
 
 
 class InventoryError(Stop):
@@ -34,9 +35,11 @@ def inventory(text: str) -> tuple[str, ...]:
 
 @dataclass
 class Account:
-    """expected: the hosts of the inventory. The names of the others are of hosts that nobody expected."""
+    """expected: the hosts of the inventory. The names of the others are of hosts that nobody expected. now: seconds since the
+    epoch. ahead, claimed: hosts, as of Looks."""
 
-    expected: frozenset[str] = frozenset()
+    expected: frozenset[str]
+    now: float
     judged: int = 0
     rows: int = 0
     twice: int = 0
@@ -44,6 +47,9 @@ class Account:
     unjudged: int = 0
     seen: set[str] = field(default_factory=set)
     others: set[str] = field(default_factory=set)
+    ahead: set[str] = field(default_factory=set)
+    claimed: set[str] = field(default_factory=set)
+    _places: dict[str, str] = field(default_factory=dict)
     _digests: dict[str, str] = field(default_factory=dict)
 
     def counted(self, text: str) -> str:
@@ -65,21 +71,21 @@ class Account:
             return lines([{**common("duplicate"), "recording": row["recording"], "of": before}])
         name = self.name(row["recording"], row["host"])
         (self.seen if name in self.expected else self.others).add(name)
+        self._doubt(name, row)
         self.judged += 1
         self.rows += text.count("\n")
         begins = json.dumps({"name": name})[:-1]
         return "".join(f"{begins}, {line[1:]}\n" for line in text.splitlines())
 
     def name(self, recording: str, host: str) -> str:
-        """What a host is called: as the inventory has it, by a folder that it is in or the name of the file
-        (db1/2026-11-22.tar.gz, db1.tar.gz, db1-2026-11-22.tar.gz); else as it calls itself. The outermost counts: who may write
-        into db2/ names the files there."""
-        path = PurePosixPath(recording)
-        for name in (*path.parent.parts, re.sub(r"\.(?:tar\.gz|tgz)$", "", path.name)):
-            for known in (name, _DATED.split(name, maxsplit=1)[0]):
-                if known in self.expected:
-                    return known
-        return host
+        """What a host is called: as the inventory has it, by where the recording lies; else as it calls itself."""
+        return next((name for name in named(recording) if name in self.expected), host)
+
+    def _doubt(self, name: str, row: Row) -> None:
+        if ahead(datetime.fromisoformat(row["taken"]).timestamp(), self.now):
+            self.ahead.add(name)
+        if (at := place(row["recording"], name)) != self._places.setdefault(name, at):
+            self.claimed.add(name)
 
     def absent(self) -> Iterator[str]:
         """A line for each host that was expected and did not come."""
@@ -104,6 +110,10 @@ class Account:
         if self.expected:
             gone, more = len(self.expected) - len(self.seen), len(self.others)
             yield f"{len(self.expected):,} hosts expected: {gone:,} missing; {more:,} came that were not expected"
+        if self.ahead:
+            yield f"taken in the future, as the recordings say, of {names(self.ahead)}: is a clock wrong?"
+        if self.claimed:
+            yield f"recordings of several places say that they are of {names(self.claimed)}: --inventory tells them apart"
         if beside:
             yield f"{beside:,} other files in these folders are no recordings and were left alone"
         for folder in too_deep:

@@ -61,11 +61,9 @@ def judge_recording(name: str, how: How = OURS) -> list[Row]:
 
 def unjudged(name: str, error: str) -> Row:
     """The row of a recording of which nothing can be told."""
-    return {
-        **common("unjudged"),
-        "recording": harmless(name),
-        "error": harmless(error.removeprefix(f"{name}: "))[:SAID],
-    }
+    for prefix in (name, str(Path(name))):  # of a URL the second has one slash less
+        error = error.removeprefix(f"{prefix}: ")
+    return {**common("unjudged"), "recording": harmless(name), "error": harmless(error)[:SAID]}
 
 
 def missing(host: str) -> Row:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
-from typing import Any, BinaryIO, cast
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, BinaryIO
 
 from auditor.errors import Stop
 from auditor.recording.archive import TOTAL_LIMIT
 
 ENTRIES = 1_000_000
+SAID = 300  # characters of an error
 
 
 class NoStore(Stop):
@@ -22,41 +26,86 @@ def is_url(name: str) -> bool:
 
 def content(url: str) -> bytes:
     """All of it, where it is not larger than a recording may be. Raises NoStore."""
-    with opened(url, "rb") as file:
-        data = file.read(TOTAL_LIMIT + 1)
+    with _saying(url), _fsspec().open(url, "rb") as file:
+        data: bytes = file.read(TOTAL_LIMIT + 1)
     if len(data) > TOTAL_LIMIT:
         raise NoStore(f"{url}: more than {TOTAL_LIMIT >> 20} MiB")
     return data
 
 
-def opened(url: str, mode: str) -> BinaryIO:
-    """A file to read or to write. Raises NoStore."""
+def lines(url: str, most: int) -> Iterator[bytes]:
+    """The lines of a file; what follows the first ``most`` bytes of one is a line of its own. Raises NoStore."""
+    with _saying(url), _fsspec().open(url, "rb") as file, io.BufferedReader(file) as buffered:
+        while line := buffered.readline(most):  # those of fsspec know no bound
+            yield line
+
+
+@contextmanager
+def written(url: str) -> Iterator[BinaryIO]:
+    """A file to write, which is there as a whole once the block has ended well, and not at all otherwise. Raises NoStore."""
+    with _saying(url):
+        system, path = _fsspec().core.url_to_fs(url)
+        file = system.open(path, "wb", autocommit=False)
     try:
-        return cast(BinaryIO, _fsspec().open(url, mode).open())
-    except NoStore:
+        yield _Written(file, url)  # type: ignore[misc]
+        with _saying(url):
+            file.close()
+            file.commit()
+    except BaseException:
+        _forget(file)
         raise
-    except Exception as error:  # each kind of store has errors of its own
-        raise NoStore(f"{url}: {type(error).__name__}: {error}") from None
 
 
 def listed(url: str) -> Iterator[tuple[str, str]]:
     """(URL, what changes when its content does) of each file that a pattern, or a folder, means. Raises NoStore."""
-    try:
+    with _saying(url):
         system, path = _fsspec().core.url_to_fs(url)
         starred = any(char in path for char in "*?[")
         found = system.glob(path, detail=True) if starred else system.find(path, detail=True)
         if not starred and not found and system.exists(path):
             found = {path: system.info(path)}
-    except NoStore:
-        raise
-    except Exception as error:
-        raise NoStore(f"{url}: {type(error).__name__}: {error}") from None
     if len(found) > ENTRIES:
         raise NoStore(f"{url}: more than {ENTRIES:,} files")
     for name, info in sorted(found.items()):
         if info.get("type") == "file":
             stamp = [str(info.get(key, "")) for key in ("size", "ETag", "mtime", "LastModified")]
             yield system.unstrip_protocol(name), ":".join(stamp)
+
+
+def _forget(file: Any) -> None:
+    """What was written of it, and what it would still write when it is collected."""
+    for step in (file.discard, partial(setattr, file, "closed", True), file.close):
+        with suppress(Exception):
+            step()
+
+
+class _Written(io.RawIOBase):
+    """A file of a store whose errors are ours."""
+
+    def __init__(self, file: Any, url: str) -> None:
+        self._file, self._url = file, url
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        with _saying(self._url):
+            return int(self._file.write(data))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+
+@contextmanager
+def _saying(url: str) -> Iterator[None]:
+    """What goes wrong in the block becomes one sentence; each kind of store has errors of its own."""
+    try:
+        yield
+    except (Stop, MemoryError):
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())[:SAID]
+        raise NoStore(f"{url}: {type(error).__name__}" + (f": {said}" if said else "")) from None
 
 
 def _fsspec() -> Any:

@@ -3,23 +3,17 @@ process, is a row that says so, and costs no other recording anything."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import resource
-import signal
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from typing import NamedTuple
 
-from auditor.fleet.judging import How, judged_lines, lines, unjudged
+from auditor.fleet.child import TRIES, Child, deadly, late
+from auditor.fleet.judging import How
 
-MEMORY = 3 << 30  # bytes of address space of one process; a recording is 256 MiB at most, and its text as much again
 AHEAD = 8  # recordings a process may be ahead of one that takes long, whose rows come first
-TRIES = 2  # of a recording whose process died: something else may have killed it
-_SPAWN = multiprocessing.get_context("spawn")
 
 
 def processors() -> int:
@@ -45,7 +39,7 @@ def judged(names: Iterable[str], how: How, bounds: Bounds) -> Iterator[str]:
             for worker in (each for each in workers if each.task is None):
                 if len(order) < bounds.jobs * AHEAD and (task := next(left, None)):
                     order.append(task[0])
-                    worker.give(_Task(*task), bounds.seconds)
+                    worker.begin(_Task(*task), bounds.seconds)
             while order and order[0] in done:
                 yield done.pop(order.popleft())
             busy = [each for each in workers if each.task]
@@ -55,7 +49,7 @@ def judged(names: Iterable[str], how: How, bounds: Bounds) -> Iterator[str]:
                 _collect(busy, done, bounds.seconds)
     finally:
         for worker in workers:
-            worker.end()
+            worker.child.end()
 
 
 class _Task(NamedTuple):
@@ -69,75 +63,36 @@ class _Task(NamedTuple):
 def _collect(busy: list[_Worker], done: dict[int, str], seconds: float) -> None:
     """What comes next: rows, the death of a process, or the end of its time."""
     soonest = min(worker.until for worker in busy)
-    ready = wait([worker.pipe for worker in busy], max(soonest - time.monotonic(), 0))
+    ready = wait([worker.child.pipe for worker in busy], max(soonest - time.monotonic(), 0))
     for worker in busy:
         task = worker.task
         assert task is not None
-        if worker.pipe in ready:
+        if worker.child.pipe in ready:
             try:
-                done[task.number], worker.task = worker.pipe.recv_bytes().decode(), None
-                continue
+                text = worker.child.taken()
             except (EOFError, OSError):
-                status = worker.restart()
-            if task.tries + 1 < TRIES:
-                worker.give(task._replace(tries=task.tries + 1), seconds)
-                continue
-            error = f"the process that judged it died {TRIES} times ({status})"
+                status = worker.child.died()
+                if task.tries + 1 < TRIES:
+                    worker.begin(task._replace(tries=task.tries + 1), seconds)
+                    continue
+                text = deadly(task.name, status)
         elif worker.until > time.monotonic():
             continue
         else:
-            worker.restart()
-            error = f"not judged within {seconds:g} s"
-        done[task.number] = lines([unjudged(task.name, error)])
+            worker.child.end()
+            text = late(task.name, seconds)
+        done[task.number], worker.task = text, None
 
 
 class _Worker:
-    """One process; it is started when it is first given something."""
+    """A process and what it is judging."""
 
     def __init__(self, how: How) -> None:
-        self._how = how
-        self._process: multiprocessing.context.SpawnProcess | None = None
-        self.pipe: Connection
+        self.child = Child(how)
         self.task: _Task | None = None
         self.until = 0.0
 
-    def give(self, task: _Task, seconds: float) -> None:
+    def begin(self, task: _Task, seconds: float) -> None:
         """Judge this; the time that a new process takes to start does not count for much."""
-        if self._process is None:
-            self.pipe, theirs = _SPAWN.Pipe()
-            self._process = _SPAWN.Process(target=_work, args=(theirs, self._how), daemon=True)
-            self._process.start()
-            theirs.close()
+        self.child.give(task.name)
         self.task, self.until = task, time.monotonic() + seconds
-        with suppress(OSError):  # a process that is gone shows at the other end, too
-            self.pipe.send_bytes(task.name.encode("utf-8", "surrogateescape"))
-
-    def restart(self) -> str:
-        """End the process, so that the next task has a new one; how it ended."""
-        process = self._process
-        assert process is not None
-        process.join(0.2)
-        self.end()
-        self.task = None
-        code = process.exitcode or 0
-        return f"signal {-code}" if code < 0 else f"exit code {code}"
-
-    def end(self) -> None:
-        """Kill the process, if there is one, and wait for its end."""
-        if self._process:
-            self._process.kill()
-            self._process.join()
-            self.pipe.close()
-            self._process = None
-
-
-def _work(pipe: Connection, how: How) -> None:
-    """In the process: a name comes, its lines go back, until nobody is at the other end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal means the parent, which ends us
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    least = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (least if soft == resource.RLIM_INFINITY else min(soft, least), hard))
-    with suppress(EOFError, OSError):
-        while True:
-            name = pipe.recv_bytes().decode("utf-8", "surrogateescape")
-            pipe.send_bytes(judged_lines(name, how).encode())

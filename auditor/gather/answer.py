@@ -20,12 +20,13 @@ REPORT_IT = "please report it"
 
 class Answer(NamedTuple):
     """What came of one question: facts, and (beside or instead of them) why the rest is not known. unasked: the question,
-    where a recording says nothing of it, or of a part of it."""
+    where a recording says nothing of it, or of a part of it. part: it gave no answer, or not all of it."""
 
     facts: Facts
     failure: Unknown | None = None
     applies: bool = True
     unasked: str = ""
+    part: bool = False
 
 
 def answer_of(module: ModuleType, subject: Subject, request: Run | Read, reply: Capture | Files, host: Host) -> Answer:
@@ -38,7 +39,7 @@ def answer_of(module: ModuleType, subject: Subject, request: Run | Read, reply: 
             if capture.fault == UNASKED:
                 return Answer(Facts(), Unknown((unasked(text),)), unasked=text)
             if fault := fault_of(request, capture, text, host.euid):
-                return Answer(Facts(), Unknown((fault,)))
+                return Answer(_of_a_part(module, subject, capture, text), Unknown((fault,)), part=True)
             assert capture.exit is not None
             said = Output(
                 decoded(capture.stdout), text, capture.exit, decoded(capture.stderr), capture.lacks, capture.columns
@@ -73,6 +74,21 @@ def answer_of(module: ModuleType, subject: Subject, request: Run | Read, reply: 
     except Exception as error:  # a mistake of ours, which must not end the audit of all the rest
         why = harmless(f"{type(error).__name__}: {error}")[:200]
         return Answer(Facts(), unknown(f"{text}: {DEFECT}{why}", REPORT_IT))
+
+
+def _of_a_part(module: ModuleType, subject: Subject, capture: Capture, text: str) -> Facts:
+    """What a command said before it was given up, where its parser leaves out what is cut off (PART)."""
+    found = Facts()
+    if not (capture.fault and capture.stdout and getattr(module, "PART", False)):
+        return found
+    said = Output(decoded(capture.stdout), text, 0, "", capture.lacks, capture.columns)
+    if bounds.over(said, getattr(module, "FORM", "text")):
+        return found
+    try:
+        found.put_all(module.parse(said, subject))
+    except ValueError:  # not even its beginning is an answer
+        return Facts()
+    return found
 
 
 def _of_word(module: ModuleType, word: str) -> str:

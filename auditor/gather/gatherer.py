@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import ModuleType
 
-from auditor.facts import Facts, Subject, Unknown, unknown
+from auditor.facts import HOST, Facts, Subject, Unknown, unknown
 from auditor.gather import answer, packages
 from auditor.gather.answer import Answer
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run, Skip
 from auditor.host.running import Workers
 
-Progress = Callable[[int, int, str], None]
+Progress = Callable[[int, int, str], None]  # how many were answered, how many asked, what is waited for
 
 
 class Gatherer:
@@ -31,6 +31,9 @@ class Gatherer:
         self._questions: dict[tuple[str, Subject], Run | Read] = {}  # whose answers are not stored yet
         self._workers: Workers[tuple[str, Subject], Capture | Files] = Workers(host.at_once)
         self._told: dict[tuple[str, Subject], Answer] = {}  # and not stored yet
+        self._open: dict[
+            tuple[str, Subject], None
+        ] = {}  # that nobody has answered yet, in the order in which they were asked
 
     def ask(self, name: str, subjects: Iterable[Subject], facts: Facts) -> None:
         """Put one collector's question for each subject; does not wait."""
@@ -43,6 +46,7 @@ class Gatherer:
                 else:
                     self._asked += 1
                     self._questions[key] = request
+                    self._open[key] = None
                     if self.host.at_once > 1:
                         self._workers.start(key, partial(self._answer, request))
                     else:
@@ -75,6 +79,11 @@ class Gatherer:
         answer = self.answers.get((name, subject))
         return answer.failure if answer else None
 
+    def in_part(self, name: str, subject: Subject) -> bool:
+        """Whether a question was not answered to the end."""
+        answer = self.answers.get((name, subject))
+        return answer is not None and answer.part
+
     def _answer(self, request: Run | Read) -> Capture | Files:
         return self.host.run(request) if isinstance(request, Run) else self.host.read(request)
 
@@ -83,7 +92,14 @@ class Gatherer:
         told = answer.answer_of(self.collectors[name], subject, self._questions[key], reply, self.host)
         self._told[key] = told._replace(failure=told.failure and packages.here(told.failure, self.systems))
         self._done += 1
-        self.progress(self._done, self._asked, name.replace("_", " "))
+        del self._open[key]
+        self.progress(self._done, self._asked, self._waiting())
+
+    def _waiting(self) -> str:
+        """What is waited for longest, in words."""
+        name, subject = next(iter(self._open), ("", HOST))
+        of_what = "" if subject == HOST else f" of {subject.name}"
+        return f"waiting for {name.replace('_', ' ')}{of_what}" if name else ""
 
 
 def of(collectors: Mapping[str, ModuleType], per: str) -> list[str]:

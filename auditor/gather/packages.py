@@ -1,13 +1,13 @@
 """How a package is installed on this host: what is missing is named by Debian's package, and said in words of the platform.
 
-The platform is what os-release says of itself and of what it is like. (man 5 os-release: ID, ID_LIKE) Of a host that did not
-say it, Debian's words stay.
+The platform is what os-release says of itself and of what it is like (man 5 os-release: ID, ID_LIKE), and for TrueNAS the
+kernel. Of a host that did not say it, Debian's words stay.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from auditor.facts import Reason, Unknown
 
@@ -20,7 +20,8 @@ WAYS = {  # ID or ID_LIKE -> how
     "opensuse": "zypper install {}",
     "arch": "pacman -S {}",
     "alpine": "apk add {}",
-    "nixos": "add {} to environment.systemPackages",
+    "nixos": "{} in environment.systemPackages",
+    "truenas": "{} (TrueNAS takes no packages)",  # apt is switched off there, and an update replaces the system
 }
 NAMES = {  # as others call the packages of Debian, where they do not call them so
     "rhel": {"zfsutils-linux": "zfs", "udev": "systemd-udev", "dmsetup": "device-mapper"},
@@ -31,6 +32,12 @@ NAMES = {  # as others call the packages of Debian, where they do not call them 
     "alpine": {"zfsutils-linux": "zfs", "dmsetup": "device-mapper"},
     "nixos": {"zfsutils-linux": "zfs", "udev": "systemd", "dmsetup": "lvm2"},
 }
+
+
+def systems(ids: Sequence[str], kernel: str) -> tuple[str, ...]:
+    """What the host is and is like, the nearest first. ids: of os-release; TrueNAS calls itself Debian there, and its kernel
+    6.12.33-production+truenas."""
+    return (*(["truenas"] if "truenas" in kernel else []), *ids)
 
 
 def here(failure: Unknown, systems: Collection[str]) -> Unknown:

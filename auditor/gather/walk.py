@@ -12,8 +12,8 @@ from auditor.collect import zpool_status_paths
 from auditor.collect._holders import Holders, Place
 from auditor.collect.mounts import Mount
 from auditor.collect.zfs_properties import above
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, join, links, word, words_of
-from auditor.gather import brought, database_walk, layers, mounted, neighbours, users, witnesses
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, join, links, value_of, word, words_of
+from auditor.gather import brought, database_walk, layers, mounted, neighbours, packages, users, witnesses
 from auditor.gather.fill import fill
 from auditor.gather.gatherer import Gatherer, of
 from auditor.gather.targets import covers, pool_of
@@ -43,7 +43,8 @@ def read_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
     gatherer.settle(facts, [name for name in first if not _about_disks(gatherer.collectors[name])])
     gatherer.settle(inventory, first)
     mounted.stand(facts)
-    gatherer.systems = words_of(facts.get(HOST, "os_ids"))
+    kernel = value_of(facts.get(HOST, "kernel_release"))
+    gatherer.systems = packages.systems(words_of(facts.get(HOST, "os_ids")), str(kernel or ""))
 
 
 def ask_host(gatherer: Gatherer, facts: Facts) -> None:
@@ -177,7 +178,14 @@ def datasets_of(
     every = sorted({*facts.subjects("dataset"), *more})
     for pool in pools:
         mine = [root for root in roots if pool_of(root) == pool]
-        failures = [why for root in mine if not facts.of(root) and (why := gatherer.failure("zfs_get", root))]
+        # of one that zfs list did not name, what zfs get said before it was given up is not all that there is
+        part = [
+            root
+            for root in mine
+            if gatherer.in_part("zfs_get", root) and not isinstance(facts.get(root, "listed"), Known)
+        ]
+        unseen = [root for root in mine if not facts.of(root) or root in part]
+        failures = [why for root in unseen if (why := gatherer.failure("zfs_get", root))]
         alone = {each for each in more if pool_of(each) == pool}
         inside = tuple(each for each in every if each in alone or any(covers(root, each) for root in mine))
         words = " ".join(shlex.quote(root.name) for root in (*mine, *alone))

@@ -34,6 +34,8 @@ LINE_BYTES = 64 << 10
 HIS_MAX_RECORD_LEN of include/sys/fs/zfs.h)"""
 HALF_BYTES = 64 << 10
 """Of each stream that are kept of a command that gave no answer."""
+PART_BYTES = 16 << 20
+"""The same of one of which a part is an answer, too: zfs get of 10,000 datasets."""
 ANSWERS_BYTES = 512 << 20
 """Of all answers of one run together."""
 AT_ONCE = 32

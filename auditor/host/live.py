@@ -157,7 +157,8 @@ class LiveHost:
         tool = sys.executable if own else self._tool((argv[0], *request.also), allowed)
         if isinstance(tool, Capture):
             return tool
-        return process.run((tool, *argv[1:]), self._allowed(), {**ENVIRONMENT, **more}, request.keep, self._total)
+        words, environment, chosen = (tool, *argv[1:]), {**ENVIRONMENT, **more}, (request.keep, request.first)
+        return process.run(words, self._allowed(), environment, *chosen, self._total, part=request.part)
 
     def read(self, request: Read) -> Files:
         if not all(pattern.startswith(ROOTS) and ".." not in pattern.split("/") for pattern in request.patterns):

@@ -6,7 +6,7 @@ import io
 import re
 from threading import Lock
 
-from auditor.host.limits import ANSWERS_BYTES, HALF_BYTES, LINE_BYTES, OUTPUT_BYTES
+from auditor.host.limits import ANSWERS_BYTES, HALF_BYTES, LINE_BYTES, OUTPUT_BYTES, PART_BYTES
 
 
 class Total:
@@ -25,10 +25,12 @@ class Total:
 
 
 class Lines:
-    """The lines in which a pattern is found, as they come; the others are forgotten at once."""
+    """The lines in which a pattern is found, as they come; the others are forgotten at once. first: of the first line in which
+    this one is found, nothing but the match is kept."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, first: str = "") -> None:
         self._kept = re.compile(pattern.encode())
+        self._first = re.compile(first.encode()) if first else None
         self._rest = b""
 
     def of(self, data: bytes) -> bytes:
@@ -36,20 +38,28 @@ class Lines:
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > LINE_BYTES:
             raise ValueError(f"a line of more than {LINE_BYTES >> 10} KiB")
-        return b"".join(line + b"\n" for line in lines if self._kept.search(line))
+        return b"".join(kept + b"\n" for line in lines if (kept := self._of_line(line)) is not None)
 
     def end(self) -> bytes:
         """What is kept of a last line without an end."""
-        return self._rest if self._rest and self._kept.search(self._rest) else b""
+        return (self._of_line(self._rest) if self._rest else b"") or b""
+
+    def _of_line(self, line: bytes) -> bytes | None:
+        begins = self._first and self._first.search(line)
+        if begins:
+            self._first = None
+        if self._kept.search(line):
+            return line
+        return begins[0] if begins else None
 
 
 class Output:
-    """Both streams. keep: of standard output only the lines with it."""
+    """Both streams. keep, first: as of Lines, of standard output. part: more is kept of what is not the whole answer."""
 
-    def __init__(self, keep: str, total: Total) -> None:
+    def __init__(self, keep: str, first: str, total: Total, *, part: bool = False) -> None:
         self.out, self.err = io.BytesIO(), io.BytesIO()
-        self._lines = Lines(keep) if keep else None
-        self._total = total
+        self._lines = Lines(keep, first) if keep else None
+        self._total, self._most = total, PART_BYTES if part else HALF_BYTES
         self._printed = 0
 
     def take(self, stream: io.BytesIO, data: bytes) -> str:
@@ -69,6 +79,6 @@ class Output:
         """Both streams; the beginning of them where it is not the whole answer."""
         if whole:
             return self.out.getvalue() + (self._lines.end() if self._lines else b""), self.err.getvalue()
-        kept = tuple(stream.getbuffer()[:HALF_BYTES].tobytes() for stream in (self.out, self.err))
+        kept = tuple(stream.getbuffer()[: self._most].tobytes() for stream in (self.out, self.err))
         self._total.take(sum(map(len, kept)) - self.out.tell() - self.err.tell())
         return kept[0], kept[1]

@@ -46,15 +46,19 @@ def run(
     allowed: Time,
     environment: Mapping[str, str],
     keep: str = "",
+    first: str = "",
     total: Total | None = None,
     folder: str = "/",
+    *,
+    part: bool = False,
 ) -> Capture:
-    """Run argv[0] (an absolute path) with these environment variables. keep: as in :class:`auditor.host.request.Run`.
+    """Run argv[0] (an absolute path) with these environment variables. keep, first, part: as in
+    :class:`auditor.host.request.Run`.
     total: of all answers of the run, to which this one is added. folder: in which it is started."""
     if allowed.seconds <= 0:
         return Capture(None, fault=allowed.late)
     began, mark = time.monotonic(), f"{MARK}={os.getpid()}.{next(_NUMBERS)}."
-    output = Output(keep, total or Total())
+    output = Output(keep, first, total or Total(), part=part)
     try:
         process = _start(argv, {**environment, MARK: mark.partition("=")[2]}, folder)
     except OSError as error:

@@ -12,6 +12,7 @@ A collector is one module of this folder for one command or one family of files.
                              defect of zaudit); never runs, catches or says "unknown": what it does not yield becomes
                              Unknown in ``gather`` with a reason that names the command
 ``WORDS``    word of the question -> fact, where a fact is not called as the property or column that it comes from
+``PART``     True where an answer that is cut off anywhere tells nothing wrong: what came before a time-out is parsed, too
 ``FORM``     "json" where an answer may be one long line of JSON, "line" where it is one long line of something else;
              without it no line may be longer than 64 KiB (``gather/bounds.py``)
 """
@@ -38,7 +39,8 @@ class Run(NamedTuple):
     package: the Debian package that holds it, for the reason when it is not installed; extra: of zaudit that brings the
     same. accept: exit codes with which the output is still an answer (smartctl's is a bit mask). also: other names under
     which vendors ship the same tool. keep: of a long history only the lines in which this regular expression is found are
-    kept, and recorded.
+    kept, and recorded; first: of the first line in which this one is found, that match at the least, so that the history
+    tells how far it goes back. part: what it printed is kept where it is given up, and not only its beginning.
     """
 
     argv: tuple[str, ...]
@@ -47,6 +49,8 @@ class Run(NamedTuple):
     also: tuple[str, ...] = ()
     keep: str = ""
     extra: str = ""
+    first: str = ""
+    part: bool = False
 
 
 class Read(NamedTuple):

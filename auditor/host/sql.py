@@ -115,7 +115,7 @@ def mysql(dsn: str) -> dict[str, Any]:
     parts = urlsplit(dsn)
     query = parse_qs(parts.query)
     words: dict[str, Any] = {"connect_timeout": 5, "read_timeout": 5, "write_timeout": 5, "local_infile": False}
-    words |= {name: query[name][0] for name in ("unix_socket", "read_default_file") if name in query}
+    words.update((name, query[name][0]) for name in ("unix_socket", "read_default_file") if name in query)
     if parts.username:
         words["user"] = unquote(parts.username)
     if parts.port:
@@ -162,7 +162,11 @@ def holder(number: int, names: tuple[str, ...]) -> dict[str, Any]:
         )
         words = [packed[i : i + 4] for i in range(0, len(packed), 4)]
         host = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words).hex().upper()
-        return host.removeprefix("0000000000000000FFFF0000") + f":{address[1]:04X}"
+        return bare(host) + f":{address[1]:04X}"
+
+    def bare(host: str) -> str:
+        mapped = "0000000000000000FFFF0000"  # an address of IPv4 in one of IPv6
+        return host[len(mapped) :] if host.startswith(mapped) else host
 
     def stat(process: str) -> tuple[str, str]:
         with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
@@ -188,7 +192,7 @@ def holder(number: int, names: tuple[str, ...]) -> dict[str, Any]:
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError), open(f"/proc/net/{table}", encoding="ascii") as file:
             for fields in map(str.split, file):
-                if fields[1].removeprefix("0000000000000000FFFF0000") == ends[0] and fields[2].endswith(ends[1]):
+                if bare(fields[1]) == ends[0] and fields[2].endswith(ends[1]):
                     inode = fields[9]
     if not inode:
         return {"unseen": "the connection leaves this host, or this network namespace"}

@@ -9,10 +9,11 @@ import re
 
 from auditor.databases import SERVERS, kept
 from auditor.databases.engine import ARGUMENT, path
-from auditor.host import guest_lines, guest_settings, pool_cache, zed_settings
+from auditor.host import guest_lines, guest_settings, pool_cache, scrub_jobs, zed_settings
 
 PROCESS_ROOT = re.compile(r"/proc/(?:\d+|self)/root/")
 CONFIGURATION = re.compile(r"[\w.@#-]+\.(?:conf|cnf|ya?ml)")
+KTHREADD = "PPid:\t2"  # the parent of all threads of the kernel
 IGNORES_FLUSHES = "libeatmydata"
 _SIZE = re.compile(r"[0-9]{1,10} [0-9]{1,10}")
 _UNITS = re.compile(r"/(?:etc|usr/lib)/systemd/system/.*|/etc/zfs/zfs-list\.cache/.*")  # that they are there
@@ -27,6 +28,8 @@ def told(name: str, text: str, *, wide: bool = False) -> str | None:
         return _blocks(text) if "*" in last else kept.settings(last, text)
     if name == pool_cache.PATH:
         return pool_cache.names(text)
+    if name == scrub_jobs.PATH:
+        return scrub_jobs.kept(text)
     if name == zed_settings.PATH:
         return zed_settings.names(text)
     if (settings := guest_settings.kept(name, text)) is not None:
@@ -44,8 +47,8 @@ def told(name: str, text: str, *, wide: bool = False) -> str | None:
             return guest if wide or guest is not None else kept.command_line(text)
         case "maps":
             return _libraries(text)
-        case "status":  # who runs it
-            return "".join(f"{line}\n" for line in text.splitlines() if line.startswith("Uid:"))
+        case "status":  # who runs it, and whether the kernel made it
+            return "".join(f"{line}\n" for line in text.split("\n") if line.startswith("Uid:") or line == KTHREADD)
         case _:
             return text
 

@@ -124,10 +124,19 @@ def scratch(name: str, folder: int, make: Callable[[str, int], int]) -> Iterator
         _locked(made[0])
         yield new, made[0]
     finally:
-        with interrupt.whole:
-            if made:
-                _remove(new, folder, made[0])
-                os.close(made[0])
+        try:
+            with interrupt.whole:
+                _discard(new, folder, made)
+        except (KeyboardInterrupt, SystemExit):  # of a signal just before: from now on all are ignored
+            _discard(new, folder, made)
+            raise
+
+
+def _discard(name: str, folder: int, made: list[int]) -> None:
+    """Remove what was made under this name, and close it. made: its descriptor; empty afterwards."""
+    while made:
+        _remove(name, folder, made[0])
+        os.close(made.pop())
 
 
 def create(name: str, folder: int) -> int:

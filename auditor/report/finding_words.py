@@ -171,3 +171,14 @@ def left_out(report: Report) -> Iterator[tuple[str, str]]:
 def first_sentence(text: str) -> str:
     """Of several; "ALTER ROLE ... RESET" goes on."""
     return re.split(r"(?<!\.)\. ", text, maxsplit=1)[0].rstrip(".") + "."
+
+
+def need(remedy: str) -> str:
+    """What decides it, as a noun: "root", "a new recording", "smartmontools (apt install smartmontools)"."""
+    if remedy == AGAIN:
+        return "a new recording"
+    if remedy == "run as root":
+        return "root"
+    if remedy.startswith(("apt install ", "dnf install ", "zypper install ", "apk add ", "pacman -S ")):
+        return f"{remedy.split(' ', 2)[2]} ({remedy})"
+    return remedy

@@ -196,6 +196,10 @@ def _standing(columns: Sequence[Column], counted: Sequence[Finding]) -> Standing
     return "kept" if all(outcome == "kept" for outcome in others) else "one failure away"
 
 
+# pools on which appliances and installers put the system alone: TrueNAS (truenas/middleware, boot.pool_name), Ubuntu's /boot
+OF_THE_SYSTEM = frozenset({"boot-pool", "bpool"})
+
+
 def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
     """One command. Latency means nothing while a durability finding stands, so a grave one is mended before it is measured."""
     for finding in found:
@@ -204,4 +208,5 @@ def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
             whole = template and not PLACEHOLDER.search(template.source)
             commands = [each.command for each in finding.verdicts if each.command and whole]
             return commands[0] if commands else f"zaudit explain {finding.rule.id}"
-    return f"zaudit verify {quoted(targets[0])}"  # which takes one target
+    first = min(targets, key=lambda each: each in OF_THE_SYSTEM)
+    return f"zaudit verify {quoted(first)}"  # which takes one target, and writes there

@@ -145,6 +145,8 @@ def states() -> Iterator[Facts]:
         for name in ("zfs_version", "zfs_userland_version", "spl_version"):
             facts.put(Fact(HOST, name, known(release, "")))
         facts.put(Fact(HOST, "consistent", known(consistent, "")))
+        facts.put(Fact(HOST, "os_ids", known(("nixos",), "")))
+        facts.put(Fact(HOST, "kernel_release", known("6.12.33-production+truenas", "")))
         for subject in subjects("disk"):
             facts.put(Fact(subject, "transport", known(transport, "")))
             facts.put(Fact(subject, "model", known(model, "")))
@@ -409,6 +411,17 @@ def test_lines_are_the_same_however_they_come() -> None:
         lines = output.Lines(zpool_history.KEEP)
         kept = b"".join(lines.of(text[at : at + size]) for at in range(0, len(text), size)) + lines.end()
         assert kept == b"History for tank:\n1 zpool create tank a\n\n3 zpool trim tank\n"
+
+
+def test_of_the_first_line_of_a_history_the_time_is_kept() -> None:
+    """However it comes; a line that is kept anyway is kept as it is."""
+    stamp = b"2026-11-19.09:49:12 "
+    for start, kept in ((b"zfs set user:pass=secret tank", b""), (b"zpool create tank a", b"zpool create tank a")):
+        text = b"History for 'tank':\n" + stamp + start + b"\n" + stamp + b"zfs snapshot tank@x\n\n"
+        for size in range(1, len(text)):
+            lines = output.Lines(zpool_history.KEEP, zpool_history.FIRST)
+            said = b"".join(lines.of(text[at : at + size]) for at in range(0, len(text), size)) + lines.end()
+            assert said == b"History for 'tank':\n" + stamp + kept + b"\n\n"
 
 
 def test_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -441,3 +441,39 @@ def test_who_gives_up_asks_nothing_more() -> None:
     while host.open and time.monotonic() < deadline:
         time.sleep(0.01)
     assert len(host.ran) == 2
+
+
+class Listing(FakeHost):
+    """A host that lists the datasets of tank at once; the other answer comes when somebody lets it."""
+
+    def __init__(self) -> None:
+        super().__init__(commands={("zfs", "list"): Capture(0, b"tank\n")}, at_once=2)
+        self.free = threading.Event()
+
+    def run(self, request: Run) -> Capture:
+        if request.argv[1] == "get":
+            assert self.free.wait(20)
+        return super().run(request)
+
+
+def test_progress_says_what_is_waited_for() -> None:
+    host, said = Listing(), list[tuple[int, int, str]]()
+
+    def progress(done: int, asked: int, what: str) -> None:
+        said.append((done, asked, what))
+        host.free.set()
+
+    gatherer, facts, tank = Gatherer(host, collectors(), progress), Facts(), Subject("dataset", "tank")
+    gatherer.ask("zfs_get", [tank], facts)
+    gatherer.ask("zfs_list", [tank], facts)
+    gatherer.settle(facts)
+    assert said == [(1, 2, "waiting for zfs get of tank"), (2, 2, "")]
+
+
+def test_of_a_slow_answer_more_is_kept_where_a_part_of_it_tells() -> None:
+    script = "i=0; while [ $i -lt 20000 ]; do echo $i 0123456789; i=$((i+1)); done; sleep 60"
+    for part, most in ((False, 1 << 16), (True, 20000 * 17)):
+        found = process.run((SHELL, "-c", script), Time.of(3), ENVIRONMENT, part=part)
+        assert found.fault == "no answer within 3 s"
+        assert (1 << 15) < len(found.stdout) <= most
+        assert (len(found.stdout) > 1 << 16) == part

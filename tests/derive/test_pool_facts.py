@@ -690,3 +690,15 @@ class TestTooFewDevices:
         world = self.pool("raidz1", 4, 2)
         world.put(vdev("top"), state="DEGRADED")
         assert world.get(vdev("top"), "too_few_devices") is None
+
+
+@pytest.mark.parametrize(("first", "whole"), [(100, True), (101, True), (102, False), (150, False)])
+def test_how_far_the_history_of_a_pool_goes_back(first: int, whole: bool) -> None:
+    """The pool was created on day 100; the history is a ring, and of what is gone from it nothing is known."""
+    world = World(("a", "disk", "normal", ("a",)), now=200.0 * DAY)
+    world.put(POOL, history_since_s=first * DAY)
+    world.put(Subject("dataset", "tank"), creation=100 * DAY)
+    assert world.get(POOL, "history_days") == 200 - first
+    assert world.get(POOL, "history_whole") is (True if whole else None)
+    if not whole:
+        assert f"begins {first - 100} days after the pool was created" in world.why(POOL, "history_whole")

@@ -175,6 +175,25 @@ def test_a_trace_that_missed_calls_or_dropped_entries_is_not_believed() -> None:
         assert (found.outcome, found.shares) == ("INCONCLUSIVE", ())
 
 
+def test_a_thread_that_cannot_be_read_costs_no_other_and_is_told() -> None:
+    """What is too little is not told as a number, and never as none."""
+    text = worlds.threads({**HEALTHY, (300, "x", 1): (9, 90)}).replace("x               [       300]", "x" * 40)
+    found = diagnose(worlds.observation(worlds.load(), worlds.traced(HEALTHY)._replace(commits=text)), worlds.facts())
+    assert [each.pid for each in found.committers] == [pid for pid, _, _ in HEALTHY]
+    assert (found.outcome, found.traced, found.commits, found.latency.samples) == ("INCONCLUSIVE", None, 400, 400)
+    assert "1 entries of the kernel's histograms of threads could not be read" in found.reasons
+    assert found.answer.startswith("40 commits/s")
+
+
+def test_a_histogram_of_latencies_that_cannot_be_read_leaves_the_threads() -> None:
+    trace = worlds.traced(HEALTHY)
+    bad = (trace.ticks[0]._replace(commits=trace.ticks[0].commits.replace("2^", "2^x")),)
+    found = diagnose(worlds.observation(worlds.load(), trace._replace(ticks=bad)), worlds.facts())
+    assert (found.outcome, found.traced) == ("INCONCLUSIVE", 400)
+    assert found.committers
+    assert not found.latency.samples
+
+
 def test_two_witnesses_that_disagree_are_told() -> None:
     found = diagnose(worlds.observation(worlds.load(), worlds.traced({DB: (300, 300 * 5300)})), worlds.facts())
     assert found.outcome == "INCONCLUSIVE"

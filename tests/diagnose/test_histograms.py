@@ -32,7 +32,7 @@ def log2(rows: dict[int, int], dropped: int = 0) -> str:
 
 
 def test_threads_with_names_of_any_kind() -> None:
-    found = histograms.threads(THREADS)
+    found = histograms.threads(THREADS).rows
     assert [(each.pid, each.name, each.zil, each.commits, each.us) for each in found] == [
         (340, "python3", 1, 1, 275),
         (236, "zvol_tq-0", 2, 37, 1898123),
@@ -62,25 +62,68 @@ def test_slices_are_what_was_added() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [THREADS.replace("us:        275", ""), THREADS.replace("[       340]", "[x]"), THREADS[:-260]]
+    "name",
+    [
+        "\n",
+        "\n{ common_pid: ",
+        "a\n{ b",
+        "x } hitcount: 1",
+        "[ 1], zil: 2 }",
+        "\n    Dropped: 9",
+        "\r\x1b[2K\u2028",
+        "# event\n{",
+        "\ufffd" * 15,
+    ],
 )
-def test_what_is_no_such_histogram_is_no_histogram(text: str) -> None:
-    with pytest.raises(ValueError, match="histogram"):
-        histograms.threads(text)
+def test_no_name_of_a_thread_costs_another_one_its_entry(name: str) -> None:
+    text = THREADS.replace("python3         ", name.ljust(16))
+    found = histograms.threads(text)
+    assert [(each.pid, each.zil, each.commits, each.us) for each in found.rows] == [
+        (340, 1, 1, 275),
+        (236, 2, 37, 1898123),
+        (338, 3, 300, 8127205),
+    ]
+    assert found.rows[0].name == (name.rstrip(" ") or " ")
+    assert not found.unread
+    assert histograms.whole(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "pids"),
+    [
+        (THREADS.replace("us:        275", ""), [236, 338]),
+        (THREADS.replace("[       340]", "[x]"), [236, 338]),
+        (THREADS.replace("python3         ", "x" * 17), [236, 338]),
+        (THREADS[: THREADS.index("  us:    8127205")], [340, 236]),
+    ],
+)
+def test_an_entry_that_cannot_be_read_is_counted_and_costs_no_other(text: str, pids: list[int]) -> None:
+    found = histograms.threads(text)
+    assert ([each.pid for each in found.rows], found.unread) == (pids, 1)
+
+
+def test_what_is_no_histogram_of_latencies_is_none() -> None:
+    with pytest.raises(ValueError, match="histogram of latencies"):
+        histograms.latencies(log2({5: 10}).replace("2^5", "2^x"))
 
 
 @given(st.text(max_size=300))
 @example("\x1e{")
 def test_no_text_breaks_the_readers(text: str) -> None:
     entries = sum(line.startswith("{") for line in text.split("\n"))
-    with suppress(ValueError):
-        assert len(histograms.threads(text)) == entries
+    found = histograms.threads(text)
+    assert len(found.rows) + found.unread <= entries
+    assert not entries or found.rows or found.unread
     with suppress(ValueError):
         assert len(histograms.latencies(text).counts) <= entries
 
 
 def test_no_more_entries_are_read_than_a_histogram_has() -> None:
     row = "{ common_pid: a               [         1], zil:          1 } hitcount:          1  us:        275\n"
-    assert len(histograms.threads(row * histograms.MOST)) == histograms.MOST
-    with pytest.raises(ValueError, match="more entries than one may have"):
-        histograms.threads(row * (histograms.MOST + 1))
+    found = histograms.threads(row * (histograms.MOST + 3))
+    assert (len(found.rows), found.unread) == (histograms.MOST, 3)
+
+
+def test_what_is_longer_than_any_histogram_is_not_read_to_its_end() -> None:
+    found = histograms.threads("\n" * histograms.LARGEST + THREADS)
+    assert (found.rows, found.unread) == ((), 1)

@@ -8,8 +8,10 @@ from auditor.databases import kept
 from auditor.diagnose import observe
 from auditor.diagnose.observation import Tick, Traced
 from auditor.host.request import Capture, Files, Read, Run
+from auditor.host.telling import told
 from tests.diagnose.test_histograms import THREADS, log2
 
+KERNELS = "PPid:\t2\nUid:\t0\t0\t0\t0\n"
 CONTAINER = "0123456789abcdef" * 4
 
 
@@ -87,11 +89,18 @@ def test_what_the_scheduler_counted_of_threads_and_of_openzfs() -> None:
         12: "z_wr_iss_hack x",
     }
     files = {f"/proc/{pid}/comm": f"{name}\n" for pid, name in names.items()}
-    files |= {f"/proc/{pid}/status": "Uid:\t0\t0\t0\t0\n" for pid in names}
+    files |= {f"/proc/{pid}/status": KERNELS for pid in names}
     files |= {f"/proc/{pid}/cgroup": "0::/\n" for pid in names}
-    users = {13: ("Uid:\t26\t26\t26\t26\n", "0::/\n"), 14: ("Uid:\t0\t0\t0\t0\n", "0::/lxc/104\n"), 15: ("", "")}
+    users = {
+        13: ("Uid:\t26\t26\t26\t26\n", "0::/\n"),
+        14: (KERNELS, "0::/lxc/104\n"),
+        15: ("", ""),
+        16: ("Uid:\t0\t0\t0\t0\n", "0::/\n"),
+        **dict.fromkeys(range(1000, 1600), ("Uid:\t26\t26\t26\t26\n", "0::/user.slice\n")),
+    }
     for pid, (whose, group) in users.items():  # processes that only have such a name
         files |= {f"/proc/{pid}/comm": "z_wr_iss_h\n", f"/proc/{pid}/status": whose, f"/proc/{pid}/cgroup": group}
+    files = dict(sorted(files.items(), reverse=True))
     files |= {f"/proc/{pid}/task/{pid}/schedstat": "100 10 5\n" for pid in (*names, *users, 340)}
     began = observe._times(Answering(files))
     assert began[340] == (100, 10)
@@ -105,6 +114,13 @@ def test_what_the_scheduler_counted_of_threads_and_of_openzfs() -> None:
     found = {each.pid: each for each in observe._processes(Answering(files), traced, began, ended)}
     assert found[340] == (340, "python3", "walwriter", "", 2)
     assert found[236].waited is None  # it was not seen at both ends
+
+
+def test_what_is_kept_of_a_thread_of_the_kernel() -> None:
+    said = "Name:\tz_wr_iss_h\nPid:\t31\nPPid:\t{}\nUid:\t0\t0\t0\t0\nVmSize:\t1\n"
+    assert (told("/proc/31/status", said.format(2)) or "").splitlines() == observe.OF_KTHREADD
+    for other in ("1", "22", "2\x0b"):
+        assert told("/proc/31/status", said.format(other)) == "Uid:\t0\t0\t0\t0\n"
 
 
 def test_a_trace_that_cannot_be_read_leaves_the_counters() -> None:

@@ -16,6 +16,7 @@ from tests import shared
 DAY = 86400.0
 CASES = ("2.3-sync-disabled-local", "2.4-healthy-physical-no-cache", "2.3-healthy-mirrored-slog")
 HOSTNAME = "/proc/sys/kernel/hostname"
+GUEST, SERIAL = "QEMU NVMe Ctrl", "LABNVME"  # model and, with a number, serial of the drives of the lab
 
 
 def named(case: str, host: str, days: float = 0.0) -> recording.Recording:
@@ -27,6 +28,31 @@ def named(case: str, host: str, days: float = 0.0) -> recording.Recording:
 
 def _named(files: Files, host: str) -> Files:
     return files._replace(text={path: f"{host}\n" if path == HOSTNAME else text for path, text in files.text.items()})
+
+
+def respelt(past: recording.Recording, words: Mapping[str, str]) -> recording.Recording:
+    """The recording with other words in all that was asked and answered: the model of a drive, its serial number."""
+
+    def text(content: str) -> str:
+        for old, new in words.items():
+            content = content.replace(f"{old:40}", f"{new:40}").replace(old, new)
+            content = content.replace(old.replace(" ", "_"), new.replace(" ", "_"))
+            content = content.replace(old.replace(" ", "\\x20"), new.replace(" ", "\\x20"))
+            content = content.replace(old.encode().hex(), new.encode().hex())
+        return content
+
+    def said(each: bytes) -> bytes:
+        return text(each.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+    def table(texts: Mapping[str, str]) -> dict[str, str]:
+        return {text(path): text(content) for path, content in texts.items()}
+
+    commands = {tuple(map(text, argv)): each._replace(stdout=said(each.stdout)) for argv, each in past.commands.items()}
+    files = {
+        names: each._replace(text=table(each.text), links=table(each.links), errors=table(each.errors))
+        for names, each in past.files.items()
+    }
+    return replace(past, commands=commands, files=files)
 
 
 def fleet(folder: Path, hosts: Mapping[str, str], days: float = 0.0) -> Path:
@@ -60,6 +86,13 @@ def spoilt(folder: Path, whole: Path) -> dict[str, Path]:
     for name, content in files.items():
         (folder / f"{name}.tar.gz").write_bytes(content)
     return {name: folder / f"{name}.tar.gz" for name in files}
+
+
+def hungry(folder: Path) -> Path:
+    """A recording of some kilobytes that takes 300 MiB of memory to read."""
+    path = folder / "hungry.tar.gz"
+    path.write_bytes(_packed({"recording.json": b'{"schema": "' + b"x" * (100 << 20) + b'"}'}))
+    return path
 
 
 def _packed(members: Mapping[str, bytes]) -> bytes:

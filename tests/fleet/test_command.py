@@ -82,7 +82,7 @@ def test_who_is_missing_is_an_exit_code(zaudit: CommandLine, tmp_path: Path) -> 
      ("r/rack-2.tar.gz", "says"), ("r/rack-2/now.tar.gz", "says")],
 )  # fmt: skip
 def test_a_host_is_called_as_the_inventory_has_it(recording: str, name: str) -> None:
-    account = accounting.Account(frozenset({"db1", "rack"}))
+    account = accounting.Account(frozenset({"db1", "rack"}), 0.0)
     assert account.name(recording, "says") == name
 
 
@@ -95,6 +95,18 @@ def test_no_host_stands_in_for_another(zaudit: CommandLine, tmp_path: Path) -> N
     found = rows(tmp_path / "rows")
     assert {row["name"] for row in found if row["kind"] == "report"} == {"db2"}
     assert {row["name"] for row in found if row["kind"] == "missing"} == {"db1"}
+
+
+def test_a_name_that_is_taken_and_a_time_that_has_not_come_are_told(zaudit: CommandLine, tmp_path: Path) -> None:
+    fleet(tmp_path, {"db1": CASES[0]})
+    (tmp_path / "db1.tar.gz").rename(tmp_path / "db2.tar.gz")
+    fleet(tmp_path, {"db1": CASES[1]}, days=100_000.0)
+    done = zaudit("fleet", "judge", tmp_path, "-o", tmp_path / "rows")
+    assert "taken in the future, as the recordings say, of db1: is a clock wrong?" in done.err
+    assert "recordings of several places say that they are of db1: --inventory tells them apart" in done.err
+    assert zaudit("fleet", "report", tmp_path / "rows").code == 14
+    (tmp_path / "hosts").write_text("db1\ndb2\n")
+    assert "several places" not in zaudit("fleet", "judge", tmp_path, "--inventory", tmp_path / "hosts").err
 
 
 def test_a_run_goes_on_where_it_was(zaudit: CommandLine, tmp_path: Path) -> None:
@@ -191,6 +203,16 @@ def test_urls(zaudit: CommandLine, tmp_path: Path) -> None:
     assert done.code == 0
     assert "1 other files" in done.err
     assert [row["name"] for row in rows(tmp_path / "rows.jsonl") if row["kind"] == "report"] == ["db1", "db2", "db3"]
+    told = [zaudit("fleet", "report", f"{scheme}{tmp_path}/rows.jsonl") for scheme in ("file://", "")]
+    assert told[0] == told[1]
+    assert told[0].code == 14
+
+
+def test_parquet_is_not_for_the_report(zaudit: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1")
+    done = zaudit("fleet", "report", tmp_path / "rows.parquet")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "the report reads lines of JSON" in done.err
 
 
 def test_urls_without_what_opens_them(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 
+from auditor.commands._fleet_pages import Pages
 from auditor.fleet.judging import judge_recording, missing, unjudged
-from auditor.report.fleet import counting, html, terminal, words
+from auditor.report.fleet import counting, host_page, html, terminal, words
 from auditor.report.fleet.rows import BadRows
 from tests.fake import CommandLine
 from tests.fleet.fleets import CASES
@@ -19,13 +23,14 @@ from tests.report.test_hostile_page import EVIL, Elements
 from tests.shared import HOSTS
 
 Row = dict[str, Any]
+NOW = datetime(2026, 11, 22, tzinfo=UTC).timestamp()
 
 
 def rows_of(case: str, name: str, days: int = 0) -> list[Row]:
     """Of a recorded host under another name, on another day."""
     rows = judge_recording(str(HOSTS / case))
     return [
-        {**row, "name": name, "recording": f"{name}.tar.gz", "taken": f"2026-11-{10 + days}T02:00:00+00:00"}
+        {**row, "name": name, "recording": f"{name}.tar.gz", "taken": f"2026-11-{10 + days:02}T02:00:00+00:00"}
         for row in rows
     ]
 
@@ -39,7 +44,7 @@ def lines(*groups: Iterable[Row]) -> list[bytes]:
 
 def fleet(*groups: Iterable[Row], before: list[bytes] | None = None) -> counting.Fleet:
     found = lines(*groups)
-    return counting.fleet(lambda: found, (lambda: before) if before is not None else None)
+    return counting.fleet(lambda: found, (lambda: before) if before is not None else None, NOW)
 
 
 def test_the_worst_host_comes_first_and_the_answer_is_its() -> None:
@@ -63,6 +68,37 @@ def test_nobody_is_well_of_whom_nothing_is_known() -> None:
         assert "db9" in html.render(found)
 
 
+def test_hosts_that_are_alike_are_one_line() -> None:
+    """What is only undecided there is not named as if it failed."""
+    found = fleet(*([{**row, "name": f"db{number}"} for row in LOSES] for number in range(10, 30)), KEEPS, GUEST)
+    groups = words.alike(found)
+    assert [(each.standing, each.rules, len(each.hosts)) for each in groups] == [
+        ("lost", ("sync-disabled",), 20),
+        (GUEST[0]["standing"], tuple(sorted({row["rule"] for row in GUEST[1:] if row["outcome"] == "fail"
+                                             and row["severity"] in counting.GRAVE})), 1),
+    ]  # fmt: skip
+    text = terminal.render(found)
+    assert "lost  20 hosts  sync-disabled: db10, db11, db12, db13, db14, db15 and 14 more" in text
+    page = html.render(found)
+    assert page.count("<summary><b>") == 21
+    assert "db10, db11, db12, db13, db14, db15 and 14 more" in page
+
+
+def test_each_kind_of_host_has_a_page_before_any_has_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html, "HOSTS", 3)
+    other = rows_of("2.3-db-postgres-fsync-off", "db9")
+    found = fleet(*([{**row, "name": f"db{number}"} for row in LOSES] for number in range(5)), other)
+    assert [host.seen.name for host in html.opened(found)] == ["db9", "db0", "db1"]
+
+
+def test_who_is_missing_is_one_line_on_a_terminal() -> None:
+    text = terminal.render(
+        fleet(KEEPS, [missing(f"db{number}") for number in range(10, 40)], [unjudged("x.tar.gz", "cut off")])
+    )
+    assert "missing  30 hosts: db10, db11, db12, db13, db14, db15 and 24 more" in text
+    assert "not judged  x.tar.gz: cut off" in text
+
+
 def test_of_each_host_its_newest_look_counts() -> None:
     mended = [{**row, "name": "db1", "recording": "later"} for row in rows_of(CASES[1], "db1", 3)]
     for order in ((LOSES, mended), (mended, LOSES)):
@@ -76,6 +112,53 @@ def test_an_old_look_is_named() -> None:
     found = fleet(KEEPS, rows_of(CASES[1], "db7", 9))
     assert [host.seen.name for host in found.stale] == ["db2"]
     assert "1 host more than 7 days before the newest: db2" in words.span(found)
+
+
+def test_a_look_from_the_future_counts_only_where_there_is_no_other() -> None:
+    """It would be the newest for ever, and make all others old."""
+    later = [{**row, "taken": "2099-01-01T00:00:00+00:00", "recording": "db1-x"} for row in rows_of(CASES[1], "db1")]
+    for order in ((LOSES, later, KEEPS), (later, KEEPS, LOSES)):
+        found = fleet(*order)
+        assert {host.seen.name: host.seen.standing for host in found.hosts} == {"db1": "lost", "db2": "kept"}
+        assert (found.ahead, found.stale, found.exit_code("low")) == (("db1",), [], 14)
+        assert "looks from the future, left aside where there is another: db1" in words.span(found)
+    alone = fleet(later, KEEPS)
+    assert [host.seen.name for host in alone.hosts] == ["db1", "db2"]
+    assert (alone.ahead, alone.stale) == (("db1",), [])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        ("r/db1-2026-11-10.tar.gz", "r/db1-2026-11-13.tar.gz", False),
+        ("week1/db1.tar.gz", "week2/db1.tar.gz", False),
+        ("db1/2026-11-10.tar.gz", "db1/2026-11-13.tar.gz", False),
+        ("minions/x/2026-11-10.tar.gz", "minions/x/2026-11-13.tar.gz", False),
+        ("minions/x/host.tar.gz", "minions/y/host.tar.gz", True),
+        ("r/db1.tar.gz", "r/db2.tar.gz", True),
+    ],
+)
+def test_two_recordings_that_take_one_name_are_told(one: str, other: str, told: bool) -> None:
+    mended = [{**row, "name": "db1", "recording": other} for row in rows_of(CASES[1], "db1", 3)]
+    found = fleet([{**row, "recording": one} for row in LOSES], mended)
+    assert found.claimed == (("db1",) if told else ())
+    assert ("recordings of several places say that they are of db1" in words.span(found)) is told
+    assert [host.seen.standing for host in found.hosts] == ["kept"]
+
+
+def test_no_host_makes_the_tables_too_long_for_the_others() -> None:
+    """Each finding of one names as many models as it may; the others are told as ever, before it and after it."""
+    ssd = "2.3-consumer-ssd-log"
+    one = rows_of(ssd, "db5")
+    finding = next(row for row in one if row["kind"] == "finding" and row["models"])
+    many = [{**finding, "id": str(i), "models": [f"{i}-{j}" for j in range(20)]} for i in range(counting.OF_ONE)]
+    found = fleet([one[0], *many], rows_of(ssd, "db6"))
+    alone = fleet(rows_of(ssd, "db6"))
+    assert len(found.models) <= counting.OF_ONE + len(alone.models)
+    assert {key for key, line in found.models.items() if "db6" in line.failed | line.open} == set(alone.models)
+    assert next(host for host in found.hosts if host.seen.name == "db5").failed.total() == len(many)
+    assert found.crowded == {"db5"}
+    assert "models, releases and remedies of db5" in words.span(found)
 
 
 def test_what_is_new_and_what_is_only_out_of_sight() -> None:
@@ -105,6 +188,14 @@ def test_waived_and_known_findings_do_not_count() -> None:
         found = fleet(rows)
         assert (found.exit_code("low"), found.waived, found.rules) == (0, len(LOSES) - 1, {})
         assert "findings waived or known" in words.span(found)
+
+
+def test_what_would_decide_it_is_a_sentence() -> None:
+    undecided = next(row for row in GUEST[1:] if row["outcome"] == "unknown")
+    found = fleet(GUEST[:1], [{**undecided, "remedies": ["run as root", "apt install nvme-cli"]}])
+    text = terminal.render(found)
+    assert "1 host  needs root" in text
+    assert "1 host  needs nvme-cli (apt install nvme-cli)" in text
 
 
 def test_drives_releases_and_remedies() -> None:
@@ -165,7 +256,7 @@ def test_the_page_has_its_own_elements_only_whatever_things_are_called() -> None
     hostile = [{key: value if key in kept else evil(value) for key, value in row.items()} for row in LOSES]
     before = [row for row in hostile if row["kind"] == "report"]
     both = [partial(fleet, rows, before=lines(rows[:1])) for rows in (LOSES, hostile)]
-    plain, spoilt = (Elements(html.render(each(), "https://example.org/{host}")) for each in both)
+    plain, spoilt = (Elements(html.render(each(), lambda host: f"https://example.org/{quote(host)}")) for each in both)
     assert before
     assert spoilt.seen == plain.seen
     assert "a href" in plain.seen
@@ -174,14 +265,89 @@ def test_the_page_has_its_own_elements_only_whatever_things_are_called() -> None
 
 
 def test_a_link_to_a_host_is_no_place_of_its_choice() -> None:
-    named = [{**row, "name": "../../x?y#z&<"} for row in LOSES]
-    assert 'href="hosts/..%2F..%2Fx%3Fy%23z%26%3C.html"' in html.render(fleet(named), "hosts/{host}.html")
+    name = "../../x?y#z&<"
+    assert Pages("https://h/{host}.html", None).link([])(name) == "https://h/..%2F..%2Fx%3Fy%23z%26%3C.html"
+    assert Pages("{host}.html", None).link([])("../README") == ""
+    found = fleet([{**row, "name": name} for row in LOSES])
+    assert (
+        Pages("hosts", Path("fleet.html")).link(found.hosts)(name) == "hosts/..%252F..%252Fx%253Fy%2523z%2526%253C.html"
+    )
+    assert host_page.file_name(name) == "..%2F..%2Fx%3Fy%23z%26%3C.html"
+    assert len(host_page.file_name("/" * 255)) < 255
 
 
-@pytest.mark.parametrize("pages", ["javascript:alert(1)//{host}", "data:{host}", "file:///{host}"])
+@pytest.mark.parametrize(
+    "pages", ["javascript:alert(1)//{host}", "data:{host}", "file:///{host}", "/srv/hosts", "https://h/"]
+)
 def test_links_lead_to_pages(pages: str, zaudit: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "rows").write_bytes(b"".join(lines(KEEPS)))
-    assert zaudit("fleet", "report", tmp_path / "rows", "--format", "html", "--pages", pages).code == 2
+    words = ("fleet", "report", tmp_path / "rows", "--format", "html", "--pages", pages)
+    assert zaudit(*words, "-o", tmp_path / "page.html").code == 2
+    assert zaudit("fleet", "report", tmp_path / "rows", "--format", "html", "--pages", "hosts").code == 2
+
+
+def links(page: str) -> set[str]:
+    return set(re.findall(r'href="([^"]*)"', page))
+
+
+def test_pages_of_hosts_are_written_and_linked(zaudit: CommandLine, tmp_path: Path) -> None:
+    odd = [{**row, "name": "a b/../%2e<c>"} for row in GUEST]
+    (tmp_path / "rows").write_bytes(b"".join(lines(LOSES, KEEPS, odd, rows_of(CASES[1], "db1", -3))))
+    done = zaudit(
+        "fleet", "report", tmp_path / "rows", "--format", "html", "--pages", "of hosts", "-o", tmp_path / "fleet.html"
+    )
+    assert done.code == 14
+    assert f"{tmp_path}/of hosts: 2 pages of hosts" in done.err
+    found = links((tmp_path / "fleet.html").read_text())
+    assert {(tmp_path / unquote(each)) for each in found} == set((tmp_path / "of hosts").iterdir())
+    page = (tmp_path / "of hosts" / "db1.html").read_text()
+    assert "LOSES ACKNOWLEDGED COMMITS WHEN THE POWER FAILS" in page
+    assert all(row["rule"] in page for row in LOSES[1:])
+    assert page.count('<div class="finding') == len(LOSES) - 1
+    assert "zfs set sync=standard tank" in page
+    assert "sync=disabled, so fsync returns before anything is on stable storage" in page
+
+
+def test_pages_that_are_there_are_linked_and_no_others(zaudit: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "rows").write_bytes(b"".join(lines(LOSES, GUEST, KEEPS)))
+    (tmp_path / "hosts").mkdir()
+    for name in ("db1", "db2"):
+        (tmp_path / "hosts" / f"{name}.html").write_text("")
+    zaudit(
+        "fleet",
+        "report",
+        tmp_path / "rows",
+        "--format",
+        "html",
+        "--pages",
+        "hosts/{host}.html",
+        "-o",
+        tmp_path / "fleet.html",
+    )
+    assert links((tmp_path / "fleet.html").read_text()) == {"hosts/db1.html", "hosts/db2.html"}
+
+
+def test_the_page_of_a_host_stays_one() -> None:
+    many = [{**LOSES[1], "id": str(number), "says": ["x" * 5000] * 40} for number in range(500)]
+    found = fleet(LOSES[:1], many)
+    ((_, page),) = host_page.pages(lambda: lines(LOSES[:1], many), found.hosts)
+    assert len(page) < host_page.SIZE + (1 << 16)
+    assert "more findings, which are in the rows" in page
+    assert "and 30 more" in page
+
+
+def test_the_page_of_a_host_has_its_own_elements_only() -> None:
+    def evil(value: Any) -> Any:
+        return f"{value}{EVIL}" if isinstance(value, str) else [evil(each) for each in value]
+
+    texts = {"name", "recording", "openzfs", "rules", "rule", "place", "title", "says"}
+    hostile = [{key: evil(value) if key in texts else value for key, value in row.items()} for row in LOSES]
+    hostile = [
+        row if row["kind"] == "report" else {**row, "fix": {key: evil(each) for key, each in row["fix"].items()}}
+        for row in hostile
+    ]
+    pages = [next(host_page.pages(partial(lines, rows), fleet(rows).hosts))[1] for rows in (LOSES, hostile)]
+    assert Elements(pages[0]).seen == Elements(pages[1]).seen
 
 
 def test_the_command(zaudit: CommandLine, tmp_path: Path) -> None:
@@ -211,6 +377,6 @@ def test_a_page_of_many_hosts_stays_one(tmp_path: Path) -> None:
     found = fleet(*hosts)
     assert len(terminal.render(found).splitlines()) < 70
     page = html.render(found)
-    assert page.count("<details>") == html.HOSTS + 2
-    assert "and 1,100 more" in page
+    assert page.count("<details>") == html.HOSTS + 2  # one for each, one around them, and that of all hosts
+    assert "100 of these 1,200 hosts" in page
     assert len(page) < 1 << 20

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
-from auditor.fleet import workers
-from auditor.fleet.judging import OURS, How, judged_lines
+from auditor.fleet import child
+from auditor.fleet.judging import OURS, judged_lines
 from auditor.fleet.workers import Bounds, judged
-from tests.fleet.fleets import CASES, spoilt, three
+from tests.fleet.children import LITTLE, kill, of_this_process
+from tests.fleet.fleets import CASES, hungry, spoilt, three
 from tests.shared import HOSTS
 
 
@@ -29,7 +27,7 @@ def test_rows_are_equal_in_this_process_in_one_and_in_two(names: list[str]) -> N
     here = [judged_lines(name, OURS) for name in names]
     assert list(judged(names, OURS, Bounds(1))) == here
     assert list(judged(names, OURS, Bounds(2))) == here
-    assert not multiprocessing.active_children()
+    assert not of_this_process()
 
 
 @pytest.mark.slow
@@ -37,25 +35,19 @@ def test_a_process_that_is_killed_loses_nothing(names: list[str]) -> None:
     here = [judged_lines(name, OURS) for name in names]
     rows = judged(names, OURS, Bounds(2))
     found = [next(rows)]
-    for child in multiprocessing.active_children():
-        child.kill()
-        child.join()
+    for number in of_this_process():
+        kill(number)
     assert [*found, *rows] == here
 
 
 def test_what_takes_too_long_is_a_row(names: list[str]) -> None:
     rows = list(judged(names[:2], OURS, Bounds(1, seconds=0.001)))
     assert ["not judged within 0.001 s" in each for each in rows] == [True, True]
-    assert not multiprocessing.active_children()
-
-
-def _dies(pipe: Connection, how: How) -> None:
-    pipe.recv_bytes()
-    os._exit(7)
+    assert not of_this_process()
 
 
 def test_a_recording_that_kills_each_process_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_work", _dies)
+    monkeypatch.setattr(child, "_CODE", "raise SystemExit(7)")
     (row,) = judged([str(HOSTS / CASES[0])], OURS, Bounds(1))
     assert "the process that judged it died 2 times (exit code 7)" in row
 
@@ -63,6 +55,38 @@ def test_a_recording_that_kills_each_process_is_a_row(monkeypatch: pytest.Monkey
 def test_processes_end_with_whoever_asked_for_them(names: list[str]) -> None:
     rows = judged(names, OURS, Bounds(2))
     next(rows)
-    assert multiprocessing.active_children()
+    assert of_this_process()
     rows.close()  # type: ignore[attr-defined]
-    assert not multiprocessing.active_children()
+    assert not of_this_process()
+
+
+def test_one_process_is_bounded_and_begun_anew(names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a worker of Dask has one."""
+    one = child.Child(OURS)
+    whole = judged_lines(names[0], OURS)
+    try:
+        assert one.judged(names[0], 60) == whole
+        assert "not judged within 0.001 s" in one.judged(names[0], 0.001)
+        assert one.judged(names[0], 60) == whole
+        kill(*of_this_process())
+        assert one.judged(names[0], 60) == whole
+        one.end()
+        monkeypatch.setattr(child, "_CODE", "raise SystemExit(7)")
+        assert "died 2 times (exit code 7)" in one.judged(names[0], 60)
+    finally:
+        one.end()
+    assert not of_this_process()
+
+
+def test_a_recording_that_asks_for_more_memory_than_there_is_is_a_row(
+    tmp_path: Path, names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child, "_CODE", LITTLE)
+    one = child.Child(OURS)
+    try:
+        assert "not enough memory to judge it" in one.judged(str(hungry(tmp_path)), 60)
+        (same,) = of_this_process()
+        assert one.judged(names[0], 60) == judged_lines(names[0], OURS)
+        assert of_this_process() == [same]
+    finally:
+        one.end()

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 from auditor.report.audit import html as audit_html
+from auditor.report.fleet import host_page
 from auditor.report.fleet import html as fleet_html
 from auditor.report.verify import html as verify_html
-from tests.fleet.test_report import KEEPS, LOSES, fleet
+from tests.fleet.test_report import KEEPS, LOSES, fleet, lines
 from tests.golden import CANONICAL, GREEN, HOSTS, report_of
 from tests.judge.test_answers import GUEST, HYPERVISOR
 from tests.judge.test_policy import judged
@@ -30,7 +31,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "kept": lambda: audit_html.render(report_of(HOSTS / GREEN)),
     "suspended": lambda: audit_html.render(report_of(HOSTS / "2.3-suspended-wait")),
     "answered for": lambda: audit_html.render(judged(HYPERVISOR, GUEST)),
-    "fleet": lambda: fleet_html.render(fleet(LOSES, KEEPS, before=[]), "hosts/{host}.html"),
+    "fleet": lambda: fleet_html.render(fleet(LOSES, KEEPS, before=[]), lambda host: f"hosts/{host}.html"),
+    "fleet, one host": lambda: next(host_page.pages(lambda: lines(LOSES), fleet(LOSES).hosts))[1],
     "verify": lambda: verify_html.render(samples.contradicted(), report_of(HOSTS / CANONICAL)),
 }
 pytestmark = [

@@ -154,3 +154,23 @@ def test_a_tool_that_others_could_have_changed_is_not_run(
         assert found.stdout == b"it ran\n"
     else:
         assert found.fault == f"not run: others than root could have changed {place}/zpool"
+
+
+@as_root
+@pytest.mark.parametrize(("mode", "run"), [(0o1775, True), (0o775, False)])
+def test_a_tool_of_the_store_of_nix_is_run_where_its_builders_cannot_change_it(
+    mode: int, run: bool, tmp_path: Path
+) -> None:
+    """The group that builds may write into the store. (Nix manual, Multi-User Mode: chmod 1775 /nix/store)"""
+    store, links = tmp_path / "store", tmp_path / "sw"
+    tool = store / "abc-zfs" / "bin" / "zfs"
+    tool.parent.mkdir(parents=True)
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o555)
+    os.chown(store, 0, EVIL)
+    store.chmod(mode)
+    links.mkdir()
+    (links / "zfs").symlink_to(tool)
+    found, why = tools.find(["zfs"], (str(links),))
+    assert bool(found) == run
+    assert ("others than root could have changed" in why) != run

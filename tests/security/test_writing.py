@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 import pytest
 
+from auditor import interrupt
 from auditor.errors import EXIT_BROKE, EXIT_USAGE
 from auditor.host import folder, given, writing
 from auditor.host.folder import NoPlace, held
@@ -353,7 +354,7 @@ def test_what_is_left_is_not_removed_where_another_may_have_named_it(evil: Path,
 # -- signals -------------------------------------------------------------------------------------------------------------
 
 HOLD = """
-import os, sys, time
+import os, signal, sys, threading, time
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from auditor import interrupt
@@ -373,16 +374,19 @@ def fill(file):
     file.write(b"half")
     file.flush()
     print("writing", flush=True)
+    if {taken}:
+        other = lambda: signal.pthread_kill(threading.get_ident(), {taken})
+        threading.Timer(0.5, other).start()
     time.sleep({seconds})
 new = Recording(2.0, 0, ("tank",), commands={{("zpool", "status"): Capture(0, b"new")}})
 writing.replace(place, fill) if place.name == "report" else recording.write(new, place)
 """
 
 
-def writer(place: Path, seconds: float = 30) -> subprocess.Popen[bytes]:
-    """A process that has begun to write there."""
+def writer(place: Path, seconds: float = 30, taken: str = "0") -> subprocess.Popen[bytes]:
+    """A process that has begun to write there. taken: a signal that a thread of its own takes soon after."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD.format(root=str(ROOT), place=str(place), seconds=seconds)],
+        [sys.executable, "-c", HOLD.format(root=str(ROOT), place=str(place), seconds=seconds, taken=taken)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
@@ -414,6 +418,30 @@ def test_a_signal_leaves_the_old_one_and_nothing_else(name: str, number: int, tm
     assert process.returncode
     assert listed(tmp_path) == {name}
     assert seen() == before
+
+
+def test_a_signal_that_ends_no_system_call_is_heard(tmp_path: Path) -> None:
+    """One that comes in the moment before a call begins is noted and ends nothing, as one that another thread takes."""
+    place = tmp_path / "report"
+    replace(place, b"old")
+    process = writer(place, taken="signal.SIGTERM")
+    assert process.wait(20) == 128 + signal.SIGTERM
+    process.communicate()
+    assert listed(tmp_path) == {"report"}
+    assert place.read_bytes() == b"old"
+
+
+def test_a_signal_just_before_the_end_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Late(type(interrupt.whole)):  # type: ignore[misc]
+        def __enter__(self) -> None:
+            if listed(tmp_path):
+                raise KeyboardInterrupt
+            super().__enter__()
+
+    monkeypatch.setattr(interrupt, "whole", Late())
+    with pytest.raises(KeyboardInterrupt):
+        replace(tmp_path / "report", b"new")
+    assert listed(tmp_path) == set()
 
 
 @pytest.mark.parametrize("name", ["report", "rec.tar.gz", "rec"])

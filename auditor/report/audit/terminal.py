@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from auditor.facts import AGAIN
 from auditor.judge.finding import Finding
 from auditor.judge.verdict import Verdict
 from auditor.report import event_words, finding_words
@@ -229,14 +228,4 @@ def _end(report: Report) -> Iterator[RenderableType]:
 def _needs(count: int, remedy: str, what: str = "") -> str:
     """ "1 rule needs root", "12 need root"."""
     subject = f"{count} {what}{'s' if count > 1 else ''}" if what else str(count)
-    return f"{subject} need{'s' if count == 1 else ''} {_need(remedy)}"
-
-
-def _need(remedy: str) -> str:
-    if remedy == AGAIN:
-        return "a new recording"
-    if remedy == "run as root":
-        return "root"
-    if remedy.startswith(("apt install ", "dnf install ", "zypper install ", "apk add ", "pacman -S ")):
-        return f"{remedy.split(' ', 2)[2]} ({remedy})"
-    return remedy
+    return f"{subject} need{'s' if count == 1 else ''} {finding_words.need(remedy)}"

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from sys import intern
 from typing import NamedTuple, TypeVar
 
 from auditor.judge.event import Severity
 from auditor.judge.finding import RANK, exit_code
+from auditor.report.fleet.looks import ahead, looks
 from auditor.report.fleet.rows import STANDINGS, Absent, BadRows, Found, Seen, rows
 
+GRAVE: tuple[Severity, ...] = ("critical", "high")
 KEPT = 12  # findings of a host that a page shows; the rows have all
-KINDS = 1_000_000  # of what is counted: more is no fleet
+KINDS = 1_000_000  # lines of one table, each with the hosts that it is about
+OF_ONE = 1_000  # lines that one host adds to all tables together: no honest one has so much that no other has
 ADVISORY = "advisory-"
 OLD = 7 * 86400.0  # seconds after which a look is no longer one at the fleet of today
 _Key = TypeVar("_Key")
@@ -22,17 +26,20 @@ Read = Callable[[], Iterable[bytes]]
 @dataclass(slots=True)
 class Host:
     """One host, by its newest look. failed, open: how many findings of which severity fail or cannot be told. worst: the
-    first of them."""
+    first of them. grave: rule -> severity of what fails and is critical or high, the first of them. lines: of the tables that
+    it is the first on."""
 
     seen: Seen
     failed: Counter[Severity] = field(default_factory=Counter)
     open: Counter[Severity] = field(default_factory=Counter)
     worst: list[Found] = field(default_factory=list)
+    grave: dict[str, Severity] = field(default_factory=dict)
+    lines: int = 0
 
     @property
     def gravity(self) -> tuple[object, ...]:
         """The worst hosts come first."""
-        counts = [-each[severity] for severity in ("critical", "high") for each in (self.failed, self.open)]
+        counts = [-each[severity] for severity in GRAVE for each in (self.failed, self.open)]
         return (STANDINGS.index(self.seen.standing), *counts, self.seen.name)
 
 
@@ -71,7 +78,9 @@ class News(NamedTuple):
 
 @dataclass(slots=True)
 class Fleet:
-    """hosts: the worst first. absent: what could not be judged, and who did not come. older: looks that newer ones replace."""
+    """hosts: the worst first. absent: what could not be judged, and who did not come. older: looks that newer ones replace.
+    ahead, claimed: hosts, as of Looks. crowded: hosts that have more for the tables than they hold of one. now: seconds since
+    the epoch."""
 
     hosts: list[Host]
     absent: list[Absent]
@@ -82,6 +91,10 @@ class Fleet:
     advisories: dict[tuple[str, str], Line]
     remedies: dict[str, Line]
     waived: int
+    now: float = 0.0
+    ahead: tuple[str, ...] = ()
+    claimed: tuple[str, ...] = ()
+    crowded: set[str] = field(default_factory=set)
     news: News | None = None
 
     @property
@@ -99,7 +112,7 @@ class Fleet:
     @property
     def stale(self) -> list[Host]:
         """Those whose newest look is much older than the newest of all."""
-        newest = max((host.seen.taken for host in self.hosts), default=0.0)
+        newest = max((host.seen.taken for host in self.hosts if not ahead(host.seen.taken, self.now)), default=0.0)
         return [host for host in self.hosts if newest - host.seen.taken > OLD]
 
     def exit_code(self, threshold: Severity, *, failed_only: bool = False) -> int:
@@ -110,45 +123,29 @@ class Fleet:
         return exit_code(every, threshold, failed_only=failed_only)
 
 
-def fleet(read: Read, before: Read | None = None) -> Fleet:
-    """What the rows come to. read: gives the lines, each time from the beginning; before: those of an earlier time. Raises
-    BadRows."""
-    hosts, absent, looks = _hosts(read)
-    found = Fleet([], [each for each in absent if each.kind != "duplicate"], 0, 0, {}, {}, {}, {}, 0)
-    found.twice, found.older = len(absent) - len(found.absent), looks - len(hosts)
-    for each in _findings(read, hosts):
+def fleet(read: Read, before: Read | None, now: float) -> Fleet:
+    """What the rows come to. read: gives the lines, each time from the beginning; before: those of an earlier time. now:
+    seconds since the epoch. Raises BadRows."""
+    seen = looks(rows(read()), now)
+    hosts = {name: Host(look) for name, look in seen.newest.items()}
+    absent = [each for each in seen.absent if each.kind != "duplicate"]
+    found = Fleet([], absent, seen.total - len(hosts), len(seen.absent) - len(absent), {}, {}, {}, {}, 0, now)
+    found.ahead, found.claimed = tuple(seen.ahead), tuple(seen.claimed)
+    for each in _findings(read, seen.newest):
         _count(found, hosts[each.key[0]], each)
     if before:
-        found.news = _news(before, read, hosts)
+        found.news = _news(before, read, seen.newest, now)
     found.hosts = sorted(hosts.values(), key=lambda host: host.gravity)
     return found
 
 
-def _hosts(read: Read) -> tuple[dict[str, Host], list[Absent], int]:
-    """(name -> its newest look, what is no look, how many looks there are)."""
-    hosts: dict[str, Host] = {}
-    absent: list[Absent] = []
-    looks = 0
-    for row in rows(read()):
-        match row:
-            case Seen():
-                looks += 1
-                if row.name not in hosts or hosts[row.name].seen.key < row.key:
-                    hosts[row.name] = Host(row)
-            case Absent():
-                absent.append(row)
-        if len(hosts) + len(absent) > KINDS:
-            raise BadRows(f"more than {KINDS:,} hosts")
-    return hosts, absent, looks
-
-
-def _findings(read: Read, hosts: dict[str, Host]) -> Iterator[Found]:
+def _findings(read: Read, hosts: dict[str, Seen]) -> Iterator[Found]:
     """Those of the newest looks. Raises BadRows for one of a look that is not there."""
     for row in rows(read()):
         if isinstance(row, Found):
             if row.key[0] not in hosts:
                 raise BadRows(f"a finding of {row.key[0]} without a row of kind report")
-            if row.key == hosts[row.key[0]].seen.key:
+            if row.key == hosts[row.key[0]].key:
                 yield row
 
 
@@ -159,24 +156,31 @@ def _count(found: Fleet, host: Host, each: Found) -> None:
     (host.failed if each.outcome == "fail" else host.open)[each.severity] += 1
     if len(host.worst) < KEPT:
         host.worst.append(each)
-    _line(found.rules, each.rule).add(each)
+    if each.outcome == "fail" and each.severity in GRAVE and len(host.grave) < KEPT:
+        host.grave.setdefault(intern(each.rule), each.severity)
+    _add(found.rules, each.rule, each, found, host)
     for model in each.models:
-        _line(found.models, (model, each.rule)).add(each)
+        _add(found.models, (model, each.rule), each, found, host)
     if each.rule.startswith(ADVISORY):
-        _line(found.advisories, (each.openzfs or host.seen.openzfs, each.rule)).add(each)
+        _add(found.advisories, (each.openzfs or host.seen.openzfs, each.rule), each, found, host)
     if each.outcome == "unknown":
         for remedy in each.remedies:
-            _line(found.remedies, remedy).add(each)
+            _add(found.remedies, remedy, each, found, host)
 
 
-def _line(lines: dict[_Key, Line], key: _Key) -> Line:
-    if key not in lines and len(lines) >= KINDS:
-        raise BadRows(f"more than {KINDS:,} lines in one table")
-    return lines.setdefault(key, Line())
+def _add(lines: dict[_Key, Line], key: _Key, each: Found, found: Fleet, host: Host) -> None:
+    """To the line of a table. A host has a share of new lines, so that none makes the tables too long for the others."""
+    if (line := lines.get(key)) is None:
+        if host.lines == OF_ONE or len(lines) == KINDS:
+            found.crowded.add(host.seen.name)
+            return
+        host.lines += 1
+        line = lines[key] = Line()
+    line.add(each)
 
 
-def _news(before: Read, read: Read, hosts: dict[str, Host]) -> News:
-    then, _, _ = _hosts(before)
+def _news(before: Read, read: Read, hosts: dict[str, Seen], now: float) -> News:
+    then = looks(rows(before()), now).newest
     there = {(each.key[0], each.id) for each in _findings(before, then) if each.outcome == "fail"}
     failing, unknown, fresh = set(), set(), []
     for each in _findings(read, hosts):
@@ -192,7 +196,7 @@ def _news(before: Read, read: Read, hosts: dict[str, Host]) -> News:
         if each.outcome == "fail" and each.key[0] in hosts and (each.key[0], each.id) not in failing
     ]
     unseen = sum((each.key[0], each.rule) in unknown for each in lost)
-    digests = [{host.seen.rules for host in each.values()} for each in (then, hosts)]
+    digests = [{look.rules for look in each.values()} for each in (then, hosts)]
     return News(
         fresh=tuple(sorted(fresh, key=lambda each: (-RANK[each.severity], each.rule, each.key))),
         gone=len(lost) - unseen,

@@ -15,6 +15,7 @@ from auditor.text import harmless
 SCHEMA = "zaudit-lines/1"
 STANDINGS = ("lost", "corrupted", "stalled", "cannot tell", "waived", "on the word", "one failure away", "kept")
 LISTED = 100
+Key = tuple[str, float, str]  # which look it was: at which host, when, and the recording
 
 
 class BadRows(Stop):
@@ -32,7 +33,7 @@ class Seen(NamedTuple):
     rules: str
 
     @property
-    def key(self) -> tuple[str, float, str]:
+    def key(self) -> Key:
         """Which look it was."""
         return self.name, self.taken, self.recording
 
@@ -40,7 +41,7 @@ class Seen(NamedTuple):
 class Found(NamedTuple):
     """A finding of one look. counts: it is neither waived nor known to a baseline."""
 
-    key: tuple[str, float, str]
+    key: Key
     id: str
     rule: str
     outcome: Literal["fail", "unknown", "waived"]
@@ -66,18 +67,64 @@ class Absent(NamedTuple):
 Row = Seen | Found | Absent
 
 
+class Told(NamedTuple):
+    """What a finding says besides, for the page of its host. text, cost: of the fix."""
+
+    says: tuple[str, ...]
+    commands: tuple[str, ...]
+    text: str
+    cost: str
+
+
+class Events(NamedTuple):
+    """Datasets at which events end alike. outcomes: event -> how."""
+
+    datasets: tuple[str, ...]
+    outcomes: dict[str, str]
+
+
 def rows(lines: Iterable[bytes]) -> Iterator[Row]:
     """Each row of a kind that is known. Raises BadRows."""
+    return (row for row, _ in whole(lines))
+
+
+def whole(lines: Iterable[bytes]) -> Iterator[tuple[Row, Mapping[str, Any]]]:
+    """The same, each with all that is in its line. Raises BadRows."""
     for number, line in enumerate(lines, 1):
         try:
             table = json.loads(line)
             if table["schema"] != SCHEMA:
                 raise ValueError(f"schema {table['schema']!r} is not {SCHEMA!r}")
             if row := _row(table):
-                yield row
+                yield row, table
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
             said = harmless(f"{type(error).__name__}: {error}"[:120])
             raise BadRows(f"line {number} is no row of zaudit fleet judge ({said})") from None
+
+
+def told(table: Mapping[str, Any]) -> Told:
+    """Of the line of a finding. Raises BadRows."""
+    try:
+        fix = table["fix"]
+        return Told(
+            says=_texts(table.get("says", [])),
+            commands=_texts(fix["commands"]),
+            text=_text(fix.get("text", "")),
+            cost=_text(fix.get("cost", "")),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise BadRows(f"a finding that is none ({type(error).__name__})") from None
+
+
+def events(table: Mapping[str, Any]) -> list[Events]:
+    """Of the line of a report. Raises BadRows."""
+    try:
+        return [
+            Events(_texts(each["datasets"]), {_text(name): _text(how) for name, how in each["outcomes"].items()})
+            for each in table.get("events", [])[:LISTED]
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise BadRows(f"events that are none ({type(error).__name__})") from None
 
 
 def _row(table: Mapping[str, Any]) -> Row | None:
@@ -112,7 +159,7 @@ def _found(table: Mapping[str, Any]) -> Found:
     )
 
 
-def _key(table: Mapping[str, Any]) -> tuple[str, float, str]:
+def _key(table: Mapping[str, Any]) -> Key:
     moment = datetime.fromisoformat(_text(table["taken"]))
     taken = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     return _text(table.get("name", table["host"])), taken, _text(table.get("recording", ""))

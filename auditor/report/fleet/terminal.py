@@ -10,10 +10,10 @@ from rich.text import Text
 from auditor.report.console import Hanging, printed
 from auditor.report.findings_terminal import STYLES
 from auditor.report.fleet import words
-from auditor.report.fleet.counting import Fleet, Host
+from auditor.report.fleet.counting import Fleet, Line
 
 NAME = "terminal"
-SHOWN = 8
+SHOWN, FEW = 8, 5
 STYLE = {"bad": "bold red", "open": "bold yellow", "good": "bold green"}
 SHORT = {"one failure away": "1 failure", "cannot tell": "unknown", "on the word": "word"}  # 10 columns
 Entry = tuple[str, str, str]  # word in the margin, its style, and what it says
@@ -29,24 +29,20 @@ def _parts(fleet: Fleet) -> Iterator[RenderableType]:
     yield Text(words.span(fleet), "dim")
     yield from _section("How they stand", [(f"{count:,}", "bold", words.SAYS[name]) for name, count in
                                            fleet.standings.items()], len(words.SAYS))  # fmt: skip
-    yield from _section("Not judged, or missing", [(word, "bold magenta", said) for word, said in words.absent(fleet)])
-    yield from _section("Worst hosts", list(map(_host, fleet.hosts)) if words.kind(fleet) != "good" else [])
-    yield from _section("Rules by hosts", [
-        (line.severity if line.failed else "undecided", STYLES[line.severity if line.failed else "undecided"],
-         f"{rule}  {words.on(line)}: {line.title}")
-        for rule, line in words.lines(fleet.rules)
-    ])  # fmt: skip
+    yield from _section("Not judged, or missing", list(_absent(fleet)), FEW)
+    yield from _section(words.WORST, list(map(_alike, words.alike(fleet))))
     yield from _news(fleet)
+    yield from _section("Rules by hosts", [
+        (*_word(line), f"{rule}  {words.on(line)}: {line.title}") for rule, line in words.lines(fleet.rules)
+    ])  # fmt: skip
     yield from _section("Drive models by finding", [
-        ("fails" if line.failed else "undecided", "bold" if line.failed else STYLES["undecided"],
-         f"{model}  {rule}: {words.on(line)}") for model, rule, line in words.pairs(fleet.models)
-    ])  # fmt: skip
+        (*_word(line), f"{model}  {rule}: {words.on(line)}") for model, rule, line in words.pairs(fleet.models)
+    ], FEW)  # fmt: skip
     yield from _section("Releases by advisory", [
-        ("affected" if line.failed else "undecided", "bold" if line.failed else STYLES["undecided"],
-         f"OpenZFS {release}  {rule}: {words.on(line)}") for release, rule, line in words.pairs(fleet.advisories)
-    ])  # fmt: skip
+        (*_word(line), f"OpenZFS {release}  {rule}: {words.on(line)}") for release, rule, line in words.pairs(fleet.advisories)
+    ], FEW)  # fmt: skip
     yield from _section("What would decide the rest", [
-        (words.hosts(len(line.open)), "bold", remedy) for remedy, line in words.remedies(fleet)
+        (words.hosts(len(line.open)), "bold", words.needs(remedy, line)) for remedy, line in words.remedies(fleet)
     ])  # fmt: skip
     worst = next((line for host in fleet.hosts if (line := words.replay(host))), "")
     if worst and words.kind(fleet) != "good":
@@ -56,16 +52,29 @@ def _parts(fleet: Fleet) -> Iterator[RenderableType]:
 
 def _news(fleet: Fleet) -> Iterator[RenderableType]:
     if fleet.news:
-        fresh = [(each.severity, STYLES[each.severity], f"{each.key[0]}  {each.rule} {each.place}: {each.title}")
-                 for each in fleet.news.fresh]  # fmt: skip
+        fresh = [(each.severity, STYLES[each.severity], f"{each.rule}  {words.hosts(len(names))}: {words.names(names)}")
+                 for each, names in words.fresh(fleet)]  # fmt: skip
         yield from _section("New since then", fresh, heads=words.news(fleet))
 
 
-def _host(host: Host) -> Entry:
-    worst = ", ".join(dict.fromkeys(each.rule for each in host.worst[:3]))
-    word = SHORT.get(host.seen.standing, host.seen.standing)
-    style = "bold red" if host.seen.standing in words.BAD else "bold yellow"
-    return word, style, f"{host.seen.name}  {words.counts(host)}" + (f": {worst}" if worst else "")
+def _absent(fleet: Fleet) -> Iterator[Entry]:
+    missing = [each.name for each in fleet.absent if each.kind == "missing"]
+    if missing:
+        yield "missing", "bold magenta", f"{words.hosts(len(missing))}: {words.names(missing)}"
+    yield from ((word, "bold magenta", said) for word, said in words.absent(fleet) if word != "missing")
+
+
+def _word(line: Line) -> tuple[str, str]:
+    word = line.severity if line.failed else "undecided"
+    return word, STYLES[word]
+
+
+def _alike(group: words.Alike) -> Entry:
+    word = SHORT.get(group.standing, group.standing)
+    style = "bold red" if group.standing in words.BAD else "bold yellow"
+    names = [host.seen.name for host in group.hosts]
+    first = f"{words.hosts(len(names))}  {words.grave(group)}: {words.names(names)}"
+    return word, style, first if len(names) > 1 else f"{names[0]}  {words.counts(group.hosts[0])}: {words.grave(group)}"
 
 
 def _section(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from auditor.judge.finding import RANK
-from auditor.report.fleet.counting import Fleet, Host, Line
+from auditor.report.finding_words import need
+from auditor.report.fleet.counting import GRAVE, Fleet, Host, Line
 from auditor.report.fleet.rows import Found
 from auditor.text import quoted
 
-NAMES = 6
+NAMES, RULES = 6, 4
+WORST = "Worst hosts, those alike together"
 SAYS = {
     "lost": "lose acknowledged commits when the power fails",
     "corrupted": "can lose the consistency of their data",
@@ -20,6 +23,16 @@ SAYS = {
     "on the word": "keep all, on the word of a drive, controller or hypervisor",
     "one failure away": "keep all when the power fails, and lose some with one failure more",
     "kept": "keep all, as far as zaudit can see",
+}
+OF_ONE = {
+    "lost": "loses acknowledged commits when the power fails",
+    "corrupted": "can lose the consistency of its data",
+    "stalled": "has a pool that does not work",
+    "cannot tell": "nobody can tell what a power cut loses",
+    "waived": "what a power cut can lose is waived",
+    "on the word": "keeps all, on the word of a drive, controller or hypervisor",
+    "one failure away": "keeps all when the power fails, and loses some with one failure more",
+    "kept": "keeps all, as far as zaudit can see",
 }
 BAD = ("lost", "corrupted", "stalled")
 
@@ -46,17 +59,30 @@ def span(fleet: Fleet) -> str:
     moments = sorted(host.seen.taken for host in fleet.hosts)
     if not moments:
         return "no look at any host"
-    first, last = (f"{datetime.fromtimestamp(each, UTC):%Y-%m-%d %H:%M}" for each in (moments[0], moments[-1]))
+    first, last = moment(moments[0]), moment(moments[-1])
     parts = [f"seen {last} UTC" if first == last else f"seen {first} to {last} UTC"]
     if fleet.stale:
         parts.append(f"{hosts(len(fleet.stale))} more than 7 days before the newest: {names(_named(fleet.stale))}")
     if fleet.older:
         parts.append(f"{fleet.older:,} older looks left aside")
+    if fleet.ahead:
+        parts.append(f"looks from the future, left aside where there is another: {names(fleet.ahead)}")
+    if fleet.claimed:
+        parts.append(
+            f"recordings of several places say that they are of {names(fleet.claimed)} (--inventory tells which)"
+        )
+    if fleet.crowded:
+        parts.append(f"not all models, releases and remedies of {names(fleet.crowded)} are listed: there are too many")
     if fleet.twice:
-        parts.append(f"{fleet.twice:,} recordings given twice")
+        parts.append(f"{fleet.twice:,} recording{'s' * (fleet.twice != 1)} given twice")
     if fleet.waived:
         parts.append(f"{fleet.waived:,} findings waived or known")
     return "; ".join(parts)
+
+
+def moment(taken: float) -> str:
+    """ "2026-11-22 02:00", in UTC."""
+    return f"{datetime.fromtimestamp(taken, UTC):%Y-%m-%d %H:%M}"
 
 
 def hosts(count: int) -> str:
@@ -74,6 +100,41 @@ def counts(host: Host) -> str:
     """ "1 critical, 2 high; 3 may be critical"."""
     said = [", ".join(f"{n} {severity}" for severity, n in _graver(each.items())) for each in (host.failed, host.open)]
     return "; ".join(part for part in (said[0], said[1] and f"undecided: {said[1]}") if part) or "nothing found"
+
+
+class Alike(NamedTuple):
+    """Hosts that stand alike, and where the same fails at its gravest."""
+
+    standing: str
+    severity: str
+    rules: tuple[str, ...]
+    hosts: list[Host]
+
+
+def alike(fleet: Fleet) -> list[Alike]:
+    """Those that do not keep all, the worst first."""
+    found: dict[tuple[object, ...], Alike] = {}
+    for host in fleet.hosts:
+        if host.seen.standing != "kept":
+            gravest = next((each for each in GRAVE if each in host.grave.values()), "")
+            rules = tuple(sorted(rule for rule, severity in host.grave.items() if severity == gravest))
+            new = Alike(host.seen.standing, gravest, rules, [])
+            found.setdefault(new[:3], new).hosts.append(host)
+    return list(found.values())
+
+
+def grave(group: Alike) -> str:
+    """What fails there: "sync-disabled, zil-replay-disabled"."""
+    return ", ".join(group.rules[:RULES]) + (", ..." if len(group.rules) > RULES else "") or "nothing grave that fails"
+
+
+def fresh(fleet: Fleet) -> list[tuple[Found, list[str]]]:
+    """(one of them, hosts) of each rule that fails where it did not, the gravest first."""
+    found: dict[tuple[str, str], tuple[Found, dict[str, None]]] = {}
+    for each in fleet.news.fresh if fleet.news else ():
+        found.setdefault((each.severity, each.rule), (each, {}))[1][each.key[0]] = None
+    ranked = sorted(found.values(), key=lambda each: (-RANK[each[0].severity], -len(each[1]), each[0].rule))
+    return [(each, list(hosts)) for each, hosts in ranked]
 
 
 def lines(table: dict[str, Line]) -> list[tuple[str, Line]]:
@@ -98,11 +159,19 @@ def remedies(fleet: Fleet) -> list[tuple[str, Line]]:
     return sorted(fleet.remedies.items(), key=lambda each: (-len(each[1].open), -RANK[each[1].severity], each[0]))
 
 
+def needs(remedy: str, line: Line) -> str:
+    """ "12 hosts need root"."""
+    return f"need{'s' * (len(line.open) == 1)} {need(remedy)}"
+
+
 def news(fleet: Fleet) -> Iterator[str]:
     """What changed beside new failures, in sentences."""
     if not (now := fleet.news):
         return
-    yield f"{len(now.fresh):,} new failures; {now.gone:,} are gone; of {now.unseen:,} nobody can tell any more"
+    gone = [f"{now.gone:,} are gone"] * bool(now.gone) + [f"of {now.unseen:,} nobody can tell any more"] * bool(
+        now.unseen
+    )
+    yield "; ".join((f"{len(now.fresh):,} new failures", *gone))
     if now.came:
         yield f"{hosts(len(now.came))} more than then: {names(now.came)}"
     if now.left:

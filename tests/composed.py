@@ -1,0 +1,318 @@
+"""Hosts of platforms that the lab does not boot, composed of a recorded host: ``python -m tests.composed FOLDER``
+writes them there.
+
+Each is the healthy physical host of :mod:`tests.edited` with what the platform is known to differ in: what os-release and
+the releases say, which datasets of the system lie on its pools, how they are mounted, which tools there are and how a scrub is
+started. Nothing of a database differs. Each says of itself that it is composed; they are made anew from whatever is recorded.
+
+Sources: os-release and packages of the platforms; Proxmox VE Administration Guide, "ZFS on Linux"; TrueNAS SCALE
+(truenas/middleware, plugins/boot.py: boot-pool/ROOT/VERSION with datasets below it, several of them read-only); Ubuntu zsys
+(ubiquity's zsys-setup: rpool/ROOT/ubuntu_ID, rpool/USERDATA, bpool); NixOS manual, "ZFS".
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from auditor.collect import trim_nixos, trim_timers
+from auditor.host import pool_cache, scrub_jobs
+from auditor.host.request import NOTHING, WITNESS, Capture, Files
+from auditor.host.telling import told
+from auditor.recording import recording
+from auditor.recording.recording import Recording
+from tests.bench import synthetic
+from tests.edited import BASE, HOSTS_OF, edited
+
+OS_RELEASE, HOSTNAME, RELEASE = "/etc/os-release", "/proc/sys/kernel/hostname", "/proc/sys/kernel/osrelease"
+LOCAL = "local"
+Set = Mapping[str, tuple[str, str]]  # property -> value, source
+AS_IT_IS: Set = MappingProxyType({})
+LIKE = "2.4-healthy-physical-protected-cache"  # whose drives and machine all of them have
+
+
+class Dataset(NamedTuple):
+    """One of the system, a copy of the pool's first; at: where it is mounted, or empty. set: what differs."""
+
+    name: str
+    at: str = ""
+    set: Set = AS_IT_IS
+
+
+class Platform(NamedTuple):
+    """system: os-release. pool: what tank is called. datasets: of the system on that pool. boot: the name of a second pool, of
+    the system alone, with these datasets in the place of tank/db and tank/db/wal. scrub: what systemctl says of timers; cron:
+    whether Debian's cron job is there; jobs: other files
+    that start scrubs and trims. below: where pools are mounted, in place of /. autotrim: whether pools trim by themselves."""
+
+    system: str
+    zfs: str
+    kernel: str
+    pool: str = "tank"
+    datasets: tuple[Dataset, ...] = ()
+    boot: str = ""
+    boot_datasets: tuple[str, str] = ("", "")
+    jobs: Mapping[str, str] = NOTHING
+    below: str = ""
+    autotrim: bool = False
+    scrub: str = "zfs-scrub-monthly@{}.timer loaded active waiting Monthly zpool scrub timer for {}\n"
+    cron: bool = True
+
+
+def _legacy(at: str) -> Set:
+    return {"mountpoint": (at, LOCAL), "canmount": ("noauto", LOCAL)}
+
+
+ROOT: Set = {"mountpoint": ("/", LOCAL), "canmount": ("noauto", LOCAL)}  # the initramfs mounts the one that boots
+# as truenas/middleware makes it; of the job of a user nothing is kept
+CRONTAB = """\
+SHELL=/bin/sh
+
+45 3 * * * root midclt call config.backup >/dev/null 2>&1
+45 3 * * * root midclt call pool.scrub.run boot-pool 7 > /dev/null 2>&1
+00 00 * * 7 root PATH="/usr/bin:/usr/sbin" midclt call pool.scrub.run tank 35 > /dev/null 2> /dev/null
+15 1 * * * root PATH="/usr/bin:/usr/sbin" midclt call cronjob.run 1 true > /dev/null 2> /dev/null
+"""
+PLATFORMS: Mapping[str, Platform] = {
+    "proxmox-ve": Platform(
+        'PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nNAME="Debian GNU/Linux"\nVERSION_ID="13"\nID=debian\n',
+        "2.4.4-pve1", "6.17.2-1-pve", "rpool",
+        (
+            Dataset("ROOT", "/rpool/ROOT"), Dataset("ROOT/pve-1", "/", ROOT),
+            Dataset("data", "/rpool/data"), Dataset("var-lib-vz", "/var/lib/vz", {"mountpoint": ("/var/lib/vz", LOCAL)}),
+        ),
+    ),
+    "truenas-scale": Platform(
+        'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nNAME="Debian GNU/Linux"\nVERSION_ID="12"\nID=debian\n',
+        "2.4.4-1", "6.12.33-production+truenas",
+        boot="boot-pool", boot_datasets=("boot-pool/ROOT", "boot-pool/ROOT/25.10.0"), scrub="", cron=False,
+        jobs={scrub_jobs.PATH: CRONTAB}, below="/mnt", autotrim=True,
+    ),
+    "ubuntu-zsys": Platform(
+        'PRETTY_NAME="Ubuntu 24.04.3 LTS"\nNAME="Ubuntu"\nVERSION_ID="24.04"\nID=ubuntu\nID_LIKE=debian\n',
+        "2.4.4-0ubuntu1", "6.14.0-33-generic", "rpool",
+        (
+            Dataset("ROOT", "", {"canmount": ("off", LOCAL), "mountpoint": ("none", LOCAL)}),
+            Dataset("ROOT/ubuntu_7x1k2p", "/", ROOT),
+            *(
+                Dataset(f"ROOT/ubuntu_7x1k2p/{each}", f"/{each}", {"mountpoint": (f"/{each}", LOCAL)})
+                for each in ("var/log", "var/lib", "srv", "usr/local")
+            ),
+            Dataset("ROOT/ubuntu_0lder1", "", ROOT),
+            Dataset("ROOT/ubuntu_7x1k2p/var", "", {"canmount": ("off", LOCAL), "mountpoint": ("/var", LOCAL)}),
+            Dataset("ROOT/ubuntu_7x1k2p/usr", "", {"canmount": ("off", LOCAL), "mountpoint": ("/usr", LOCAL)}),
+            Dataset("USERDATA", "", {"canmount": ("off", LOCAL), "mountpoint": ("/", LOCAL)}),
+            Dataset("USERDATA/root_9q3f0c", "/root", {"mountpoint": ("/root", LOCAL)}),
+        ),
+    ),
+    "rocky-linux": Platform(
+        'NAME="Rocky Linux"\nVERSION="9.6 (Blue Onyx)"\nID="rocky"\nID_LIKE="rhel centos fedora"\nVERSION_ID="9.6"\n',
+        "2.4.4-1", "5.14.0-570.12.1.el9_6.x86_64", cron=False,
+        jobs={"/etc/systemd/system/timers.target.wants/zfs-trim-weekly@tank.timer": ""},
+    ),
+    "nixos": Platform(
+        'NAME=NixOS\nID=nixos\nPRETTY_NAME="NixOS 25.11 (Xantusia)"\nVERSION_ID="25.11"\n',
+        "2.4.4-1", "6.12.57", "rpool",
+        (
+            Dataset("root", "/", _legacy("legacy")), Dataset("nix", "/nix", {**_legacy("legacy"), "atime": ("off", LOCAL)}),
+            Dataset("var", "/var", _legacy("legacy")), Dataset("home", "/home", _legacy("legacy")),
+        ),
+        jobs={trim_nixos.TIMER: ""}, scrub="zfs-scrub.timer loaded active waiting zfs-scrub.timer\n", cron=False,
+    ),
+}  # fmt: skip
+
+
+def composed(base: Recording, name: str) -> Recording:
+    """The host of one platform."""
+    platform = PLATFORMS[name]
+    small = with_datasets(base, platform.datasets)
+    if platform.boot:
+        small = with_boot_pool(small, platform)
+    made = edited(small, *HOSTS_OF[LIKE], f"2.4-composed-{name}")
+    made = renamed(made, platform.pool)
+    pools = [platform.pool, *([platform.boot] if platform.boot else [])]
+    texts = {OS_RELEASE: platform.system, HOSTNAME: f"{name}\n", RELEASE: f"{platform.kernel}\n"}
+    texts |= {pool_cache.PATH: "".join(f"{each}\n" for each in pools)}
+    versions = {f"/sys/module/{each}/version": f"{platform.zfs}\n" for each in ("zfs", "spl")}
+    files = {patterns: _files(each, texts | versions, platform) for patterns, each in made.files.items()}
+    for path in (scrub_jobs.PATH, trim_nixos.TIMER):
+        kept = {path: str(told(path, platform.jobs[path]))} if path in platform.jobs else {}
+        files[path, WITNESS] = Files(
+            {WITNESS: "nodev\tsysfs\n", **kept}, errors={} if kept else {path: "no such file or directory"}
+        )
+    commands = dict(_commands(made, platform, pools))
+    return replace(made, commands=commands, files=files, edited=f"{made.edited}, composed as {name}")
+
+
+def _commands(made: Recording, platform: Platform, pools: list[str]) -> Iterator[tuple[tuple[str, ...], Capture]]:
+    for argv, each in made.commands.items():
+        text = each.stdout.decode("utf-8", "surrogateescape")
+        match argv:
+            case ("zfs", "version"):
+                text = f"zfs-{platform.zfs}\nzfs-kmod-{platform.zfs}\n"
+            case ("systemctl", "list-units", "--type=timer", *_):
+                several = "{}" in platform.scrub
+                text = "".join(platform.scrub.format(pool, pool) for pool in pools) if several else platform.scrub
+            case ("zfs", "get", *_):
+                text = re.sub(r"(?m)(\tmountpoint\t)(/.*)$", rf"\g<1>{platform.below}\2", text)
+                text = re.sub(r"(?m)^(boot-pool/ROOT/\S+\treadonly\t)off\tdefault$", r"\g<1>on\tlocal", text)
+                text = re.sub(r"(?m)^(boot-pool/ROOT/\S+\tcanmount\t)on\tdefault$", r"\g<1>noauto\tlocal", text)
+            case ("zpool", "get", *_) if platform.autotrim:
+                text = text.replace("\tautotrim\toff\tdefault", "\tautotrim\ton\tlocal")
+        yield argv, each._replace(stdout=text.encode("utf-8", "surrogateescape"))
+
+
+def _files(each: Files, texts: Mapping[str, str], platform: Platform) -> Files:
+    """With what the platform has, and without Debian's jobs of cron where it has none."""
+    gone = {path for path in each.text if path.startswith("/etc/cron.d/") and not platform.cron}
+    text = {path: texts.get(path, content) for path, content in each.text.items() if path not in gone}
+    text = {
+        path: re.sub(r"(?m)^(\d+ \d+ \S+ \S+ )(/.*) - zfs ", rf"\g<1>{platform.below}\2 - zfs ", content)
+        if path.endswith("/mountinfo") else content
+        for path, content in text.items()
+    }  # fmt: skip
+    errors = {**each.errors, **dict.fromkeys(gone, "no such file")}
+    if trim_timers.UNITS in errors:
+        timers = {path: "" for path in platform.jobs if fnmatchcase(path, trim_timers.UNITS)}
+        text |= timers
+        errors = {path: why for path, why in errors.items() if not (timers and path == trim_timers.UNITS)}
+    return each._replace(text=text, errors=errors)
+
+
+def with_datasets(past: Recording, datasets: tuple[Dataset, ...]) -> Recording:
+    """Of a host with the pool tank: with more datasets, each a copy of the pool's own."""
+    names = {f"tank/{each.name}": each for each in datasets}
+    commands = dict(past.commands)
+    for argv, capture in past.commands.items():
+        text = capture.stdout.decode()
+        if argv[:2] == ("zfs", "list"):
+            whole = sorted({*text.splitlines(), *names})
+            commands[argv] = capture._replace(stdout="".join(f"{each}\n" for each in whole).encode())
+        elif argv[:2] == ("zfs", "get"):
+            own = "".join(line for line in text.splitlines(keepends=True) if line.startswith("tank\t"))
+            more = "".join(_rows(own, name, each) for name, each in names.items())
+            commands[argv] = capture._replace(stdout=(text + more).encode())
+    mounts = "".join(
+        f"{60 + number} 28 0:{70 + number} / {each.at} rw,relatime - zfs {name} rw,xattr,posixacl\n"
+        for number, (name, each) in enumerate(names.items())
+        if each.at
+    )
+    files = {patterns: _more(each, names, mounts) for patterns, each in past.files.items()}
+    return replace(past, commands=commands, files=files)
+
+
+def _rows(own: str, name: str, dataset: Dataset) -> str:
+    """What ``zfs get`` says of one more dataset."""
+    text = re.sub(r"(?m)^tank\t", f"{name}\t", own).replace(
+        "\tmountpoint\t/tank\tdefault", f"\tmountpoint\t/{name}\tdefault"
+    )
+    for what, (value, source) in {**dataset.set, "mounted": ("yes" if dataset.at else "no", "-")}.items():
+        text = re.sub(rf"(?m)^({re.escape(name)}\t{what}\t).*$", rf"\g<1>{value}\t{source}", text)
+    return text
+
+
+def _more(files: Files, names: Mapping[str, Dataset], mounts: str) -> Files:
+    text = {
+        path: each + mounts if path.endswith("/mountinfo") and "- zfs tank " in each else each
+        for path, each in files.text.items()
+    }
+    first = next((path for path, each in files.text.items() if "objset-" in path and " tank\n" in each), "")
+    for number, name in enumerate(names if first else ()):
+        at = f"{first.rpartition('/')[0]}/objset-0x{0x1000 + number:x}"
+        text[at] = files.text[first].replace(" tank\n", f" {name}\n")
+    return files._replace(text=text)
+
+
+def with_boot_pool(past: Recording, platform: Platform) -> Recording:
+    """A second pool like the first, on four more drives, in which the system lies."""
+    listed = _drives(past)
+    copies = [[(drive, drive.node + len(listed)) for drive in listed]]
+    commands: dict[tuple[str, ...], Capture] = {}
+    for argv, capture in past.commands.items():
+        text = capture.stdout.decode()
+        about_all = argv[:2] in (("nvme", "list"), ("udevadm", "info"))
+        commands[argv] = (
+            capture._replace(stdout=synthetic._output(argv, text, copies).encode()) if about_all else capture
+        )
+        if argv[:2] == ("zpool", "list"):
+            commands[argv] = capture._replace(stdout=(text + _other(text, platform)).encode())
+        elif any(re.search(r"nvme\d+n1|^tank$", word) for word in argv):
+            for drives in [[leg] for leg in copies[0]] if "tank" not in argv else [copies[0]]:
+                words, out = argv, text
+                for drive, number in drives:
+                    words, out = tuple(drive.renamed(word, number) for word in words), drive.renamed(out, number)
+                if words != argv or "tank" in argv:
+                    other = tuple(_other(word, platform) if word == "tank" else word for word in words)
+                    commands[other] = capture._replace(stdout=_other(out, platform).encode())
+    files: dict[tuple[str, ...], Files] = {}
+    for patterns, each in past.files.items():
+        files[patterns] = each = synthetic._files(each, copies)
+        texts, links, errors = (
+            {_other(path, platform): _other(content, platform) for path, content in table.items()}
+            for table in (each.text, each.links, each.errors)
+        )
+        theirs = Files(texts, links, errors)
+        if any("/zfs/tank/" in one for one in patterns):
+            files[tuple(_other(one, platform) for one in patterns)] = theirs
+        elif any("/kstat/zfs/tank/" in one for one in each.text):
+            files[patterns] = each._replace(text={**each.text, **theirs.text})
+    return replace(past, commands=commands, files=files)
+
+
+def _drives(past: Recording) -> list[synthetic.Drive]:
+    """All NVMe drives of the recording."""
+    slots = {path: text.strip() for files in past.files.values() for path, text in files.text.items()}
+    udev = next(each.stdout.decode() for argv, each in past.commands.items() if argv[0] == "udevadm")
+    serials = dict(re.findall(r"N: nvme(\d)n1\n(?:.+\n)*?E: ID_SERIAL_SHORT=LABNVME(\d)\n", udev))
+    return [
+        synthetic.Drive(int(n), int(s), slots[f"/sys/block/nvme{n}n1/device/address"])
+        for n, s in sorted(serials.items())
+    ]
+
+
+def _other(text: str, platform: Platform) -> str:
+    """What is said of tank as said of the pool of the system; tank/db and what is below it are its datasets."""
+    top, below = platform.boot_datasets
+    for old, new in (("tank/db/wal", below), ("tank/db", top), ("tank", platform.boot)):
+        text = re.sub(rf"(?<![\w-]){old}(?![\w-])", new, text)
+    return text
+
+
+def renamed(past: Recording, pool: str) -> Recording:
+    """The pool tank by another name."""
+
+    def text(each: str) -> str:
+        return re.sub(r"(?<![\w-])tank(?![\w-])", pool, each)
+
+    def names(table: Mapping[str, str]) -> dict[str, str]:
+        return {text(key): text(value) for key, value in table.items()}
+
+    commands = {
+        tuple(map(text, argv)): each._replace(
+            stdout=text(each.stdout.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        )
+        for argv, each in past.commands.items()
+    }
+    files = {
+        tuple(map(text, patterns)): each._replace(
+            text=names(each.text), links=names(each.links), errors=names(each.errors)
+        )
+        for patterns, each in past.files.items()
+    }
+    return replace(past, commands=commands, files=files)
+
+
+def main(folder: Path) -> None:
+    base = recording.load(BASE)
+    for name in PLATFORMS:
+        recording.write(composed(base, name), folder / f"2.4-composed-{name}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,102 @@
+"""Hosts of platforms that the lab does not boot: a healthy one has no finding, and what is missing is said in its own words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from auditor import audit
+from auditor.host.request import Capture
+from auditor.recording.recording import Recording, ReplayHost
+from auditor.report.audit import terminal
+from auditor.report.model import Report
+from tests import shared
+from tests.composed import PLATFORMS, composed
+from tests.edited import BASE
+
+NEED = {
+    "proxmox-ve": "apt install nvme-cli",
+    "truenas-scale": "nvme-cli (TrueNAS takes no packages)",
+    "ubuntu-zsys": "apt install nvme-cli",
+    "rocky-linux": "dnf install nvme-cli",
+    "nixos": "nvme-cli in environment.systemPackages",
+}
+
+
+@cache
+def host(name: str) -> Recording:
+    return composed(shared.host(BASE.name), name)
+
+
+def report(past: Recording) -> Report:
+    seen = audit.look(ReplayHost(past), (), audit.Options())
+    return audit.judge(seen, shared.audited(), (), "low")
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_a_healthy_host_has_no_finding(name: str) -> None:
+    found = report(host(name))
+    assert [(each.rule.id, each.severity) for each in found.findings] == []
+    assert (found.exit_code, found.standing, found.unasked) == (0, "kept", ())
+    assert found.coverage.passed > 100
+    assert f"composed as {name}" in found.edited
+    assert len(terminal.render(found, width=100).splitlines()) <= 15
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_what_is_missing_is_said_in_words_of_the_platform(name: str) -> None:
+    past = host(name)
+    gone = {argv: Capture(None, fault="not installed") for argv in past.commands if argv[0] in ("nvme", "smartctl")}
+    assert len(gone) > 10
+    page = " ".join(terminal.render(report(replace(past, commands={**past.commands, **gone})), verbose=True).split())
+    assert NEED[name] in page
+    ways = {each for each in ("apt install", "dnf install", "systemPackages", "TrueNAS takes") if each in page}
+    assert ways == {each for each in ways if each in NEED[name]}
+
+
+def test_what_is_wrong_with_a_database_is_found_beside_the_system() -> None:
+    """The same host with sync=disabled on the pool of the data."""
+    past = host("truenas-scale")
+    commands = {
+        argv: each._replace(
+            stdout=each.stdout.replace(b"tank/db\tsync\tstandard\tdefault", b"tank/db\tsync\tdisabled\tlocal")
+        )
+        for argv, each in past.commands.items()
+    }
+    found = report(replace(past, commands=commands))
+    assert [each.rule.id for each in found.findings if each.severity == "critical"] == ["sync-disabled"]
+    assert {str(each.subject) for finding in found.findings for each in finding.verdicts} <= {
+        "tank",
+        "tank/db",
+        "tank/db/wal",
+    }
+    assert found.next_step == "zfs set sync=standard tank/db"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "rule"),
+    [
+        ("truenas-scale", "pool.scrub.run tank ", "pool.scrub.run other ", "scrub-timer-absent"),
+        ("nixos", "zpool-trim.timer", "", "autotrim-none"),
+    ],
+)
+def test_a_host_without_its_job_is_told(name: str, old: str, new: str, rule: str) -> None:
+    """The schedules of these platforms are seen, not taken for granted."""
+    past = host(name)
+    files = {
+        patterns: each._replace(
+            text={path: text.replace(old, new) for path, text in each.text.items() if new or old not in path},
+            errors={
+                **each.errors,
+                **{path: "no such file or directory" for path in each.text if not new and old in path},
+            },
+        )
+        for patterns, each in past.files.items()
+    }
+    assert [each.rule.id for each in report(replace(past, files=files)).findings] == [rule]
+
+
+def test_nothing_writes_into_the_pool_of_the_system() -> None:
+    assert report(host("truenas-scale")).next_step == "zaudit verify tank"
