@@ -19,6 +19,7 @@ from auditor.commands._fleet_pages import Pages
 from auditor.commands._options import Output, Seconds, fail_on, folders, formats_of
 from auditor.commands._terminal import look, note, progress
 from auditor.commands._terminal import write as emitted
+from auditor.errors import Stop
 
 if TYPE_CHECKING:
     from auditor.fleet.accounting import Account
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 
 Judge = Callable[[Iterable[str], "How"], Iterator[str]]
 INVENTORY = 256 << 20
+DEADLINE_S = 21600.0
+
+
+class TooLate(Stop):
+    """The deadline came before the last recording."""
 
 
 def _engine(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, str]:
@@ -57,6 +63,8 @@ def fleet() -> None:
               help="Roles, rules, thresholds and waivers of all hosts.  [default: of each recording its own]")  # fmt: skip
 @click.option("--timeout", type=Seconds(0.1, 3600), default=120.0, show_default=True, metavar="SECONDS",
               help="Give up on a recording after so long.")  # fmt: skip
+@click.option("--deadline", type=Seconds(0, 604800), default=DEADLINE_S, show_default=True, metavar="SECONDS",
+              help="Begin no other recording after so long; 0: no deadline.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Do not say what it comes to.")
 def judge(
     recordings: tuple[str, ...],
@@ -67,11 +75,13 @@ def judge(
     folders: tuple[Path, ...],
     policy_file: Path | None,
     timeout: float,
+    deadline: float,
     quiet: bool,
 ) -> NoReturn:
     """Judge recordings of zaudit record or check --record (folders or .tar.gz), also those in folders and of patterns, and at
     URLs where fsspec is installed. The rows are those of check --format jsonl, and each recording is among them, whatever is
-    wrong with it. A run that was ended goes on where it was, from FILE.part.
+    wrong with it. A run that was ended, also by its deadline, goes on where
+    it was, from FILE.part.
 
     Exit code: 0 when every recording was judged and no host is missing, 2 when one could not be judged, 10 when hosts are
     missing. What the rows say: zaudit fleet report.
@@ -89,7 +99,7 @@ def judge(
         return workers.judged(names, how, bounds)
 
     with _journal(place, told) as journal:
-        write(place, _blocks(found, journal, judged, how, account, quiet))
+        write(place, _blocks(found, journal, judged, how, account, quiet, deadline))
         if journal:
             journal.remove()
     if not quiet:
@@ -155,10 +165,11 @@ def _journal(place: Path | str | None, told: str) -> Iterator[Journal | None]:
 
 
 def _blocks(
-    found: Found, journal: Journal | None, judge: Judge, how: How, account: Account, quiet: bool
+    found: Found, journal: Journal | None, judge: Judge, how: How, account: Account, quiet: bool, deadline: float
 ) -> Iterator[str]:
     """The rows of each recording in their order, and then who is missing. With a journal all are in it before the first is
-    written."""
+    written. Raises TooLate."""
+    ends = time.monotonic() + deadline if deadline else float("inf")
     every, show = found.recordings, None if quiet else progress()
     left = [each for each in every if journal is None or each not in journal]
     if journal and len(left) < len(every) and not quiet:
@@ -173,6 +184,9 @@ def _blocks(
                 journal.add(each, rows)
             else:
                 yield account.counted(rows)
+            if done < len(every) and time.monotonic() > ends:
+                more = f"; the same command goes on from {journal.path}" if journal else ""
+                raise TooLate(f"{done:,} of {len(every):,} recordings were judged within {deadline:g} s{more}")
     if journal:
         yield from (account.counted(journal.rows(each)) for each in every)
     yield from account.absent()

@@ -12,11 +12,20 @@ from auditor.fleet import child
 LITTLE = child._CODE.replace("; run(", "; from auditor.fleet import child; child.MEMORY = 200 << 20; run(")
 
 
+_before: set[int] = set()  # what other tests of this process left behind is their business
+
+
+def begin() -> None:
+    """From here on."""
+    _before.clear()
+    _before.update(of_this_process())
+
+
 def of_this_process() -> list[int]:
-    """Those of all its threads, also such as have ended and were not waited for (proc_pid_task(5), children). Not the one
-    with which multiprocessing keeps its books, for as long as this process runs."""
+    """Those since the beginning of the test, of all its threads, also such as have ended and were not waited for
+    (proc_pid_task(5), children). Not the one with which multiprocessing keeps its books, for as long as this process runs."""
     found = [each.read_text().split() for each in Path("/proc/self/task").glob("*/children")]
-    every = [int(number) for numbers in found for number in numbers]
+    every = {int(number) for numbers in found for number in numbers} - _before
     return [number for number in every if b"resource_tracker" not in Path(f"/proc/{number}/cmdline").read_bytes()]
 
 

@@ -131,6 +131,21 @@ def test_a_run_goes_on_where_it_was(zaudit: CommandLine, tmp_path: Path) -> None
     assert not part.exists()
 
 
+def test_a_run_that_its_deadline_ends_goes_on(zaudit: CommandLine, tmp_path: Path) -> None:
+    folder, rows = three(tmp_path / "all"), tmp_path / "rows"
+    words = ("fleet", "judge", folder, "--jobs", "1", "-o", rows)
+    late = zaudit(*words, "--deadline", "1e-6")
+    assert late.code == 2
+    assert "1 of 3 recordings were judged within 1e-06 s; the same command goes on from" in late.err
+    assert not rows.exists()
+    again = zaudit(*words)
+    assert again.code == 0
+    assert "1 of 3 recordings were judged before" in again.err
+    zaudit("fleet", "judge", folder, "-o", tmp_path / "whole")
+    assert rows.read_bytes() == (tmp_path / "whole").read_bytes()
+    assert zaudit("fleet", "judge", folder, "--deadline", "1e-6").code == 2
+
+
 def blocks(whole: bytes) -> list[str]:
     """The lines of each recording as they were judged: without the name that the accounting adds."""
     found: dict[str, str] = {}
