@@ -41,7 +41,8 @@ def parse(reply: Files, target: Subject) -> Iterator[Fact]:
     """
     files = quoted(f"{kstat.ROOT}/{target.name.partition('/')[0]}") + "/objset-*"
     for path, error in reply.errors.items():
-        if reply.text and not error.startswith("no such"):  # as one that was unmounted meanwhile
+        of_counters = path.startswith(kstat.ROOT) and "/objset-" in path
+        if reply.text and of_counters and not error.startswith("no such"):  # as one that was unmounted meanwhile
             raise ValueError(f"{path}: {error}")
     for path, text in sorted(reply.text.items()):
         read = [_read(line, files) for line in kstat.lines(text, path)]
