@@ -249,7 +249,7 @@ def cut_list(known: Base, collector: str, fault: Fault) -> bool:
     as in recordings that are older than that question (tests/test_cli.py has the case with it). Others have none either."""
     if collector == "database_settings" and fault.name.startswith("a later release: not"):
         return True  # in a file of people a name that the server does not know is none of its settings
-    if collector in NO_END_MARK | {"zpool_events", "zfs_mounts", "database_paths"} - {
+    if collector in NO_END_MARK | {"zpool_events", "zpool_events_all", "zfs_mounts", "boot_units", "database_paths"} - {
         "zpool_list"
     }:  # the recordings lack the second look
         return fault.name.startswith("cut")

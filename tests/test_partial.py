@@ -19,7 +19,7 @@ TANK, DB, WAL = (Subject("dataset", name) for name in ("tank", "tank/db", "tank/
 def seen(cut: str, *, listed: bool = True) -> Facts:
     """A host on which sync=disabled is set on tank, and zfs get is given up behind these words. listed: whether zfs list
     answers."""
-    past = shared.host("2.3-sync-disabled-inherited")
+    past = shared.earlier("2.3-sync-disabled-inherited")
     commands = dict(past.commands)
     for argv, each in past.commands.items():
         if argv[:2] == ("zfs", "get"):
@@ -52,7 +52,7 @@ def test_a_part_is_not_taken_for_all_datasets() -> None:
 
 
 def test_a_failure_is_found_in_a_part() -> None:
-    past = shared.host("2.3-sync-disabled-inherited")
+    past = shared.earlier("2.3-sync-disabled-inherited")
     facts = seen("tank/db\tsync\tdis")
     report = audit.judge(audit.Look(facts, (TANK,)), shared.audited(), past.targets, "low")
     (found,) = (each for each in report.findings if each.rule.id == "sync-disabled" and each.failed)

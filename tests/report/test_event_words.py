@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +15,8 @@ from auditor.judge.verdict import Verdict
 from auditor.report import event_words, finding_words, model
 from auditor.report.audit import html, terminal
 from tests.golden import report_of
+from tests.shared import HOSTS, OLDER
 
-HOSTS = Path(__file__).parents[2] / "fixtures" / "hosts"
 RULES = {rule.id: rule for rule in rulebook.load(examples=False)}
 DATABASE = Subject("database", "postgres 1")
 
@@ -75,7 +74,7 @@ def test_what_takes_no_commits_says_nothing_of_their_amount() -> None:
 
 @pytest.mark.parametrize("name", ["2.3-odd-names", "2.3-shares-that-answer-early"])
 def test_databases_that_nobody_saw_are_told_beside_many_datasets(name: str) -> None:
-    report = report_of(HOSTS / name)
+    report = report_of(OLDER / name)
     for said in (terminal.render(report), html.render(report)):
         assert "databases of this host" in said
         assert "0 more datasets" not in said

@@ -19,7 +19,7 @@ from auditor.report.audit.folding import Names
 from auditor.report.model import Report
 from tests import shared
 from tests.fake import CommandLine
-from tests.golden import CANONICAL, HOSTS, REPORTS, SCHEMAS, report_of
+from tests.golden import CANONICAL, HOSTS, OLDER, REPORTS, SCHEMAS, report_of
 
 FIRST = json.loads((REPORTS / "json-1.json").read_text())
 
@@ -175,7 +175,7 @@ def test_every_key_that_is_written_is_described(verbose: bool) -> None:
 
 
 def test_who_judged_is_told_with_each_finding() -> None:
-    report = report_of(HOSTS / CANONICAL)
+    report = report_of(OLDER / CANONICAL)
     document = json.loads(json_report.render(report))
     assert document["recording"]["zaudit"] == "0.1.0"
     assert document["recording"]["lacks"] == list(report.unasked)
@@ -185,7 +185,7 @@ def test_who_judged_is_told_with_each_finding() -> None:
 
 def test_a_diff_keeps_to_its_schema(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     zaudit = CommandLine(monkeypatch, capsys)
-    bad, good = HOSTS / "2.3-sync-disabled-inherited", HOSTS / "2.4-healthy-mirrored-slog"
+    bad, good = OLDER / "2.3-sync-disabled-inherited", OLDER / "2.4-healthy-mirrored-slog"
     for old, new in ((bad, good), (good, bad)):
         document = json.loads(zaudit("diff", old, new, "--format", "json").out)
         content = json.loads((SCHEMAS / "diff_schema.json").read_text())

@@ -12,7 +12,7 @@ from auditor.recording import recording
 from auditor.recording.recording import ReplayHost
 from auditor.report.audit import html
 from tests import shared
-from tests.test_states import HOSTS
+from tests.shared import HOSTS
 
 EVIL = "\"'><img src=x onerror=alert(1)></code></p><script>x</script><!--&#60;\x1b[2J\u202e"
 NAMED = ("model", "state", "hostname", "kernel_release")

@@ -16,7 +16,7 @@ from auditor.verify.histogram import Histogram
 from auditor.verify.model import CANNOT_EXCLUDE, Chain, Link, Verification
 from auditor.verify.result import Slice
 from tests import edited, shared
-from tests.golden import CANONICAL, HOSTS, VERIFY_REPORTS, report_of, verify_reports
+from tests.golden import CANONICAL, HOSTS, OLDER, VERIFY_REPORTS, report_of, verify_reports
 from tests.judge.test_policy import judged
 from tests.report.test_json import HOSTILE, SGR
 from tests.verify import samples, strategies
@@ -283,8 +283,8 @@ TRACED = Chain("TRACED", ())
 
 
 def test_after_traced_it_says_what_is_left_to_believe() -> None:
-    guest, losing = judged("", edited.unused(shared.host("2.4-healthy-mirrored-slog"))), report_of(HOSTS / CANONICAL)
-    drives, protected = report_of(HOSTS / "2.4-sata-cache-on"), report_of(HOSTS / "2.4-healthy-physical-no-cache")
+    guest, losing = judged("", edited.unused(shared.earlier("2.4-healthy-mirrored-slog"))), report_of(HOSTS / CANONICAL)
+    drives, protected = report_of(OLDER / "2.4-sata-cache-on"), report_of(HOSTS / "2.4-healthy-physical-no-cache")
     assert words.left_to_believe(TRACED, guest) == "After that a power cut rests on the word of the hypervisor alone."
     assert "not known: " in words.left_to_believe(TRACED, drives), "nobody saw whether there are databases"
     assert (
