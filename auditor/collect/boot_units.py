@@ -38,7 +38,9 @@ def request(host: Subject, facts: Facts) -> Read:
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     reply.witness()
     if FIRST in reply.text:
-        name = reply.text[FIRST].rstrip("\n")
+        name = reply.text[FIRST].removesuffix("\n")
+        if not re.fullmatch(r"[!-~]{1,15}", name):
+            raise ValueError(f"{FIRST} holds no name of a program")
         yield Fact(HOST, "systemd", known(name == "systemd", f"process 1 is {name[:40]}", f"cat {FIRST}"))
     seen = sorted({*reply.links, *reply.text})
     if reply.whole(*LINKS):
