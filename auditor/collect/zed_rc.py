@@ -20,13 +20,14 @@ SCRIPTS = f"{zed_settings.FOLDER}*.sh"
 NOTIFIES = ("statechange-notify.sh", "generic-notify.sh")  # of a device that fails
 STOCK = frozenset(
     {
-        *("all-debug.sh", "all-syslog.sh", "data-notify.sh", "deadman-sync-slot_off.sh", "generic-notify.sh"),
-        *("history_event-zfs-list-cacher.sh", "io-notify.sh", "io-spare.sh", "checksum-notify.sh", "checksum-spare.sh"),
-        *("pool_import-led.sh", "pool_import-sync-led.sh", "resilver_finish-notify.sh"),
-        *("resilver_finish-start-scrub.sh", "resilver.finish-notify.sh", "scrub_finish-notify.sh"),
-        *("statechange-led.sh", "statechange-notify.sh", "statechange-slot_off.sh", "statechange-sync-led.sh"),
-        *("statechange-sync-slot_off.sh", "trim_finish-notify.sh", "vdev_attach-led.sh", "vdev_attach-sync-led.sh"),
-        *("vdev_clear-led.sh", "vdev_clear-sync-led.sh", "zed-functions.sh"),
+        *("all-debug.sh", "all-syslog.sh", "checksum-notify.sh", "checksum-spare.sh", "data-notify.sh"),
+        *("deadman-slot_off.sh", "deadman-sync-slot_off.sh", "generic-notify.sh"),
+        *("history_event-zfs-list-cacher.sh", "io-notify.sh", "io-spare.sh", "pool_import-led.sh"),
+        *("pool_import-sync-led.sh", "resilver.finish-notify.sh", "resilver_finish-notify.sh"),
+        *("resilver_finish-start-scrub.sh", "scrub_finish-notify.sh", "statechange-led.sh"),
+        *("statechange-notify.sh", "statechange-slot_off.sh", "statechange-sync-led.sh"),
+        *("statechange-sync-slot_off.sh", "trim_finish-notify.sh", "vdev_attach-led.sh"),
+        *("vdev_attach-sync-led.sh", "vdev_clear-led.sh", "vdev_clear-sync-led.sh", "zed-functions.sh"),
     }
 )
 
