@@ -65,8 +65,8 @@ def _named(tree: ast.Module) -> Iterator[str]:
 
 
 def older() -> str:
-    """The text of ``older``, which needs no more than to be without types."""
-    tree = _Types().visit(ast.parse(Path(__file__).with_name("older.py").read_text()))
+    """The text of ``older``, which needs no more than to be without types and f-strings."""
+    tree = _Texts().visit(_Types().visit(ast.parse(Path(__file__).with_name("older.py").read_text())))
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
