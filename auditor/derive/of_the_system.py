@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Facts, Subject, flag, known
+from auditor.facts import HOST, Fact, Facts, Subject, Unknown, flag, join, known
 
 SUBJECT = "dataset"
 FACTS = {
@@ -27,6 +27,11 @@ def derive(dataset: Subject, facts: Facts) -> Iterator[Fact]:
     """From the name; a database that lies there is what counts."""
     if not _NAME.fullmatch(dataset.name):
         yield Fact(dataset, "of_the_system", _NO)
+        return
+    databases = facts.get(HOST, "databases")
+    places = [facts.get(each, "datasets") for each in facts.linked(HOST, "databases")]
+    if unseen := [each for each in (databases, *places) if isinstance(each, Unknown)]:
+        yield Fact(dataset, "of_the_system", join(unseen))  # one may lie there
         return
     here = [each for each in facts.linked(HOST, "databases") if dataset in facts.linked(each, "datasets")]
     text = f"a boot environment by its name, and {here[0]} lies on it" if here else ""

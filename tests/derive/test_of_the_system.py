@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.derive import of_the_system
-from auditor.facts import HOST, Fact, Facts, Known, Subject, known
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
 
 
 def said(name: str, *, database: bool = False) -> object:
@@ -36,3 +36,12 @@ def said(name: str, *, database: bool = False) -> object:
 def test_names(name: str, expected: bool) -> None:
     assert said(name) is expected
     assert said(name, database=True) is False
+
+
+@pytest.mark.parametrize("lost", ["databases", "datasets"])
+def test_where_databases_were_not_seen_one_may_lie_there(lost: str) -> None:
+    facts, dataset, server = Facts(), Subject("dataset", "rpool/ROOT/a"), Subject("database", "postgres 1")
+    facts.put(Fact(HOST, "databases", unknown("hidden") if lost == "databases" else known((server,), "")))
+    facts.put(Fact(server, "datasets", unknown("hidden")))
+    (fact,) = of_the_system.derive(dataset, facts)
+    assert isinstance(fact.value, Unknown)
