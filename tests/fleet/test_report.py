@@ -199,7 +199,8 @@ def test_what_would_decide_it_is_a_sentence() -> None:
 
 
 def test_drives_releases_and_remedies() -> None:
-    found = fleet(rows_of("2.3-consumer-ssd-log", "db8"), rows_of("2.1-full-81", "db9"))
+    nobody = rows_of("2.3-healthy-mirrored-slog-nobody", "db7")
+    found = fleet(nobody, rows_of("2.3-consumer-ssd-log", "db8"), rows_of("2.1-full-81", "db9"))
     assert any("SSD" in model for model, _ in found.models)
     assert any(release.startswith("2.1") for release, _ in found.advisories)
     assert all(rule.startswith("advisory-") for _, rule in found.advisories)
