@@ -21,6 +21,7 @@ from subprocess import Popen
 from auditor.host import limits, owner
 from auditor.host._reading import DONE, END, ERROR, REFUSED, TEXT
 from auditor.host.request import UNANSWERED
+from auditor.host.running import Time, within
 
 # what is told of every process without either; of process 1, which is root's, everything is
 AT_ONCE = re.compile(r"/proc/(?:1/.*|[^/]+/(?:status|comm|cgroup|mountinfo|task/[^/]+/schedstat))", re.DOTALL)
@@ -28,6 +29,7 @@ STAT, STATUS = "/stat", "/status"
 FILE, USER, ALL = 0.05, 0.1, 0.9  # of the time of a question: for one file, for all of a user, for all
 SLICE_S = 0.25
 SLOW_S = 0.02  # what comes faster is nobody's fault
+STARTED_S, UNTOLD = 5.0, -1
 ENOUGH = "a user had his time"
 SILENT, LEFT_OUT = UNANSWERED
 _UID = re.compile(rb"^Uid:\t(\d+)", re.MULTILINE)
@@ -135,6 +137,20 @@ class _Look:
             if each.endswith(STAT) and (status := _status(_number(each))):
                 self._said(TEXT, each.removesuffix(STAT) + STATUS, status)
         return []
+
+
+def started(pid: int) -> int:
+    """When a process started (field 22 of /proc/PID/stat; its name may hold spaces and brackets), in ticks since the machine
+    did; 0 where there is none, UNTOLD for one that lets its reader wait."""
+
+    def look() -> int:
+        try:
+            with open(f"/proc/{pid}{STAT}", "rb") as file:
+                return int(file.read().rpartition(b")")[2].split()[19])
+        except (OSError, IndexError, ValueError):
+            return 0
+
+    return look() if pid == os.getpid() else within(Time.of(STARTED_S), look, lambda why: UNTOLD)
 
 
 def _number(path: str) -> str:

@@ -104,3 +104,12 @@ os._exit(7)
 def _started_by(process: int) -> str:
     """A child of one of its threads."""
     return "".join(each.read_text() for each in Path(f"/proc/{process}/task").glob("*/children")).strip()
+
+
+def test_who_has_the_number_of_an_earlier_run_may_be_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its leftovers stay then; nothing waits for it."""
+    monkeypatch.setattr(memory, "STARTED_S", 0.3)
+    with hanging.hanging(PROGRAM, "sleep", HIS) as number, server(user=ANOTHERS) as other:
+        assert memory.started(number) != 0
+        assert memory.started(other) > 0
+    assert memory.started(number) == 0
