@@ -107,6 +107,7 @@ SEAM = {
     "host/libraries.py",
     "host/given.py",
     "host/live.py",
+    "host/memory.py",
     "host/named.py",
     "host/owner.py",
     "host/process.py",

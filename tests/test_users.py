@@ -89,10 +89,10 @@ def running(how: str, *opened: str, refused: bool = False) -> Edit:
     """A virtual machine whose disk is the zvol of the recorded host."""
     disk = f"{how} /dev/zd0\n" if how != "unsure" else "unsure\n"
     fds = "/proc/4711/fd/*"
-    found = files(
-        guests.request(HOST, Facts()).patterns,
-        {guests.FIRST: "(withheld)\0", "/proc/4711/cmdline": f"guest db1\n{disk}"},
-    )
+    line = "/proc/4711/cmdline"
+    unread = {line: "no answer within 1.5 s"} if how == "unread" else {}
+    said = {} if unread else {line: f"guest db1\n{disk}"}
+    found = files(guests.request(HOST, Facts()).patterns, {guests.FIRST: "(withheld)\0", **said}, errors=unread)
     links = {f"/proc/4711/fd/{i}": path for i, path in enumerate(opened)}
     errors = {fds: "permission denied" if refused else "no such file"} if refused or not opened else {}
     held = files((fds,), {}, links=links, errors=errors)
@@ -123,6 +123,8 @@ def test_a_guest_that_drops_flushes_of_what_it_has_open() -> None:
         (running("unsure", "/dev/zd0"), "unknown"),
         (running("unsure", "/dev/null"), "pass"),
         (running("unsure", refused=True), "unknown"),
+        (running("unread", "/dev/zd0"), "unknown"),  # it lets its reader wait, and may be a guest
+        (running("unread", "/dev/null"), "pass"),
     ],
 )
 def test_a_guest_is_believed_what_it_has_open(edit: Edit, outcome: str) -> None:

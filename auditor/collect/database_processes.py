@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from auditor.databases import SERVERS
 from auditor.facts import HOST, Fact, Facts, Subject, known, links, word, words
 from auditor.host import limits
-from auditor.host.request import Files, Read
+from auditor.host.request import UNANSWERED, Files, Read
 
 PER = "host"
 SUBJECT = "host"
@@ -23,6 +23,7 @@ FACTS = {
     "database.process": word("its process number, or self where it does not run"),
 }
 _STAT = re.compile(r"/proc/\d+/stat")
+LATEST = str(1 << 62)
 NOT_RUNNING = "self"  # its files are looked for below our own root directory
 
 
@@ -46,7 +47,8 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
             processes[number] = name, fields[1]
     for path, error in reply.errors.items():  # without its parent a child looks like a server; one that ended is none
         if _STAT.fullmatch(path) and not error.startswith("no such"):
-            raise ValueError(f"{path}: {error}")
+            number = path.split("/")[2]
+            processes[number] = _named(reply, number), ""
     if "1" not in processes:
         why = "permission denied" if processes else reply.errors.get("/proc/*/stat", "was not read")
         raise ValueError(f"/proc/1/stat: {why}")
@@ -70,8 +72,20 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     yield Fact(HOST, "database_processes", known(tuple(subjects), text, command))
 
 
+def _named(reply: Files, number: str) -> str:
+    """Which server a process is, if any, that lets nobody read its line: it counts as one, whatever its parent is. Raises
+    ValueError where that was not asked."""
+    status = reply.text.get(f"/proc/{number}/status")
+    if status is None or not reply.errors[f"/proc/{number}/stat"].startswith(UNANSWERED):
+        raise ValueError(f"/proc/{number}/stat: {reply.errors[f'/proc/{number}/stat']}")
+    return next((name for name in SERVERS if f"Name:\t{name}\n" in status), "")
+
+
 def _start(reply: Files, number: str) -> str:
-    """When a process started, in ticks since the machine did: its 22nd field, the 20th after its name."""
+    """When a process started, in ticks since the machine did: its 22nd field, the 20th after its name. One that does not say
+    stands behind those that do."""
+    if f"/proc/{number}/stat" not in reply.text:
+        return LATEST
     fields = reply.text[f"/proc/{number}/stat"].rpartition(") ")[2].split()
     if len(fields) < 20 or not fields[19].isdecimal():
         raise ValueError(f"/proc/{number}/stat is cut off")

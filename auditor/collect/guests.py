@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from auditor.facts import HOST, Fact, Facts, Subject, known, words
 from auditor.host.guest_lines import DROPS, GUEST, KEEPS, UNSURE
-from auditor.host.request import Files, Read
+from auditor.host.request import UNANSWERED, Files, Read
 
 PER = "host"
 SUBJECT = "host"
@@ -26,6 +26,7 @@ LINES = "/proc/*/cmdline"
 FIRST = "/proc/1/cmdline"  # readable by everybody, unless processes of others are hidden (hidepid)
 _PATH = re.compile(r"/proc/(\d+)/cmdline")
 MOST = 1000
+UNREAD = (*UNANSWERED, "more than ")
 
 
 def request(host: Subject, facts: Facts) -> Read:
@@ -33,13 +34,17 @@ def request(host: Subject, facts: Facts) -> Read:
 
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
-    """Raises ValueError where processes are hidden, or one of them could not be read."""
+    """Raises ValueError where processes are hidden, or one of them may not be read. One that lets its reader wait, or
+    has an endless line, may be a virtual machine."""
     if FIRST not in reply.text:
         raise ValueError(f"{FIRST}: {reply.errors.get(FIRST, 'was not read')}")
-    for path, error in reply.errors.items():
-        if _PATH.fullmatch(path) and not error.startswith("no such"):  # one that ended is none
-            raise ValueError(f"{path}: {error}")
     guests, disks = list[str](), list[str]()
+    for path, error in sorted(reply.errors.items()):
+        if (found := _PATH.fullmatch(path)) and not error.startswith("no such"):  # one that ended is none
+            if path == FIRST or not error.startswith(UNREAD):
+                raise ValueError(f"{path}: {error}")
+            guests.append(f"{found[1]} (unread)")  # if it is one: what it has open decides what depends on that
+            disks.append(f"{found[1]} {UNSURE}")
     for path, text in sorted(reply.text.items()):
         if (found := _PATH.fullmatch(path)) and text.startswith(GUEST):
             first, *rest = text.splitlines()

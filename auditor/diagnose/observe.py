@@ -147,10 +147,10 @@ def _processes(
     threads = sorted(histograms.threads(found.commits).rows, key=lambda each: -each.commits)
     called = dict(islice({each.pid: each.name for each in threads}.items(), MOST))
     of_kernel = _of_kernel(host, called)
+    asked = {pid: (f"/proc/{pid}/cgroup", f"/proc/{pid}/cmdline") for pid in called}
+    said = host.read(Read(tuple(path for pair in asked.values() for path in pair))).text
     for pid, name in called.items():
-        asked = [f"/proc/{pid}/{each}" for each in ("cgroup", "cmdline")]
-        said = host.read(Read(tuple(asked))).text
-        group, line = (said.get(each, "") for each in asked)
+        group, line = (said.get(each, "") for each in asked[pid])
         waited = ended[pid].waited - began[pid].waited if pid in began and pid in ended else -1
         what = KERNEL if pid in of_kernel else task(line)
         yield Process(pid, name, what, within(group), waited if waited >= 0 else None)

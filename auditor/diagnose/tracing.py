@@ -19,6 +19,7 @@ from pathlib import Path
 from auditor.diagnose.histograms import LARGEST, MOST
 from auditor.diagnose.observation import Tick, Traced
 from auditor.errors import Stop
+from auditor.host.memory import UNTOLD, started
 
 ROOT = Path("/sys/kernel/tracing")
 LOCKDOWN = Path("/sys/kernel/security/lockdown")
@@ -76,14 +77,6 @@ def refuse() -> None:
 def own_name() -> str:
     """zaudit_PID_START."""
     return f"zaudit_{os.getpid()}_{started(os.getpid())}"
-
-
-def started(pid: int) -> int:
-    """Field 22 of /proc/PID/stat, 0 when there is no such process (proc(5); the name may hold spaces and brackets)."""
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19])
-    except (OSError, IndexError, ValueError):
-        return 0
 
 
 # -- making -------------------------------------------------------------------------------------------------------
@@ -205,7 +198,7 @@ def left() -> dict[str, bool]:
 
 def _alive(name: str) -> bool:
     found = NAME.fullmatch(name)
-    return found is not None and started(int(found[1])) == int(found[2]) != 0
+    return found is not None and found[2] != "0" and started(int(found[1])) in (int(found[2]), UNTOLD)
 
 
 def remove(name: str) -> None:

@@ -2,7 +2,8 @@
 
 ``KIND WHERE SECONDS WORDS LIMIT...`` as arguments, patterns on standard input, each ended by a NUL byte and begun with
 ``+`` where more than links is wanted, with ``=`` for sizes of blocks. What came of them goes to standard output
-(:func:`frame`); the last frame is END.
+(:func:`frame`); the last frame is END. Of KIND memory the patterns have no such mark, and
+DONE is said of each before the next is begun: see ``memory``.
 
 Everything is imported and opened before it enters the mount namespace of another: from then on no name that is looked up
 means what it means on this host. (man 2 setns, openat2, capset, prctl; man 7 capabilities, user_namespaces; man 5
@@ -18,7 +19,7 @@ import resource
 import sys
 import time
 
-from auditor.host._reading import END, REFUSED, Reader, reason
+from auditor.host._reading import DONE, END, REFUSED, Reader, reason
 
 NOBODY = 65534  # has no file and is in no group
 OPENAT2 = 437  # the number of the system call, on every architecture but Alpha
@@ -34,6 +35,7 @@ KERNEL = frozenset(
     (0x9FA0, 0x62656572, 0x64626720, 0x74726163, 0x73636673, 0x27E0EB, 0x63677270, 0xCAFE4A11, 0x62656570, 0x6165676C,
      0xDE5E81E4, 0xF97CFF8C, 0x43415D53, 0x1CD1, 0x6E736673, 0x50494446, 0x6C6F6F70, 0x19800202, 0x65735543)
 )  # fmt: skip
+DAC_READ_SEARCH, SYS_PTRACE = 1 << 2, 1 << 19  # to read what only its owner may, and what only a debugger may
 SAMPLES = 5
 TABLE_BYTES = 1 << 16  # of status and auxv: some hundred lines and pairs, or more than anybody honest has
 
@@ -200,11 +202,13 @@ def take(identity: Identity) -> None:
     os.setresuid(identity.user, identity.user, identity.user)
 
 
-def shut() -> None:
-    """No capability, no more rights by any program, and who has the same user may not look into this process."""
+def shut(keep: int = 0) -> None:
+    """No capability but those, no more rights by any program, and who has the same user may not look into this process."""
     prctl(AMBIENT, 4)
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
-    called(libc.capset(header, (ctypes.c_uint32 * 6)()))
+    has = (ctypes.c_uint32 * 6)()  # effective, permitted and inheritable, and the upper half of each
+    called(libc.capget(header, has))
+    called(libc.capset(header, (ctypes.c_uint32 * 6)(has[0] & keep, has[1] & keep)))
     prctl(DUMPABLE, 0)
     prctl(PDEATHSIG, 9)
     prctl(NO_NEW_PRIVS, 1)
@@ -248,6 +252,9 @@ def main(arguments: list[str], patterns: list[str]) -> None:
     kind, where, seconds, over, *limits = arguments
     memory, cpu_s, descriptors, file_bytes, total_bytes, files, entries = map(int, limits)
     limit(int(seconds), memory, cpu_s, descriptors)
+    if kind == "memory":
+        of_memory(where, patterns, file_bytes, total_bytes, files, entries, over)
+        return
     root = os.open("root" if kind == "process" else "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC,
                    dir_fd=int(where) if kind == "process" else None)  # fmt: skip
     identity = None
@@ -274,6 +281,32 @@ def main(arguments: list[str], patterns: list[str]) -> None:
             reader.blocks(pattern[1:])
         else:
             reader.read(pattern[1:], pattern[:1] == "+")
+    frame(END, "", b"")
+
+
+def of_memory(
+    where: str, patterns: list[str], file_bytes: int, total_bytes: int, files: int, entries: int, over: str
+) -> None:
+    """Files below /proc. where: a number and a descriptor of its folder there, or nothing. Without a process that waits for
+    another they are read in no time; with one this process hangs, and holds on to nothing but that file meanwhile."""
+    number, _, held = where.partition(" ")
+    before = f"/proc/{number}/"
+
+    def opened(path: str, flags: int) -> int:
+        flags |= os.O_PATH | os.O_CLOEXEC
+        if held and path.startswith(before):
+            return os.open(path[len(before) :], flags, dir_fd=int(held))
+        return os.open(path, flags)
+
+    reader = Reader(
+        opened, frame, file_bytes=file_bytes, total_bytes=total_bytes, files=files, entries=entries, over=over,
+        follow=lambda path: False,
+    )  # fmt: skip
+    shut(DAC_READ_SEARCH | SYS_PTRACE)
+    frame(DONE, "", b"")
+    for each in patterns:
+        reader.read(each, True)
+        frame(DONE, each, b"")
     frame(END, "", b"")
 
 

@@ -24,6 +24,7 @@ TEXT, LINK, ERROR, OTHER = "text", "link", "error", "other"
 DEVICE, CHANGED, BLOCKS = "device", "changed", "blocks"
 BARRED = " may not write"  # after the device of a folder
 REFUSED, END = "refused", "end"  # of the other process: why nothing is read, and that all was said
+DONE = "done"  # that all was said of a path; of none: that it begins
 
 
 class Reader:

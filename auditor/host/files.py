@@ -7,14 +7,16 @@ import os
 import re
 from collections.abc import Sequence
 
-from auditor.host import limits
+from auditor.host import limits, memory
 from auditor.host._reading import BLOCKS, CHANGED, DEVICE, ERROR, LINK, OTHER, TEXT, Reader, reason
 from auditor.host.owner import Others
 from auditor.host.request import Files
 from auditor.host.telling import CONFIGURATION, PROCESS_ROOT, told
 
 _OF_PROCESS = re.compile(r"/proc/(\d+|self)/(.+)", re.DOTALL)
+_OF_EACH = re.compile(r"/proc/(\d+|\*)/(.+)", re.DOTALL)
 _OPEN = re.compile(r"/proc/\d+/fd/\d+")
+_ENDED = b"no such file or directory"
 Answers = tuple[  # as Files has them, still being filled
     dict[str, str], dict[str, str], dict[str, str], dict[str, str], dict[str, float]
 ]
@@ -35,6 +37,7 @@ def read_files(
     found: Answers = {}, {}, {}, {}, {}
     seen = others or Others()
     mine: list[str] = []
+    kept: list[str] = []
     theirs: dict[str, list[str]] = {}  # root directory -> patterns
     for pattern in patterns:
         root = PROCESS_ROOT.match(pattern)
@@ -42,10 +45,14 @@ def read_files(
             _keep(found, ERROR, pattern, reason(ValueError()).encode())
         elif root:
             theirs.setdefault(root[0].rstrip("/"), []).append(pattern)
+        elif _OF_EACH.fullmatch(pattern) and not memory.AT_ONCE.fullmatch(pattern):
+            kept.append(pattern)
         else:
             mine.append(pattern)
     if mine:
         _read_own(mine, seen, found)
+    if kept:
+        _read_memory(kept, seen, timeout_s, found)
     for root_path, wanted in theirs.items():
         _read_others(root_path, wanted, seen, owner, timeout_s, blocks, found)
     return Files(*found)
@@ -59,9 +66,14 @@ def _possible(path: str) -> bool:
         return False
 
 
+def _the_one(patterns: Sequence[str]) -> str:
+    """The number of the process that all that they say of processes is about, if it is one."""
+    numbers = {process[1] for each in patterns if (process := _OF_EACH.match(each))} - {"self"}
+    return numbers.pop() if len(numbers) == 1 and "*" not in numbers else ""
+
+
 def _read_own(patterns: Sequence[str], others: Others, found: Answers) -> None:
-    numbers = {process[1] for each in patterns if (process := _OF_PROCESS.fullmatch(each)) and process[1].isdigit()}
-    one = numbers.pop() if len(numbers) == 1 else ""
+    one = _the_one(patterns)
 
     def opened(path: str, flags: int) -> int:
         flags |= os.O_PATH | os.O_CLOEXEC
@@ -90,6 +102,29 @@ def _read_own(patterns: Sequence[str], others: Others, found: Answers) -> None:
             reader.read(pattern, content=True)
     finally:
         reader.close()
+
+
+def _read_memory(patterns: Sequence[str], others: Others, timeout_s: float, found: Answers) -> None:
+    """Of all processes only those that are there are told."""
+    wide: dict[str, bool] = {}
+    try:
+        numbers = sorted(filter(str.isdigit, os.listdir("/proc"))) if any("*" in each for each in patterns) else []
+        held = (one, others.process(one)) if (one := _the_one(patterns)) else None
+    except OSError as error:
+        _fail(found, patterns, reason(error))
+        return
+    for pattern in patterns:
+        process = _OF_EACH.fullmatch(pattern)
+        assert process
+        every = process[1] == "*"
+        wide |= dict.fromkeys((f"/proc/{each}/{process[2]}" for each in numbers) if every else [pattern], every)
+
+    def said(kind: str, path: str, data: bytes) -> None:
+        every = wide.get(path, True)
+        if not (every and data == _ENDED):
+            _keep(found, kind, path, data, wide=every)
+
+    memory.read(list(wide), held, timeout_s, said)
 
 
 def _read_others(

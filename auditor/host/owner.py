@@ -80,7 +80,7 @@ class Others:
             where,
             str(int(timeout_s) + 1),
             over,
-            *map(str, (*_READER, most, limits.QUESTION_FILES, entries)),
+            *map(str, (*READER, most, limits.QUESTION_FILES, entries)),
         ]
         answers = _ask(words, patterns, passed, timeout_s)
         if not isinstance(answers, str):
@@ -93,7 +93,7 @@ class Others:
 
 
 ITSELF = -1  # in the place of a user: the one that owns a folder
-_READER = (limits.READER_BYTES, limits.READER_CPU_S, limits.READER_DESCRIPTORS, limits.OTHERS_FILE_BYTES)
+READER = (limits.READER_BYTES, limits.READER_CPU_S, limits.READER_DESCRIPTORS, limits.OTHERS_FILE_BYTES)
 
 
 @cache
@@ -108,14 +108,14 @@ def script() -> str:
     )
 
 
-def _ask(words: Sequence[str], patterns: Sequence[str], passed: Sequence[int], timeout_s: float) -> list[Answer] | str:
-    """Start the child, hear it, and see that it ends."""
+def start(words: Sequence[str], patterns: Sequence[str], passed: Sequence[int]) -> subprocess.Popen[bytes] | str:
+    """The child, or why there is none. passed: descriptors that it has, too."""
     given = os.memfd_create("patterns", os.MFD_CLOEXEC)
     try:
         with open(os.dup(given), "wb") as file:
             file.writelines(os.fsencode(each) + b"\0" for each in patterns)
         os.lseek(given, 0, os.SEEK_SET)
-        child = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", script(), *words],
             bufsize=0, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENVIRONMENT, cwd="/",
             start_new_session=True, pass_fds=passed,
@@ -124,6 +124,24 @@ def _ask(words: Sequence[str], patterns: Sequence[str], passed: Sequence[int], t
         return f"its reader cannot be started: {reason(error)}"
     finally:
         os.close(given)
+
+
+def end(child: subprocess.Popen[bytes], *, kill: bool) -> None:
+    """See that it ends. It is not waited for longer than a moment."""
+    if kill:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+    try:
+        child.wait(AFTER_KILL_S)
+    except subprocess.TimeoutExpired:
+        child.returncode = -signal.SIGKILL  # a file system holds it: nobody waits for it
+
+
+def _ask(words: Sequence[str], patterns: Sequence[str], passed: Sequence[int], timeout_s: float) -> list[Answer] | str:
+    """Start the child, hear it, and see that it ends."""
+    child = start(words, patterns, passed)
+    if isinstance(child, str):
+        return child
     heard = _heard(child, timeout_s)
     return heard if isinstance(heard, str) else _answers(heard, child.returncode)
 
@@ -147,35 +165,36 @@ def _heard(child: subprocess.Popen[bytes], timeout_s: float) -> bytes | str:
             if (size := size + len(chunk)) > FRAMES:
                 why = f"more than {FRAMES // limits.MIB} MiB of answers"
                 break
-    if why:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-    try:
-        child.wait(AFTER_KILL_S)
-    except subprocess.TimeoutExpired:
-        child.returncode = -signal.SIGKILL  # a file system holds it: nobody waits for it
+    end(child, kill=bool(why))
     return why or b"".join(chunks)
 
 
 def _answers(heard: bytes, exit_code: int) -> list[Answer] | str:
-    answers = list(_frames(heard))
+    answers = list(frames(bytearray(heard)))
     match answers[-1] if answers else None:
         case Answer(kind, _, why) if kind == REFUSED:
             return f"not read: {os.fsdecode(why)}"
         case Answer(kind) if kind == END:
             return answers[:-1]
+    return ended_early(exit_code)
+
+
+def ended_early(exit_code: int) -> str:
+    """What is said of a child that did."""
     return f"its reader ended early ({f'signal {-exit_code}' if exit_code < 0 else f'exit code {exit_code}'})"
 
 
-def _frames(heard: bytes) -> Iterator[Answer]:
-    """What the child said, as far as it goes."""
+def frames(heard: bytearray) -> Iterator[Answer]:
+    """What the child said, as far as it is whole, which is taken away."""
     at = 0
     while (end := heard.find(b"\n", at)) >= 0:
-        kind, *lengths = heard[at:end].split()
+        kind, *lengths = bytes(heard[at:end]).split()
         if len(lengths) != 2 or not all(len(each) < 12 and each.isdigit() for each in lengths):
-            return
+            break
         path, data = map(int, lengths)
-        start, middle, at = end + 1, end + 1 + path, end + 1 + path + data
-        if at > len(heard):
-            return
-        yield Answer(kind.decode(), os.fsdecode(heard[start:middle]), heard[middle:at])
+        start, middle, next_ = end + 1, end + 1 + path, end + 1 + path + data
+        if next_ > len(heard):
+            break
+        at = next_
+        yield Answer(kind.decode(), os.fsdecode(bytes(heard[start:middle])), bytes(heard[middle:at]))
+    del heard[:at]

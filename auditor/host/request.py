@@ -27,6 +27,7 @@ from typing import NamedTuple
 from auditor.host._reading import BARRED as BARRED
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
+UNANSWERED = ("no answer within ", "not read: ")  # how an error begins of a file of a process that lets its reader wait
 WITNESS = "/proc/filesystems"  # always there: a collector that concludes from absence asks for it, too
 UNASKED = (
     "not in the recording"  # the fault of a question, or the error of a pattern, that nobody asked when it was made

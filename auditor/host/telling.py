@@ -14,6 +14,8 @@ from auditor.host import guest_lines, guest_settings, pool_cache, scrub_jobs, ze
 PROCESS_ROOT = re.compile(r"/proc/(?:\d+|self)/root/")
 CONFIGURATION = re.compile(r"[\w.@#-]+\.(?:conf|cnf|ya?ml)")
 KTHREADD = "PPid:\t2"  # the parent of all threads of the kernel
+NAMED = "Name:\t"
+_STATUS = frozenset((KTHREADD, *(NAMED + each for each in SERVERS)))
 IGNORES_FLUSHES = "libeatmydata"
 _SIZE = re.compile(r"[0-9]{1,10} [0-9]{1,10}")
 _UNITS = re.compile(r"/(?:etc|usr/lib)/systemd/system/.*|/etc/zfs/zfs-list\.cache/.*")  # that they are there
@@ -47,8 +49,8 @@ def told(name: str, text: str, *, wide: bool = False) -> str | None:
             return guest if wide or guest is not None else kept.command_line(text)
         case "maps":
             return _libraries(text)
-        case "status":  # who runs it, and whether the kernel made it
-            return "".join(f"{line}\n" for line in text.split("\n") if line.startswith("Uid:") or line == KTHREADD)
+        case "status":  # who runs it, whether the kernel made it, and which database server it may be
+            return "".join(f"{line}\n" for line in text.split("\n") if line.startswith("Uid:") or line in _STATUS)
         case _:
             return text
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from auditor.host.memory import UNTOLD, started
 from auditor.verify import codec
 from auditor.verify.actor import PlaceError
 
@@ -48,7 +49,7 @@ class Place(NamedTuple):
 
 def new(kind: str, path: str, dataset: str, id: str, uid: int, gid: int) -> Place:
     """A place that this process is about to make."""
-    return Place(id, kind, path, dataset, os.getpid(), _started(os.getpid()), _boot(), time.time(), uid, gid)
+    return Place(id, kind, path, dataset, os.getpid(), started(os.getpid()), _boot(), time.time(), uid, gid)
 
 
 def name() -> Path:
@@ -148,24 +149,16 @@ def forget_parts() -> None:
     """Records that a run was killed over while it wrote them: what they were to tell of was never made."""
     for path in _listed("part-*"):
         found = PART.fullmatch(path.name)
-        if found and int(found[2]) != _started(int(found[1])):
+        if found and started(int(found[1])) not in (int(found[2]), UNTOLD):
             path.unlink(missing_ok=True)
 
 
 def in_use(place: Place) -> bool:
-    """Whether the process that made it lives: same boot, same number, same start."""
-    return place.boot == _boot() and place.started == _started(place.pid) != 0
+    """Whether the process that made it lives, or may live: same boot, same number, same start."""
+    return place.boot == _boot() and place.started != 0 and started(place.pid) in (place.started, UNTOLD)
 
 
 def _boot() -> str:
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return ""
-
-
-def _started(pid: int) -> int:
-    """Field 22 of /proc/PID/stat, 0 when there is no such process (proc(5); the name may hold spaces and brackets)."""
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19])
-    except (OSError, IndexError, ValueError):
-        return 0

@@ -10,6 +10,7 @@ import pytest
 
 from auditor.diagnose import tracing
 from auditor.diagnose.observation import Tick
+from auditor.host.memory import started
 from tests.diagnose.test_histograms import THREADS, log2
 
 OTHERS = "p:somebody/else vfs_fsync_range\n"
@@ -139,7 +140,7 @@ def test_what_a_killed_one_left_is_cleaned_and_what_lives_is_not(
     monkeypatch.undo()
     for name, value in (("ROOT", tracefs.root), ("_append", tracefs.append)):
         monkeypatch.setattr(tracing, name, value)
-    alive = f"zaudit_{os.getpid()}_{tracing.started(os.getpid())}"
+    alive = f"zaudit_{os.getpid()}_{started(os.getpid())}"
     tracefs.append("kprobe_events", f"p:{alive}/commit zil_commit")
     assert tracing.left() == {DEAD: False, alive: True}
     assert list(tracing.clean()) == [(DEAD, "")]

@@ -37,7 +37,7 @@ HARMLESS = frozenset(
         *("readlink", "readlinkat", "getcwd", "chdir", "fchdir", "getdents64", "getxattr", "lgetxattr", "fgetxattr"),
         *("name_to_handle_at", "listxattr", "llistxattr", "flistxattr", "inotify_init1", "fadvise64", "umask", "flock"),
         *("dup", "dup2", "dup3", "fcntl", "pipe", "pipe2", "epoll_create1", "epoll_ctl", "eventfd2", "signalfd4"),
-        *("exit", "exit_group", "arch_prctl", "prctl", "prlimit64", "getrlimit", "setrlimit", "getrusage"),
+        *("exit", "exit_group", "arch_prctl", "prctl", "capget", "prlimit64", "getrlimit", "setrlimit", "getrusage"),
         *("set_tid_address", "set_robust_list", "get_robust_list", "rseq", "membarrier", "sched_getaffinity"),
         *("sched_getparam", "sched_getscheduler", "get_mempolicy", "getcpu", "getpriority"),
         *("getpid", "gettid", "getppid", "getpgrp", "getpgid", "getsid", "setsid", "setpgid", "personality"),

@@ -1,0 +1,176 @@
+"""Files of /proc about a process which the kernel reads out of its memory, or for which it asks who may look into it.
+
+Whoever reads them waits for a process that holds its memory meanwhile, and one holds it for as long as it likes: where it has
+a file system of its own (FUSE) that does not answer, a thread that reads its own memory there waits, and so does the start of
+another program, which closes a file there. So a process of zaudit's own reads them (``_owner_child``), one after the other;
+where it is silent for too long it is ended and left behind, and another goes on behind that. A user whose processes took too
+much time together is asked nothing more, so that the others are. (Linux mm/memory.c __access_remote_vm, kernel/fork.c
+mm_access, kernel/ptrace.c, fs/exec.c begin_new_exec and exec_update_lock, fs/fuse/dev.c request_wait_answer)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from subprocess import Popen
+
+from auditor.host import limits, owner
+from auditor.host._reading import DONE, END, ERROR, REFUSED, TEXT
+from auditor.host.request import UNANSWERED
+from auditor.host.running import Time, within
+
+# what is told of every process without either; of process 1, which is root's, everything is
+AT_ONCE = re.compile(r"/proc/(?:1/.*|[^/]+/(?:status|comm|cgroup|mountinfo|task/[^/]+/schedstat))", re.DOTALL)
+STAT, STATUS = "/stat", "/status"
+FILE, USER, ALL = 0.05, 0.1, 0.9  # of the time of a question: for one file, for all of a user, for all
+SLICE_S = 0.25
+SLOW_S = 0.02  # what comes faster is nobody's fault
+STARTED_S, UNTOLD = 5.0, -1
+ENOUGH = "a user had his time"
+SILENT, LEFT_OUT = UNANSWERED
+_UID = re.compile(rb"^Uid:\t(\d+)", re.MULTILINE)
+
+
+def read(
+    paths: Sequence[str], held: tuple[str, int] | None, timeout_s: float, said: Callable[[str, str, bytes], None]
+) -> None:
+    """Say what came of each path (/proc/NUMBER/..., a pattern behind that), as :class:`._reading.Reader` does. held: a number,
+    and a descriptor of its folder that leads nowhere when the number goes to another process. Where the line of a process in
+    stat is not had, its status is said in its place."""
+    look = _Look(held, timeout_s, said)
+    rest = list(paths)
+    while rest:
+        rest = look.part(rest)
+
+
+class _Look:
+    """One question."""
+
+    def __init__(self, held: tuple[str, int] | None, timeout_s: float, said: Callable[[str, str, bytes], None]) -> None:
+        self._held, self._timeout_s, self._said = held, timeout_s, said
+        self._until = time.monotonic() + ALL * timeout_s
+        self._spent: dict[int, float] = {}  # seconds, by user
+        self._bytes = limits.MACHINE_BYTES
+
+    def part(self, paths: list[str]) -> list[str]:
+        """Read one after the other, as far as one reader comes; those that are still to be read."""
+        where, passed = (f"{self._held[0]} {self._held[1]}", [self._held[1]]) if self._held else ("", [])
+        over = f"more than {limits.MACHINE_BYTES // limits.MIB} MiB for one question"
+        bounds = (*owner.READER[:3], limits.FILE_BYTES, self._bytes, *[limits.MACHINE_ENTRIES] * 2)
+        child = owner.start(["memory", where, str(int(self._timeout_s) + 1), over, *map(str, bounds)], paths, passed)
+        if isinstance(child, str):
+            return self._fail(paths, child)
+        done, why = -1, "given up"
+        try:
+            done, why = self._hear(child, paths)
+        finally:
+            owner.end(child, kill=bool(why))
+        why = why or owner.ended_early(child.returncode)
+        if done < 0 or time.monotonic() >= self._until:  # nor would another one
+            return self._fail(paths[max(done, 0) :], why)
+        return self._behind(paths[done:], why)
+
+    def _hear(self, child: Popen[bytes], paths: Sequence[str]) -> tuple[int, str]:
+        """How many of them are done, below 0 where it could not begin; and why no more is heard, empty where it ended."""
+        stream = child.stdout
+        assert stream is not None
+        heard, done, silent_s, most_s = bytearray(), -1, 0.0, FILE * self._timeout_s
+        poll = select.poll()
+        poll.register(stream, select.POLLIN)
+        with stream:
+            while (now := time.monotonic()) < self._until:
+                came = poll.poll(SLICE_S * 1000)
+                silent_s += min(time.monotonic() - now, SLICE_S)  # who was stopped meanwhile still hears what was said
+                if not came:
+                    if done >= 0 and silent_s > most_s and not _runs(child.pid):
+                        return done, f"{SILENT}{most_s:g} s"
+                    continue
+                if not (chunk := os.read(stream.fileno(), owner.PIPE)):
+                    return done, ""
+                heard += chunk
+                for answer in owner.frames(heard):
+                    if answer.kind == REFUSED:
+                        return -1, f"{LEFT_OUT}{os.fsdecode(answer.data)}"
+                    if answer.kind == DONE:
+                        done += 1
+                        waited_s, silent_s = silent_s, 0.0
+                        if done and waited_s > SLOW_S and self._had_enough(paths[done - 1], waited_s):
+                            return done, ENOUGH
+                    elif answer.kind != END:
+                        self._bytes -= len(answer.data)
+                        self._said(*answer)
+        return done, f"{SILENT}{ALL * self._timeout_s:g} s"
+
+    def _behind(self, paths: list[str], why: str) -> list[str]:
+        """What is still to be read where no more was heard, without the process that is the reason, and without those of users
+        that had their time. Root's come first: nobody else makes them wait."""
+        stuck = ""
+        if paths and why != ENOUGH:
+            stuck = _number(paths[0])
+            self._had_enough(paths[0], FILE * self._timeout_s)
+        rest: list[tuple[bool, str]] = []
+        users = {number: _user(number) for number in map(_number, paths)}
+        for each in paths:
+            user = users[_number(each)]
+            if _number(each) == stuck:
+                self._fail([each], why)
+            elif user and self._spent.get(user, 0.0) >= USER * self._timeout_s:
+                self._fail([each], f"{LEFT_OUT}other processes of user {user} did not answer")
+            else:
+                rest.append((user != 0, each))
+        return [each for _, each in sorted(rest, key=lambda each: each[0])]
+
+    def _had_enough(self, path: str, seconds: float) -> bool:
+        """Whether the user of this process, which took so long, had all the time of one. Root is not to blame for it."""
+        if not (user := _user(_number(path))):
+            return False
+        self._spent[user] = self._spent.get(user, 0.0) + seconds
+        return self._spent[user] >= USER * self._timeout_s
+
+    def _fail(self, paths: Sequence[str], why: str) -> list[str]:
+        for each in paths:
+            self._said(ERROR, each, os.fsencode(why))
+            if each.endswith(STAT) and (status := _status(_number(each))):
+                self._said(TEXT, each.removesuffix(STAT) + STATUS, status)
+        return []
+
+
+def started(pid: int) -> int:
+    """When a process started (field 22 of /proc/PID/stat; its name may hold spaces and brackets), in ticks since the machine
+    did; 0 where there is none, UNTOLD for one that lets its reader wait."""
+
+    def look() -> int:
+        try:
+            with open(f"/proc/{pid}{STAT}", "rb") as file:
+                return int(file.read().rpartition(b")")[2].split()[19])
+        except (OSError, IndexError, ValueError):
+            return 0
+
+    return look() if pid == os.getpid() else within(Time.of(STARTED_S), look, lambda why: UNTOLD)
+
+
+def _number(path: str) -> str:
+    return path.split("/")[2]
+
+
+def _user(number: str) -> int | None:
+    """Who runs a process: its real user, also where its folder is shown as root's. None where it has ended."""
+    found = _UID.search(_status(number))
+    return int(found[1]) if found else None
+
+
+def _status(number: str) -> bytes:
+    with suppress(OSError), open(f"/proc/{number}{STATUS}", "rb") as file:
+        return file.read()
+    return b""
+
+
+def _runs(child: int) -> bool:
+    """Whether it would go on if it had a processor."""
+    with suppress(OSError), open(f"/proc/{child}/stat", "rb") as file:
+        return file.read().rpartition(b") ")[2].startswith(b"R")
+    return False

@@ -1,0 +1,115 @@
+"""A user who lets wait whoever looks into his processes keeps zaudit from nothing but them."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from auditor.collect import database_processes, guests
+from auditor.facts import HOST, Facts, Known
+from auditor.host import memory
+from auditor.host.live import LiveHost
+from auditor.host.request import UNANSWERED, Files, Read
+from tests.security import hanging
+from tests.security.fakes import server
+from tests.security.hanging import MEMORY, PROGRAM
+from tests.security.test_reading import status, wait_for
+
+pytestmark = pytest.mark.skipif(bool(hanging.missing()), reason=hanging.missing() or "nothing is missing")
+HIS, ANOTHERS = 5000, 5001
+TIMEOUT_S = 8.0
+
+
+def read(*patterns: str) -> Files:
+    return LiveHost(TIMEOUT_S).read(Read(patterns))
+
+
+def guest() -> contextlib.AbstractContextManager[int]:
+    """A virtual machine of another user, which began after the process that hangs."""
+    words = ("-name", "db1", "-drive", "file=/dev/zd0,cache=unsafe")
+    return server(*words, name="qemu-system-x86_64", user=ANOTHERS)
+
+
+def facts_of(collector: object, found: Files) -> Facts:
+    facts = Facts()
+    facts.put_all(collector.parse(found, HOST))  # type: ignore[attr-defined]
+    return facts
+
+
+def test_who_holds_his_memory_hides_no_guest_of_another() -> None:
+    with hanging.hanging(MEMORY, "sleep", HIS) as number, guest() as other:
+        found = read(*guests.request(HOST, Facts()).patterns)
+        assert found.errors[f"/proc/{number}/cmdline"].startswith(UNANSWERED)
+        assert [path for path in found.errors if "*" in path] == []
+        facts = facts_of(guests, found)
+    known, disks = facts.get(HOST, "guests"), facts.get(HOST, "guest_disks")
+    assert isinstance(known, Known)
+    assert isinstance(disks, Known)
+    assert isinstance(known.value, tuple)
+    assert isinstance(disks.value, tuple)
+    assert {f"{number} (unread)", f"{other} db1"} <= {*known.value}
+    assert {f"{number} unsure", f"{other} drops /dev/zd0"} <= {*disks.value}
+
+
+@pytest.mark.parametrize("how", [MEMORY, PROGRAM], ids=["memory", "program"])
+def test_who_lets_wait_hides_no_server_and_not_that_he_has_one(how: str) -> None:
+    with hanging.hanging(how, "mongod", HIS) as number, server(name="postgres", user=ANOTHERS) as other:
+        facts = facts_of(database_processes, read("/proc/*/stat"))
+        mine = read(*(f"/proc/{number}/{each}" for each in ("cmdline", "cwd", "environ", "exe", "maps")))
+        theirs = read(*(f"/proc/{other}/{each}" for each in ("cmdline", "cwd", "environ", "exe", "maps")))
+    found = facts.get(HOST, "database_processes")
+    assert isinstance(found, Known)
+    assert {f"mongodb {number}", f"postgres {other}"} <= {each.name for each in facts.subjects("database")}
+    assert any(each.startswith(UNANSWERED) for each in mine.errors.values())
+    assert not theirs.errors
+    assert "cwd" in str(theirs.links)
+
+
+def test_many_that_hang_have_the_time_of_one_user() -> None:
+    """The rest of his is not asked any more; what others have is."""
+    with contextlib.ExitStack() as all_:
+        numbers = [all_.enter_context(hanging.hanging(MEMORY, "sleep", HIS)) for _ in range(5)]
+        other = all_.enter_context(guest())
+        found = read("/proc/*/cmdline")
+    said = [found.errors[f"/proc/{each}/cmdline"] for each in numbers]
+    assert sum(each.startswith("no answer within ") for each in said) == memory.USER / memory.FILE
+    assert sum(each == f"not read: other processes of user {HIS} did not answer" for each in said) == 3
+    assert found.text[f"/proc/{other}/cmdline"].startswith("guest db1\n")
+
+
+def test_zaudit_ends_beside_a_process_that_hangs() -> None:
+    """Its reader is killed with it; no thread keeps it."""
+    code = """
+import os, sys, threading
+from auditor.host.live import LiveHost
+from auditor.host.request import Read
+threading.Thread(target=LiveHost(60).read, args=(Read((sys.argv[1],)),), daemon=True).start()
+sys.stdin.read(1)
+os._exit(7)
+"""
+    with hanging.hanging(MEMORY, "sleep", HIS) as number:
+        words = [sys.executable, "-c", code, f"/proc/{number}/environ"]
+        with subprocess.Popen(words, stdin=subprocess.PIPE) as asking, contextlib.ExitStack() as last:
+            last.callback(asking.kill)
+            reader = wait_for(lambda: _started_by(asking.pid), "a reader")
+            asking.communicate(b"x", timeout=20)
+        assert asking.returncode == 7
+        wait_for(lambda: status(reader, "State")[:1] in ("", "Z", "X"), "its end")
+
+
+def _started_by(process: int) -> str:
+    """A child of one of its threads."""
+    return "".join(each.read_text() for each in Path(f"/proc/{process}/task").glob("*/children")).strip()
+
+
+def test_who_has_the_number_of_an_earlier_run_may_be_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its leftovers stay then; nothing waits for it."""
+    monkeypatch.setattr(memory, "STARTED_S", 0.3)
+    with hanging.hanging(PROGRAM, "sleep", HIS) as number, server(user=ANOTHERS) as other:
+        assert memory.started(number) != 0
+        assert memory.started(other) > 0
+    assert memory.started(number) == 0
