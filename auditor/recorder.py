@@ -24,7 +24,7 @@ from auditor.host.limits import DEADLINE_S
 from auditor.host.live import Host, LiveHost
 from auditor.recording import recording, redaction, replacing
 from auditor.recording.recording import Recording, RecordingHost
-from auditor.streams import open_streams
+from auditor.streams import open_streams, progress
 from auditor.text import harmless
 
 USAGE = "zaudit-record.py [TARGET]... -o REC"
@@ -96,7 +96,7 @@ def _record(words: argparse.Namespace, rules: str) -> None:
     wanted = Wanted(words.consistent)
     wanted = wanted.with_database(words.db) if words.db else wanted
     host = LiveHost(max(words.timeout, 0.1), words.deadline)
-    taken = taken_of(host, tuple(words.targets), wanted, rules, _progress())
+    taken = taken_of(host, tuple(words.targets), wanted, rules, progress())
     for left_out in recording.write(redaction.redact(taken, b"") if words.redact else taken, words.output):
         _say(left_out)
     files = sum(len(each.text) for each in taken.files.values())
@@ -110,19 +110,6 @@ def taken_of(
     asked = RecordingHost(host)
     gather(asked, targets, wanted, collectors(), progress)
     return asked.recording(targets, wanted.words(), __version__, rules)
-
-
-def _progress() -> Progress | None:
-    """One line on standard error while commands run; on a terminal only."""
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        return None
-
-    def show(done: int, asked: int, what: str) -> None:
-        end = "\r\x1b[K" if done >= asked else ""
-        sys.stderr.write(f"\r\x1b[K{done} of {asked} {harmless(what[:60])}{end}")
-        sys.stderr.flush()
-
-    return show
 
 
 def _say(text: str) -> None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor.commands._formats import Wanted
-from auditor.commands._terminal import look, progress, steps, write
+from auditor.commands._terminal import look, steps, write
 from auditor.databases import ENGINES
+from auditor.streams import progress
 
 if TYPE_CHECKING:
     from auditor.audit import Options

@@ -15,9 +15,10 @@ from auditor.commands._done import Done
 from auditor.commands._formats import Wanted, code, emit, promised, report_formats, settled
 from auditor.commands._options import SEVERITIES, fail_on, folders, looking, policy, with_database
 from auditor.commands._options import database as database_option
-from auditor.commands._terminal import note, progress, write
+from auditor.commands._terminal import note, write
 from auditor.commands._terminal import wanted as looks
 from auditor.report import formats
+from auditor.streams import progress
 
 
 @click.command(short_help="Audit pools, datasets, zvols or paths.")

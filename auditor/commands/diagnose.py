@@ -9,8 +9,9 @@ from typing import NoReturn
 import click
 
 from auditor.commands._options import Output, Seconds, formats_of, policy
-from auditor.commands._terminal import look, progress, steps, write
+from auditor.commands._terminal import look, steps, write
 from auditor.host.limits import DEADLINE_S
+from auditor.streams import progress
 
 
 @click.command(short_help="Who commits on the load that there is, how long it takes, and where the time goes.")
