@@ -18,7 +18,7 @@ from auditor import __version__, interrupt
 from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, Stop
 from auditor.gather.collectors import collectors
 from auditor.gather.gatherer import Progress
-from auditor.gather.look import Wanted, gather
+from auditor.gather.look import LookOptions, gather
 from auditor.host import process
 from auditor.host.limits import DEADLINE_S
 from auditor.host.live import Host, LiveHost
@@ -93,7 +93,7 @@ def _seconds(word: str) -> float:
 def _record(words: argparse.Namespace, rules: str) -> None:
     """Raises Stop or OSError."""
     replacing.possible(words.output)
-    wanted = Wanted(words.consistent)
+    wanted = LookOptions(words.consistent)
     wanted = wanted.with_database(words.db) if words.db else wanted
     host = LiveHost(max(words.timeout, 0.1), words.deadline)
     taken = taken_of(host, tuple(words.targets), wanted, rules, progress())
@@ -104,7 +104,7 @@ def _record(words: argparse.Namespace, rules: str) -> None:
 
 
 def taken_of(
-    host: Host, targets: tuple[str, ...], wanted: Wanted, rules: str, progress: Progress | None = None
+    host: Host, targets: tuple[str, ...], wanted: LookOptions, rules: str, progress: Progress | None = None
 ) -> Recording:
     """All answers of a host, as ``zaudit record`` keeps them. Raises NothingToAudit."""
     asked = RecordingHost(host)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from auditor.commands._formats import Wanted
+from auditor.commands._formats import FormatChoice
 from auditor.commands._terminal import look, steps, write
 from auditor.databases import ENGINES
 from auditor.streams import progress
@@ -26,7 +26,7 @@ def run(
     chosen: Chosen,
     options: Options,
     record: Path | None,
-    wanted: tuple[Wanted, ...],
+    wanted: tuple[FormatChoice, ...],
     fail_on: Any,
     failed_only: bool,
     timeout: float,

@@ -59,7 +59,7 @@ def diagnose(
     if replay:
         found = command.replayed(replay, _policy.read(policy_file) if policy_file else None)
     else:
-        wanted = command.Wanted(
+        wanted = command.DiagnoseOptions(
             str(target), seconds, not no_trace, record, _policy.read(policy_file), timeout, deadline
         )
         found = command.live(wanted, progress(), steps())

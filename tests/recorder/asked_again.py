@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def hosts(folders):  # type: ignore[no-untyped-def]
-    from auditor.gather.look import Wanted
+    from auditor.gather.look import LookOptions
     from auditor.recorder import taken_of
     from auditor.recording import recording, redaction
 
@@ -20,7 +20,7 @@ def hosts(folders):  # type: ignore[no-untyped-def]
     for folder in folders:
         past = recording.load(Path(folder))
         said = {name: past.options.get(name, "") for name in ("database", "directory", "connection")}
-        wanted = Wanted(past.options.get("consistent") == "yes", **said)
+        wanted = LookOptions(past.options.get("consistent") == "yes", **said)
         taken = taken_of(recording.ReplayHost(past), past.targets, wanted, "rules")
         for kind, each in (("plain", taken), ("redacted", redaction.redact(taken, b"key"))):
             digest = hashlib.sha256()
