@@ -5,6 +5,7 @@ and redacted. ``... read RECORDER PATTERN...``: the files of this host that the 
 zaudit's own modules.
 """
 
+import gc
 import hashlib
 import json
 import sys
@@ -40,6 +41,7 @@ def read(patterns):  # type: ignore[no-untyped-def]
 
 
 if __name__ == "__main__":
+    gc.disable()  # as zaudit and its recorder do
     recorder = sys.argv[2]
     if recorder != "-":
         exec(compile(Path(recorder).read_text(encoding="utf-8"), recorder, "exec"), {"__name__": "parts"})
