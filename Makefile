@@ -52,7 +52,7 @@ test: $(VENV)/dev $(if $(FLEET),$(VENV)/fleet)
 	$(PYTEST)
 
 quick: $(VENV)/dev
-	$(PYTEST) -m "not slow and not lab"
+	$(PYTEST) --hypothesis-profile=brief -m "not slow and not lab"
 
 chance: $(VENV)/dev
 	$(PYTEST) --hypothesis-profile=chance -m hypothesis

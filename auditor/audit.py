@@ -15,8 +15,8 @@ from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
 from auditor.gather import brought, layers, targets
 from auditor.gather.gatherer import Progress
 from auditor.gather.look import DatabaseError as DatabaseError
+from auditor.gather.look import LookOptions, gather
 from auditor.gather.look import NothingToAudit as NothingToAudit
-from auditor.gather.look import Wanted, gather
 from auditor.host import sql
 from auditor.host.live import Host
 from auditor.judge import baseline, finding, policy_files, verdict, waivers
@@ -44,9 +44,9 @@ class Options(NamedTuple):
     connection: str = ""
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> LookOptions:
         """Without the policy, which changes no question."""
-        return Wanted(self.consistent, self.database, self.directory, self.connection)
+        return LookOptions(self.consistent, self.database, self.directory, self.connection)
 
     def words(self) -> dict[str, str]:
         """For a recording."""

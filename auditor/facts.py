@@ -128,6 +128,12 @@ def words_of(found: Judged) -> tuple[str, ...]:
     return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()
 
 
+def number_of(found: Known) -> int:
+    """The whole number that is known; that it is one, the ``Spec`` of the fact says."""
+    assert isinstance(found.value, int)
+    return found.value
+
+
 # -- what facts exist ---------------------------------------------------------------------------------------------
 
 

@@ -20,8 +20,8 @@ NUDGED_S = 0.2
 moment before the call begins, or to another thread, is noted and ends none."""
 
 
-class _Whole:
-    """``with interrupt.whole:`` a short block that a signal does not break; it comes at the end."""
+class _Deferred:
+    """``with interrupt.deferred:`` a short block that a signal does not break; it comes at the end."""
 
     def __init__(self) -> None:
         self.inside = False
@@ -39,7 +39,7 @@ class _Whole:
             _end(number)
 
 
-whole = _Whole()
+deferred = _Deferred()
 
 
 def install(leave: Callable[[int], None]) -> None:
@@ -65,8 +65,8 @@ def ignore() -> None:
 
 
 def _signalled(number: int, _: FrameType | None) -> None:
-    if whole.inside:
-        whole.came = number
+    if deferred.inside:
+        deferred.came = number
     else:
         _end(number)
 

@@ -18,13 +18,13 @@ from auditor import __version__, interrupt
 from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, Stop
 from auditor.gather.collectors import collectors
 from auditor.gather.gatherer import Progress
-from auditor.gather.look import Wanted, gather
+from auditor.gather.look import LookOptions, gather
 from auditor.host import process
 from auditor.host.limits import DEADLINE_S
 from auditor.host.live import Host, LiveHost
 from auditor.recording import recording, redaction, replacing
 from auditor.recording.recording import Recording, RecordingHost
-from auditor.streams import open_streams
+from auditor.streams import open_streams, progress
 from auditor.text import harmless
 
 USAGE = "zaudit-record.py [TARGET]... -o REC"
@@ -93,10 +93,10 @@ def _seconds(word: str) -> float:
 def _record(words: argparse.Namespace, rules: str) -> None:
     """Raises Stop or OSError."""
     replacing.possible(words.output)
-    wanted = Wanted(words.consistent)
+    wanted = LookOptions(words.consistent)
     wanted = wanted.with_database(words.db) if words.db else wanted
     host = LiveHost(max(words.timeout, 0.1), words.deadline)
-    taken = taken_of(host, tuple(words.targets), wanted, rules, _progress())
+    taken = taken_of(host, tuple(words.targets), wanted, rules, progress())
     for left_out in recording.write(redaction.redact(taken, b"") if words.redact else taken, words.output):
         _say(left_out)
     files = sum(len(each.text) for each in taken.files.values())
@@ -104,25 +104,12 @@ def _record(words: argparse.Namespace, rules: str) -> None:
 
 
 def taken_of(
-    host: Host, targets: tuple[str, ...], wanted: Wanted, rules: str, progress: Progress | None = None
+    host: Host, targets: tuple[str, ...], wanted: LookOptions, rules: str, progress: Progress | None = None
 ) -> Recording:
     """All answers of a host, as ``zaudit record`` keeps them. Raises NothingToAudit."""
     asked = RecordingHost(host)
     gather(asked, targets, wanted, collectors(), progress)
     return asked.recording(targets, wanted.words(), __version__, rules)
-
-
-def _progress() -> Progress | None:
-    """One line on standard error while commands run; on a terminal only."""
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        return None
-
-    def show(done: int, asked: int, what: str) -> None:
-        end = "\r\x1b[K" if done >= asked else ""
-        sys.stderr.write(f"\r\x1b[K{done} of {asked} {harmless(what[:60])}{end}")
-        sys.stderr.flush()
-
-    return show
 
 
 def _say(text: str) -> None:

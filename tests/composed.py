@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 from auditor.collect import trim_nixos, trim_timers
 from auditor.host import pool_cache, scrub_jobs
+from auditor.host.allowed import allowed_part
 from auditor.host.request import NOTHING, WITNESS, Capture, Files
-from auditor.host.telling import told
 from auditor.recording import recording
 from auditor.recording.recording import Recording
 from tests.bench import synthetic
@@ -142,7 +142,7 @@ def composed(base: Recording, name: str) -> Recording:
     versions = {f"/sys/module/{each}/version": f"{platform.zfs}\n" for each in ("zfs", "spl")}
     files = {patterns: _files(each, texts | versions, platform) for patterns, each in made.files.items()}
     for path in (scrub_jobs.PATH, trim_nixos.TIMER):
-        kept = {path: str(told(path, platform.jobs[path]))} if path in platform.jobs else {}
+        kept = {path: str(allowed_part(path, platform.jobs[path]))} if path in platform.jobs else {}
         files[path, WITNESS] = Files(
             {WITNESS: "nodev\tsysfs\n", **kept}, errors={} if kept else {path: "no such file or directory"}
         )

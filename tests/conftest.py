@@ -1,21 +1,30 @@
 """Settings of all tests: no deadline, because speed belongs into a benchmark, never into a test."""
 
+import gc
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from auditor.gather import answer
 from tests.fake import CommandLine
+from tests.parsed import Parsed
 
 # A change is judged by the same examples each time; `make chance` draws others (pytest --hypothesis-profile=chance).
 settings.register_profile("chance", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.register_profile("zaudit", settings.get_profile("chance"), derandomize=True)
+settings.register_profile("brief", settings.get_profile("zaudit"), max_examples=25)  # make quick
 settings.load_profile("zaudit")
 
 # A shell that puts the tests into the background, and nohup, have these two ignored, which every program that a test starts
 # would inherit: tests that send them would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# zaudit itself collects no garbage in its short run (auditor/__main__.py); a test run is long and collects seldom, for all the
+# tests and recordings that it holds would be looked through each time.
+gc.set_threshold(200_000, 20, 100)
 
 
 @pytest.fixture
@@ -24,3 +33,11 @@ def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "ZAUDIT_DEBUG"):
         monkeypatch.delenv(name, raising=False)
     return CommandLine(monkeypatch, capsys)
+
+
+@pytest.fixture(scope="module")
+def parsed_once() -> Iterator[Parsed]:
+    """For tests that look at one recorded host again and again with one answer at fault: the others are parsed once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answer, "answer_of", parsed := Parsed(answer.answer_of))
+        yield parsed

@@ -13,8 +13,8 @@ import pytest
 
 from auditor import cli
 from auditor.host import live as seam
+from auditor.host.allowed import allowed_part
 from auditor.host.request import Capture, Files, Read, Run
-from auditor.host.telling import told
 
 NOT_INSTALLED = Capture(None, fault="not installed")
 
@@ -43,7 +43,7 @@ class FakeHost:
         errors: dict[str, str] = {}
         for pattern in request.patterns:
             found = {path: text for path, text in self.files.items() if fnmatch(path, pattern)}
-            here |= {path: kept for path, text in found.items() if (kept := told(path, text)) is not None}
+            here |= {path: kept for path, text in found.items() if (kept := allowed_part(path, text)) is not None}
             if not found:
                 errors[pattern] = "no such file"
         return Files(here, {}, errors)

@@ -10,7 +10,7 @@ unset PYTHONDONTWRITEBYTECODE  # or each test that starts zaudit compiles all of
 SUITES="trixie:13 forky:14 bookworm:11"  # releases of Debian, and whose python3 they have
 PACKAGES=python3,python3-pytest,python3-pytest-xdist,python3-hypothesis,python3-jsonschema,python3-click,python3-rich
 PACKAGES+=,python3-pyudev,python3-setuptools,git,make,procps,util-linux
-QUICK=(-m pytest -n auto --dist loadfile -m "not slow and not lab" -p no:cacheprovider)
+QUICK=(-m pytest -n auto --dist loadfile --hypothesis-profile=brief -m "not slow and not lab" -p no:cacheprovider)
 
 debian=
 [ "${1:-}" != --debian ] || { debian=yes; shift; }

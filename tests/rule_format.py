@@ -28,6 +28,7 @@ STRIKE = ("severity", "loses", "word", "takes", "when")
 FIX = ("command", "text", "cost")
 EXAMPLE = ("name", "verdict", "severity", "given")
 ADVISORIES = rulebook.ours().parent / "auditor" / "data" / "advisories.toml"
+FILES = (*sorted(rulebook.ours().glob("*.toml")), ADVISORIES)
 
 
 def rule(table: Mapping[str, Any]) -> str:
@@ -114,12 +115,12 @@ def _wrapped(text: str) -> Iterator[str]:
     yield mark
 
 
-def files() -> dict[Path, str]:
-    """Each file, and how it is to be."""
-    found = {path: rule(tomllib.loads(path.read_text())) for path in sorted(rulebook.ours().glob("*.toml"))}
-    return found | {ADVISORIES: advisories(ADVISORIES.read_text())}
+def laid_out(path: Path) -> str:
+    """How the file is to be."""
+    text = path.read_text()
+    return advisories(text) if path == ADVISORIES else rule(tomllib.loads(text))
 
 
 if __name__ == "__main__":
-    for path, text in files().items():
-        path.write_text(text)
+    for path in FILES:
+        path.write_text(laid_out(path))

@@ -39,8 +39,9 @@ from tests.faults import (
     FaultyHost,
     all_faults,
 )
+from tests.parsed import Parsed
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("parsed_once")]
 
 NOBODY = 1000
 ABOVE: dict[Kind, tuple[Kind, ...]] = {
@@ -274,6 +275,15 @@ def test_the_table_is_not_empty() -> None:
     assert len({name for _, name in TABLE}) >= 25
     failed = {rule for case in CASES for (rule, _), outcome in base(case).outcomes.items() if outcome == "fail"}
     assert len(failed) >= 6
+
+
+def test_what_is_parsed_once_is_the_same(parsed_once: Parsed) -> None:
+    """The table rests on it; what base() holds was parsed without."""
+    known = base(CASES[0])
+    for _ in range(2):
+        used = parsed_once.used
+        assert {*look(known.past)} == {*known.facts}
+    assert parsed_once.used - used > 50
 
 
 @pytest.mark.parametrize(("case", "collector"), TABLE, ids=[f"{case.name}-{name}" for case, name in TABLE])

@@ -7,8 +7,8 @@ import pytest
 from auditor.collect import guest_configs
 from auditor.facts import HOST, Facts
 from auditor.host import guest_settings
+from auditor.host.allowed import allowed_part
 from auditor.host.request import WITNESS
-from auditor.host.telling import told
 from auditor.recording import redaction
 from tests.test_host_layers import ON_ZVOL, recorded
 from tests.test_states import Edit
@@ -60,8 +60,8 @@ UNSAFE = "<driver name='qemu' type='raw' cache='unsafe'/><source dev='/dev/zvol/
     ],
 )
 def test_disks_and_nothing_else_are_kept(path: str, text: str, kept: str) -> None:
-    assert told(path, text, wide=True) == kept
-    assert told(path, kept, wide=True) == kept
+    assert allowed_part(path, text, wide=True) == kept
+    assert allowed_part(path, kept, wide=True) == kept
 
 
 def configured(text: str, **errors: str) -> Edit:

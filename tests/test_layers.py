@@ -75,10 +75,10 @@ STAGES: dict[str, set[str]] = {
     "commands": {
         *("errors", "facts", "text", "units", "data", "databases", "host", "recording", "derive", "judge", "rulebook"),
         *("report", "report.audit", "report.formats", "report.verify", "report.fleet", "audit", "fleet", "selftest"),
-        *("verify", *VERIFIED, "report.diagnose", "diagnose", *DIAGNOSED),
+        *("streams", "verify", *VERIFIED, "report.diagnose", "diagnose", *DIAGNOSED),
     },
     "cli": {"errors", "text", "commands"},
-    "streams": set(),
+    "streams": {"text"},
     "__main__": {"errors", "interrupt", "streams", "cli"},
     "recorder": {"errors", "interrupt", "streams", "text", "host", "gather", "recording"},
     "__init__": set(),

@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from auditor.host import pool_cache
-from auditor.host.telling import told
+from auditor.host.allowed import allowed_part
 
 NO_LIST, LIST, LISTS = 8, 19, 20  # data_type_t: a number of 64 bits, a list, an array of lists
 END = bytes(4)
@@ -51,8 +51,8 @@ def packed(*names: bytes, order: str = "<") -> bytes:
 )
 def test_names(data: bytes, kept: str) -> None:
     text = data.decode("utf-8", "surrogateescape")
-    assert told(pool_cache.PATH, text) == kept
-    assert told(pool_cache.PATH, kept) == kept
+    assert allowed_part(pool_cache.PATH, text) == kept
+    assert allowed_part(pool_cache.PATH, kept) == kept
 
 
 def test_wherever_it_ends_too_early_it_is_damaged() -> None:

@@ -169,8 +169,8 @@ def test_files_are_found_pattern_by_pattern() -> None:
     found = read(past, "/sys/block/*/size", WITNESS, "/sys/block/*/md", "/sys/block/*/queue/later")
     assert found.text == {"/sys/block/sda/size": "8\n", WITNESS: "nodev sysfs\n"}
     assert found.errors == {"/sys/block/*/md": "no such file", "/sys/block/*/queue/later": UNASKED}
-    assert found.whole("/sys/block/*/md")
-    assert not found.whole("/sys/block/*/queue/later")
+    assert found.complete("/sys/block/*/md")
+    assert not found.complete("/sys/block/*/queue/later")
 
 
 def test_a_star_is_no_more_than_a_part_of_a_name() -> None:

@@ -43,7 +43,10 @@ def python_of(minor: int) -> str | None:
     return None
 
 
-@pytest.fixture(params=MINORS, ids=lambda minor: f"3.{minor}")
+EACH = [pytest.param(each, marks=() if each in (6, sys.version_info[1]) else pytest.mark.slow) for each in MINORS]
+
+
+@pytest.fixture(params=EACH, ids=lambda minor: f"3.{minor}")
 def python(request: pytest.FixtureRequest) -> str:
     return python_of(request.param) or pytest.skip(f"no Python 3.{request.param} here")
 

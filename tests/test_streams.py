@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 import subprocess
 import sys
 
 import pytest
 
+from auditor import streams
 from tests.golden import CANONICAL, HOSTS
 from tests.shared import briefly
 
@@ -66,3 +68,27 @@ def test_an_interrupt_while_zaudit_starts(module: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, cwd=HOSTS.parent.parent, check=False)
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, b"", b"")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", seen := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    show = streams.progress()
+    assert show
+    show(1, 2, "zpool status \x1b[31m" + "x" * 80)
+    written = seen.getvalue()
+    assert written.startswith("\r\x1b[K1 of 2 zpool status ")
+    assert "\x1b[31m" not in written
+    assert len(written) < 90
+    show(2, 2, "")
+    assert seen.getvalue().endswith("\r\x1b[K")
+    monkeypatch.setenv("TERM", "dumb")
+    assert streams.progress() is None
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setenv("TERM", "xterm")
+    assert streams.progress() is None

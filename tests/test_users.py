@@ -12,8 +12,8 @@ from auditor import audit, rulebook
 from auditor.collect import block_targets, guests, pid_namespace, swaps
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.host import guest_lines
+from auditor.host.allowed import allowed_part
 from auditor.host.request import WITNESS, Files
-from auditor.host.telling import told
 from auditor.judge.verdict import Verdict
 from auditor.recording import redaction
 from auditor.recording.recording import STEADY, Recording
@@ -68,10 +68,10 @@ def test_a_command_line_comes_down_to_disks(words: tuple[str, ...], kept: str) -
 
 def test_of_other_processes_nothing_is_kept() -> None:
     path = "/proc/7/cmdline"
-    assert told(path, "bash\0-c\0password=x\0", wide=True) is None
-    assert told(path, "postgres\0-D\0/x\0", wide=True) is None
-    assert told(path, "bash\0-c\0password=x\0") == "(withheld)\0"
-    assert told(path, "guest a\npassword=x\n", wide=True) == "guest (withheld)\nunsure\n"
+    assert allowed_part(path, "bash\0-c\0password=x\0", wide=True) is None
+    assert allowed_part(path, "postgres\0-D\0/x\0", wide=True) is None
+    assert allowed_part(path, "bash\0-c\0password=x\0") == "(withheld)\0"
+    assert allowed_part(path, "guest a\npassword=x\n", wide=True) == "guest (withheld)\nunsure\n"
 
 
 def test_a_redacted_recording_does_not_name_guests() -> None:

@@ -27,6 +27,8 @@ MOUNTS = ("/proc/1/mountinfo", "/proc/self/mountinfo", "/proc/1/ns/mnt", "/proc/
 TABLE = "25 1 254:0 / / rw - ext4 /dev/vda rw\n45 25 0:28 / /tank {mount} - zfs tank {system},xattr\n"
 RULES = shared.audited()
 
+pytestmark = pytest.mark.usefixtures("parsed_once")
+
 
 def recorded(name: str) -> Recording:
     return shared.earlier(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.host import zed_settings
-from auditor.host.telling import told
+from auditor.host.allowed import allowed_part
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,9 @@ from auditor.host.telling import told
     ],
 )
 def test_names(text: str, kept: str) -> None:
-    assert told(zed_settings.PATH, text) == kept
-    assert told(zed_settings.PATH, kept) == kept
+    assert allowed_part(zed_settings.PATH, text) == kept
+    assert allowed_part(zed_settings.PATH, kept) == kept
 
 
 def test_of_scripts_nothing_is_kept() -> None:
-    assert told(f"{zed_settings.FOLDER}statechange-pager.sh", "curl https://token@example.org") == ""
+    assert allowed_part(f"{zed_settings.FOLDER}statechange-pager.sh", "curl https://token@example.org") == ""

@@ -43,11 +43,11 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
             raise ValueError(f"{FIRST} holds no name of a program")
         yield Fact(HOST, "systemd", known(name == "systemd", f"process 1 is {name[:40]}", f"cat {FIRST}"))
     seen = sorted({*reply.links, *reply.text})
-    if reply.whole(*LINKS):
+    if reply.complete(*LINKS):
         wanted = tuple(f"{found[1]} {found[2]}" for each in seen if (found := _LINK.fullmatch(each)))
         text = ", ".join(each.partition(" ")[2] for each in wanted) or "no unit for ZFS is enabled"
         yield Fact(HOST, "zfs_units_wanted", known(wanted, text, "systemctl list-unit-files 'zfs*'"))
-    if reply.whole(OWN):
+    if reply.complete(OWN):
         masked = tuple(path.rpartition("/")[2] for path in seen if reply.links.get(path) == "/dev/null")
         yield Fact(HOST, "zfs_units_masked", known(masked, ", ".join(masked) or "none is masked", f"ls -l {OWN}"))
     path = pool_cache.PATH
@@ -58,7 +58,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
         yield Fact(HOST, "cached_pools", known(pools, f"in it: {', '.join(pools) or 'nothing'}", f"zdb -CU {path}"))
     elif reply.absent(path):
         yield Fact(HOST, "cached_pools", known((), f"no {path}", f"ls {path}"))
-    if reply.whole(LISTS):
+    if reply.complete(LISTS):
         folder = LISTS.removesuffix("*")
         pools = tuple(each.removeprefix(folder) for each in seen if each.startswith(folder))
         yield Fact(HOST, "generated_pools", known(pools, ", ".join(pools) or "no list", f"ls {folder}"))

@@ -37,7 +37,7 @@ def request(host: Subject, facts: Facts) -> Request:
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """The modes of all modules together, and sums over all controllers; nothing where there is none."""
     modes = {text.strip() for path, text in reply.text.items() if path.endswith("/dimm_edac_mode")}
-    whole = reply.whole(*PATTERNS)
+    whole = reply.complete(*PATTERNS)
     if modes and whole and not modes - CORRECTS - DOES_NOT:
         text = f"dimm_edac_mode {', '.join(sorted(modes))}"
         seen = known(modes <= CORRECTS, text, f"grep . {FOLDER}/mc*/*/dimm_edac_mode")

@@ -36,7 +36,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
         asked = path in (PROXMOX, STORAGES, LIBVIRT) or GUEST_FILE.fullmatch(path)
         if asked and not error.startswith("no such"):
             raise ValueError(f"{path}: {error}")
-    if not all(reply.whole(each) for each in (PROXMOX, LIBVIRT)):
+    if not all(reply.complete(each) for each in (PROXMOX, LIBVIRT)):
         return
     rows = (line.split(" ", 2) for line in _lines(reply, STORAGES))
     storages = {name: (kind, place) for kind, name, place in rows}

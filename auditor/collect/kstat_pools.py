@@ -27,6 +27,6 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     one of them was kept back."""
     folders = (path.removeprefix(f"{kstat.ROOT}/").removesuffix("/state") for path in reply.text)
     names = tuple(sorted(name for name in folders if not name.startswith("$")))
-    if not names or not reply.whole(f"{kstat.ROOT}/*/state"):
+    if not names or not reply.complete(f"{kstat.ROOT}/*/state"):
         raise ValueError("no pool has a state here, or one that could not be read")
     yield Fact(host, "kstat_pools", known(names, ", ".join(names), f"ls -d {kstat.ROOT}/*/"))

@@ -43,7 +43,7 @@ def request(host: Subject, facts: Facts) -> Request:
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """One fact, only when nothing was kept from us: a file that cannot be read may hold any option."""
-    if not reply.whole(*PATTERNS, CMDLINE) or CMDLINE not in reply.text:
+    if not reply.complete(*PATTERNS, CMDLINE) or CMDLINE not in reply.text:
         return
     found: dict[str, tuple[str, Evidence]] = {}  # the last of each parameter
     for path in _in_order({**dict.fromkeys(reply.links, ""), **reply.text}):

@@ -31,7 +31,7 @@ def request(host: Subject, facts: Facts) -> Read:
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """One fact; nothing when any of the tables could not be read, or nobody said of it."""
     reply.witness()
-    if not reply.whole(*TABLES):
+    if not reply.complete(*TABLES):
         return
     found: dict[str, None] = {}
     for path, text in sorted(reply.text.items()):

@@ -24,7 +24,7 @@ def request(host: Subject, facts: Facts) -> Read:
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     reply.witness()
-    if not reply.whole(*LINKS):
+    if not reply.complete(*LINKS):
         return
     found = tuple(name for name in DRIVERS if any(f"/drivers/{name}/" in link for link in reply.links))
     text = ", ".join(found) or "no RAID controller has a driver"

@@ -28,7 +28,7 @@ def request(host: Subject, facts: Facts) -> Request:
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """Only when every pattern was answered and every file could be read, or one that was read starts a scrub."""
     found = tuple(sorted(path for path, text in reply.text.items() if any(map(_scrubs, text.split("\n")))))
-    if found or reply.whole(*PATTERNS):
+    if found or reply.complete(*PATTERNS):
         text = f"scrub in {', '.join(found)}" if found else "no file of cron with zfs or scrub in its name starts one"
         yield Fact(HOST, "scrub_cron", known(found, text, "grep -rE 'zpool scrub|zfs-linux/scrub' /etc/cron*"))
 

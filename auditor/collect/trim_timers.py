@@ -34,7 +34,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     reply.witness()
     links = [path.rpartition("/")[2] for path in sorted((*reply.links, *reply.text))]
     timers = [found[1] for name in links if (found := _TIMER.fullmatch(name))]
-    if timers or reply.whole(UNITS):
+    if timers or reply.complete(UNITS):
         pools = tuple(dict.fromkeys(_ESCAPE.sub(lambda found: chr(int(found[1], 16)), each) for each in timers))
         text = ", ".join(pools) or "no zfs-trim timer is enabled"
         yield Fact(HOST, "trim_timers", known(pools, text, "systemctl list-timers 'zfs-trim-*'"))

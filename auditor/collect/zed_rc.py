@@ -39,7 +39,7 @@ def request(host: Subject, facts: Facts) -> Read:
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """Both the scripts and the settings must have been seen."""
     reply.witness()
-    if not reply.whole(SCRIPTS) or not (zed_settings.PATH in reply.text or reply.absent(zed_settings.PATH)):
+    if not reply.complete(SCRIPTS) or not (zed_settings.PATH in reply.text or reply.absent(zed_settings.PATH)):
         return
     scripts = {path.rpartition("/")[2] for path in (*reply.text, *reply.links) if path.endswith(".sh")}
     given = set(reply.text.get(zed_settings.PATH, "").split())

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from auditor.commands._formats import Wanted
-from auditor.commands._terminal import look, progress, steps, write
+from auditor.commands._formats import FormatChoice
+from auditor.commands._terminal import look, steps, write
 from auditor.databases import ENGINES
+from auditor.streams import progress
 
 if TYPE_CHECKING:
     from auditor.audit import Options
@@ -25,7 +26,7 @@ def run(
     chosen: Chosen,
     options: Options,
     record: Path | None,
-    wanted: tuple[Wanted, ...],
+    wanted: tuple[FormatChoice, ...],
     fail_on: Any,
     failed_only: bool,
     timeout: float,

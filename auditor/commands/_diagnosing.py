@@ -28,7 +28,7 @@ EXITS: dict[Outcome, int] = {
 }
 
 
-class Wanted(NamedTuple):
+class DiagnoseOptions(NamedTuple):
     """What the command line says."""
 
     target: str
@@ -52,7 +52,7 @@ class CannotDiagnose(Stop):
     """What was seen cannot be read; the text says why."""
 
 
-def live(wanted: Wanted, progress: Callable[..., None] | None, steps: Progress | None) -> Found:
+def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: Progress | None) -> Found:
     """Diagnose on this host. Raises what the parts raise."""
     if wanted.record:
         replacing.possible(wanted.record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.commands._formats import Wanted
+from auditor.commands._formats import FormatChoice
 from auditor.commands._terminal import look
 from auditor.report import formats
 
@@ -21,7 +21,7 @@ class Done:
         self._report, self._verbose, self._shown = report, verbose, report.above(least)
         self._told: Told | None = None
 
-    def text(self, wanted: Wanted) -> str:
+    def text(self, wanted: FormatChoice) -> str:
         """In one format; a file is no terminal."""
         module = formats.module(wanted.name)
         if hasattr(module, "page"):

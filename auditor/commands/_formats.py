@@ -19,7 +19,7 @@ from auditor.report import formats
 from auditor.text import harmless
 
 
-class Wanted(NamedTuple):
+class FormatChoice(NamedTuple):
     """A format, and the file that it goes to; None: standard output."""
 
     name: str
@@ -29,7 +29,7 @@ class Wanted(NamedTuple):
 def report_formats(names: Sequence[str], default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """``--format`` and ``--output``."""
 
-    def parsed(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[Wanted, ...]:
+    def parsed(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[FormatChoice, ...]:
         return tuple(_wanted(value, names, ctx, param) for value in values)
 
     def offered(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -49,17 +49,17 @@ def report_formats(names: Sequence[str], default: str) -> Callable[[Callable[...
     return options
 
 
-def _wanted(value: str, names: Sequence[str], ctx: click.Context, param: click.Parameter) -> Wanted:
+def _wanted(value: str, names: Sequence[str], ctx: click.Context, param: click.Parameter) -> FormatChoice:
     name, equals, file = value.partition("=")
     name = click.Choice(names).convert(name, param, ctx)
     if equals and not file:
         raise click.BadParameter(f"{name}=: the name of a file is missing.", ctx, param)
-    return Wanted(name, Output().convert(file, param, ctx) if equals else None)
+    return FormatChoice(name, Output().convert(file, param, ctx) if equals else None)
 
 
-def settled(wanted: Sequence[Wanted], output: Path | None, default: str) -> tuple[Wanted, ...]:
+def settled(wanted: Sequence[FormatChoice], output: Path | None, default: str) -> tuple[FormatChoice, ...]:
     """All that is to be written. Raises UsageError where two would go to the same place, and for a file without a format."""
-    chosen = tuple(wanted) or (Wanted(default, None),)
+    chosen = tuple(wanted) or (FormatChoice(default, None),)
     if output:
         if all(each.file for each in chosen):
             raise click.UsageError("--output: every --format names a file already")
@@ -71,7 +71,7 @@ def settled(wanted: Sequence[Wanted], output: Path | None, default: str) -> tupl
     return chosen
 
 
-def emit(wanted: Sequence[Wanted], text_of: Callable[[Wanted], str], summary: str) -> None:
+def emit(wanted: Sequence[FormatChoice], text_of: Callable[[FormatChoice], str], summary: str) -> None:
     """Write them all, what goes to standard output last. One that cannot be written does not keep the others back. text_of: the
     text of one; summary: what stands in a file, in one line. Raises the first error."""
     trouble: list[Exception] = []
@@ -90,7 +90,7 @@ def emit(wanted: Sequence[Wanted], text_of: Callable[[Wanted], str], summary: st
         raise trouble[0]
 
 
-def code(wanted: Sequence[Wanted], own: int, told: Callable[[], Any]) -> int:
+def code(wanted: Sequence[FormatChoice], own: int, told: Callable[[], Any]) -> int:
     """The exit code: that of the report, or what the protocol of a format on standard output wants."""
     for each in wanted:
         if each.file is None and (status := getattr(formats.module(each.name), "status", None)):
@@ -99,7 +99,7 @@ def code(wanted: Sequence[Wanted], own: int, told: Callable[[], Any]) -> int:
 
 
 @contextmanager
-def promised(wanted: Sequence[Wanted]) -> Iterator[None]:
+def promised(wanted: Sequence[FormatChoice]) -> Iterator[None]:
     """Where the block ends without a report, the files that others poll say so: the old ones must not go on saying what they
     said. What goes to standard output instead is said where errors are (auditor/cli.py)."""
     try:

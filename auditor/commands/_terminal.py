@@ -1,4 +1,4 @@
-"""What the terminal is: how wide, whether it shows colours and more than ASCII, and a line of progress on it."""
+"""What the terminal is: how wide, whether it shows colours and more than ASCII, and the lines that are written to it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from auditor.streams import shows_progress
 from auditor.text import harmless
 
 # what --color and --quiet say, for the one command that this process runs
@@ -56,19 +57,6 @@ def color() -> bool:
 def wanted(color: str, quiet: bool) -> None:
     """Follow --color (auto, always, never) and --quiet."""
     _WANTED.update(color=color, notes="no" if quiet else "yes")
-
-
-def progress() -> Callable[[int, int, str], None] | None:
-    """One line on standard error while commands run; on a terminal only."""
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        return None
-
-    def show(done: int, asked: int, what: str) -> None:
-        end = "\r\x1b[K" if done >= asked else ""
-        sys.stderr.write(f"\r\x1b[K{done} of {asked} {harmless(what[:60])}{end}")
-        sys.stderr.flush()
-
-    return show
 
 
 def look(output: Path | None) -> dict[str, Any]:
@@ -127,7 +115,7 @@ def _shown(text: str, *, styled: bool = False) -> str:
 
 def steps() -> Callable[[str, float, float], None] | None:
     """Progress of a verification, with the time that is left of the run that is under way; on a terminal only."""
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    if not shows_progress():
         return None
 
     def show(what: str, done: float, seconds: float) -> None:

@@ -13,8 +13,9 @@ import click
 
 from auditor.commands import _complete
 from auditor.commands._options import looking
-from auditor.commands._terminal import progress, say, width
+from auditor.commands._terminal import say, width
 from auditor.databases import ENGINES
+from auditor.streams import progress
 from auditor.text import harmless
 
 if TYPE_CHECKING:

@@ -12,12 +12,13 @@ from auditor import __version__
 from auditor.commands import _baseline, _check_verify, _complete, _supposing
 from auditor.commands._baseline import baseline_options
 from auditor.commands._done import Done
-from auditor.commands._formats import Wanted, code, emit, promised, report_formats, settled
+from auditor.commands._formats import FormatChoice, code, emit, promised, report_formats, settled
 from auditor.commands._options import SEVERITIES, fail_on, folders, looking, policy, with_database
 from auditor.commands._options import database as database_option
-from auditor.commands._terminal import note, progress, write
+from auditor.commands._terminal import note, write
 from auditor.commands._terminal import wanted as looks
 from auditor.report import formats
+from auditor.streams import progress
 
 
 @click.command(short_help="Audit pools, datasets, zvols or paths.")
@@ -79,7 +80,7 @@ def check(
     targets: tuple[str, ...],
     replay: Path | None,
     record: Path | None,
-    wanted: tuple[Wanted, ...],
+    wanted: tuple[FormatChoice, ...],
     output: Path | None,
     fail_on: Any,
     failed_only: bool,

@@ -9,8 +9,9 @@ from typing import NoReturn
 import click
 
 from auditor.commands._options import Output, Seconds, formats_of, policy
-from auditor.commands._terminal import look, progress, steps, write
+from auditor.commands._terminal import look, steps, write
 from auditor.host.limits import DEADLINE_S
+from auditor.streams import progress
 
 
 @click.command(short_help="Who commits on the load that there is, how long it takes, and where the time goes.")
@@ -58,7 +59,7 @@ def diagnose(
     if replay:
         found = command.replayed(replay, _policy.read(policy_file) if policy_file else None)
     else:
-        wanted = command.Wanted(
+        wanted = command.DiagnoseOptions(
             str(target), seconds, not no_trace, record, _policy.read(policy_file), timeout, deadline
         )
         found = command.live(wanted, progress(), steps())

@@ -17,9 +17,10 @@ from auditor import __version__
 from auditor.commands._fleet_output import Place, Source, write
 from auditor.commands._fleet_pages import Pages
 from auditor.commands._options import Output, Seconds, fail_on, folders, formats_of
-from auditor.commands._terminal import look, note, progress
+from auditor.commands._terminal import look, note
 from auditor.commands._terminal import write as emitted
 from auditor.errors import Stop
+from auditor.streams import progress
 
 if TYPE_CHECKING:
     from auditor.fleet.accounting import Account

@@ -8,7 +8,8 @@ import click
 
 from auditor.commands import _complete
 from auditor.commands._options import Output, folders, looking
-from auditor.commands._terminal import progress, say, write
+from auditor.commands._terminal import say, write
+from auditor.streams import progress
 
 
 @click.group(short_help="A policy to begin with, or a check of one.")

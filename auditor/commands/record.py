@@ -10,7 +10,8 @@ from auditor import __version__
 from auditor.commands import _complete
 from auditor.commands._options import database as database_option
 from auditor.commands._options import looking, policy, with_database
-from auditor.commands._terminal import note, progress
+from auditor.commands._terminal import note
+from auditor.streams import progress
 
 LEAST, LONGEST = 32, 4096  # bytes of a key
 

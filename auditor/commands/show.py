@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import click
 
-from auditor.commands._formats import Wanted, code, emit, promised, report_formats, settled
+from auditor.commands._formats import FormatChoice, code, emit, promised, report_formats, settled
 from auditor.commands._options import span
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.report import formats
@@ -30,7 +30,7 @@ class TooOld(Stop):
 @click.option(
     "--max-age", callback=span, metavar="26h|2d", help="An older report is none: exit code 3 (for a monitor: UNKNOWN)."
 )
-def show(report: Path, wanted: tuple[Wanted, ...], output: Path | None, max_age: float | None) -> NoReturn:
+def show(report: Path, wanted: tuple[FormatChoice, ...], output: Path | None, max_age: float | None) -> NoReturn:
     """Write REPORT, which zaudit check --format json has written, in other formats, as it was judged then; also those of older
     releases. A monitor needs no rights on the host for it.
 

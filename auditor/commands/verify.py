@@ -11,8 +11,9 @@ import click
 from auditor.commands import _complete
 from auditor.commands._options import Output, Seconds, policy
 from auditor.commands._options import fail_on as fail_on_option
-from auditor.commands._terminal import look, progress, steps, write
+from auditor.commands._terminal import look, steps, write
 from auditor.host.limits import DEADLINE_S
+from auditor.streams import progress
 
 
 @click.command(short_help="Follow every fsync down to the flush on the device, with a short honest fio run.")

@@ -26,6 +26,7 @@ from auditor.facts import (
     Unknown,
     flag,
     join,
+    number_of,
     unknown,
     value_of,
     words_of,
@@ -133,13 +134,13 @@ def _data(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evi
         return known
     if isinstance(vdevs := facts.get(pool, "vdevs_but_logs"), Unknown):
         return vdevs
-    groups = _number(known[0])
+    groups = number_of(known[0])
     if groups < ENOUGH_TXGS:
         return unknown(
             f"{text}, {groups} transaction groups with data: too few to tell whether flushes get through", MEASURE
         )
     evidence = seen + known[0].evidence
-    if flushes * GROUPS_PER_FLUSH <= groups * min(1.0, UBERBLOCKS / max(_number(vdevs), 1)):
+    if flushes * GROUPS_PER_FLUSH <= groups * min(1.0, UBERBLOCKS / max(number_of(vdevs), 1)):
         return Known(False, evidence)
     if flushes < groups:
         return unknown(
@@ -149,7 +150,7 @@ def _data(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evi
     sizes = every((facts.get(disk, "write_sectors"), facts.get(pool, "txg_written_bytes_max")))
     if isinstance(sizes, Unknown):
         return sizes
-    written, largest = _number(sizes[0]) * SECTOR, _number(sizes[1])
+    written, largest = number_of(sizes[0]) * SECTOR, number_of(sizes[1])
     if written > flushes * largest:
         return unknown(
             f"{text}: {written:,} bytes, and no transaction group that is still listed wrote more than {largest:,}, so the"
@@ -167,9 +168,9 @@ def _log(leaf: Subject, disk: Subject, flushes: int, text: str, seen: tuple[Evid
     blocks, others = known
     if names := ", ".join(words_of(others)):
         return unknown(f"{text}; it also holds {names}, whose writes cannot be told from those of the log", MEASURE)
-    if _number(blocks) < ENOUGH_LOG_BLOCKS or flushes >= MANY_FLUSHES:
+    if number_of(blocks) < ENOUGH_LOG_BLOCKS or flushes >= MANY_FLUSHES:
         return unknown(
-            f"{text}, {_number(blocks):,} log blocks: these do not tell whether flushes get through", MEASURE
+            f"{text}, {number_of(blocks):,} log blocks: these do not tell whether flushes get through", MEASURE
         )
     return Known(False, seen + blocks.evidence)
 
@@ -201,7 +202,3 @@ def _others(leaf: Subject, disk: Subject, facts: Facts, but: tuple[str, ...]) ->
     found = [name for name in left if name not in words_of(quiet)]
     found += [each.name for each in here if each != leaf and value_of(facts.get(each, "allocation_class")) not in but]
     return Known(tuple(found), parts.evidence)
-
-
-def _number(found: Known) -> int:
-    return int(found.value) if isinstance(found.value, int) else 0

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.derive.combine import every
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, number, unknown, value_of
+from auditor.facts import (
+    HOST,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    known,
+    number,
+    number_of,
+    unknown,
+    value_of,
+)
 
 SUBJECT = "pool"
 FACTS = {
@@ -44,7 +57,7 @@ def _log_blocks(pool: Subject, logs: int, facts: Facts) -> Judged:
     counted = [facts.get(each, COUNT) for each in facts.linked(pool, "datasets")]
     own = [each for each in counted if isinstance(each, Known) and each.value]
     if own:
-        return Known(sum(map(_number, own)) // logs, own[0].evidence)
+        return Known(sum(map(number_of, own)) // logs, own[0].evidence)
     release = facts.get(HOST, "zfs_version")
     if isinstance(release, Unknown):
         return release
@@ -57,8 +70,4 @@ def _log_blocks(pool: Subject, logs: int, facts: Facts) -> Judged:
         return together
     if facts.linked(HOST, "imported_pools") != (pool,):
         return unknown("/proc/spl/kstat/zfs/zil: counts the log blocks of all pools together")
-    return Known(_number(together[0]) // logs, together[0].evidence)
-
-
-def _number(found: Known) -> int:
-    return int(found.value) if isinstance(found.value, int) else 0
+    return Known(number_of(together[0]) // logs, together[0].evidence)

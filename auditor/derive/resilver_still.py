@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.derive.combine import evidence, values
-from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, real
+from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, number_of, real
 
 SUBJECT = "pool"
 FACTS = {"resilver_still_s": real("for how long the scan that runs has read nothing, s; 0 where it has")}
@@ -32,19 +32,14 @@ def _since(pool: Subject, moved: Known, facts: Facts) -> Judged:
     """Since the pass began; where only the scan has a time, since that or the import, whichever is later."""
     start = facts.get(pool, "scan_pass_start_s")
     if isinstance(start, Known):
-        return _for(facts.now - _number(start), moved, start)
+        return _for(facts.now - number_of(start), moved, start)
     known = values(facts, pool, "scan_start_s", "kstat_clock_ns", "kstat_created_ns")
     if isinstance(known, Unknown):
         return known
-    began, clock, created = map(_number, known)
+    began, clock, created = map(number_of, known)
     return _for(min(facts.now - began, (clock - created) / 1e9), moved, *known)
 
 
 def _for(seconds: float, *found: Known) -> Known:
     seconds = round(max(seconds, 0.0))
     return Known(float(seconds), (Evidence(f"nothing read in {seconds} s"), *evidence(*found)))
-
-
-def _number(found: Known) -> int:
-    assert isinstance(found.value, int)
-    return found.value

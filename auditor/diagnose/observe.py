@@ -14,9 +14,9 @@ from auditor.diagnose import counters, histograms
 from auditor.diagnose import tracing as trace
 from auditor.diagnose.observation import KERNEL, Observation, Process, Tick, Traced
 from auditor.facts import Facts, Subject
+from auditor.host.allowed import KTHREADD
 from auditor.host.live import Host
 from auditor.host.request import Read
-from auditor.host.telling import KTHREADD
 from auditor.verify import kmsg, run, witnesses
 from auditor.verify.run import Progress
 

@@ -26,7 +26,7 @@ class DatabaseError(Stop):
     """``--db`` that is not understood; the text repeats no DSN."""
 
 
-class Wanted(NamedTuple):
+class LookOptions(NamedTuple):
     """What changes the questions. consistent: read the dataset properties in one transaction group. database: what will run
     there (its page size decides a rule), or empty; directory: of its data, where it does not run; connection: to ask the
     server itself."""
@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
             words["connection"] = self.connection
         return words
 
-    def with_database(self, said: str) -> Wanted:
+    def with_database(self, said: str) -> LookOptions:
         """The same with what ``--db NAME[=DIR|DSN]`` says. Raises DatabaseError."""
         name, equals, place = said.partition("=")
         if name not in ENGINES or (equals and not place) or (place.startswith("/") and name == "sqlite"):
@@ -76,7 +76,7 @@ class Gathered(NamedTuple):
 def gather(
     host: Host,
     names: Sequence[str],
-    wanted: Wanted,
+    wanted: LookOptions,
     collectors: Mapping[str, ModuleType],
     progress: Progress | None = None,
 ) -> Gathered:
@@ -99,7 +99,7 @@ def gather(
     return Gathered(facts, roots, gatherer.unasked)
 
 
-def _given(wanted: Wanted) -> list[Fact]:
+def _given(wanted: LookOptions) -> list[Fact]:
     """What the command line says of the host."""
     named = f"--db {wanted.database}={wanted.connection}" if wanted.connection else ""
     # of a server that is asked itself it will be seen which datasets are its own

@@ -1,5 +1,5 @@
 """Reading the files that a collector asks for: the machine's own here, those of others with their rights (``owner``). Sizes
-and numbers are bounded (``limits``), and of what may hold passwords only a part is kept (``telling``)."""
+and numbers are bounded (``limits``), and of what may hold passwords only a part is kept (``allowed``)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from auditor.host import limits, memory
 from auditor.host._reading import BLOCKS, CHANGED, DEVICE, ERROR, LINK, OTHER, TEXT, Reader, reason
+from auditor.host.allowed import CONFIGURATION, PROCESS_ROOT, allowed_part
 from auditor.host.owner import Others
 from auditor.host.request import Files
-from auditor.host.telling import CONFIGURATION, PROCESS_ROOT, told
 
 _OF_PROCESS = re.compile(r"/proc/(\d+|self)/(.+)", re.DOTALL)
 _OF_EACH = re.compile(r"/proc/(\d+|\*)/(.+)", re.DOTALL)
@@ -162,7 +162,7 @@ def _keep(found: Answers, kind: str, path: str, data: bytes, *, wide: bool = Fal
         changed[path] = max(float(data), changed.get(path, float(data)))
     elif kind != TEXT:
         (links if kind == LINK else devices if kind == DEVICE else errors)[path] = os.fsdecode(data)
-    elif (kept := told(path, data.decode("utf-8", "surrogateescape"), wide=wide)) is not None:
+    elif (kept := allowed_part(path, data.decode("utf-8", "surrogateescape"), wide=wide)) is not None:
         text[path] = kept
 
 

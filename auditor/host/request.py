@@ -137,7 +137,7 @@ class Files(NamedTuple):
         """Whether the answer to this pattern is that there is no such file."""
         return self.errors.get(pattern, "").startswith("no such file")
 
-    def whole(self, *patterns: str) -> bool:
+    def complete(self, *patterns: str) -> bool:
         """Whether each of these patterns was answered and nothing that it names was kept back: an answer that says nothing of
         a pattern does not say that there is no such file."""
         found = (*self.text, *self.links, *(path for path in self.errors if self.absent(path)))

@@ -63,7 +63,7 @@ def replace(path: Path, content: Content, mode: int = 0o600) -> None:
                 _fill(file, content)
             os.fchmod(descriptor, mode)
             os.fsync(descriptor)
-            with interrupt.whole:
+            with interrupt.deferred:
                 os.replace(new, path.name, src_dir_fd=folder, dst_dir_fd=folder)
             arrived(path, folder, descriptor)
         sync(folder)
@@ -119,13 +119,13 @@ def scratch(name: str, folder: int, make: Callable[[str, int], int]) -> Iterator
     _sweep(start, folder)
     new, made = start + os.urandom(8).hex(), list[int]()
     try:
-        with interrupt.whole:
+        with interrupt.deferred:
             made.append(make(new, folder))
         _locked(made[0])
         yield new, made[0]
     finally:
         try:
-            with interrupt.whole:
+            with interrupt.deferred:
                 _discard(new, folder, made)
         except (KeyboardInterrupt, SystemExit):  # of a signal just before: from now on all are ignored
             _discard(new, folder, made)

@@ -14,8 +14,8 @@ from dataclasses import replace
 from auditor.databases import kept
 from auditor.databases.engine import WITHHELD
 from auditor.host import guest_lines, lzc, sql
+from auditor.host.allowed import allowed_part
 from auditor.host.request import Capture, Files
-from auditor.host.telling import told
 from auditor.recording.host_names import HOST_FILE, HOSTNAME, datasets, hosts, made_with, ordinary, words
 from auditor.recording.identities import FILES, identities, is_short, ways, with_parts
 from auditor.recording.recording import Recording
@@ -206,7 +206,7 @@ def _without(path: str, content: str, others: Files) -> str:
     if path.endswith("/cmdline") and content.startswith(guest_lines.GUEST):
         return re.sub(r"^guest .*", f"{guest_lines.GUEST}{WITHHELD}", content)
     if _OF_DATABASES.fullmatch(path):  # an older zaudit kept more than this one
-        return told(path, content) or ""
+        return allowed_part(path, content) or ""
     return content
 
 

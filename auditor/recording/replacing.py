@@ -59,7 +59,7 @@ def put_folder(path: Path, members: Iterable[tuple[str, bytes]]) -> None:
         ):
             names = [_member(name, data, new) for name, data in members]
             writing.sync(new)
-            with interrupt.whole:
+            with interrupt.deferred:
                 if _folder_is_there(path, folder):
                     _move(new, names, path, folder, old)
                 else:

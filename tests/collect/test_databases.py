@@ -21,9 +21,9 @@ from auditor.gather import database_crowd, database_walk
 from auditor.gather.fill import fill
 from auditor.gather.gatherer import Gatherer
 from auditor.host import limits
+from auditor.host.allowed import allowed_part
 from auditor.host.live import LiveHost
 from auditor.host.request import Capture, Files, Read, Run, Skip
-from auditor.host.telling import told
 from auditor.judge.verdict import judge
 from auditor.recording import recording, redaction
 from tests import shared
@@ -86,7 +86,7 @@ class Machine:
                 continue
             mine = {path: each for path, each in self.files.items() if fnmatchcase(path, pattern)}
             led = {path: each for path, each in self.links.items() if fnmatchcase(path, pattern)}
-            text |= {path: kept for path, each in mine.items() if (kept := told(path, each)) is not None}
+            text |= {path: kept for path, each in mine.items() if (kept := allowed_part(path, each)) is not None}
             links |= led
             folder = any((path + "/").startswith(pattern + "/") for path in (*self.files, *self.links))
             if not (mine or led or folder):
@@ -694,18 +694,18 @@ def below(path: Path) -> str:
 
 
 def test_of_an_environment_only_what_says_where_files_are_is_kept() -> None:
-    said = told("/proc/612/environ", "PGPASSWORD=hunter2\0PGDATA=/srv\0LD_PRELOAD=x.so\0MYSQL_HOME=a=b\0")
+    said = allowed_part("/proc/612/environ", "PGPASSWORD=hunter2\0PGDATA=/srv\0LD_PRELOAD=x.so\0MYSQL_HOME=a=b\0")
     assert said == "PGDATA=/srv\0MYSQL_HOME=(withheld)\0"
     maps = "7f00-7f01 r-xp 00000000 08:01 12   /lib/libeatmydata.so\n7f02-7f03 rw-p 00000000 00:00 0 \n"
-    assert told("/proc/612/maps", maps) == "/lib/libeatmydata.so\n"
-    kept = told("/proc/612/maps", maps + "7f00-7f01 r-xp 00000000 08:01 12   /srv/secret (deleted)\n")
+    assert allowed_part("/proc/612/maps", maps) == "/lib/libeatmydata.so\n"
+    kept = allowed_part("/proc/612/maps", maps + "7f00-7f01 r-xp 00000000 08:01 12   /srv/secret (deleted)\n")
     assert kept is not None
-    assert kept == told("/proc/612/maps", kept) == "/lib/libeatmydata.so\n(other)\n"
-    assert told("/proc/1/stat", STAT.format(1, "systemd", 0)) is not None
-    assert told("/proc/9/stat", STAT.format(9, "ssh (x) y", 1)) is None
-    assert told("/proc/612/stat", STAT.format(612, "postgres", 1)) == STAT.format(612, "postgres", 1)
+    assert kept == allowed_part("/proc/612/maps", kept) == "/lib/libeatmydata.so\n(other)\n"
+    assert allowed_part("/proc/1/stat", STAT.format(1, "systemd", 0)) is not None
+    assert allowed_part("/proc/9/stat", STAT.format(9, "ssh (x) y", 1)) is None
+    assert allowed_part("/proc/612/stat", STAT.format(612, "postgres", 1)) == STAT.format(612, "postgres", 1)
     line = "mysqld\0--wsrep-sst-auth=root:hunter2\0--datadir=/srv\0"
-    assert told("/proc/612/cmdline", line) == "mysqld\0(other)\0--datadir=/srv\0"
+    assert allowed_part("/proc/612/cmdline", line) == "mysqld\0(other)\0--datadir=/srv\0"
 
 
 @pytest.mark.parametrize(
@@ -721,8 +721,8 @@ def test_of_an_environment_only_what_says_where_files_are_is_kept() -> None:
     ],
 )  # fmt: skip
 def test_of_configuration_no_password_is_kept(name: str, text: str, kept: str) -> None:
-    assert told(f"/proc/612/root/etc/{name}", text) == told(f"/proc/612/root/etc/{name}", kept) == kept
-    assert told(f"/etc/{name}", text) == text
+    assert allowed_part(f"/proc/612/root/etc/{name}", text) == allowed_part(f"/proc/612/root/etc/{name}", kept) == kept
+    assert allowed_part(f"/etc/{name}", text) == text
 
 
 def test_no_secret_is_in_a_recording_of_this_machine(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from auditor.facts import KINDS, Known, Subject
+from auditor.host.allowed import allowed_part
 from auditor.host.request import Files, Output
-from auditor.host.telling import told
 from auditor.registry import collectors, registry, specs
 
 COMMANDS = Path(__file__).parent.parent.parent / "fixtures" / "commands"
@@ -69,8 +69,8 @@ def test_what_is_kept_of_files_says_the_same(case: Path) -> None:
     expected = json.loads(case.read_text())
     reply = reply_of(case, expected)
     assert isinstance(reply, Files)
-    kept = {path: less for path, text in reply.text.items() if (less := told(path, text)) is not None}
-    again = {path: less for path, text in kept.items() if (less := told(path, text)) is not None}
+    kept = {path: less for path, text in reply.text.items() if (less := allowed_part(path, text)) is not None}
+    again = {path: less for path, text in kept.items() if (less := allowed_part(path, text)) is not None}
     assert again == kept
     module, subject = collectors()[case.parent.name], Subject(*expected["subject"])
     answers: list[list[Any] | None] = []

@@ -88,7 +88,7 @@ def test_one_answer_that_is_too_large(tmp_path: Path) -> None:
     answer = found.read(Read((pattern,)))
     assert answer.text == {}
     assert answer.errors == {pattern: "129 MiB, more than is kept in a recording"}
-    assert not answer.whole(pattern)
+    assert not answer.complete(pattern)
     assert not answer.absent(pattern)
 
 

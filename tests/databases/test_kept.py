@@ -17,8 +17,8 @@ from auditor.databases import ENGINES, kept
 from auditor.databases.engine import ARGUMENT, DOUBT, LINE, LINES, LONGEST, WITHHELD, Engine, Setting
 from auditor.facts import Fact, Known, Subject
 from auditor.host import sql
+from auditor.host.allowed import allowed_part
 from auditor.host.request import Files
-from auditor.host.telling import told
 
 SECRET = "S3CRET"
 FILES = {"postgres": "postgresql.conf", "mysql": "my.cnf", "mariadb": "my.cnf", "mongodb": "mongod.conf",
@@ -28,13 +28,13 @@ SETTINGS = [(engine, each) for engine in SERVERS for each in engine.settings]
 
 
 def configuration(engine: str, text: str) -> str:
-    found = told(f"/proc/9/root/etc/{FILES[engine]}", text)
+    found = allowed_part(f"/proc/9/root/etc/{FILES[engine]}", text)
     assert found is not None
     return found
 
 
 def command_line(*words: str) -> list[str]:
-    found = told("/proc/9/cmdline", "".join(f"{each}\0" for each in words))
+    found = allowed_part("/proc/9/cmdline", "".join(f"{each}\0" for each in words))
     assert found is not None
     assert found.endswith("\0")
     return found[:-1].split("\0")
@@ -77,7 +77,7 @@ def test_every_file_of_an_engine_is_read_in_its_own_form() -> None:
         assert found is not None
         assert found[0] in [form for pattern, form in engine.files if fnmatchcase(FILES[engine.name], pattern)]
         assert engine.known.items() <= found[1].items()
-    assert told("/proc/9/root/etc/shadow", "root:x\n") is None
+    assert allowed_part("/proc/9/root/etc/shadow", "root:x\n") is None
 
 
 # -- nothing else is kept ---------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_no_secret_of_a_file_is_kept(engine: str, text: str) -> None:
     assert configuration(engine, found) == found
     for name in FILES.values():  # under whatever name it lies there, or is linked to
         if name.rpartition(".")[2] != FILES[engine].rpartition(".")[2] or "dbPath: /S" not in text:
-            assert SECRET not in (told(f"/proc/9/root/etc/{name}", text) or "")
+            assert SECRET not in (allowed_part(f"/proc/9/root/etc/{name}", text) or "")
 
 
 LINES_OF_COMMANDS = [
@@ -154,11 +154,11 @@ def test_no_secret_of_a_command_line_is_kept(words: tuple[str, ...]) -> None:
 
 def test_an_environment_of_very_many_variables_is_withheld() -> None:
     """As many short ones as fit into the file take a hundred MiB to part; and which of them counts nobody can tell."""
-    kept = told("/proc/9/environ", "PGDATA=/srv/pg\0" + "a\0" * 5000)
+    kept = allowed_part("/proc/9/environ", "PGDATA=/srv/pg\0" + "a\0" * 5000)
     assert kept is not None
     assert f"PGDATA={WITHHELD}\0" in kept
     assert kept.count("=") == kept.count(WITHHELD) > 5
-    assert told("/proc/9/environ", kept) == kept
+    assert allowed_part("/proc/9/environ", kept) == kept
     with pytest.raises(ValueError, match="withheld"):
         settled("etcd", cmdline="etcd\0", environ="a\0" * 5000)
 
@@ -167,7 +167,7 @@ def test_no_secret_of_an_environment_is_kept() -> None:
     given = (
         f"ETCD_ROOT_PASSWORD={SECRET}\0PGPASSWORD={SECRET}\0HOME=password={SECRET}\0PGDATA=a\n{SECRET}\0{SECRET}\0=\0"
     )
-    assert told("/proc/9/environ", given) == f"HOME={WITHHELD}\0PGDATA={WITHHELD}\0"
+    assert allowed_part("/proc/9/environ", given) == f"HOME={WITHHELD}\0PGDATA={WITHHELD}\0"
 
 
 WORDS = ["storage", "dbPath", "journal", "enabled", "fsync", "sync_binlog", "datadir", "dir", "include", "data-dir", "loose-",
@@ -252,7 +252,9 @@ def settled(engine: str, text: str = "", **more: str) -> dict[str, Any]:
     place = f"root/{PLACE.get(engine, f'etc/{FILES[engine]}')}"
     files = {**BASE[engine], place: FIRST.get(engine, "") + text, **more}
     said = {
-        f"{PROC}/{name}": kept for name, each in files.items() if (kept := told(f"{PROC}/{name}", each)) is not None
+        f"{PROC}/{name}": kept
+        for name, each in files.items()
+        if (kept := allowed_part(f"{PROC}/{name}", each)) is not None
     }
     errors = {f"{PROC}/root/srv/aria_log_control": "no such file"}
     links = {f"{PROC}/cwd": "/srv", f"{PROC}/exe": "/usr/sbin/x"}
@@ -344,7 +346,7 @@ def test_a_command_line_in_doubt_leaves_nothing_known(engine: str, words: list[s
 def test_a_file_that_is_kept_as_that_of_another_engine_leaves_nothing_known() -> None:
     """By its name it would be: all that stands in it is a comment there."""
     more = {"root/srv/redis.conf": "fsync = off\n"}
-    assert told(f"{PROC}/root/srv/redis.conf", "fsync = off\n") == "#\n"
+    assert allowed_part(f"{PROC}/root/srv/redis.conf", "fsync = off\n") == "#\n"
     with pytest.raises(ValueError, match="not read from a file of this name"):
         settled("postgres", "include 'redis.conf'\n", **more)
     assert settled("postgres", "include 'more.conf'\n", **{"root/srv/more.conf": "fsync = off\n"})["fsync"] is False
@@ -444,7 +446,7 @@ def steps(path: str, text: str) -> int:
     before = sys.gettrace()
     sys.settrace(step)
     try:
-        told(path, text)
+        allowed_part(path, text)
     finally:
         sys.settrace(before)
     return count

@@ -7,8 +7,8 @@ import pytest
 from auditor.collect import database_process, database_settings, redis_unit
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
 from auditor.gather import redis_start
+from auditor.host.allowed import allowed_part
 from auditor.host.request import Files, Output, Read, Run, Skip
-from auditor.host.telling import told
 
 REDIS = Subject("database", "redis 7")
 UNIT = (
@@ -31,7 +31,7 @@ def seen(cmdline: str, unit: str, conf: str = CONF, place: str = "/etc/redis/red
     """All that is found of one server, question by question as they are put."""
     facts = Facts(0.0)
     facts.put(Fact(HOST, "pools", known((), "")))
-    kept = told("/proc/7/cmdline", cmdline)
+    kept = allowed_part("/proc/7/cmdline", cmdline)
     assert kept is not None
     links = {"/proc/7/cwd": "/var/lib/redis", "/proc/7/exe": "/usr/bin/redis-check-rdb"}
     facts.put_all(database_process.parse(Files({"/proc/7/cmdline": kept}, links), REDIS))

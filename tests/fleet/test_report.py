@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -26,9 +26,14 @@ Row = dict[str, Any]
 NOW = datetime(2026, 11, 22, tzinfo=UTC).timestamp()
 
 
+@cache
+def judged(case: str) -> Sequence[Row]:
+    return judge_recording(str(HOSTS / case))
+
+
 def rows_of(case: str, name: str, days: int = 0) -> list[Row]:
     """Of a recorded host under another name, on another day."""
-    rows = judge_recording(str(HOSTS / case))
+    rows = judged(case)
     return [
         {**row, "name": name, "recording": f"{name}.tar.gz", "taken": f"2026-11-{10 + days:02}T02:00:00+00:00"}
         for row in rows

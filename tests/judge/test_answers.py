@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.judge.policy import PolicyError
 from auditor.judge.policy_file import bare, parse
 from auditor.judge.policy_sketch import sketch
@@ -134,7 +134,7 @@ def test_what_leaves_the_house_names_nobody() -> None:
 def test_a_policy_to_begin_with_offers_the_answers(past: recording.Recording, party: str, rule: str) -> None:
     seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options())
     report = judged("", past)
-    text = sketch(seen.facts, report.findings, rulebook.load())
+    text = sketch(seen.facts, report.findings, shared.rules())
     assert parse(text, "zaudit.toml").answers == (), "it decides nothing yet"
     decided = text.replace("# ", "").replace('owner = ""', 'owner = "ann"').replace('reason = ""', 'reason = "known"')
     blocks = ["[[answer]]" + each.partition("\n#")[0] for each in decided.split("[[answer]]")[1:]]

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from auditor import audit, rulebook
+from auditor import audit
 from auditor.facts import HOST, Fact, Facts, Subject, known, unknown
 from auditor.judge import baseline, baseline_file
 from auditor.judge.baseline import Baseline
 from auditor.judge.baseline_file import BaselineError
 from auditor.report.model import Report
+from tests import shared
 
-RULES = {rule.id: rule for rule in rulebook.load()}
+RULES = {rule.id: rule for rule in shared.rules()}
 CHOSEN = [RULES[id] for id in ("sync-disabled", "pool-nearly-full")]
 POOLS = ("tank", "fast")
 

@@ -239,7 +239,7 @@ def test_a_class_waives_nothing_where_it_is_not_known() -> None:
 
 
 def test_patterns_in_rules() -> None:
-    rules = rulebook.load()
+    rules = shared.rules()
     many = sum(rule.id.startswith("advisory-") for rule in rules)
     assert many > 5
     some = policy.select(rules, (), (), parse('[rules]\n"advisory-*" = "off"', "p"))
@@ -257,7 +257,7 @@ def test_patterns_in_rules() -> None:
 
 
 def test_what_is_misspelt_is_told_what_is_near() -> None:
-    rules = rulebook.load()
+    rules = shared.rules()
     with pytest.raises(PolicyError, match=r"no rule 'sync-disable'; near it: sync-disabled"):
         policy.select(rules, ("sync-disable",), ())
     with pytest.raises(PolicyError, match=r"p, line 2: no rule 'atime-onn'; near it: atime-on"):

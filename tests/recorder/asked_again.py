@@ -5,6 +5,7 @@ and redacted. ``... read RECORDER PATTERN...``: the files of this host that the 
 zaudit's own modules.
 """
 
+import gc
 import hashlib
 import json
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 
 def hosts(folders):  # type: ignore[no-untyped-def]
-    from auditor.gather.look import Wanted
+    from auditor.gather.look import LookOptions
     from auditor.recorder import taken_of
     from auditor.recording import recording, redaction
 
@@ -20,7 +21,7 @@ def hosts(folders):  # type: ignore[no-untyped-def]
     for folder in folders:
         past = recording.load(Path(folder))
         said = {name: past.options.get(name, "") for name in ("database", "directory", "connection")}
-        wanted = Wanted(past.options.get("consistent") == "yes", **said)
+        wanted = LookOptions(past.options.get("consistent") == "yes", **said)
         taken = taken_of(recording.ReplayHost(past), past.targets, wanted, "rules")
         for kind, each in (("plain", taken), ("redacted", redaction.redact(taken, b"key"))):
             digest = hashlib.sha256()
@@ -40,6 +41,7 @@ def read(patterns):  # type: ignore[no-untyped-def]
 
 
 if __name__ == "__main__":
+    gc.disable()  # as zaudit and its recorder do
     recorder = sys.argv[2]
     if recorder != "-":
         exec(compile(Path(recorder).read_text(encoding="utf-8"), recorder, "exec"), {"__name__": "parts"})

@@ -74,7 +74,7 @@ def shell(before: str) -> tuple[str, ...]:
             (shell("umask 777"), (), {*range(10, 15)}),
             (shell("ulimit -s 256"), (), {*range(10, 15)}),
         ],
-        quick=3,
+        quick=1,
     ),
 )
 def test_what_is_missing_makes_no_verdict_better(usual: Any, what: Any, hidden: Any, codes: set[int]) -> None:
@@ -158,7 +158,7 @@ def test_a_signal_ends_it_while_it_starts(host: FakeHost, moment: float) -> None
             ("nvme", "setsid sh -c 'sleep 900 & sleep 900' >/dev/null 2>&1 </dev/null &\nsleep 900"),
             ("zpool", "kill -STOP $$"),
         ],
-        quick=2,
+        quick=1,
     ),
 )
 def test_what_a_tool_leaves_behind_is_ended(usual: Any, host: FakeHost, tool: str, script: str) -> None:
@@ -181,7 +181,7 @@ def test_what_a_tool_leaves_behind_is_ended(usual: Any, host: FakeHost, tool: st
             ),
             ("zpool", '[ "$1" != history ] || exec yes "2026-01-01.00:00:00 zpool create tank"\nexec "$REAL" "$@"'),
         ],
-        quick=1,
+        quick=0,
     ),
 )
 def test_what_a_tool_prints_is_bounded(host: FakeHost, tool: str, script: str) -> None:
@@ -192,6 +192,7 @@ def test_what_a_tool_prints_is_bounded(host: FakeHost, tool: str, script: str) -
     assert peak < 1 << 20  # KiB
 
 
+@pytest.mark.slow
 def test_half_an_answer_and_a_tool_that_dies_make_no_verdict_better(usual: Any, host: FakeHost) -> None:
     for script in ("kill -SEGV $$", '"$REAL" "$@" | head -c 1000', "exit 0"):
         host.tool("zpool", f'[ "$1" != status ] || {{ {script}; exit 0; }}\nexec "$REAL" "$@"')

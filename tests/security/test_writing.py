@@ -115,6 +115,7 @@ def test_a_fifo_does_not_keep_a_check_waiting(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_streams_are_written_to_as_they_are(tmp_path: Path) -> None:
     text = check().stdout
     for name in ("-", "/dev/stdout", "/proc/self/fd/1", "/dev/fd/1"):
@@ -432,13 +433,13 @@ def test_a_signal_that_ends_no_system_call_is_heard(tmp_path: Path) -> None:
 
 
 def test_a_signal_just_before_the_end_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Late(type(interrupt.whole)):  # type: ignore[misc]
+    class Late(type(interrupt.deferred)):  # type: ignore[misc]
         def __enter__(self) -> None:
             if listed(tmp_path):
                 raise KeyboardInterrupt
             super().__enter__()
 
-    monkeypatch.setattr(interrupt, "whole", Late())
+    monkeypatch.setattr(interrupt, "deferred", Late())
     with pytest.raises(KeyboardInterrupt):
         replace(tmp_path / "report", b"new")
     assert listed(tmp_path) == set()

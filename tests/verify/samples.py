@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
@@ -39,10 +40,7 @@ def bucket(ns: float) -> int:
 
 def histogram(latencies_ns: Sequence[float]) -> Histogram:
     """As fio would count them."""
-    bins: dict[int, int] = {}
-    for ns in latencies_ns:
-        bins[bucket(ns)] = bins.get(bucket(ns), 0) + 1
-    return Histogram.of(bins)
+    return Histogram.of(Counter(map(bucket, latencies_ns)))
 
 
 @cache
@@ -99,6 +97,7 @@ def argv(size: str = "1g", seconds: int = 120, place: str = PLACE) -> tuple[str,
     )
 
 
+@cache
 def run(
     name: str = "log",
     purpose: str = "log",

@@ -13,6 +13,7 @@ import pytest
 from auditor.report import formats
 from tests.fake import CommandLine, FakeHost
 from tests.golden import CANONICAL, GREEN, HOSTS, REPORTS
+from tests.shared import briefly
 
 REC = HOSTS / CANONICAL
 
@@ -25,7 +26,7 @@ def kept(zaudit: CommandLine, tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", formats.of_data())
+@pytest.mark.parametrize("name", briefly([(name,) for name in formats.of_data()], quick=4))
 def test_a_report_that_was_kept_is_told_as_by_the_check(name: str, zaudit: CommandLine, kept: Path) -> None:
     checked, shown = zaudit("check", "--replay", REC, "--format", name), zaudit("show", kept, "--format", name)
     assert shown == checked

@@ -22,7 +22,7 @@ _UNITS = re.compile(r"/(?:etc|usr/lib)/systemd/system/.*|/etc/zfs/zfs-list\.cach
 _PROCESS = re.compile(r"/proc/(?:\d+|self)/(environ|maps|cmdline|status|stat)")
 
 
-def told(name: str, text: str, *, wide: bool = False) -> str | None:
+def allowed_part(name: str, text: str, *, wide: bool = False) -> str | None:
     """The part of a file that is kept, or None: nothing of it. name: its path. wide: it is one of many that a pattern means.
     Lines of a configuration keep their number."""
     if PROCESS_ROOT.match(name):

@@ -1,0 +1,78 @@
+"""One sentence of what was found, and which outcome it is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from auditor.diagnose import shares
+from auditor.diagnose.commits import FEW, Trace
+from auditor.diagnose.counters import Counted
+from auditor.diagnose.model import Cause, Committer, Outcome
+from auditor.diagnose.observation import KERNEL, Observation
+from auditor.units import duration
+
+
+def answer(
+    seen: Observation,
+    counted: Counted,
+    trace: Trace,
+    found: shares.Shares,
+    standing: Sequence[Cause],
+    committers: Sequence[Committer],
+    reasons: tuple[str, ...],
+    kind: str,
+) -> tuple[Outcome, str, tuple[str, ...]]:
+    if standing and standing[0].id == "sync-disabled":
+        return "NOT DURABLE", standing[0].text, reasons
+    commits = trace.commits if trace.whole else counted.zil.commits
+    if commits is None:
+        return "INCONCLUSIVE", "whether anybody commits could not be seen", reasons
+    rate = f"{commits / counted.seconds:,.0f} commits/s"
+    if standing and (standing[0].decisive or not reasons):
+        text = standing[0].text
+        if standing[0].id == "slow-log-leg" and found.shares:
+            text = f"{_sentence(counted, trace, found, committers, kind)}: {text}"
+        return "CAUSE", text, (*reasons, *_unseen(seen))
+    if commits < FEW and not reasons:
+        return "NOBODY COMMITS", f"{commits} commits in {counted.seconds:.0f} s: nobody waits for one here", reasons
+    if reasons:
+        return "INCONCLUSIVE", f"{rate}; where their time goes could not be told: {reasons[0]}", reasons
+    if not seen.traced:
+        text = f"{rate}; nothing that is counted stands out, and how long one takes was not seen"
+        return "INCONCLUSIVE", text, _unseen(seen)
+    return "NOTHING STANDS OUT", _sentence(counted, trace, found, committers, kind), reasons
+
+
+def _unseen(seen: Observation) -> tuple[str, ...]:
+    return (f"how long a commit takes was not seen: {seen.untraced}",) if seen.untraced else ()
+
+
+def _sentence(counted: Counted, trace: Trace, found: shares.Shares, committers: Sequence[Committer], kind: str) -> str:
+    """postgres (walwriter) waits 24 ms of each 27 ms commit for the flush of nvme3n1."""
+    most = shares.longest(found)
+    first = committers[0]
+    who = label(first) if first.part >= 0.5 or len(committers) == 1 else f"{len(committers)} threads"
+    if most is None or trace.mean_ns is None:
+        return f"{who}: {trace.commits} commits"
+    legs = [leg for leg in counted.legs if leg.kind == kind and leg.block_ns is not None]
+    slowest = max(legs, key=lambda leg: leg.block_ns or 0, default=None)
+    device = f" of {slowest.device}" if slowest else ""
+    what = {
+        "queue": "its turn, behind earlier log blocks",
+        "log write": f"the log block to be written{device.replace(' of ', ' to ')}",
+        "flush": f"the flush{device}",
+        "log write and flush": f"the write and flush{device}",
+        "pipeline": "threads of OpenZFS to pass its log block on",
+        "wake-up": "a CPU",
+    }[most.what]
+    verb = "wait" if who.endswith("threads") else "waits"
+    return f"{who} {verb} {duration(most.ns)} of each {duration(trace.mean_ns)} commit for {what}"
+
+
+def label(committer: Committer) -> str:
+    """postgres (walwriter); a zvol by its name, whose commits a thread of the kernel makes."""
+    if committer.role == KERNEL and committer.name.startswith("zvol"):
+        return f"a zvol ({committer.dataset})" if committer.dataset else "a zvol"
+    if committer.role == KERNEL and committer.name == "nfsd":
+        return "the NFS server"
+    return f"{committer.name} ({committer.role})" if committer.role else committer.name

@@ -1,0 +1,117 @@
+"""What the kernel traced: who committed, how long each waited, and to which dataset. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from auditor.diagnose import histograms
+from auditor.diagnose.counters import Counted
+from auditor.diagnose.histograms import Thread
+from auditor.diagnose.model import Cause
+from auditor.diagnose.observation import Traced
+from auditor.facts import Facts, Subject, word_of
+from auditor.verify.histogram import Histogram
+from auditor.verify.result import Slice
+
+FEW = 20  # commits, below which no mean is told as that of a load
+TOLD = 5  # commits by which two counts may differ that are not read at the same moment, and this share of them:
+TOLERANCE = 0.05
+
+
+class Trace(NamedTuple):
+    """What the histograms come to. faults: why they are not believed. whole: every commit that was traced is among those of
+    the threads."""
+
+    threads: tuple[Thread, ...] = ()
+    latency: Histogram = Histogram()
+    timeline: tuple[Slice, ...] = ()
+    queue_ns: float | None = None
+    faults: tuple[str, ...] = ()
+    whole: bool = False
+
+    @property
+    def commits(self) -> int:
+        return sum(each.commits for each in self.threads)
+
+    @property
+    def mean_ns(self) -> float | None:
+        return sum(each.us for each in self.threads) * 1000 / self.commits if self.commits else None
+
+
+def traced(seen: Traced, began: float) -> Trace:
+    faults = []
+    if seen.missed is None:
+        faults.append("the kernel did not say whether it traced every commit")
+    elif seen.missed:
+        faults.append(f"the kernel did not trace {seen.missed} calls")
+    if not histograms.whole(seen.commits) or not all(histograms.whole(tick.commits) for tick in seen.ticks):
+        faults.append("a histogram of the kernel had no room for all that came")
+    threads, queued = histograms.threads(seen.commits), histograms.threads(seen.queue)
+    if unread := threads.unread + queued.unread:
+        faults.append(f"{unread} entries of the kernel's histograms of threads could not be read")
+    latency, timeline = Histogram(), tuple[Slice, ...]()
+    try:
+        latency = histograms.latencies(seen.ticks[-1].commits) if seen.ticks else latency
+        timeline = histograms.slices(began, seen.ticks)
+    except ValueError as error:
+        faults.append(str(error))
+    commits, writers = (sum(each.commits for each in found.rows) for found in (threads, queued))
+    # who finds its records in somebody else's block never waits for a turn of its own
+    queue = sum(each.us for each in queued.rows) * 1000 / commits if commits and writers >= 0.5 * commits else None
+    whole = histograms.whole(seen.commits) and not threads.unread
+    return Trace(threads.rows, latency, timeline, queue, tuple(faults), whole)
+
+
+def crowd(threads: Sequence[Thread]) -> int | None:
+    """Threads that commit to the busiest ZIL."""
+    crowds: dict[int, int] = {}
+    for each in threads:
+        if each.commits >= FEW:
+            crowds[each.zil] = crowds.get(each.zil, 0) + 1
+    return max(crowds.values(), default=None)
+
+
+def _close(one: int, other: int) -> bool:
+    return abs(one - other) <= max(TOLD, TOLERANCE * max(one, other))
+
+
+def datasets_of(threads: Sequence[Thread], counted: Counted, facts: Facts) -> dict[int, str]:
+    """ZIL -> the one dataset whose count of commits is like that of the ZIL. One that no count fits is that of the dataset
+    with sync=disabled, where there is only one that is written to: its commits are not counted."""
+    sums: dict[int, int] = {}
+    for each in threads:
+        sums[each.zil] = sums.get(each.zil, 0) + each.commits
+    sums.pop(0, None)
+    found: dict[int, str] = {}
+    fits = {
+        zil: [each.name for each in counted.datasets if each.commits and _close(each.commits, commits)]
+        for zil, commits in sums.items()
+    }
+    for zil, names in fits.items():
+        if len(names) == 1 and sum(names[0] in others for others in fits.values()) == 1:
+            found[zil] = names[0]
+    quiet = silent(counted, facts)
+    left = [zil for zil, names in fits.items() if not names]
+    if len(quiet) == 1 and len(left) == 1:
+        found[left[0]] = quiet[0]
+    return found
+
+
+def silent(counted: Counted, facts: Facts) -> list[str]:
+    """Datasets with sync=disabled that were written to."""
+    return [
+        each.name
+        for each in counted.datasets
+        if each.writes and word_of(facts.get(Subject("dataset", each.name), "sync")) == "disabled"
+    ]
+
+
+def disagree(counted: Counted, trace: Trace, lost: Sequence[Cause]) -> tuple[str, ...]:
+    """Where the ZIL counted something else than the trace. Syncs that do nothing are not counted by it."""
+    commits = counted.zil.commits
+    if not trace.threads or not trace.whole or commits is None or lost or _close(commits, trace.commits):
+        return ()
+    return (
+        f"the kernel traced {trace.commits} commits, those of other pools among them, and the ZIL counted {commits}",
+    )
