@@ -16,6 +16,7 @@ from auditor.collect import (
     block_targets,
     boot_units,
     failed_units,
+    fstab,
     guest_configs,
     guests,
     hibernation,
@@ -30,6 +31,7 @@ from auditor.collect import (
 )
 from auditor.databases.engine import WITHHELD
 from auditor.facts import HOST, Fact, Facts, Subject, known
+from auditor.host import fstab as kept_fstab
 from auditor.host import pool_cache, zed_settings
 from auditor.host.request import WITNESS, Capture, Files, Run
 from auditor.recording import recording
@@ -192,6 +194,7 @@ def _around() -> dict[tuple[str, ...], Files]:
             filesystems | {f"{zed_settings.FOLDER}statechange-notify.sh": "", zed_settings.PATH: "ZED_EMAIL_ADDR\n"}
         ),
         (swaps.PATH,): Files({swaps.PATH: heading}),
+        fstab.request(HOST, Facts()).patterns: Files(filesystems | {kept_fstab.PATH: "- / - defaults\n"}),
         (pid_namespace.OWN,): Files({}, {pid_namespace.OWN: f"pid:[{pid_namespace.FIRST}]"}),
     }
 

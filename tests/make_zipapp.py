@@ -2,7 +2,7 @@
 
     python tests/make_zipapp.py PYTHON_WITH_PIP zaudit.pyz
 
-Beside it: zaudit.pyz.cdx.json, what it is made of, and SHA256SUMS.
+Beside it: zaudit.pyz.cdx.json, what it is made of, and SHA256SUMS, in which zaudit-record.py stands, too, once it is built.
 
 The same input gives the same bytes: fixed times, sorted names. Modules are in it as source, and compiled for the Python
 that builds it, where they load twice as fast; any other Python takes the source.
@@ -103,8 +103,19 @@ def _beside(target: Path, staged: Path) -> None:
     bill.write_text(
         json.dumps(bill_of_materials(staged, hashlib.sha256(target.read_bytes()).hexdigest()), indent=1) + "\n"
     )
-    sums = (f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in (target, bill))
-    target.with_name("SHA256SUMS").write_text("".join(sums))
+    sums(target, bill)
+
+
+def sums(*made: Path) -> None:
+    """Put the sums of these files of one folder into SHA256SUMS beside them, and leave there those of others that still are."""
+    file = made[0].with_name("SHA256SUMS")
+    there = file.read_text().splitlines() if file.exists() else []
+    names = {name for line in there if file.with_name(name := line.partition("  ")[2]).is_file()} | {
+        each.name for each in made
+    }
+    known = {line.partition("  ")[2]: line for line in there}
+    known |= {each.name: f"{hashlib.sha256(each.read_bytes()).hexdigest()}  {each.name}" for each in made}
+    file.write_text("".join(f"{known[name]}\n" for name in sorted(names)))
 
 
 def bill_of_materials(staged: Path, digest: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ STAGES: dict[str, set[str]] = {
     "recording": {"errors", "host", "interrupt", "text", "data", "databases"},
     "collect": {
         "facts",
+        "host.fstab",
         "host.guest_lines",
         "host.guest_settings",
         "host.limits",

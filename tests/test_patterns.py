@@ -21,6 +21,7 @@ from auditor.collect import (
     zpool_history,
 )
 from auditor.data import drives, firmware
+from auditor.host.output import branches
 from auditor.recording import host_names
 from tests.backtracking import Machine, worse
 
@@ -125,8 +126,10 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("auditor.collect.zpool_history", "commands"): [{"commands": "import|clear"}],
     ("auditor.collect.dmidecode", "{title}"): [{"title": "Memory Device"}],
     ("auditor.verify.strace_output", "{flag}"): [{"flag": "O_DSYNC"}],
-    ("auditor.host.output", "pattern.encode()"): [
-        {"pattern": each} for each in (kernel_log.KEEP, zpool_history.KEEP, zpool_events_all.KEEP, redis_unit.KEEP)
+    ("auditor.host.output", "each.encode()"): [
+        {"each": each}
+        for keep in (kernel_log.KEEP, zpool_history.KEEP, zpool_events_all.KEEP, redis_unit.KEEP)
+        for each in branches(keep)
     ],
     # our own tables, of models that a drive may say of itself
     ("auditor.data.drives", "pattern"): [{"pattern": each.pattern} for each in drives.load()],

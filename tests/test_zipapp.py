@@ -6,6 +6,7 @@ import ast
 import importlib.metadata
 import json
 import re
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -58,3 +59,18 @@ def test_what_it_is_made_of_is_said() -> None:
     )
     version = import_module("cyclonedx.schema").SchemaVersion.V1_6
     assert strict.JsonStrictValidator(version).validate_str(json.dumps(bill)) is None
+
+
+def test_sums_of_what_was_built_before_stay(tmp_path: Path) -> None:
+    one, two, gone = (tmp_path / name for name in ("zaudit.pyz", "zaudit-record.py", "older.txt"))
+    for each in (one, two, gone):
+        each.write_text(each.name)
+    make_zipapp.sums(gone)
+    gone.unlink()
+    make_zipapp.sums(two)
+    make_zipapp.sums(one)
+    done = subprocess.run(["sha256sum", "--check", "SHA256SUMS"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "zaudit-record.py: OK\nzaudit.pyz: OK\n"
+    one.write_text("changed")
+    make_zipapp.sums(one)
+    assert subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=tmp_path).returncode == 0

@@ -31,6 +31,7 @@ FACTS = {
     "smart_rotation_rpm": number("revolutions per minute; 0 is a solid-state drive"),
     "smart_write_cache": flag("the drive's volatile write cache is on (ATA)"),
     "smart_read_lookahead": flag("the drive reads ahead (ATA)"),
+    "smart_trim": flag("the drive takes TRIM (ATA)"),
     "capacitor_attribute": flag("an attribute of its SMART table speaks of power-loss capacitors"),
     "capacitor_ok": flag("what the drive reports of its power-loss capacitors is good"),
     "capacitor_text": word("what the drive reports of its power-loss capacitors"),
@@ -66,6 +67,7 @@ TEXTS = {
 FLAGS = {
     "smart_passed": "smart_status.passed",
     "smart_write_cache": "write_cache.enabled",
+    "smart_trim": "trim.supported",
     "smart_read_lookahead": "read_lookahead.enabled",
 }
 NUMBERS = {

@@ -29,6 +29,9 @@ SERVERS = 40
 # of commands and of a whole run
 OUTPUT_BYTES = 128 << 20
 """Of what one command prints, on both streams together."""
+HISTORY_BYTES = 1 << 30
+"""The same of a history of which only some lines are kept, and none of the others held. (OpenZFS: zpool history is a ring of
+1 GiB at most, spa_history_create_obj() of module/zfs/spa_history.c)"""
 LINE_BYTES = 64 << 10
 """Of a line of a history of which only some lines are kept. (OpenZFS: a record of zpool history has 8 KiB at most,
 HIS_MAX_RECORD_LEN of include/sys/fs/zfs.h)"""

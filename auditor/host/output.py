@@ -6,7 +6,21 @@ import io
 import re
 from threading import Lock
 
-from auditor.host.limits import ANSWERS_BYTES, HALF_BYTES, LINE_BYTES, OUTPUT_BYTES, PART_BYTES
+from auditor.host.limits import ANSWERS_BYTES, HALF_BYTES, HISTORY_BYTES, LINE_BYTES, OUTPUT_BYTES, PART_BYTES
+
+
+def branches(pattern: str) -> list[str]:
+    """The alternatives of a regular expression, where it has some at its top: each for itself is found four times as fast in
+    the lines of a history, as it begins with letters or is anchored. A class may hold no bar and no parenthesis."""
+    found, depth, escaped = [""], 0, False
+    for char in pattern:
+        depth += 0 if escaped else {"(": 1, ")": -1}.get(char, 0)
+        if char == "|" and not depth and not escaped:
+            found.append("")
+        else:
+            found[-1] += char
+        escaped = char == "\\" and not escaped
+    return found
 
 
 class Total:
@@ -29,7 +43,7 @@ class Lines:
     this one is found, nothing but the match is kept."""
 
     def __init__(self, pattern: str, first: str = "") -> None:
-        self._kept = re.compile(pattern.encode())
+        self._kept = [re.compile(each.encode()).search for each in branches(pattern)]
         self._first = re.compile(first.encode()) if first else None
         self._rest = b""
 
@@ -48,8 +62,9 @@ class Lines:
         begins = self._first and self._first.search(line)
         if begins:
             self._first = None
-        if self._kept.search(line):
-            return line
+        for found in self._kept:
+            if found(line):
+                return line
         return begins[0] if begins else None
 
 
@@ -65,8 +80,8 @@ class Output:
     def take(self, stream: io.BytesIO, data: bytes) -> str:
         """Keep what came; why no more is taken, or an empty string."""
         self._printed += len(data)
-        if self._printed > OUTPUT_BYTES:
-            return f"more than {OUTPUT_BYTES >> 20} MiB of output"
+        if self._printed > (limit := HISTORY_BYTES if self._lines else OUTPUT_BYTES):
+            return f"more than {limit >> 20} MiB of output"
         if self._lines and stream is self.out:
             try:
                 data = self._lines.of(data)

@@ -387,7 +387,8 @@ def test_a_history_without_an_end_takes_no_memory(
 ) -> None:
     line = "2026-01-01.00:00:00 zfs snapshot tank@x"
     tools("zpool", f"echo 'History for tank:'; yes '{line}'")
-    monkeypatch.setattr(output, "OUTPUT_BYTES", 4 << 20)
+    monkeypatch.setattr(output, "OUTPUT_BYTES", 1 << 20)  # the ring of a history holds more than any other answer
+    monkeypatch.setattr(output, "HISTORY_BYTES", 4 << 20)
     total = output.Total()
     monkeypatch.setattr(seam, "Total", lambda: total)
     capture = LiveHost(20).run(Run(("zpool", "history", "tank"), keep=zpool_history.KEEP))
@@ -585,3 +586,25 @@ def test_live_without_zfs(names: tuple[str, ...]) -> None:
         audit.look(LiveHost(5), names, audit.Options())
     assert "\n" not in str(error.value)
     assert len(str(error.value)) > 10
+
+
+@pytest.mark.parametrize(
+    ("pattern", "says"),
+    [
+        ("abc", ["abc"]),
+        (r"^a|^$|b (c|d) e", ["^a", "^$", "b (c|d) e"]),
+        (r"(?:a|b)$", ["(?:a|b)$"]),
+        (r"a\||\(b|c\)", [r"a\|", r"\(b", r"c\)"]),
+    ],
+)
+def test_branches(pattern: str, says: list[str]) -> None:
+    assert output.branches(pattern) == says
+
+
+@pytest.mark.parametrize(
+    "name", ["zpool_history", "zpool_history_internal", "zpool_events_all", "kernel_log", "kernel_hangs"]
+)
+def test_branches_find_what_the_whole_pattern_finds(name: str) -> None:
+    keep = str(registry.collectors()[name].KEEP)
+    assert all(re.compile(each) for each in output.branches(keep))
+    assert "|".join(output.branches(keep)) == keep

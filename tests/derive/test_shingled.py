@@ -35,6 +35,21 @@ def test_the_fact() -> None:
 
 
 @pytest.mark.parametrize(
+    ("hdd", "trim", "family"),
+    [(True, True, derived.BY_TRIM), (False, True, ""), (True, False, ""), (True, None, ""), (None, True, "")],
+)
+def test_a_hard_disk_that_takes_trim(hdd: bool | None, trim: bool | None, family: str) -> None:
+    facts = Facts()
+    facts.put(Fact(SDA, "model", known("WDC WD40EFRX-68N32N0", "smartctl")))
+    for name, value in (("hdd", hdd), ("smart_trim", trim)):
+        if value is not None:
+            facts.put(Fact(SDA, name, known(value, name)))
+    (found,) = [each.value for each in derived.derive(SDA, facts)]
+    assert isinstance(found, Known)
+    assert found.value == family
+
+
+@pytest.mark.parametrize(
     ("text", "says"),
     [
         ("[[shingled]]\nmodel = 1\n", "missing or unknown"),

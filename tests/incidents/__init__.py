@@ -22,9 +22,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from auditor.collect import kernel_hangs, kernel_log
-from auditor.host.request import Capture, Files
+from auditor.facts import HOST, Facts
+from auditor.host.request import WITNESS, Capture, Files, Read
 from auditor.recording import questions
 from auditor.recording.recording import Recording, load
+from auditor.registry import collectors
 from tests.golden import HOSTS
 
 TABLE = Path(__file__).with_name("incidents.toml")
@@ -102,6 +104,7 @@ def _edited(past: Recording, edit: Mapping[str, str]) -> Recording:
                     commands[each] = said._replace(exit=int(how.get("exit", "0")), fault="", stdout=text)
             return replace(past, commands=commands)
         case {"file": path, **how}:
+            past = _asked(past, path)
             return replace(
                 past, files={each: _files(each, at, {path: _change(how)}) for each, at in past.files.items()}
             )
@@ -111,6 +114,17 @@ def _edited(past: Recording, edit: Mapping[str, str]) -> Recording:
             links = {path: _change(how)}
             return replace(past, files={each: _files(each, at, {}, links) for each, at in past.files.items()})
     raise ValueError(f"no such edit: {edit}")
+
+
+def _asked(past: Recording, path: str) -> Recording:
+    """With the answer to the question about that file, where the base was recorded before there was one: there is none."""
+    if any(questions.meant(path, pattern) for patterns in past.files for pattern in patterns):
+        return past
+    asked = (module.request(HOST, Facts()) for module in collectors().values() if module.PER == "host")
+    patterns = next(each.patterns for each in asked if isinstance(each, Read) and path in each.patterns)
+    witness = {WITNESS: "nodev\tsysfs\n"} if WITNESS in patterns else {}
+    gone = {each: "no such file" for each in patterns if each not in witness}
+    return replace(past, files={**past.files, patterns: Files(witness, errors=gone)})
 
 
 def _without(patterns: tuple[str, ...], answer: Files, path: str) -> Files:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from auditor import __version__, rulebook
 from auditor.judge import rule
+from tests.make_zipapp import sums
 from tests.recorder.lower import lowered, older
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -104,6 +105,7 @@ if __name__ == "__main__":
 def main(target: Path) -> None:
     target.write_text(built())
     target.chmod(0o755)
+    sums(target)
     print(f"{target}: {target.stat().st_size >> 10} KiB")
 
 

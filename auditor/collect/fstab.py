@@ -1,0 +1,43 @@
+"""``/etc/fstab``: what systemd mounts by it when the host starts without waiting for the file systems of ZFS, and which folders
+that needs. (man 5 fstab, man 5 systemd.mount)
+
+That there is no such file means that nothing is mounted by it only where files could be read at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.facts import HOST, Fact, Facts, Subject, known, words
+from auditor.host import fstab
+from auditor.host.request import WITNESS, Files, Read
+
+PER = "host"
+SUBJECT = "host"
+FACTS = {
+    "fstab_needs": words(
+        "POINT PATH of mounts by fstab that wait for nothing of ZFS: PATH, the mount point or what is bound there, has to be"
+        " there before; escaped as in fstab"
+    )
+}
+
+
+def request(host: Subject, facts: Facts) -> Read:
+    return Read((fstab.PATH, WITNESS))
+
+
+def parse(reply: Files, host: Subject) -> Iterator[Fact]:
+    """Of the lines as they are kept."""
+    reply.witness()
+    if fstab.PATH not in reply.text and not reply.absent(fstab.PATH):
+        return
+    lines = fstab.kept(reply.text.get(fstab.PATH, "")).splitlines()
+    needs = tuple(each for line in lines for each in _needs(*line.split(" ")))
+    text = f"{len(lines)} mounts in {fstab.PATH}" if lines else f"nothing is mounted by {fstab.PATH}"
+    yield Fact(HOST, "fstab_needs", known(needs, text, f"cat {fstab.PATH}"))
+
+
+def _needs(source: str, point: str, kind: str, options: str) -> Iterator[str]:
+    waits = (each in fstab.LATER or each.partition("=")[2].startswith("zfs") for each in options.split(","))
+    if kind != "zfs" and not any(waits):
+        yield from (f"{point} {path}" for path in (point, source) if path.startswith("/"))
