@@ -45,6 +45,14 @@ class Done:
     recap: dict[str, dict[str, int]]
 
 
+def recap(text: str) -> dict[str, dict[str, int]]:
+    """What a play counted at its end."""
+    return {
+        host: {name: int(number) for name, number in re.findall(r"(\w+)=(\d+)", counts)}
+        for host, counts in re.findall(r"^(\S+)\s+: (ok=.*)$", text, re.M)
+    }
+
+
 class Site:
     """What an administrator has: an inventory of db1, the guest, and db2, where nobody answers; keys; the collection."""
 
@@ -70,11 +78,7 @@ class Site:
         done = subprocess.run(
             argv, cwd=self.folder, env=self.around, capture_output=True, text=True, timeout=PLAY_S, check=False
         )
-        recap = {
-            host: {name: int(number) for name, number in re.findall(r"(\w+)=(\d+)", counts)}
-            for host, counts in re.findall(r"^(\S+)\s+: (ok=.*)$", done.stdout, re.M)
-        }
-        return Done(done.returncode, done.stdout + done.stderr, recap)
+        return Done(done.returncode, done.stdout + done.stderr, recap(done.stdout))
 
     def play(self, name: str, *words: str) -> Done:
         """One of the collection, with its time and what Ansible counted."""
