@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled-local
 
-.PHONY: help demo test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz chance bench bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record powercut powercut-events powercut-report clean
+.PHONY: help demo test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz chance bench bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record lab-ansible powercut powercut-events powercut-report clean
 
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a real host when there are none"
@@ -29,6 +29,7 @@ help:
 	@echo "make lab              build the guests (Debian, root)"
 	@echo "make lab-test         run the scenarios; ONLY='name name' for some of them"
 	@echo "make lab-verify       what zaudit verify says of pools whose truth is known"
+	@echo "make lab-ansible      the collection for Ansible over ssh, against a guest (pip install ansible-core)"
 	@echo "make lab-record       the same, and keep what came out right as fixtures/hosts/"
 	@echo "make powercut         cut the power of guests that commit, count what is lost"
 	@echo "make powercut-events  kill, reset, cut the power, take drives away: every event of the table"
@@ -124,6 +125,9 @@ lab-record: $(VENV)/dev zipapp
 
 lab-verify: $(VENV)/dev zipapp
 	$(BIN)/python -u -m tests.lab.verify.run $(LAB_ARGS)
+
+lab-ansible: $(VENV)/dev zipapp
+	$(BIN)/python -u -m tests.lab.ansible $(LAB_ARGS)
 
 powercut: $(VENV)/dev zipapp
 	$(BIN)/python -u -m tests.lab.power.cut $(LAB_ARGS)

@@ -120,3 +120,20 @@ def test_a_name_of_a_host_is_harmless() -> None:
     found = sides.compare(report("db1\x1b[2J"), report("db2\u202e", FAIL))
     assert "\x1b" not in page(found, 13, 100)
     assert "\u202e" not in page(found, 13, 100)
+
+
+def test_two_hosts_of_one_name_are_told_apart_and_the_page_is_short() -> None:
+    from auditor.commands._diff_sides import OPEN, page
+
+    names = [(f"rule{number}", "unknown", "high") for number in range(OPEN + 2)]
+    both = [{**report("db", each)["findings"][0]} for each in names]
+    found = sides.compare(
+        report("db") | {"findings": both}, report("db", FAIL) | {"findings": [*both, *report("db", FAIL)["findings"]]}
+    )
+    text = page(found, 13, 1000)
+    assert "db (primary), and db (standby) as its standby" in text
+    assert "db (primary): as it should be" in text
+    assert "db (standby): failed (tank)" in text
+    assert "rule7 (high) and 2 more, which --format json names" in text
+    assert f"{OPEN + 2} of these are undecided on db (primary), too" in text
+    assert "is worse in 1 rule, may be in 10" in text

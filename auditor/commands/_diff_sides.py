@@ -13,6 +13,8 @@ from auditor.report.audit.sides import Difference, Side, Sides
 from auditor.text import harmless
 
 PLACES = 4
+UNDECIDED = "undecided"
+OPEN = 8  # undecided rules that the page names
 
 
 def as_json(found: Sides, code: int) -> str:
@@ -53,7 +55,7 @@ def _wrapped(text: str, margin: int, columns: int) -> list[str]:
 
 def _lines(found: Sides, code: int) -> Iterator[tuple[str, int]]:
     """(text, its margin)."""
-    primary, standby = found.hosts
+    hosts = primary, standby = _names(found.hosts)
     certain = [each for each in found.differences if each.certain]
     open_ = [each for each in found.differences if not each.certain]
     yield f"{primary}, and {standby} as its standby", 0
@@ -66,14 +68,27 @@ def _lines(found: Sides, code: int) -> Iterator[tuple[str, int]]:
         for row in worse:
             yield f"{MEANS[row.event]}: {row.standby} (now {row.primary})", 2
     for each in certain:
-        yield from _worse(each, found.hosts)
+        yield from _worse(each, hosts)
     if open_:
         yield "", 0
-        names = ", ".join(f"{each.rule} ({each.standby.severity})" for each in open_)
-        yield f"UNKNOWN   Nobody can tell whether {standby} is worse in {len(open_)}: {names}", 0
+        names = ", ".join(f"{each.rule} ({each.standby.severity})" for each in open_[:OPEN])
+        more = f" and {len(open_) - OPEN} more, which --format json names" if len(open_) > OPEN else ""
+        yield f"UNKNOWN   Nobody can tell whether {standby} is worse in {_rules(len(open_))}: {names}{more}", 0
+        if alike := sum(_state(each.primary) == _state(each.standby) == UNDECIDED for each in open_):
+            yield f"{alike} of these {'is' if alike == 1 else 'are'} undecided on {primary}, too", 10
     yield "", 0
     better = f"; better in {len(found.better)}: {', '.join(found.better)}" if found.better else ""
-    yield f"{standby} is worse in {len(certain)} rules, may be in {len(open_)}{better}   (exit code {code})", 0
+    yield f"{standby} is worse in {_rules(len(certain))}, may be in {len(open_)}{better}   (exit code {code})", 0
+
+
+def _names(hosts: tuple[str, str]) -> tuple[str, str]:
+    """What both are called here, also where they call themselves the same."""
+    primary, standby = hosts
+    return hosts if primary != standby else (f"{primary} (primary)", f"{standby} (standby)")
+
+
+def _rules(count: int) -> str:
+    return f"{count} rule{'s' * (count != 1)}"
 
 
 def _worse(each: Difference, hosts: tuple[str, str]) -> Iterator[tuple[str, int]]:
@@ -89,4 +104,4 @@ def _worse(each: Difference, hosts: tuple[str, str]) -> Iterator[tuple[str, int]
 def _state(side: Side) -> str:
     if not side.most:
         return "as it should be"
-    return "failed" if side.least == side.most else "undecided" if not side.least else "failed, and may be worse"
+    return "failed" if side.least == side.most else UNDECIDED if not side.least else "failed, and may be worse"

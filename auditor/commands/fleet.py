@@ -92,6 +92,7 @@ def judge(
     how, told = _how(folders, policy_file)
     account = accounting.Account(frozenset(_expected(inventory)), time.time())
     found = inputs.found(recordings)
+    found = found._replace(recordings=account.in_order(found.recordings))
     bounds = workers.Bounds(min(jobs or workers.processors(), len(found.recordings)), timeout)
 
     def judged(names: Iterable[str], how: How) -> Iterator[str]:

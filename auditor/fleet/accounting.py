@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from auditor.errors import EXIT_USAGE, Stop
+from auditor.fleet.inputs import Input
 from auditor.fleet.judging import Row, common, lines, missing
 from auditor.judge.finding import EXIT_UNDECIDED
 from auditor.report.fleet.looks import ahead, named, place
@@ -17,6 +18,7 @@ from auditor.text import harmless
 
 HOSTS = 1_000_000
 ERRORS_SHOWN = 10
+ERROR = 200  # characters
 
 
 class InventoryError(Stop):
@@ -36,7 +38,8 @@ def inventory(text: str) -> tuple[str, ...]:
 @dataclass
 class Account:
     """expected: the hosts of the inventory. The names of the others are of hosts that nobody expected. now: seconds since the
-    epoch. ahead, claimed: hosts, as of Looks."""
+    epoch. ahead, claimed: hosts, as of Looks. own: expected hosts of which a recording lies where it is called so; another
+    one that says that it is of one of them (posing) is called as its file."""
 
     expected: frozenset[str]
     now: float
@@ -49,15 +52,25 @@ class Account:
     others: set[str] = field(default_factory=set)
     ahead: set[str] = field(default_factory=set)
     claimed: set[str] = field(default_factory=set)
+    own: frozenset[str] = frozenset()
+    posing: set[str] = field(default_factory=set)
     _places: dict[str, str] = field(default_factory=dict)
     _digests: dict[str, str] = field(default_factory=dict)
+
+    def in_order(self, recordings: Iterable[Input]) -> tuple[Input, ...]:
+        """Those first that lie where an expected host is called so: of two that are the same, it is the other that is there
+        twice."""
+        every = tuple(recordings)
+        placed = {each: name for each in every if (name := self._placed(each.name))}
+        self.own = frozenset(placed.values())
+        return tuple(sorted(every, key=lambda each: each not in placed))
 
     def counted(self, text: str) -> str:
         """The same lines of one recording, with the ``name`` of its host; of one that was there before, a line that says so."""
         row = json.loads(text.partition("\n")[0])
         if row["kind"] == "unjudged":
             self.unjudged += 1
-            self.errors += [f"{row['recording']}: {row['error']}"][: ERRORS_SHOWN - len(self.errors)]
+            self.errors += [f"{row['recording']}: {row['error']}"[:ERROR]][: ERRORS_SHOWN - len(self.errors)]
             self.rows += 1
             name = self.name(row["recording"], "")
             if name in self.expected:  # it came, and cannot be read
@@ -78,8 +91,15 @@ class Account:
         return "".join(f"{begins}, {line[1:]}\n" for line in text.splitlines())
 
     def name(self, recording: str, host: str) -> str:
-        """What a host is called: as the inventory has it, by where the recording lies; else as it calls itself."""
-        return next((name for name in named(recording) if name in self.expected), host)
+        """What a host is called: as the inventory has it, by where the recording lies; else as it calls itself, unless that is
+        the name of another one."""
+        if (name := self._placed(recording)) or host not in self.own:
+            return name or host
+        self.posing.add(host)
+        return recording
+
+    def _placed(self, recording: str) -> str:
+        return next((name for name in named(recording) if name in self.expected), "")
 
     def _doubt(self, name: str, row: Row) -> None:
         if ahead(datetime.fromisoformat(row["taken"]).timestamp(), self.now):
@@ -113,7 +133,10 @@ class Account:
         if self.ahead:
             yield f"taken in the future, as the recordings say, of {names(self.ahead)}: is a clock wrong?"
         if self.claimed:
-            yield f"recordings of several places say that they are of {names(self.claimed)}: --inventory tells them apart"
+            which = "the newest counts" if self.expected else "--inventory tells them apart"
+            yield f"recordings of several places say that they are of {names(self.claimed)}: {which}"
+        if self.posing:
+            yield f"recordings that lie elsewhere say that they are of {names(self.posing)}: each is called as its file"
         if beside:
             yield f"{beside:,} other files in these folders are no recordings and were left alone"
         for folder in too_deep:

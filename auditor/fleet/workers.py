@@ -36,17 +36,16 @@ def judged(names: Iterable[str], how: How, bounds: Bounds) -> Iterator[str]:
     workers = [_Worker(how) for _ in range(bounds.jobs)]
     try:
         while True:
+            while order and order[0] in done:  # before they are given more: what is full here takes nothing
+                yield done.pop(order.popleft())
             for worker in (each for each in workers if each.task is None):
                 if len(order) < bounds.jobs * AHEAD and (task := next(left, None)):
                     order.append(task[0])
                     worker.begin(_Task(*task), bounds.seconds)
-            while order and order[0] in done:
-                yield done.pop(order.popleft())
             busy = [each for each in workers if each.task]
-            if not busy and not order:
+            if not busy:
                 return
-            if busy:
-                _collect(busy, done, bounds.seconds)
+            _collect(busy, done, bounds.seconds)
     finally:
         for worker in workers:
             worker.child.end()

@@ -83,7 +83,8 @@ def unpacked(file: BinaryIO, path: Path) -> dict[str, bytes]:
         *(tarfile.TarError, zlib.error, EOFError, gzip.BadGzipFile),
         *(ValueError, OverflowError, RecursionError),
     ) as error:
-        raise RecordingError(f"{path}: not a whole .tar.gz ({error})") from None
+        # a link may lead to a file of somebody else, of which not even the first two bytes are told
+        raise RecordingError(f"{path}: not a whole .tar.gz ({str(error).partition(' (b')[0]})") from None
 
 
 def _headers(path: Path) -> type[tarfile.TarInfo]:

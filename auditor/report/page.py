@@ -85,13 +85,13 @@ def escaped(text: str) -> str:
     return html.escape(harmless(text))
 
 
-def page(title: str, parts: Iterable[str]) -> str:
-    """The whole document. title: text; parts: HTML."""
+def page(title: str, parts: Iterable[str], style: str = "") -> str:
+    """The whole document. title: text; parts: HTML; style: of this page besides."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escaped(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{escaped(title)}</title>\n<style>{STYLE}{style}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(parts)
         + "\n</main>\n</body>\n</html>\n"
     )

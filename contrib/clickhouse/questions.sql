@@ -4,8 +4,9 @@
 --   clickhouse-client --date_time_input_format best_effort --query "INSERT INTO line FORMAT JSONEachRow" < findings.jsonl
 --   clickhouse-client --query "FROM worst_hosts SELECT * LIMIT 20 FORMAT PrettyCompact"
 --
--- Rows of many days may be there: of each host its newest look counts, as in zaudit fleet report; what is waived or known to a
--- baseline does not. What is missing, or could not be judged, is of all that was inserted: empty the table, or keep one day in it.
+-- Rows of many days may be there: of each host its newest look counts, as in zaudit fleet report, and one that says that it was
+-- taken in the future only where there is no other; what is waived or known to a baseline does not. What is missing, or could not
+-- be judged, is of all that was inserted: empty the table, or keep one day in it.
 
 CREATE TABLE IF NOT EXISTS line (
   kind LowCardinality(String), name String, host String, recording String, taken DateTime('UTC'), zaudit LowCardinality(String),
@@ -14,9 +15,12 @@ CREATE TABLE IF NOT EXISTS line (
   place String, title String, says Array(String), models Array(String), remedies Array(String)
 ) ENGINE = MergeTree ORDER BY (kind, name, taken);
 
+-- a time that has not come; the clocks of two machines may differ by a day
+CREATE OR REPLACE FUNCTION ahead AS (moment) -> moment > now() + INTERVAL 1 DAY;
+
 CREATE OR REPLACE VIEW look AS
 SELECT name, host, recording, taken, openzfs, standing, exit_code, zaudit, rules FROM line WHERE kind = 'report'
-ORDER BY taken DESC, recording DESC LIMIT 1 BY name;
+ORDER BY ahead(taken), taken DESC, recording DESC LIMIT 1 BY name;
 
 CREATE OR REPLACE VIEW finding AS
 SELECT * FROM line
@@ -71,7 +75,7 @@ CREATE OR REPLACE VIEW new_since AS
 SELECT finding.name AS name, severity, rule, place, title, finding.id AS id
 FROM finding
 INNER JOIN (
-  SELECT name, max((taken, recording)) AS at FROM line
+  SELECT name, argMax((taken, recording), (NOT ahead(taken), taken, recording)) AS at FROM line
   WHERE kind = 'report' AND (name, taken, recording) NOT IN (SELECT name, taken, recording FROM look)
   GROUP BY name) AS before ON before.name = finding.name
 LEFT ANTI JOIN (SELECT name, (taken, recording) AS at, id FROM line WHERE kind = 'finding' AND outcome = 'fail') AS failed
@@ -82,3 +86,7 @@ ORDER BY indexOf(['critical', 'high', 'medium', 'low'], toString(severity)), rul
 -- who did not come, and what could not be judged
 CREATE OR REPLACE VIEW hosts_missing AS
 SELECT kind, name, recording, error FROM line WHERE kind IN ('missing', 'unjudged') ORDER BY kind, name, recording;
+
+-- whose clock is wrong, or who says so
+CREATE OR REPLACE VIEW taken_in_the_future AS
+SELECT name, taken, recording FROM line WHERE kind = 'report' AND ahead(taken) ORDER BY name, taken;

@@ -3,7 +3,8 @@
 --   duckdb fleet.duckdb -c "SET VARIABLE rows = 'findings.jsonl'" -c ".read questions.sql" -c "FROM worst_hosts LIMIT 20"
 --
 -- rows: a file or a pattern of files, of one day or of many. before: those of an earlier time, for new_since; optional.
--- Times are UTC. Of each host its newest look counts, as in zaudit fleet report; what is waived or known to a baseline does not.
+-- Times are UTC. Of each host its newest look counts, as in zaudit fleet report, and one that says that it was taken in the future
+-- only where there is no other; what is waived or known to a baseline does not.
 
 CREATE OR REPLACE MACRO lines_of(files) AS TABLE
 SELECT coalesce(name, host) AS name, * EXCLUDE (name)
@@ -19,10 +20,13 @@ CREATE OR REPLACE TABLE line_before AS FROM lines_of(coalesce(getvariable('befor
 
 CREATE OR REPLACE MACRO gravity(severity) AS list_position(['critical', 'high', 'medium', 'low'], severity);
 
+-- a time that has not come; the clocks of two machines may differ by a day
+CREATE OR REPLACE MACRO ahead(moment) AS epoch(moment) > epoch(now()) + 86400;
+
 -- the newest look at each host
 CREATE OR REPLACE VIEW look AS
 SELECT name, host, recording, taken, openzfs, standing, exit_code, zaudit, rules FROM line WHERE kind = 'report'
-QUALIFY row_number() OVER (PARTITION BY name ORDER BY taken DESC, recording DESC) = 1;
+QUALIFY row_number() OVER (PARTITION BY name ORDER BY ahead(taken), taken DESC, recording DESC) = 1;
 
 -- what it found, and nobody has waived or known
 CREATE OR REPLACE VIEW finding AS
@@ -74,7 +78,7 @@ GROUP BY ALL ORDER BY fails_on DESC, undecided_on DESC, rule;
 CREATE OR REPLACE VIEW new_since AS
 WITH looked AS (
   SELECT * FROM line_before WHERE kind = 'report'
-  QUALIFY row_number() OVER (PARTITION BY name ORDER BY taken DESC, recording DESC) = 1),
+  QUALIFY row_number() OVER (PARTITION BY name ORDER BY ahead(taken), taken DESC, recording DESC) = 1),
 failed AS (
   SELECT each.name, each.id FROM line_before AS each
   JOIN looked ON looked.name = each.name AND looked.taken = each.taken
@@ -95,3 +99,7 @@ GROUP BY remedy ORDER BY hosts DESC, remedy;
 -- who did not come, and what could not be judged
 CREATE OR REPLACE VIEW hosts_missing AS
 SELECT kind, name, recording, error FROM line WHERE kind IN ('missing', 'unjudged') ORDER BY kind, name, recording;
+
+-- whose clock is wrong, or who says so
+CREATE OR REPLACE VIEW taken_in_the_future AS
+SELECT name, taken, recording FROM line WHERE kind = 'report' AND ahead(taken) ORDER BY name, taken;

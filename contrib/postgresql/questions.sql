@@ -2,18 +2,23 @@
 --
 --   psql -v ON_ERROR_STOP=1 -f questions.sql fleet < findings.jsonl && psql -c 'TABLE rules_by_hosts' fleet
 --
--- Run again with rows of another day, it adds them; of each host its newest look counts.
+-- Run again with rows of another day, it adds them; of each host its newest look counts, and one that says that it was taken in
+-- the future only where there is no other.
 
 CREATE TABLE IF NOT EXISTS line (row jsonb NOT NULL);
 
 -- a line is one value: neither of these two bytes stands in JSON
 \copy line FROM pstdin WITH (FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')
 
+-- a time that has not come; the clocks of two machines may differ by a day
+CREATE OR REPLACE FUNCTION ahead(moment text) RETURNS boolean LANGUAGE sql STABLE
+AS $$ SELECT moment::timestamptz > now() + interval '1 day' $$;
+
 CREATE OR REPLACE VIEW look AS
 SELECT DISTINCT ON (row->>'name') row->>'name' AS name, row->>'taken' AS taken, row->>'recording' AS recording,
   row->>'standing' AS standing, row->>'openzfs' AS openzfs
 FROM line WHERE row->>'kind' = 'report'
-ORDER BY row->>'name', (row->>'taken')::timestamptz DESC, row->>'recording' DESC;
+ORDER BY row->>'name', ahead(row->>'taken'), (row->>'taken')::timestamptz DESC, row->>'recording' DESC;
 
 CREATE OR REPLACE VIEW finding AS
 SELECT look.name, look.openzfs, f.rule, f.outcome, f.severity, f.place, f.title, line.row
@@ -48,3 +53,8 @@ FROM finding WHERE rule LIKE 'advisory-%' GROUP BY openzfs, rule ORDER BY fails_
 CREATE OR REPLACE VIEW hosts_missing AS
 SELECT row->>'kind' AS kind, row->>'name' AS name, row->>'recording' AS recording, row->>'error' AS error
 FROM line WHERE row->>'kind' IN ('missing', 'unjudged') ORDER BY 1, 2, 3;
+
+-- whose clock is wrong, or who says so
+CREATE OR REPLACE VIEW taken_in_the_future AS
+SELECT row->>'name' AS name, row->>'taken' AS taken, row->>'recording' AS recording
+FROM line WHERE row->>'kind' = 'report' AND ahead(row->>'taken') ORDER BY 1, 2;

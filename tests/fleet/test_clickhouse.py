@@ -63,6 +63,7 @@ def test_the_views_say_what_the_report_says(table: Table) -> None:
     remedies = {remedy: len(line.open) for remedy, line in found.remedies.items()}
     assert {row["remedy"]: int(row["hosts"]) for row in table("undecided_by_remedy")} == remedies
     assert {row["kind"] for row in table("hosts_missing")} == {"missing", "unjudged"}
+    assert [row["name"] for row in table("taken_in_the_future")] == ["db2"]
     news = fleet(*NOW, before=lines(OLDER)).news
     assert news
     assert {(row["name"], row["id"]) for row in table("new_since")} == {(each.key[0], each.id) for each in news.fresh}

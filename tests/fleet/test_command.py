@@ -60,7 +60,7 @@ def test_everything_that_was_given_comes_out(zaudit: CommandLine, tmp_path: Path
         *(str(path) for path in folder.glob("*.tar.gz")), f"{tmp_path}/nothing*",
     }  # fmt: skip
     assert [row["name"] for row in found if row["kind"] == "missing"] == ["db9"]
-    assert next(row["of"] for row in found if row["kind"] == "duplicate") == f"{folder}/again.tar.gz"
+    assert next(row["of"] for row in found if row["kind"] == "duplicate") == f"{folder}/db1.tar.gz"
     assert f"{len(bad) + 5} recordings: 3 judged, {len(bad) + 1} could not be judged, 1 given twice" in done.err
     assert "3 hosts expected: 1 missing; 1 came that were not expected" in done.err
     assert "1 other files" in done.err
@@ -107,6 +107,34 @@ def test_a_name_that_is_taken_and_a_time_that_has_not_come_are_told(zaudit: Comm
     assert zaudit("fleet", "report", tmp_path / "rows").code == 14
     (tmp_path / "hosts").write_text("db1\ndb2\n")
     assert "several places" not in zaudit("fleet", "judge", tmp_path, "--inventory", tmp_path / "hosts").err
+
+
+def test_with_an_inventory_nobody_takes_the_place_of_a_host_that_has_one(zaudit: CommandLine, tmp_path: Path) -> None:
+    """A newer recording in a folder of nobody's says that it is of db1, and a copy of that of db1 comes before it."""
+    (tmp_path / "old").mkdir()
+    fleet(tmp_path / "old", {"db1": CASES[1]}, days=1.0)
+    (tmp_path / "old/db1.tar.gz").rename(tmp_path / "old/upload.tar.gz")
+    fleet(tmp_path, {"db1": CASES[0]})
+    (tmp_path / "again.tar.gz").write_bytes((tmp_path / "db1.tar.gz").read_bytes())
+    (tmp_path / "hosts").write_text("db1\n")
+    done = zaudit("fleet", "judge", tmp_path, "-o", tmp_path / "rows", "--inventory", tmp_path / "hosts")
+    found = [row for row in rows(tmp_path / "rows") if row["kind"] != "finding"]
+    assert done.code == 0
+    assert "recordings that lie elsewhere say that they are of db1: each is called as its file" in done.err
+    assert [(row["kind"], row.get("name"), row["recording"].removeprefix(f"{tmp_path}/")) for row in found] == [
+        ("report", "db1", "db1.tar.gz"),
+        ("duplicate", None, "again.tar.gz"),
+        ("report", f"{tmp_path}/old/upload.tar.gz", "old/upload.tar.gz"),
+    ]
+    assert zaudit("fleet", "report", tmp_path / "rows").out.startswith("LOSE ACKNOWLEDGED COMMITS")
+
+
+def test_what_a_link_leads_to_is_not_told(zaudit: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("xyz\n")
+    (tmp_path / "db1.tar.gz").symlink_to("secret")
+    done = zaudit("fleet", "judge", tmp_path)
+    assert "not a whole .tar.gz (Not a gzipped file)" in done.out
+    assert "xy" not in done.out
 
 
 def test_a_run_goes_on_where_it_was(zaudit: CommandLine, tmp_path: Path) -> None:

@@ -35,9 +35,11 @@ def asked(tmp_path: Path) -> Any:
     return ask
 
 
-NOW = [rows_of(CASES[0], "db2", 1), KEEPS, GUEST, rows_of("2.3-consumer-ssd-log", "db8"), rows_of("2.1-full-81", "db9"),
-       [missing("db7"), unjudged("db6.tar.gz", "not whole")]]  # fmt: skip
-BEFORE = [KEEPS, LOSES]
+LATER = [{**row, "taken": "2105-01-01T00:00:00+00:00"} for row in rows_of(CASES[1], "db2")]
+"""Of a host that loses commits, and says that it will keep all."""
+NOW = [rows_of(CASES[0], "db2", 1), KEEPS, LATER, GUEST, rows_of("2.3-consumer-ssd-log", "db8"),
+       rows_of("2.1-full-81", "db9"), [missing("db7"), unjudged("db6.tar.gz", "not whole")]]  # fmt: skip
+BEFORE = [KEEPS, LATER, LOSES]
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -64,6 +66,11 @@ def test_the_views_say_what_the_report_says(asked: Any) -> None:
     fresh: list[Found] = list(found.news.fresh)
     assert {(row[0], row[-1]) for row in asked(NOW, BEFORE, "new_since")} == {(each.key[0], each.id) for each in fresh}
     assert {row[0] for row in asked(NOW, BEFORE, "hosts_missing")} == {"missing", "unjudged"}
+    assert [row[0] for row in asked(NOW, BEFORE, "taken_in_the_future")] == list(found.ahead) == ["db2"]
+
+
+def test_a_look_in_the_future_counts_where_there_is_no_other(asked: Any) -> None:
+    assert [row[0] for row in asked([LATER], [LATER], "worst_hosts")] == ["db2"]
 
 
 def test_it_is_not_empty() -> None:

@@ -77,3 +77,4 @@ def test_the_views_say_what_the_report_says(server: Path, tmp_path: Path) -> Non
         }
     assert {row[0]: int(row[1]) for row in table("standings")} == found.standings
     assert [row[0] for row in table("hosts_missing")] == ["missing", "unjudged"]
+    assert [row[0] for row in table("taken_in_the_future")] == ["db2"]

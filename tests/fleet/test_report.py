@@ -386,3 +386,11 @@ def test_a_page_of_many_hosts_stays_one(tmp_path: Path) -> None:
     assert page.count("<details>") == html.HOSTS + 2  # one for each, one around them, and that of all hosts
     assert "100 of these 1,200 hosts" in page
     assert len(page) < 1 << 20
+
+
+def test_on_a_telephone_a_figure_says_what_it_counts() -> None:
+    page = html.render(fleet(LOSES, KEEPS, GUEST))
+    assert ".narrow { display: none; }" in page
+    assert '1<span class="narrow"> host:</span>' in page
+    assert '1<span class="narrow"> fail</span>' in page
+    assert '2<span class="narrow"> hosts</span>' in page

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.fleet import child
+from auditor.fleet import child, workers
 from auditor.fleet.judging import OURS, judged_lines
 from auditor.fleet.workers import Bounds, judged
 from tests.fleet.children import LITTLE, kill, of_this_process
@@ -38,6 +38,13 @@ def test_a_process_that_is_killed_loses_nothing(names: list[str]) -> None:
     for number in of_this_process():
         kill(number)
     assert [*found, *rows] == here
+
+
+def test_one_that_takes_long_does_not_end_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While all wait for it, nothing is under way, and there are more."""
+    monkeypatch.setattr(workers, "AHEAD", 1)
+    names = [str(hungry(tmp_path)), *(str(tmp_path / f"none{number}") for number in range(5))]
+    assert len(list(judged(names, OURS, Bounds(2)))) == len(names)
 
 
 def test_what_takes_too_long_is_a_row(names: list[str]) -> None:

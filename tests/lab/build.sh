@@ -5,7 +5,7 @@
 # A step whose result exists is skipped; a result appears under its final name only when it is complete. Below the cache,
 # ${ZAUDIT_LAB:-~/.cache/zaudit-lab}:
 #   qemu/                QEMU of Debian 13, unpacked, not installed (only where this host has no QEMU >= 9)
-#   root-LINE/           the system of a guest: kernel, OpenZFS, the tools that zaudit calls, databases
+#   root-LINE/           the system of a guest: kernel, OpenZFS, the tools that zaudit calls, databases, a server of ssh
 #   src/zfs-VERSION/     the source of the kernel modules, from the package zfs-dkms of that same root
 #   builder-KERNEL/      compiler, dkms and the kernel headers
 #   modules/ZFS-KERNEL/  the kernel modules, built by dkms
@@ -18,6 +18,7 @@ LAB=${ZAUDIT_LAB:-$HOME/.cache/zaudit-lab}
 TOOLS=zfsutils-linux,zfs-zed,python3,python3-pyzfs,python3-pyudev,nvme-cli,smartmontools,hdparm,sg3-utils,fio,sysstat,strace,mdadm
 TOOLS+=,cryptsetup-bin,lvm2,systemd-sysv,udev,kmod,procps,fdisk,gdisk,e2fsprogs,dmsetup,xz-utils,zstd,busybox-static,sqlite3
 DATABASES="postgresql mariadb-server python3-psycopg python3-pymysql"  # sqlite3 comes with TOOLS
+SSH=openssh-server  # for Ansible alone (ansible.py); no guest starts it by itself
 # zfs-zed depends on zfs-dkms: the source of the modules arrives with the commands, in the same version
 PIN='Package: zfs* libzfs* libzpool* libnvpair* libuutil* python3-pyzfs\nPin: release n=*-backports\nPin-Priority: 900\n'
 
@@ -80,8 +81,8 @@ build_root() {
     mv "$root" "$LAB/root-$line"
 }
 
-# add_databases LINE: a step of its own, so that another database does not build everything anew
-add_databases() {
+# add LINE NAME PACKAGES: a step of its own, so that one package more does not build everything anew
+add() {
     # policy-rc.d: no service starts in a chroot
     unshare --mount sh -euc '
         mount -t proc proc "$1/proc"; mount --rbind /dev "$1/dev"
@@ -90,8 +91,8 @@ add_databases() {
         export DEBIAN_FRONTEND=noninteractive INITRD=No
         chroot "$1" apt-get -o APT::Sandbox::User=root -qq update
         chroot "$1" apt-get -o APT::Sandbox::User=root install -qy --no-install-recommends $2
-        rm -rf "$1/usr/sbin/policy-rc.d" "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/archives/*.deb' - "$LAB/root-$1" "$DATABASES"
-    echo "$DATABASES" >"$LAB/root-$1/lab-databases"
+        rm -rf "$1/usr/sbin/policy-rc.d" "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/archives/*.deb' - "$LAB/root-$1" "$3"
+    echo "$3" >"$LAB/root-$1/lab-$2"
 }
 
 build_builder() {
@@ -172,10 +173,13 @@ for line in "$@"; do
         [ -d "$LAB/builder-$kernel" ] || step "builder-$kernel" build_builder "$kernel" "$suite"
         step "modules-$zfs-$kernel" build_modules "$zfs" "$kernel"
     fi
-    if [ "$(cat "$LAB/root-$line/lab-databases" 2>/dev/null)" != "$DATABASES" ]; then
-        rm -f "$LAB/img/$line/versions"
-        step "databases-$line" add_databases "$line"
-    fi
+    for name in databases ssh; do
+        case $name in databases) packages=$DATABASES ;; ssh) packages=$SSH ;; esac
+        if [ "$(cat "$LAB/root-$line/lab-$name" 2>/dev/null)" != "$packages" ]; then
+            rm -f "$LAB/img/$line/versions"
+            step "$name-$line" add "$line" "$name" "$packages"
+        fi
+    done
     image=$LAB/img/$line/versions
     if [ ! -e "$image" ] || [ "$HERE/guest/initrd-init" -nt "$image" ]; then step "img-$line" build_image "$line" "$zfs" "$kernel"; fi
     printf '%-48s %4d s\n' "$line: OpenZFS $zfs, kernel $kernel" $((SECONDS - start))

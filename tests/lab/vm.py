@@ -5,7 +5,8 @@
 
 The input files travel as a second cpio archive behind the initrd (guest: /lab). What the script prints, and a tar of
 /lab/out, come back over virtio-serial ports; a third port (lab.ack) is a socket both ways, for guests that report while
-they run. There is no network and no login. The root disk is a snapshot: nothing that a guest does is kept.
+they run. There is no network, but where a port of this host is forwarded to the guest's server of ssh, and no login but by a
+key that the script puts there. The root disk is a snapshot: nothing that a guest does is kept.
 
 A disk is ``KIND:SOURCE[:DEVICE_OPTIONS]``. KIND: nvme, sata (not on line 2.1: its kernel has no AHCI), scsi, vblk; the
 serial numbers are LABNVME0, LABNVME1, LABSATA0... SOURCE: a size (a new sparse file), SIZE!flush (one
@@ -100,13 +101,16 @@ class VM:
         cache: str = "writeback",
         append: str = "",
         accel: str | None = None,
+        ssh: int = 0,
     ) -> None:
-        """``cache`` is QEMU's mode of the disks: writeback passes flushes on, unsafe drops them."""
+        """``cache`` is QEMU's mode of the disks: writeback passes flushes on, unsafe drops them. ``ssh``: the port of
+        127.0.0.1 that leads to port 22 of the guest, which has the address 10.0.2.15 and reaches nothing itself."""
         self.image = image(zfs)
         if len(str(CACHE)) > 65:  # the address of a unix socket holds 108 bytes
             raise LabError(f"lab: {CACHE} is too long for unix sockets: set ZAUDIT_LAB to a shorter path")
         self.accel = accel or accelerator(lambda seconds: run("true", zfs=zfs, accel="kvm", timeout=seconds).rc == 0)
         self.disks, self.mem, self.cpus, self.cache, self.append = list(disks), mem, cpus, cache, append
+        self.ssh = ssh
         self.dir = scratch()
         self.proc: subprocess.Popen[bytes] | None = None
         self.timed_out, self.started = False, 0.0
@@ -227,8 +231,15 @@ class VM:
             *port("lab.out", "file,path=out.tar"),
             *port("lab.ack", "socket,path=ack.sock,server=on,wait=off"),
             *("-qmp", "unix:qmp.sock,server=on,wait=off", "-device", "virtio-rng-pci"),
+            *self._network_arguments(),
             *self._disk_arguments(),
         ]
+
+    def _network_arguments(self) -> list[str]:
+        if not self.ssh:
+            return []
+        forward = f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{self.ssh}-10.0.2.15:22"
+        return ["-netdev", forward, "-device", "virtio-net-pci,netdev=net,romfile="]
 
     def _disk_arguments(self) -> list[str]:
         arguments: list[str] = []

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from auditor.report.fleet import words
 from auditor.report.fleet.counting import Fleet, Host, Line
-from auditor.report.fleet.parts import colour, severity, table
+from auditor.report.fleet.parts import STYLE, colour, figure, severity, table
 from auditor.report.fleet.rows import Found
 from auditor.report.page import escaped, page, paragraph, section
 
@@ -46,7 +46,7 @@ def render(fleet: Fleet, link: Link = nowhere) -> str:
         "<footer>zaudit cannot see a drive, controller or hypervisor that acknowledges a flush without doing it. "
         "What it did not see counts as undecided.</footer>",
     ]
-    return page(TITLE, (part for part in parts if part))
+    return page(TITLE, (part for part in parts if part), STYLE)
 
 
 def _standings(fleet: Fleet) -> str:
@@ -79,7 +79,7 @@ def _group(group: words.Alike, link: Link) -> tuple[str, ...]:
     badge = f'<span class="badge {colour(group.standing)}">{escaped(group.standing)}</span>'
     return (
         badge,
-        f"{len(group.hosts):,}",
+        figure(len(group.hosts), "host(s):"),
         escaped(words.grave(group)),
         _names([host.seen.name for host in group.hosts], link),
     )
@@ -123,7 +123,7 @@ def _news(fleet: Fleet, link: Link) -> Iterator[str]:
         (
             severity(each.severity, each.outcome),
             f"<b>{escaped(each.rule)}</b><br>{escaped(each.title)}",
-            f"{len(names):,}",
+            figure(len(names), "host(s)"),
             _names(sorted(names), link),
         )
         for each, names in fresh[:LINES]
@@ -150,13 +150,17 @@ def _pairs(what: str, every: Sequence[tuple[str, str, Line]]) -> str:
 
 
 def _figures(line: Line) -> tuple[str, str, str]:
-    return f"{len(line.failed):,}", f"{len(line.open):,}", escaped(words.names(line.failed or line.open))
+    return (
+        figure(len(line.failed), "fail"),
+        figure(len(line.open), "undecided"),
+        escaped(words.names(line.failed or line.open)),
+    )
 
 
 def _remedies(fleet: Fleet) -> str:
     every = words.remedies(fleet)
     rows = (
-        (f"{len(line.open):,}", escaped(words.needs(remedy, line)), severity(line.severity, "unknown"))
+        (figure(len(line.open), "host(s)"), escaped(words.needs(remedy, line)), severity(line.severity, "unknown"))
         for remedy, line in every[:LINES]
     )
     return table(("Hosts", "what would decide it", "may be"), rows) + _more(every, LINES)

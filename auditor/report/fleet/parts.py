@@ -7,7 +7,23 @@ from collections.abc import Iterable, Sequence
 from auditor.report.fleet import words
 from auditor.report.page import escaped
 
+# on a telephone a row is a paragraph, with what is longest in a line of its own, and a figure says what it counts
+STYLE = """
+.narrow { display: none; }
+@media (max-width: 40rem) {
+.narrow { display: inline; }
+.table tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line); } .table tr:has(th) { display: none; }
+.table td, .table th { display: inline; border: 0; padding: 0 .6rem 0 0; }
+.table td:last-child { display: block; }
+}
+"""
 STANDINGS = {"kept": "good"} | dict.fromkeys(words.BAD, "bad")
+
+
+def figure(number: int, what: str) -> str:
+    """what: the word that the head of its column stands for; an s in brackets is for more than one: host(s)."""
+    word = what.replace("(s)", "s" * (number != 1))
+    return f'{number:,}<span class="narrow"> {word}</span>'
 
 
 def colour(standing: str) -> str:
