@@ -21,6 +21,7 @@ from typing import IO
 from auditor.errors import EXIT_INTERRUPTED, Stop
 from auditor.host.live import ENVIRONMENT, Host
 from auditor.host.request import Read
+from auditor.host.running import Time, within
 from auditor.verify import kmsg, tools, witnesses
 from auditor.verify.held import Held
 from auditor.verify.plan import ENV, IDLE_S, Plan, Step, command
@@ -28,6 +29,7 @@ from auditor.verify.trial import Ran, Reading
 
 SLACK_S = 90.0  # what laying out files, starting and ending may take beside the run itself
 POLL_S = 0.25
+WRITTEN_S = 10.0  # more than a busy host needs for a thousand of them
 TXGS_EVERY_S = 60.0  # the kernel keeps the last 100
 MOST = 128 << 20  # bytes that fio or strace may print
 PROCESSES = 1000  # whose writing is counted: who owns the place can make fio start a chain of them as long as he likes
@@ -153,7 +155,7 @@ def _fio(
                 now = time.monotonic()
                 if progress:
                     progress(what.name, now - started, what.seconds)
-                if not limited and written(process.pid) > what.limit:
+                if not limited and not within_limit(process.pid, what.limit):
                     limited = True
                     _signal(process, signal.SIGINT)  # fio ends in order and prints what it has
                 if now - started > what.seconds + SLACK_S:
@@ -224,6 +226,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
+
+
+def within_limit(pid: int, limit: int) -> bool:
+    """Whether a process wrote no more bytes than that. Who owns the place owns fio, too, and can let wait whoever asks what it
+    wrote: then it did not keep to the limit."""
+    return within(Time.of(WRITTEN_S), lambda: written(pid) <= limit, lambda why: False)
 
 
 def written(pid: int) -> int:

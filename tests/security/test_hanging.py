@@ -14,6 +14,7 @@ from auditor.facts import HOST, Facts, Known
 from auditor.host import memory
 from auditor.host.live import LiveHost
 from auditor.host.request import UNANSWERED, Files, Read
+from auditor.verify import run
 from tests.security import hanging
 from tests.security.fakes import server
 from tests.security.hanging import MEMORY, PROGRAM
@@ -113,3 +114,11 @@ def test_who_has_the_number_of_an_earlier_run_may_be_it(monkeypatch: pytest.Monk
         assert memory.started(number) != 0
         assert memory.started(other) > 0
     assert memory.started(number) == 0
+
+
+def test_what_fio_wrote_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its owner owns the place, too: where he does not let it be counted, the limit counts as reached."""
+    monkeypatch.setattr(run, "WRITTEN_S", 0.3)
+    with hanging.hanging(PROGRAM, "sleep", HIS) as number, server(user=ANOTHERS) as other:
+        assert run.within_limit(number, 1 << 40) is False
+        assert run.within_limit(other, 1 << 40) is True
