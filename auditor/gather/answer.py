@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import NamedTuple
 
-from auditor.facts import Fact, Facts, Subject, Unknown, unknown
+from auditor.facts import HOST, Fact, Facts, Subject, Unknown, unknown
 from auditor.gather import bounds
 from auditor.gather.reasons import command_line, decoded, fault_of, root_if, unasked, unread
 from auditor.host.live import Host
@@ -50,8 +50,7 @@ def answer_of(module: ModuleType, subject: Subject, request: Run | Read, reply: 
                 missing = Unknown((unasked(older),))
         case Read(), Files() as said:
             text = request.patterns[0]
-            engine = subject.name.partition(" ")[0]
-            lost = tuple(f"{text} ({each})" for each in said.unkept if each.startswith((f"{engine} ", "$")))
+            lost = tuple(f"{text} ({each})" for each in said.unkept if _concerns(each, subject))
             missing = unread(said._replace(unkept=lost), text, host)
             older = ", ".join(map(harmless, (*said.unasked(), *lost)[:1]))
             if older and not (said.text or said.links or said.devices):
@@ -74,6 +73,11 @@ def answer_of(module: ModuleType, subject: Subject, request: Run | Read, reply: 
     except Exception as error:  # a mistake of ours, which must not end the audit of all the rest
         why = harmless(f"{type(error).__name__}: {error}")[:200]
         return Answer(Facts(), unknown(f"{text}: {DEFECT}{why}", REPORT_IT))
+
+
+def _concerns(word: str, subject: Subject) -> bool:
+    """Whether a word of an allow-list has to do with it: a name of servers with the host, settings with a server."""
+    return word.endswith("()") if subject == HOST else word.startswith((f"{subject.name.partition(' ')[0]} ", "$"))
 
 
 def _of_a_part(module: ModuleType, subject: Subject, capture: Capture, text: str) -> Facts:

@@ -26,7 +26,7 @@ ROUTES: dict[Kind, tuple[tuple[Kind, str], ...]] = {
     "vdev": (("pool", "vdevs"),),
     "leaf": (("pool", "leaves"),),
     "disk": (("leaf", "disks"),),
-    "database": (("host", "databases"),),
+    "database": (("host", "databases"), ("host", "other_databases")),
     "run": (("host", "runs"),),
     "waiver": (("host", "waivers"),),
 }

@@ -24,8 +24,7 @@ PROPERTIES = ""  # a list that stands where no option does
 GLOB = "*"
 # how a channel program was spelt before it had a name, with the program behind it
 PROGRAM = ("python3", "-I", "-c")
-_OF_DATABASES = re.compile(r"/proc/(?:\d+|self)/(?:environ|cmdline|root/.+)")
-_PROCESSES = "/proc/*/stat"
+_OF_DATABASES = re.compile(r"/proc/(?:\d+|self)/(?:environ|cmdline|root/.+)|/proc/\*/stat")
 COMPARED = (
     200_000_000  # characters of patterns and paths of a recording, which may be anybody's: then nothing more was asked
 )
@@ -185,8 +184,6 @@ class Answers:
 
     def read(self, request: Read) -> Files:
         """What was read of each pattern, whichever question asked for it."""
-        if _PROCESSES in request.patterns and any(each.endswith("()") for each in self._unkept):
-            return Files({}, errors=dict.fromkeys(request.patterns, UNASKED))  # other servers may have run
         found = self._files.get(request.patterns) or self._by_pattern(request)
         return found._replace(unkept=self._unkept) if any(map(_OF_DATABASES.match, request.patterns)) else found
 
