@@ -44,12 +44,12 @@ def test_every_rule_meets_every_fault(rows: list[run.Row]) -> None:
 
 @pytest.mark.slow
 def test_the_recorded_host_is_worth_it(rows: list[run.Row]) -> None:
-    """Most rules are decided on it as it is: a fault has something to spoil. PostgreSQL and MariaDB run there, one of them
-    asked itself; no policy is followed."""
-    absent = {rule.id for rule in shared.rules() if rule.subject == "waiver"}
-    there = [row for row in rows if row.rule not in absent]
+    """Most rules that apply are decided on it as it is: a fault has something to spoil. PostgreSQL and MariaDB run there, one
+    of them asked itself; no policy is followed, and fio did not run."""
+    absent = {rule.id for rule in shared.rules() if rule.subject in ("waiver", "run")}
+    there = [row for row in rows if row.rule not in absent and row.healthy != "not applicable"]
     decided = [row for row in there if set(row.healthy.split(", ")) & {"pass", "fail"}]
-    assert len(decided) >= len(there) * 0.6
+    assert len(decided) >= len(there) * 0.85
     about = {rule.id for rule in shared.rules() if rule.subject == "database"}
     assert len([row for row in decided if row.rule in about]) >= 12
     asked = run.host()

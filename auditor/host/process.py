@@ -158,10 +158,15 @@ def _kill_marked(mark: str) -> None:
 
 
 def _kill_children(mark: str) -> None:
+    """Until nothing is found twice: what the first look saw ending has left its children by the second."""
+    none_before = False
     for wait in slices(AFTER_KILL_S):
-        found = [pid for pid in _children() if _has(pid, mark)]
-        if not found:
+        said = {pid: _environment(pid) for pid in _children()}
+        found = [pid for pid, each in said.items() if f"\0{mark}".encode() in each]
+        none = not found and all(said.values())
+        if none and none_before:
             return
+        none_before = none
         for pid in found:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -180,8 +185,10 @@ def _children() -> list[int]:
     return found
 
 
-def _has(pid: int, mark: str) -> bool:
-    try:
-        return f"\0{mark}".encode() in b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return False
+def _environment(pid: int) -> bytes:
+    """NUL before each variable; empty of one that is just becoming another program, which has none yet and will (fs/exec.c)."""
+    with suppress(OSError):
+        if "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text(errors="replace"):
+            text = Path(f"/proc/{pid}/environ").read_bytes()
+            return b"\0" + text if text else b""
+    return b"\0"

@@ -111,6 +111,7 @@ def test_a_script_starts_no_program_to_find_a_library(fakes: Path) -> None:
 def test_what_commands_start(words: tuple[str, ...], fakes: Path, tmp_path: Path) -> None:
     given = [str(tmp_path / "rec.tar.gz") if word == "REC" else word for word in words]
     started = executed([sys.executable, "-m", "auditor", *given], fakes)
+    started = [each for each in started if each != sys.executable]  # its own readers
     assert not ran(fakes)
     names = {names[0] for names, _, _ in live.READ_ONLY} | {"perccli64", "storcli", "perccli"}
     assert [each for each in started if not each.startswith(tuple(f"{place}/" for place in tools.PATH))] == []

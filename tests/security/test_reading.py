@@ -638,7 +638,7 @@ def test_the_reader_keeps_no_right(his: Path, user: int, monkeypatch: pytest.Mon
     )
     assert script != before != changed
     monkeypatch.setattr(owner, "script", lambda: changed)
-    monkeypatch.setattr("auditor.host.files.told", lambda path, text, wide: text)
+    monkeypatch.setattr("auditor.host.files.allowed_part", lambda path, text, wide: text)
     with server(user=user) as number:
         found = read_files((f"/proc/{number}/root{his}/my.cnf",))
     (said,) = found.text.values()
