@@ -109,3 +109,12 @@ def test_a_policy_is_checked_without_a_host(zaudit: CommandLine, tmp_path: Path)
     assert (done.code, done.out) == (2, "")
     assert "line 2: no rule 'atime-onn'; near it: atime-on" in done.err
     assert zaudit("policy", "check", tmp_path / "none").code == 2
+
+
+@pytest.mark.parametrize(
+    "words", [("record", "-o"), ("check", "--record"), ("check", "--replay"), ("show",), ("diff",)]
+)
+def test_a_url_is_no_folder_of_that_name(words: tuple[str, ...], zaudit: CommandLine, tmp_path: Path) -> None:
+    done = zaudit(*words, "s3://zaudit/db1.tar.gz")
+    assert done.code == 2
+    assert "s3://zaudit/db1.tar.gz is a URL" in done.err

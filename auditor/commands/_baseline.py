@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from auditor.commands._options import Local
 from auditor.commands._terminal import note
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from auditor.report.model import Report
 
 OPTIONS = (
-    ("--baseline", {"type": click.Path(path_type=Path, dir_okay=False), "metavar": "FILE"},
+    ("--baseline", {"type": Local(dir_okay=False), "metavar": "FILE"},
      "What FILE knows does not count, until it is graver; what is not seen this time counts as undecided."),
     ("--write-baseline", {"is_flag": True}, "All failures of this run are known to the baseline from now on."),
     ("--accept-undecided", {"is_flag": True}, "With --write-baseline: also what could not be decided."),

@@ -29,6 +29,23 @@ class Seconds(click.FloatRange):
         return number if math.isfinite(number) else self.fail(f"{value!r} is not a number of seconds.", param, ctx)
 
 
+class Local(click.Path):
+    """A path on this machine, and no URL of a store, of which a path would be made."""
+
+    def __init__(self, *, dir_okay: bool = True) -> None:
+        super().__init__(path_type=Path, dir_okay=dir_okay)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Fails for a URL."""
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", str(value)):
+            self.fail(
+                f"{value} is a URL: files are read and written on this machine, fleet judge alone reads from a store.",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
+
+
 def span(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
     """The seconds of 26h, 2d, 90m or 30s, for an option. Raises BadParameter."""
     if value is None:
@@ -81,14 +98,14 @@ def with_database(options: Options, database: str | None) -> Options:
 def folders(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--rules DIR``."""
     words = "Your own rules, beside ours."
-    kind = click.Path(path_type=Path)
+    kind = Local()
     return click.option("--rules", "folders", multiple=True, type=kind, metavar="DIR", help=words)(command)
 
 
 def policy(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--policy FILE``."""
     words = "Roles, rules, thresholds and waivers.  [default: /etc/zaudit/zaudit.toml where it exists; of a recording: its own]"
-    kind = click.Path(path_type=Path, dir_okay=False)
+    kind = Local(dir_okay=False)
     return click.option("--policy", "policy_file", type=kind, metavar="FILE", help=words)(command)
 
 

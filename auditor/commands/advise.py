@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from auditor.commands import _complete
-from auditor.commands._options import looking
+from auditor.commands._options import Local, looking
 from auditor.commands._terminal import say, width
 from auditor.databases import ENGINES
 from auditor.streams import progress
@@ -37,7 +37,7 @@ def advise() -> None:
 @click.argument("engine", type=click.Choice(list(ENGINES)))
 @click.argument("dataset", shell_complete=_complete.targets)
 @click.option("--part", type=click.Choice(PARTS), default="both", show_default=True, help="What of it lies there.")
-@click.option("--replay", type=click.Path(path_type=Path), metavar="REC", help="A recording in place of this host.")
+@click.option("--replay", type=Local(), metavar="REC", help="A recording in place of this host.")
 @looking
 def db(
     engine: str, dataset: str, part: str, replay: Path | None, timeout: float, deadline: float, consistent: bool
@@ -54,7 +54,7 @@ def db(
 
 @advise.command(short_help="Whether a log device would help, which kind, and how large.")
 @click.argument("pool")
-@click.option("--replay", type=click.Path(path_type=Path), metavar="REC", help="A recording in place of this host.")
+@click.option("--replay", type=Local(), metavar="REC", help="A recording in place of this host.")
 @looking
 def log(pool: str, replay: Path | None, timeout: float, deadline: float, consistent: bool) -> None:
     """Say from counters of POOL whether a log device would help it, which kind, and how large: commits and bytes of its log

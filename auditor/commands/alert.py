@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from auditor.commands._options import SEVERITIES, Seconds, span
+from auditor.commands._options import SEVERITIES, Local, Seconds, span
 from auditor.commands._terminal import note, say
 from auditor.errors import EXIT_BROKE, Stop
 
@@ -29,8 +29,8 @@ class NotTold(Stop):
 
 
 @click.command(short_help="Hand what is new in a report to a program of the site.")
-@click.argument("report", type=click.Path(path_type=Path), metavar="REPORT")
-@click.option("--hook", type=click.Path(path_type=Path), default=HOOK, show_default=True, metavar="FILE",
+@click.argument("report", type=Local(), metavar="REPORT")
+@click.option("--hook", type=Local(), default=HOOK, show_default=True, metavar="FILE",
               help="The program; it gets the name of a JSON file. Where there is none, nothing is done.")  # fmt: skip
 @click.option("--fail-on", type=click.Choice(SEVERITIES), default="low", show_default=True,
               help="What is new below this is told to nobody.")  # fmt: skip

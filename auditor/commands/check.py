@@ -13,7 +13,7 @@ from auditor.commands import _baseline, _check_verify, _complete, _supposing
 from auditor.commands._baseline import baseline_options
 from auditor.commands._done import Done
 from auditor.commands._formats import FormatChoice, code, emit, promised, report_formats, settled
-from auditor.commands._options import SEVERITIES, fail_on, folders, looking, policy, with_database
+from auditor.commands._options import SEVERITIES, Local, fail_on, folders, looking, policy, with_database
 from auditor.commands._options import database as database_option
 from auditor.commands._terminal import note, write
 from auditor.commands._terminal import wanted as looks
@@ -25,11 +25,11 @@ from auditor.streams import progress
 @click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_complete.targets)
 @click.option(
     "--replay",
-    type=click.Path(path_type=Path),
+    type=Local(),
     metavar="REC",
     help="Audit a recording (folder or .tar.gz) instead of this host.",
 )
-@click.option("--record", type=click.Path(path_type=Path), metavar="REC", help="Also write a recording of this run.")
+@click.option("--record", type=Local(), metavar="REC", help="Also write a recording of this run.")
 @report_formats(formats.names(), "terminal")
 @fail_on
 @click.option(

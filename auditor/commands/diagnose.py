@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import click
 
-from auditor.commands._options import Output, Seconds, formats_of, policy
+from auditor.commands._options import Local, Output, Seconds, formats_of, policy
 from auditor.commands._terminal import look, steps, write
 from auditor.host.limits import DEADLINE_S
 from auditor.streams import progress
@@ -19,8 +19,8 @@ from auditor.streams import progress
 @click.option("--seconds", type=Seconds(1, 3600), default=30.0, show_default=True, metavar="SECONDS",
               help="Look for so long.")  # fmt: skip
 @click.option("--no-trace", is_flag=True, help="Read counters alone; nothing on the host is changed.")
-@click.option("--replay", type=click.Path(path_type=Path), metavar="REC", help="Judge a recorded diagnosis again.")
-@click.option("--record", type=click.Path(path_type=Path), metavar="REC", help="Also write a recording of this run.")
+@click.option("--replay", type=Local(), metavar="REC", help="Judge a recorded diagnosis again.")
+@click.option("--record", type=Local(), metavar="REC", help="Also write a recording of this run.")
 @formats_of("terminal", "json", "html")
 @click.option("-o", "--output", type=Output(), metavar="FILE", help="Write the report to a file.")
 @policy

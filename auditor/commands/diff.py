@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor import __version__
-from auditor.commands._options import SEVERITIES, fail_on, folders, formats
+from auditor.commands._options import SEVERITIES, Local, fail_on, folders, formats
 from auditor.commands._terminal import say, width
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 EVIDENCE_SHOWN = 3
 RULES_SHOWN, FAILED_SHOWN = 3, 8
 CAUSE = 3  # rules that cannot tell for the same reasons are told together
-KIND = click.Path(path_type=Path)
+KIND = Local()
 
 
 @click.command(short_help="Compare two recordings or JSON reports.")

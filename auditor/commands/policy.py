@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from auditor.commands import _complete
-from auditor.commands._options import Output, folders, looking
+from auditor.commands._options import Local, Output, folders, looking
 from auditor.commands._terminal import say, write
 from auditor.streams import progress
 
@@ -19,7 +19,7 @@ def policy() -> None:
 
 @policy.command(short_help="Write a policy, as comments, from what is seen.")
 @click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=_complete.targets)
-@click.option("--replay", type=click.Path(path_type=Path), metavar="REC", help="Look at a recording, not at this host.")
+@click.option("--replay", type=Local(), metavar="REC", help="Look at a recording, not at this host.")
 @click.option("-o", "--output", type=Output(), metavar="FILE",
               help="Write it to a file, which must not exist yet.")  # fmt: skip
 @looking
@@ -59,7 +59,7 @@ def init(
 
 
 @policy.command("check", short_help="Whether a policy can be followed.")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE")
+@click.argument("file", type=Local(dir_okay=False), metavar="FILE")
 @folders
 def check_file(file: Path, folders: tuple[Path, ...]) -> None:
     """Read FILE as zaudit check --policy does, without a host: exit code 0, or 2 with the line and the cause. What has run out

@@ -8,8 +8,8 @@ import click
 
 from auditor import __version__
 from auditor.commands import _complete
+from auditor.commands._options import Local, looking, policy, with_database
 from auditor.commands._options import database as database_option
-from auditor.commands._options import looking, policy, with_database
 from auditor.commands._terminal import note
 from auditor.streams import progress
 
@@ -23,12 +23,12 @@ LEAST, LONGEST = 32, 4096  # bytes of a key
     "--output",
     "path",
     required=True,
-    type=click.Path(path_type=Path),
+    type=Local(),
     metavar="REC",
     help="Folder or .tar.gz to write.",
 )
 @click.option("--redact", is_flag=True, help="Replace serials, GUIDs, WWNs and host names by stable stand-ins.")
-@click.option("--redact-key", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+@click.option("--redact-key", type=Local(dir_okay=False), metavar="FILE",
               help="Redact by this secret: all recordings by it have the same stand-ins.")  # fmt: skip
 @database_option
 @policy

@@ -10,7 +10,7 @@ from typing import NoReturn
 import click
 
 from auditor.commands._formats import FormatChoice, code, emit, promised, report_formats, settled
-from auditor.commands._options import span
+from auditor.commands._options import Local, span
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.report import formats
 
@@ -25,7 +25,7 @@ class TooOld(Stop):
 
 
 @click.command(short_help="Show a JSON report in another format.")
-@click.argument("report", type=click.Path(path_type=Path), metavar="REPORT")
+@click.argument("report", type=Local(), metavar="REPORT")
 @report_formats(formats.of_data(), DEFAULT)
 @click.option(
     "--max-age", callback=span, metavar="26h|2d", help="An older report is none: exit code 3 (for a monitor: UNKNOWN)."

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from auditor.commands import _complete
-from auditor.commands._options import Output, Seconds, policy
+from auditor.commands._options import Local, Output, Seconds, policy
 from auditor.commands._options import fail_on as fail_on_option
 from auditor.commands._terminal import look, steps, write
 from auditor.host.limits import DEADLINE_S
@@ -38,10 +38,10 @@ from auditor.streams import progress
 @click.option(
     "--ab", type=click.Choice(["slog"]), help="The log path with and, as far as OpenZFS allows, without the SLOG."
 )
-@click.option("--compare", type=click.Path(path_type=Path), metavar="RESULT",
+@click.option("--compare", type=Local(), metavar="RESULT",
               help="Compare with an earlier result (JSON report or recording).")  # fmt: skip
-@click.option("--replay", type=click.Path(path_type=Path), metavar="REC", help="Judge a recorded verification again.")
-@click.option("--record", type=click.Path(path_type=Path), metavar="REC", help="Also write a recording of this run.")
+@click.option("--replay", type=Local(), metavar="REC", help="Judge a recorded verification again.")
+@click.option("--record", type=Local(), metavar="REC", help="Also write a recording of this run.")
 @click.option(
     "--format", "format_", type=click.Choice(["terminal", "json", "html"]), default="terminal", show_default=True
 )
