@@ -107,3 +107,17 @@ def test_a_program_that_others_could_have_changed_is_not_run(
     assert "not a program" in zaudit("alert", report, "--hook", hook).err
     assert calls(hook) == 0
     assert os.fspath(alert.HOOK) == "/etc/zaudit/alert"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: anybody else answers for himself")
+def test_who_may_write_beside_the_report_has_no_say_what_was_told(
+    zaudit: CommandLine, hook: Path, tmp_path: Path
+) -> None:
+    """As in /tmp."""
+    report = kept(zaudit, tmp_path / "report.json", CANONICAL)
+    (tmp_path / "told.json").write_bytes(report.read_bytes())
+    os.chown(tmp_path / "told.json", 5000, 5000)
+    tmp_path.chmod(0o1777)
+    done = zaudit("alert", report, "--hook", hook)
+    assert done.code == 1
+    assert "not root's alone" in done.err

@@ -103,6 +103,7 @@ SEAM = {
     "interrupt.py",
     "host/_owner_child.py",
     "host/_reading.py",
+    "host/accounts.py",
     "host/files.py",
     "host/folder.py",
     "host/libraries.py",

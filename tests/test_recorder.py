@@ -175,6 +175,20 @@ def test_what_it_says_and_where_it_writes(python: str, recorder: Path, tmp_path:
     assert not (tmp_path / "new").exists() or Path("/sys/module/zfs").exists()
 
 
+def test_nothing_of_the_folder_in_which_it_lies_is_imported(python: str, recorder: Path, tmp_path: Path) -> None:
+    """Which may be everybody's: somebody copies it to /tmp and forgets -I."""
+    copied = shutil.copy(recorder, tmp_path)
+    parts = set(re.findall(r"^\s*(?:from|import) (\w+)", recorder.read_text(), re.MULTILINE))
+    planted = parts & {*sys.stdlib_module_names} - {*sys.builtin_module_names, "__future__"}
+    assert {"importlib", "argparse", "json"} <= planted
+    for name in planted:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('of somebody else')\n")
+    done = subprocess.run([python, copied, "--version"], capture_output=True, text=True, cwd="/", check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("zaudit-record ")
+
+
 @pytest.mark.parametrize("version", [(2, 7, 18), (3, 5, 3)])
 def test_an_older_python_is_told_what_is_needed(
     version: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

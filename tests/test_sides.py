@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from auditor.commands import _diff_sides
 from auditor.report.audit import sides
 from auditor.report.audit.changes import CompareError
 from tests.fake import CommandLine
@@ -65,6 +66,13 @@ def test_what_was_left_out_may_be_worse_and_what_is_waived_is_named() -> None:
     assert [(each.rule, each.certain) for each in found.differences] == [("a", False)]
     assert found.exit_code("low") == 14
     assert found.waived == ("b",)
+
+
+def test_a_rule_that_is_no_text_is_told_as_one() -> None:
+    """A report that was kept is as untrusted as any file."""
+    found = sides.compare(report("db1", (5, "fail", "high")), report("db2"))  # type: ignore[arg-type]
+    assert found.better == ("5",)
+    assert "better in 1: 5 " in _diff_sides.page(found, 0, 100)
 
 
 def column(**outcomes: str) -> Document:

@@ -4,8 +4,9 @@ Whoever reads them waits for a process that holds its memory meanwhile, and one 
 a file system of its own (FUSE) that does not answer, a thread that reads its own memory there waits, and so does the start of
 another program, which closes a file there. So a process of zaudit's own reads them (``_owner_child``), one after the other;
 where it is silent for too long it is ended and left behind, and another goes on behind that. A user whose processes took too
-much time together is asked nothing more, so that the others are. (Linux mm/memory.c __access_remote_vm, kernel/fork.c
-mm_access, kernel/ptrace.c, fs/exec.c begin_new_exec and exec_update_lock, fs/fuse/dev.c request_wait_answer)
+much time together, or had too much to say, is asked nothing more, so that the others are (``accounts``). (Linux mm/memory.c
+__access_remote_vm, kernel/fork.c mm_access, kernel/ptrace.c, fs/exec.c begin_new_exec and exec_update_lock, fs/fuse/dev.c
+request_wait_answer)
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from subprocess import Popen
 
 from auditor.host import limits, owner
 from auditor.host._reading import DONE, END, ERROR, REFUSED, TEXT
+from auditor.host.accounts import ENDED, INSIDE, Accounts, status
 from auditor.host.request import UNANSWERED
 from auditor.host.running import Time, within
 
@@ -28,11 +30,11 @@ AT_ONCE = re.compile(r"/proc/(?:1/.*|[^/]+/(?:status|comm|cgroup|mountinfo|task/
 STAT, STATUS = "/stat", "/status"
 FILE, USER, ALL = 0.05, 0.1, 0.9  # of the time of a question: for one file, for all of a user, for all
 SLICE_S = 0.25
-SLOW_S = 0.02  # what comes faster is nobody's fault
+SLOW_S, SHORT = 0.02, 1024  # what comes faster, and is no longer (bytes), is nobody's fault
+SHARE = limits.MACHINE_BYTES // 4  # of a user, in one question
 STARTED_S, UNTOLD = 5.0, -1
-ENOUGH = "a user had his time"
+ENOUGH = "a user had his share"
 SILENT, LEFT_OUT = UNANSWERED
-_UID = re.compile(rb"^Uid:\t(\d+)", re.MULTILINE)
 
 
 def read(
@@ -53,7 +55,10 @@ class _Look:
     def __init__(self, held: tuple[str, int] | None, timeout_s: float, said: Callable[[str, str, bytes], None]) -> None:
         self._held, self._timeout_s, self._said = held, timeout_s, said
         self._until = time.monotonic() + ALL * timeout_s
-        self._spent: dict[int, float] = {}  # seconds, by user
+        self._accounts = Accounts()
+        self._seconds: dict[int, float] = {}  # by account, as the two below
+        self._size: dict[int, int] = {}
+        self._over: dict[int, str] = {}  # why nothing more is asked
         self._bytes = limits.MACHINE_BYTES
 
     def part(self, paths: list[str]) -> list[str]:
@@ -78,7 +83,7 @@ class _Look:
         """How many of them are done, below 0 where it could not begin; and why no more is heard, empty where it ended."""
         stream = child.stdout
         assert stream is not None
-        heard, done, silent_s, most_s = bytearray(), -1, 0.0, FILE * self._timeout_s
+        heard, done, silent_s, most_s, size = bytearray(), -1, 0.0, FILE * self._timeout_s, 0
         poll = select.poll()
         poll.register(stream, select.POLLIN)
         with stream:
@@ -97,45 +102,54 @@ class _Look:
                         return -1, f"{LEFT_OUT}{os.fsdecode(answer.data)}"
                     if answer.kind == DONE:
                         done += 1
-                        waited_s, silent_s = silent_s, 0.0
-                        if done and waited_s > SLOW_S and self._had_enough(paths[done - 1], waited_s):
+                        waited_s, long, silent_s, size = silent_s, size, 0.0, 0
+                        if done and self._had_enough(paths[done - 1], waited_s, long):
                             return done, ENOUGH
                     elif answer.kind != END:
+                        size += len(answer.data)
                         self._bytes -= len(answer.data)
                         self._said(*answer)
         return done, f"{SILENT}{ALL * self._timeout_s:g} s"
 
     def _behind(self, paths: list[str], why: str) -> list[str]:
         """What is still to be read where no more was heard, without the process that is the reason, and without those of users
-        that had their time. Root's come first: nobody else makes them wait."""
+        that had their share. Root's come first: nobody else makes them wait."""
         stuck = ""
         if paths and why != ENOUGH:
             stuck = _number(paths[0])
-            self._had_enough(paths[0], FILE * self._timeout_s)
-        rest: list[tuple[bool, str]] = []
-        users = {number: _user(number) for number in map(_number, paths)}
+            self._had_enough(paths[0], FILE * self._timeout_s, 0)
+        rest: list[tuple[int, str]] = []
+        accounts = {number: self._accounts.of(number) for number in map(_number, paths)}
         for each in paths:
-            user = users[_number(each)]
+            account = accounts[_number(each)]
             if _number(each) == stuck:
                 self._fail([each], why)
-            elif user and self._spent.get(user, 0.0) >= USER * self._timeout_s:
-                self._fail([each], f"{LEFT_OUT}other processes of user {user} did not answer")
+            elif account in self._over:
+                self._fail([each], self._over[account])
             else:
-                rest.append((user != 0, each))
+                rest.append((account, each))
         return [each for _, each in sorted(rest, key=lambda each: each[0])]
 
-    def _had_enough(self, path: str, seconds: float) -> bool:
-        """Whether the user of this process, which took so long, had all the time of one. Root is not to blame for it."""
-        if not (user := _user(_number(path))):
+    def _had_enough(self, path: str, seconds: float, size: int) -> bool:
+        """Whether the user of this process, which took so long and said so much, had all that is for one. That it takes long
+        is never root's fault."""
+        if seconds <= SLOW_S and size <= SHORT:
             return False
-        self._spent[user] = self._spent.get(user, 0.0) + seconds
-        return self._spent[user] >= USER * self._timeout_s
+        if (account := self._accounts.of(_number(path))) == ENDED:
+            return False
+        self._size[account] = self._size.get(account, 0) + size
+        self._seconds[account] = self._seconds.get(account, 0.0) + (seconds if seconds > SLOW_S and account else 0.0)
+        if self._size[account] > SHARE:
+            self._over[account] = f"more than {SHARE // limits.MIB} MiB for one user"
+        elif self._seconds[account] >= USER * self._timeout_s:
+            self._over[account] = f"{LEFT_OUT}other processes of user {account % INSIDE} did not answer"
+        return account in self._over
 
     def _fail(self, paths: Sequence[str], why: str) -> list[str]:
         for each in paths:
             self._said(ERROR, each, os.fsencode(why))
-            if each.endswith(STAT) and (status := _status(_number(each))):
-                self._said(TEXT, each.removesuffix(STAT) + STATUS, status)
+            if each.endswith(STAT) and (line := status(_number(each))):
+                self._said(TEXT, each.removesuffix(STAT) + STATUS, line)
         return []
 
 
@@ -155,18 +169,6 @@ def started(pid: int) -> int:
 
 def _number(path: str) -> str:
     return path.split("/")[2]
-
-
-def _user(number: str) -> int | None:
-    """Who runs a process: its real user, also where its folder is shown as root's. None where it has ended."""
-    found = _UID.search(_status(number))
-    return int(found[1]) if found else None
-
-
-def _status(number: str) -> bytes:
-    with suppress(OSError), open(f"/proc/{number}{STATUS}", "rb") as file:
-        return file.read()
-    return b""
 
 
 def _runs(child: int) -> bool:

@@ -44,8 +44,15 @@ def named(path: str) -> tuple[str, str]:
 
 
 def kept_by_root(folder: Path) -> bool:
-    """For root: whether nobody else could have put something there."""
-    return os.geteuid() != 0 or of_root(str(folder.absolute()))
+    """For root: whether nobody else could have put something there, or another folder in its place. Where many may write, as
+    in /tmp, they could; behind the bits of the group there may be a list of others (man 5 acl)."""
+    if os.geteuid() != 0:
+        return True
+    try:
+        found = os.stat(folders.steady(str(folder.absolute())))
+    except OSError:
+        return False
+    return found.st_uid == 0 and not found.st_mode & 0o022
 
 
 @cache

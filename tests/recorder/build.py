@@ -36,6 +36,8 @@ if sys.version_info < (3, 6):
     found = (sys.executable, sys.version_info[0], sys.version_info[1])
     sys.stderr.write("zaudit-record.py needs Python 3.6 or later, and %s is %d.%d\\n" % found)
     sys.exit(2)
+if __name__ == "__main__" and sys.path and not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+    del sys.path[0]  # before anything is imported: nothing of the folder in which it lies, which may be /tmp
 PARTS = {}
 '''
 TAIL = '''
@@ -94,8 +96,6 @@ HOME = "zaudit-record.py:"
 sys.meta_path.insert(0, Parts())
 sys.path_hooks.insert(0, folder_of)
 if __name__ == "__main__":
-    if sys.path and not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
-        del sys.path[0]  # nothing of the folder in which it lies
     from auditor.recorder import main
 
     main("@RULES@")

@@ -11,7 +11,7 @@ import pytest
 
 from auditor.collect import database_processes, guests
 from auditor.facts import HOST, Facts, Known
-from auditor.host import memory
+from auditor.host import accounts, memory
 from auditor.host.live import LiveHost
 from auditor.host.request import UNANSWERED, Files, Read
 from auditor.verify import run
@@ -79,6 +79,38 @@ def test_many_that_hang_have_the_time_of_one_user() -> None:
     said = [found.errors[f"/proc/{each}/cmdline"] for each in numbers]
     assert sum(each.startswith("no answer within ") for each in said) == memory.USER / memory.FILE
     assert sum(each == f"not read: other processes of user {HIS} did not answer" for each in said) == 3
+    assert found.text[f"/proc/{other}/cmdline"].startswith("guest db1\n")
+
+
+def many(stack: contextlib.ExitStack, users: range) -> list[int]:
+    """A process that hangs of each of these."""
+    return [stack.enter_context(hanging.hanging(MEMORY, "sleep", user)) for user in users]
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["subuid", "namespace"])
+def test_who_can_be_many_users_has_the_time_of_one(told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a range of uids of his own, and as root of a container."""
+    ranges = tmp_path / "subuid"
+    ranges.write_text(f"mallory:200000:{'65536' if told else '1'}\n")
+    monkeypatch.setattr(accounts, "SUBORDINATE", str(ranges))
+    with contextlib.ExitStack() as all_:
+        numbers = many(all_, range(200001, 200006))
+        other = all_.enter_context(guest())
+        found = read("/proc/*/cmdline")
+    said = [found.errors[f"/proc/{each}/cmdline"] for each in numbers]
+    assert sum(each.startswith("no answer within ") for each in said) == memory.USER / memory.FILE
+    assert found.text[f"/proc/{other}/cmdline"].startswith("guest db1\n")
+
+
+def test_who_could_choose_among_uids_comes_behind_who_could_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What all that hang take of the time is not missing to those with a uid of their own."""
+    monkeypatch.setattr(accounts, "BLOCK", 1)
+    monkeypatch.setattr(memory, "ALL", 2.5 * memory.FILE)
+    with contextlib.ExitStack() as all_:
+        numbers = many(all_, range(200001, 200005))
+        other = all_.enter_context(guest())
+        found = read("/proc/*/cmdline")
+    assert all(f"/proc/{each}/cmdline" in found.errors for each in numbers)
     assert found.text[f"/proc/{other}/cmdline"].startswith("guest db1\n")
 
 

@@ -105,3 +105,16 @@ def test_what_the_group_may_write_is_not_roots_alone(tmp_path: Path) -> None:
     program.chmod(0o775)
     assert tools.named(str(program))[0] == ""
     assert not tools.kept_by_root(Path("/nowhere"))
+
+
+def test_a_folder_in_which_others_may_write_is_not_kept_by_root(tmp_path: Path) -> None:
+    """Nor one behind a link of root's that is another's."""
+    assert tools.kept_by_root(tmp_path)
+    assert not tools.kept_by_root(Path("/tmp"))
+    (tmp_path / "group").mkdir()
+    (tmp_path / "group").chmod(0o770)
+    (tmp_path / "theirs").mkdir()
+    os.chown(tmp_path / "theirs", 5000, 5000)
+    (tmp_path / "link").symlink_to(tmp_path / "theirs")
+    (tmp_path / "own").symlink_to(tmp_path)
+    assert [tools.kept_by_root(tmp_path / each) for each in ("group", "theirs", "link", "own")] == [False] * 3 + [True]

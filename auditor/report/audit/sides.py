@@ -98,10 +98,11 @@ def _rules(document: Mapping[str, Any]) -> dict[str, Side]:
             title=str(each["title"]),
             impact=str(each["impact"]),
         )
-        found[each["rule"]] = _both(found[each["rule"]], now) if each["rule"] in found else now
+        rule = str(each["rule"])
+        found[rule] = _both(found[rule], now) if rule in found else now
     for each in document.get("left_out", ()):
         if not each.get("counts_as"):
-            found[each["rule"]] = Side(0, _level(each["severity"]), each["severity"], title="It was left out")
+            found[str(each["rule"])] = Side(0, _level(each["severity"]), each["severity"], title="It was left out")
     return found
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any
 from xml.etree import ElementTree
@@ -196,6 +197,33 @@ def test_no_mark_of_markdown_has_an_effect() -> None:
     assert module.text("![x](http://y) <img> @ops #12 a|b *c* www.x.org") == (
         r"!\[x\](http`://`y) \<img\> `@`ops `#`12 a\|b \*c\* www`.`x.org"
     )
+
+
+def _with(document: Any, hostile: str) -> Iterator[Any]:
+    """The document, each time with another of its texts behind which this stands."""
+    for key in document if isinstance(document, dict) else range(len(document)):
+        old = document[key]
+        if isinstance(old, str):
+            document[key] = old + hostile
+            yield document
+        elif isinstance(old, dict | list):
+            for _ in _with(old, hostile):
+                yield document
+        document[key] = old
+
+
+def test_no_text_of_a_report_is_a_mark_of_markdown() -> None:
+    """Outside of code nothing of it means anything, whichever text it is."""
+    document = documents.recorded()
+    document["findings"] = document["findings"][:1]
+    document["waived"] = document.get("waived", [])[:1]
+    told_of = 0
+    for changed in _with(document, " <i>[x](y)"):
+        with suppress(NoReport):
+            page = re.sub(r"(?<![\\`])(`+)(?!`).+?(?<!`)\1(?!`)", "", rendered("markdown", changed))
+            assert not re.search(r"(?<!\\)<i>|(?<!\\)\[x", page)
+            told_of += "<i" in page
+    assert told_of > 4
 
 
 @pytest.mark.parametrize("edition", ["now", "first"])
