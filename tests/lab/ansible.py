@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from .run import ROOT, ZAUDIT
 from .vm import VM, clean_up_on_signals, scratch
 
 STATE = scenario.load(scenario.FOLDER / "healthy-mirrored-slog.toml")
+Variables = Mapping[str, Mapping[str, object]]  # name of a host -> its variables
 BOOT_S, PLAY_S = 300, 900
 UNREACHABLE, FAILED, MISSING = 4, 2, 10  # exit codes of ansible-playbook, and of zaudit fleet judge
 SERVER = """
@@ -44,6 +45,10 @@ class Done:
     text: str
     recap: dict[str, dict[str, int]]
 
+    def all(self, what: str) -> dict[str, int]:
+        """Hosts of which it is counted -> how often."""
+        return {host: counts[what] for host, counts in self.recap.items() if counts.get(what)}
+
 
 def recap(text: str) -> dict[str, dict[str, int]]:
     """What a play counted at its end."""
@@ -53,28 +58,40 @@ def recap(text: str) -> dict[str, dict[str, int]]:
     }
 
 
-class Site:
-    """What an administrator has: an inventory of db1, the guest, and db2, where nobody answers; keys; the collection."""
+def key_pair(path: Path) -> str:
+    """A new one, at path and path.pub; its public half."""
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
+    return path.with_name(f"{path.name}.pub").read_text()
 
-    def __init__(self, folder: Path, port: int, closed: int) -> None:
-        self.folder = folder
-        for name in ("key", "host"):
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+
+class Site:
+    """What an administrator has: an inventory, the folder's key, the keys of servers, the collection.
+
+    hosts: name -> variables of each. everywhere: variables of all. known: lines for ssh's file of keys that are known.
+    before: words before each command, such as those that enter a network namespace."""
+
+    def __init__(
+        self,
+        folder: Path,
+        hosts: Variables,
+        everywhere: Mapping[str, object],
+        known: str = "",
+        before: Sequence[str] = (),
+    ) -> None:
+        self.folder, self.hosts, self.before = folder, hosts, before
         shutil.copytree(ROOT / "contrib/ansible/zaudit", folder / "ansible_collections/zaudit/zaudit")
-        (folder / "known").write_text(f"[127.0.0.1]:{port} {(folder / 'host.pub').read_text()}")
-        (folder / "inventory").write_text(
-            f"db1 ansible_port={port}\ndb2 ansible_port={closed}\n[all:vars]\nansible_host=127.0.0.1\nansible_user=root\n"
-            f"ansible_ssh_private_key_file={folder}/key\nansible_python_interpreter=/usr/bin/python3\n"
-            f"zaudit_pyz={ZAUDIT}\nzaudit_reports={folder}/reports\nzaudit_recordings={folder}/recordings\n"
-        )
+        (folder / "known").write_text(known)
+        own = {f"zaudit_{name}": f"{folder}/{name}" for name in ("reports", "recordings")}
+        inventory = {"hosts": hosts, "vars": {"ansible_ssh_private_key_file": f"{folder}/key", **own, **everywhere}}
+        (folder / "hosts.json").write_text(json.dumps({"all": inventory}))
         self.around = os.environ | {
             "HOME": str(folder), "ANSIBLE_COLLECTIONS_PATH": str(folder), "ANSIBLE_NOCOLOR": "1", "ANSIBLE_TIMEOUT": "60",
-            "ANSIBLE_SSH_ARGS": f"-o UserKnownHostsFile={folder}/known -o ControlMaster=auto -o ControlPersist=60s",
+            "ANSIBLE_SSH_ARGS": f"-F none -o UserKnownHostsFile={folder}/known -o ControlMaster=auto -o ControlPersist=60s",
         }  # fmt: skip
 
     def run(self, program: str, *words: str) -> Done:
         """ansible or ansible-playbook."""
-        argv = [program, "-i", "inventory", *words]
+        argv = [*self.before, program, "-i", "hosts.json", *words]
         done = subprocess.run(
             argv, cwd=self.folder, env=self.around, capture_output=True, text=True, timeout=PLAY_S, check=False
         )
@@ -100,9 +117,34 @@ class Site:
             raise LabError(f"lab: {text}: {done.text[-600:]}")
         return done.text
 
+    def judged(self, *zaudit: str) -> tuple[int, dict[str, str]]:
+        """What ``zaudit fleet judge`` says of the recordings that were brought here: its exit code, host -> standing, or kind
+        of the row. zaudit: words for Python."""
+        (self.folder / "hosts").write_text("".join(f"{host}\n" for host in self.hosts))
+        argv = [
+            sys.executable,
+            *zaudit,
+            "fleet",
+            "judge",
+            "recordings",
+            "--inventory",
+            "hosts",
+            "-q",
+            "-o",
+            "rows.jsonl",
+        ]
+        done = subprocess.run(argv, cwd=self.folder, env=self.around | {"PYTHONPATH": str(ROOT)}, check=False)
+        rows = map(json.loads, (self.folder / "rows.jsonl").read_text().splitlines())
+        said = {row["name"]: row.get("standing", row["kind"]) for row in rows if row["kind"] != "finding"}
+        return done.returncode, said
+
+    def standings(self) -> dict[str, str]:
+        """What each of the reports says that were brought here."""
+        return {path.stem: json.loads(path.read_text())["standing"] for path in (self.folder / "reports").iterdir()}
+
     def standing(self) -> str:
-        """What the report that was brought here says."""
-        return str(json.loads((self.folder / "reports/db1.json").read_text())["standing"])
+        """What the report of db1 says."""
+        return self.standings()["db1"]
 
 
 def main() -> int:
@@ -129,7 +171,13 @@ def on(line: str) -> Iterator[str]:
     folder = scratch("ansible")
     try:
         port, closed = ports()
-        site = Site(folder, port, closed)
+        key_pair(folder / "key")
+        known = f"[127.0.0.1]:{port} {key_pair(folder / 'host')}"
+        everywhere = {
+            "ansible_host": "127.0.0.1", "ansible_user": "root", "ansible_python_interpreter": "/usr/bin/python3",
+            "zaudit_pyz": str(ZAUDIT),
+        }  # fmt: skip
+        site = Site(folder, {"db1": {"ansible_port": port}, "db2": {"ansible_port": closed}}, everywhere, known)
         files = {name: (folder / name).read_bytes() for name in ("key.pub", "host")}
         script = f"set -euo pipefail; . /lab/state.sh\n{STATE.setup}\n{SERVER}"
         with VM(zfs=line, disks=STATE.disks, mem="3G", ssh=port) as vm:
@@ -167,13 +215,9 @@ def recorded(site: Site) -> Iterator[str]:
         yield from unless(
             number == 0 or done.recap["db1"]["changed"] == 0, "the second recording changed something", done
         )
-    (site.folder / "hosts").write_text("db1\ndb2\n")
-    argv = [sys.executable, str(ZAUDIT), "fleet", "judge", "recordings", "--inventory", "hosts", "-o", "rows.jsonl"]
-    judged = subprocess.run(argv, cwd=site.folder, capture_output=True, text=True, check=False)
-    rows = [json.loads(line) for line in (site.folder / "rows.jsonl").read_text().splitlines()]
-    said = [(row["name"], row.get("standing", row["kind"])) for row in rows if row["kind"] != "finding"]
-    if (judged.returncode, said) != (MISSING, [("db1", site.standing()), ("db2", "missing")]):
-        yield f"fleet judge: {judged.returncode}, {said}, and the report says {site.standing()}: {judged.stderr}"
+    code, said = site.judged(str(ZAUDIT))
+    if (code, said) != (MISSING, {"db1": site.standing(), "db2": "missing"}):
+        yield f"fleet judge: {code}, {said}, and the report says {site.standing()}"
 
 
 def gated(site: Site) -> Iterator[str]:
