@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 OPTIONS = (
     ("--baseline", {"type": click.Path(path_type=Path, dir_okay=False), "metavar": "FILE"},
-     "What FILE knows does not count, until it is graver; what is not seen this time counts as undecided."),
-    ("--write-baseline", {"is_flag": True}, "All failures of this run are known to the baseline from now on."),
-    ("--accept-undecided", {"is_flag": True}, "With --write-baseline: also what could not be decided."),
-    ("--update", {"is_flag": True}, "The baseline forgets what is gone and notes what was seen last; it accepts nothing."),
+     "What FILE knows does not count unless it got worse; what could not be checked this time counts as undecided."),
+    ("--write-baseline", {"is_flag": True}, "Enter all failures of this run into the baseline as known."),
+    ("--accept-undecided", {"is_flag": True}, "With --write-baseline: enter undecided rules, too."),
+    ("--update", {"is_flag": True}, "Drop what is gone from the baseline and note when the rest was seen; accept nothing new."),
 )  # fmt: skip
 
 

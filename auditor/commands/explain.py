@@ -17,7 +17,7 @@ from auditor.judge.event import EVENTS
 @click.option("--event", type=click.Choice(EVENTS), help="How zaudit judges what this event would cost.")
 @folders
 def explain(rule_id: str | None, event: str | None, folders: tuple[Path, ...]) -> None:
-    """Show what rule ID checks, why it matters, how to fix it, where that is written, and its examples.
+    """Show what rule ID checks, why it matters, how to fix it, its sources and its examples.
 
     With --event: what an event takes, and the rules that decide what it would cost.
     """

@@ -258,9 +258,9 @@ def test_patterns_in_rules() -> None:
 
 def test_what_is_misspelt_is_told_what_is_near() -> None:
     rules = shared.rules()
-    with pytest.raises(PolicyError, match=r"no rule 'sync-disable'; near it: sync-disabled"):
+    with pytest.raises(PolicyError, match=r"no rule 'sync-disable'; similar: sync-disabled"):
         policy.select(rules, ("sync-disable",), ())
-    with pytest.raises(PolicyError, match=r"p, line 2: no rule 'atime-onn'; near it: atime-on"):
+    with pytest.raises(PolicyError, match=r"p, line 2: no rule 'atime-onn'; similar: atime-on"):
         policy.select(rules, (), (), parse('[rules]\natime-onn = "off"', "p"))
 
 
