@@ -66,7 +66,7 @@ class LookOptions(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """The facts, and the datasets that the targets meant. unasked: the questions of today that a recording did not know."""
+    """The facts, and the datasets that the targets meant. unasked: today's questions that a recording did not know."""
 
     facts: Facts
     roots: tuple[Subject, ...]
