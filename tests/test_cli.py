@@ -179,7 +179,7 @@ def test_skip(mine: Path, zaudit: CommandLine) -> None:
         (["--skip", "no-such"], "no rule 'no-such'"),
         (["--rule", "sync-disabled", "--skip", "sync-disabled"], "no rule is left to run"),
         (["--rules", "/nonexistent"], "no such folder of rules"),
-        (["--record", "x"], "--record goes with a live check"),
+        (["--record", "x"], "--record needs a live check"),
         (["--frobnicate"], "No such option"),
         (["--format", "yaml"], "Invalid value"),
         (["--fail-on", "bad"], "Invalid value"),
@@ -680,7 +680,7 @@ def test_the_policy_of_a_recording_is_followed_and_another_replaces_it(tmp_path:
         ({"database": "oracle", "connection": "x"}, "the database 'oracle'"),
         ({"database": "sqlite", "connection": "x"}, "a connection to sqlite, which cannot be asked"),
         ({"connection": "x"}, "a connection to no database, which"),
-        ({"policy_path": "p.toml", "policy": "a = " + "[" * 100_000}, "p.toml: nested too deep"),
+        ({"policy_path": "p.toml", "policy": "a = " + "[" * 100_000}, "p.toml: nested too deeply"),
         ({"policy_path": "p.toml", "policy": "a = " + "9" * 5000}, "p.toml: a number with too many digits"),
     ],
 )

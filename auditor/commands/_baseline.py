@@ -42,9 +42,9 @@ def baseline_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def wish(path: Path | None, write: bool, undecided: bool, update: bool) -> Wish:
     """From the options. Raises UsageError."""
     if (write or update) and not path:
-        raise click.UsageError("--write-baseline and --update go with --baseline FILE")
+        raise click.UsageError("--write-baseline and --update need --baseline FILE")
     if undecided and not write:
-        raise click.UsageError("--accept-undecided goes with --write-baseline")
+        raise click.UsageError("--accept-undecided needs --write-baseline")
     accept = frozenset(("fail", *(["unknown"] if undecided else []))) if write else frozenset[str]()
     return Wish(path, accept, write or update)
 
@@ -61,7 +61,7 @@ def read(wish: Wish, facts: Facts, targets: tuple[str, ...]) -> Baseline | None:
     except FileNotFoundError:
         if wish.accept:
             return baseline.empty(facts, targets)
-        raise click.UsageError(f"{wish.path}: there is no baseline yet; --write-baseline makes it") from None
+        raise click.UsageError(f"{wish.path}: there is no baseline yet; --write-baseline creates it") from None
     found = baseline_file.parse(data, str(wish.path))
     baseline_file.must_fit(found, baseline.host(facts), targets, str(wish.path))
     return found

@@ -35,7 +35,7 @@ def span(ctx: click.Context, param: click.Parameter, value: str | None) -> float
         return None
     found = re.fullmatch(r"([0-9]{1,6})([smhd])", value)
     if not found:
-        raise click.BadParameter(f"{value!r} is no span of time, like 26h or 2d.", ctx, param)
+        raise click.BadParameter(f"{value!r} is not a time span such as 26h or 2d.", ctx, param)
     return float(int(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]])
 
 

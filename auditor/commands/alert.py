@@ -1,8 +1,8 @@
-"""``zaudit alert``: what is new in the report of tonight is handed to a program of the site, once.
+"""``zaudit alert``: what is new in the latest report is passed to a program of the site, once.
 
-The program runs as whoever runs this, so it must be such that nobody else could have put it there
-(:func:`auditor.host.tools.named`). It is started without a shell, with one argument, nothing of the caller's
-environment, and a time-out.
+The program runs with the rights of the caller, so it must be one that nobody else could have put there
+(:func:`auditor.host.tools.named`). It is started without a shell, with one argument, nothing of the caller's environment, and a
+time-out.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def check(
                 raise click.UsageError("--verify: a verification has no baseline")
             _check_verify.run(targets, replay, chosen, options, record, wanted, fail_on, failed_only, timeout, deadline)
         if past and record:
-            raise click.UsageError("--record goes with a live check; a recording exists already")
+            raise click.UsageError("--record needs a live check; here is a recording already")
         if record:
             replacing.possible(record)
         live: Host = recording.ReplayHost(past) if past else LiveHost(timeout, deadline)

@@ -141,7 +141,7 @@ def _index(document: Mapping[str, Any]) -> dict[tuple[str, str], Seen]:
 
 def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Seen:
     if finding["severity"] not in SEVERITIES or finding["outcome"] not in ("fail", "unknown", "waived"):
-        raise CompareError(f"{finding['severity']!r} or {finding['outcome']!r} is no severity or outcome")
+        raise CompareError(f"{finding['severity']!r} or {finding['outcome']!r} is not a severity or outcome")
     within = f"{each['pool']} " if "pool" in each else ""
     evidence, reasons = (tuple(str(one["text"]) for one in each.get(key, ())) for key in ("evidence", "reasons"))
     remedies = {one.get("remedy") for one in each.get("reasons", ())}
