@@ -16,7 +16,7 @@ The folder listing is the way the data goes::
 what of them is kept at all.
 
 ``verify`` is a second pipeline over the same parts: it writes as a database does, and follows what it wrote. ``diagnose`` is a
-third: it looks at the load that there is.
+third: it watches the existing load.
 
 Who may import whom: ``facts`` imports nothing of ours; ``host`` knows no facts, and ``databases`` their types alone;
 ``collect``, ``derive`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report`` imports ``judge``

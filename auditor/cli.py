@@ -1,5 +1,5 @@
-"""The command line: which command is meant, and what its errors come to. The commands are in ``auditor/commands``, and only
-the one that is asked for is imported, so that each starts at once."""
+"""The command line: which command is meant, and which exit codes its errors have. The commands are in ``auditor/commands``, and
+only the one that is asked for is imported, so that each starts at once."""
 
 from __future__ import annotations
 

@@ -14,11 +14,11 @@ _BLANK = re.compile(
 
 
 def near(word: str, there: Iterable[str]) -> str:
-    """ "; near it: sync-disabled" for a word that is misspelt, or an empty string."""
+    """ "; similar: sync-disabled" for a word that is misspelt, or an empty string."""
     import difflib
 
     found = difflib.get_close_matches(word[:100], list(there), n=3, cutoff=0.5)
-    return f"; near it: {', '.join(map(harmless, found))}" if found else ""
+    return f"; similar: {', '.join(map(harmless, found))}" if found else ""
 
 
 VALUES = 5_000_000

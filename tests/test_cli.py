@@ -179,7 +179,7 @@ def test_skip(mine: Path, zaudit: CommandLine) -> None:
         (["--skip", "no-such"], "no rule 'no-such'"),
         (["--rule", "sync-disabled", "--skip", "sync-disabled"], "no rule is left to run"),
         (["--rules", "/nonexistent"], "no such folder of rules"),
-        (["--record", "x"], "--record goes with a live check"),
+        (["--record", "x"], "--record needs a live check"),
         (["--frobnicate"], "No such option"),
         (["--format", "yaml"], "Invalid value"),
         (["--fail-on", "bad"], "Invalid value"),
@@ -391,7 +391,7 @@ def with_pools() -> FakeHost:
 @pytest.mark.parametrize(
     ("target", "says"),
     [
-        ("tonk", "no pool tonk; near it: tank"),
+        ("tonk", "no pool tonk; similar: tank"),
         ("zzz", "no pool zzz is imported; there are: tank, backup"),
         ("zzz/db", "no pool zzz is imported"),
         ("tank/db@monday", "is a snapshot; name its dataset tank/db"),
@@ -405,7 +405,7 @@ def with_pools() -> FakeHost:
             "it is on overlay (overlay, mounted at /layer): a layer of a container, whose files lie in /tank/docker",
         ),
         ("/none", "/none: no such file or folder"),
-        ("/dev/zvol/tonk/vol", "no pool tonk; near it: tank"),
+        ("/dev/zvol/tonk/vol", "no pool tonk; similar: tank"),
         ("t\x1b[31m", r"no pool t\x1b[31m"),
     ],
 )
@@ -461,13 +461,13 @@ def test_no_such_dataset_names_those_near_it(zaudit: CommandLine) -> None:
     zaudit.host = FakeHost(commands, FILES)
     done = zaudit("check", "tank/dv")
     assert (done.code, done.out) == (3, "")
-    assert "no dataset tank/dv; near it: tank/db" in done.err
+    assert "no dataset tank/dv; similar: tank/db" in done.err
 
 
 def test_a_replay_names_those_near_it_as_well(zaudit: CommandLine) -> None:
     done = zaudit("check", "--replay", REC, "tank/dbb")
     assert (done.code, done.out) == (3, "")
-    assert done.err == "zaudit: in this recording: no dataset tank/dbb; near it: tank/db, tank/db/wal, tank\n"
+    assert done.err == "zaudit: in this recording: no dataset tank/dbb; similar: tank/db, tank/db/wal, tank\n"
 
 
 @pytest.mark.parametrize("target", ["tank/db", "tank/db/", "/tank/db", "/tank/db/pgdata", "/data", "/dev/zvol/tank/db"])
@@ -680,7 +680,7 @@ def test_the_policy_of_a_recording_is_followed_and_another_replaces_it(tmp_path:
         ({"database": "oracle", "connection": "x"}, "the database 'oracle'"),
         ({"database": "sqlite", "connection": "x"}, "a connection to sqlite, which cannot be asked"),
         ({"connection": "x"}, "a connection to no database, which"),
-        ({"policy_path": "p.toml", "policy": "a = " + "[" * 100_000}, "p.toml: nested too deep"),
+        ({"policy_path": "p.toml", "policy": "a = " + "[" * 100_000}, "p.toml: nested too deeply"),
         ({"policy_path": "p.toml", "policy": "a = " + "9" * 5000}, "p.toml: a number with too many digits"),
     ],
 )

@@ -94,7 +94,9 @@ def test_a_dozen_rules_are_one_sentence() -> None:
     assert len(hidden) > 20
     text = terminal.render(report, width=100, verbose=True)
     assert text.count("not in the recording") == 1
-    sentence = f"Recorded by zaudit 0.1.0: {len(report.unasked)} questions of today are not in it. Record again."
+    sentence = (
+        f"Recorded by zaudit 0.1.0, which did not ask {len(report.unasked)} of the questions asked today. Record again."
+    )
     assert text.count(sentence) == 1
     heads = {
         line.split()[1]

@@ -66,9 +66,9 @@ def test_quiet_says_nothing_beside_the_report(zaudit: CommandLine, tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("chek",), "No such command 'chek'; near it: check."),
-        (("explain", "sync-disable"), "no rule 'sync-disable'; near it: sync-disabled"),
-        (("check", "--replay", REC, "--skip", "slog-unmirored"), "near it: slog-unmirrored"),
+        (("chek",), "No such command 'chek'; similar: check."),
+        (("explain", "sync-disable"), "no rule 'sync-disable'; similar: sync-disabled"),
+        (("check", "--replay", REC, "--skip", "slog-unmirored"), "similar: slog-unmirrored"),
         (("xyzzy",), "No such command 'xyzzy'."),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_policy_is_checked_without_a_host(zaudit: CommandLine, tmp_path: Path)
     path.write_text('[rules]\natime-onn = "off"\n')
     done = zaudit("policy", "check", path)
     assert (done.code, done.out) == (2, "")
-    assert "line 2: no rule 'atime-onn'; near it: atime-on" in done.err
+    assert "line 2: no rule 'atime-onn'; similar: atime-on" in done.err
     assert zaudit("policy", "check", tmp_path / "none").code == 2
 
 

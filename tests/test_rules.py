@@ -228,12 +228,12 @@ def test_a_minimal_rule_loads() -> None:
         (('expect = "pool.capacity_percent < 80"', "expect = 1"), "expect must be text"),
         (('subject = "pool"', 'subject = "pond"'), "it is one of host"),
         (('title = "A rule"', "title = "), "Invalid"),
-        (("title", f"origin = {'[' * 100_000}\ntitle"), "nested too deep"),
+        (("title", f"origin = {'[' * 100_000}\ntitle"), "nested too deeply"),
         (("title", f"origin = {'9' * 5000}\ntitle"), "too many digits"),
         (("< 80", f"< {'9' * 5000}"), "longer than 4096 characters"),
         (("< 80", f"< {'9' * 40}"), "a number is too large"),
-        (("< 80", "< " + "-" * 2000 + "80"), "nested too deep"),
-        (("pool.capacity_percent < 80", "not " * 500 + "pool.capacity_percent < 80"), "nested too deep"),
+        (("< 80", "< " + "-" * 2000 + "80"), "nested too deeply"),
+        (("pool.capacity_percent < 80", "not " * 500 + "pool.capacity_percent < 80"), "nested too deeply"),
     ],
 )
 def test_a_wrong_rule_is_an_error_that_names_the_file(change: Any, says: Any) -> None:

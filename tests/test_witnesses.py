@@ -91,7 +91,7 @@ LOG = "nvme-QEMU_NVMe_Ctrl_LABNVME2"
 @pytest.mark.parametrize(
     ("host", "command", "edit", "both"),
     [
-        ("2.1-healthy-single-slog", "zpool status -p -s", without(LOG), "no device in the section log"),
+        ("2.1-healthy-single-slog", "zpool status -p -s", without(LOG), "no device in section log"),
         ("2.1-healthy-single-slog", "zpool status -p -s", without(LOG, "\tlogs"), f"{LOG} (GUID "),
         ("2.1-healthy-mirrored-slog-nobody", "zpool status -p -s", without(LOG), "missing from the first"),
         ("2.3-healthy-single-slog", "zpool status -j", without_key("pools", "tank", "logs"), "zdb -C tank 3"),

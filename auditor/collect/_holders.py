@@ -1,8 +1,8 @@
-"""What holds a path or a block device of this host: datasets of ZFS, straight away or below zvols, loop devices and other
-file systems; or something else. Pure.
+"""What holds a path or a block device of this host: datasets of ZFS, directly or below zvols, loop devices and other file
+systems; or something else. Pure.
 
-What cannot be followed to its end is not known: the piece that was not seen may be the one that forgets. A loop device
-gives the path that its file has where it was set up. (Linux drivers/block/loop.c loop_attr_backing_file_show)
+What cannot be followed to its end is not known: the piece that was not seen may be the one that forgets. A loop device gives
+the path that its file has where it was set up. (Linux drivers/block/loop.c loop_attr_backing_file_show)
 """
 
 from __future__ import annotations

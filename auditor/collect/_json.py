@@ -26,7 +26,7 @@ def document(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except RecursionError:
-        raise ValueError("the JSON is nested too deep") from None
+        raise ValueError("the JSON is nested too deeply") from None
     return _of_type(found, dict, "the document")  # type: ignore[no-any-return]
 
 

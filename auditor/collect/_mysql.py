@@ -1,10 +1,10 @@
-"""MySQL and MariaDB: their settings from option files and command line, and what they come to.
+"""MySQL and MariaDB: their settings from option files and command line, and what these mean together.
 
 Which files are read, in this order: /etc/my.cnf, /etc/mysql/my.cnf, my.cnf in the SYSCONFDIR of the build, in $MYSQL_HOME
-(MariaDB: $MARIADB_HOME before it), the file of --defaults-extra-file, and ~/.my.cnf, where ~ is $HOME; after them the
-command line, and in MySQL mysqld-auto.cnf. --defaults-file replaces all of them, --no-defaults leaves all of them out.
-(MySQL manual, Using Option Files; MariaDB manual, Configuring MariaDB with Option Files; init_default_directories() in
-mysys/my_default.cc of MySQL 8.0 and mysys/my_default.c of MariaDB 11)
+(MariaDB: $MARIADB_HOME before it), the file of --defaults-extra-file, and ~/.my.cnf, where ~ is $HOME; after them the command
+line, and in MySQL mysqld-auto.cnf. --defaults-file replaces all of them, --no-defaults leaves all of them out. (MySQL manual,
+Using Option Files; MariaDB manual, Configuring MariaDB with Option Files; init_default_directories() in mysys/my_default.cc of
+MySQL 8.0 and mysys/my_default.c of MariaDB 11)
 
 A file that all may write is ignored by the server and believed here.
 """

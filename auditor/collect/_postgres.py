@@ -1,4 +1,4 @@
-"""PostgreSQL: its settings from files and command line, and what they come to.
+"""PostgreSQL: its settings from files and command line, and what these mean together.
 
 (PostgreSQL manual of 15 to 17: Setting Parameters, Write Ahead Log; src/backend/utils/misc/guc.c SelectConfigFiles)
 """

@@ -42,7 +42,7 @@ def pools(text: str) -> list[PoolStatus]:
     try:
         document = json.loads(text)
     except RecursionError:
-        raise ValueError("zpool status -j: nested too deep") from None
+        raise ValueError("zpool status -j: nested too deeply") from None
     try:
         if document["output_version"]["command"] != "zpool status":
             raise ValueError(f"zpool status -j: this is {document['output_version']['command']}")
@@ -91,7 +91,7 @@ def _pool(pool: dict[str, Any]) -> PoolStatus:
 
 def _row(name: str, vdev: dict[str, Any], resilvering: bool, level: int = 0) -> Row:
     if level > DEPTH:
-        raise ValueError("zpool status -j: nested too deep")
+        raise ValueError("zpool status -j: nested too deeply")
     children = tuple(_row(key, each, resilvering, level + 1) for key, each in vdev.get("vdevs", {}).items())
     if not children:
         no_children(name)

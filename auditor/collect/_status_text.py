@@ -135,7 +135,7 @@ def _rows(pool: PoolStatus, table: list[str]) -> PoolStatus:
         else:
             sections[section].append((_indent(line), _row(line, at, extra, slow, section == "spare")))
     if empty := [name for name, rows in sections.items() if not rows]:
-        raise ValueError(f"zpool status: no device in the section {empty[0]}")
+        raise ValueError(f"zpool status: no device in section {empty[0]}")
     trees = {name: _tree(rows) for name, rows in sections.items()}
     if len(trees["normal"]) != 1:
         raise ValueError("zpool status: the table does not begin with one row for the pool")
@@ -194,7 +194,7 @@ def _tree(rows: list[tuple[int, Row]]) -> tuple[Row, ...]:
 
 def _forest(rows: list[tuple[int, Row]], level: int) -> Iterator[Row]:
     if level > DEPTH:
-        raise ValueError("zpool status: nested too deep")
+        raise ValueError("zpool status: nested too deeply")
     while rows:
         depth, row = rows[0]
         inner = 1

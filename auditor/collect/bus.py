@@ -1,4 +1,4 @@
-"""What a block device hangs on, told by its place in the kernel's device tree and its name. Pure; no collector.
+"""How a block device is attached, told by its place in the kernel's device tree and its name. Pure; no collector.
 
 Sources: drivers/scsi (scsi_transport_sas, _fc, _iscsi name the parents), drivers/ata, drivers/nvme, and the names in
 Documentation/admin-guide/devices.txt.

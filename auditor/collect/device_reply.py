@@ -1,7 +1,7 @@
-"""What the answers of nvme-cli and smartctl have in common: JSON amid other text, odd numbers. No collector.
+"""What the answers of nvme-cli and smartctl have in common: JSON among other text, odd numbers. Not a collector.
 
-nvme-cli prints 128-bit counters as JSON numbers or as strings, depending on its release and on json-c's; it prints
-``{"error": ...}`` when it could not ask, and its usage around JSON after an option that it does not know.
+nvme-cli prints 128-bit counters as JSON numbers or as strings, depending on its release and on json-c's; it prints ``{"error":
+...}`` when it could not ask, and its usage around JSON after an option that it does not know.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``/proc/spl/kstat/zfs/*/state``: the imported pools as the kernel lists them, beside ``zpool list``.
 
-A pool that somebody looks for with ``zpool import`` just now stands there as ``$import``, and is none. (OpenZFS
+A pool that ``zpool import`` is looking for at that moment is listed as ``$import``; it is not imported. (OpenZFS
 module/zfs/spa_stats.c, spa_state_init; TRYIMPORT_NAME in include/sys/spa.h)
 """
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 OPTIONS = (
     ("--baseline", {"type": Local(dir_okay=False), "metavar": "FILE"},
-     "What FILE knows does not count, until it is graver; what is not seen this time counts as undecided."),
-    ("--write-baseline", {"is_flag": True}, "All failures of this run are known to the baseline from now on."),
-    ("--accept-undecided", {"is_flag": True}, "With --write-baseline: also what could not be decided."),
-    ("--update", {"is_flag": True}, "The baseline forgets what is gone and notes what was seen last; it accepts nothing."),
+     "What FILE knows does not count unless it got worse; what could not be checked this time counts as undecided."),
+    ("--write-baseline", {"is_flag": True}, "Enter all failures of this run into the baseline as known."),
+    ("--accept-undecided", {"is_flag": True}, "With --write-baseline: enter undecided rules, too."),
+    ("--update", {"is_flag": True}, "Drop what is gone from the baseline and note when the rest was seen; accept nothing new."),
 )  # fmt: skip
 
 
@@ -43,9 +43,9 @@ def baseline_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def wish(path: Path | None, write: bool, undecided: bool, update: bool) -> Wish:
     """From the options. Raises UsageError."""
     if (write or update) and not path:
-        raise click.UsageError("--write-baseline and --update go with --baseline FILE")
+        raise click.UsageError("--write-baseline and --update need --baseline FILE")
     if undecided and not write:
-        raise click.UsageError("--accept-undecided goes with --write-baseline")
+        raise click.UsageError("--accept-undecided needs --write-baseline")
     accept = frozenset(("fail", *(["unknown"] if undecided else []))) if write else frozenset[str]()
     return Wish(path, accept, write or update)
 
@@ -62,7 +62,7 @@ def read(wish: Wish, facts: Facts, targets: tuple[str, ...]) -> Baseline | None:
     except FileNotFoundError:
         if wish.accept:
             return baseline.empty(facts, targets)
-        raise click.UsageError(f"{wish.path}: there is no baseline yet; --write-baseline makes it") from None
+        raise click.UsageError(f"{wish.path}: there is no baseline yet; --write-baseline creates it") from None
     found = baseline_file.parse(data, str(wish.path))
     baseline_file.must_fit(found, baseline.host(facts), targets, str(wish.path))
     return found

@@ -25,7 +25,7 @@ class Pages:
         self._said, self._beside = said, (page or Path("-")).parent
         self.written = bool(said) and HOST not in said
         if said.startswith("/") or (":" in said and not said.startswith(WEB)):
-            raise click.UsageError("--pages is a name beside the page, or begins with http:// or https://")
+            raise click.UsageError("--pages is a relative name, or begins with http:// or https://")
         if self.written and (page is None or said.startswith(WEB)):
             raise click.UsageError(
                 f"--pages {said}: a folder is beside the page of -o FILE, and a URL has {HOST} in it"

@@ -52,7 +52,7 @@ def span(ctx: click.Context, param: click.Parameter, value: str | None) -> float
         return None
     found = re.fullmatch(r"([0-9]{1,6})([smhd])", value)
     if not found:
-        raise click.BadParameter(f"{value!r} is no span of time, like 26h or 2d.", ctx, param)
+        raise click.BadParameter(f"{value!r} is not a time span such as 26h or 2d.", ctx, param)
     return float(int(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]])
 
 
@@ -61,9 +61,9 @@ def looking(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(
         (
             click.option("--timeout", type=Seconds(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
-                         help="Give up on a command after so long."),
+                         help="Give up on a command after this time."),
             click.option("--deadline", type=Seconds(0, 86400), default=DEADLINE_S, show_default=True, metavar="SECONDS",
-                         help="Ask nothing more after so long and report without the rest; 0: no deadline."),
+                         help="Stop asking after this time and report without the rest; 0: no deadline."),
             click.option("--consistent", is_flag=True, help="Read dataset properties in one transaction group (root, pyzfs)."),
         )
     ):  # fmt: skip
@@ -74,8 +74,8 @@ def looking(command: Callable[..., Any]) -> Callable[..., Any]:
 def database(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--db NAME[=DIR|DSN]``; see :func:`with_database`."""
     words = (
-        f"The database of the target: {', '.join(ENGINES)}. DIR: of its data, where it does not run. DSN: to ask the "
-        "server itself; without a password."
+        f"The database of the target: {', '.join(ENGINES)}. DIR: its data directory, if it is not running. DSN: to ask "
+        "the server itself; without a password."
     )
     return click.option("--db", "database", metavar="NAME[=DIR|DSN]", help=words, shell_complete=_complete.engines)(
         command
@@ -97,14 +97,14 @@ def with_database(options: Options, database: str | None) -> Options:
 
 def folders(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--rules DIR``."""
-    words = "Your own rules, beside ours."
+    words = "A folder of your own rules, in addition to the built-in ones."
     kind = Local()
     return click.option("--rules", "folders", multiple=True, type=kind, metavar="DIR", help=words)(command)
 
 
 def policy(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--policy FILE``."""
-    words = "Roles, rules, thresholds and waivers.  [default: /etc/zaudit/zaudit.toml where it exists; of a recording: its own]"
+    words = "Roles, rules, thresholds and waivers.  [default: /etc/zaudit/zaudit.toml if it exists; for a recording: its own]"
     kind = Local(dir_okay=False)
     return click.option("--policy", "policy_file", type=kind, metavar="FILE", help=words)(command)
 
@@ -132,7 +132,7 @@ formats = formats_of("terminal", "json")
 
 def fail_on(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--fail-on SEVERITY`` and ``--failed-only``."""
-    words = "The exit code counts failures alone; without it what is undecided counts as what it may be."
+    words = "The exit code counts failures only; otherwise an undecided rule counts as the worst that it may be."
     command = click.option("--failed-only", is_flag=True, help=words)(command)
     words = "Findings and undecided rules below this do not count for the exit code."
     kind = click.Choice(SEVERITIES)

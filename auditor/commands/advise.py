@@ -30,20 +30,22 @@ SAME, UNSEEN, OTHER = "as advised", "not known", "differs"
 
 @click.group(short_help="Recommended properties for a database; whether a log device would help.")
 def advise() -> None:
-    """Recommend, and say why; nothing is ever set."""
+    """Recommend, and say why; nothing is ever changed."""
 
 
 @advise.command(short_help="The properties of a dataset for one database.")
 @click.argument("engine", type=click.Choice(list(ENGINES)))
 @click.argument("dataset", shell_complete=_complete.targets)
-@click.option("--part", type=click.Choice(PARTS), default="both", show_default=True, help="What of it lies there.")
-@click.option("--replay", type=Local(), metavar="REC", help="A recording in place of this host.")
+@click.option(
+    "--part", type=click.Choice(PARTS), default="both", show_default=True, help="Which part of the database lies there."
+)
+@click.option("--replay", type=Local(), metavar="REC", help="A recording instead of this host.")
 @looking
 def db(
     engine: str, dataset: str, part: str, replay: Path | None, timeout: float, deadline: float, consistent: bool
 ) -> None:
-    """Set beside each other what DATASET is set to and what is recommended for ENGINE: the reason, the source, what it costs,
-    who disputes it, and the command that would change it."""
+    """Compare what DATASET is set to with what is recommended for ENGINE: the reason, the source, what it costs, who disputes
+    it, and the command that would change it."""
     from auditor.facts import Subject
 
     seen = _look(dataset, replay, timeout, deadline, consistent)
@@ -54,12 +56,12 @@ def db(
 
 @advise.command(short_help="Whether a log device would help, which kind, and how large.")
 @click.argument("pool")
-@click.option("--replay", type=Local(), metavar="REC", help="A recording in place of this host.")
+@click.option("--replay", type=Local(), metavar="REC", help="A recording instead of this host.")
 @looking
 def log(pool: str, replay: Path | None, timeout: float, deadline: float, consistent: bool) -> None:
-    """Say from counters of POOL whether a log device would help it, which kind, and how large: commits and bytes of its log
-    since its datasets were mounted, and the times of its transaction groups. Without these counters nothing is said, and the
-    exit code is 10."""
+    """Tell from the counters of POOL whether a log device would help it, which kind, and how large: commits and bytes of its
+    log since its datasets were mounted, and the times of its transaction groups. Without these counters nothing is said, and
+    the exit code is 10."""
     from auditor.commands import _log_advice
     from auditor.facts import Subject
     from auditor.judge.finding import EXIT_UNDECIDED

@@ -1,8 +1,8 @@
-"""``zaudit alert``: what is new in the report of tonight is handed to a program of the site, once.
+"""``zaudit alert``: what is new in the latest report is passed to a program of the site, once.
 
-The program runs as whoever runs this, so it must be such that nobody else could have put it there
-(:func:`auditor.host.tools.named`). It is started without a shell, with one argument, nothing of the caller's
-environment, and a time-out.
+The program runs with the rights of the caller, so it must be one that nobody else could have put there
+(:func:`auditor.host.tools.named`). It is started without a shell, with one argument, nothing of the caller's environment, and a
+time-out.
 """
 
 from __future__ import annotations
@@ -28,21 +28,23 @@ class NotTold(Stop):
     exit_code = EXIT_BROKE
 
 
-@click.command(short_help="Hand what is new in a report to a program of the site.")
+@click.command(short_help="Pass what is new in a report to a program of yours.")
 @click.argument("report", type=Local(), metavar="REPORT")
 @click.option("--hook", type=Local(), default=HOOK, show_default=True, metavar="FILE",
-              help="The program; it gets the name of a JSON file. Where there is none, nothing is done.")  # fmt: skip
+              help="The program; it gets the name of a JSON file. If it does not exist, nothing is done.")  # fmt: skip
 @click.option("--fail-on", type=click.Choice(SEVERITIES), default="low", show_default=True,
-              help="What is new below this is told to nobody.")  # fmt: skip
-@click.option("--max-age", callback=span, metavar="26h|2d", help="An older report is none, which is told, too.")
+              help="Do not report what is new below this.")  # fmt: skip
+@click.option(
+    "--max-age", callback=span, metavar="26h|2d", help="Treat an older report as missing, which is reported, too."
+)
 @click.option("--timeout", type=Seconds(0.1, 3600), default=60.0, show_default=True, metavar="SECONDS",
-              help="Give up on the program after so long.")  # fmt: skip
+              help="Give up on the program after this time.")  # fmt: skip
 def alert(report: Path, hook: Path, fail_on: Any, max_age: float | None, timeout: float) -> None:
-    """Compare REPORT (zaudit check --format json) with the one that was told of last, and run FILE when something is new
-    or worse, or when there is no report. Beside REPORT it keeps told.json, what was told of, and alert.json, which FILE is
-    given: the answer in a line ("summary") and what changed ("difference", as of zaudit diff; null at the first time).
+    """Compare REPORT (zaudit check --format json) with the last one that was reported, and run FILE when something is new or
+    worse, or when there is no report. Next to REPORT it keeps told.json, what was reported, and alert.json, which FILE is
+    given: the answer in one line ("summary") and what changed ("difference", as in zaudit diff; null the first time).
 
-    Exit code: 0 when there was nothing to tell, or it was told; 1 when FILE cannot be run or failed.
+    Exit code: 0 when there was nothing to report, or it was reported; 1 when FILE cannot be run or failed.
     """
     from auditor.host import tools
 

@@ -56,24 +56,24 @@ from auditor.streams import progress
     "supposed",
     metavar="openzfs=X.Y.Z",
     callback=_supposing.release,
-    help="Only say which known bugs go and come with that release.",
+    help="Only say which known bugs that release would fix or bring.",
 )
-@click.option("--verify", "verifying", is_flag=True, help="Also zaudit verify --quick (it writes), as one report.")
+@click.option("--verify", "verifying", is_flag=True, help="Also run zaudit verify --quick (it writes); one report.")
 @click.option(
     "--min-severity",
     type=click.Choice(SEVERITIES),
     default="low",
-    help="Show no finding below this on a terminal or page; it counts all the same.",
+    help="Do not show findings below this on a terminal or page; they still count.",
 )
 @click.option(
     "-v", "--verbose", is_flag=True, help="Show the evidence of what failed, of what is undecided and of what passed."
 )
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing beside the reports, unless something goes wrong.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but the reports, unless something goes wrong.")
 @click.option(
     "--color",
     type=click.Choice(("auto", "always", "never")),
     default="auto",
-    help="auto: on a terminal, and as NO_COLOR and FORCE_COLOR say.",
+    help="auto: on a terminal, or as NO_COLOR or FORCE_COLOR say.",
 )
 @looking
 def check(
@@ -103,10 +103,10 @@ def check(
     deadline: float,
     consistent: bool,
 ) -> NoReturn:
-    """Audit TARGETs: pools, datasets, zvols, block devices, or mounted paths, also those of another file system on a zvol; all
-    imported pools when none is named.
+    """Audit TARGETs: pools, datasets, zvols, block devices, or mounted paths, those of another file system on a zvol included;
+    all imported pools when none is named.
 
-    It audits the target and its children, the pool, every leaf, the physical disks behind them and the host; and what the
+    It audits the target and its children, the pool, every leaf, the physical disks behind them and the host, and whatever the
     databases on the target use elsewhere.
     """
     from auditor import audit, rulebook
@@ -115,7 +115,7 @@ def check(
     from auditor.recording import recording, replacing
 
     if supposed and (verifying or record or wanted or baseline):
-        raise click.UsageError("--as goes with a look alone: without --verify, --record, --format and --baseline")
+        raise click.UsageError("--as cannot be combined with --verify, --record, --format or --baseline")
     looks(color, quiet)
     wanted = settled(wanted, output, "terminal")
     known = _baseline.wish(baseline, write_baseline, accept_undecided, update)
@@ -131,7 +131,7 @@ def check(
                 raise click.UsageError("--verify: a verification has no baseline")
             _check_verify.run(targets, replay, chosen, options, record, wanted, fail_on, failed_only, timeout, deadline)
         if past and record:
-            raise click.UsageError("--record goes with a live check; a recording exists already")
+            raise click.UsageError("--record needs a live check; here is a recording already")
         if record:
             replacing.possible(record)
         live: Host = recording.ReplayHost(past) if past else LiveHost(timeout, deadline)

@@ -11,7 +11,7 @@ from auditor.text import harmless
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command(short_help="The completion script of a shell.")
+@click.command(short_help="Print the completion script for a shell.")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.argument("words", nargs=-1, metavar="")
 @click.option(
@@ -22,7 +22,7 @@ def completion(context: click.Context, shell: str, words: tuple[str, ...], answe
     """Print the script that makes a shell complete commands, options, rules, formats, datasets and recordings.
 
     bash: eval "$(zaudit completion bash)" in ~/.bashrc; zsh: the same in ~/.zshrc; fish: zaudit completion fish >
-    ~/.config/fish/completions/zaudit.fish. A package of a distribution has installed it already.
+    ~/.config/fish/completions/zaudit.fish. The Debian package and the RPM have installed it already.
     """
     if not answer:
         say(data.text(f"completion.{shell}").rstrip("\n"))

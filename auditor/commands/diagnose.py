@@ -1,4 +1,4 @@
-"""``zaudit diagnose``: who commits on the load that there is, how long it takes, and where the time goes."""
+"""``zaudit diagnose``: who commits under the current load, how long it takes, and where the time goes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from auditor.host.limits import DEADLINE_S
 from auditor.streams import progress
 
 
-@click.command(short_help="Who commits on the load that there is, how long it takes, and where the time goes.")
+@click.command(short_help="Who commits under the current load, how long it takes, and where the time goes.")
 @click.argument("target", required=False)
 @click.option("--seconds", type=Seconds(1, 3600), default=30.0, show_default=True, metavar="SECONDS",
-              help="Look for so long.")  # fmt: skip
-@click.option("--no-trace", is_flag=True, help="Read counters alone; nothing on the host is changed.")
+              help="Look for this long.")  # fmt: skip
+@click.option("--no-trace", is_flag=True, help="Read counters only; nothing on the host is changed.")
 @click.option("--replay", type=Local(), metavar="REC", help="Judge a recorded diagnosis again.")
 @click.option("--record", type=Local(), metavar="REC", help="Also write a recording of this run.")
 @formats_of("terminal", "json", "html")
@@ -26,9 +26,9 @@ from auditor.streams import progress
 @policy
 @click.option("-v", "--verbose", is_flag=True, help="Show every thread and dataset.")
 @click.option("--timeout", type=Seconds(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
-              help="Give up on a command after so long.")  # fmt: skip
+              help="Give up on a command after this time.")  # fmt: skip
 @click.option("--deadline", type=Seconds(0, 86400), default=DEADLINE_S, show_default=True, metavar="SECONDS",
-              help="Ask nothing more of the audit after so long. 0: no deadline.")  # fmt: skip
+              help="Stop the questions of the audit after this time. 0: no deadline.")  # fmt: skip
 def diagnose(
     target: str | None,
     seconds: float,
@@ -42,12 +42,12 @@ def diagnose(
     timeout: float,
     deadline: float,
 ) -> NoReturn:
-    """Look at the sync writes of TARGET (a pool, dataset, zvol or mounted path) as they are, and say who makes them, how
-    long each takes, and what it waits for. Nothing is written to the pool.
+    """Watch the sync writes of TARGET (a pool, dataset, zvol or mounted path) under the current load, and say who makes them,
+    how long each takes, and what it waits for. Nothing is written to the pool.
 
-    As root it adds events of its own to the kernel's tracefs while it looks (probes of zil_commit, histograms in an instance
-    of its own), and takes them back one by one; zaudit clean does so after a kill -9. With --no-trace, or without root,
-    counters are read alone, which do not show how long a commit takes.
+    As root it adds events of its own to the kernel's tracefs while it looks (probes of zil_commit, histograms in an instance of
+    its own), and removes them one by one; zaudit clean does so after a kill -9. With --no-trace, or without root, only counters
+    are read, which do not show how long a commit takes.
 
     Exit codes: 0 nothing stands out, 10 inconclusive, 12 something stands out, 14 syncs that write nothing.
     """

@@ -42,12 +42,12 @@ def diff(
     failed_only: bool,
     folders: tuple[Path, ...],
 ) -> NoReturn:
-    """What is new, worse, changed, better and gone from OLD to NEW: recordings (folder or .tar.gz), which are judged by the
-    rules of now, or reports of zaudit check --format json; one of each will do.
+    """What is new, worse, changed, better and gone from OLD to NEW: recordings (folder or .tar.gz), which are judged by today's
+    rules, or reports of zaudit check --format json; one of each is fine.
 
-    Exit code: 0 when nothing at or above --fail-on is new or worse, else 11 to 14 by the worst that is or may be; with
-    --failed-only by the worst new failure, and 10 when some cannot be told. With --side-by-side: of what is or may be worse on
-    the standby.
+    Exit code: 0 when nothing at or above --fail-on is new or worse, else 11 to 14 for the worst that is or may be; with
+    --failed-only for the worst new failure, and 10 when some could not be decided. With --side-by-side: for what is or may be
+    worse on the standby.
     """
     from auditor.report.audit import changes
 

@@ -36,12 +36,12 @@ CASES: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-@click.command(short_help="What is known of the power-loss protection of a drive model.")
+@click.command(short_help="What is known about the power-loss protection of a drive model.")
 @click.argument("words", nargs=-1, metavar="[MODEL]")
 @formats
 def drives(words: tuple[str, ...], format_: str) -> None:
-    """What is known of MODEL (as nvme list, lsblk or smartctl print it) and why, and the grade of the evidence that its
-    protection comes to, by what the drive says of itself. Without MODEL: all that is in the table."""
+    """What is known about the power-loss protection of MODEL (as nvme list, lsblk or smartctl print it) and why, and which
+    grade of evidence that makes, depending on what the drive reports about itself. Without MODEL: the whole table."""
     from auditor.data import drives as table
 
     model = " ".join(" ".join(words).split())

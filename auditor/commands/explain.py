@@ -17,7 +17,7 @@ from auditor.judge.event import EVENTS
 @click.option("--event", type=click.Choice(EVENTS), help="How zaudit judges what this event would cost.")
 @folders
 def explain(rule_id: str | None, event: str | None, folders: tuple[Path, ...]) -> None:
-    """Show what rule ID checks, why it matters, how to fix it, where that is written, and its examples.
+    """Show what rule ID checks, why it matters, how to fix it, its sources and its examples.
 
     With --event: what an event takes, and the rules that decide what it would cost.
     """
@@ -25,7 +25,7 @@ def explain(rule_id: str | None, event: str | None, folders: tuple[Path, ...]) -
     from auditor.report import rule_page
 
     if (rule_id is None) == (event is None):
-        raise click.UsageError("explain goes with the ID of a rule (zaudit rules lists them) or with --event")
+        raise click.UsageError("give the ID of a rule (zaudit rules lists them) or --event")
     if event:
         say(rule_page.event_page(next(each for each in EVENTS if each == event), rulebook.load(folders), width()))
     elif rule_id:

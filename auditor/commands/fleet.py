@@ -1,4 +1,4 @@
-"""``zaudit fleet``: the recordings of many hosts, judged and told together."""
+"""``zaudit fleet``: the recordings of many hosts, judged and reported together."""
 
 from __future__ import annotations
 
@@ -45,28 +45,28 @@ def _engine(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str
     return name, address
 
 
-@click.group(short_help="Many hosts: their recordings judged and told together.")
+@click.group(short_help="Judge the recordings of many hosts and report on them together.")
 def fleet() -> None:
-    """Judge the recordings of many hosts by the rules of today, and say what they come to together."""
+    """Judge the recordings of many hosts by today's rules, and sum them up."""
 
 
 @fleet.command(short_help="Judge many recordings; a row for each finding.")
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING|FOLDER|PATTERN|URL...")
 @click.option("-o", "--output", "place", type=Place(), metavar="FILE|URL",
-              help="Write the rows here: lines of JSON, or Parquet where it ends so.  [default: standard output]")  # fmt: skip
+              help="Write rows here: JSON lines, or Parquet if it ends in .parquet.  [default: standard output]")  # fmt: skip
 @click.option("--inventory", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="The hosts that are expected, one a line; who is missing is a row.")  # fmt: skip
-@click.option("--jobs", type=click.IntRange(1, 1024), help="Processes at once.  [default: one a processor]")
+              help="The hosts that are expected, one per line; each missing one is a row.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1, 1024), help="Parallel processes.  [default: one per processor]")
 @click.option("--engine", callback=_engine, default="processes", metavar="processes|dask[=ADDRESS]", show_default=True,
               help="Where they run: here, or on the workers of Dask.")  # fmt: skip
 @folders
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Roles, rules, thresholds and waivers of all hosts.  [default: of each recording its own]")  # fmt: skip
+              help="Roles, rules, thresholds and waivers for all hosts.  [default: for each recording its own]")  # fmt: skip
 @click.option("--timeout", type=Seconds(0.1, 3600), default=120.0, show_default=True, metavar="SECONDS",
-              help="Give up on a recording after so long.")  # fmt: skip
+              help="Give up on a recording after this time.")  # fmt: skip
 @click.option("--deadline", type=Seconds(0, 604800), default=DEADLINE_S, show_default=True, metavar="SECONDS",
-              help="Begin no other recording after so long; 0: no deadline.")  # fmt: skip
-@click.option("-q", "--quiet", is_flag=True, help="Do not say what it comes to.")
+              help="Begin no further recording after this time; 0: no deadline.")  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="Do not print the summary.")
 def judge(
     recordings: tuple[str, ...],
     place: Path | str | None,
@@ -79,10 +79,9 @@ def judge(
     deadline: float,
     quiet: bool,
 ) -> NoReturn:
-    """Judge recordings of zaudit record or check --record (folders or .tar.gz), also those in folders and of patterns, and at
-    URLs where fsspec is installed. The rows are those of check --format jsonl, and each recording is among them, whatever is
-    wrong with it. A run that was ended, also by its deadline, goes on where
-    it was, from FILE.part.
+    """Judge recordings of zaudit record or check --record (folders or .tar.gz), also in folders, by patterns, and at URLs where
+    fsspec is installed. The rows are those of check --format jsonl, and each recording is among them, whatever is wrong with
+    it. A run that was interrupted, or ended by its deadline, resumes from FILE.part.
 
     Exit code: 0 when every recording was judged and no host is missing, 2 when one could not be judged, 10 when hosts are
     missing. What the rows say: zaudit fleet report.
@@ -113,11 +112,11 @@ def judge(
 @fleet.command(short_help="What the rows of many hosts come to.")
 @click.argument("rows", nargs=-1, required=True, type=Source(), metavar="ROWS|URL...")
 @click.option("--since", type=Source(), metavar="ROWS|URL",
-              help="Rows of an earlier time: say what is new.")  # fmt: skip
+              help="Rows of an earlier run: say what is new.")  # fmt: skip
 @formats_of("terminal", "html")
 @click.option("-o", "--output", type=Output(), metavar="FILE", help="Write the report to a file.")
 @click.option("--pages", default="", metavar="FOLDER|URL",
-              help="In a page, link those of hosts: written into a folder beside it, of the worst; or where they are: "
+              help="Link the pages of hosts: FOLDER, to write those of the worst hosts to; or where they are: "
                    "hosts/{host}.html, https://...{host}.")  # fmt: skip
 @fail_on
 def report(
@@ -129,11 +128,11 @@ def report(
     fail_on: Any,
     failed_only: bool,
 ) -> NoReturn:
-    """Say of many hosts who is worst, which rules fail on how many, which drives and releases, what is new, what nobody could
-    tell and what would decide it, and who is missing. ROWS: lines of JSON of zaudit fleet judge, or of check --format jsonl; of
-    each host its newest look counts.
+    """Say which of many hosts are worst, which rules fail on how many, which drives and releases they have, what is new, what
+    is undecided and what would decide it, and which hosts are missing. ROWS: JSON lines of zaudit fleet judge, or of check
+    --format jsonl; the newest report of each host counts.
 
-    Exit code: as of zaudit check, the worst of all hosts; a host that is missing or was not judged may be as bad as any.
+    Exit code: as of zaudit check, for the worst host; a host that is missing or was not judged may be as bad as any.
     """
     from auditor.commands._fleet_output import lines
     from auditor.report.fleet import counting, html, terminal, words

@@ -12,9 +12,9 @@ from auditor.commands._terminal import say, write
 from auditor.streams import progress
 
 
-@click.group(short_help="A policy to begin with, or a check of one.")
+@click.group(short_help="Write a first policy, or check one.")
 def policy() -> None:
-    """A policy says what datasets are for, which rules run, and what is waived by whom until when."""
+    """A policy says what datasets are for, which rules run, and who waives what until when."""
 
 
 @policy.command(short_help="Write a policy, as comments, from what is seen.")
@@ -31,7 +31,7 @@ def init(
     deadline: float,
     consistent: bool,
 ) -> None:
-    """Look at TARGETs (all imported pools when none is named) and write a policy that decides nothing yet: as comments, the
+    """Look at TARGETs (all imported pools when none is named) and write a policy that decides nothing yet: in comments, the
     datasets with what they seem to be for, and a waiver or an answer for each finding."""
     from auditor import audit, rulebook
     from auditor.host.live import Host, LiveHost
@@ -62,8 +62,8 @@ def init(
 @click.argument("file", type=Local(dir_okay=False), metavar="FILE")
 @folders
 def check_file(file: Path, folders: tuple[Path, ...]) -> None:
-    """Read FILE as zaudit check --policy does, without a host: exit code 0, or 2 with the line and the cause. What has run out
-    by today is named."""
+    """Read FILE as zaudit check --policy does, without a host: exit code 0, or 2 with the line and the cause. What has expired
+    is named."""
     from datetime import UTC, datetime
 
     from auditor import rulebook

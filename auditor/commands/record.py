@@ -27,9 +27,9 @@ LEAST, LONGEST = 32, 4096  # bytes of a key
     metavar="REC",
     help="Folder or .tar.gz to write.",
 )
-@click.option("--redact", is_flag=True, help="Replace serials, GUIDs, WWNs and host names by stable stand-ins.")
+@click.option("--redact", is_flag=True, help="Replace serials, GUIDs, WWNs and host names with stable stand-ins.")
 @click.option("--redact-key", type=Local(dir_okay=False), metavar="FILE",
-              help="Redact by this secret: all recordings by it have the same stand-ins.")  # fmt: skip
+              help="Redact with this secret: all recordings made with it share their stand-ins.")  # fmt: skip
 @database_option
 @policy
 @looking

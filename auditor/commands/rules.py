@@ -14,17 +14,20 @@ from auditor.facts import KINDS
 @click.command(short_help="List the rules.")
 @click.argument("words", nargs=-1, metavar="[WORD]...")
 @click.option(
-    "--severity", type=click.Choice(SEVERITIES), multiple=True, help="Those of this severity (repeat for more)."
+    "--severity", type=click.Choice(SEVERITIES), multiple=True, help="Only those of this severity (repeat for more)."
 )
 @click.option(
-    "--subject", type=click.Choice(KINDS), multiple=True, help="Those that judge such a thing (repeat for more)."
+    "--subject",
+    type=click.Choice(KINDS),
+    multiple=True,
+    help="Only those that judge this kind of thing (repeat for more).",
 )
 @formats
 @folders
 def rules(
     words: tuple[str, ...], severity: tuple[str, ...], subject: tuple[str, ...], format_: str, folders: tuple[Path, ...]
 ) -> None:
-    """List the rules with severity, subject and title: all, or those that have every WORD in their name or title."""
+    """List the rules with severity, subject and title: all of them, or those with every WORD in their id or title."""
     from auditor import rulebook
     from auditor.report import rule_page
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 
 
-@click.command(short_help="Show that no rule passes by what was not seen.")
+@click.command(short_help="Show that no rule passes on what was not seen.")
 @formats
 @folders
 def selftest(format_: str, folders: tuple[Path, ...]) -> NoReturn:

@@ -28,11 +28,14 @@ class TooOld(Stop):
 @click.argument("report", type=Local(), metavar="REPORT")
 @report_formats(formats.of_data(), DEFAULT)
 @click.option(
-    "--max-age", callback=span, metavar="26h|2d", help="An older report is none: exit code 3 (for a monitor: UNKNOWN)."
+    "--max-age",
+    callback=span,
+    metavar="26h|2d",
+    help="Treat an older report as missing: exit code 3 (monitors: UNKNOWN).",
 )
 def show(report: Path, wanted: tuple[FormatChoice, ...], output: Path | None, max_age: float | None) -> NoReturn:
-    """Write REPORT, which zaudit check --format json has written, in other formats, as it was judged then; also those of older
-    releases. A monitor needs no rights on the host for it.
+    """Convert REPORT, written by zaudit check --format json, to other formats, as it was judged then; reports of older
+    releases, too. A monitor needs no rights on the host for it.
 
     Exit code: that of the report; with --format nagios on standard output 0 to 3.
     """

@@ -23,20 +23,28 @@ from auditor.streams import progress
 @click.option("--quick", "length", flag_value="quick", default=True, help="The log path alone, 36 s (the default).")
 @click.option("--standard", "length", flag_value="standard", help="Every part of the profile, 2 min each.")
 @click.option("--long", "length", flag_value="long", help="Every part of the profile, 10 min each: enough for p99.9.")
-@click.option("--slo", default="", metavar="p99=5ms,...", help="What a commit may take; default: that of the profile.")
-@click.option("--size", default="", metavar="SIZE", help="Size of each data file; default: twice zfs_dirty_data_max.")
-@click.option("--limit", default="", metavar="SIZE", help="Write at most so much.  [default: 10g]")
-@click.option("--despite", multiple=True, type=click.Choice(["degraded", "scrub", "full", "space"]),
-              help="Run although the pool is in this state (repeat for more).")  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Print what would be run and written, and do nothing.")
-@click.option("--keep", is_flag=True, help="Leave the files there; zaudit clean removes them.")
-@click.option("--yes", is_flag=True, help="Do not ask before more than 10 GiB are written.")
 @click.option(
-    "--sweep", is_flag=True, help="Also: what group commit is worth here (a fixed amount, synced ever more often)."
+    "--slo", default="", metavar="p99=5ms,...", help="How long a commit may take; default: that of the profile."
 )
-@click.option("--sweep-size", default="", metavar="SIZE", help="Written in each trial of a sweep.  [default: 128m]")
+@click.option("--size", default="", metavar="SIZE", help="Size of each data file; default: twice zfs_dirty_data_max.")
+@click.option("--limit", default="", metavar="SIZE", help="Write at most this much.  [default: 10g]")
+@click.option("--despite", multiple=True, type=click.Choice(["degraded", "scrub", "full", "space"]),
+              help="Run even if the pool is in this state (repeat for more).")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Print what would be run and written; do nothing.")
+@click.option("--keep", is_flag=True, help="Keep the files; zaudit clean removes them.")
+@click.option("--yes", is_flag=True, help="Do not ask before writing more than 10 GiB.")
 @click.option(
-    "--ab", type=click.Choice(["slog"]), help="The log path with and, as far as OpenZFS allows, without the SLOG."
+    "--sweep",
+    is_flag=True,
+    help="Also measure what group commit is worth here (a fixed amount, synced more and more often).",
+)
+@click.option(
+    "--sweep-size", default="", metavar="SIZE", help="Amount written in each trial of a sweep.  [default: 128m]"
+)
+@click.option(
+    "--ab",
+    type=click.Choice(["slog"]),
+    help="Measure the log path with and, as far as OpenZFS allows, without the SLOG.",
 )
 @click.option("--compare", type=Local(), metavar="RESULT",
               help="Compare with an earlier result (JSON report or recording).")  # fmt: skip
@@ -50,9 +58,9 @@ from auditor.streams import progress
 @policy
 @fail_on_option
 @click.option("--timeout", type=Seconds(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
-              help="Give up on a command (not on fio) after so long.")  # fmt: skip
+              help="Give up on a command (not on fio) after this time.")  # fmt: skip
 @click.option("--deadline", type=Seconds(0, 86400), default=DEADLINE_S, show_default=True, metavar="SECONDS",
-              help="Ask nothing more of the audit after so long; fio takes its time. 0: no deadline.")  # fmt: skip
+              help="Stop the questions of the audit after this time; fio is not stopped. 0: no deadline.")  # fmt: skip
 def verify(
     target: str | None,
     replay: Path | None,
@@ -64,11 +72,11 @@ def verify(
     policy_file: Path | None,
     **given: Any,
 ) -> NoReturn:
-    """Write as a database does to TARGET (a dataset, zvol or mounted path), and follow each sync through system calls,
-    fio, the ZIL and the devices.
+    """Write as a database does to TARGET (a dataset, zvol or mounted path), and follow each sync through system calls, fio, the
+    ZIL and the devices.
 
-    TRACED: every sync was followed to a flush that completed. CONTRADICTED: a named link lost some.
-    INCONCLUSIVE: could not be seen, and why. Writes only into a new directory of its own, which it removes.
+    TRACED: every sync was followed to a flush that completed. CONTRADICTED: the link that is named lost some. INCONCLUSIVE: it
+    could not be seen, and why. Writes only into a new directory of its own, which it removes.
     """
     from auditor.commands import _policy
     from auditor.commands import _verifying as command

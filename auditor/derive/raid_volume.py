@@ -1,4 +1,4 @@
-"""Whether a disk is the volume of a RAID controller: by its model, which names the controller, by what it hangs on, or
+"""Whether a disk is the volume of a RAID controller: by its model, which names the controller, by how it is attached, or
 because the controller's own tool lists it."""
 
 from __future__ import annotations

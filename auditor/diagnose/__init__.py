@@ -1,4 +1,4 @@
-"""``zaudit diagnose``: who commits on the load that there is, how long it takes, and where the time goes.
+"""``zaudit diagnose``: who commits under the current load, how long it takes, and where the time goes.
 
 ::
 
@@ -6,7 +6,7 @@
     (reads,     (raw, as        (numbers)                (arithmetic)       (one answer)
      tracing)    recorded)
 
-``tracing`` is the only part that changes anything on a host: events of its own in tracefs, which it takes back one by one.
-What was seen is recorded as text, and judged anew from there. Without tracing (not root, lockdown, a container) counters alone
-are read, which say how busy the log is and which device is slow, and not how long a commit takes.
+``tracing`` is the only part that changes anything on a host: events of its own in tracefs, which it takes back one by one. What
+was seen is recorded as text, and judged anew from there. Without tracing (not root, lockdown, a container) counters alone are
+read, which say how busy the log is and which device is slow, and not how long a commit takes.
 """

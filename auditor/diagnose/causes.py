@@ -22,7 +22,7 @@ FEW = 20  # writes, commits or delays below which nothing is concluded
 SLOWER, SLOWER_NS = 2.5, 2e6  # a leg stands out when it takes so many times as long as the others, and so much longer
 PAST = 0.05  # share of the log blocks that may go past the SLOG
 FOREIGN = 1.5  # writes on a log device for each log block
-FULL = 90  # per cent; from there on allocation looks for the best fit (metaslab_df_free_pct and its kin)
+FULL = 90  # per cent; from there on allocation looks for the best fit (metaslab_df_free_pct and others)
 PRESSED, STARVED = 0.10, 0.50  # share of the time that something waited for memory, for a CPU
 WOKEN = 0.25  # share of a commit that is waiting for a CPU
 ALWAYS = 0.9  # commits for each write
@@ -99,7 +99,7 @@ def _fallbacks(seen: Seen) -> Iterator[Cause]:
         text = f"{count} commits waited for a whole transaction group: {FALLBACKS[row]}"
         evidence = (Evidence(f"{row} grew by {count}", _kstat(seen, row)),)
         yield Cause(
-            "fallback", text, evidence, "See to what makes them wait; zpool status and dmesg name errors.", "", True
+            "fallback", text, evidence, "Find what makes them wait; zpool status and dmesg show errors.", "", True
         )
 
 
@@ -135,7 +135,12 @@ def _slow(id: str, where: str, leg: Leg, times: float, why: str) -> Cause:
     text = f"{leg.device} is the slower leg of {where}, {times:.1f} times as slow ({took} for a write and its flush): {why}"
     evidence = (Evidence(f"{leg.device}: {leg.writes} writes, {leg.flushes or 0} flushes", _stat(leg.device)),)
     return Cause(
-        id, text, evidence, f"Replace {leg.device}, or what it hangs on; zpool offline shows what it costs.", "", False
+        id,
+        text,
+        evidence,
+        f"Replace {leg.device}, its cable or its controller; zpool offline shows what it costs.",
+        "",
+        False,
     )
 
 
@@ -171,7 +176,7 @@ def _past_the_slog(seen: Seen) -> Iterator[Cause]:
         Evidence(f"{zil.normal} of {total} log blocks", _kstat(seen, "zil_itx_metaslab_normal_count")),
         Evidence(f"{zil.indirect or 0} records whose data is elsewhere", _kstat(seen, "zil_itx_indirect_count")),
     )
-    text = f"{what} went past the SLOG, to the data vdevs"
+    text = f"{what} bypassed the SLOG and went to the data vdevs"
     fix = "logbias=latency; a SLOG that is not full; zil_slog_bulk, for commits of more than that many bytes"
     yield Cause("past-the-slog", text, evidence, fix, "logbias-throughput-log", False)
 
@@ -184,7 +189,7 @@ def _alone(seen: Seen) -> Iterator[Cause]:
         text = f"{seen.committers} threads commit, and no two share a log block: {zil.commits} commits, {blocks} blocks"
         evidence = (Evidence("commits for each log block", _kstat(seen, "zil_commit_count")),)
         yield Cause(
-            "no-batching", text, evidence, "Let the database batch its commits (commit_delay and its kin).", "", False
+            "no-batching", text, evidence, "Let the database batch its commits (commit_delay or the like).", "", False
         )
 
 
@@ -205,7 +210,7 @@ def _throttled(seen: Seen) -> Iterator[Cause]:
         if count >= FEW:
             text = f"writers were held back {count} times: {THROTTLES[row]}"
             evidence = (Evidence(f"{row} grew by {count}", f"grep -w {row} {witnesses.DMU_TX}"),)
-            fix = "Write less at once, or let the data vdevs take more; a larger limit only moves the wall."
+            fix = "Write less at once, or add data vdevs or faster ones; a larger limit only makes stalls rarer and longer."
             yield Cause("throttle", text, evidence, fix, "txg-dirty-throttle", True)
 
 
@@ -216,10 +221,15 @@ def _scanning(seen: Seen) -> Iterator[Cause]:
             fix = (
                 f"zpool scrub -p {quoted(seen.pool.name)} pauses it"
                 if what == "scrub"
-                else "Let it end: redundancy first."
+                else "Let it finish: redundancy first."
             )
             yield Cause(
-                what, f"a {what} reads and writes beside the commits", evidence, fix, "resilver-or-scrub-running", False
+                what,
+                f"a {what} reads and writes alongside the commits",
+                evidence,
+                fix,
+                "resilver-or-scrub-running",
+                False,
             )
 
 
@@ -238,7 +248,12 @@ def _long_groups(seen: Seen) -> Iterator[Cause]:
         text = f"a transaction group took {longest:.1f} s to sync, above zfs_txg_timeout ({timeout} s): writes outrun the vdevs"
         evidence = (Evidence(f"stime {longest:.1f} s", _txgs(seen)),)
         yield Cause(
-            "long-txgs", text, evidence, "Write less at once, or let the data vdevs take more.", "txg-sync-slow", False
+            "long-txgs",
+            text,
+            evidence,
+            "Write less at once, or add data vdevs or faster ones.",
+            "txg-sync-slow",
+            False,
         )
 
 
@@ -250,7 +265,7 @@ def _forced_groups(seen: Seen) -> Iterator[Cause]:
             "close them early"
         )
         evidence = (Evidence(f"open for {median(ended):.2f} s (median)", _txgs(seen)),)
-        yield Cause("forced-txgs", text, evidence, f"zpool history -i {quoted(seen.pool.name)} says what.", "", False)
+        yield Cause("forced-txgs", text, evidence, f"zpool history -i {quoted(seen.pool.name)} shows which.", "", False)
 
 
 def _starved(seen: Seen) -> Iterator[Cause]:

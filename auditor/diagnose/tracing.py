@@ -1,11 +1,10 @@
-"""Histograms of ``zil_commit`` in tracefs: events of our own, in an instance of our own, appended and taken back one by one.
+"""Histograms of ``zil_commit`` in tracefs: events of our own, in an instance of our own, appended and removed one by one.
 
 Every sync that may write comes through zil_commit() (fsync, O_DSYNC, msync, zvols, NFS); with sync=disabled O_DSYNC does, too,
-where it returns at once, and fsync does not (zfs_fsync() of module/zfs/zfs_vnops.c).
-Opening ``kprobe_events`` with O_TRUNC, as ``>`` of a shell does, would remove everybody's events: it is only ever appended to.
-Each name bears the process that made it and when that began, so that ``zaudit clean`` knows what a dead one left. Nothing is
-mounted. Addresses of the kernel are replaced by small numbers before anything is kept.
-(Linux Documentation/trace/kprobetrace.rst, histogram.rst)
+where it returns at once, and fsync does not (zfs_fsync() of module/zfs/zfs_vnops.c). Opening ``kprobe_events`` with O_TRUNC, as
+``>`` of a shell does, would remove everybody's events: it is only ever appended to. Each name contains the id of the process
+that made it and when that started, so that ``zaudit clean`` knows what a dead one left. Nothing is mounted. Addresses of the
+kernel are replaced by small numbers before anything is kept. (Linux Documentation/trace/kprobetrace.rst, histogram.rst)
 """
 
 from __future__ import annotations

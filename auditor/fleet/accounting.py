@@ -29,9 +29,9 @@ def inventory(text: str) -> tuple[str, ...]:
     """The hosts that are expected: one a line, # begins a comment. Raises InventoryError."""
     hosts = tuple(dict.fromkeys(name for line in text.splitlines() if (name := line.partition("#")[0].strip())))
     if not hosts or len(hosts) > HOSTS:
-        raise InventoryError(f"an inventory names 1 to {HOSTS:,} hosts, one a line; this one has {len(hosts):,}")
+        raise InventoryError(f"an inventory names 1 to {HOSTS:,} hosts, one per line; this one has {len(hosts):,}")
     if wrong := next((each for each in hosts if re.search(r"\s", each)), None):
-        raise InventoryError(f"an inventory has one host a line, and not {harmless(wrong)[:60]!r}")
+        raise InventoryError(f"an inventory has one host per line, not {harmless(wrong)[:60]!r}")
     return hosts
 
 

@@ -1,6 +1,6 @@
-"""A process that judges one recording after the other, bounded in memory. Whoever asks it bounds its time.
+"""A process that judges one recording after the other, bounded in memory. Its time is bounded by the caller.
 
-It is started with :mod:`subprocess` because the workers of Dask are daemons, which :mod:`multiprocessing` lets have no
+It is started with :mod:`subprocess` because Dask's workers are daemons, which :mod:`multiprocessing` does not allow to have
 children; the two ends talk through one of its pipes.
 """
 

@@ -49,7 +49,7 @@ def judged(names: Iterable[str], how: How, bounds: Bounds, address: str = "") ->
 
 
 def on_a_worker(name: str, how: How, seconds: float, zaudit: str) -> str:
-    """The lines of one recording. Raises NoCluster where the worker has another zaudit than whoever asks."""
+    """The lines of one recording. Raises NoCluster where the worker has a different zaudit from the caller."""
     if zaudit != __version__:
         raise NoCluster(f"a worker has zaudit {__version__}, and not {zaudit}")
     if getattr(_OWN, "how", None) != how:

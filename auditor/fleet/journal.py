@@ -1,8 +1,8 @@
-"""What has been judged so far, beside the file that is to be written, so that a run that was ended goes on where it was.
+"""What has been judged so far, beside the file that is to be written, so that an interrupted run can be resumed.
 
-``FILE.part``: a line of JSON that says by what was judged, then one for each recording: its name, its stamp and its rows. It
-is continued only where it is a plain file of this user's that nobody else may write, and only what was judged by the same
-rules and the same release is taken from it.
+``FILE.part``: a line of JSON that says with what was judged, then one for each recording: its name, its stamp and its rows. It
+is continued only where it is a plain file of this user's that nobody else may write, and only what was judged by the same rules
+and the same release is taken from it.
 """
 
 from __future__ import annotations

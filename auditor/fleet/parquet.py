@@ -1,4 +1,4 @@
-"""Rows as one Parquet file, for whoever has pyarrow: the columns that are asked for, and the whole row as JSON in ``row``."""
+"""Rows as one Parquet file, if pyarrow is installed: the columns that are asked for, and the whole row as JSON in ``row``."""
 
 from __future__ import annotations
 

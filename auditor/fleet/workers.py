@@ -29,7 +29,7 @@ class Bounds(NamedTuple):
 
 
 def judged(names: Iterable[str], how: How, bounds: Bounds) -> Iterator[str]:
-    """The lines of each recording, in the order of the names, whoever is done first. Close it, and the processes end."""
+    """The lines of each recording, in the order of the names, whichever is done first. Close it, and the processes end."""
     left = enumerate(names)
     done: dict[int, str] = {}
     order: deque[int] = deque()

@@ -1,4 +1,4 @@
-"""What nobody could tell: every fact that is left becomes Unknown, with the reason of the collector that gives it."""
+"""What could not be found out: every fact that is left becomes Unknown, with the reason of the collector that gives it."""
 
 from __future__ import annotations
 

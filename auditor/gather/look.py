@@ -59,14 +59,14 @@ class LookOptions(NamedTuple):
                 f"--db {name}=...: DIR is an absolute path; a DSN goes with {', '.join(sql.DRIVERS)} only"
             )
         if "=" not in place and "://" not in place:
-            raise DatabaseError(f"--db {name}=...: neither an absolute path nor a DSN (a URI, or key=value)")
+            raise DatabaseError(f"--db {name}=...: neither an absolute path nor a DSN (a URI or key=value)")
         if fault := sql.fault(name, place):
             raise DatabaseError(f"--db {name}=...: {fault}")
         return self._replace(database=name, directory="", connection=place)
 
 
 class Gathered(NamedTuple):
-    """The facts, and the datasets that the targets meant. unasked: the questions of today that a recording did not know."""
+    """The facts, and the datasets that the targets meant. unasked: today's questions that a recording did not know."""
 
     facts: Facts
     roots: tuple[Subject, ...]

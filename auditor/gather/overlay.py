@@ -1,9 +1,9 @@
-"""On which file system the writes to an overlay end: the one that holds its upper layer, as it does of a container.
+"""On which file system the writes to an overlay end: the one that holds its upper layer, as in a container.
 
-The kernel names the folder of the upper layer as whoever mounted the overlay spelt it, in his mount namespace. So it is
+The kernel names the folder of the upper layer as it was spelt when the overlay was mounted, in that mount namespace. So it is
 followed only where the overlay is in the table of mounts of the first process, where nobody but root mounts; in the table of a
 container the same file system has the same device number. A layer that is mounted "volatile" is no place for what must last:
-each fsync on it is left out. (Linux Documentation/filesystems/overlayfs.rst, fs/overlayfs/params.c ovl_show_options; man 5
+each fsync on it is skipped. (Linux Documentation/filesystems/overlayfs.rst, fs/overlayfs/params.c ovl_show_options; man 5
 proc_pid_mountinfo; man 7 mount_namespaces)
 """
 

@@ -1,7 +1,7 @@
-"""What several witnesses say of one thing is compared before anything is concluded from it.
+"""What several witnesses report about one thing is compared before anything is concluded from it.
 
-Each of the modules here knows one such thing. Where the witnesses differ, what hangs on it becomes Unknown with both
-sides named, whatever one of them said; where only one was heard, it is believed.
+Each of the modules here knows one such thing. Where the witnesses differ, what depends on it becomes Unknown with both sides
+named, whatever one of them said; where only one was heard, it is believed.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def _kept(folder: os.stat_result, entry: os.stat_result) -> bool:
 
 
 def steady(path: str) -> str:
-    """The path without symbolic links, where it is what it was whoever named it: only root and this user could have moved
+    """The path without symbolic links, if it still is what it was when it was named: only root and this user could have moved
     anything on the way, or put it there. Raises OSError where others could have, and for what is not there."""
     done, rest, links = "/", [*reversed(path.split("/"))], 0
     while rest:

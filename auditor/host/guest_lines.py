@@ -92,7 +92,7 @@ def _tree(pairs: Mapping[str, str]) -> dict[str, Any]:
 def _nodes(node: Mapping[str, Any], *, drops: bool, depth: int) -> Iterator[str]:
     """The files and devices of a node and those below it."""
     if depth > DEPTH:
-        raise ValueError("nested too deep")
+        raise ValueError("nested too deeply")
     cache = node.get("cache")
     if isinstance(cache, str):
         drops = cache == "unsafe"

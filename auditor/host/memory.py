@@ -1,10 +1,11 @@
 """Files of /proc about a process which the kernel reads out of its memory, or for which it asks who may look into it.
 
-Whoever reads them waits for a process that holds its memory meanwhile, and one holds it for as long as it likes: where it has
-a file system of its own (FUSE) that does not answer, a thread that reads its own memory there waits, and so does the start of
-another program, which closes a file there. So a process of zaudit's own reads them (``_owner_child``), one after the other;
-where it is silent for too long it is ended and left behind, and another goes on behind that. A user whose processes took too
-much time together, or had too much to say, is asked nothing more, so that the others are (``accounts``). (Linux mm/memory.c
+A reader of these files waits while the process holds its memory lock, and a process can hold it for as long as it likes: if it
+has a file system of its own (FUSE) that does not answer, a thread that reads its own memory there waits, and so does the start
+of another program, which closes a file there. So a separate process of zaudit reads them (``_owner_child``), one after the
+other; if it is silent for too long it is killed and left behind, and another one continues with the next process. A user whose
+processes together took too much time, or had too much to say, is skipped from then on, so that the others are read
+(``accounts``). (Linux mm/memory.c
 __access_remote_vm, kernel/fork.c mm_access, kernel/ptrace.c, fs/exec.c begin_new_exec and exec_update_lock, fs/fuse/dev.c
 request_wait_answer)
 """

@@ -1,11 +1,11 @@
 """Files of others, read with the rights of their owner, by a process of its own that has these and no more.
 
-What lies below /proc/PID/root is what the process means by a path, and its command line, its environment, its configuration
-and its mounts are its own invention: asked to read them, root would read anything for anybody. So a child
-(``_owner_child``) opens them that has entered the mount namespace and the root directory of that process, and has taken its
-user, its groups and no capability: what that user may not read is not read. For the data of a server that does not run
-(/proc/self/root) it takes the user that owns the folder which was named, and no group. Without root it has the rights that
-zaudit has. It is bounded in time, memory, descriptors and output, and cannot write a file.
+What lies below /proc/PID/root is what the process means by a path, and its command line, its environment, its configuration and
+its mounts are whatever it says: asked to read them, root would read anything for anybody. So a child (``_owner_child``) opens
+them that has entered the mount namespace and the root directory of that process, and has taken its user, its groups and no
+capability: what that user may not read is not read. For the data of a server that does not run (/proc/self/root) it takes the
+user that owns the folder which was named, and no group. Without root it has the rights that zaudit has. It is bounded in time,
+memory, descriptors and output, and cannot write a file.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def within(allowed: Time, call: Callable[[], T], failed: Callable[[str], T]) -> 
 
 
 class Workers(Generic[K, T]):
-    """Makes calls beside each other, by key, so many at once at most."""
+    """Makes calls in parallel, by key, at most a given number at once."""
 
     def __init__(self, most: int) -> None:
         self._most = most

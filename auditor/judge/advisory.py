@@ -79,7 +79,7 @@ def _checked(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     if stray := sorted(entry.keys() - REQUIRED - CONDITION - OPTIONAL):
         raise RuleError(f"an advisory has no key {stray[0]!r}")
     if len(given := CONDITION & entry.keys()) not in (0, 3):
-        raise RuleError(f"{', '.join(sorted(CONDITION))} go together; there is only {', '.join(sorted(given))}")
+        raise RuleError(f"{', '.join(sorted(CONDITION))} go together; only {', '.join(sorted(given))} is there")
     examples = _examples(f"host.{builds.fact(name)}", tuple(_ranges(entry["affected"])), entry)
     return {**_judged(name, entry), **_said(entry), "example": list(examples)}
 

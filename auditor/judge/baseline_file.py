@@ -44,7 +44,7 @@ def parse(data: bytes, path: str) -> Baseline:
         return Baseline(_text(table["host"]), targets, pools, _day(table["made"]), {each.key: each for each in entries})
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         why = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-        raise BaselineError(f"{path}: no baseline of zaudit: {harmless(why[:200])}") from None
+        raise BaselineError(f"{path}: not a baseline of zaudit: {harmless(why[:200])}") from None
 
 
 def text(baseline: Baseline) -> str:
@@ -66,7 +66,7 @@ def must_fit(baseline: Baseline, host: str, targets: tuple[str, ...], path: str)
                             ("targets", baseline.targets, targets)):  # fmt: skip
         if its != ours:
             said = [harmless(each if isinstance(each, str) else " ".join(each) or "all pools") for each in (its, ours)]
-            raise BaselineError(f"{path}: the baseline of another {what}: {said[0]}, and this is {said[1]}")
+            raise BaselineError(f"{path}: this is the baseline of another {what}: {said[0]}, not {said[1]}")
 
 
 def _row(each: Entry) -> dict[str, str]:

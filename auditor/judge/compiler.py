@@ -48,7 +48,7 @@ def compile_expression(source: str, kind: Kind, registry: Registry, constants: C
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ExpressionError(f"{source!r}: {getattr(error, 'msg', None) or error}") from None
     if _deep(tree.body):
-        raise ExpressionError(f"{source[:60]!r}...: nested too deep")
+        raise ExpressionError(f"{source[:60]!r}...: nested too deeply")
     names: dict[str, Kind] = {"host": "host", kind: kind}
     type_, evaluate = _Compiler(registry, constants).build(tree.body, names)
     return Expression(source, type_, evaluate)
@@ -138,7 +138,7 @@ class _Compiler:
         values = []
         for item in items:
             if not isinstance(item, ast.Constant) or not isinstance(item.value, bool | int | float | str):
-                raise ExpressionError(f"{ast.unparse(item)!r}: only plain values may stand in a tuple")
+                raise ExpressionError(f"{ast.unparse(item)!r}: a tuple may hold only plain values")
             _sane(item.value)
             values.append(item.value)
         constant = Known(tuple(values), ())
@@ -210,12 +210,12 @@ class _Compiler:
             case [ast.comprehension(target=ast.Name(id=variable), iter=over, ifs=ifs, is_async=0)]:
                 pass
             case _:
-                raise ExpressionError(f"{ast.unparse(node)!r}: one 'for NAME in LINKS' only")
+                raise ExpressionError(f"{ast.unparse(node)!r}: only one 'for NAME in LINKS' is allowed")
         if variable in names or variable in self.constants:
             raise ExpressionError(f"{variable!r} already means something here")
         type_, links = self.build(over, names)
         if type_.base != "subjects" or type_.kind is None:
-            raise ExpressionError(f"{ast.unparse(over)!r} is a {type_}; any and all go over linked subjects")
+            raise ExpressionError(f"{ast.unparse(over)!r} is a {type_}; any and all range over linked subjects")
         inner_names = {**names, variable: type_.kind}
         filters = [self.condition(each, inner_names) for each in ifs]
         body = self.condition(node.elt, inner_names)

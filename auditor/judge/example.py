@@ -29,7 +29,7 @@ def run(rule: Rule, example: Example, registry: Registry) -> Verdict:
 def _facts(subject: Subject, name: str, value: Any, registry: Registry, where: str) -> Iterator[Fact]:
     spec = registry.get((subject.kind, name))
     if spec is None:
-        raise RuleError(f"{where}: nobody provides {subject.kind}.{name}")
+        raise RuleError(f"{where}: no collector provides {subject.kind}.{name}")
     if isinstance(value, dict) and set(value) == {"unknown"}:
         yield Fact(subject, name, unknown(str(value["unknown"])))
     elif spec.type is Subject:
@@ -60,6 +60,6 @@ def _scalar(value: Any, spec: Spec, where: str) -> Value:
     if not isinstance(value, bool | int | float | str) or type(value) is not spec.type:
         raise RuleError(f"{where}: {value!r} is not {spec.type.__name__}")
     if spec.values and value not in spec.values:
-        raise RuleError(f"{where}: {value!r} is never the value; it is one of {', '.join(spec.values)}")
+        raise RuleError(f"{where}: {value!r} is not a possible value; it is one of {', '.join(spec.values)}")
     checked: Value = value
     return checked

@@ -78,6 +78,6 @@ def _one(whole: Policy, what: str, entries: Sequence[tuple[str, int, Any]]) -> t
     first: dict[str, int] = {}
     for name, line, _ in entries:
         if name in first:
-            raise PolicyError(f"{whole.where(line)}: {what} {name} is decided in {whole.where(first[name])}, too")
+            raise PolicyError(f"{whole.where(line)}: {what} {name} is also decided in {whole.where(first[name])}")
         first[name] = line
     return tuple(entry for _, _, entry in entries)

@@ -45,7 +45,7 @@ def load_folder(
             id = path.name.removesuffix(".toml")
             rules.append(load(id, str(path), read(path), registry, decided.get(id, NOTHING_DECIDED)))
         elif path.name not in ("README.md", "__pycache__", "__init__.py"):
-            raise RuleError(f"{path}: a stray file in a folder of rules (rules end in .toml)")
+            raise RuleError(f"{path}: not a rule, in a folder of rules (rules end in .toml)")
     if not rules:
         raise RuleError(f"{folder}: no rule in it")
     return rules

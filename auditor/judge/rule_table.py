@@ -191,10 +191,10 @@ def _strike(table: Mapping[str, Any]) -> Strike:
         if stray := sorted({"word", "takes"} & table.keys()):
             raise RuleError(f"{stray[0]} goes with loses")
         if "severity" not in table:
-            raise RuleError("a rule says either loses, and its severity follows, or severity")
+            raise RuleError("a rule gives either loses, from which its severity follows, or severity")
         return Strike(cast(Severity, _one_of(table, "severity", SEVERITIES)))
     if "severity" in table:
-        raise RuleError("severity follows from loses: only one of the two is said")
+        raise RuleError("severity follows from loses: give only one of the two")
     takes = _texts(table, "takes", least=1)
     if stray := sorted(set(takes) - set(TAKES)):
         raise RuleError(f"takes: {stray[0]!r} is none of {', '.join(TAKES)}")

@@ -35,6 +35,6 @@ def loads(text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise TomlError(str(error)) from None
     except RecursionError:
-        raise TomlError("nested too deep") from None
+        raise TomlError("nested too deeply") from None
     except ValueError:
         raise TomlError("a number with too many digits") from None

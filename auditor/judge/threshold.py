@@ -2,7 +2,7 @@
 
 In a rule file::
 
-    thresholds.nearly_full = { default = 80, least = 50, most = 95, unit = "%", text = "so full is a finding" }
+    thresholds.nearly_full = { default = 80, least = 50, most = 95, unit = "%", text = "this full is a finding" }
     expect = "pool.capacity_percent < nearly_full"
 
 and in a policy::

@@ -54,11 +54,11 @@ def check_comparison(left: Type, op: ast.cmpop, right: Type, node: ast.Compare) 
         if left.base != right.base or (left.base in ("subject", "subjects") and left.kind != right.kind):
             raise ExpressionError(f"{ast.unparse(node)!r} compares a {left} with a {right}")
         if not isinstance(op, ast.Eq | ast.NotEq) and left.base not in ("number", "tuple"):
-            raise ExpressionError(f"{ast.unparse(node)!r}: a {left} has no order")
+            raise ExpressionError(f"{ast.unparse(node)!r}: a {left} cannot be ordered")
         closed, asked = (left, right) if left.values[:1] == ("",) else (right, left)
     if closed.values[:1] == ("",) and closed.base == "str":
         wrong = [value for value in asked.values if value not in closed.values]
         if wrong:
             raise ExpressionError(
-                f"{ast.unparse(node)!r}: {wrong[0]!r} is never the value; it is one of {', '.join(closed.values[1:])}"
+                f"{ast.unparse(node)!r}: {wrong[0]!r} is not a possible value; it is one of {', '.join(closed.values[1:])}"
             )

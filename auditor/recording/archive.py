@@ -102,7 +102,7 @@ def _headers(path: Path) -> type[tarfile.TarInfo]:
             if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE):
                 left -= max(info.size, 512)
                 if info.size > HEADER_LIMIT or left < 0:
-                    raise RecordingError(f"{path}: extended headers of tar larger than those of a recording")
+                    raise RecordingError(f"{path}: its extended tar headers are larger than those of a recording")
             return info
 
     return Header

@@ -43,8 +43,8 @@ def members(recording: Recording) -> Iterator[tuple[str, bytes]]:
 def fitted(recording: Recording) -> tuple[Recording, list[str]]:
     """The recording without the answers that are too large for one, the largest first, and a sentence for each of them.
 
-    In their place stands that they were not kept: what hangs on them is unknown in a replay. Raises RecordingError where that
-    does not help.
+    They are replaced by a note that they were not kept: what depends on them is unknown in a replay. Raises RecordingError
+    where that does not help.
     """
     left_out: dict[Question, int] = {}
     while True:

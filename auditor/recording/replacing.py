@@ -150,7 +150,9 @@ def _move(new: int, names: list[str], path: Path, folder: int, old: set[str]) ->
     try:
         there = set(given.names(within, archive.ENTRY_LIMIT))
         if foreign := sorted(there.intersection(names) - old):
-            raise RecordingError(f"{path / foreign[0]} is not of the recording there; zaudit does not overwrite it")
+            raise RecordingError(
+                f"{path / foreign[0]} does not belong to the recording there; zaudit does not overwrite it"
+            )
         for name in (MANIFEST, *sorted(old - {MANIFEST})):
             if name in there and not stat.S_ISDIR(os.stat(name, dir_fd=within, follow_symlinks=False).st_mode):
                 os.unlink(name, dir_fd=within)

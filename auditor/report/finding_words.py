@@ -88,7 +88,7 @@ def shortly(finding: Finding) -> str:
 
 def question(finding: Finding) -> str:
     """Of one that is undecided: what could not be told."""
-    return f"Could not tell: {_lower(finding.rule.title)}?"
+    return f"Could not tell whether {_lower(finding.rule.title)}"
 
 
 def _lower(title: str) -> str:
@@ -102,15 +102,10 @@ def unasked(finding: Finding) -> bool:
     return not finding.failed and {reason.remedy for reason in finding.reasons} == {AGAIN}
 
 
-def questions(number: int) -> str:
-    """ "1 question of today is", "12 questions of today are"."""
-    return "1 question of today is" if number == 1 else f"{number} questions of today are"
-
-
 def recorded_by(report: Report) -> str:
-    """What an older recording does not know, in one sentence."""
+    """What an older recording does not hold, in one sentence."""
     by = harmless(f"zaudit {report.recorder}" if report.recorder else "an older zaudit")
-    return f"Recorded by {by}: {questions(len(report.unasked))} not in it. Record again."
+    return f"Recorded by {by}, which did not ask {len(report.unasked):,} of the questions asked today. Record again."
 
 
 def evidence(verdict: Verdict) -> list[tuple[str, str]]:

@@ -113,7 +113,8 @@ def evidence(verdicts: Sequence[Verdict]) -> Iterator[Text]:
         if command:
             line.append(f"   {command}", "dim")
         yield line
-    more = [f"{len(lines) - EVIDENCE_SHOWN} more observations"] if len(lines) > EVIDENCE_SHOWN else []
+    hidden = len(lines) - EVIDENCE_SHOWN
+    more = [f"{hidden} more observation{'s' if hidden > 1 else ''}"] if hidden > 0 else []
     more += [f"the same on {len(others)} more: {finding_words.listed(names)}"] if others else []
     if more:
         yield Text(f"and {' and '.join(more)}", "dim")

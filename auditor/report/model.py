@@ -40,7 +40,7 @@ class Report(NamedTuple):
     left_out: rules that were not judged because somebody chose so, the gravest first. seen_from: where zaudit stood, in a
     sentence, when it is not where the host stands; or empty. columns: what each event would cost each dataset; events: those
     that can happen to this host. pools: as trees. brought: the datasets that nobody named. rules: digest of those that judged.
-    recorder: the release that made the recording which was judged, or empty; unasked: the questions of today that it did not
+    recorder: the release that made the recording which was judged, or empty; unasked: today's questions that it did not
     know; edited: what somebody has changed in it, or empty.
     night: what a baseline knew of it, or None. hidden: how many findings below which severity the reader does not want to
     see."""

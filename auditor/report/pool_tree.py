@@ -76,7 +76,7 @@ def _promise(facts: Facts, disk: Subject) -> tuple[str, Kind]:
     if is_true(failed):
         return "its power-loss protection has failed", "bad"
     if is_true(virtual):
-        return "decided by whoever provides it", "open"
+        return "decided by its provider", "open"
     if isinstance(cache, Known) and cache.value is False:
         return "no volatile cache", "good"
     keeps = facts.get(disk, "keeps_acknowledged")

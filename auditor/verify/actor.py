@@ -1,9 +1,9 @@
-"""Who acts in a place: everything that is made, written or removed there is the deed of a process with these rights.
+"""Who acts in a place: everything that is made, written or removed there is done by a process with these rights.
 
-That process is the owner of the place where it writes, as the database is, without a capability and with no way to gain
-one. So a name, link or file that the owner put in its way reaches nothing that the owner could not reach himself.
-(setpriv(1); capabilities(7), "Transformation of capabilities during execve()": with an empty bounding set not even a
-program of root gets any.)
+That process is the owner of the place where it writes, as the database is, without a capability and with no way to gain one. So
+a name, link or file that the owner put in its way reaches nothing that the owner could not reach himself. (setpriv(1);
+capabilities(7), "Transformation of capabilities during execve()": with an empty bounding set not even a program of root gets
+any.)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class PlaceError(Stop):
 
 
 class Actor(NamedTuple):
-    """Numbers of a user and a group; both empty for whoever runs zaudit without being root."""
+    """Numbers of a user and a group; both empty where zaudit does not run as root."""
 
     uid: str
     gid: str

@@ -98,10 +98,10 @@ def _calls(run: Run | None, trial: Trial, section: Section) -> Link:
     if job.syncs == 0:
         return Link(name, "unseen", "fio made no sync while strace watched it", figures)
     if kernel >= SHARE * job.syncs:
-        return Link(name, "accounts", f"the kernel saw {kernel} {what} for {job.syncs} syncs of fio", figures)
+        return Link(name, "accounts", f"the kernel saw {kernel} {what} for {job.syncs} syncs by fio", figures)
     text = f"fio issued {job.syncs} {what}, the kernel saw {kernel}"
     if trial.preload:
-        text += f": {harmless(trial.preload)} is preloaded into every program and swallows them"
+        text += f": {harmless(trial.preload)} is preloaded into every program and drops them"
     return Link(name, "contradicts", text, figures)
 
 
@@ -118,7 +118,7 @@ def _fio(run: Run, section: Section) -> Link:
     expected = job.writes // section.every
     if job.syncs < 0.99 * expected - job_slack(section):
         return Link(
-            "fio", "unseen", f"fio counted {job.syncs} syncs for {job.writes} writes, {expected} were to be", figures
+            "fio", "unseen", f"fio counted {job.syncs} syncs for {job.writes} writes, {expected} were expected", figures
         )
     return Link("fio", "accounts", f"{job.writes} writes, {job.syncs} syncs ({section.sync}) returned", figures)
 
@@ -160,7 +160,7 @@ def _zil_figures(zil: Zil) -> Iterator[tuple[str, int | None]]:
 def unwatched(run: Run) -> Iterator[str]:
     """What could not be seen of others before the run."""
     if run.zil is not None and run.idle_commits is None:
-        yield "how many commits there are when nothing of zaudit's runs could not be seen"
+        yield "how many commits there are while nothing of zaudit runs could not be seen"
     for device in run.devices:
         if device.zil and device.allocation_class == "log" and device.disk not in run.idle_writes:
             yield f"what others write to {harmless(device.disk)} could not be seen"
@@ -174,13 +174,13 @@ def foreign(run: Run, trial: Trial, facts: Facts) -> Iterator[str]:
         yield f"foreign load: {sum(run.others.values())} commits of other datasets of the pool ({harmless(name)}: {most})"
     if zil is not None and zil.commits > _most_commits(job, trial, facts) + FEW:
         who = harmless(trial.dataset) if run.others is not None else "all pools"
-        yield f"foreign load: {zil.commits} commits of {who} for {job.syncs} syncs of fio"
+        yield f"foreign load: {zil.commits} commits of {who} for {job.syncs} syncs by fio"
     if (
         run.idle_commits
         and run.idle_s > 0
         and run.idle_commits / run.idle_s * run.seconds > max(FOREIGN * job.syncs, FEW)
     ):
-        yield f"foreign load: {run.idle_commits} commits in {run.idle_s:.0f} s before the run, when nothing of zaudit's ran"
+        yield f"foreign load: {run.idle_commits} commits in {run.idle_s:.0f} s before the run, while nothing of zaudit ran"
     for device in run.devices:
         writes = run.idle_writes.get(device.disk, 0)
         rate = writes / run.idle_s if run.idle_s > 0 else 0.0

@@ -170,8 +170,8 @@ def _notes(before: Verification, after: Verification, both: Sequence[tuple[Run, 
         if alone:
             yield f"Not compared, {when} alone or without a latency: {', '.join(alone)}."
     yield (
-        "One run each cannot show what differs from run to run on a pool that nobody changed; a difference that matters "
-        "is worth a second pair."
+        "One run each cannot show how much runs differ on a pool that nobody changed; a difference that matters is worth a "
+        "second pair."
     )
 
 

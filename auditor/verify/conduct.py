@@ -155,7 +155,7 @@ def _remove(made: Place) -> Iterator[str]:
     except Replaced as error:  # it is of no use any more, and the runs say so
         yield str(error)
     except PlaceError as error:
-        raise CannotVerify(f"what zaudit made could not be removed: {error} (zaudit clean tries again)") from None
+        raise CannotVerify(f"what zaudit created could not be removed: {error} (zaudit clean tries again)") from None
 
 
 def _mount_point(host: Host, dataset: str) -> str:

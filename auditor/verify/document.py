@@ -48,5 +48,5 @@ def load(text: str) -> Verification:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise CodecError("an object names the same member twice")
+        raise CodecError("an object has the same member twice")
     return members

@@ -27,7 +27,7 @@ FLUSHES = "logged_flush_errors"
 KINDS = {
     FLUSHES: "flushes that failed",
     "logged_io_errors": "reads or writes that failed",
-    "logged_resets": "resets of its controller or flushes that were repeated",
+    "logged_resets": "resets of its controller or repeated flushes",
 }
 WRITTEN = {"ONLINE", "DEGRADED"}  # states of a vdev that is written to (vdev_is_dead() of module/zfs/vdev.c)
 COUNTS = ("read", "write", "checksum")
@@ -42,7 +42,7 @@ def of_kernel(runs: Sequence[Ran], run: Run, facts: Facts) -> Link:
         return Link(KERNEL_LOG, "unseen", told)
     failed = [(device, name, text) for device in run.devices for name, text in _failed(device, told)]
     if lost := [text for device, name, text in failed if device.volatile and name == FLUSHES]:
-        return Link(KERNEL_LOG, "contradicts", f"flushes failed, and fsync returned all the same: {'; '.join(lost)}")
+        return Link(KERNEL_LOG, "contradicts", f"flushes failed, yet fsync returned success: {'; '.join(lost)}")
     doubts = [*(text for _, _, text in failed), *_untold(run.devices, told)]
     if not doubts and logged.missing:
         doubts = [logged.missing]

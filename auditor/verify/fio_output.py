@@ -71,7 +71,7 @@ def jobs(document: Mapping[str, Any], syncs: Mapping[str, str], first: str = "")
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise FioError(f"its JSON is not as expected: {type(error).__name__}: {error}") from None
     if not found:
-        raise FioError("its JSON holds no job")
+        raise FioError("its JSON contains no job")
     return tuple(sorted(found.values(), key=lambda job: job.name != first))
 
 

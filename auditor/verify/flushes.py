@@ -172,7 +172,7 @@ def _device(device: Device, facts: Facts, *, enough: bool, mirrored: Sequence[De
     if device.flushes is None and device.volatile is not False:
         return Link(name, "unseen", f"{where}: this kernel does not count flushes", figures)
     if device.volatile is False and not flushed > FLUSHED * device.writes:
-        text = f"{where}: {device.writes} writes; it has no volatile cache, so that none needs a flush"
+        text = f"{where}: {device.writes} writes; it has no volatile cache, so none needs a flush"
         return Link(name, "accounts", text, figures)
     behind = flushed < LIKE_OTHERS * max((leg.flushes or 0 for leg in mirrored), default=0)
     if device.allocation_class == "log" and 0 < device.writes <= FEW and not flushed and enough and not behind:
@@ -189,7 +189,7 @@ def _device(device: Device, facts: Facts, *, enough: bool, mirrored: Sequence[De
         return Link(name, "contradicts", f"{where}: no write at all", figures)
     text = f"{where}: {device.writes} writes and {flushed or 'no'} flushes"
     if enough and not behind and flushed and device.allocation_class != "log":
-        return Link(name, "unseen", f"{text}, far fewer than others of its class got for theirs", figures)
+        return Link(name, "unseen", f"{text}, far fewer than others of its class for as many writes", figures)
     return _unflushed(device, text, facts)
 
 
@@ -255,7 +255,7 @@ def _data(run: Run, facts: Facts, pool: Subject, classes_: Sequence[str], away: 
             yield Link(name, "unseen", f"{where}: this kernel does not count flushes", _figures(device))
         elif len(tops) > UBERBLOCKS and device.writes <= FEW:
             yield Link(
-                name, "unseen", f"{text}: it may have been written to by the last of them alone", _figures(device)
+                name, "unseen", f"{text}: it may have been written to by the last of them only", _figures(device)
             )
         else:
             yield _unflushed(device, text, facts)

@@ -54,7 +54,7 @@ class Held(NamedTuple):
                 return "something else lies where it was made"
             return "" if self.place.kind == "zvol" else next(self._strange(), "")
         except FileNotFoundError:
-            return "it is not where it was made"
+            return "it is not where it was created"
         except OSError as error:
             return f"it cannot be looked at ({error.strerror})"
 
@@ -144,7 +144,7 @@ def _group(uid: int) -> int:
     """His own group, as the system knows it. Not that of the folder: it may be one that he is no member of."""
     with contextlib.suppress(KeyError):
         if pwd.getpwnam(str(uid)).pw_uid != uid:  # setpriv takes a number for a name first
-            raise PlaceError(f"there is a user whose name is {uid}: nothing can be run as the one whose number that is")
+            raise PlaceError(f"a user is named {uid}: nothing can be run as the user with that number")
     try:
         return pwd.getpwuid(uid).pw_gid
     except KeyError:

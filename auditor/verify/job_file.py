@@ -1,4 +1,5 @@
-"""Reads the job file that a user names: once, from what was opened, and only when it is a plain file of a bearable size."""
+"""Reads the job file that a user names: once, from what was opened, and only when it is a plain file of at most a fixed
+size."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def folder() -> Path:
         for each in (*reversed(where.parents), where):
             _trusted(each, last=each == where)
     except OSError as error:
-        raise PlaceError(f"{where}: what is made cannot be recorded there: {error.strerror}") from None
+        raise PlaceError(f"{where}: what is created cannot be recorded there: {error.strerror}") from None
     return where
 
 
@@ -87,7 +87,7 @@ def _trusted(path: Path, *, last: bool) -> None:
     """last: the ledger itself, which belongs to the caller alone. Root believes nothing that a group may write."""
     seen = os.lstat(path)
     if not stat.S_ISDIR(seen.st_mode):
-        raise PlaceError(f"{path}: what is made cannot be recorded there: it is no folder")
+        raise PlaceError(f"{path}: what is created cannot be recorded there: it is not a folder")
     mine = (os.geteuid(),) if last else (os.geteuid(), 0)
     if seen.st_uid not in mine:
         raise PlaceError(f"{path} belongs to another user (uid {seen.st_uid}), who could change what is recorded there")
@@ -113,7 +113,7 @@ def record(place: Place) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink()
-        raise PlaceError(f"{where}: what is made cannot be recorded there: {error.strerror}") from None
+        raise PlaceError(f"{where}: what is created cannot be recorded there: {error.strerror}") from None
 
 
 def forget(place: Place) -> None:

@@ -2,9 +2,9 @@
 removed after.
 
 Root makes and removes nothing in a folder of somebody else: a directory is made and removed by a process of the owner of the
-mount point, in folders that are held (:mod:`auditor.verify.held`). A scratch dataset is mounted, and the link to a scratch
-zvol lies, in the ledger's folder, which nobody else can enter. Whatever ends a run, the next one and ``zaudit clean`` find
-in the ledger what it left, and remove that and nothing else.
+mount point, in folders that are held (:mod:`auditor.verify.held`). A scratch dataset is mounted, and the link to a scratch zvol
+lies, in the ledger's folder, which nobody else can enter. However a run ends, the next one and ``zaudit clean`` find in the
+ledger what it left, and remove that and nothing else.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _open(mount_point: str) -> Iterator[int]:
     try:
         folder = held.opened(mount_point)
     except OSError as error:
-        raise PlaceError(f"{harmless(mount_point)}: no directory can be made there: {error.strerror}") from None
+        raise PlaceError(f"{harmless(mount_point)}: no directory can be created there: {error.strerror}") from None
     with held.closing(folder):
         yield folder
 
@@ -65,7 +65,7 @@ def directory(mount_point: str, dataset: str) -> Place:
         if code:
             ledger.forget(place)
             why = harmless(said.strip().rpartition(": ")[2])
-            raise PlaceError(f"{harmless(mount_point)}: no directory can be made there: {why}")
+            raise PlaceError(f"{harmless(mount_point)}: no directory can be created there: {why}")
         place = place._replace(inode=_inode(place, parent))
         ledger.record(place)
     return place
@@ -76,11 +76,11 @@ def _inode(place: Place, parent: int) -> int:
     try:
         folder = held.enter(place, parent)
     except OSError:
-        raise PlaceError(f"{place.path} was taken away as soon as it was made") from None
+        raise PlaceError(f"{place.path} was removed as soon as it was created") from None
     with held.closing(folder):
         seen = os.fstat(folder)
         if seen.st_mode & 0o777 != 0o700 or held.rest(folder):
-            raise PlaceError(f"{place.path} was replaced as soon as it was made: it is left alone")
+            raise PlaceError(f"{place.path} was replaced as soon as it was created: it is left alone")
         return seen.st_ino
 
 
@@ -109,7 +109,7 @@ def dataset(target: str, actor: Actor, properties: Sequence[tuple[str, str]], zf
     _create(place, (), (*properties, *UNSHARED, ("mountpoint", place.path)), zfs)
     if not os.path.ismount(place.path):
         remove(place, zfs)
-        raise PlaceError(f"{name} was made, and is not mounted ({place.path})")
+        raise PlaceError(f"{name} was created but is not mounted ({place.path})")
     return place
 
 
@@ -146,7 +146,7 @@ def hold(place: Place) -> Iterator[Held]:
         try:
             here = stack.enter_context(_entered(place))
         except OSError:
-            raise PlaceError(f"{place.path} is not where it was made") from None
+            raise PlaceError(f"{place.path} is not where it was created") from None
         if place.kind == "dataset":
             os.fchown(here.folder, place.uid, place.gid)  # the root of a new file system, in a folder of the caller
             os.fchmod(here.folder, 0o700)
@@ -175,7 +175,7 @@ def _device(here: Held) -> Iterator[int]:
         raise PlaceError(f"{node(place)}: {error.strerror}") from None
     with held.closing(device):
         if not stat.S_ISBLK(os.fstat(device).st_mode):
-            raise PlaceError(f"{node(place)} is no block device")
+            raise PlaceError(f"{node(place)} is not a block device")
         os.symlink(tools.inside(device), LOG_FILE, dir_fd=here.folder)
         yield device
 
@@ -189,7 +189,7 @@ def remove(place: Place, zfs: Command) -> None:
     names = {"directory": f"{PREFIX}{place.id}", "zvol": f"link-{place.id}", "dataset": f"mount-{place.id}"}
     lies = os.path.basename(place.path) == names.get(place.kind) or (place.kind == "dataset" and not place.path)
     if not ID.fullmatch(place.id) or not lies:
-        raise PlaceError(f"{place.path} is no place of zaudit's: the record is damaged")
+        raise PlaceError(f"{place.path} is not a place that zaudit uses: the record is damaged")
     match place.kind:
         case "directory":
             _directory(place, zfs)
@@ -208,7 +208,7 @@ def _directory(place: Place, zfs: Command) -> None:
         with _entered(place) as here:
             here.empty()
             if left := held.rest(here.folder):
-                raise PlaceError(f"{place.path} holds what zaudit did not make ({left!r}): it is left alone")
+                raise PlaceError(f"{place.path} holds what zaudit did not create ({left!r}): it is left alone")
             code, said = tools.act(here.actor, here.parent, ("rmdir", "--", here.name))
             if code:
                 raise PlaceError(f"{place.path}: {harmless(said.strip())}")
@@ -235,7 +235,7 @@ def _destroy(place: Place, zfs: Command) -> None:
             return
         raise PlaceError(f"{place.dataset}: {mark.strip()}")
     if mark.strip() != place.id:
-        raise PlaceError(f"{place.dataset} does not bear the mark of this run: it is left alone")
+        raise PlaceError(f"{place.dataset} does not have the mark of this run: it is left alone")
     for _ in range(20):  # udev may have it open still
         code, said = zfs(("zfs", "destroy", place.dataset))
         if code == 0:

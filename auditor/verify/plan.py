@@ -70,7 +70,7 @@ def make(dataset: Subject, facts: Facts, profile: Profile, length: Length, size:
         _apart_at_once(_in_order(profile, log, data))
         steps.append(Step("together", "together", (log.name, data.name), runtime, limit))
     if not log.writes:
-        raise ProfileError(f"[{log.name}] writes nothing: there is no promise to follow")
+        raise ProfileError(f"[{log.name}] writes nothing: there is no sync to follow")
     if kind == "zvol" and not _one_file(log):
         raise ProfileError(
             f"[{log.name}] on a zvol: one job named log with one file, {FILE_FORMAT}; others lie beside it"

@@ -195,7 +195,7 @@ def objectives(text: str) -> tuple[Slo, ...]:
     for part in re.split(r"[,\s]+", text.strip()):
         percentile, equals, limit = part.partition("=")
         if not equals:
-            raise ProfileError(f"{part!r}: an objective is a percentile and a time, as p99=5ms")
+            raise ProfileError(f"{part!r}: an objective is a percentile and a time, such as p99=5ms")
         found.append(Slo(share(percentile), nanoseconds(limit)))
     return tuple(sorted(found))
 
@@ -224,12 +224,12 @@ def _read(text: str) -> tuple[dict[str, str], dict[str, Body]]:
             if not NAME.fullmatch(name):
                 raise ProfileError(f"line {number}: a section is named with letters, digits, spaces and _ . -")
             if name in bodies:
-                raise ProfileError(f"line {number}: section [{name}] stands there twice")
+                raise ProfileError(f"line {number}: section [{name}] appears twice")
             options, said, last = {}, {}, ""
             bodies[name] = (options, said)
         elif stripped:
             if options is None:
-                raise ProfileError(f"line {number}: {stripped!r} stands before the first section")
+                raise ProfileError(f"line {number}: {stripped!r} comes before the first section")
             option, equals, value = stripped.partition("=")
             options[option.strip()] = value.strip() if equals else "1"
     return head, bodies
@@ -252,7 +252,7 @@ def _check(name: str, options: Mapping[str, str]) -> None:
         why = "fio has no such option (it is sync=dsync)" if stray[0] == "dsync" else "a job may not say that here"
         raise ProfileError(f"[{name}] {stray[0]}: {why}")
     if options.get("directory", DIRECTORY) != DIRECTORY:
-        raise ProfileError(f"[{name}] directory: only {DIRECTORY}; zaudit writes nowhere but into its own directory")
+        raise ProfileError(f"[{name}] directory: only {DIRECTORY}; zaudit writes only into its own directory")
     if not FILES.fullmatch(options.get("filename_format", "")):
         raise ProfileError(f"[{name}] filename_format: put filename_format={FILE_FORMAT} into [global], or one like it")
     if options.get("ioengine", "psync") not in ENGINES:

@@ -35,7 +35,7 @@ def run(ran: Ran, trial: Trial, profile: Profile, facts: Facts) -> Run:
         faults.append(LIMITED)
     try:
         if ran.fault and not ran.stdout:
-            raise FioError("nothing of what it printed is believed")
+            raise FioError("none of its output is believed")
         if not ran.sections:
             raise FioError("no section of the profile was run")
         found = fio_output.documents(ran.stdout)

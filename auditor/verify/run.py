@@ -229,8 +229,8 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 
 
 def within_limit(pid: int, limit: int) -> bool:
-    """Whether a process wrote no more bytes than that. Who owns the place owns fio, too, and can let wait whoever asks what it
-    wrote: then it did not keep to the limit."""
+    """Whether a process wrote no more bytes than that. The owner of the place owns fio, too, and can make every question about
+    what it wrote hang: then it did not keep to the limit."""
     return within(Time.of(WRITTEN_S), lambda: written(pid) <= limit, lambda why: False)
 
 

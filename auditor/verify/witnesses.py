@@ -1,4 +1,4 @@
-"""The witnesses: which files are read before and after a run, and what they count. Pure but for nothing: text in, numbers out.
+"""The witnesses: which files are read before and after a run, and what they count. Pure: text in, numbers out.
 
 ZIL: objset kstats of the pool (2.2 and later, one a mounted dataset), the global ``zil`` kstat (2.1: all pools together).
 Devices: ``/sys/block/DISK/stat``, fields 5 (writes completed), 7 (sectors), 8 (ms), 16 (flushes), 17 (ms); each flush counts as

@@ -111,7 +111,7 @@ def test_json_of_another_shape_names_the_key() -> None:
     for text, why in (("[]", "the document"), ('{"a": 1}', "settings"), ('{"settings": [1]}', "settings")):
         with pytest.raises(ValueError, match=why):
             _json.rows(_json.document(text), "settings", 2)
-    with pytest.raises(ValueError, match="nested too deep"):
+    with pytest.raises(ValueError, match="nested too deeply"):
         _json.document("[" * 100_000)
     assert _json.texts({"roles": [[None, "a"]]}, "roles", 2) == [["", "a"]]
     with pytest.raises(ValueError, match="roles is 1, not str"):

@@ -307,7 +307,7 @@ def test_what_lies_beside_a_recording_in_its_folder_stays(tmp_path: Path) -> Non
     recording.write(OLD, tmp_path)
     (tmp_path / "001-zpool_get.out").write_text("mine")
     before = everything(tmp_path)
-    with pytest.raises(RecordingError, match=r"001-zpool_get.out is not of the recording there"):
+    with pytest.raises(RecordingError, match=r"001-zpool_get.out does not belong to the recording there"):
         recording.write(NEW, tmp_path)
     assert everything(tmp_path) == before
 

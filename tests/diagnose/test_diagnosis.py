@@ -75,7 +75,7 @@ CASES = {
     "errors": Told({"rows": {"zil_commit_error_count": 3}}, {}, HEALTHY, "CAUSE", "fallback", "3 commits waited for a whole"),
     "past the SLOG": Told(
         {"rows": {"zil_itx_metaslab_slog_count": 380, "zil_itx_metaslab_normal_count": 40}}, {}, HEALTHY,
-        "CAUSE", "past-the-slog", "10% of the log blocks went past",
+        "CAUSE", "past-the-slog", "10% of the log blocks bypassed the SLOG",
     ),
     "shared log": Told(
         {"more": {"/sys/block/sdc/stat": worlds.stat(1900, 3500, 400, 1600)}}, {}, HEALTHY,

@@ -68,7 +68,7 @@ def test_the_first_words_are_the_answer_and_the_last_what_to_do() -> None:
     assert lines[3].startswith(
         "postgres waits 24 ms of each 25.3 ms commit for the flush of sdd: sdd is the slower leg"
     )
-    assert lines[-1] == "Next: Replace sdd, or what it hangs on; zpool offline shows what it costs."
+    assert lines[-1] == "Next: Replace sdd, its cable or its controller; zpool offline shows what it costs."
 
 
 def test_a_percentile_needs_ten_samples_beyond_it() -> None:

@@ -78,7 +78,7 @@ def outcomes(report: Report, rule: str) -> dict[str, str]:
         ("[thresholds]\n\npool-nearly-full = 3", "line 3: pool-nearly-full: a threshold is RULE.NAME = NUMBER"),
         ("[thresholds]\nx.y = 1\nx.z = true", "line 3: x.z = True: it must be a number"),
         ("\n[thresholds.x]\ny = 1\nz = 'a'", "line 4: x.z = 'a': it must be a number"),
-        (f"x = {'[' * 100_000}", "p.toml: nested too deep"),
+        (f"x = {'[' * 100_000}", "p.toml: nested too deeply"),
         (f"[thresholds]\nx.y = {'9' * 5000}", "p.toml: a number with too many digits"),
         ("[thresholds]\nx.y = nan", "line 2: x.y = nan: it must be a number"),
         (WAIVER + WAIVER, "line 9: sync-disabled of dataset tank is waived twice"),
@@ -258,9 +258,9 @@ def test_patterns_in_rules() -> None:
 
 def test_what_is_misspelt_is_told_what_is_near() -> None:
     rules = shared.rules()
-    with pytest.raises(PolicyError, match=r"no rule 'sync-disable'; near it: sync-disabled"):
+    with pytest.raises(PolicyError, match=r"no rule 'sync-disable'; similar: sync-disabled"):
         policy.select(rules, ("sync-disable",), ())
-    with pytest.raises(PolicyError, match=r"p, line 2: no rule 'atime-onn'; near it: atime-on"):
+    with pytest.raises(PolicyError, match=r"p, line 2: no rule 'atime-onn'; similar: atime-on"):
         policy.select(rules, (), (), parse('[rules]\natime-onn = "off"', "p"))
 
 

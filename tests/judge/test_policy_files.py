@@ -65,9 +65,17 @@ def test_one_file_alone_is_as_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 @pytest.mark.parametrize(
     ("one", "other", "says"),
     [
-        ('[rules]\natime-on = "off"', '\n[rules]\natime-on = "low"', "b.toml, line 3: rule atime-on is decided in"),
-        (WAIVER, WAIVER, "b.toml, line 2: waiver slog-unmirrored of host db1 is decided in"),
-        ('[datasets."tank/db"]\nrole = "log"', '[datasets."tank/db"]\nrole = "data"', "dataset tank/db is decided in"),
+        (
+            '[rules]\natime-on = "off"',
+            '\n[rules]\natime-on = "low"',
+            "b.toml, line 3: rule atime-on is also decided in",
+        ),
+        (WAIVER, WAIVER, "b.toml, line 2: waiver slog-unmirrored of host db1 is also decided in"),
+        (
+            '[datasets."tank/db"]\nrole = "log"',
+            '[datasets."tank/db"]\nrole = "data"',
+            "dataset tank/db is also decided in",
+        ),
         ("", "[ruels]", "b.toml, line 1: there is no 'ruels'"),
         ("", "#= file: /etc/passwd", "b.toml: a line that begins with '#= file:'"),
     ],

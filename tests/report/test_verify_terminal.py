@@ -259,12 +259,12 @@ def test_every_character_of_a_picture_has_one_in_ascii() -> None:
         (
             SAMPLES["traced"],
             True,
-            "fix what stands, then zaudit check tank/db/wal, then zaudit verify",
+            "fix what was found, then zaudit check tank/db/wal, then zaudit verify",
         ),
         (
             SAMPLES["traced"],
             False,
-            "see to the bottleneck, then zaudit verify tank/db/wal --profile postgres --compare",
+            "remove the bottleneck, then zaudit verify tank/db/wal --profile postgres --compare",
         ),
         (SAMPLES["contradicted"], False, "fix the link that is named, then zaudit check tank/db/wal, then"),
         (SAMPLES["inconclusive"], False, "fix what kept it from being seen, then zaudit verify"),

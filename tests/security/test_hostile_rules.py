@@ -54,9 +54,9 @@ def value(source: str, seen: Facts | None = None) -> Any:
     ("source", "says"),
     [
         ("1 + " * 2000 + "1 > 0", "longer than"),
-        ("1 + " * 300 + "1 > 0", "nested too deep"),
-        ("not " * 300 + "True", "nested too deep"),
-        ("-" * 1000 + "1 > 0", "nested too deep"),
+        ("1 + " * 300 + "1 > 0", "nested too deeply"),
+        ("not " * 300 + "True", "nested too deeply"),
+        ("-" * 1000 + "1 > 0", "nested too deeply"),
         ("(" * 250 + "True" + ")" * 250, "parentheses"),
         ("1e400 > 0", "too large"),
         ("9" * 4000 + " > 0", "too large"),
@@ -272,7 +272,7 @@ def test_which_policy_is_too_much() -> None:
         ("#" * (strict_toml.LIMIT + 1), "longer than 256 KiB"),
         ("a." * 101 + "a = 1", "more than 100 dots"),
         ("a = " + "9" * 5000, "too many digits"),
-        ("a = " + "[" * 50_000, "nested too deep"),
+        ("a = " + "[" * 50_000, "nested too deeply"),
     ):
         with pytest.raises(PolicyError, match=says):
             policy_file.parse(text, "p.toml")

@@ -375,7 +375,7 @@ def test_a_place_of_root_that_others_may_write(ground: Ground, mode: int, refuse
 
 def test_a_link_on_the_way_to_the_place_is_not_followed(ground: Ground) -> None:
     (ground.folder / "way").symlink_to(ground.tank)
-    with pytest.raises(PlaceError, match="no directory can be made there"):
+    with pytest.raises(PlaceError, match="no directory can be created there"):
         place.directory(str(ground.folder / "way"), "tank/db")
 
 
@@ -408,7 +408,7 @@ def test_what_he_put_into_the_place_stays_and_leads_nowhere(ground: Ground) -> N
         (there / "-rf").touch()
 
     assert done(evil(fill))
-    with pytest.raises(PlaceError, match="holds what zaudit did not make"):
+    with pytest.raises(PlaceError, match="holds what zaudit did not create"):
         place.remove(made, tools.call)
     assert sorted(path.name for path in there.iterdir()) == ["-rf", "his", "zaudit.folder"]
     assert (there / "zaudit.folder" / "zaudit.his").exists()
@@ -579,7 +579,7 @@ def test_a_zvol_is_written_to_through_the_descriptor_that_was_checked(
 def test_a_node_that_is_no_block_device_is_refused(ground: Ground, monkeypatch: pytest.MonkeyPatch, node: str) -> None:
     monkeypatch.setattr(place, "node", lambda made: str(ground.file) if node == "FILE" else node)
     made = place.zvol("tank/vm", 1 << 20, (), lambda argv: (0, ""))
-    with pytest.raises(PlaceError, match="is no block device"), place.hold(made):
+    with pytest.raises(PlaceError, match="is not a block device"), place.hold(made):
         pass
     assert ground.intact()
 

@@ -354,7 +354,7 @@ INCONCLUSIVE = {
     ),
     "nobody knows where the files lie": (world(landed=""), "on which file system"),
     "never a sync": (world(options={"rw": "write"}, syncs=0), "never asked for stable storage"),
-    "fewer syncs than there were to be": (world(writes=2 * SYNCS), "3000 syncs for 6000 writes, 6000 were to be"),
+    "fewer syncs than there were to be": (world(writes=2 * SYNCS), "3000 syncs for 6000 writes, 6000 were expected"),
     "fio failed": (world().changed(faults=("fio ended with exit code 1: Input/output error",)), "exit code 1"),
     "fio said nothing": (world().changed(jobs=(), faults=("fio: it printed no JSON",)), "printed no JSON"),
     "io_uring": (world(options={"rw": "write", "fdatasync": "1", "ioengine": "io_uring"}, calls=Syscalls(0, 0, 0, ((),))),

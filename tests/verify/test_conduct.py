@@ -298,7 +298,7 @@ def test_no_permission(bench: Bench) -> None:
         "#!/bin/sh\necho \"mkdir: cannot create directory '$4': Permission denied\" >&2; exit 1"
     )
     (bench.bin / "mkdir").chmod(0o755)
-    with pytest.raises(PlaceError, match="no directory can be made there: Permission denied"):
+    with pytest.raises(PlaceError, match="no directory can be created there: Permission denied"):
         bench.trial()
     assert bench.left() == []
 

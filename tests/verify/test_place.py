@@ -97,10 +97,10 @@ def test_a_directory_is_recorded_before_it_is_made(state: Path, tank: Path, monk
 
 
 def test_what_cannot_be_made_leaves_no_record(state: Path, tank: Path) -> None:
-    with pytest.raises(PlaceError, match="no directory can be made there: No such file"):
+    with pytest.raises(PlaceError, match="no directory can be created there: No such file"):
         place.directory(str(tank / "away"), "tank/db")
     assert not state.exists()
-    with pytest.raises(PlaceError, match="no directory can be made there: "):
+    with pytest.raises(PlaceError, match="no directory can be created there: "):
         place.directory("/proc", "tank/db")
     assert records(state) == []
 
@@ -162,7 +162,7 @@ def test_a_foreign_file_stays_and_is_reported(state: Path, tank: Path, name: str
 def test_a_folder_in_it_stays(state: Path, tank: Path) -> None:
     new = place.directory(str(tank), "tank/db")
     (Path(new.path) / "zaudit.folder").mkdir()
-    with pytest.raises(PlaceError, match="zaudit did not make"):
+    with pytest.raises(PlaceError, match="zaudit did not create"):
         place.remove(new, FakeZfs())
     assert records(state) == [f"place-{new.id}.json"]
 
@@ -219,7 +219,7 @@ def test_a_damaged_record_is_reported_and_kept(state: Path, tank: Path, text: st
     record = state / f"place-{new.id}.json"
     record.write_text(text)
     ((_, wrong),) = place.clean(FakeZfs())
-    assert f"{record} is no place of zaudit's: the record is damaged" in wrong
+    assert f"{record} is not a place that zaudit uses: the record is damaged" in wrong
     assert record.exists()
     assert Path(new.path).is_dir()
 
@@ -323,7 +323,7 @@ def test_what_does_not_bear_our_mark_is_left_alone(state: Path, kind: str, mark:
     old = died(Place(id, kind, str(state / f"{FOLDERS[kind]}-{id}"), f"tank/zaudit-{id}", 0, 0, "", 0.0))
     zfs = FakeZfs({old.dataset: mark})
     ((_, wrong),) = place.clean(zfs)
-    assert "does not bear the mark" in wrong
+    assert "does not have the mark" in wrong
     assert list(zfs.datasets) == [old.dataset]
     assert not any("destroy" in argv for argv in zfs.asked)
     assert records(state) == [f"place-{id}.json"]
@@ -366,7 +366,7 @@ def test_a_scratch_dataset_is_mounted_where_nobody_else_gets(state: Path, monkey
 
 def test_a_scratch_dataset_that_is_not_mounted_is_removed_again(state: Path) -> None:
     zfs = FakeZfs()
-    with pytest.raises(PlaceError, match="was made, and is not mounted"):
+    with pytest.raises(PlaceError, match="was created but is not mounted"):
         place.dataset("tank/db", CALLER, (), zfs)
     assert zfs.datasets == {}
     assert records(state) == []

@@ -169,7 +169,7 @@ def test_a_section_overrides_what_is_global() -> None:
         (f"fdatasync={'9' * 400}", "is not a number"),
         ("numjobs=2.5", "numjobs = '2.5' is not a number"),
         ("buffer_compress_percentage=50%", "buffer_compress_percentage = '50%' is not a number"),
-        ("[wal]\nrw=write", "section [wal] stands there twice"),
+        ("[wal]\nrw=write", "section [wal] appears twice"),
         ("[../../x]\nrw=write", "a section is named with"),
         ("[a:b]\nrw=write", "a section is named with"),
         ("[]\nrw=write", "a section is named with"),
@@ -196,7 +196,7 @@ def test_files_that_could_not_be_found_again_are_refused() -> None:
         ("", "no job in it"),
         ("; only words\n", "no job in it"),
         (f"[global]\n{FORMAT}", "no job in it"),
-        ("rw=write\n[wal]\n", "line 1: 'rw=write' stands before the first section"),
+        ("rw=write\n[wal]\n", "line 1: 'rw=write' comes before the first section"),
     ],
 )
 def test_what_is_no_job_file(text: str, says: str) -> None:

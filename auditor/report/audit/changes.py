@@ -11,7 +11,6 @@ from auditor.judge.finding import RANK, exit_code
 from auditor.judge.rule import SEVERITIES, Severity
 from auditor.report.audit.folding import unfolded
 from auditor.report.audit.json import FIRST, SCHEMA
-from auditor.report.finding_words import questions
 
 # only now, only then: one of the two was recorded before the question was known
 Change = Literal["new", "worse", "only now", "changed", "not seen", "not judged", "only then", "better", "gone"]
@@ -142,7 +141,7 @@ def _index(document: Mapping[str, Any]) -> dict[tuple[str, str], Seen]:
 
 def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Seen:
     if finding["severity"] not in SEVERITIES or finding["outcome"] not in ("fail", "unknown", "waived"):
-        raise CompareError(f"{finding['severity']!r} or {finding['outcome']!r} is no severity or outcome")
+        raise CompareError(f"{finding['severity']!r} or {finding['outcome']!r} is not a severity or outcome")
     within = f"{each['pool']} " if "pool" in each else ""
     evidence, reasons = (tuple(str(one["text"]) for one in each.get(key, ())) for key in ("evidence", "reasons"))
     remedies = {one.get("remedy") for one in each.get("reasons", ())}
@@ -209,7 +208,7 @@ def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
         if lacks := _lacks(document):
             who = document["recording"].get("zaudit")
             yield (
-                f"the {what} was recorded by zaudit {who}: {questions(len(lacks))} not in it "
+                f"the {what} was recorded by zaudit {who}, which did not ask {len(lacks):,} of the questions asked today "
                 f"({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}); what depends on them is {only}, record again"
             )
     one, other = ((each.get("zaudit"), each.get("rules")) for each in (old, new))

@@ -56,7 +56,7 @@ def _shares(found: Diagnosis) -> Iterator[str]:
     )
     if found.overlap > 0:
         yield paragraph(
-            f"The parts were {found.overlap:.0%} longer than the whole, and are shortened alike.", "dim small"
+            f"The parts add up to {found.overlap:.0%} more than the whole, and are scaled down alike.", "dim small"
         )
 
 

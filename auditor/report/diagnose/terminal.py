@@ -72,7 +72,7 @@ def _shares(found: Diagnosis) -> Iterator[RenderableType]:
     yield Padding(table, (0, 0, 0, 2))
     if found.overlap > 0:
         yield Padding(
-            Text(f"The parts were {found.overlap:.0%} longer than the whole, and are shortened alike.", "dim"),
+            Text(f"The parts add up to {found.overlap:.0%} more than the whole, and are scaled down alike.", "dim"),
             (0, 0, 0, 2),
         )
 

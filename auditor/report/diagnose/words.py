@@ -19,7 +19,7 @@ KINDS: dict[Outcome, str] = {
 }
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
 BY_POWERS = (
-    "Latencies are counted by powers of two: a percentile is at most what stands there, and more than half of it."
+    "Latencies are counted in powers of two: a percentile is at most the figure given, and more than half of it."
 )
 
 

@@ -27,7 +27,7 @@ ENDS = {
     "lost": "LOSES commits",
     "unknown": "not known",
 }
-SECTIONS = {"fail": "What fails", "unknown": "What nobody could tell", "waived": "Waived, or known before"}
+SECTIONS = {"fail": "What fails", "unknown": "What could not be decided", "waived": "Waived, or known before"}
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from auditor.report.fleet.rows import Found
 from auditor.text import quoted
 
 NAMES, RULES = 6, 4
-WORST = "Worst hosts, those alike together"
+WORST = "Worst hosts, similar ones together"
 SAYS = {
     "lost": "lose acknowledged commits when the power fails",
     "corrupted": "can lose the consistency of their data",

@@ -1,6 +1,6 @@
 """For Nagios, Icinga and what else runs their plugins: a line with figures, more lines below it, and one of four exit codes.
 
-(nagios-plugins.org, Development Guidelines: plugin output, performance data; the NRPE of old takes 4 KiB)
+(nagios-plugins.org, Development Guidelines: plugin output, performance data; old versions of NRPE take 4 KiB)
 """
 
 from __future__ import annotations

@@ -197,7 +197,7 @@ def _end(verification: Verification, report: Report | None, zaudit: str) -> Iter
         ("Never", CANNOT_EXCLUDE),
     )
     told = "".join(f"<dt>{label}</dt><dd>{escaped(text)}</dd>" for label, text in rows if text)
-    yield section("What this says, and what not", [f"<dl>{told}</dl>"])
+    yield section("What this shows, and what it does not", [f"<dl>{told}</dl>"])
     step = words.next_step(verification, report)
     yield f"<p><b>Next:</b> {escaped(step)}</p>"
     version = report.zaudit if report else zaudit

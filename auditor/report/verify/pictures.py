@@ -16,7 +16,7 @@ from auditor.verify.result import Run
 
 LABEL = 8  # columns of the axis on the left
 SHADES = ((0.30, "█"), (0.10, "▓"), (0.02, "▒"), (0.0, "░"))  # above this share of the syncs of a column
-SHADES_SAY = "░ some ▒ over 2 % ▓ over 10 % █ over 30 % of the syncs of a column; a row goes up to the next latency."
+SHADES_SAY = "░ some ▒ over 2 % ▓ over 10 % █ over 30 % of the syncs in a column; a row reaches up to the next latency."
 
 
 class Picture(NamedTuple):

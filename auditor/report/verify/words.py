@@ -14,7 +14,7 @@ from auditor.units import duration
 from auditor.verify.model import Chain, Latency, Link, Percentile, Slo, Verification
 from auditor.verify.result import JOB_FILE, Run
 
-STATUS = {"accounts": "accounts", "contradicts": "CONTRADICTS", "unseen": "not seen"}
+STATUS = {"accounts": "agrees", "contradicts": "CONTRADICTS", "unseen": "not seen"}
 JUDGEMENT = {"met": "met", "missed": "MISSED", "not judged": "?"}
 Kind = Literal["good", "bad", "open"]
 ABOVE = ("dataset", "system calls", "fio", "ZIL")
@@ -145,9 +145,9 @@ def next_step(verification: Verification, report: Report | None) -> str:
     if verification.chain.outcome == "INCONCLUSIVE":
         return f"fix what kept it from being seen, then {again}"
     if report and any(each.failed and each.severity in ("critical", "high") for each in report.findings):
-        return f"fix what stands, then zaudit check {target}, then {again}"
+        return f"fix what was found, then zaudit check {target}, then {again}"
     if any(each.judgement == "missed" for latency in verification.latencies for each in latency.percentiles):
-        return f"see to the bottleneck, then {again} --compare FILE (this result, written with --format json)"
+        return f"remove the bottleneck, then {again} --compare FILE (this result, written with --format json)"
     if verification.length == "quick":
         return f"{again} --standard before it goes live"
     return f"zaudit check {target} every night"
