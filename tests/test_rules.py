@@ -212,7 +212,7 @@ def test_a_minimal_rule_loads() -> None:
     [
         (("capacity_percent < 80", "capacity_percnt < 80"), "provides pool.capacity_percnt"),
         (('severity = "low"', 'severity = "info"'), "it is one of low, medium, high, critical"),
-        (('severity = "low"', ""), "a rule says either loses"),
+        (('severity = "low"', ""), "a rule gives either loses"),
         (('severity = "low"', 'severity = "low"\nanswer = "flushes honoured"'), "answer goes with the word of"),
         (
             ('severity = "low"', f'{STRIKES}word = "database"\nanswer = "flushes honoured"'),
