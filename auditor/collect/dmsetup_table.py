@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Facts, Known, Subject, known, words
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, words
 from auditor.host.request import Output, Run, Skip
 from auditor.text import argument
 
@@ -27,10 +27,12 @@ _SPLIT = {mark: re.compile(rf"(?<!\\)((?:\\\\)*){re.escape(mark)}") for mark in 
 
 
 def request(host: Subject, facts: Facts) -> Run | Skip:
-    """Not where udev shows no such device: the command would load the kernel module for nothing."""
+    """Only where udev shows such a device: else the command would load the kernel module and make /dev/mapper/control."""
     match facts.get(HOST, "dev_links"):
         case Known(tuple() as pairs) if not any(re.search(r"=dm-\d+$", str(pair)) for pair in pairs):
             return Skip("there is no device-mapper device", applies=False)
+        case Unknown(reasons):
+            return Skip(f"whether there is a device-mapper device is not known: {reasons[0].text}")
     return Run(("dmsetup", "table", "--concise"), package="dmsetup")
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from auditor.collect import _blocks as blocks
-from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, Value, known, unknown
+from auditor.collect import dmsetup_table
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, Value, known, unknown
+from auditor.host.request import Run
 
 LEAF = Subject("leaf", "14412502418488260279", "tank")
 WAS = "was /dev/disk/by-id/nvme-A-part1"
@@ -150,3 +152,12 @@ def test_whose_blocks_dm_crypt_makes_larger(
     found = behind("dm-0", dm_0={**dm(("crypt",), "sda"), **crypt}, sda={"logical_block_bytes": below})
     value = found["crypt_raises_blocks"]
     assert (value.value if isinstance(value, Known) else None) is raises
+
+
+def test_device_mapper_is_asked_only_where_a_device_is_seen() -> None:
+    """dmsetup would load the kernel module and make /dev/mapper/control, where there was none."""
+    for links, asked in ((known(("/dev/mapper/vg-a=dm-0",), ""), True), (known(("/dev/disk/by-id/a=sda",), ""), False),
+                         (unknown("no link in /dev/disk or /dev/mapper"), False)):  # fmt: skip
+        facts = Facts()
+        facts.put(Fact(HOST, "dev_links", links))
+        assert isinstance(dmsetup_table.request(HOST, facts), Run) is asked

@@ -17,7 +17,7 @@ from .scenario import Expected, Scenario
 TRUE_OF_EVERY_GUEST = {"container-or-vm-blind", "no-redundancy"}
 """QEMU's disks are no physical drives; most states are built on as few disks as show them."""
 UNDECIDED_ON_EVERY_GUEST = {
-    *("ashift-too-small", "zed-not-running", "mounts-not-at-next-boot", "pool-not-at-next-boot"),
+    *("ashift-too-small", "zed-not-running", "mounts-not-at-next-boot", "pool-not-at-next-boot", "fstab-before-mounts"),
 }
 """What lies below an emulated disk cannot be seen from the guest; and it has no systemd to ask."""
 RELEASE = "advisory-"
