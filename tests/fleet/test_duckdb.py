@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,21 @@ def test_the_views_say_what_the_report_says(asked: Any) -> None:
 
 def test_a_look_in_the_future_counts_where_there_is_no_other(asked: Any) -> None:
     assert [row[0] for row in asked([LATER], [LATER], "worst_hosts")] == ["db2"]
+
+
+@pytest.mark.slow
+def test_of_ten_thousand_hosts_they_say_what_the_report_says(asked: Any) -> None:
+    cases = cycle((KEEPS, LOSES, GUEST))
+    hosts = [
+        [{**row, "name": f"db{number:05}"} for row in rows] for number, rows in zip(range(10_000), cases, strict=False)
+    ]
+    found = fleet(*hosts)
+    assert len(found.hosts) == 10_000
+    assert dict(asked(hosts, [], "standings")) == found.standings
+    rules = {row[:2]: row[-2:] for row in asked(hosts, [], "rules_by_hosts")}
+    assert rules == {(rule, line.severity): (len(line.failed), len(line.open)) for rule, line in found.rules.items()}
+    lose = {f"db{number:05}" for number in range(1, 10_000, 3)}
+    assert {row[0] for row in asked(hosts, [], "worst_hosts")[: len(lose)]} == lose
 
 
 def test_it_is_not_empty() -> None:
