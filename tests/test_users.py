@@ -131,6 +131,47 @@ def test_a_guest_is_believed_what_it_has_open(edit: Edit, outcome: str) -> None:
     assert judged(recorded(ON_ZVOL, edit)).outcome == outcome
 
 
+def beside(edit: Edit, count: int, *, closed: bool) -> Edit:
+    """The same, and so many processes of somebody that call themselves virtual machines and have nothing open; or may not be
+    looked into."""
+    his = range(5000, 5000 + count)
+    lines = {f"/proc/{each}/cmdline": f"guest his{each}\ndrops /dev/zd0\n" for each in his}
+    error = "no answer within 1.5 s" if closed else "no such file"
+
+    def edited(past: Recording) -> Recording:
+        past = edit(past)
+        asked = guests.request(HOST, Facts()).patterns
+        found, fds = past.files[asked], past.files[("/proc/4711/fd/*",)]
+        every = tuple(f"/proc/{each}/fd/*" for each in (4711, *his))
+        more = Files(fds.text, fds.links, {**fds.errors, **dict.fromkeys(every[1:], error)})
+        both = found._replace(text={**found.text, **lines})
+        return replace(past, files={**past.files, asked: both, every: more})
+
+    return edited
+
+
+@pytest.mark.parametrize(
+    ("how", "closed", "outcome"),
+    [
+        ("drops", False, "fail"),
+        ("drops", True, "fail"),
+        ("keeps", False, "pass"),
+        ("keeps", True, "unknown"),  # one of those that nobody could look into may be one
+    ],
+)
+def test_a_thousand_that_call_themselves_guests_hide_none(how: str, closed: bool, outcome: str) -> None:
+    found = judged(recorded(ON_ZVOL, beside(running(how, "/dev/zd0"), 1500, closed=closed)))
+    assert found.outcome == outcome
+    if outcome == "unknown":
+        assert "/proc/5000/fd/*: no answer within 1.5 s, and 1,499 more of them" in str(found.reasons)
+
+
+def test_no_guest_has_thousands_of_disks() -> None:
+    found = line("/usr/bin/kvm", *(word for i in range(3000) for word in ("-hda", f"/{i}")))
+    assert str(found).count("keeps") == guest_lines.DISKS
+    assert str(found).endswith("\nunsure\n")
+
+
 @pytest.mark.parametrize(
     ("opened", "outcome"),
     [(("/mnt/volume/vm.img",), "fail"), (("/mnt/volume/other.img",), "unknown"), (("/dev/null",), "pass")],

@@ -24,6 +24,8 @@ PROVIDES = {
     "dataset.flushes_dropped": words("the guests and backstores on it whose flushes are dropped, and how"),
     "dataset.flushes_dropped_at_start": words("the guests on it that are set to drop flushes when they start"),
 }
+TOLD = 50  # guests of one dataset: whoever has files on it can start thousands
+LOOKUPS = 1000  # of names that a guest gives to what it may have open under another one: a disk whose name is a link
 POD = re.compile(r".*/pods/([0-9a-f-]{36})/volumes/kubernetes\.io~csi/([^/]{1,253})/mount")
 DROPS, UNSURE, SCST = "drops", "unsure", "SCST-"
 NOT_ALL = "not all of its disks are understood"
@@ -40,10 +42,10 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
     none = known((), "nothing that was seen uses it")
     for dataset in list(facts.subjects("dataset")):
         name = dataset.name
-        by, unseen = tuple(found.by[name]), found.unseen
+        by, unseen = tuple(_some([*found.by[name]])), found.unseen
         text = known(by, ", ".join(by)) if by else none
         yield Fact(dataset, "used_by", unseen[0] if unseen and not by else text)
-        lost = tuple(found.dropped[name])
+        lost = tuple(found.dropped[name])[:TOLD]
         doubt = [*found.doubts[name], *unseen]
         if lost:
             yield Fact(dataset, "flushes_dropped", Known(tuple(each.text for each in lost), lost))
@@ -52,6 +54,10 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
         yield Fact(
             dataset, "flushes_dropped_at_start", at_start if isinstance(at_start, Unknown) else _of(name, at_start)
         )
+
+
+def _some(names: Sequence[str]) -> Sequence[str]:
+    return names if len(names) <= TOLD else [*names[:TOLD], f"{len(names) - TOLD:,} more"]
 
 
 def _of(name: str, at_start: Mapping[str, Sequence[Evidence]]) -> Known:
@@ -80,19 +86,28 @@ class _Users:
         names = dict(each.split(" ", 1) for each in guests)
         if guests and isinstance(opened, Unknown):  # whatever a guest says of its disks, any of them may be there
             self.unseen.append(opened)
+        if closed := blocks.words_in(self.facts.get(HOST, "closed_guests")):
+            more = f", and {len(closed) - 1:,} more of them" if len(closed) > 1 else ""
+            self.unseen.append(
+                unknown(harmless(f"a guest, or what calls itself one: {closed[0].partition(' ')[2]}{more}"))
+            )
         held: dict[str, set[str]] = defaultdict(set)
         files = {*blocks.words_in(opened)}
         for number, _, path in (each.partition(" ") for each in files):
             held[number] |= {*self._place(path, real=True).datasets}
+        lookups = 0
         for number, how, path in ((each + " ").split(" ", 2) for each in disks):
-            guest, path = f"guest {names.get(number, number)} (process {number})", path.strip()
-            place = self._place(path, real=f"{number} {path}" in files) if path else Place()
-            if isinstance(opened, Unknown):
+            if not held[number]:
                 continue
+            guest, path = f"guest {names.get(number, number)} (process {number})", path.strip()
+            real = f"{number} {path}" in files
+            lookups += not real
+            place = self._place(path, real=real) if path and lookups <= LOOKUPS else Place(how="was not looked up")
             if how == UNSURE or not (place.datasets or place.off):
                 why = unknown(harmless(f"{guest}: its disk {path}: {place.how}" if path else f"{guest}: {NOT_ALL}"))
                 for each in held[number]:
-                    self.doubts[each].append(why)
+                    if len(self.doubts[each]) < TOLD:
+                        self.doubts[each].append(why)
             else:
                 for each in held[number] & {*place.datasets}:
                     self.by[each][guest] = None

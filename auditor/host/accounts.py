@@ -8,9 +8,8 @@ import re
 from contextlib import suppress
 
 SUBORDINATE = "/etc/subuid"
-BLOCK = (
-    1 << 16
-)  # uids of one user or container (man 5 login.defs, SUB_UID_COUNT; man 1 systemd-nspawn, --private-users)
+# uids of one user or container (man 5 login.defs, SUB_UID_COUNT; man 1 systemd-nspawn, --private-users)
+BLOCK = 1 << 16
 INSIDE = 1 << 32  # behind all uids: accounts of user namespaces that /etc/subuid does not tell of
 ENDED = -1
 _RANGE = re.compile(r"^[^:\n]*:([0-9]{1,10}):([0-9]{1,10})$", re.MULTILINE)

@@ -17,7 +17,7 @@ from auditor.databases.engine import WITHHELD, place
 
 PROGRAM = re.compile(r"(?:.*/)?(?:kvm|qemu-kvm|qemu-system-[a-z0-9_]+)", re.DOTALL)
 GUEST, KEEPS, DROPS, UNSURE = "guest ", "keeps ", "drops ", "unsure"
-CHARACTERS, DEPTH = 1 << 17, 16
+CHARACTERS, DEPTH, DISKS = 1 << 17, 16, 256
 _NAME = re.compile(r"[\w.+:@-]{1,64}", re.ASCII)
 _KEPT = re.compile(r"(?:keeps|drops) (.+)|unsure|guest (\S+)")
 _ON = ("on", "yes", "true", "y")
@@ -37,7 +37,10 @@ def kept(text: str) -> str | None:
             disks += _disks(option.lstrip("-") if option.startswith("-") else "", value)
         except (ValueError, RecursionError):
             disks.append(UNSURE)
-    return "".join(f"{each}\n" for each in dict.fromkeys((GUEST + _name(given), *disks)))
+    found = [*dict.fromkeys(disks)]
+    if len(found) > DISKS:  # nobody has so many
+        found[DISKS:] = [UNSURE]
+    return "".join(f"{each}\n" for each in (GUEST + _name(given), *found))
 
 
 def _was_kept(line: str) -> bool:
