@@ -168,17 +168,17 @@ def holder(number: int, names: tuple[str, ...]) -> dict[str, Any]:
         mapped = "0000000000000000FFFF0000"  # an address of IPv4 in one of IPv6
         return host[len(mapped) :] if host.startswith(mapped) else host
 
-    def stat(process: str) -> tuple[str, str]:
-        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
-            name, _, rest = file.read().partition(" (")[2].rpartition(") ")
-            return name, rest.split(" ")[1]
+    def status(process: str) -> tuple[str, str]:  # for which nobody waits, as for stat (host/memory.py)
+        with open(f"/proc/{process}/status", encoding="utf-8", errors="replace") as file:
+            fields = dict(line.rstrip("\n").partition(":\t")[::2] for line in file)
+            return fields["Name"], fields["PPid"]
 
     def server(process: str) -> dict[str, Any]:
         try:
-            name, parent = stat(process)
+            name, parent = status(process)
             if name not in names:
                 return {"unseen": f"the other end of the connection is {name}, which may pass it on to another host"}
-            if stat(parent)[0] == name:
+            if status(parent)[0] == name:
                 process = parent
         except OSError:
             return {"unseen": "the process at the other end of the connection is not one that is seen here"}
@@ -199,11 +199,11 @@ def holder(number: int, names: tuple[str, ...]) -> dict[str, Any]:
     denied = False
     for process in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if stat(process)[0] in names:
+            if status(process)[0] in names:
                 folder = f"/proc/{process}/fd"
                 if any(os.readlink(f"{folder}/{each}") == f"socket:[{inode}]" for each in os.listdir(folder)):
                     return server(process)
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             continue
         except PermissionError:
             denied = True
