@@ -25,7 +25,7 @@ from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.selftest.run import NO_END_MARK
+from auditor.selftest.trials import NO_END_MARK
 from tests import golden, shared
 from tests.faults import (
     BINARY,
