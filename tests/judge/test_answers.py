@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from auditor import audit
+from auditor.judge import answers
 from auditor.judge.policy import PolicyError
 from auditor.judge.policy_file import bare, parse
 from auditor.judge.policy_sketch import sketch
@@ -92,6 +93,21 @@ def test_drives_are_answered_for_by_model_or_one_by_one() -> None:
     assert not {tuple(each["names"]) for each in drives if "answered" in each} & {
         tuple(each["names"]) for each in drives if "answered" not in each
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "scope", "name"),
+    [
+        (drive(serial="LABSATA0"), "device", "LABSATA0"),
+        (drive(model="X"), "device", "X"),
+        (HYPERVISOR, "host", "hypervisor"),
+        (f'{HYPERVISOR}host = "db1"\n', "host", "db1"),
+    ],
+)
+def test_as_a_waiver_it_says_what_it_is_about(text: str, scope: str, name: str) -> None:
+    (answer,) = parse(text, "p.toml").answers
+    waiver = answers.as_waiver(answer, "data-no-plp")
+    assert (waiver.rule, waiver.scope, waiver.name, waiver.owner) == ("data-no-plp", scope, name, "ann@example.org")
 
 
 def test_an_answer_does_not_cover_what_loses() -> None:

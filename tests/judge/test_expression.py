@@ -28,7 +28,7 @@ from auditor.facts import (
     word,
     words,
 )
-from auditor.judge.compiler import compile_condition, compile_expression
+from auditor.judge.compiler import LENGTH, compile_condition, compile_expression
 from auditor.judge.expression import Scope, bind
 from auditor.judge.kleene import connective, negation
 from auditor.judge.types import ExpressionError
@@ -283,3 +283,11 @@ def test_evidence_without_words_stays_without_words() -> None:
         Subject("dataset", "t/a b"),
     )
     assert seen.evidence == (Evidence(""), Evidence("t/a b: sync=disabled", "zfs get sync 't/a b'"))
+
+
+def test_an_expression_may_be_as_long_as_that_and_no_longer() -> None:
+    longest = f"{'pool.full':{LENGTH - 4}} > 0"
+    assert len(longest) == LENGTH
+    assert compile_condition(longest, "pool", REGISTRY)
+    with pytest.raises(ExpressionError, match="longer than"):
+        compile_condition(f"{longest}0", "pool", REGISTRY)
