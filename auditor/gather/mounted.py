@@ -6,7 +6,7 @@ may have another one (:mod:`auditor.collect.zfs_mounts`).
 
 from __future__ import annotations
 
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, unknown, value_of
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, pairs_of, unknown, value_of
 
 TEMPORARY = "(temporary)"  # how the evidence of such a property ends
 HERE = "run in the mount namespace of the host, as root"
@@ -46,11 +46,13 @@ def compare(facts: Facts) -> None:
 def _states(facts: Facts) -> dict[str, Known]:
     """Dataset -> "ro" or "rw", of the file systems that are mounted."""
     table = facts.get(HOST, "zfs_mounts")
-    if not (isinstance(table, Known) and isinstance(table.value, tuple)):
+    if not isinstance(table, Known):
         return {}
     command = table.evidence[0].command
-    pairs = (str(pair).rpartition("=") for pair in table.value)
-    return {name: Known(state, (Evidence(f"its file system is mounted {state}", command),)) for name, _, state in pairs}
+    return {
+        name: Known(state, (Evidence(f"its file system is mounted {state}", command),))
+        for name, state in pairs_of(table)
+    }
 
 
 def _readonly(dataset: Subject, seen: Known | None, facts: Facts) -> None:
