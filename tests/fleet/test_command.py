@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from auditor.errors import Stop
-from auditor.fleet import accounting, inputs
+from auditor.fleet import accounting, inputs, workers
 from auditor.fleet.inputs import Input
 from auditor.fleet.journal import Journal
 from auditor.host.writing import CannotWrite
@@ -20,6 +20,12 @@ from tests.fake import CommandLine
 from tests.fleet.fleets import CASES, fleet, spoilt, three
 
 NEEDED = {("missing", "name"), ("unjudged", "recording"), ("unjudged", "error"), ("duplicate", "of"), ("finding", "id")}
+
+
+@pytest.fixture(autouse=True)
+def one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each process imports zaudit anew; tests/fleet/test_workers.py has several at once."""
+    monkeypatch.setattr(workers, "processors", lambda: 1)
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
