@@ -21,6 +21,7 @@ from auditor.recording import recording
 from tests.recorder import asked_again, build, lower, older
 from tests.security import namespaces, prove
 from tests.security.fakes import USER
+from tests.security.namespaces import FakeHost
 from tests.shared import HOSTS
 
 AGAIN = asked_again.__file__
@@ -154,19 +155,31 @@ def answers(path: Path) -> tuple[Any, ...]:
     return commands, files, past.euid, past.targets, past.options, past.zaudit, past.rules, past.kept, past.paths
 
 
+def seen(host: FakeHost, path: Path, *words: str | Path) -> tuple[Any, ...]:
+    done = host.run([*map(str, words), "-o", str(path)], database=True)
+    assert done.returncode == 0, done.stderr
+    return answers(path)
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> tuple[FakeHost, tuple[Any, ...]]:
+    """A host, and what zaudit itself records of it."""
+    folder = tmp_path_factory.mktemp("usual")
+    host = namespaces.lay_out(prove.RECORDED, folder / "host")
+    return host, seen(host, folder / "own", *namespaces.ZAUDIT, "record")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(bool(namespaces.missing()), reason=namespaces.missing() or "-")
-def test_every_python_sees_the_same_host(python: str, recorder: Path, tmp_path: Path) -> None:
+def test_every_python_sees_the_same_host(
+    python: str, recorder: Path, usual: tuple[FakeHost, tuple[Any, ...]], tmp_path: Path
+) -> None:
     """As root, with commands, files and a database server of another user."""
-    host = namespaces.lay_out(prove.RECORDED, tmp_path / "host")
-    found = []
-    for name, words in (("own", [*namespaces.ZAUDIT, "record"]), ("older", [python, "-I", str(recorder)])):
-        done = host.run([*words, "-o", str(tmp_path / name)], database=True)
-        assert done.returncode == 0, done.stderr
-        found.append(answers(tmp_path / name))
-    assert found[0] == found[1]
-    assert len(found[0][0]) > 40
-    assert any(name.endswith("/root/run/pg/postgresql.conf") for texts, _, _ in found[1][1].values() for name in texts)
+    host, own = usual
+    older = seen(host, tmp_path / "older", python, "-I", recorder)
+    assert older == own
+    assert len(own[0]) > 40
+    assert any(name.endswith("/root/run/pg/postgresql.conf") for texts, _, _ in older[1].values() for name in texts)
 
 
 def test_what_it_says_and_where_it_writes(python: str, recorder: Path, tmp_path: Path) -> None:
