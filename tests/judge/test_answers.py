@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from auditor import audit
+from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.judge import answers
 from auditor.judge.policy import PolicyError
 from auditor.judge.policy_file import bare, parse
@@ -157,3 +158,24 @@ def test_a_policy_to_begin_with_offers_the_answers(past: recording.Recording, pa
     policy = parse("\n".join(blocks), "zaudit.toml")
     assert {each.party for each in policy.answers} == {party}
     assert set(outcomes(judged("\n".join(blocks), past), rule).values()) <= {"waived", "pass", "not applicable"}
+
+
+def test_a_sketch_knows_what_a_database_keeps_where() -> None:
+    """A dataset for both, one for its log, one for its data, and one of which nothing is known."""
+    facts = Facts(1.7e9)
+    server, pool = Subject("database", "postgres 7"), Subject("pool", "tank")
+    both, data, log, other = (Subject("dataset", f"tank/{name}") for name in ("both", "data", "log", "other"))
+    facts.put(Fact(HOST, "pools", known((pool,), "")))
+    facts.put(Fact(pool, "datasets", known((both, data, log, other), "")))
+    facts.put(Fact(server, "engine", known("mysql", "")))
+    facts.put(Fact(server, "log_datasets", known((both, log), "")))
+    facts.put(Fact(server, "data_datasets", known((both, data), "")))
+    lines = sketch(facts, (), shared.rules()).splitlines()
+    said = {line: lines[at + 1 : at + 3] for at, line in enumerate(lines) if line.startswith("# [datasets.")}
+    where = "   # files of postgres 7 lie here"
+    assert said == {
+        '# [datasets."tank/both"]': [f'# role = "both"{where}', '# database = "mysql"'],
+        '# [datasets."tank/data"]': [f'# role = "data"{where}', '# database = "mysql"'],
+        '# [datasets."tank/log"]': [f'# role = "log"{where}', '# database = "mysql"'],
+        '# [datasets."tank/other"]': ['# role = "both"', '# database = "postgres"'],
+    }
