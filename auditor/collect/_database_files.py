@@ -42,7 +42,7 @@ def folders(directories: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def in_words(facts: Iterable[tuple[str, Known]]) -> Known:
-    """What decides about durability among these facts, as ``NAME = VALUE``, to be set beside what another source says."""
+    """What decides about durability among these facts, as ``NAME = VALUE``, to compare with what another source says."""
     found = sorted((name, value) for name, value in facts if name in COMPARED)
     spelt = {True: "on", False: "off", "": "default"}
     text = tuple(

@@ -174,8 +174,8 @@ def _sum(counted: list[tuple[int, Evidence]]) -> int:
 
 
 def _names(disk: Subject, log: Log, on_port: Mapping[str, Sequence[Subject]], facts: Facts) -> frozenset[str] | Unknown:
-    """What the log may call it: its own name, the paths of its leaves, its controller, its port where no other disk hangs on
-    that."""
+    """What the log may call it: its own name, the paths of its leaves, its controller, its port where no other disk is on
+    it."""
     names = {disk.name}
     if log.paths:
         if isinstance(used := facts.get(disk, "used_by"), Unknown):

@@ -1,6 +1,6 @@
-"""The mounts that a database's process sees, held against those that ``zfs get`` names and the devices that its folders are on:
-a line that is lost from its table would put the files below it on another file system. In a container, whose root is another
-one, only the devices are compared.
+"""The mounts that a database's process sees, compared with those that ``zfs get`` names and the devices of its
+folders: a line that is lost from its table would put the files below it on another file system. In a container,
+whose root is another one, only the devices are compared.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ``zfs get`` says of a mounted dataset, held against the mounts themselves.
+"""What ``zfs get`` says of a mounted dataset, compared with the mounts themselves.
 
 Where the source of a property is "temporary" its value is that of a mount that the command found where it ran, and others
 may have another one (:mod:`auditor.collect.zfs_mounts`).
@@ -14,7 +14,7 @@ BY_MOUNT = ("atime", "relatime")  # each mount has its own; exec, setuid, device
 
 
 def stand(facts: Facts) -> None:
-    """That process 1 has the same mounts as zaudit says nothing where it is that of a container."""
+    """own_mount_namespace becomes unknown where process 1 may be that of a container: its mounts are then no witness."""
     every, apart = facts.get(HOST, "all_processes"), facts.get(HOST, "own_mount_namespace")
     if isinstance(apart, Known) and apart.value is False and value_of(every) is not True:
         hole = (

@@ -1,4 +1,4 @@
-"""Whether ``zpool events`` has all that the kernel remembers: held against the list of all pools and the state of the pool."""
+"""Whether ``zpool events`` has all that the kernel remembers: compared with the list of all pools and the state of the pool."""
 
 from __future__ import annotations
 
