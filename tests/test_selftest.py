@@ -15,7 +15,7 @@ from auditor.facts import HOST, Fact, Known, known
 from auditor.gather import answer
 from auditor.judge import verdict
 from auditor.recording import recording
-from auditor.selftest import run, second_looks, trials
+from auditor.selftest import run, trials
 from tests import shared
 from tests.fake import CommandLine
 from tests.parsed import Parsed
@@ -62,7 +62,7 @@ def test_the_recorded_host_is_worth_it(rows: list[run.Row]) -> None:
 
 def test_what_is_asked_about_its_databases_is_in_the_recording() -> None:
     """Else a fault would make an answer of none, and what was undecided would pass."""
-    past = second_looks.added(run.host())
+    past = run.host()
     seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options)).facts
     for database in seen.subjects("database"):
         assert isinstance(seen.get(database, "datasets"), Known), database

@@ -13,7 +13,7 @@ from auditor.judge import example
 from auditor.judge.rule import Example, Rule
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.selftest import faults, second_looks
+from auditor.selftest import faults
 from auditor.selftest.faults import OF_ONE, Fault, FaultyHost
 from auditor.selftest.trials import Cell, Trials, look, lost, outcomes
 
@@ -47,7 +47,7 @@ def host() -> Recording:
 
 def run(rules: Sequence[Rule], progress: Callable[[int, int, str], None] | None = None) -> list[Row]:
     """All rules, with their examples, by id."""
-    past = second_looks.added(host())
+    past = host()
     trials = Trials.of(rules, past)
     assert trials is not None
     columns: dict[str, dict[str, Cell]] = {}
@@ -109,7 +109,6 @@ def _whole(rules: Sequence[Rule], past: Recording, fault: Fault, release: set[tu
 
 def improved(rules: Sequence[Rule], past: Recording, most: int) -> list[str]:
     """What gets better on a recorded host when its answers lose something; of each collector at most so many losses."""
-    past = second_looks.added(past)
     if (trials := Trials.of(rules, past)) is None:
         return []
     found: list[str] = []
