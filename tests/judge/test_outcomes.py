@@ -371,3 +371,11 @@ def test_the_exit_code_counts_what_is_undecided_unless_it_is_asked_not_to() -> N
     assert exit_code(found, "low", failed_only=True) == 11
     assert exit_code(found, "medium", failed_only=True) == 10
     assert exit_code([], "low") == exit_code(found[1:], "medium") == 0
+
+
+def test_at_an_event_goes_what_goes_then_and_not_what_goes_at_a_graver_one() -> None:
+    strikes = (Strike.at("crash", "", ("commits",)), Strike.at("power", "", ("pool",)))
+    found = columns([failing(RULES["sync-disabled"], DATA, strikes=strikes)], host())
+    assert of(found, "tank/data", "process").takes == ()
+    assert of(found, "tank/data", "crash").takes == ("commits",)
+    assert of(found, "tank/data", "power").takes == ("commits", "pool")
