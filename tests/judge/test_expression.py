@@ -182,6 +182,8 @@ def test_reasons_are_joined_once_each() -> None:
         ("pool.version >= (2, 4)", {"version": (2, 4, 0)}, True),
         ("pool.version >= (2, 4)", {"version": (2, 3, 9)}, False),
         ("pool.full / pool.limit > 1", {"full": 5, "limit": 0}, None),
+        ("pool.full > -3", {"full": -2}, True),
+        ("pool.full > -1.5", {"full": -2}, False),
         ("2 ** pool.full > 0", {"full": 10**9}, None),
         ("2 ** pool.full > 0", {"full": 64}, True),
         ("1 ** pool.full == 1", {"full": 64}, True),
