@@ -25,7 +25,7 @@ class CompareError(ValueError):
 
 class Seen(NamedTuple):
     """One rule on one subject that did not pass. title: of the rule; evidence: of a failure; reasons: of an unknown; unasked:
-    they all are that the recording was made before the question."""
+    they all are that the recording was made before the question; known: to the baseline of the report."""
 
     rule: str
     subject: str
@@ -35,6 +35,7 @@ class Seen(NamedTuple):
     evidence: tuple[str, ...]
     reasons: tuple[str, ...]
     unasked: bool = False
+    known: bool = False
 
 
 class Difference(NamedTuple):
@@ -51,6 +52,12 @@ class Difference(NamedTuple):
         assert seen is not None
         return seen
 
+    @property
+    def counts(self) -> bool:
+        """Whether it is worse or can be told no more, and neither a waiver nor the baseline of the second report covers it."""
+        covered = self.shown.outcome == "waived" or (self.after is not None and self.after.known)
+        return self.change in UNFIT and not covered
+
 
 class Comparison(NamedTuple):
     """differences: the worst first. notes: why the two may not be comparable. same: what did not pass in both alike. decided:
@@ -63,7 +70,7 @@ class Comparison(NamedTuple):
 
     def exit_code(self, threshold: Severity, *, failed_only: bool = False) -> int:
         """As of a check, of what is new, worse, not seen any more or not judged any more."""
-        counted = (each for each in self.differences if each.change in UNFIT and each.shown.outcome != "waived")
+        counted = (each for each in self.differences if each.counts)
         found = ((each.shown.severity, each.change in WORSE and each.shown.outcome == "fail") for each in counted)
         return exit_code(found, threshold, failed_only=failed_only)
 
@@ -154,6 +161,7 @@ def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Seen:
         evidence,
         reasons,
         remedies == {AGAIN},
+        bool(finding.get("known")),
     )
 
 
