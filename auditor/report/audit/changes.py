@@ -212,13 +212,7 @@ def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
         if rules:
             names = ", ".join(sorted(rules)[:5]) + (f" and {len(rules) - 5} more" if len(rules) > 5 else "")
             yield f"left out of the {when}: {names}"
-    for document, what, only in ((old, "first", "only now"), (new, "second", "only then")):
-        if lacks := _lacks(document):
-            who = document["recording"].get("zaudit")
-            yield (
-                f"the {what} was recorded by zaudit {who}, which did not ask {len(lacks):,} of the questions asked today "
-                f"({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}); what depends on them is {only}, record again"
-            )
+    yield from _unasked(old, new)
     one, other = ((each.get("zaudit"), each.get("rules")) for each in (old, new))
     if one != other:
         shown = [f"zaudit {release}{f' with rules {rules}' if rules else ''}" for release, rules in (one, other)]
@@ -231,6 +225,22 @@ def _lacks(document: Mapping[str, Any]) -> list[str]:
         return [str(each) for each in document.get("recording", {}).get("lacks", ())]
     except (TypeError, AttributeError) as error:
         raise CompareError(f"recording is malformed ({type(error).__name__}: {error})") from None
+
+
+def _unasked(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """What one of the recordings does not know, and what neither does."""
+    first, second = _lacks(old), _lacks(new)
+    for lacks, which, outcome in (
+        ([each for each in first if each not in second], "the first was recorded by {0}", "only now"),
+        ([each for each in second if each not in first], "the second was recorded by {1}", "only then"),
+        ([each for each in first if each in second], "they were recorded by {0} and {1}", "unknown in both"),
+    ):
+        if lacks:
+            recorders = (f"zaudit {each.get('recording', {}).get('zaudit')}" for each in (old, new))
+            yield (
+                f"{which.format(*recorders)}, which did not ask {len(lacks):,} of the questions asked today "
+                f"({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}); what depends on them is {outcome}, record again"
+            )
 
 
 def _words(value: Any) -> str:
