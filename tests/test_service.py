@@ -75,6 +75,14 @@ def test_what_leads_to_an_audit(event: str, name: str, text: str, pokes: bool, t
     assert not (tmp_path / "pwned").exists()
 
 
+def test_many_changes_lead_to_one_audit_within_15_seconds() -> None:
+    """systemctl start does nothing to a timer that is active, and one that has elapsed is no longer (man 5 systemd.timer)."""
+    timer = dict(re.findall(r"^(\w+)=(\w+)$", (UNITS / "zaudit-soon.timer").read_text(), re.MULTILINE))
+    seconds = [int(timer[name].removesuffix("s")) for name in ("OnActiveSec", "AccuracySec")]
+    assert sum(seconds) < 15
+    assert timer["RemainAfterElapse"] == "no"
+
+
 def test_the_script_is_for_root_to_run() -> None:
     mode = ZEDLET.stat().st_mode
     assert mode & 0o111
