@@ -94,6 +94,22 @@ def test_github_takes_the_action() -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_what_the_document_asks_of_the_action_and_the_hook_they_have() -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    document = (CONTRIB.parent / "docs" / "ci.md").read_text()
+    step, _, repository = (
+        each for block in re.findall(r"```yaml\n(.*?)```", document, re.DOTALL) for each in yaml.safe_load(block)
+    )
+    action = yaml.safe_load((CONTRIB / "ci" / "action.yml").read_text())
+    assert "/zaudit/contrib/ci@" in step["uses"]
+    assert {name for name, each in action["inputs"].items() if each["required"]} <= step["with"].keys()
+    assert step["with"].keys() <= action["inputs"].keys()
+    (wanted,) = repository["hooks"]
+    (hook,) = yaml.safe_load((CONTRIB.parent / ".pre-commit-hooks.yaml").read_text())
+    assert wanted["id"] == hook["id"]
+    assert wanted["args"][0] in CI.read_text()
+
+
 def test_pre_commit_takes_the_hook_and_installs_what_it_runs() -> None:
     pytest.importorskip("yaml", reason="PyYAML is not installed")
     manifest, home = CONTRIB.parent / ".pre-commit-hooks.yaml", ConfigParser()
