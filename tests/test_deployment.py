@@ -85,6 +85,7 @@ def test_kubernetes_takes_the_manifest() -> None:
     assert not any(mount.get("readOnly") for mount in pod["volumeMounts"])
 
 
+@pytest.mark.slow
 def test_github_takes_the_action() -> None:
     pytest.importorskip("check_jsonschema", reason="check-jsonschema is not installed")
     words: list[Any] = ["--builtin-schema", "vendor.github-actions", CONTRIB / "ci" / "action.yml"]
