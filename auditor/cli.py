@@ -78,8 +78,9 @@ class Commands(click.Group):
 
 
 def _once(command: click.Command, words: list[str], parent: click.Context) -> None:
-    """click takes the last of two values for an option that has one, and leaves out the other without a word: of two recordings
-    or policies nobody would know which. Raises UsageError."""
+    """click takes the last of two values for an option that has one, and says nothing of the other: of two recordings,
+    databases or policies nobody would know which. Raises UsageError; not for choices and times, of which a wrapper script may
+    give one and its caller another."""
     ctx = click.Context(command, parent, command.name, **command.context_settings)
     try:
         _, rest, order = command.make_parser(ctx).parse_args(list(words))
@@ -87,7 +88,7 @@ def _once(command: click.Command, words: list[str], parent: click.Context) -> No
         return  # click says so where it reads them
     given = [each for each in order if isinstance(each, click.Option) and not (each.multiple or each.is_flag)]
     for each in given:
-        if given.count(each) > 1:
+        if given.count(each) > 1 and not isinstance(each.type, (click.Choice, click.FloatRange)):
             ctx.fail(f"{each.opts[0]} is given twice; it takes one value.")
     if isinstance(command, click.Group) and rest and (below := command.get_command(ctx, rest[0])):
         _once(below, rest[1:], ctx)

@@ -125,7 +125,7 @@ def test_a_url_is_no_folder_of_that_name(words: tuple[str, ...], zaudit: Command
     [
         (("check", "--replay", REC, "--replay", HOSTS / GREEN), "--replay"),
         (("check", "--replay", REC, "-o", "-", "--output=/dev/null"), "-o"),
-        (("fleet", "judge", "a", "--timeout", "3", "-o", "x", "--timeout", "4"), "--timeout"),
+        (("fleet", "judge", "a", "-o", "x", "--timeout", "4", "-o", "y"), "-o"),
         (("check", "--policy", "a", "--policy", "b"), "--policy"),
     ],
 )
@@ -141,3 +141,9 @@ def test_options_that_take_several_values_take_them(zaudit: CommandLine) -> None
     words = ("-v", "-v", "--skip", "sync-always", "--skip", "atime-on", "--format", "json")
     document = json.loads(zaudit("check", "--replay", REC, *words).out)
     assert {each["rule"] for each in document["left_out"]} == {"sync-always", "atime-on"}
+
+
+def test_the_last_of_two_choices_or_times_counts(zaudit: CommandLine) -> None:
+    done = zaudit("check", "--color", "always", "--color", "never", "--timeout", 1, "--timeout", 9, "--replay", REC)
+    assert "given twice" not in done.err
+    assert "\x1b" not in done.out
