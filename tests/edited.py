@@ -36,7 +36,7 @@ from auditor.host import pool_cache, zed_settings
 from auditor.host.request import WITNESS, Capture, Files, Run
 from auditor.recording import recording
 from auditor.recording.recording import Recording
-from auditor.selftest import second_looks
+from tests import second_looks
 from tests.golden import HOSTS
 
 BASE = HOSTS / "2.4-healthy-mirrored-slog"

@@ -14,7 +14,7 @@ from auditor.collect import module_params
 from auditor.facts import HOST, Fact, Known, known
 from auditor.judge import verdict
 from auditor.recording import recording
-from auditor.selftest import run, second_looks
+from auditor.selftest import run
 from tests import shared
 from tests.fake import CommandLine
 from tests.test_rules import MINIMAL
@@ -58,7 +58,7 @@ def test_the_recorded_host_is_worth_it(rows: list[run.Row]) -> None:
 
 def test_what_is_asked_about_its_databases_is_in_the_recording() -> None:
     """Else a fault would make an answer of none, and what was undecided would pass."""
-    past = second_looks.added(run.host())
+    past = run.host()
     seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options)).facts
     for database in seen.subjects("database"):
         assert isinstance(seen.get(database, "datasets"), Known), database

@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 
 from auditor import audit, rulebook
-from auditor.collect import block_targets, guests, pid_namespace, swaps
+from auditor.collect import block_targets, guests, pid_namespace, swaps, tgt_targets
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.host import guest_lines
 from auditor.host.allowed import allowed_part
-from auditor.host.request import WITNESS, Files
+from auditor.host.request import WITNESS, Capture, Files
 from auditor.judge.verdict import Verdict
 from auditor.recording import redaction
 from auditor.recording.recording import STEADY, Recording
-from tests.test_host_layers import EXT4, ON_ZVOL, TANK, VOLUME, looked, mounted, recorded
+from tests.test_host_layers import EXT4, ON_ZVOL, TANK, VOLUME, looked, mounted, recorded, sync
 from tests.test_states import Edit
 
 RULES = tuple(rulebook.load(examples=False))
@@ -218,6 +218,52 @@ def test_a_target_that_hides_its_cache(wce: str, outcome: str) -> None:
     assert found.outcome == outcome
     if outcome == "fail":
         assert "LIO d1: /mnt/volume/pg, Buffered-WCE, emulate_write_cache=0" in str(found.message)
+
+
+def tgt(store: str, *, answers: bool = True) -> Edit:
+    """A daemon of tgt with the zvol as its logical unit."""
+    patterns = block_targets.request(HOST, Facts()).patterns
+    texts = {"/run/tgtd/socket.0.lock": "", WITNESS: "nodev\tsysfs\n"}
+    runs = files(patterns, texts, errors=dict.fromkeys(patterns[:-2], "no such file"))
+    unit = (
+        f"            Readonly: No\n            Backing store type: {store}\n            Backing store path: /dev/zd0\n"
+    )
+    said = Capture(0, unit.encode(), keep=tgt_targets.KEEP)
+    refused = Capture(107, b"", b"tgtadm: failed to send request hdr to tgt daemon\n")
+    asked = {tuple(tgt_targets.COMMAND.split()): said if answers else refused}
+    return lambda past: replace(runs(past), commands={**past.commands, **asked})
+
+
+def both(one: Edit, other: Edit) -> Edit:
+    return lambda past: other(one(past))
+
+
+@pytest.mark.parametrize(
+    ("edit", "outcome"),
+    [
+        (tgt("rdwr"), "pass"),
+        (tgt("aio"), "fail"),
+        (both(tgt("aio"), sync(VOLUME.name, "always")), "pass"),
+        (tgt("later"), "unknown"),
+        (tgt("rdwr", answers=False), "unknown"),
+    ],
+)
+def test_a_target_in_user_space(edit: Edit, outcome: str) -> None:
+    """The backing store "aio" answers a flush and does nothing."""
+    found = judged(recorded(ON_ZVOL, running("keeps", "/dev/null"), edit))
+    assert found.outcome == outcome
+    if outcome == "fail":
+        assert "tgt: /dev/zd0, backing store aio" in str(found.message)
+
+
+def test_a_recording_that_did_not_ask_for_tgt_stays_decided() -> None:
+    past = recorded(ON_ZVOL, running("keeps", "/dev/null"))
+    patterns = block_targets.request(HOST, Facts()).patterns
+    older = tuple(each for each in patterns if each != block_targets.TGT)
+    answer = past.files[patterns]
+    errors = {path: error for path, error in answer.errors.items() if path != block_targets.TGT}
+    others = {asked: said for asked, said in past.files.items() if asked != patterns}
+    assert judged(replace(past, files={**others, older: answer._replace(errors=errors)})).outcome == "pass"
 
 
 @pytest.mark.parametrize(

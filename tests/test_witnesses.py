@@ -18,8 +18,8 @@ from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
-from auditor.selftest import losses, run, second_looks
-from tests import golden, shared
+from auditor.selftest import losses, run
+from tests import golden, second_looks, shared
 from tests.derive.test_pool_facts import POOL, World, leaf, vdev
 
 Edit = Callable[[bytes], bytes]
@@ -478,13 +478,13 @@ def spoilable() -> list[Path]:
 @pytest.mark.slow
 @pytest.mark.parametrize("case", spoilable(), ids=lambda case: str(case.name))
 def test_no_loss_makes_a_verdict_better(case: Path) -> None:
-    assert run.improved(RULES, recording.load(case), 1) == []
+    assert run.improved(RULES, second_looks.added(recording.load(case)), 1) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("host", ["2.1-slog-legs-on-one-disk", "2.3-drives-that-warn", "2.4-zfs-nocacheflush"])
 def test_nor_do_many(host: str) -> None:
-    assert run.improved(RULES, recorded(host), 6) == []
+    assert run.improved(RULES, second_looks.added(recorded(host)), 6) == []
 
 
 @pytest.mark.slow
@@ -494,7 +494,7 @@ def test_the_losses_find_something_to_spoil() -> None:
     alone = {
         argv: each for argv, each in past.commands.items() if argv[0] != "zdb" and argv[:3] != ("zpool", "status", "-P")
     }
-    found = run.improved(RULES, replace(past, commands=alone), 30)
+    found = run.improved(RULES, second_looks.added(replace(past, commands=alone)), 30)
     assert any("slog-striped: zpool_status" in each for each in found)
 
 

@@ -8,6 +8,9 @@ drivers/target/target_core_file.c fd_configure_device, fd_show_configfs_dev_para
 
 SCST says "no cache" with nv_cache=1, and does not write through then; with write_through=1 alone it says the same, and each
 write is FUA or O_DSYNC. (SCST scst/src/dev_handlers/scst_vdisk.c vdisk_caching_pg, vdev_open_fd, blockio_exec_write)
+
+tgt is a process; whether one was started its lock file tells (tgt usr/mgmt.c ipc_init), what it offers its own tool
+(``tgt_targets``).
 """
 
 from __future__ import annotations
@@ -15,29 +18,36 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, known, words
 from auditor.host.request import WITNESS, Files, Read
 
 PER = "host"
 SUBJECT = "host"
-FACTS = {"block_targets": words("NAME HOW PATH of each backstore of a target on this host: keeps or drops flushes")}
+FACTS = {
+    "block_targets": words("NAME HOW PATH of each backstore of a target on this host: keeps or drops flushes"),
+    "tgt_daemons": words("lock file of each daemon of tgt that was started since the host was"),
+}
 LIO, SCST = "/sys/kernel/config/target/core/", "/sys/kernel/scst_tgt/devices/"
 _FILES = (
     *(f"{LIO}*/*/{name}" for name in ("info", "udev_path", "enable", "attrib/emulate_write_cache")),
     *(f"{SCST}*/{name}" for name in ("filename", "nv_cache")),
 )
+TGT = "/run/tgtd/*.lock"
 _FILE, _SIZE, _MODE = "        File: ", "  Size: ", "  Mode: "
 _FOLDER = re.compile(rf"({LIO}[^/]+/[^/]+|{SCST}[^/]+)/")
 _NAME = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 
 
 def request(host: Subject, facts: Facts) -> Read:
-    return Read((*_FILES, WITNESS))
+    return Read((*_FILES, TGT, WITNESS))
 
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """Raises ValueError where one of these files could not be read."""
     reply.witness()
+    if reply.complete(TGT):
+        locks = tuple(sorted(each for each in reply.text if each.startswith("/run/tgtd/")))
+        yield Fact(HOST, "tgt_daemons", known(locks, f"{len(locks)} daemons of tgt", f"ls {TGT}"))
     for path, error in reply.errors.items():
         if path.startswith((LIO, SCST)) and not error.startswith("no such"):
             raise ValueError(f"{path}: {error}")

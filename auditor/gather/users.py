@@ -1,8 +1,9 @@
-"""What on this host uses its datasets and volumes: swap, virtual machines, targets of LIO and SCST, volumes of Kubernetes.
+"""What on this host uses its datasets and volumes: swap, virtual machines, targets of LIO, SCST and tgt, volumes of
+Kubernetes.
 
 What drops the flushes of those above it keeps nothing that they have been told is stable: a guest with cache=unsafe, a target
-that says that it has no cache and has one. Such a write waits in memory, of the page cache or of OpenZFS. A guest counts only
-for what it has open: who names his process like QEMU can claim any disk.
+that says that it has no cache and has one, or that skips flushes. Such a write waits in memory (page cache or ARC).
+A guest counts only for what it has open: who names his process like QEMU can claim any disk.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from auditor.collect import _blocks as blocks
 from auditor.collect._holders import Holders, Place
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Unknown, known, unknown, words
+from auditor.facts import AGAIN, HOST, Evidence, Fact, Facts, Judged, Known, Unknown, known, unknown, words, words_of
 from auditor.gather.layers import Paths
 from auditor.gather.mounted import HERE
 from auditor.text import harmless
@@ -27,7 +28,8 @@ PROVIDES = {
 TOLD = 50  # guests of one dataset: whoever has files on it can start thousands
 LOOKUPS = 1000  # of names that a guest gives to what it may have open under another one: a disk whose name is a link
 POD = re.compile(r".*/pods/([0-9a-f-]{36})/volumes/kubernetes\.io~csi/([^/]{1,253})/mount")
-DROPS, UNSURE, SCST = "drops", "unsure", "SCST-"
+KEEPS, DROPS, UNSURE = "keeps", "drops", "unsure"
+PAST_THE_CACHE = ("SCST-", "tgt-aio")  # which write past the page cache: with sync=always each write is stable
 NOT_ALL = "not all of its disks are understood"
 
 
@@ -116,16 +118,28 @@ class _Users:
                         self.dropped[each][Evidence(harmless(text), f"tr '\\0' '\\n' </proc/{number}/cmdline")] = None
 
     def targets(self) -> None:
-        targets = self.facts.get(HOST, "block_targets")
+        tgt = self.facts.get(HOST, "tgt_daemons")
+        if isinstance(tgt, Unknown) and {each.remedy for each in tgt.reasons} != {AGAIN}:  # an older zaudit did not ask
+            self.unseen.append(tgt)
+        self._targets("block_targets")
+        if words_of(tgt):
+            self._targets("tgt_targets")
+
+    def _targets(self, fact: str) -> None:
+        targets = self.facts.get(HOST, fact)
         said = targets.evidence if isinstance(targets, Known) else ()
-        for line, seen in zip(self._words("block_targets"), said, strict=False):
+        for line, seen in zip(self._words(fact), said, strict=False):
             name, how, path = line.split(" ", 2)
             place = self._place(path)
             for each in place.datasets:
                 self.by[each][name] = None
-                if how == DROPS and not (name.startswith(SCST) and self._always(each)):
+                if how == DROPS and not (name.startswith(PAST_THE_CACHE) and self._always(each)):
                     self.dropped[each][seen] = None
-            if not place.datasets and not place.off and how == DROPS:
+                if how == UNSURE:
+                    self.doubts[each].append(
+                        unknown(harmless(f"{seen.text}: whether it passes flushes on is not known"))
+                    )
+            if not place.datasets and not place.off and how != KEEPS:
                 self.unseen.append(unknown(harmless(f"{name} on {path}: {place.how}")))
 
     def pods(self) -> None:
@@ -154,7 +168,7 @@ class _Users:
         return found
 
     def _always(self, name: str) -> bool:
-        """SCST writes to a block device past the page cache."""
+        """Whether each write is stable before it returns, where nothing stands between."""
         properties = (self.facts.get(each, "sync") for each in self.facts.subjects("dataset") if each.name == name)
         return any(isinstance(sync, Known) and sync.value == "always" for sync in properties)
 

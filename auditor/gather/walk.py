@@ -103,9 +103,9 @@ def look_at_pools(
         facts.put(fact)
     facts.put_all(list(layers.above(facts, holders)))
     facts.put_all(list(layers.keys(facts, holders, paths)))
-    facts.put_all(list(users.users(facts, holders, paths)))
     witnesses.compare(facts)
     fill(gatherer, facts)
+    facts.put_all(list(users.users(facts, holders, paths)))  # of all reasons why something is not known, too
 
 
 def held(gatherer: Gatherer, facts: Facts, inventory: Facts, what: Mount | str) -> Place:

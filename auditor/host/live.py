@@ -61,6 +61,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("storcli64",), frozenset(), re.compile(r"/call(/vall)?|show|all|J|nolog")),
     (("ssacli", "ctrl", "all", "show", "config", "detail"), frozenset(), re.compile(r"(?!)")),
     (("dmsetup", "table", "--concise"), frozenset(), re.compile(r"(?!)")),
+    (("tgtadm", "--lld", "iscsi", "--mode", "target", "--op", "show"), frozenset(), re.compile(r"(?!)")),
     (("udevadm", "info", "--export-db"), frozenset(), re.compile(r"(?!)")),
     (("systemd-detect-virt",), frozenset(), re.compile(r"(?!)")),
     (

@@ -63,6 +63,7 @@ FORMS = (
     _form("storcli64"),
     _form("ssacli"),
     _form("dmsetup table"),
+    _form("tgtadm"),
     _form("udevadm info --export-db"),
     _form("systemd-detect-virt", "--vm --container"),
     _form("systemctl show", lists=("--property",)),

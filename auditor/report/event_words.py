@@ -68,11 +68,24 @@ def sentence(cell: Cell) -> str:
         case "kept":
             return "keeps all"
         case "word":
-            return f"keeps all, on the word of {parties(cell)}"
+            return f"keeps all, on the word {detail(cell)}"
         case "lost":
-            return f"LOSES {_taken(cell)}{_answered(cell)}"
+            return f"LOSES {detail(cell)}"
         case _:
-            return f"not known whether it loses {_taken(cell, measured=False)}"
+            return f"not known {detail(cell)}"
+
+
+def detail(cell: Cell) -> str:
+    """What stands behind the outcome: commits of up to 15 s; of nvme0n1; whether it loses commits. Nothing behind keeps all."""
+    match cell.outcome:
+        case "kept":
+            return ""
+        case "word":
+            return f"of {parties(cell)}"
+        case "lost":
+            return f"{_taken(cell)}{_answered(cell)}"
+        case _:
+            return f"whether it loses {_taken(cell, measured=False)}"
 
 
 def _answered(cell: Cell) -> str:

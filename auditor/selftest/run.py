@@ -14,7 +14,7 @@ from auditor.judge import example, verdict
 from auditor.judge.rule import Example, Rule
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.selftest import faults, losses, second_looks
+from auditor.selftest import faults, losses
 from auditor.selftest.faults import HALVED, OF_ONE, Fault, FaultyHost
 
 FILE = "selftest.json"
@@ -74,7 +74,7 @@ def host() -> Recording:
 
 def run(rules: Sequence[Rule], progress: Callable[[int, int, str], None] | None = None) -> list[Row]:
     """All rules, with their examples, by id."""
-    past = second_looks.added(host())
+    past = host()
     base = _look(past, ReplayHost(past))
     assert base is not None
     before = _outcomes(rules, base)
@@ -188,7 +188,6 @@ def _lost(
 
 def improved(rules: Sequence[Rule], past: Recording, most: int) -> list[str]:
     """What gets better on a recorded host when its answers lose something; of each collector at most so many losses."""
-    past = second_looks.added(past)
     base = _look(past, ReplayHost(past))
     if base is None:
         return []

@@ -19,8 +19,7 @@ from auditor.host.request import Capture, Files
 from auditor.judge import verdict
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.selftest import second_looks
-from tests import shared
+from tests import second_looks, shared
 from tests.fuzz.target import ROOT, Case, Flaw
 
 HOSTS = ROOT / "fixtures" / "hosts"

@@ -13,6 +13,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from auditor.selftest.run import FILE
+
 from . import fixed, outcomes, verdict
 from . import scenario as scenarios
 from .machine import CACHE, LINES, available, image, release
@@ -25,6 +27,7 @@ ZAUDIT = ROOT / "zaudit.pyz"
 HOSTS = ROOT / "fixtures" / "hosts"
 BOOT_S, SCENARIO_S, WIDTH = 120, 1200, 44
 KEEP = CACHE / "results"
+SELFTEST = "selftest"
 
 
 def main() -> int:
@@ -32,7 +35,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all scenarios")
     parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (repeat for more; default: all)")
-    parser.add_argument("--record", action="store_true", help="also write fixtures/hosts/LINE-NAME/")
+    parser.add_argument(
+        "--record", action="store_true", help="also write fixtures/hosts/LINE-NAME/, or zaudit selftest's host"
+    )
     parser.add_argument(
         "--kept",
         action="store_true",
@@ -180,10 +185,23 @@ def judge(each: Scenario, line: str, outcome: Outcome, run: Run) -> None:
     )
     for sentence in wrong:
         print(f"       {sentence}", flush=True)
-    if run.record and not wrong and each.exit_code != 3:
+    if run.record and not wrong and each.name == SELFTEST:
+        keep_for_selftest(outcome)
+    elif run.record and not wrong and each.exit_code != 3:
         keep_as_fixture(outcome, "root", HOSTS / f"{line}-{each.name}")
         if (nobody := HOSTS / f"{line}-{each.name}-nobody").exists():  # two are enough
             keep_as_fixture(outcome, "nobody", nobody)
+
+
+def keep_for_selftest(outcome: Outcome) -> None:
+    """The recording of root's run as the one file that is part of zaudit."""
+    prefix = "root/recording/"
+    members = {
+        name.removeprefix(prefix): content.decode("utf-8", "surrogateescape")
+        for name, content in sorted(outcome.files.items())
+        if name.startswith(prefix)
+    }
+    (ROOT / "auditor" / "data" / FILE).write_text(json.dumps(members, indent=0) + "\n")
 
 
 def keep_as_fixture(outcome: Outcome, user: str, case: Path) -> None:

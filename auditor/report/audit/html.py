@@ -79,7 +79,7 @@ def _cell(column: Column, cell: Cell) -> str:
     word = f'<span class="badge {KINDS[cell.outcome]}">{WORDS[cell.outcome]}</span>'
     if cell.outcome == "kept":
         return word
-    said = event_words.sentence(cell) if column.names else "whether they ask for stable commits was not seen"
+    said = event_words.detail(cell) if column.names else "whether they ask for stable commits was not seen"
     rules = ", ".join(cell.rules[:4]) + (f" and {len(cell.rules) - 4} more" if len(cell.rules) > 4 else "")
     return f'{word}<br>{escaped(said)}<br><span class="dim small">{escaped(rules)}</span>'
 

@@ -23,7 +23,7 @@ COLUMNS_SHOWN = 3
 RULES_SHOWN = 2
 FAILURES_SHOWN = 4
 NEEDS_SHOWN = 3
-TABLE_AT = 44  # column of what an event costs
+TABLE_AT = 44  # column of what an event costs, where no combination of events is longer
 SAID_IN = 30  # columns at least for that; below the event where there are fewer
 BROUGHT_SHOWN = 5
 
@@ -66,9 +66,12 @@ def table(report: Report, columns: int | None = None) -> Iterator[RenderableType
     """What each event would cost: a block for datasets that fare alike, a line for events that end alike."""
     named, unseen = event_words.columns(report.columns)
     shown = named[:columns]
-    for column in (*shown, *unseen):
+    blocks = [(column, list(event_words.lines(column, report.events))) for column in (*shown, *unseen)]
+    happenings = [event_words.happening(line.events) for column, lines in blocks if column.names for line in lines]
+    at = max(TABLE_AT, *(len(each) + 2 for each in happenings), 0) + 2
+    for column, lines in blocks:
         yield Text(event_words.where(column), "bold")
-        for line in event_words.lines(column, report.events):
+        for line in lines:
             if not column.names:
                 yield Text("  not seen: whether they ask for their commits to be stable is not known", "magenta")
                 break
@@ -77,7 +80,7 @@ def table(report: Report, columns: int | None = None) -> Iterator[RenderableType
             if line.why:
                 more = f" and {len(line.why) - RULES_SHOWN} more" if len(line.why) > RULES_SHOWN else ""
                 said.append(f"   {', '.join(line.why[:RULES_SHOWN])}{more}", "dim not bold")
-            yield Hanging(happening, said, max(TABLE_AT, happening.cell_len) + 2, SAID_IN)
+            yield Hanging(happening, said, at, SAID_IN)
     if count := sum(len(column.names) for column in named[len(shown) :]):
         they = "1 more dataset differs" if count == 1 else f"{count} more datasets differ"
         yield Text(f"{they} (--verbose shows them)", "dim")

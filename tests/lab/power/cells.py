@@ -1,7 +1,8 @@
 """Each cell of zaudit's table of events against what the event took.
 
 right     kept and nothing gone; lost and something gone; unknown and word are no such answers
-word      kept on somebody's word: every lying drive is named (or who shows it), and where something is gone there is one
+word      kept on somebody's word: every lying drive is named (or who shows it), and where something is gone there is one;
+          or who shows the drives is said to keep a copy of each, and a drive that is taken away shows that QEMU keeps none
 unknown   zaudit says that it does not know
 wrong     kept and something gone, or a lying drive not named; lost, and nothing was ever gone
 not asked no report of this setting has a table
@@ -55,6 +56,11 @@ class Cell(NamedTuple):
         return [each for each in lying if self.answer != "word" or each not in self.names]
 
     @property
+    def _broken(self) -> bool:
+        """Whether somebody on whose word the answer rests did not keep it: a lying drive, or the layer above a drive."""
+        return "lying" in self.setting.drives or ("layer" in self.names and self.event in ("drive", "power+drive"))
+
+    @property
     def outcome(self) -> Outcome:
         """What was said against what went."""
         match self.answer:
@@ -65,8 +71,7 @@ class Cell(NamedTuple):
             case "kept":
                 return "wrong" if self.gone or self.unnamed else "right"
             case "word":
-                honest = "lying" not in self.setting.drives
-                return "wrong" if self.unnamed or (self.gone and honest) else "word"
+                return "wrong" if self.unnamed or (self.gone and not self._broken) else "word"
             case _:
                 return "unknown"
 

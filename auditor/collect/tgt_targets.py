@@ -1,0 +1,49 @@
+"""``tgtadm --op show``: the logical units of tgt, the target in user space, and whether it passes flushes on.
+
+Its backing store "rdwr", the default, answers SYNCHRONIZE CACHE with fdatasync, and syncs each write where write-cache is off.
+"aio" skips SYNCHRONIZE CACHE and says that it was done, and writes with O_DIRECT and nothing else: what an initiator was told
+is stable waits in the memory of OpenZFS. The others have no path on this host, or pass commands on to a SCSI device.
+(tgt usr/bs_rdwr.c bs_rdwr_request; usr/bs_aio.c bs_aio_cmd_submit, bs_aio_open)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
+from auditor.host.request import Output, Run, Skip
+
+PER = "host"
+SUBJECT = "host"
+FACTS = {"tgt_targets": words("NAME HOW PATH of each logical unit of tgt: keeps or drops flushes, or unsure")}
+COMMAND = "tgtadm --lld iscsi --mode target --op show"
+KEEP = r"^Target \d+: |^ +Readonly: |^ +Backing store (type|path): "  # and no account, initiator or serial number
+PASSED_ON = frozenset({"null", "sg", "sheepdog", "rbd", "glfs"})
+HOW = {"rdwr": "keeps", "aio": "drops"}
+_UNIT = re.compile(r" +Readonly: (Yes|No)\n +Backing store type: (\S+)\n +Backing store path: (.*)\n")
+
+
+def request(host: Subject, facts: Facts) -> Run | Skip:
+    """Of the daemon that left its lock file; the tool speaks to that one, as root."""
+    match facts.get(HOST, "tgt_daemons"):
+        case Known(()):
+            return Skip("tgt does not run here", applies=False)
+        case Known((_,)):
+            return Run(tuple(COMMAND.split()), package="tgt", keep=KEEP)
+        case Known():
+            return Skip("more than one daemon of tgt runs here")
+    return Skip("whether tgt runs here is not known")
+
+
+def parse(reply: Output, host: Subject) -> Iterator[Fact]:
+    """Raises ValueError for what is no list of targets."""
+    if reply.text.count("Backing store path: ") != len(units := _UNIT.findall(reply.text)):
+        raise ValueError("its logical units are not understood")
+    found = {}
+    for readonly, store, path in units:
+        if store not in PASSED_ON and path != "None":
+            how = "keeps" if readonly == "Yes" else HOW.get(store, "unsure")
+            found[f"tgt-{store} {how} {path}"] = Evidence(f"tgt: {path}, backing store {store}", COMMAND)
+    none = Evidence("tgt has no logical unit on a file or a block device", COMMAND)
+    yield Fact(HOST, "tgt_targets", Known(tuple(found), tuple(found.values()) or (none,)))
