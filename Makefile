@@ -46,8 +46,9 @@ demo: $(VENV)/run
 # each test that starts zaudit would otherwise compile all of it anew, where a shell asks for no bytecode
 unexport PYTHONDONTWRITEBYTECODE
 
-# side by side, a file of tests at a time: what one of them has worked out the others of its file need, too
-PYTEST = $(BIN)/python -m pytest -n auto --dist loadfile
+# side by side, a file of tests at a time: what one of them has worked out the others of its file need, too; those with the
+# longest proofs first (tests/conftest.py)
+PYTEST = $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/dev $(if $(FLEET),$(VENV)/fleet)
 	$(PYTEST)

@@ -128,6 +128,12 @@ def words_of(found: Judged) -> tuple[str, ...]:
     return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()
 
 
+def pairs_of(found: Judged) -> tuple[tuple[str, str], ...]:
+    """(name, value) of the texts of a tuple of NAME=VALUE, where a value never holds "="; none where it is not known."""
+    divided = (word.rpartition("=") for word in words_of(found))
+    return tuple((name, value) for name, _, value in divided)
+
+
 def number_of(found: Known) -> int:
     """The whole number that is known; that it is one, the ``Spec`` of the fact says."""
     assert isinstance(found.value, int)

@@ -46,20 +46,34 @@ def load(
     examples: False leaves out those of our rules, which the tests run; those of other rules are looked at always.
     decided: the thresholds of a policy, which :func:`select` has yet to check.
     """
-    of_table = rule_table.from_table if examples else rule_table.trusted
     mine = [
-        of_table(id, f"{ours()}/{id}.toml", table, registry(), decided.get(id, {})) for id, table in tables().items()
+        _one(id, examples=examples, decided=decided[id]) if id in decided else _as_written(id, examples=examples)
+        for id in tables()
     ]
     bounded = partial(named.read, limit=rule_file.LIMIT)
-    paged = [rule._replace(page=PAGE.format(rule.id)) for rule in (*mine, *advisories(examples=examples))]
     theirs = (rule_file.load_folder(folder, registry(), decided=decided, read=bounded) for folder in folders)
-    return merge([paged, *theirs])
+    return merge([[*mine, *advisories(examples=examples)], *theirs])
 
 
-def advisories(*, examples: bool = True) -> list[Rule]:
+def _one(id: str, *, examples: bool, decided: Mapping[str, Decided] = rule_table.NOTHING_DECIDED) -> Rule:
+    """One rule of ours. Raises RuleError, ExpressionError or ThresholdError."""
+    of_table = rule_table.from_table if examples else rule_table.trusted
+    return _paged(of_table(id, f"{ours()}/{id}.toml", tables()[id], registry(), decided))
+
+
+# a comparison of recordings and a fleet whose hosts have policies choose rules again and again
+_as_written = cache(_one)
+
+
+@cache
+def advisories(*, examples: bool = True) -> tuple[Rule, ...]:
     """The rules that the table of known bugs makes. Raises RuleError."""
     load = advisory.load if examples else advisory.load_trusted
-    return load("auditor/data/advisories.toml", data.advisories(), registry())
+    return tuple(map(_paged, load("auditor/data/advisories.toml", data.advisories(), registry())))
+
+
+def _paged(rule: Rule) -> Rule:
+    return rule._replace(page=PAGE.format(rule.id))
 
 
 class Chosen(NamedTuple):

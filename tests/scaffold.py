@@ -19,7 +19,7 @@ message    = "{FILL}: what was seen, with {{pool.fact}}"
 impact     = "{FILL}: the risk, as a manager reads it."
 why        = "{FILL}: what OpenZFS, the kernel or the database does. Sentences."
 references = ["{FILL}: a man page, or a file and function at a tag"]
-unprovoked = "{FILL}: why the lab cannot make it fail; nothing where a scenario does"
+unprovoked = "{FILL}: why the lab cannot make it fail, without a full stop; nothing where a scenario does"
 
 [fix]
 command = "zpool status {{subject}}"

@@ -19,13 +19,14 @@ import pytest
 
 from auditor import audit, registry
 from auditor.collect import _blocks as blocks
-from auditor.facts import HOST, Facts, Kind, Known, Subject, Unknown
+from auditor.facts import HOST, Fact, Facts, Kind, Known, Subject, Unknown
 from auditor.gather import answer, walk
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
+from auditor.judge import verdict
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.selftest.run import NO_END_MARK
+from auditor.selftest.trials import NO_END_MARK
 from tests import golden, shared
 from tests.faults import (
     BINARY,
@@ -96,9 +97,8 @@ def look(
         return audit.look(ReplayHost(past), past.targets, options).facts
 
 
-def outcomes(facts: Facts, targets: tuple[str, ...]) -> Outcomes:
-    report = audit.judge(audit.Look(facts, ()), shared.audited(), targets or ("all",), "low")
-    return {(verdict.rule.id, verdict.subject): verdict.outcome for verdict in report.verdicts}
+def outcomes(facts: Facts) -> Outcomes:
+    return {(each.rule.id, each.subject): each.outcome for each in verdict.judge(shared.audited(), facts)}
 
 
 @cache
@@ -106,7 +106,7 @@ def base(case: Path) -> Base:
     past = replace(recording.load(case), euid=NOBODY)
     asked: Questions = {}
     facts = look(past, asked=asked)
-    return Base(past, asked, facts, outcomes(facts, past.targets))
+    return Base(past, asked, facts, outcomes(facts))
 
 
 def reply_to(request: Run | Read, host: FaultyHost | ReplayHost) -> Capture | Files:
@@ -168,30 +168,35 @@ def made_better(before: Outcomes, after: Outcomes, strict: bool, bound: frozense
 
 def made_up(before: Facts, after: Facts) -> Iterator[str]:
     """What is known otherwise than without the fault."""
+    for subject, name, value in otherwise(before, after):
+        was = before.get(subject, name)
+        same = isinstance(value, Known) and isinstance(was, Known) and was.value == value.value
+        if isinstance(value, Known) and not same and name not in ABSENCE_TELLS | LESS_PRECISE:
+            was_it = was.value if isinstance(was, Known) else was
+            yield f"{subject.kind} {subject}: {name} = {value.value!r}, was {was_it!r}"
+
+
+def otherwise(before: Facts, after: Facts) -> Iterator[Fact]:
+    """What is not the same as it was, its evidence included."""
     for kind in ABOVE:
         for subject in after.subjects(kind):
-            for name, value in after.of(subject).items():
-                was = before.get(subject, name)
-                same = isinstance(value, Known) and isinstance(was, Known) and was.value == value.value
-                if isinstance(value, Known) and not same and name not in ABSENCE_TELLS | LESS_PRECISE:
-                    yield f"{kind} {subject}: {name} = {value.value!r}, was {was.value if isinstance(was, Known) else was!r}"
+            own, was = after.of(subject), before.of(subject)
+            yield from (Fact(subject, name, value) for name, value in own.items() if was.get(name) != value)
 
 
-def ill_typed(facts: Facts) -> Iterator[str]:
+def ill_typed(before: Facts, after: Facts) -> Iterator[str]:
     """What is known and yet of the wrong type, or a word that the fact can never be."""
-    for kind in ABOVE:
-        for subject in facts.subjects(kind):
-            for name, value in facts.of(subject).items():
-                match value:
-                    case Known(found):
-                        spec = registry.registry()[kind, name]
-                        many = spec.type is tuple or spec.many
-                        fits = isinstance(found, tuple) if many else type(found) is spec.type
-                        if not fits or (spec.values and found not in spec.values):
-                            yield f"{kind} {subject}: {name} = {found!r}"
-                    case Unknown(reasons):
-                        if not reasons or not all(reason.text.strip() for reason in reasons):
-                            yield f"{kind} {subject}: {name} is unknown for no reason"
+    for subject, name, value in otherwise(before, after):
+        match value:
+            case Known(found):
+                spec = registry.registry()[subject.kind, name]
+                many = spec.type is tuple or spec.many
+                fits = isinstance(found, tuple) if many else type(found) is spec.type
+                if not fits or (spec.values and found not in spec.values):
+                    yield f"{subject.kind} {subject}: {name} = {found!r}"
+            case Unknown(reasons):
+                if not reasons or not all(reason.text.strip() for reason in reasons):
+                    yield f"{subject.kind} {subject}: {name} is unknown for no reason"
 
 
 def silent(known: Base, collector: str, fault: Fault, after: Facts) -> Iterator[str]:
@@ -277,6 +282,11 @@ def test_the_table_is_not_empty() -> None:
     assert len(failed) >= 6
 
 
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_what_is_known_without_a_fault_is_of_its_type(case: Path) -> None:
+    assert list(ill_typed(Facts(), base(case).facts)) == []
+
+
 def test_what_is_parsed_once_is_the_same(parsed_once: Parsed) -> None:
     """The table rests on it; what base() holds was parsed without."""
     known = base(CASES[0])
@@ -300,9 +310,9 @@ def test_no_fault_makes_a_verdict_better(case: Path, collector: str) -> None:
             facts = look(known.past, collector, fault)
         except audit.NothingToAudit:  # exit code 3: nothing is said to be fine
             continue
-        after = outcomes(facts, known.past.targets)
+        after = outcomes(facts)
         bound = bound_to_releases() if fault.name == "a later release" else frozenset()
-        trouble = [*made_better(known.outcomes, after, fault.partial, bound), *ill_typed(facts)]
+        trouble = [*made_better(known.outcomes, after, fault.partial, bound), *ill_typed(known.facts, facts)]
         if fault.partial:
             trouble += made_up(known.facts, facts)
         if fault.gone:
@@ -319,7 +329,7 @@ def test_nor_does_a_fault_of_one_pool_or_disk(case: Path, collector: str) -> Non
     for subject in subjects if len(subjects) > 1 else ():
         facts = look(known.past, collector, NOT_PERMITTED, only=subject)
         trouble = [
-            *made_better(known.outcomes, outcomes(facts, known.past.targets), True),
+            *made_better(known.outcomes, outcomes(facts), True),
             *made_up(known.facts, facts),
         ]
         wrong += [f"{subject}: {each}" for each in trouble]
@@ -338,4 +348,4 @@ def test_nothing_passes_when_every_answer_is_at_fault(case: Path, fault: Fault) 
         facts = audit.look(host, targets, audit.Options(database="postgres")).facts
     except audit.NothingToAudit:
         return
-    assert set(outcomes(facts, targets).values()) == {"unknown"}
+    assert set(outcomes(facts).values()) == {"unknown"}

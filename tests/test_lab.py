@@ -238,7 +238,8 @@ def test_every_rule_is_provoked_or_it_is_said_why_not() -> None:
     seen = set(states) | set(hosts)
     assert set(provoked.rules()) - seen - set(why) == set(), "not provoked: say in the rule why (unprovoked = ...)"
     assert seen & set(why) == set(), "provoked: unprovoked must go from the rule"
-    assert all(len(reason) > 20 and not reason.endswith(".") for reason in why.values())
+    wrong = [rule for rule, reason in why.items() if len(reason) <= 20 or reason.endswith(".")]
+    assert wrong == [], "unprovoked is a reason of more than 20 characters without a full stop"
 
 
 def test_every_fix_of_a_rule_that_is_provoked_is_run_or_it_is_said_why_not() -> None:

@@ -1,6 +1,8 @@
 """Who may import whom. The drawing in auditor/__init__.py is held here."""
 
 import ast
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -144,11 +146,17 @@ SEAM = {
 }
 
 
+@cache
 def modules() -> Any:
     return sorted(AUDITOR.rglob("*.py"))
 
 
-def imports(path: Any) -> Any:
+@cache
+def imports(path: Path) -> tuple[str, ...]:
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
             package = AUDITOR.parent.joinpath(*node.module.split(".")).is_dir()

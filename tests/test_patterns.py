@@ -160,6 +160,7 @@ def test_twice_as_long_does_not_take_four_times_the_steps(module: str) -> None:
             assert found is None, f"{each}: {found.times:.1f} times the steps on {found.string}"
 
 
+@pytest.mark.slow
 def test_patterns_of_every_kind_are_found() -> None:
     hows = {each.how for each in patterns()}
     assert hows == set(METHODS.values())

@@ -80,7 +80,7 @@ def test_a_packed_zaudit_reads_what_was_packed(monkeypatch: pytest.MonkeyPatch) 
     one = {"sync-disabled": rulebook.tables()["sync-disabled"]}
     packed = json.dumps({"rules": one, "advisories": {"mmap-flush": data.advisories()["mmap-flush"]}})
     monkeypatch.setattr(data, "text", lambda name: packed if name == "rules.json" else "")
-    cached = (data.packed, data.advisories, rulebook.tables)
+    cached = (data.packed, data.advisories, rulebook.tables, rulebook.advisories, rulebook._as_written)
     for each in cached:
         each.cache_clear()
     try:

@@ -12,17 +12,21 @@ import pytest
 from auditor import audit, registry
 from auditor.collect import module_params
 from auditor.facts import HOST, Fact, Known, known
+from auditor.gather import answer
 from auditor.judge import verdict
 from auditor.recording import recording
-from auditor.selftest import run
+from auditor.selftest import run, trials
 from tests import shared
 from tests.fake import CommandLine
+from tests.parsed import Parsed
 from tests.test_rules import MINIMAL
 
 
 @pytest.fixture(scope="module")
 def rows() -> list[run.Row]:
-    return run.run(shared.rules())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answer, "answer_of", Parsed(answer.answer_of))
+        return run.run(shared.rules())
 
 
 @pytest.mark.slow
@@ -67,9 +71,9 @@ def test_what_is_asked_about_its_databases_is_in_the_recording() -> None:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the questions, those for module parameters and the release: a self-test in seconds."""
-    original = run._questions
+    original = trials.questions
     kept = ("module_params", "zfs_version")
-    monkeypatch.setattr(run, "_questions", lambda facts: {name: original(facts)[name] for name in kept})
+    monkeypatch.setattr(trials, "questions", lambda facts: {name: original(facts)[name] for name in kept})
 
 
 @pytest.mark.usefixtures("few")

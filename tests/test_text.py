@@ -185,7 +185,7 @@ def hostile(name: str) -> recording.Recording:
     )
 
 
-@pytest.mark.parametrize("name", shared.briefly(((name,) for name in HOSTILE), quick=1))
+@pytest.mark.parametrize("name", shared.briefly(((name,) for name in HOSTILE), quick=0))
 def test_hostile_names_in_a_recording(name: str, tmp_path: Path) -> None:
     recording.write(hostile(name), tmp_path / "rec")
     replay = ("check", "--replay", tmp_path / "rec", "--verbose")

@@ -18,7 +18,7 @@ from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
-from auditor.selftest import losses, run
+from auditor.selftest import losses, run, trials
 from tests import golden, second_looks, shared
 from tests.derive.test_pool_facts import POOL, World, leaf, vdev
 
@@ -149,7 +149,7 @@ def with_kernel_list(past: Recording) -> Recording:
         for path, text in files.text.items()
         if path.startswith("/proc/spl/kstat/zfs/") and path.endswith("/state")
     }
-    return replace(past, files={**past.files, run.POOLS: Files(texts)})
+    return replace(past, files={**past.files, trials.POOLS: Files(texts)})
 
 
 def test_a_pool_that_zpool_list_leaves_out_is_audited_and_named() -> None:
@@ -167,9 +167,9 @@ def test_a_pool_that_zpool_list_leaves_out_is_audited_and_named() -> None:
 
 def test_a_pool_that_is_being_looked_for_is_none() -> None:
     past = with_kernel_list(recorded("2.3-stacked-devices"))
-    states = past.files[run.POOLS].text
+    states = past.files[trials.POOLS].text
     files = Files({**states, "/proc/spl/kstat/zfs/$import/state": "ONLINE\n"})
-    facts = looked(replace(past, files={**past.files, run.POOLS: files})).facts
+    facts = looked(replace(past, files={**past.files, trials.POOLS: files})).facts
     assert isinstance(facts.get(HOST, "imported_pools"), Known)
 
 

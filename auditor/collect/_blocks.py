@@ -9,12 +9,28 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from auditor import facts as words_of
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown, word, words
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    flag,
+    join,
+    pairs_of,
+    unknown,
+    word,
+    words,
+    words_of,
+)
+from auditor.facts import links as links_to
 from auditor.text import argument
 
 PROVIDES = {
-    "leaf.disks": words_of.links("disk", "the physical disks that hold it", nonempty=True),
+    "leaf.disks": links_to("disk", "the physical disks that hold it", nonempty=True),
     "leaf.device_present": flag("the block device that its path means is there"),
     "leaf.node": word("kernel name of the block device that OpenZFS opened (nvme0n1p1, dm-0)"),
     "leaf.layers": words(
@@ -98,20 +114,13 @@ def nodes(facts: Facts, inventory: Facts) -> Nodes:
     for disk in inventory.subjects("disk"):
         disk_of[disk.name] = disk.name
         for source in ("partitions", "udev_partitions"):
-            disk_of.update(dict.fromkeys(words_in(inventory.get(disk, source)), disk.name))
-        for pair in words_in(inventory.get(disk, "device_names")):
-            path, _, node = pair.rpartition("=")
+            disk_of.update(dict.fromkeys(words_of(inventory.get(disk, source)), disk.name))
+        for path, node in pairs_of(inventory.get(disk, "device_names")):
             found[path] = (node, disk.name)
-    for pair in words_in(facts.get(HOST, "dev_links")):
-        path, _, node = pair.rpartition("=")
+    for path, node in pairs_of(facts.get(HOST, "dev_links")):
         if node in disk_of:
             found[path] = (node, disk_of[node])
     return found | {f"/dev/{node}": (node, disk) for node, disk in disk_of.items()}
-
-
-def words_in(found: Judged) -> tuple[str, ...]:
-    """Of a fact that is a tuple of words; none where it is not known."""
-    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()
 
 
 def _absent(path: str, facts: Facts, inventory: Facts) -> Judged:
@@ -120,7 +129,7 @@ def _absent(path: str, facts: Facts, inventory: Facts) -> Judged:
     if folder == "/dev/":
         seen = any(True for _ in inventory.subjects("disk"))
     else:
-        seen = any(pair.startswith(folder) for pair in words_in(facts.get(HOST, "dev_links")))
+        seen = any(pair.startswith(folder) for pair in words_of(facts.get(HOST, "dev_links")))
     if not seen:
         return unknown(f"{folder} could not be read")
     return Known(False, (Evidence(f"no {path}", f"ls -l {argument(path)}"),))
@@ -154,7 +163,7 @@ def _together(parts: tuple[Judged, ...], seen: tuple[Evidence, ...]) -> Judged:
     if unknowns := [each for each in parts if isinstance(each, Unknown)]:
         return join(unknowns)
     found = [each for each in parts if isinstance(each, Known)]
-    names = tuple(dict.fromkeys(name for each in found for name in words_in(each)))
+    names = tuple(dict.fromkeys(name for each in found for name in words_of(each)))
     return Known(names, tuple(piece for each in found for piece in each.evidence) or seen)
 
 
@@ -261,7 +270,7 @@ def _own_redundancy(disk: Subject, legs: list[Way], inventory: Facts) -> bool | 
                 return False
             return lacks if isinstance(lacks, Unknown) else lacks.value == 0
         case Known("dm"):
-            names = words_in(targets)
+            names = words_of(targets)
             if isinstance(targets, Unknown):
                 return targets
             return bool(names) and all(_REDUNDANT_DM.fullmatch(each) for each in names) and len(set(disks)) > 1

@@ -36,8 +36,13 @@ def root_of(database: Subject) -> str:
     return f"/proc/{process if process.isdigit() else 'self'}/root"
 
 
+def folders(directories: Iterable[str]) -> list[tuple[str, str]]:
+    """(data or log, path) of each of a database's directories, data:PATH or log:PATH."""
+    return [(kind, path) for kind, _, path in (each.partition(":") for each in directories)]
+
+
 def in_words(facts: Iterable[tuple[str, Known]]) -> Known:
-    """What decides about durability among these facts, as ``NAME = VALUE``, to be set beside what another source says."""
+    """What decides about durability among these facts, as ``NAME = VALUE``, to compare with what another source says."""
     found = sorted((name, value) for name, value in facts if name in COMPARED)
     spelt = {True: "on", False: "off", "": "default"}
     text = tuple(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from auditor.collect import _blocks as blocks
 from auditor.collect import mounts
-from auditor.facts import HOST, Facts, Known, Subject, Unknown
+from auditor.facts import HOST, Facts, Known, Subject, Unknown, words_of
 from auditor.text import harmless
 
 ZVOL = "/dev/zvol/"
@@ -39,7 +39,7 @@ class Holders:
         self.inventory = inventory
         self.nodes = blocks.nodes(facts, inventory)
         seen = facts.get(HOST, "mount_table")
-        lines = "".join(f"{line}\n" for line in blocks.words_in(seen))
+        lines = "".join(f"{line}\n" for line in words_of(seen))
         self.table = seen if isinstance(seen, Unknown) else mounts.mounts(lines)
         self._layered = any(self._held(disk) for disk in inventory.subjects("disk"))
 
@@ -102,7 +102,7 @@ class Holders:
 
     def volume(self, name: str) -> str:
         """The dataset of a zvol by its kernel name; empty where its links do not say it. udev spells a space as "+"."""
-        links = blocks.words_in(self.inventory.get(Subject("disk", name), "devlinks"))
+        links = words_of(self.inventory.get(Subject("disk", name), "devlinks"))
         named = {link.removeprefix(ZVOL).replace("+", " ") for link in links if link.startswith(ZVOL)}
         return named.pop() if len(named) == 1 else ""
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from auditor.collect._database_files import ELSEWHERE, plain, root_of
-from auditor.facts import Evidence, Fact, Facts, Known, Subject, words
+from auditor.collect._database_files import ELSEWHERE, folders, plain, root_of
+from auditor.facts import Evidence, Fact, Facts, Known, Subject, words, words_of
 from auditor.host.request import Files, Read, Skip
 from auditor.text import harmless, starred
 
@@ -31,13 +31,13 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
     if engine not in NAMES or place == ELSEWHERE:
         return Skip("its files are not those of this host, or it does not write pages in place", applies=False)
     found = facts.get(database, "directories")
-    if not isinstance(found, Known) or not isinstance(found.value, tuple):
+    if not isinstance(found, Known):
         return Skip(f"where {database.name} keeps its files is not known", "run as root")
-    folders = [path for kind, _, path in (str(each).partition(":") for each in found.value) if kind == "data"]
-    if odd := [each for each in folders if not plain(each)]:
+    data = [path for kind, path in folders(words_of(found)) if kind == "data"]
+    if odd := [each for each in data if not plain(each)]:
         return Skip(f"{harmless(odd[0])} is no plain absolute path")
     return Read(
-        tuple(f"{root_of(database)}{folder}/{name}" for folder in folders for name in NAMES[engine]), place, blocks=True
+        tuple(f"{root_of(database)}{folder}/{name}" for folder in data for name in NAMES[engine]), place, blocks=True
     )
 
 

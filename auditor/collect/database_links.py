@@ -4,10 +4,10 @@ known where the first ones lead; what leads further still is not followed, and l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from auditor.collect import mounts
-from auditor.collect._database_files import Tree, plain, root_of
+from auditor.collect._database_files import Tree, folders, plain, root_of
 from auditor.facts import Fact, Facts, Known, Subject, known, words, words_of
 from auditor.host.request import Files, Read, Skip
 from auditor.text import harmless
@@ -43,8 +43,22 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
         raise ValueError(why.removeprefix(root))
     if not (reply.links or reply.devices or reply.errors):
         raise ValueError("nothing was said of any folder")
-    found = tuple(f"{path.removeprefix(root)}{ARROW}{reply.links[path]}" for path in sorted(reply.links))
+    found = tuple(arrows(reply.links, root))
     yield Fact(database, "more_symlinks", known(found, ", ".join(found) or "no further link", f"ls -ld {root}/*"))
+
+
+def arrows(links: Mapping[str, str], root: str) -> Iterator[str]:
+    """PATH -> TARGET of each link below the root directory of a process, by path. Raises ValueError where a name has an arrow:
+    nobody could take the two apart again."""
+    for path in sorted(links):
+        if ARROW in path or ARROW in links[path]:
+            raise ValueError(f"{harmless(path.removeprefix(root))}: a link with {ARROW.strip()} in its name or target")
+        yield f"{path.removeprefix(root)}{ARROW}{links[path]}"
+
+
+def targets(symlinks: Iterable[str]) -> dict[str, str]:
+    """PATH: TARGET, of what :func:`arrows` made."""
+    return dict(each.split(ARROW, 1) for each in symlinks)
 
 
 def unseen(
@@ -55,16 +69,16 @@ def unseen(
     The way to a mount point has no link: the kernel names it as it is. Raises ValueError where they are too many or no plain
     paths.
     """
-    starts = [each.partition(":")[2] for each in directories]
+    starts = [path for _, path in folders(directories)]
     if len(symlinks) > MOST:
         raise ValueError(f"{len(symlinks):,} of its folders are links")
-    first = dict(each.split(ARROW, 1) for each in symlinks)
+    first = targets(symlinks)
     real = _ways(each.mount_point for each in mounts.mounts("".join(f"{line}\n" for line in table)))
     asked = _ways(starts) | first.keys()
     starts += first
     missing = _missing(starts, first, asked, real)
     if more is not None:
-        missing = _missing(starts, first | dict(each.split(ARROW, 1) for each in more), asked | missing, real)
+        missing = _missing(starts, first | targets(more), asked | missing, real)
     if len(missing) > MOST:
         raise ValueError(f"its links lead to {len(missing):,} folders")
     return sorted(missing)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 
 from auditor.collect import database_links, mounts
-from auditor.collect._database_files import ELSEWHERE, Tree, plain, root_of
+from auditor.collect._database_files import ELSEWHERE, Tree, folders, plain, root_of
 from auditor.collect._holders import Holders, Place
 from auditor.databases import ENGINES
 from auditor.facts import (
@@ -65,13 +65,12 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
         return Skip(f"where {database.name} keeps its files is not known", places.reasons[0].remedy)
     root = root_of(database)
     wanted: dict[str, None] = {}
-    for place in words_of(places):
-        path = place.partition(":")[2]
+    for kind, path in folders(words_of(places)):
         if not plain(path):
             return Skip(f"{harmless(path)} is no plain absolute path")
         parts = path.split("/")
         wanted |= dict.fromkeys(root + "/".join(parts[:end]) for end in range(2, len(parts) + 1))
-        if place.startswith("data:") and database.name.startswith("postgres "):
+        if kind == "data" and database.name.startswith("postgres "):
             wanted[f"{root}{path}/pg_tblspc/*"] = None
     return Read((f"{root.removesuffix('root')}mountinfo", *wanted), database.name.partition(" ")[2])
 
@@ -89,7 +88,7 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     for place, error in reply.errors.items():
         if place.startswith(root) and not (place.endswith("/pg_tblspc/*") and error.startswith("no such file")):
             raise ValueError(f"{place.removeprefix(root)}: {error}")
-    found = tuple(f"{link.removeprefix(root)}{database_links.ARROW}{reply.links[link]}" for link in sorted(reply.links))
+    found = tuple(database_links.arrows(reply.links, root))
     yield Fact(database, "mountinfo", known(lines, f"{len(lines)} mounts", f"cat {path}"))
     yield Fact(database, "symlinks", known(found, ", ".join(found) or "no symbolic link on the way", f"cat {path}"))
     if reply.devices:
@@ -164,10 +163,10 @@ def _placed(
     holds: Callable[[mounts.Mount | None], Place],
     barred: Container[str],
 ) -> Iterator[Fact]:
-    targets = dict(each.split(database_links.ARROW, 1) for each in symlinks)
+    targets = database_links.targets(symlinks)
     tree = Tree(Files({}, targets), "")
     mounted = _mounts(table)
-    named = [(kind, path, tree.real(path)) for kind, _, path in (each.partition(":") for each in directories)]
+    named = [(kind, path, tree.real(path)) for kind, path in folders(directories)]
     spaces = [("data", path, tree.real(path)) for path in targets if "/pg_tblspc/" in path]
     below = [(kind, path, path) for kind, path in _mounted_below(database, named, mounted)]
     on: dict[str, dict[Subject, None]] = {"log": {}, "data": {}}

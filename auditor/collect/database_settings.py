@@ -32,6 +32,7 @@ from auditor.facts import (
     word,
     word_of,
     words,
+    words_of,
 )
 from auditor.host.request import Files, Read, Skip
 from auditor.text import argument
@@ -64,9 +65,9 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
     if why := _unanswered(facts, engine):
         return why
     home = word_of(facts.get(database, "data_directory"))
-    lines = ENGINES[engine].arguments(_tuple(facts, database, "arguments"))
+    lines = ENGINES[engine].arguments(words_of(facts.get(database, "arguments")))
     given = {each.name: (each.value, "command line") for each in lines if each.kind == "setting"}
-    variables = dict(each.split("=", 1) for each in _tuple(facts, database, "variables") if "=" in each)
+    variables = dict(each.split("=", 1) for each in words_of(facts.get(database, "variables")) if "=" in each)
     names: list[str] = []
     match engine:
         case "postgres":
@@ -81,7 +82,7 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
             names = [given.get("config-file", ("",))[0] or variables.get("ETCD_CONFIG_FILE", "")]
         case "redis":
             names = [given.get("config", (word_of(facts.get(database, "start_config")) or CONF,))[0]]
-    names += [each for each in _tuple(facts, database, "includes") if each not in names]
+    names += [each for each in words_of(facts.get(database, "includes")) if each not in names]
     root = files.root_of(database)
     process = root.removesuffix("root")
     own = ("cwd",) if process == "/proc/self/" else ("cmdline", "environ", "cwd", "exe")
@@ -239,8 +240,3 @@ def _unanswered(facts: Facts, engine: str) -> Skip | None:
         reason = connected.reasons[0]
         return Skip(f"{reason.text}; without a connection its files are read", reason.remedy)
     return None
-
-
-def _tuple(facts: Facts, subject: Subject, name: str) -> tuple[str, ...]:
-    found = facts.get(subject, name)
-    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()

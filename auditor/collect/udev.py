@@ -122,9 +122,9 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     found = devices(reply.text)
     if not found:
         raise ValueError("no block device in it")
-    paths: dict[str, list[str]] = {}
-    for path, name in names(found).items():
-        paths.setdefault(found[name].disk, []).append(f"{path}={name}")
+    paths: dict[str, list[tuple[str, str]]] = {}
+    for path, name in sorted(names(found).items(), key="=".join):
+        paths.setdefault(found[name].disk, []).append((path, name))
     parts: dict[str, list[str]] = {}
     for device in found.values():
         if device.devtype == "partition":
@@ -138,14 +138,14 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
                 yield Fact(disk, fact, known(value, f"{key}={value}", COMMAND))
         if found_on := _transport(device):
             yield Fact(disk, "udev_transport", known(found_on, f"{found_on}: {device.path}", COMMAND))
-        pairs = sorted(paths[device.name])
-        mine = tuple(pair.rpartition("=")[0] for pair in pairs if pair.rpartition("=")[2] == device.name)
+        mine = tuple(path for path, name in paths[device.name] if name == device.name)
         inside = tuple(sorted(parts.get(device.name, ())))
         yield Fact(disk, "udev_partitions", known(inside, " ".join(inside) or "no partitions", COMMAND))
         quiet = tuple(each for each in inside if found[each].properties.get("ID_PART_ENTRY_TYPE") in _QUIET)
         yield Fact(disk, "udev_quiet_partitions", known(quiet, " ".join(quiet) or "none of these", COMMAND))
         yield Fact(disk, "devlinks", known(mine, " ".join(mine), COMMAND))
-        yield Fact(disk, "device_names", known(tuple(pairs), f"{len(pairs)} paths", COMMAND))
+        pairs = tuple(map("=".join, paths[device.name]))
+        yield Fact(disk, "device_names", known(pairs, f"{len(pairs)} paths", COMMAND))
 
 
 def _identity(device: Device) -> dict[str, tuple[str, str]]:

@@ -1,4 +1,5 @@
-"""Facts from facts, without I/O. One module a question; each says what it NEEDS, and so stands in the right order.
+"""Facts from facts, without I/O. One module a question; each says what it NEEDS, from which follows
+the order in which they run.
 
 A derivation has SUBJECT, FACTS (qualified, "leaf.path", where they are not about that kind of subject), NEEDS (the
 qualified names of the facts that it reads) and ``derive(subject, facts)``, which yields a Known with the evidence of

@@ -1,4 +1,4 @@
-"""The block size that the disks of a vdev are built for, to set beside its ashift."""
+"""The block size that the disks of a vdev are built for, to compare its ashift with."""
 
 from __future__ import annotations
 

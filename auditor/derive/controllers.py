@@ -1,7 +1,7 @@
-"""What all legs of a mirror hang on: a controller, a carrier card or a PCIe switch.
+"""What all legs of a mirror are attached to: a controller, a carrier card or a PCIe switch.
 
 The kernel's device tree names every PCI function on the way to a disk (``/devices/pci0000:00/0000:00:1c.0/0000:02:00.0/
-nvme/nvme0/nvme0n1``). What the ways of all legs have in common below the host bridge fails for all of them at once.
+nvme/nvme0/nvme0n1``). What the paths of all legs share below the host bridge is a single point of failure.
 """
 
 from __future__ import annotations

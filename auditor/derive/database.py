@@ -6,7 +6,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.databases import ENGINES
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, number, unknown, word
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    flag,
+    number,
+    pairs_of,
+    unknown,
+    word,
+)
 
 SUBJECT = "dataset"
 FACTS = {
@@ -69,9 +83,9 @@ def _of_sqlite(facts: Facts, dataset: Subject) -> Three | None:
     """Where files with its locks were seen. Where nobody could look for them it is as where there are none, as it is for those
     that have no lock now: the rules are about databases that are named or found."""
     held = facts.get(HOST, "sqlite_files")
-    if isinstance(held, Known) and isinstance(held.value, tuple):
-        for each, seen in zip(held.value, held.evidence, strict=False):
-            if str(each).rpartition("=")[0] == dataset.name:
+    if isinstance(held, Known):
+        for (name, _), seen in zip(pairs_of(held), held.evidence, strict=False):
+            if name == dataset.name:
                 engine = ENGINES["sqlite"]
                 page = Evidence(f"{engine.title} pages of {engine.page_bytes} bytes by default", seen.command)
                 return Known(True, (seen,)), Known(engine.name, (seen,)), Known(engine.page_bytes, (seen, page))

@@ -1,5 +1,5 @@
-"""How the files of a database lie to each other: in one pool, which goes back to one moment in a crash, and its log apart from
-its data, so that each has the settings that it needs."""
+"""How the files of a database are spread: whether one pool holds all, which a crash takes back to one moment, and whether
+its log is apart from its data, so that each has the settings that it needs."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ from auditor.facts import (
     flag,
     is_true,
     number,
+    pairs_of,
     unknown,
     words_of,
 )
@@ -109,10 +110,9 @@ def _log(found: Judged) -> Log | Unknown:
     if isinstance(found, Unknown):
         return found
     entries: dict[str, list[tuple[int, int, Evidence]]] = {}
-    words = words_of(found)
-    pairs = zip(words, found.evidence, strict=True) if words else ()  # an entry without evidence must not be lost
-    for place, (word, seen) in enumerate(pairs):
-        device, _, times = word.rpartition("=")
+    pairs = pairs_of(found)
+    lines = zip(pairs, found.evidence, strict=True) if pairs else ()  # an entry without evidence must not be lost
+    for place, ((device, times), seen) in enumerate(lines):
         entries.setdefault(device, []).append((place, int(times), seen))
     ports, controllers = (frozenset(filter(re.compile(each).fullmatch, entries)) for each in (r"ata\d+", r"nvme\d+"))
     return Log(entries, ports, controllers, any(device.startswith("/") for device in entries))
@@ -174,8 +174,8 @@ def _sum(counted: list[tuple[int, Evidence]]) -> int:
 
 
 def _names(disk: Subject, log: Log, on_port: Mapping[str, Sequence[Subject]], facts: Facts) -> frozenset[str] | Unknown:
-    """What the log may call it: its own name, the paths of its leaves, its controller, its port where no other disk hangs on
-    that."""
+    """What the log may call it: its own name, the paths of its leaves, its controller, its port where no other disk is on
+    it."""
     names = {disk.name}
     if log.paths:
         if isinstance(used := facts.get(disk, "used_by"), Unknown):

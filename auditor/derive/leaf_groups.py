@@ -1,4 +1,4 @@
-"""All leaves of a host, sorted once by what a leaf is set beside: its top-level vdev, those that hold data, all.
+"""All leaves of a host, grouped once by what a leaf is compared with: its top-level vdev, those that hold data, all.
 
 A question about one leaf is answered by the first MOST others that matter, so that the work for all leaves grows as
 their number does, also where no drive gives a serial number.

@@ -1,4 +1,4 @@
-"""The space on the log vdevs of a pool together: what zfs_wrlog_data_max is to be set beside."""
+"""The space on all log vdevs of a pool together, to compare zfs_wrlog_data_max with."""
 
 from __future__ import annotations
 

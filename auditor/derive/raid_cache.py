@@ -10,7 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.data import drives
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown, word
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    flag,
+    join,
+    pairs_of,
+    unknown,
+    word,
+)
 
 SUBJECT = "disk"
 FACTS = {
@@ -60,9 +74,7 @@ def _storcli(disk: Subject, facts: Facts) -> Judged:
         return own
     if isinstance(batteries, Unknown):
         return batteries
-    assert isinstance(batteries.value, tuple)
-    pairs = [str(each).partition("=") for each in batteries.value]
-    states = [state for number, _, state in pairs if number == own.value]
+    states = [state for number, state in pairs_of(batteries) if number == own.value]
     if not states:
         return unknown(f"storcli64 /call show all: does not name controller {own.value}")
     return Known(all(state in GOOD for state in states), batteries.evidence + own.evidence)

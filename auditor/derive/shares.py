@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, is_true, word_of, words_of
 
-SUBJECT = "host"  # each path is set beside all mount points
+SUBJECT = "host"  # each path is compared with all mount points
 FACTS = {
     "dataset.nfs_async": flag("an NFS export of it answers before data is on stable storage"),
     "dataset.smb_flush_ignored": flag("an SMB share of it ignores the flushes of its clients"),

@@ -12,7 +12,7 @@ from auditor.derive.device_names import NAMED_BY
 from auditor.derive.leaf_groups import MOST, Group, Groups, Leaf
 from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown, word
 
-SUBJECT = "host"  # each leaf is set beside all others
+SUBJECT = "host"  # each leaf is compared with all others
 FACTS = {
     "leaf.shares_disk_with_leg": flag("another leaf of its top-level vdev is on the same physical device"),
     "leaf.shares_disk_with_data": flag(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Facts, Known, Subject, number
+from auditor.facts import HOST, Fact, Facts, Known, Subject, number, pairs_of
 
 SUBJECT = "pool"
 FACTS = {
@@ -16,9 +16,8 @@ NEEDS = ("pool.events_io_failure", "host.kernel_log_suspended")
 def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """What one of them has seen counts; that there was none is the word of the events, which all suspensions are."""
     events, log = facts.get(pool, "events_io_failure"), facts.get(HOST, "kernel_log_suspended")
-    if not (isinstance(events, Known) and events.value) and isinstance(log, Known) and isinstance(log.value, tuple):
-        for entry, seen in zip(log.value, log.evidence, strict=False):
-            name, _, times = str(entry).rpartition("=")
+    if not (isinstance(events, Known) and events.value) and isinstance(log, Known):
+        for (name, times), seen in zip(pairs_of(log), log.evidence, strict=False):
             if name == pool.name:
                 yield Fact(pool, "suspensions", Known(int(times), (seen,)))
                 return

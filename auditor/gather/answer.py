@@ -1,4 +1,4 @@
-"""What one answer comes to: facts, and a reason for each that it does not tell. Every failure becomes Unknown(reason) here
+"""What one answer yields: facts, and a reason for each that it does not give. Every failure becomes Unknown(reason) here
 and where what is left is filled, and nowhere else."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The mounts that a database's process sees, held against those that ``zfs get`` names and the devices that its folders are on:
-a line that is lost from its table would put the files below it on another file system. In a container, whose root is another
-one, only the devices are compared.
+"""The mounts that a database's process sees, compared with those that ``zfs get`` names and the devices of its
+folders: a line that is lost from its table would put the files below it on another file system. In a container,
+whose root is another one, only the devices are compared.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from auditor.collect import database_links, database_paths, mounts
-from auditor.collect._database_files import Tree
+from auditor.collect._database_files import Tree, folders
 from auditor.facts import Fact, Facts, Subject, unknown, value_of, words_of
 from auditor.host.request import Files
 from auditor.text import harmless
@@ -37,7 +37,7 @@ def compare(facts: Facts) -> None:
 
 def _device_lost(database: Subject, table: Sequence[mounts.Mount], facts: Facts) -> str:
     """Which folder of its files is not on the mount that its table says, or an empty string."""
-    links = dict(each.split(database_links.ARROW, 1) for each in words_of(facts.get(database, "symlinks")))
+    links = database_links.targets(words_of(facts.get(database, "symlinks")))
     tree = Tree(Files({}, links), "")
     for each in words_of(facts.get(database, "devices")):
         path, _, device = each.rpartition(database_links.ARROW)
@@ -58,8 +58,8 @@ def _dataset_lost(database: Subject, table: Sequence[mounts.Mount], points: Mapp
     if _another_root(table, points):
         return ""
     there = {each.source for each in table if each.fstype == "zfs"}
-    paths = [place.partition(":")[2] for place in words_of(facts.get(database, "directories"))]
-    paths += [link.rpartition(database_links.ARROW)[2] for link in words_of(facts.get(database, "symlinks"))]
+    paths = [path for _, path in folders(words_of(facts.get(database, "directories")))]
+    paths += database_links.targets(words_of(facts.get(database, "symlinks"))).values()
     for name, point in points.items():
         if name not in there and any(_below(path, point) for path in paths):
             return f"zfs get says that {harmless(name)} is mounted, the process's table of mounts lacks it"

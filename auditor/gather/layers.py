@@ -26,9 +26,11 @@ from auditor.facts import (
     Unknown,
     known,
     links,
+    pairs_of,
     unknown,
     word,
     words,
+    words_of,
 )
 from auditor.text import harmless
 
@@ -156,7 +158,7 @@ def held_before(facts: Facts, what: Mount | str) -> Place:
     if what.fstype == "zfs":
         return Place((what.source,))
     said = _said(what)
-    found = [each.name for each in facts.subjects("dataset") if said in blocks.words_in(facts.get(each, "carries"))]
+    found = [each.name for each in facts.subjects("dataset") if said in words_of(facts.get(each, "carries"))]
     return Place(tuple(found), off=not found)
 
 
@@ -227,8 +229,8 @@ class _Above:
         for each in (*way.caches, *bottom):
             if isinstance(each, Unknown):
                 self._doubt(datasets, each.reasons[0].text)
-            elif through := [name for name in blocks.words_in(each) if name.endswith("=write through")]:
-                self._lose(datasets, f"{through[0].partition('=')[0]} says write through", each.evidence[0].command)
+            elif through := [name for name, state in pairs_of(each) if state == "write through"]:
+                self._lose(datasets, f"{through[0]} says write through", each.evidence[0].command)
         for name in way.disks:
             file = self.holders.loop_file(name)
             if file.startswith("/dev/"):

@@ -1,4 +1,4 @@
-"""What ``zfs get`` says of a mounted dataset, held against the mounts themselves.
+"""What ``zfs get`` says of a mounted dataset, compared with the mounts themselves.
 
 Where the source of a property is "temporary" its value is that of a mount that the command found where it ran, and others
 may have another one (:mod:`auditor.collect.zfs_mounts`).
@@ -6,7 +6,7 @@ may have another one (:mod:`auditor.collect.zfs_mounts`).
 
 from __future__ import annotations
 
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, unknown, value_of
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, pairs_of, unknown, value_of
 
 TEMPORARY = "(temporary)"  # how the evidence of such a property ends
 HERE = "run in the mount namespace of the host, as root"
@@ -14,7 +14,7 @@ BY_MOUNT = ("atime", "relatime")  # each mount has its own; exec, setuid, device
 
 
 def stand(facts: Facts) -> None:
-    """That process 1 has the same mounts as zaudit says nothing where it is that of a container."""
+    """own_mount_namespace becomes unknown where process 1 may be that of a container: its mounts are then no witness."""
     every, apart = facts.get(HOST, "all_processes"), facts.get(HOST, "own_mount_namespace")
     if isinstance(apart, Known) and apart.value is False and value_of(every) is not True:
         hole = (
@@ -46,11 +46,13 @@ def compare(facts: Facts) -> None:
 def _states(facts: Facts) -> dict[str, Known]:
     """Dataset -> "ro" or "rw", of the file systems that are mounted."""
     table = facts.get(HOST, "zfs_mounts")
-    if not (isinstance(table, Known) and isinstance(table.value, tuple)):
+    if not isinstance(table, Known):
         return {}
     command = table.evidence[0].command
-    pairs = (str(pair).rpartition("=") for pair in table.value)
-    return {name: Known(state, (Evidence(f"its file system is mounted {state}", command),)) for name, _, state in pairs}
+    return {
+        name: Known(state, (Evidence(f"its file system is mounted {state}", command),))
+        for name, state in pairs_of(table)
+    }
 
 
 def _readonly(dataset: Subject, seen: Known | None, facts: Facts) -> None:

@@ -1,4 +1,4 @@
-"""Whether ``zpool events`` has all that the kernel remembers: held against the list of all pools and the state of the pool."""
+"""Whether ``zpool events`` has all that the kernel remembers: compared with the list of all pools and the state of the pool."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 
 from auditor.collect import zpool_events
-from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
+from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown, words_of
 
 
 def compare(facts: Facts) -> None:
     """All pools. The newest events, and the oldest, may be in one list alone: it was asked for at another moment. What is in
     one alone between two that are in the other was lost. What only -v has is not believed: it prints texts of users as they
     are (the value of a property that somebody may set, man 8 zfs-allow), so that its lines may be forged."""
-    everything = _events(facts, HOST)
+    everything = words_of(facts.get(HOST, "events"))
     for pool in facts.linked(HOST, "pools"):
-        seen = _events(facts, pool)
+        seen = words_of(facts.get(pool, "events"))
         if seen and everything:
             _second_look(pool, seen, everything, facts)
         _suspended(pool, facts)
@@ -57,11 +57,6 @@ def _suspended(pool: Subject, facts: Facts) -> None:
 def _doubt(pool: Subject, text: str, facts: Facts, remedy: str = "") -> None:
     for name in zpool_events.FACTS:
         facts.replace(Fact(pool, name, unknown(text, remedy)))
-
-
-def _events(facts: Facts, subject: Subject) -> tuple[str, ...]:
-    found = facts.get(subject, "events")
-    return tuple(map(str, found.value)) if isinstance(found, Known) and isinstance(found.value, tuple) else ()
 
 
 def _time(event: str) -> str:

@@ -1,10 +1,10 @@
-"""Whether all that speak of a disk speak of the same one: model and serial number, as each of them has them.
+"""Whether all witnesses of a disk describe the same one: model and serial number, as each of them reports them.
 
 The kernel, udev, ``nvme list``, ``nvme id-ctrl`` and ``smartctl`` are asked one after the other, and an answer that is for
 another disk looks as good as any. They spell one and the same thing differently (the kernel cuts the model of a SATA
 drive after 16 characters, udev writes blanks as ``_``, smartctl puts the vendor first), so two names are the same where
 one is part of the other. Behind a USB bridge, a RAID controller, a hypervisor or a network each may rightly
-name another layer: only disks that hang on NVMe, SATA or SAS are compared.
+name another layer: only disks that are attached by NVMe, SATA or SAS are compared.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from auditor.collect import nvme_id_ctrl, nvme_list, smartctl
 from auditor.facts import Fact, Facts, Known, Subject, unknown
 from auditor.text import harmless
 
-BLOCKS = "physical_block_bytes"  # what it tells hangs on what the disk is: one that is virtual says 512 of anything
+BLOCKS = "physical_block_bytes"  # what it says depends on what the disk is: one that is virtual says 512 of anything
 BUSES = frozenset({"nvme", "sata", "sas"})
 _WWN = re.compile(r"(?:0x)?[0-9a-f]{16}(?:[0-9a-f]{16})?")
 
@@ -50,7 +50,7 @@ def compare(facts: Facts) -> None:
         if not (isinstance(transport, Known) and transport.value in BUSES):
             continue
         for one, other, what in _contradictions(disk, facts):
-            why = unknown(f"{disk.name}: {what}: they speak of different disks")
+            why = unknown(f"{disk.name}: {what}: they describe different disks")
             for witness in WITNESSES:
                 names = witness.believed if witness in (one, other) else (witness.model, witness.serial)
                 for name in (*names, BLOCKS):

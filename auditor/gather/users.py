@@ -12,7 +12,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from auditor.collect import _blocks as blocks
 from auditor.collect._holders import Holders, Place
 from auditor.facts import AGAIN, HOST, Evidence, Fact, Facts, Judged, Known, Unknown, known, unknown, words, words_of
 from auditor.gather.layers import Paths
@@ -88,13 +87,13 @@ class _Users:
         names = dict(each.split(" ", 1) for each in guests)
         if guests and isinstance(opened, Unknown):  # whatever a guest says of its disks, any of them may be there
             self.unseen.append(opened)
-        if closed := blocks.words_in(self.facts.get(HOST, "closed_guests")):
+        if closed := words_of(self.facts.get(HOST, "closed_guests")):
             more = f", and {len(closed) - 1:,} more of them" if len(closed) > 1 else ""
             self.unseen.append(
                 unknown(harmless(f"a guest, or what calls itself one: {closed[0].partition(' ')[2]}{more}"))
             )
         held: dict[str, set[str]] = defaultdict(set)
-        files = {*blocks.words_in(opened)}
+        files = {*words_of(opened)}
         for number, _, path in (each.partition(" ") for each in files):
             held[number] |= {*self._place(path, real=True).datasets}
         lookups = 0
@@ -158,7 +157,7 @@ class _Users:
         if isinstance(every, Known) and every.value is not True:
             return unknown(f"{every.evidence[0].text}: guests of the host are not seen", HERE)
         found: dict[str, list[Evidence]] = defaultdict(list)
-        for line, seen in zip(blocks.words_in(disks), disks.evidence if isinstance(disks, Known) else (), strict=False):
+        for line, seen in zip(words_of(disks), disks.evidence if isinstance(disks, Known) else (), strict=False):
             where = line.partition(" ")[2]
             place = self._place(where) if where.startswith("/") else Place((where,))
             if not place.datasets and not place.off:
@@ -176,7 +175,7 @@ class _Users:
         found = self.facts.get(HOST, name)
         if isinstance(found, Unknown):
             self.unseen.append(found)
-        return blocks.words_in(found)
+        return words_of(found)
 
     def _place(self, path: str, *, real: bool = False) -> Place:
         if path.startswith("/dev/"):
@@ -190,7 +189,7 @@ def _swap(swaps: Judged, holders: Holders) -> Judged:
     if isinstance(swaps, Unknown):
         return swaps
     found: list[Evidence] = []
-    for path in blocks.words_in(swaps):
+    for path in words_of(swaps):
         if not path.startswith("/dev/"):
             continue
         place = holders.device(path)

@@ -16,7 +16,7 @@ from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Kind, Known, Subj
 
 WITNESSES = ("zdb_tree", "get_tree", "path_tree")
 BESIDE = {"cache": "cache_leaves", "spare": "spare_leaves"}  # not below a top-level vdev
-MADE_OF = ("type", "legs", "parity", "leaves")  # of a top-level vdev: what it can lose hangs on these
+MADE_OF = ("type", "legs", "parity", "leaves")  # of a top-level vdev: what it can lose depends on these
 SHOWN = 4  # names in a reason
 
 

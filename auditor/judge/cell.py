@@ -101,12 +101,11 @@ def _cell(event: Event, effects: list[Effect]) -> Cell:
     if worst == "kept":
         return KEPT
     deciding = [effect for effect, outcome in outcomes if outcome == worst]
-    at = [strike for effect in deciding for strike in effect.strikes if strike.strikes(event)]
-    words = [effect.word(strike) for effect in deciding for strike in effect.strikes if strike.strikes(event)]
+    at = [(effect, strike) for effect in deciding for strike in effect.strikes if strike.strikes(event)]
     return Cell(
         worst,
-        takes=_takes(strike.takes for strike in at),
-        parties=_merged(words) if worst == "word" else (),
+        takes=_takes(strike.takes for _, strike in at),
+        parties=_merged([effect.word(strike) for effect, strike in at]) if worst == "word" else (),
         verdicts=tuple(effect.verdict for effect in deciding if effect.verdict),
         left_out=tuple(effect.left_out for effect in deciding if effect.left_out),
     )

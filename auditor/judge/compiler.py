@@ -153,6 +153,7 @@ class _Compiler:
         if spec is None:
             raise ExpressionError(
                 f"{ast.unparse(base)}.{name}: no collector or derivation provides {base_type.kind}.{name}"
+                f"{self.nearest(base_type.kind, name)}"
             )
         if isinstance(base, ast.Name):
             of = base.id
@@ -166,6 +167,13 @@ class _Compiler:
             return fact(subject.value, name, scope)
 
         return types.of_fact(spec), evaluate
+
+    def nearest(self, kind: Kind, name: str) -> str:
+        """The fact that was perhaps meant."""
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, [fact for of, fact in self.registry if of == kind], n=1)
+        return f"; there is {kind}.{near[0]}" if near else ""
 
     def arithmetic(
         self, left: ast.expr, apply: Callable[[Any, Any], Any], right: ast.expr, names: Mapping[str, Kind]

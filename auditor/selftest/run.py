@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from auditor import audit, data, registry
-from auditor.facts import HOST, Facts, Subject
-from auditor.gather.gatherer import of
-from auditor.host.request import Read, Run
-from auditor.judge import example, verdict
+from auditor import data, registry
+from auditor.facts import Facts
+from auditor.judge import example
 from auditor.judge.rule import Example, Rule
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
-from auditor.selftest import faults, losses
-from auditor.selftest.faults import HALVED, OF_ONE, Fault, FaultyHost
+from auditor.selftest import faults
+from auditor.selftest.faults import OF_ONE, Fault, FaultyHost
+from auditor.selftest.trials import Cell, Trials, look, lost, outcomes
 
 FILE = "selftest.json"
 # of the whole host: nothing is left that a rule could pass by; "release" is one that spells everything otherwise
@@ -28,34 +28,7 @@ LABELS = {
     faults.CUT: "truncated",
     faults.UNKNOWN_RELEASE: "release",
 }
-# zpool list, the kernel's log and files of people have no end mark: what is cut between two
-# lines looks whole
-NO_END_MARK = frozenset(
-    {
-        *(
-            "zpool_list",
-            "kernel_log",
-            "modprobe",
-            "scrub_timers",
-            "scrub_cron",
-            "database_settings",
-            "database_includes",
-        ),
-    }
-)
-
-POOLS = ("/proc/spl/kstat/zfs/*/state",)  # the second witness of zpool list: older recordings do not have it
 LOSSES = 6  # lines, and keys, of one collector's answers: more of them are the tests' business
-SAYS_WHOSE = frozenset({"smartctl", "nvme_id_ctrl", "hdparm"})  # answers that name the disk that they are about
-
-Outcomes = dict[tuple[str, Subject], str]
-
-
-class Cell(NamedTuple):
-    """One rule against one kind of fault. cases: how often it was judged; wrong: how it passed where it must not."""
-
-    cases: int
-    wrong: tuple[str, ...]
 
 
 class Row(NamedTuple):
@@ -75,18 +48,19 @@ def host() -> Recording:
 def run(rules: Sequence[Rule], progress: Callable[[int, int, str], None] | None = None) -> list[Row]:
     """All rules, with their examples, by id."""
     past = host()
-    base = _look(past, ReplayHost(past))
-    assert base is not None
-    before = _outcomes(rules, base)
+    trials = Trials.of(rules, past)
+    assert trials is not None
     columns: dict[str, dict[str, Cell]] = {}
-    steps = list(_steps(rules, past, base, before))
+    steps = list(_steps(trials))
     for done, (name, step) in enumerate(steps, 1):
         if progress:
             progress(done, len(steps), name)
         column = columns.setdefault(name, {rule.id: Cell(0, ()) for rule in rules})
         for id, cell in step().items():
             column[id] = Cell(column[id].cases + cell.cases, column[id].wrong + cell.wrong)
-    healthy = {rule.id: sorted({outcome for (id, _), outcome in before.items() if id == rule.id}) for rule in rules}
+    healthy = {
+        rule.id: sorted({outcome for (id, _), outcome in trials.before.items() if id == rule.id}) for rule in rules
+    }
     return [
         Row(
             rule.id,
@@ -97,34 +71,20 @@ def run(rules: Sequence[Rule], progress: Callable[[int, int, str], None] | None 
     ]
 
 
-def _steps(
-    rules: Sequence[Rule], past: Recording, base: Facts, before: Outcomes
-) -> Iterator[tuple[str, Callable[[], dict[str, Cell]]]]:
+def _steps(trials: Trials) -> Iterator[tuple[str, Callable[[], dict[str, Cell]]]]:
     """(column, how to fill it): the whole host at fault, then one collector after the other, then the examples."""
-    asked = _questions(base)
+    rules, past = trials.rules, trials.past
     for fault in LABELS:
-        yield LABELS[fault], lambda fault=fault: _whole(rules, past, fault, asked["zfs_version"])  # type: ignore[misc]
-    for collector, questions in asked.items():
-        for fault, to in _lost(past, collector, questions, LOSSES):
-            yield "one loss", lambda c=collector, q=to, f=fault: _one(rules, past, before, c, q, f)  # type: ignore[misc]
+        yield LABELS[fault], lambda fault=fault: _whole(rules, past, fault, trials.questions("zfs_version"))  # type: ignore[misc]
+    for collector in trials.asked:
+        for fault, to in lost(past, collector, trials.questions(collector), LOSSES):
+            yield "one loss", partial(trials.one, collector, to, fault)
         for fault in OF_ONE:
-            yield "one answer", lambda c=collector, q=questions, f=fault: _one(rules, past, before, c, q, f)  # type: ignore[misc]
+            yield "one answer", partial(trials.one, collector, trials.questions(collector), fault)
     yield "facts hidden", lambda: {rule.id: hidden(rule) for rule in rules}
 
 
 # -- on the recorded host -----------------------------------------------------------------------------------------------
-
-
-def _look(past: Recording, seen: Any) -> Facts | None:
-    """The facts, or None where zaudit refuses to judge (exit code 3)."""
-    try:
-        return audit.look(seen, past.targets or ("tank",), audit.Options.from_words(past.options)).facts
-    except audit.NothingToAudit:
-        return None
-
-
-def _outcomes(rules: Sequence[Rule], facts: Facts) -> Outcomes:
-    return {(each.rule.id, each.subject): each.outcome for each in verdict.judge(rules, facts)}
 
 
 def _whole(rules: Sequence[Rule], past: Recording, fault: Fault, release: set[tuple[str, ...]]) -> dict[str, Cell]:
@@ -132,11 +92,11 @@ def _whole(rules: Sequence[Rule], past: Recording, fault: Fault, release: set[tu
 
     Where zaudit refuses to judge because OpenZFS is not loaded, the release is refused instead of missing.
     """
-    facts = _look(past, FaultyHost(ReplayHost(past), fault))
+    facts = look(past, FaultyHost(ReplayHost(past), fault))
     if facts is None:
         rest = FaultyHost(ReplayHost(past), fault)
-        facts = _look(past, FaultyHost(rest, faults.NOT_PERMITTED, release))
-    after = _outcomes(rules, facts or Facts())
+        facts = look(past, FaultyHost(rest, faults.NOT_PERMITTED, release))
+    after = outcomes(rules, facts or Facts())
     found = {}
     for rule in rules:
         mine = {subject: outcome for (id, subject), outcome in after.items() if id == rule.id}
@@ -147,79 +107,16 @@ def _whole(rules: Sequence[Rule], past: Recording, fault: Fault, release: set[tu
     return found
 
 
-def _questions(facts: Facts) -> dict[str, set[tuple[str, ...]]]:
-    """What each collector asks of this host: commands and patterns of files."""
-    collectors = registry.collectors()
-    pools = facts.linked(HOST, "pools")
-    subjects: dict[str, Sequence[Subject]] = {
-        "host": (HOST,),
-        "pool": pools,
-        "target": tuple(Subject("dataset", pool.name) for pool in pools),
-        "disk": tuple(facts.subjects("disk")),
-        "database": tuple(facts.subjects("database")),
-    }
-    asked: dict[str, set[tuple[str, ...]]] = {}
-    for per, members in subjects.items():
-        for name in of(collectors, per):
-            for subject in members:
-                match collectors[name].request(subject, facts):
-                    case Run(argv=question) | Read(patterns=question):
-                        asked.setdefault(name, set()).add(question)
-    return asked
-
-
-def _lost(
-    past: Recording, collector: str, questions: set[tuple[str, ...]], most: int
-) -> Iterator[tuple[Fault, set[tuple[str, ...]]]]:
-    """(fault, the questions that are answered so): what one collector's answers can lose, and answers that are swapped."""
-    if collector in losses.ONE_LOOK or (collector == "zpool_list" and POOLS not in past.files):
-        return
-    answers = {question: past.commands[question] for question in sorted(questions) if question in past.commands}
-    files = [past.files[question] for question in sorted(questions) if question in past.files]
-    for fault in losses.of_answers([*answers.values(), *files], most):
-        yield fault, questions
-    heard = [question for question, answer in answers.items() if answer.exit == 0]
-    for question, other in zip(heard, heard[1:] + heard[:1], strict=True):
-        if question != other and collector in SAYS_WHOSE:
-            yield losses.of_another(answers[other]), {question}
-    if collector == "zfs_get":
-        yield losses.TEMPORARY, questions
-
-
 def improved(rules: Sequence[Rule], past: Recording, most: int) -> list[str]:
     """What gets better on a recorded host when its answers lose something; of each collector at most so many losses."""
-    base = _look(past, ReplayHost(past))
-    if base is None:
+    if (trials := Trials.of(rules, past)) is None:
         return []
-    before, found = _outcomes(rules, base), []
-    for collector, questions in _questions(base).items():
-        for fault, to in _lost(past, collector, questions, most):
-            cells = _one(rules, past, before, collector, to, fault)
+    found: list[str] = []
+    for collector in trials.asked:
+        for fault, to in lost(past, collector, trials.questions(collector), most):
+            cells = trials.one(collector, to, fault)
             found += [f"{rule}: {text}" for rule, cell in cells.items() for text in cell.wrong]
     return found
-
-
-def _one(
-    rules: Sequence[Rule], past: Recording, before: Outcomes, collector: str, to: set[tuple[str, ...]], fault: Fault
-) -> dict[str, Cell]:
-    """With one collector's answers at fault a verdict stays, or becomes undecided; or falls with a hole above it."""
-    if collector in NO_END_MARK and fault is HALVED:
-        return {}
-    facts = _look(past, FaultyHost(ReplayHost(past), fault, to))
-    if facts is None:
-        return {}  # exit code 3: nothing is said to be fine
-    after = _outcomes(rules, facts)
-    holes = {id for (id, _), outcome in after.items() if outcome == "unknown"}
-    wrong: dict[str, list[str]] = {rule.id: [] for rule in rules}
-    for key in dict.fromkeys((*before, *after)):
-        was, now = before.get(key, "nothing"), after.get(key, "nothing")
-        if now == "pass" and was not in ("pass", "not applicable"):  # what holds holds, whether it applies or not
-            wrong[key[0]].append(f"{collector}, {fault.name}: {key[1]}: {was} -> pass")
-        elif now == "not applicable" and was == "fail" and fault.partial:
-            wrong[key[0]].append(f"{collector}, {fault.name}: {key[1]}: fail, and now not applicable")
-        elif now == "nothing" and was in ("fail", "unknown") and key[0] not in holes:
-            wrong[key[0]].append(f"{collector}, {fault.name}: {key[1]}: {was}, and now nothing")
-    return {rule.id: Cell(1, tuple(wrong[rule.id])) for rule in rules}
 
 
 # -- on the examples ----------------------------------------------------------------------------------------------------

@@ -68,8 +68,10 @@ class Answering:
     def read(self, request: Read) -> Files:
         from fnmatch import fnmatchcase
 
+        plain = {each: self.files[each] for each in request.patterns if each in self.files}
+        wide = [each for each in request.patterns if "*" in each]
         return Files(
-            {path: text for path, text in self.files.items() for each in request.patterns if fnmatchcase(path, each)}
+            plain | {path: text for path, text in self.files.items() for each in wide if fnmatchcase(path, each)}
         )
 
     def realpath(self, path: str) -> str:

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from auditor.errors import Stop
-from auditor.fleet import accounting, inputs
+from auditor.fleet import accounting, inputs, workers
 from auditor.fleet.inputs import Input
 from auditor.fleet.journal import Journal
 from auditor.host.writing import CannotWrite
@@ -20,6 +20,12 @@ from tests.fake import CommandLine
 from tests.fleet.fleets import CASES, fleet, spoilt, three
 
 NEEDED = {("missing", "name"), ("unjudged", "recording"), ("unjudged", "error"), ("duplicate", "of"), ("finding", "id")}
+
+
+@pytest.fixture(autouse=True)
+def one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each process imports zaudit anew; tests/fleet/test_workers.py has several at once."""
+    monkeypatch.setattr(workers, "processors", lambda: 1)
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -137,6 +143,7 @@ def test_what_a_link_leads_to_is_not_told(zaudit: CommandLine, tmp_path: Path) -
     assert "xy" not in done.out
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_was(zaudit: CommandLine, tmp_path: Path) -> None:
     folder = three(tmp_path / "all")
     words = ("fleet", "judge", folder, "-o", tmp_path / "rows")
@@ -159,6 +166,7 @@ def test_a_run_goes_on_where_it_was(zaudit: CommandLine, tmp_path: Path) -> None
     assert not part.exists()
 
 
+@pytest.mark.slow
 def test_a_run_that_its_deadline_ends_goes_on(zaudit: CommandLine, tmp_path: Path) -> None:
     folder, rows = three(tmp_path / "all"), tmp_path / "rows"
     words = ("fleet", "judge", folder, "--jobs", "1", "-o", rows)
@@ -286,6 +294,7 @@ def test_parquet_without_what_writes_it(zaudit: CommandLine, tmp_path: Path, mon
     assert not (tmp_path / "rows.parquet").exists()
 
 
+@pytest.mark.slow
 def test_all_rows_are_after_the_schema(zaudit: CommandLine, tmp_path: Path) -> None:
     schema = json.loads((Path(jsonl.__file__).parent / "jsonl_schema.json").read_text())
     folder = three(tmp_path / "all")

@@ -112,6 +112,7 @@ def test_a_host_by_another_name(tmp_path: Path) -> None:
     assert {row["host"] for row in rows} == {"db7"}
 
 
+@pytest.mark.slow
 def test_no_row_is_longer_than_the_report_reads(tmp_path: Path) -> None:
     """Else one host could keep the report from all others."""
     shutil.copytree(HOSTS / CASES[0], tmp_path / "r")

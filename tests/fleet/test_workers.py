@@ -40,6 +40,7 @@ def test_a_process_that_is_killed_loses_nothing(names: list[str]) -> None:
     assert [*found, *rows] == here
 
 
+@pytest.mark.slow
 def test_one_that_takes_long_does_not_end_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While all wait for it, nothing is under way, and there are more."""
     monkeypatch.setattr(workers, "AHEAD", 1)
@@ -67,6 +68,7 @@ def test_processes_end_with_whoever_asked_for_them(names: list[str]) -> None:
     assert not of_this_process()
 
 
+@pytest.mark.slow
 def test_one_process_is_bounded_and_begun_anew(names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """As a worker of Dask has one."""
     one = child.Child(OURS)
@@ -85,6 +87,7 @@ def test_one_process_is_bounded_and_begun_anew(names: list[str], monkeypatch: py
     assert not of_this_process()
 
 
+@pytest.mark.slow
 def test_a_recording_that_asks_for_more_memory_than_there_is_is_a_row(
     tmp_path: Path, names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,6 +106,12 @@ def test_what_the_rule_says() -> None:
     )
     assert rule.fix.text == "Upgrade to OpenZFS 2.2.6, or later; no release of 2.1 fixes it. Until then: Wait."
     assert [(each.verdict) for each in rule.examples] == ["fail", "pass", "unknown", "pass"]
+    (mended,) = advisory.load("a.toml", tomllib.loads(ENTRY.replace("2.1.0- ", "")), registry())
+    assert mended.fix.text == "Upgrade to OpenZFS 2.2.6, or later. Until then: Wait."
+    fixing = next(each for each in mended.examples if each.name == "the release that fixes it")
+    assert fixing.given == {"host.release": [2, 2, 6], f"host.{builds.fact('zil-prune')}": True}, (
+        "it passes by its number"
+    )
     reasons = [each.text for each in verdict(rule, "2.1.11-1+deb12u9").reasons]
     assert reasons == ["2.1.11-1+deb12u9 is a build of its own: fixes of later releases may be in it"]
 

@@ -9,6 +9,8 @@ import jsonschema
 import pytest
 
 from auditor import audit
+from auditor.facts import HOST, Fact, Facts, Subject, known
+from auditor.judge import answers
 from auditor.judge.policy import PolicyError
 from auditor.judge.policy_file import bare, parse
 from auditor.judge.policy_sketch import sketch
@@ -94,6 +96,21 @@ def test_drives_are_answered_for_by_model_or_one_by_one() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "scope", "name"),
+    [
+        (drive(serial="LABSATA0"), "device", "LABSATA0"),
+        (drive(model="X"), "device", "X"),
+        (HYPERVISOR, "host", "hypervisor"),
+        (f'{HYPERVISOR}host = "db1"\n', "host", "db1"),
+    ],
+)
+def test_as_a_waiver_it_says_what_it_is_about(text: str, scope: str, name: str) -> None:
+    (answer,) = parse(text, "p.toml").answers
+    waiver = answers.as_waiver(answer, "data-no-plp")
+    assert (waiver.rule, waiver.scope, waiver.name, waiver.owner) == ("data-no-plp", scope, name, "ann@example.org")
+
+
 def test_an_answer_does_not_cover_what_loses() -> None:
     report = judged(HYPERVISOR)  # sync=disabled
     assert power(report)["outcome"] == "lost"
@@ -141,3 +158,24 @@ def test_a_policy_to_begin_with_offers_the_answers(past: recording.Recording, pa
     policy = parse("\n".join(blocks), "zaudit.toml")
     assert {each.party for each in policy.answers} == {party}
     assert set(outcomes(judged("\n".join(blocks), past), rule).values()) <= {"waived", "pass", "not applicable"}
+
+
+def test_a_sketch_knows_what_a_database_keeps_where() -> None:
+    """A dataset for both, one for its log, one for its data, and one of which nothing is known."""
+    facts = Facts(1.7e9)
+    server, pool = Subject("database", "postgres 7"), Subject("pool", "tank")
+    both, data, log, other = (Subject("dataset", f"tank/{name}") for name in ("both", "data", "log", "other"))
+    facts.put(Fact(HOST, "pools", known((pool,), "")))
+    facts.put(Fact(pool, "datasets", known((both, data, log, other), "")))
+    facts.put(Fact(server, "engine", known("mysql", "")))
+    facts.put(Fact(server, "log_datasets", known((both, log), "")))
+    facts.put(Fact(server, "data_datasets", known((both, data), "")))
+    lines = sketch(facts, (), shared.rules()).splitlines()
+    said = {line: lines[at + 1 : at + 3] for at, line in enumerate(lines) if line.startswith("# [datasets.")}
+    where = "   # files of postgres 7 lie here"
+    assert said == {
+        '# [datasets."tank/both"]': [f'# role = "both"{where}', '# database = "mysql"'],
+        '# [datasets."tank/data"]': [f'# role = "data"{where}', '# database = "mysql"'],
+        '# [datasets."tank/log"]': [f'# role = "log"{where}', '# database = "mysql"'],
+        '# [datasets."tank/other"]': ['# role = "both"', '# database = "postgres"'],
+    }

@@ -193,6 +193,10 @@ def test_what_is_not_understood_silences_nothing(was: str, now: str) -> None:
     assert was in text
     with pytest.raises(BaselineError, match=r"^b: "):
         baseline_file.parse(text.replace(was, now).encode(), "b")
+    with pytest.raises(BaselineError, match=r"^b: not a baseline of zaudit: there is no 'host'$"):
+        baseline_file.parse(text.replace('"host"', '"guest"').encode(), "b")
+    with pytest.raises(BaselineError, match=r"^b: not a baseline of zaudit: it is no zaudit-"):
+        baseline_file.parse(b"{}", "b")
     with pytest.raises(BaselineError):
         baseline_file.parse(b"[" * 100_000, "b")
     with pytest.raises(BaselineError):

@@ -28,8 +28,8 @@ from auditor.facts import (
     word,
     words,
 )
-from auditor.judge.compiler import compile_condition, compile_expression
-from auditor.judge.expression import Scope, bind
+from auditor.judge.compiler import LENGTH, compile_condition, compile_expression
+from auditor.judge.expression import Budget, Scope, bind
 from auditor.judge.kleene import connective, negation
 from auditor.judge.types import ExpressionError
 
@@ -183,6 +183,11 @@ def test_reasons_are_joined_once_each() -> None:
         ("pool.version >= (2, 4)", {"version": (2, 3, 9)}, False),
         ("pool.full / pool.limit > 1", {"full": 5, "limit": 0}, None),
         ("2 ** pool.full > 0", {"full": 10**9}, None),
+        ("2 ** pool.full > 0", {"full": 64}, True),
+        ("1 ** pool.full == 1", {"full": 64}, True),
+        ("1 ** pool.full == 1", {"full": 65}, None),
+        ("pool.full ** 2 == 4096", {"full": 64}, True),
+        ("pool.full ** 2 == 4225", {"full": 65}, None),
     ],
 )
 def test_operations(source: Any, facts: Any, expected: Any) -> None:
@@ -192,7 +197,8 @@ def test_operations(source: Any, facts: Any, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        ("pool.stat == 'ONLINE'", "no collector or derivation provides pool.stat"),
+        ("pool.stat == 'ONLINE'", "no collector or derivation provides pool.stat; there is pool.state"),
+        ("pool.leaves.ok", "only a subject has facts"),
         ("pool.state == 'ONLIEN'", "is not a possible value"),
         ("pool.state in ('ONLINE', 'FINE')", "is not a possible value"),
         ("pool.full == 'ONLINE'", "compares"),
@@ -283,3 +289,18 @@ def test_evidence_without_words_stays_without_words() -> None:
         Subject("dataset", "t/a b"),
     )
     assert seen.evidence == (Evidence(""), Evidence("t/a b: sync=disabled", "zfs get sync 't/a b'"))
+
+
+def test_an_expression_may_be_as_long_as_that_and_no_longer() -> None:
+    longest = f"{'pool.full':{LENGTH - 4}} > 0"
+    assert len(longest) == LENGTH
+    assert compile_condition(longest, "pool", REGISTRY)
+    with pytest.raises(ExpressionError, match="longer than"):
+        compile_condition(f"{longest}0", "pool", REGISTRY)
+
+
+def test_a_budget_is_spent_to_its_last_step() -> None:
+    budget = Budget()
+    budget.left = 1
+    assert budget.one_more() is None
+    assert isinstance(budget.one_more(), Unknown)

@@ -13,10 +13,12 @@ from auditor import audit, rulebook
 from auditor.derive import keeps_acknowledged
 from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
 from auditor.judge import example, outcomes, verdict
+from auditor.judge.answers import Answers
 from auditor.judge.cell import KEPT, ORDER, Cell, Word, joined
-from auditor.judge.event import EVENTS, INCLUDES, Event, Strike
+from auditor.judge.event import EVENTS, INCLUDES, Event, Severity, Strike
+from auditor.judge.finding import exit_code
 from auditor.judge.outcomes import columns, matter
-from auditor.judge.policy import LeftOut, Waiver
+from auditor.judge.policy import NONE, Answer, LeftOut, Waiver
 from auditor.judge.rule import Example, Rule
 from auditor.judge.verdict import Verdict
 from auditor.recording import recording
@@ -348,3 +350,32 @@ def test_databases_that_nobody_saw_may_lie_where_something_goes() -> None:
     (own,) = (column for column in both if not column.names)
     assert (own.cells["drive"].outcome, own.cells["drive"].rules) == ("unknown", ("no-redundancy",))
     assert of(both, "tank/data", "drive").outcome == "lost"
+
+
+def test_for_what_a_hypervisor_shows_its_answer_counts_only_where_the_drive_must_keep_its_word() -> None:
+    facts = host(virtual=True)
+    facts.put(Fact(HOST, "virtualization", Known("kvm", ())))
+    answered = Answer("hypervisor", "", "", "", "ann", "cache=none", date(2027, 1, 1), 1)
+    answers = Answers(NONE._replace(answers=(answered,)), facts)
+    for party, who in (("drive", answered), ("controller", None)):
+        strikes = (Strike.at("power", party, ("commits",)),)  # type: ignore[arg-type]
+        undecided = failing(RULES["sync-disabled"], DISK, "unknown", strikes=strikes)
+        effect = outcomes._effect(undecided, facts, lambda subject: False, answers)
+        assert effect
+        assert effect.answer == who
+
+
+def test_the_exit_code_counts_what_is_undecided_unless_it_is_asked_not_to() -> None:
+    found: list[tuple[Severity, bool]] = [("critical", False), ("low", True)]
+    assert exit_code(found, "low") == 14
+    assert exit_code(found, "low", failed_only=True) == 11
+    assert exit_code(found, "medium", failed_only=True) == 10
+    assert exit_code([], "low") == exit_code(found[1:], "medium") == 0
+
+
+def test_at_an_event_goes_what_goes_then_and_not_what_goes_at_a_graver_one() -> None:
+    strikes = (Strike.at("crash", "", ("commits",)), Strike.at("power", "", ("pool",)))
+    found = columns([failing(RULES["sync-disabled"], DATA, strikes=strikes)], host())
+    assert of(found, "tank/data", "process").takes == ()
+    assert of(found, "tank/data", "crash").takes == ("commits",)
+    assert of(found, "tank/data", "power").takes == ("commits", "pool")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,30 @@ def test_all_files_are_one_policy(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert policy_files.parse(found.text, found.path) == found, "as a recording reads it"
     bare = policy_file.parse(policy_file.bare(found), "redacted")
     assert bare.rules.keys() == found.rules.keys()
+
+
+def test_every_entry_knows_its_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    texts = {
+        "answer": '[[answer]]\nhypervisor = "flushes honoured"\nowner = "ann"\nreason = "x"\nexpires = 2027-01-31\n',
+        "dataset": '[datasets."tank/db"]\nrole = "log"\n',
+        "threshold": "[thresholds]\npool-nearly-full.nearly_full = 85\n",
+        "waiver": WAIVER,
+    }
+    home = etc(monkeypatch, tmp_path, main='[rules]\natime-on = "off"\n', **texts)
+    found = _policy.read(None)
+    lines = {
+        "answer": (found.answers[0].line, 1),
+        "dataset": (found.datasets[0].line, 1),
+        "threshold": (found.thresholds["pool-nearly-full"]["nearly_full"].line, 2),
+        "waiver": (found.waivers[0].line, 2),
+    }
+    for name, (line, own) in lines.items():
+        assert found.place(line) == (str(home / "conf.d" / f"{name}.toml"), own)
+
+
+def test_names_are_quoted_as_toml_reads_them() -> None:
+    for name in ('tank/"db"', "a\\b", "a\x00\x1f\x7f", "\u00e4"):
+        assert tomllib.loads(f"name = {policy_file.quoted(name)}") == {"name": name}
 
 
 def test_one_file_alone_is_as_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -135,10 +135,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="zaudit-mutants-") as folder:
         lines = reached(Path(folder))
     survivors = 0
-    for each in chosen:
+    for number, each in enumerate(chosen, 1):
         if survives(each, lines):
             survivors += 1
             print(f"SURVIVED {each}", flush=True)
+        print(f"{number} of {len(chosen)}, {survivors} survived", end="\r", file=sys.stderr, flush=True)
     share = 1 - survivors / max(len(chosen), 1)
     print(f"{len(chosen) - survivors} of {len(chosen)} changes noticed: {share:.1%}, floor {FLOOR:.0%}")
     return int(share < FLOOR)

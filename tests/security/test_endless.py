@@ -30,6 +30,7 @@ def test_mounts_on_each_other_are_not_walked_without_end() -> None:
     assert all(mounts.mount_of(table, f"/e/{each}") == table[0] for each in range(1000))
 
 
+@pytest.mark.slow
 def test_files_that_include_the_next_a_hundred_times_are_read_to_a_bound() -> None:
     names = [*(f"{each}.conf" for each in range(8)), ""]
     text = {

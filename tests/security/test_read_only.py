@@ -42,6 +42,7 @@ def test_nothing_is_changed(tmp_path: Path, words: tuple[str, ...], name: str, c
         assert "pg-fsync-off" in output.read_text()  # the files of somebody else were read
 
 
+@pytest.mark.slow
 @here
 def test_nothing_is_changed_where_a_library_answers(tmp_path: Path) -> None:
     host = namespaces.lay_out(prove.RECORDED, tmp_path / "host")

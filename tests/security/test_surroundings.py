@@ -19,7 +19,10 @@ from tests.security.namespaces import ZAUDIT, FakeHost
 from tests.security.prove import RECORDED
 from tests.shared import briefly
 
-pytestmark = pytest.mark.skipif(bool(namespaces.missing()), reason=namespaces.missing() or "-")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(namespaces.missing()), reason=namespaces.missing() or "-"),
+]
 CHECK = (*ZAUDIT, "check", "tank", "--format", "json", "--verbose")
 Found = set[tuple[str, str]]
 

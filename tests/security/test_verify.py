@@ -23,6 +23,7 @@ from auditor.verify.actor import ROOT, Actor, PlaceError
 from auditor.verify.ledger import Place
 from auditor.verify.plan import Step
 from auditor.verify.trial import Ran, Trial
+from tests.shared import briefly
 from tests.verify.test_conduct import HEAD, Bench
 from tests.verify.worlds import MIRRORED, facts
 
@@ -159,7 +160,7 @@ def inconclusive(trial: Trial, why: str) -> bool:
     return found.outcome == "INCONCLUSIVE" and any(why in reason for reason in found.reasons)
 
 
-@pytest.mark.parametrize("purpose", ["warm", "calls", "log"])
+@pytest.mark.parametrize("purpose", briefly([("warm",), ("calls",), ("log",)], quick=1))
 def test_whatever_was_run_in_a_place_that_changed_the_verdict_says_so(ground: Ground, purpose: str) -> None:
     fio = str(shutil.which("fio"))
     ground.fio(f'[ -e ../go ] && ln -s {ground.file} zaudit.x; exec {fio} "$@"')
@@ -324,6 +325,7 @@ def test_the_directory_is_replaced_as_soon_as_it_is_made(
     assert (left.stat().st_uid, left.stat().st_mode & 0o777) == (0, 0o700)
 
 
+@pytest.mark.slow
 def test_a_race_of_many_swaps(ground: Ground) -> None:
     """He swaps as fast as he can; whatever comes out, it is nothing of root's."""
 

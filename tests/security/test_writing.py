@@ -467,6 +467,7 @@ def test_what_a_killed_run_leaves_the_next_one_removes(name: str, tmp_path: Path
         alive.communicate()
 
 
+@pytest.mark.slow
 def test_a_check_that_is_ended_leaves_the_old_report_or_the_whole_new_one(tmp_path: Path) -> None:
     argv = [
         sys.executable,

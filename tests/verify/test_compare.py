@@ -65,6 +65,7 @@ def test_the_same_result_twice_is_the_same() -> None:
     assert {row.ratio for row in found.rows} == {1.0}
 
 
+@pytest.mark.slow
 def test_two_runs_on_an_equal_pool_are_within_noise() -> None:
     """The level is 5 % for a whole comparison: 40 pairs may show a few, a test that counted samples shows nearly all."""
     alarms = sum(
@@ -236,6 +237,7 @@ def test_student(p: float, freedom: int, quantile: float) -> None:
     assert student(p, freedom) == pytest.approx(quantile, rel=0.01)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(strategies.of(Verification), strategies.of(Verification))
 def test_any_two_results_are_compared_or_not_without_an_accident(before: Verification, after: Verification) -> None:

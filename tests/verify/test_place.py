@@ -263,6 +263,7 @@ def test_a_number_that_was_given_again_is_not_the_same_process(
     assert not ledger.in_use(place.directory(str(tank), "tank/db")._replace(**changes))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_two_at_once(state: Path, tank: Path) -> None:
     script = (
         "import sys; from auditor.verify import ledger, place\n"
