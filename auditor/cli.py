@@ -68,10 +68,30 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Raises UsageError with the near matches."""
+        """Raises UsageError with the near matches, and where an option is given twice."""
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             ctx.fail(f"No such command {args[0]!r}{near(args[0], COMMANDS)}.")
-        return super().resolve_command(ctx, args)
+        name, command, words = super().resolve_command(ctx, args)
+        if command:
+            _once(command, words, ctx)
+        return name, command, words
+
+
+def _once(command: click.Command, words: list[str], parent: click.Context) -> None:
+    """click takes the last of two values for an option that has one, and says nothing of the other: of two recordings,
+    databases or policies nobody would know which. Raises UsageError; not for choices and times, of which a wrapper script may
+    give one and its caller another."""
+    ctx = click.Context(command, parent, command.name, **command.context_settings)
+    try:
+        _, rest, order = command.make_parser(ctx).parse_args(list(words))
+    except click.UsageError:
+        return  # click says so where it reads them
+    given = [each for each in order if isinstance(each, click.Option) and not (each.multiple or each.is_flag)]
+    for each in given:
+        if given.count(each) > 1 and not isinstance(each.type, (click.Choice, click.FloatRange)):
+            ctx.fail(f"{each.opts[0]} is given twice; it takes one value.")
+    if isinstance(command, click.Group) and rest and (below := command.get_command(ctx, rest[0])):
+        _once(below, rest[1:], ctx)
 
 
 @click.group(cls=Commands, context_settings=CONTEXT, no_args_is_help=True)

@@ -66,6 +66,27 @@ def test_what_is_new_is_told_once(
     assert calls(hook) == 2
 
 
+@pytest.mark.parametrize(("known", "told"), [(True, 0), (False, 1)])
+def test_what_the_baseline_knows_is_no_news_on_the_night_on_which_it_is_seen_again(
+    known: bool, told: int, zaudit: CommandLine, hook: Path, tmp_path: Path
+) -> None:
+    baseline = ("--baseline", tmp_path / "known.json")
+    words = ("check", "--replay", HOSTS / CANONICAL, "--format", "json", "-o", tmp_path / "report.json")
+    zaudit(*words, *baseline, "--write-baseline", "--accept-undecided")
+    assert zaudit(*words, *(baseline if known else ())).code == (0 if known else 14)
+    night = json.loads((tmp_path / "report.json").read_text())
+    (blind,) = [each for each in night["findings"] if each["rule"] == "sync-disabled"]
+    blind.pop("known", None)
+    blind["outcome"] = "unknown"
+    (tmp_path / "told.json").write_text(json.dumps(night))
+    page = zaudit("diff", tmp_path / "told.json", tmp_path / "report.json")
+    assert page.code == (0 if known else 14)
+    assert f"{told} new or worse" in page.out
+    assert ("critical, failed, known to the baseline" in " ".join(page.out.split())) is known
+    assert zaudit("alert", tmp_path / "report.json", "--hook", hook).code == 0
+    assert calls(hook) == told
+
+
 def test_that_there_is_no_report_is_told(zaudit: CommandLine, hook: Path, tmp_path: Path) -> None:
     assert zaudit("alert", tmp_path / "none.json", "--hook", hook).code == 0
     assert got(hook)["summary"].startswith("no report: ")

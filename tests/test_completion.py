@@ -93,6 +93,8 @@ def test_a_shell_understands_its_script(shell: str, tmp_path: Path) -> None:
 
 ASK = {
     "bash": 'source "$1"; COMP_WORDS=(zaudit explain slog-unmi); COMP_CWORD=2; _zaudit zaudit; echo "${COMPREPLY[@]}"',
+    "zsh": 'compdef() { :; }; _describe() { print -l -- "${${(P)3}%%:*}" }; source "$1"; '
+    "words=(zaudit explain slog-unmi); CURRENT=3; _zaudit",
     "fish": 'source $argv[1]; complete --do-complete "zaudit explain slog-unmi"',
 }
 
@@ -107,6 +109,6 @@ def test_a_shell_completes_a_rule(shell: str, tmp_path: Path) -> None:
     (tmp_path / "script").write_text(text(f"completion.{shell}"))
     path = f"{tmp_path}:{os.environ.get('PATH', os.defpath)}"
     home = {**os.environ, "PATH": path, "HOME": str(tmp_path), "PYTHONPATH": str(Path(cli.__file__).parent.parent)}
-    words = [program, "-c", ASK[shell], *(["-"] if shell == "bash" else []), str(tmp_path / "script")]
+    words = [program, "-c", ASK[shell], *(["-"] if shell != "fish" else []), str(tmp_path / "script")]
     done = subprocess.run(words, env=home, capture_output=True, text=True, check=False, timeout=120)
     assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["slog-unmirrored"], done.stderr

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from configparser import ConfigParser
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from auditor.report import formats
 from tests.golden import CANONICAL, GREEN, HOSTS
 
 CONTRIB = Path(__file__).parent.parent / "contrib"
-CI = CONTRIB / "ci" / "judge-recordings"
+CI = CONTRIB / "ci" / "zaudit-judge-recordings"
 FAKE = f'#!/bin/sh\nexec {sys.executable} -P -m auditor "$@"\n'
 
 
@@ -92,6 +94,35 @@ def test_github_takes_the_action() -> None:
         [sys.executable, "-m", "check_jsonschema", *words], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_what_the_document_asks_of_the_action_and_the_hook_they_have() -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    document = (CONTRIB.parent / "docs" / "ci.md").read_text()
+    step, _, repository = (
+        each for block in re.findall(r"```yaml\n(.*?)```", document, re.DOTALL) for each in yaml.safe_load(block)
+    )
+    action = yaml.safe_load((CONTRIB / "ci" / "action.yml").read_text())
+    assert "/zaudit/contrib/ci@" in step["uses"]
+    assert {name for name, each in action["inputs"].items() if each["required"]} <= step["with"].keys()
+    assert step["with"].keys() <= action["inputs"].keys()
+    (wanted,) = repository["hooks"]
+    (hook,) = yaml.safe_load((CONTRIB.parent / ".pre-commit-hooks.yaml").read_text())
+    assert wanted["id"] == hook["id"]
+    assert wanted["args"][0] in CI.read_text()
+
+
+def test_pre_commit_takes_the_hook_and_installs_what_it_runs() -> None:
+    pytest.importorskip("yaml", reason="PyYAML is not installed")
+    manifest, home = CONTRIB.parent / ".pre-commit-hooks.yaml", ConfigParser()
+    (hook,) = import_module("yaml").safe_load(manifest.read_text())
+    home.read(CONTRIB.parent / "setup.cfg")
+    assert (CONTRIB.parent / home["options"]["scripts"], hook["language"]) == (CI, "python")
+    assert hook["entry"] == CI.name
+    assert re.search(hook["files"], "hosts/db1.tar.gz")
+    if program := shutil.which("pre-commit"):
+        done = subprocess.run([program, "validate-manifest", manifest], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("path", [CI, CONTRIB / "container" / "zaudit-host", CONTRIB / "debian" / "build.sh"], ids=str)

@@ -275,8 +275,8 @@ TABLE = [(case, name) for case in CASES for name in sorted(base(case).asked)]
 
 
 def test_the_table_is_not_empty() -> None:
-    """Three releases, one of them with zpool status as text; failures to hide, and nearly all collectors."""
-    assert {case.name.split("-")[0] for case in CASES} == {"2.1", "2.3", "2.4"}
+    """Four releases, two of them with zpool status as text; failures to hide, and nearly all collectors."""
+    assert {case.name.split("-")[0] for case in CASES} == {"2.1", "2.2", "2.3", "2.4"}
     assert len({name for _, name in TABLE}) >= 25
     failed = {rule for case in CASES for (rule, _), outcome in base(case).outcomes.items() if outcome == "fail"}
     assert len(failed) >= 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests import shared
-from tests.lab import cpio, fixed, outcomes, provoked, scenario, tables, verdict
+from tests.lab import cpio, fixed, machine, outcomes, provoked, scenario, tables, verdict
 from tests.lab.guest import fixing
 from tests.lab.machine import LINES
 from tests.lab.scenario import Expected, PowerCut, Scenario, Step
@@ -101,6 +102,54 @@ def test_scenarios_share_guests_but_not_those_that_spoil_them() -> None:
     for group in groups:
         assert all(group[0].disks[: len(each.disks)] == each.disks for each in group)
         assert len(group) == 1 or not any(each.alone or each.module_of for each in group)
+
+
+def test_a_line_from_source_is_left_out_where_it_was_not_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(machine, "CACHE", tmp_path)
+    assert list(machine.available(None)) == [line for line in LINES if line not in machine.FROM_SOURCE]
+    assert "OpenZFS 2.2 is not available" in capsys.readouterr().err
+    assert machine.available(["2.2"]) == ["2.2"]
+    with pytest.raises(machine.LabError, match=r"no guest for OpenZFS 2\.2"):
+        machine.image("2.2")
+    (tmp_path / "img" / "2.2").mkdir(parents=True)
+    (tmp_path / "img" / "2.2" / "versions").write_text("zfs 2.2.11\nkernel 6.1\n")
+    assert tuple(machine.available(None)) == LINES
+    assert capsys.readouterr().err == ""
+
+
+def build(cache: Path, *words: str, source: str = "") -> str:
+    """What build.sh says on a host that has no tool to build with: it gets as far as that."""
+    (cache / "bin").mkdir(exist_ok=True)
+    for tool in ("bash", "dirname"):
+        if not (cache / "bin" / tool).exists():
+            (cache / "bin" / tool).symlink_to(str(shutil.which(tool)))
+    done = subprocess.run(
+        ["bash", str(Path(machine.__file__).with_name("build.sh")), *words],
+        env={"PATH": str(cache / "bin"), "ZAUDIT_LAB": str(cache), "ZAUDIT_LAB_ZFS_SOURCE": source},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    return done.stderr
+
+
+def test_what_builds_the_guests_knows_the_same_lines(tmp_path: Path) -> None:
+    absent, next_question = "line 2.2 is not available", "missing on this host"
+    for line in LINES:
+        said = build(tmp_path, line)
+        assert (absent in said) == (line in machine.FROM_SOURCE)
+        assert (next_question in said) == (line not in machine.FROM_SOURCE)
+        assert next_question in build(tmp_path, "--check", line, source="/a/repository")
+    for words in ((), ("--check",)):
+        assert re.fullmatch(rf".*{absent}.*\n.*{next_question}.*\n", build(tmp_path, *words))
+        assert absent not in build(tmp_path, *words, source="/a/repository")
+    assert "unknown line 2.5" in build(tmp_path, "2.5")
+    (tmp_path / "root-2.2").mkdir()
+    (tmp_path / "root-2.2" / "lab-zfs-version").write_text("2.2.11\n")
+    assert absent not in build(tmp_path, "2.2")
 
 
 def test_archive_is_one_that_the_kernel_reads() -> None:

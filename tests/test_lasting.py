@@ -152,6 +152,15 @@ def test_diff_says_it_in_a_sentence(zaudit: CommandLine, tmp_path: Path) -> None
     assert back.code >= 10
 
 
+def test_a_diff_says_once_what_neither_recording_knows(zaudit: CommandLine, tmp_path: Path) -> None:
+    recording.write(without(recording.load(NEW), "zpool"), tmp_path / "older")
+    done = zaudit("diff", tmp_path / "older", tmp_path / "older")
+    said = " ".join(done.out.split())
+    assert said.count("of the questions asked today") == 1
+    assert "they were recorded by zaudit 0.0.9 and zaudit 0.0.9, which did not ask" in said
+    assert "what depends on them is unknown in both, record again" in said
+
+
 # -- who judged -----------------------------------------------------------------------------------------------------
 
 

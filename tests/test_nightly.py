@@ -139,6 +139,12 @@ def test_the_file_is_for_its_owner_and_replaced_as_a_whole(zaudit: CommandLine, 
     assert os.listdir(known.parent) == [known.name]
 
 
+def test_a_quiet_night_is_quiet(zaudit: CommandLine, known: Path) -> None:
+    words = ("check", "--replay", REC, "--baseline", known, "--update", "--format", "summary")
+    assert "are known" in zaudit(*words).err
+    assert zaudit(*words, "--quiet").err == ""
+
+
 def test_what_is_below_min_severity_is_counted_and_not_shown(zaudit: CommandLine) -> None:
     whole = zaudit("check", "--replay", REC)
     part = zaudit("check", "--replay", REC, "--min-severity", "high")

@@ -11,7 +11,7 @@ import pytest
 
 from auditor import cli
 from tests.fake import CommandLine
-from tests.golden import CANONICAL, HOSTS
+from tests.golden import CANONICAL, GREEN, HOSTS
 
 REC = HOSTS / CANONICAL
 
@@ -118,3 +118,32 @@ def test_a_url_is_no_folder_of_that_name(words: tuple[str, ...], zaudit: Command
     done = zaudit(*words, "s3://zaudit/db1.tar.gz")
     assert done.code == 2
     assert "s3://zaudit/db1.tar.gz is a URL" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("check", "--replay", REC, "--replay", HOSTS / GREEN), "--replay"),
+        (("check", "--replay", REC, "-o", "-", "--output=/dev/null"), "-o"),
+        (("fleet", "judge", "a", "-o", "x", "--timeout", "4", "-o", "y"), "-o"),
+        (("check", "--policy", "a", "--policy", "b"), "--policy"),
+    ],
+)
+def test_no_second_value_takes_the_place_of_the_first(
+    words: tuple[object, ...], option: str, zaudit: CommandLine
+) -> None:
+    done = zaudit(*words)
+    assert done.code == 2
+    assert f"{option} is given twice; it takes one value." in done.err
+
+
+def test_options_that_take_several_values_take_them(zaudit: CommandLine) -> None:
+    words = ("-v", "-v", "--skip", "sync-always", "--skip", "atime-on", "--format", "json")
+    document = json.loads(zaudit("check", "--replay", REC, *words).out)
+    assert {each["rule"] for each in document["left_out"]} == {"sync-always", "atime-on"}
+
+
+def test_the_last_of_two_choices_or_times_counts(zaudit: CommandLine) -> None:
+    done = zaudit("check", "--color", "always", "--color", "never", "--timeout", 1, "--timeout", 9, "--replay", REC)
+    assert "given twice" not in done.err
+    assert "\x1b" not in done.out

@@ -11,7 +11,23 @@ from pathlib import Path
 import pytest
 
 CONTRIB = Path(__file__).parent.parent / "contrib"
+DOCUMENT = CONTRIB.parent / "docs" / "systemd.md"
 UNITS, ZEDLET = CONTRIB / "systemd", CONTRIB / "zed" / "zaudit.sh"
+
+
+def drop_in() -> str:
+    """As docs/systemd.md has it."""
+    found = re.search(r"```ini\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    assert found
+    return found[1]
+
+
+def test_what_the_sandbox_forbids_is_run_beside_it() -> None:
+    """Without CAP_CHOWN nobody gives a file to a group that is not his: install would fail, and the service with it."""
+    assert "CAP_CHOWN" not in (UNITS / "zaudit.service").read_text()
+    commands = re.findall(r"^ExecStartPost=(\W*)(.*)", drop_in(), re.MULTILINE)
+    assert commands
+    assert all({"+", "-"} <= set(prefix) for prefix, words in commands if " -g " in words)
 
 
 def test_the_sandbox_is_one() -> None:
@@ -32,6 +48,8 @@ def test_systemd_understands_the_units(tmp_path: Path) -> None:
     for unit in UNITS.iterdir():
         (tmp_path / unit.name).write_text(unit.read_text().replace("/usr/bin/zaudit", "/bin/true"))
     paths = sorted(tmp_path.iterdir())
+    (tmp_path / "zaudit.service.d").mkdir()
+    (tmp_path / "zaudit.service.d" / "site.conf").write_text(drop_in().replace("/usr/bin/zaudit", "/bin/true"))
     done = subprocess.run([program, "verify", "--man=no", *paths], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -73,6 +91,14 @@ def test_what_leads_to_an_audit(event: str, name: str, text: str, pokes: bool, t
     log = tmp_path / "systemctl.log"
     assert (log.read_text() if log.exists() else "") == ("start --no-block zaudit-soon.timer\n" if pokes else "")
     assert not (tmp_path / "pwned").exists()
+
+
+def test_many_changes_lead_to_one_audit_within_15_seconds() -> None:
+    """systemctl start does nothing to a timer that is active, and one that has elapsed is no longer (man 5 systemd.timer)."""
+    timer = dict(re.findall(r"^(\w+)=(\w+)$", (UNITS / "zaudit-soon.timer").read_text(), re.MULTILINE))
+    seconds = [int(timer[name].removesuffix("s")) for name in ("OnActiveSec", "AccuracySec")]
+    assert sum(seconds) < 15
+    assert timer["RemainAfterElapse"] == "no"
 
 
 def test_the_script_is_for_root_to_run() -> None:

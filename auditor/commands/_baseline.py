@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from auditor.commands._options import Local
-from auditor.commands._terminal import note
+from auditor.commands._terminal import written
 
 if TYPE_CHECKING:
     from auditor.facts import Facts
@@ -78,4 +78,4 @@ def write(wish: Wish, report: Report, facts: Facts) -> None:
     new = baseline.updated(report.night, report.verdicts, facts, wish.accept)
     writing.replace(wish.path, baseline_file.text(new).encode())
     failed = sum(each.outcome == "fail" for each in new.entries.values())
-    note(f"{wish.path}: {failed} failures and {len(new.entries) - failed} undecided are known")
+    written(wish.path, f"{failed} failures and {len(new.entries) - failed} undecided are known")

@@ -75,10 +75,15 @@ def write(text: str, output: Path | None, summary: str, *, encoded: bool = False
         from auditor.host import writing
 
         writing.replace(output, shown.encode(), mode)
-        if _WANTED["notes"] == "yes":
-            note(f"{output}: {summary}")
+        written(output, summary)
     else:
         _out(shown.encode() if encoded else shown)
+
+
+def written(path: Path, summary: str) -> None:
+    """What is in a file that was written, on standard error, but for --quiet."""
+    if _WANTED["notes"] == "yes":
+        note(f"{path}: {summary}")
 
 
 def say(text: str) -> None:

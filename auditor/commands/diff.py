@@ -108,7 +108,12 @@ def as_json(found: Comparison, before: dict[str, Any], after: dict[str, Any], co
             "subject": each.shown.subject,
             "title": each.shown.title,
             **{
-                when: {"outcome": seen.outcome, "severity": seen.severity, "evidence": list(seen.evidence)}
+                when: {
+                    "outcome": seen.outcome,
+                    "severity": seen.severity,
+                    "evidence": list(seen.evidence),
+                    **({"known": True} if seen.known else {}),
+                }
                 for when, seen in (("before", each.before), ("after", each.after))
                 if seen
             },
@@ -163,10 +168,8 @@ def _page(found: Comparison, before: dict[str, Any], after: dict[str, Any], code
         )
     if found.decided:
         yield f"Only NEW could decide, and found nothing: {found.decided} that OLD was not asked."
-    worse = sum(each.change in changes.WORSE for each in found.differences)
-    untold = (
-        sum(each.change in changes.UNFIT for each in found.differences) - worse
-    )  # may be as bad as the exit code says
+    worse = sum(each.counts and each.change in changes.WORSE for each in found.differences)
+    untold = sum(each.counts for each in found.differences) - worse  # may be as bad as the exit code says
     others = len(found.differences) - worse - untold
     told = ", ".join(
         (f"{worse} new or worse", *([f"{untold} that NEW cannot tell"] if untold else []), f"{others} other changes")
@@ -217,9 +220,10 @@ def _words(each: Difference) -> tuple[str, tuple[str, ...]]:
 
 
 def _states(each: Difference) -> str:
-    """ "high, failed" or "undecided, would be high", before and after."""
+    """ "high, failed" or "undecided, high if it fails", before and after."""
     words = [
-        f"{seen.severity}, failed" if seen.outcome == "fail" else f"undecided, {seen.severity} if it fails"
+        (f"{seen.severity}, failed" if seen.outcome == "fail" else f"undecided, {seen.severity} if it fails")
+        + (", known to the baseline" if seen.known else "")
         for seen in (each.before, each.after)
         if seen
     ]

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import scenario
-from .machine import LINES, LabError
+from .machine import LINES, LabError, available
 from .run import ROOT, ZAUDIT
 from .vm import VM, clean_up_on_signals, scratch
 
@@ -158,7 +158,7 @@ def main() -> int:
     if not ZAUDIT.exists():
         parser.error("zaudit.pyz is missing: run make zipapp")
     right = True
-    for line in arguments.line or LINES:
+    for line in available(arguments.line):
         print(f"{line}  ansible", flush=True)
         wrong = list(on(line))
         right = right and not wrong

@@ -1,12 +1,14 @@
 #!/bin/bash
-# build.sh [LINE...]: build the guests of the lab (OpenZFS lines 2.1, 2.3, 2.4; all by default) from Debian's packages.
-# build.sh --check: build nothing; exit code 1 and one sentence where this host cannot build them.
+# build.sh [LINE...]: build the guests of the lab (OpenZFS lines 2.1, 2.2, 2.3, 2.4; all by default) from Debian's packages.
+# build.sh --check [LINE...]: build nothing; exit code 1 and one sentence where this host cannot build them.
+# Line 2.2 is in no suite of Debian that is here: it is built from OpenZFS's own source, at the newest tag of the line, where
+# ZAUDIT_LAB_ZFS_SOURCE names a git repository (a folder or an address). Without it "all" is the other lines.
 #
 # A step whose result exists is skipped; a result appears under its final name only when it is complete. Below the cache,
 # ${ZAUDIT_LAB:-~/.cache/zaudit-lab}:
 #   qemu/                QEMU of Debian 13, unpacked, not installed (only where this host has no QEMU >= 9)
 #   root-LINE/           the system of a guest: kernel, OpenZFS, the tools that zaudit calls, databases, a server of ssh
-#   src/zfs-VERSION/     the source of the kernel modules, from the package zfs-dkms of that same root
+#   src/zfs-VERSION/     the source of the kernel modules: from the package zfs-dkms of that same root, or the whole release
 #   builder-KERNEL/      compiler, dkms and the kernel headers
 #   modules/ZFS-KERNEL/  the kernel modules, built by dkms
 #   img/LINE/            what is booted: vmlinuz, initrd.cpio, root.img, versions
@@ -15,7 +17,12 @@ set -euo pipefail
 umask 022
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 LAB=${ZAUDIT_LAB:-$HOME/.cache/zaudit-lab}
-TOOLS=zfsutils-linux,zfs-zed,python3,python3-pyzfs,python3-pyudev,nvme-cli,smartmontools,hdparm,sg3-utils,fio,sysstat,strace,mdadm
+ZFS=zfsutils-linux,zfs-zed,python3-pyzfs
+# of a line that is built from source: what its commands need, and what compiles them beside the kernel's own needs
+NEEDS=libtirpc3,libblkid1,libuuid1,libudev1,libssl3,zlib1g,python3-cffi,python3-setuptools
+COMPILES="autoconf automake libtool gettext g++ uuid-dev libblkid-dev libudev-dev libssl-dev zlib1g-dev libtirpc-dev libffi-dev
+ python3-dev python3-cffi python3-setuptools python3-packaging"
+TOOLS=python3,python3-pyudev,nvme-cli,smartmontools,hdparm,sg3-utils,fio,sysstat,strace,mdadm
 TOOLS+=,cryptsetup-bin,lvm2,systemd-sysv,udev,kmod,procps,fdisk,gdisk,e2fsprogs,dmsetup,xz-utils,zstd,busybox-static,sqlite3
 DATABASES="postgresql mariadb-server python3-psycopg python3-pymysql"  # sqlite3 comes with TOOLS
 SSH=openssh-server  # for Ansible alone (ansible.py); no guest starts it by itself
@@ -70,18 +77,74 @@ build_qemu() {
 }
 
 build_root() {
-    local line=$1 suite=$2 root=$LAB/root-$1.part source
-    debian "$LAB/root-$line" "$suite" minbase "linux-image-cloud-amd64,$TOOLS" \
+    local line=$1 suite=$2 root=$LAB/root-$1.part source zfs=$ZFS
+    if from_source "$line"; then zfs=$NEEDS; fi
+    debian "$LAB/root-$line" "$suite" minbase "linux-image-cloud-amd64,$zfs,$TOOLS" \
         --setup-hook="mkdir -p \"\$1/etc/apt/preferences.d\"; printf '$PIN' >\"\$1/etc/apt/preferences.d/lab\""
-    source=$(basename "$root"/usr/src/zfs-*)
-    [[ $source == zfs-$line.* ]] || die "Debian now has $source where line $line was"
-    rm -rf "$LAB/src/$source"; mkdir -p "$LAB/src"; mv "$root/usr/src/$source" "$LAB/src/"
-    rm -rf "$root"/var/lib/dkms/zfs "$root"/var/lib/apt/lists/* "$root"/var/cache/apt/*.bin
-    echo "${source#zfs-}" >"$root/lab-zfs-version"
+    rm -rf "$root"/var/lib/apt/lists/* "$root"/var/cache/apt/*.bin
+    if ! from_source "$line"; then
+        source=$(basename "$root"/usr/src/zfs-*)
+        [[ $source == zfs-$line.* ]] || die "Debian now has $source where line $line was"
+        rm -rf "$LAB/src/$source"; mkdir -p "$LAB/src"; mv "$root/usr/src/$source" "$LAB/src/"
+        rm -rf "$root/var/lib/dkms/zfs"
+        echo "${source#zfs-}" >"$root/lab-zfs-version"
+    fi
     mv "$root" "$LAB/root-$line"
 }
 
-# add LINE NAME PACKAGES: a step of its own, so that one package more does not build everything anew
+from_source() { [ "$1" = 2.2 ]; }
+
+# available LINE: was it built before, or is there what it is built from?
+available() { ! from_source "$1" || [ -e "$LAB/root-$1/lab-zfs-version" ] || [ -n "${ZAUDIT_LAB_ZFS_SOURCE:-}" ]; }
+
+# newest_tag LINE: of its releases (zfs-2.2.99 marks where the line began)
+newest_tag() {
+    git ls-remote --tags -- "$ZAUDIT_LAB_ZFS_SOURCE" "refs/tags/zfs-$1.*" |
+        sed -nE "s,.*\trefs/tags/(zfs-${1/./\\.}\.[0-9]+)\$,\1,p" | grep -v '\.99$' | sort -V | tail -n 1
+}
+
+# build_source TAG KERNEL: the release as it was tagged, without its test suite, and with what dkms asks for
+build_source() {
+    local tag=$1 build=$LAB/builder-$2/build repository=$ZAUDIT_LAB_ZFS_SOURCE
+    rm -rf "$build"; mkdir -p "$build" "$LAB/src"
+    if [ ! -d "$repository" ]; then
+        repository=$build.git; rm -rf "$repository"
+        git clone -q --bare --depth 1 --branch "$tag" -- "$ZAUDIT_LAB_ZFS_SOURCE" "$repository"
+    fi
+    git -C "$repository" archive "$tag" -- . ':(exclude)tests' | tar -x -C "$build"
+    rm -rf "$build.git"
+    grep -qx "Version: *${tag#zfs-}" "$build/META"
+    sed -i '\,tests/Makefile.am,d' "$build/Makefile.am"
+    sed -i '\,tests/zfs-tests/tests/Makefile,d' "$build/configure.ac"
+    chroot "$LAB/builder-$2" sh -euc 'cd /build; ./autogen.sh; scripts/dkms.mkconf -n zfs -v "$1" -f dkms.conf' - "${tag#zfs-}"
+    mv "$build" "$LAB/src/$tag"
+}
+
+# build_tools LINE TAG KERNEL: the commands, libraries, ZED, udev rules and pyzfs, to where Debian has them
+build_tools() {
+    local root=$LAB/root-$1 tag=$2 builder=$LAB/builder-$3
+    rm -rf "$builder/build"; cp -a "$LAB/src/$tag" "$builder/build"
+    unshare --mount sh -euc 'mount -t proc proc "$1/proc"; mount --rbind /dev "$1/dev"; exec chroot "$1" sh -euc "$2"' - \
+        "$builder" '
+        cd /build
+        ./configure --with-config=user --prefix=/usr --sysconfdir=/etc --localstatedir=/var --bindir=/usr/bin --sbindir=/sbin \
+            --libdir=/lib/x86_64-linux-gnu --with-udevdir=/lib/udev --with-zfsexecdir=/usr/lib/zfs-linux --enable-systemd \
+            --with-systemdunitdir=/lib/systemd/system --with-systemdpresetdir=/lib/systemd/system-preset \
+            --with-systemdgeneratordir=/lib/systemd/system-generators --enable-pyzfs --with-python=python3 --disable-pam CFLAGS=-O2
+        make -s -j"$(nproc)"; make -s install DESTDIR=/build/installed
+        cd installed; rm -rf usr/share/man usr/include usr/src
+        find . -name "*.a" -delete; mkdir -p usr/sbin usr/lib/python3
+        mv usr/lib/python3.*/site-packages usr/lib/python3/dist-packages
+        for each in arc_summary arcstat dbufstat zilstat; do mv "usr/bin/$each" usr/sbin/; done; mv sbin/zed usr/sbin/'
+    tar -C "$builder/build/installed" -c . | tar -C "$root" -x --keep-directory-symlink
+    rm -rf "$builder/build"
+    chroot "$root" ldconfig
+    chroot "$root" python3 -c 'import libzfs_core'
+    { chroot "$root" zfs --version || true; } | grep -F "$tag"  # without a module it ends with 1
+    echo "${tag#zfs-}" >"$root/lab-zfs-version"
+}
+
+# add CHROOT NAME PACKAGES: a step of its own, so that one package more does not build everything anew
 add() {
     # policy-rc.d: no service starts in a chroot
     unshare --mount sh -euc '
@@ -91,9 +154,12 @@ add() {
         export DEBIAN_FRONTEND=noninteractive INITRD=No
         chroot "$1" apt-get -o APT::Sandbox::User=root -qq update
         chroot "$1" apt-get -o APT::Sandbox::User=root install -qy --no-install-recommends $2
-        rm -rf "$1/usr/sbin/policy-rc.d" "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/archives/*.deb' - "$LAB/root-$1" "$3"
-    echo "$3" >"$LAB/root-$1/lab-$2"
+        rm -rf "$1/usr/sbin/policy-rc.d" "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/archives/*.deb' - "$LAB/$1" "$3"
+    echo "$3" >"$LAB/$1/lab-$2"
 }
+
+# has CHROOT NAME PACKAGES: were these added?
+has() { [ "$(cat "$LAB/$1/lab-$2" 2>/dev/null)" = "$3" ]; }
 
 build_builder() {
     local kernel=$1 suite=$2
@@ -152,8 +218,15 @@ check_mirror() {
 
 check=
 if [ "${1:-}" = --check ]; then check=yes; shift; fi
-[ $# -gt 0 ] || set -- 2.1 2.3 2.4
-for line in "$@"; do [[ $line =~ ^2\.(1|3|4)$ ]] || die "unknown line $line (2.1, 2.3, 2.4)"; done
+absent="line 2.2 is not available: no Debian package has it; set ZAUDIT_LAB_ZFS_SOURCE to a git repository of OpenZFS"
+if [ $# -eq 0 ]; then
+    set -- 2.1 2.3 2.4
+    if available 2.2; then set -- 2.1 2.2 2.3 2.4; else echo "build.sh: $absent" >&2; fi
+fi
+for line in "$@"; do
+    [[ $line =~ ^2\.[1-4]$ ]] || die "unknown line $line (2.1, 2.2, 2.3, 2.4)"
+    available "$line" || die "$absent"
+done
 check_host
 MIRROR=${ZAUDIT_LAB_MIRROR:-$(find_mirror)}
 [ -n "$MIRROR" ] || die "no Debian mirror in this machine's apt configuration; set ZAUDIT_LAB_MIRROR=URL"
@@ -164,20 +237,28 @@ flock -n 9 || die "another build is at work in $LAB"
 if [ ! -d "$LAB/qemu" ] && ! (cd "$HERE/../.." && python3 -m tests.lab.machine >/dev/null); then step qemu build_qemu; fi
 for line in "$@"; do
     start=$SECONDS BACKPORTS=
-    case $line in 2.1) suite=bookworm ;; 2.3) suite=trixie ;; 2.4) suite=trixie BACKPORTS=yes ;; esac
+    case $line in 2.1 | 2.2) suite=bookworm ;; 2.3) suite=trixie ;; 2.4) suite=trixie BACKPORTS=yes ;; esac
     [ -d "$LAB/root-$line" ] || step "root-$line" build_root "$line" "$suite"
     BACKPORTS=
-    zfs=$(cat "$LAB/root-$line/lab-zfs-version")
     kernel=$(basename "$LAB/root-$line"/boot/vmlinuz-*); kernel=${kernel#vmlinuz-}
+    if [ ! -e "$LAB/root-$line/lab-zfs-version" ]; then
+        tag=$(newest_tag "$line")
+        [ -n "$tag" ] || die "$ZAUDIT_LAB_ZFS_SOURCE has no tag of line $line"
+        [ -d "$LAB/builder-$kernel" ] || step "builder-$kernel" build_builder "$kernel" "$suite"
+        has "builder-$kernel" compiles "$COMPILES" || step "compilers-$kernel" add "builder-$kernel" compiles "$COMPILES"
+        [ -d "$LAB/src/$tag" ] || step "source-$tag" build_source "$tag" "$kernel"
+        step "tools-$tag" build_tools "$line" "$tag" "$kernel"
+    fi
+    zfs=$(cat "$LAB/root-$line/lab-zfs-version")
     if [ ! -d "$LAB/modules/$zfs-$kernel" ]; then
         [ -d "$LAB/builder-$kernel" ] || step "builder-$kernel" build_builder "$kernel" "$suite"
         step "modules-$zfs-$kernel" build_modules "$zfs" "$kernel"
     fi
     for name in databases ssh; do
         case $name in databases) packages=$DATABASES ;; ssh) packages=$SSH ;; esac
-        if [ "$(cat "$LAB/root-$line/lab-$name" 2>/dev/null)" != "$packages" ]; then
+        if ! has "root-$line" "$name" "$packages"; then
             rm -f "$LAB/img/$line/versions"
-            step "$name-$line" add "$line" "$name" "$packages"
+            step "$name-$line" add "root-$line" "$name" "$packages"
         fi
     done
     image=$LAB/img/$line/versions

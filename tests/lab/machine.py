@@ -9,10 +9,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-LINES = ("2.1", "2.3", "2.4")
+LINES = ("2.1", "2.2", "2.3", "2.4")
+FROM_SOURCE = ("2.2",)
+"""No Debian package has them: build.sh builds them where it is given OpenZFS's own source."""
+NO_AHCI = ("2.1", "2.2")
+"""Their kernel, Debian 12's for clouds, has no AHCI, so that their guests have no SATA disks."""
 CACHE = Path(os.environ.get("ZAUDIT_LAB") or Path.home() / ".cache" / "zaudit-lab").absolute()
 MIN_QEMU = 9
 """QEMU 7.2 (Debian 12) corrupts the guest under TCG; 10 is what was tested."""
@@ -23,10 +27,28 @@ class LabError(SystemExit):
     """Something that the lab needs is missing. Uncaught, it ends the program with its message."""
 
 
+def built(line: str) -> bool:
+    """Is there a guest of this line?"""
+    return (CACHE / "img" / line / "versions").exists()
+
+
+def available(named: Sequence[str] | None) -> Sequence[str]:
+    """The lines that were named; where none was, all, but those from source that were not built here: which it says."""
+    if named:
+        return named
+    absent = [line for line in FROM_SOURCE if not built(line)]
+    for line in absent:
+        print(
+            f"lab: OpenZFS {line} is not available: it is built from source, and was not (tests/lab/README.md)",
+            file=sys.stderr,
+        )
+    return [line for line in LINES if line not in absent]
+
+
 def image(line: str) -> Path:
     """The folder with vmlinuz, initrd.cpio, root.img and versions of one OpenZFS line."""
     folder = CACHE / "img" / line
-    if not (folder / "versions").exists():
+    if not built(line):
         raise LabError(f"lab: there is no guest for OpenZFS {line} in {CACHE}: run make lab LINE={line}")
     return folder
 

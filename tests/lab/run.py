@@ -17,7 +17,7 @@ from auditor.selftest.run import FILE
 
 from . import fixed, outcomes, verdict
 from . import scenario as scenarios
-from .machine import CACHE, LINES, image, release
+from .machine import CACHE, LINES, available, image, release
 from .scenario import Scenario
 from .verdict import Outcome
 from .vm import VM, Result, clean_up_on_signals, scratch
@@ -63,7 +63,7 @@ def main() -> int:
     try:
         # the guests and the replays here get the same bytes, whatever is built meanwhile
         run = Run(Path(shutil.copy(ZAUDIT, work)), record=arguments.record)
-        for line in arguments.line or LINES:
+        for line in available(arguments.line):
             (kept_line if arguments.kept else run_line)(line, chosen, run, end)
     finally:
         shutil.rmtree(work)

@@ -8,8 +8,8 @@ The input files travel as a second cpio archive behind the initrd (guest: /lab).
 they run. There is no network, but where a port of this host is forwarded to the guest's server of ssh, and no login but by a
 key that the script puts there. The root disk is a snapshot: nothing that a guest does is kept.
 
-A disk is ``KIND:SOURCE[:DEVICE_OPTIONS]``. KIND: nvme, sata (not on line 2.1: its kernel has no AHCI), scsi, vblk; the
-serial numbers are LABNVME0, LABNVME1, LABSATA0... SOURCE: a size (a new sparse file), SIZE!flush (one
+A disk is ``KIND:SOURCE[:DEVICE_OPTIONS]``. KIND: nvme, sata (not on lines 2.1 and 2.2: their kernel has no AHCI), scsi,
+vblk; the serial numbers are LABNVME0, LABNVME1, LABSATA0... SOURCE: a size (a new sparse file), SIZE!flush (one
 whose flushes fail with EIO), SIZE!read (one that cannot read its sector 1048576), @PATH (an existing raw file),
 nbd=PATH (the unix socket of an NBD server). DEVICE_OPTIONS go to the QEMU device as they are.
 """

@@ -105,9 +105,9 @@ def test_what_was_not_run_and_what_went_wrong_are_shown(tmp_path: Path) -> None:
     }
     row |= {"said": ["x"], "seconds": 1, "date": "2026-01-01", "version": "aaa", "judged": "bbb"}
     cells = [line for line in tables.verify_table([row]).splitlines() if line.startswith("| zvol ")]
-    assert cells == ["| zvol | TRACED | not run | WRONG (aaa, judged anew by bbb) | not run |"]
+    assert cells == ["| zvol | TRACED | not run | not run | WRONG (aaa, judged anew by bbb) | not run |"]
     special = [line for line in tables.verify_table([]).splitlines() if line.startswith("| special-as-log ")]
-    assert special == ["| special-as-log | TRACED | not on this line | not on this line | not run |"]
+    assert special == ["| special-as-log | TRACED | not on this line | not on this line | not on this line | not run |"]
     there = sum("2.3" in each.lines for each in EVERYTHING)
     assert f"| 2.3 | 2.3.9 on Linux 6.12 | {there} | 1 | 0 | {there - 1} | 2026-01-01 |" in tables.verify_lines([row])
     program = {**row, "scenario": "kill", "outcome": "ok", "verdict": "kill: 0 of 12", "judged": "aaa"}

@@ -231,7 +231,7 @@ def test_what_is_no_row_is_left_out() -> None:
     assert witnesses.txgs(["", HEAD, "txg x\n", row(1, 9, "C")[:-9]], BOOT, BOOT, BOOT + 30) == ()
 
 
-@pytest.mark.parametrize("line", ["2.1", "2.3", "2.4"])
+@pytest.mark.parametrize("line", ["2.1", "2.2", "2.3", "2.4"])
 def test_those_of_a_real_host(line: str) -> None:
     texts = [text for path, text in recorded(f"{line}-healthy-mirrored-slog").items() if path.endswith("tank/txgs")]
     assert texts

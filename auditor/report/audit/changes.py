@@ -25,7 +25,7 @@ class CompareError(ValueError):
 
 class Seen(NamedTuple):
     """One rule on one subject that did not pass. title: of the rule; evidence: of a failure; reasons: of an unknown; unasked:
-    they all are that the recording was made before the question."""
+    they all are that the recording was made before the question; known: to the baseline of the report."""
 
     rule: str
     subject: str
@@ -35,6 +35,7 @@ class Seen(NamedTuple):
     evidence: tuple[str, ...]
     reasons: tuple[str, ...]
     unasked: bool = False
+    known: bool = False
 
 
 class Difference(NamedTuple):
@@ -51,6 +52,12 @@ class Difference(NamedTuple):
         assert seen is not None
         return seen
 
+    @property
+    def counts(self) -> bool:
+        """Whether it is worse or can be told no more, and neither a waiver nor the baseline of the second report covers it."""
+        covered = self.shown.outcome == "waived" or (self.after is not None and self.after.known)
+        return self.change in UNFIT and not covered
+
 
 class Comparison(NamedTuple):
     """differences: the worst first. notes: why the two may not be comparable. same: what did not pass in both alike. decided:
@@ -63,7 +70,7 @@ class Comparison(NamedTuple):
 
     def exit_code(self, threshold: Severity, *, failed_only: bool = False) -> int:
         """As of a check, of what is new, worse, not seen any more or not judged any more."""
-        counted = (each for each in self.differences if each.change in UNFIT and each.shown.outcome != "waived")
+        counted = (each for each in self.differences if each.counts)
         found = ((each.shown.severity, each.change in WORSE and each.shown.outcome == "fail") for each in counted)
         return exit_code(found, threshold, failed_only=failed_only)
 
@@ -154,6 +161,7 @@ def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Seen:
         evidence,
         reasons,
         remedies == {AGAIN},
+        bool(finding.get("known")),
     )
 
 
@@ -204,13 +212,7 @@ def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
         if rules:
             names = ", ".join(sorted(rules)[:5]) + (f" and {len(rules) - 5} more" if len(rules) > 5 else "")
             yield f"left out of the {when}: {names}"
-    for document, what, only in ((old, "first", "only now"), (new, "second", "only then")):
-        if lacks := _lacks(document):
-            who = document["recording"].get("zaudit")
-            yield (
-                f"the {what} was recorded by zaudit {who}, which did not ask {len(lacks):,} of the questions asked today "
-                f"({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}); what depends on them is {only}, record again"
-            )
+    yield from _unasked(old, new)
     one, other = ((each.get("zaudit"), each.get("rules")) for each in (old, new))
     if one != other:
         shown = [f"zaudit {release}{f' with rules {rules}' if rules else ''}" for release, rules in (one, other)]
@@ -223,6 +225,22 @@ def _lacks(document: Mapping[str, Any]) -> list[str]:
         return [str(each) for each in document.get("recording", {}).get("lacks", ())]
     except (TypeError, AttributeError) as error:
         raise CompareError(f"recording is malformed ({type(error).__name__}: {error})") from None
+
+
+def _unasked(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """What one of the recordings does not know, and what neither does."""
+    first, second = _lacks(old), _lacks(new)
+    for lacks, which, outcome in (
+        ([each for each in first if each not in second], "the first was recorded by {0}", "only now"),
+        ([each for each in second if each not in first], "the second was recorded by {1}", "only then"),
+        ([each for each in first if each in second], "they were recorded by {0} and {1}", "unknown in both"),
+    ):
+        if lacks:
+            recorders = (f"zaudit {each.get('recording', {}).get('zaudit')}" for each in (old, new))
+            yield (
+                f"{which.format(*recorders)}, which did not ask {len(lacks):,} of the questions asked today "
+                f"({', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}); what depends on them is {outcome}, record again"
+            )
 
 
 def _words(value: Any) -> str:

@@ -6,6 +6,7 @@ and of a finding with ten thousand subjects the first few are told, and how many
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -44,7 +45,8 @@ class Finding(NamedTuple):
     """As in the report. outcome: fail, unknown or waived; was: what a waived one is without its waiver, else the outcome.
     event: the mildest at which something acknowledged goes, may go or rests on a word, or empty. says: of the first subjects
     what was found or why nobody could tell, each once. subjects: (kind, pool or empty, name) of the first; total: of all.
-    known: the day since which a baseline knows it, or empty."""
+    known: the day since which a baseline knows it, or empty.
+    page: of the rule, in the repository; empty of a rule of a site."""
 
     id: str
     rule: str
@@ -66,11 +68,17 @@ class Finding(NamedTuple):
     total: int
     waiver: Waiver | None
     known: str
+    page: str
 
     @property
     def standing(self) -> str:
         """The outcome, or known."""
         return "known" if self.known else self.outcome
+
+    @property
+    def more(self) -> tuple[str, str] | None:
+        """Where all of its rule stands: what prints it, and its page."""
+        return (f"zaudit explain {self.rule}", self.page) if self.page else None
 
 
 class Told(NamedTuple):
@@ -203,7 +211,14 @@ def _finding(each: Mapping[str, Any], names: Any, strikes: Mapping[str, Event], 
         ),
         waiver=_waiver(each["waiver"]) if outcome == "waived" else None,
         known=_text(each["known"]["since"]) if "known" in each else "",
+        page=_page(each["page"], rule) if "page" in each else "",
     )
+
+
+def _page(value: Any, rule: str) -> str:
+    """As a report has it, if it is of this rule; a later release may keep its pages elsewhere."""
+    page = _text(value)
+    return page if page == f"docs/rules/{rule}.md" and re.fullmatch(r"[a-z0-9-]+", rule) else ""
 
 
 def _waiver(table: Mapping[str, Any]) -> Waiver:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from auditor.commands import _diagnosing
 from auditor.diagnose.model import Diagnosis
-from tests.lab.machine import CACHE, LINES
+from tests.lab.machine import CACHE, LINES, available
 from tests.lab.verify.run import ZAUDIT, keep
 from tests.lab.vm import VM, clean_up_on_signals
 
@@ -61,7 +61,7 @@ def main() -> int:
     arguments = parser.parse_args()
     clean_up_on_signals()
     right = True
-    for line in arguments.line or LINES:
+    for line in available(arguments.line):
         chosen = [
             each
             for each in everything()

@@ -26,7 +26,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..machine import LINES, release
+from ..machine import LINES, available, release
 from ..vm import VM, Result, clean_up_on_signals
 from . import matrix
 from .disks import GONE, TRAP_S, Server, copy
@@ -65,7 +65,7 @@ def main() -> int:
     ]
     print(f"results: {arguments.results}")
     end, complete = time.monotonic() + 60 * arguments.minutes, True
-    for line in arguments.line or LINES:
+    for line in available(arguments.line):
         wanted = [
             each
             for each in settings

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..machine import LINES
+from ..machine import LINES, available
 from ..vm import clean_up_on_signals
 from . import matrix
 from .cut import RUN_S, Cut, Listener, State, bases, bench, row, show, verify
@@ -52,7 +52,7 @@ def main() -> int:
     arguments = parser.parse_args()
     clean_up_on_signals()
     end, complete = time.monotonic() + 60 * arguments.minutes, True
-    for line in arguments.line or LINES:
+    for line in available(arguments.line):
         ran = {row["setting"] for row in read(arguments.results) if row["line"] == line}
         wanted = [
             each

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..machine import NO_AHCI
 from ..vm import Result
 from .disks import ROOT
 from .matrix import Setting
@@ -28,14 +29,14 @@ def one_partition(size: int) -> bytes:
 
 def device(line: str, source: str, model: str) -> str:
     """A disk for VM: a SATA drive with a name that zaudit knows; NVMe where the kernel has no AHCI."""
-    if line == "2.1":
+    if line in NO_AHCI:
         return f"nvme:{source}"
     return f"sata:{source}:model={PROTECTED if model == 'plp' else CONSUMER},rotation_rate=1"
 
 
 def guest_plan(line: str, settings: Sequence[Setting]) -> dict[str, Any]:
     """/lab/plan.json"""
-    kind, used, plans = ("LABNVME" if line == "2.1" else "LABSATA"), 0, []
+    kind, used, plans = ("LABNVME" if line in NO_AHCI else "LABSATA"), 0, []
     for number, setting in enumerate(settings):
         serials = [f"{kind}{used + index}" for index in range(len(setting.drives))]
         used += len(serials)

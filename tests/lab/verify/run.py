@@ -20,7 +20,7 @@ from pathlib import Path
 
 from auditor.commands import _verifying
 from tests.lab import outcomes
-from tests.lab.machine import CACHE, LINES, release
+from tests.lab.machine import CACHE, LINES, available, release
 from tests.lab.verify import case as cases
 from tests.lab.verify.case import HERE, Case, Returned, problems
 from tests.lab.vm import VM, clean_up_on_signals
@@ -55,7 +55,7 @@ def main() -> int:
     clean_up_on_signals()
     version()
     right = True
-    for line in arguments.line or LINES:
+    for line in available(arguments.line):
         chosen = [
             each for each in known if line in each.lines and (not arguments.names or each.name in arguments.names)
         ]

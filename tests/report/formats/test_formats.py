@@ -57,6 +57,33 @@ def test_a_report_of_the_first_edition_is_told(name: str) -> None:
     assert "sync-disabled" in text
 
 
+@pytest.mark.parametrize("name", ["json", "markdown", "junit", "sarif", "sarif-github"])
+def test_a_finding_names_the_page_of_its_rule(name: str) -> None:
+    document = documents.recorded()
+    failed = {each["rule"] for each in document["findings"] if each["outcome"] == "fail"}
+    text = rendered(name, document)
+    assert failed
+    assert failed <= set(re.findall(r"docs/rules/([a-z0-9-]+)\.md", text))
+    for each in document["findings"]:
+        del each["page"]
+    assert "docs/rules/" not in rendered(name, document), "one of a site has none"
+
+
+@pytest.mark.parametrize(
+    ("rule", "page"),
+    [
+        ("sync-disabled", "https://example.org/sync-disabled.md"),
+        ("sync-disabled", "docs/rules/other.md"),
+        ("x; reboot", "docs/rules/x; reboot.md"),
+        ("../../x", "docs/rules/../../x.md"),
+    ],
+)
+def test_a_page_that_is_none_of_the_rule_is_not_named(rule: str, page: str) -> None:
+    document = documents.recorded()
+    document["findings"][0] |= {"rule": rule, "page": page}
+    assert told(document).findings[0].more is None
+
+
 def test_json_is_the_report_as_it_was() -> None:
     document = documents.recorded() | {"later": {"key": [1]}}
     assert json.loads(rendered("json", document)) == document
