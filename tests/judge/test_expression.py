@@ -301,6 +301,12 @@ def test_an_expression_may_be_as_long_as_that_and_no_longer() -> None:
         compile_condition(f"{longest}0", "pool", REGISTRY)
 
 
+def test_what_cannot_be_compared_is_unknown_with_both() -> None:
+    result = evaluate("pool.version >= (2, 4)", version=("two", 4))
+    assert isinstance(result, Unknown)
+    assert [reason.text for reason in result.reasons] == ["('two', 4) and (2, 4) cannot be compared"]
+
+
 def test_a_budget_is_spent_to_its_last_step() -> None:
     budget = Budget()
     budget.left = 1
