@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from auditor import data, rulebook
-from auditor.judge import example, rule_table
+from auditor.judge import example, rule_file, rule_table
 from auditor.judge.event import GRAVITY
 from auditor.judge.rule import RuleError, digest
 from auditor.judge.rule_file import load, load_folder
@@ -265,3 +265,13 @@ def test_a_fix_either_looks_or_changes_something() -> None:
     looks = {each for each in verbs if each.startswith(finding_words.LOOKS)}
     assert {each for each in verbs - looks if not each.startswith(CHANGES)} == set()
     assert not {each for each in looks if any(word in each for word in (" set ", "remove", "replace", " > "))}
+
+
+def test_a_folder_holds_as_many_files_as_that_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rule_file, "FILES", 2)
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.toml").write_text(MINIMAL)
+    assert [rule.id for rule in load_folder(tmp_path, registry())] == ["one", "two"]
+    (tmp_path / "three.toml").write_text(MINIMAL)
+    with pytest.raises(RuleError, match="more than 2 files"):
+        load_folder(tmp_path, registry())
