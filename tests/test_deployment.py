@@ -33,6 +33,7 @@ def surroundings(folder: Path) -> dict[str, str]:
     return {**os.environ, "PATH": f"{folder}:{os.environ.get('PATH', os.defpath)}", "PYTHONPATH": home}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "lines"),
     [

@@ -33,22 +33,25 @@ def shell(words: str, unbuffered: str = "") -> tuple[int, str]:
 @pytest.mark.parametrize("unbuffered", briefly([("",), ("1",)], quick=1))
 @pytest.mark.parametrize(
     ("words", "code", "says"),
-    [
-        (f"{CHECK} >&-", 14, ""),
-        (f"{CHECK} 2>&- >/dev/null", 14, ""),
-        (f"{CHECK} <&- >&- 2>&-", 14, ""),
-        (f"{CHECK} >/dev/full", 1, COMPLAINT),
-        (f"{CHECK} -o /dev/null 2>/dev/full", 14, ""),
-        ("rules >&-", 0, ""),
-        ("rules >/dev/full 2>/dev/full", 1, ""),
-        ("check --replay nowhere 2>/dev/full", 2, ""),
-        ("check --replay nowhere 2>&-", 2, ""),
-        ("nonsense 2>/dev/full", 2, ""),
-        ("--version >&-", 0, ""),
-        ("--version >/dev/full", 1, COMPLAINT),
-        ("--version | true; exit ${PIPESTATUS[0]}", 1, ""),
-        ("rules | true; exit ${PIPESTATUS[0]}", 1, ""),
-    ],
+    briefly(
+        [
+            (f"{CHECK} >&-", 14, ""),
+            (f"{CHECK} 2>&- >/dev/null", 14, ""),
+            (f"{CHECK} <&- >&- 2>&-", 14, ""),
+            (f"{CHECK} >/dev/full", 1, COMPLAINT),
+            (f"{CHECK} -o /dev/null 2>/dev/full", 14, ""),
+            ("rules >&-", 0, ""),
+            ("rules >/dev/full 2>/dev/full", 1, ""),
+            ("check --replay nowhere 2>/dev/full", 2, ""),
+            ("check --replay nowhere 2>&-", 2, ""),
+            ("nonsense 2>/dev/full", 2, ""),
+            ("--version >&-", 0, ""),
+            ("--version >/dev/full", 1, COMPLAINT),
+            ("--version | true; exit ${PIPESTATUS[0]}", 1, ""),
+            ("rules | true; exit ${PIPESTATUS[0]}", 1, ""),
+        ],
+        quick=4,
+    ),
 )
 def test_streams(words: str, code: int, says: str, unbuffered: str) -> None:
     assert shell(words.replace("| true", "| { exec <&-; sleep 0.5; }"), unbuffered) == (code, says)

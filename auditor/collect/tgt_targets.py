@@ -21,7 +21,7 @@ COMMAND = "tgtadm --lld iscsi --mode target --op show"
 KEEP = r"^Target \d+: |^ +Readonly: |^ +Backing store (type|path): "  # and no account, initiator or serial number
 PASSED_ON = frozenset({"null", "sg", "sheepdog", "rbd", "glfs"})
 HOW = {"rdwr": "keeps", "aio": "drops"}
-_UNIT = re.compile(r" +Readonly: (Yes|No)\n +Backing store type: (\S+)\n +Backing store path: (.*)\n")
+_UNIT = re.compile(r"^ +Readonly: (Yes|No)\n +Backing store type: (\S+)\n +Backing store path: (.*)\n", re.MULTILINE)
 
 
 def request(host: Subject, facts: Facts) -> Run | Skip:

@@ -148,6 +148,7 @@ def states() -> Iterator[Facts]:
         facts.put(Fact(HOST, "os_ids", known(("nixos",), "")))
         facts.put(Fact(HOST, "kernel_release", known("6.12.33-production+truenas", "")))
         facts.put(Fact(HOST, "dev_links", known(("/dev/mapper/vg-db=dm-0",), "")))
+        facts.put(Fact(HOST, "tgt_daemons", known(("0",), "")))
         for subject in subjects("disk"):
             facts.put(Fact(subject, "transport", known(transport, "")))
             facts.put(Fact(subject, "model", known(model, "")))

@@ -182,6 +182,8 @@ def test_reasons_are_joined_once_each() -> None:
         ("pool.version >= (2, 4)", {"version": (2, 4, 0)}, True),
         ("pool.version >= (2, 4)", {"version": (2, 3, 9)}, False),
         ("pool.full / pool.limit > 1", {"full": 5, "limit": 0}, None),
+        ("pool.full > -3", {"full": -2}, True),
+        ("pool.full > -1.5", {"full": -2}, False),
         ("2 ** pool.full > 0", {"full": 10**9}, None),
         ("2 ** pool.full > 0", {"full": 64}, True),
         ("1 ** pool.full == 1", {"full": 64}, True),
@@ -297,6 +299,12 @@ def test_an_expression_may_be_as_long_as_that_and_no_longer() -> None:
     assert compile_condition(longest, "pool", REGISTRY)
     with pytest.raises(ExpressionError, match="longer than"):
         compile_condition(f"{longest}0", "pool", REGISTRY)
+
+
+def test_what_cannot_be_compared_is_unknown_with_both() -> None:
+    result = evaluate("pool.version >= (2, 4)", version=("two", 4))
+    assert isinstance(result, Unknown)
+    assert [reason.text for reason in result.reasons] == ["('two', 4) and (2, 4) cannot be compared"]
 
 
 def test_a_budget_is_spent_to_its_last_step() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from tests import make_zipapp
 from tests.golden import CANONICAL, HOSTS
+from tests.shared import briefly
 
 REPLAY = ("check", "--replay", str(HOSTS / CANONICAL))
 MODULES = ("click", "typing", "json", "tomllib", "rich", "pyudev", "psycopg", "libzfs_core", "ctypes", "subprocess")
@@ -39,7 +40,7 @@ def run(argv: tuple[str, ...], folder: Path, **environment: str) -> subprocess.C
     )
 
 
-@pytest.mark.parametrize("words", [("--version",), ("rules",), REPLAY])
+@pytest.mark.parametrize("words", briefly([(("--version",),), (("rules",),), (REPLAY,)], quick=1))
 def test_nothing_is_imported_from_the_folder_of_the_caller(tmp_path: Path, words: tuple[str, ...]) -> None:
     folder = trapped(tmp_path)
     for program in ((sys.executable, "-m", "auditor"), (f"{sysconfig.get_path('scripts')}/zaudit",)):

@@ -93,6 +93,7 @@ def test_a_script_starts_no_program_to_find_a_library(fakes: Path) -> None:
     assert "ran-gcc" in ran(fakes)
 
 
+@pytest.mark.slow
 @needs_strace
 @pytest.mark.parametrize(
     "words",

@@ -194,7 +194,7 @@ def links(ground: Ground) -> dict[str, Callable[[Path], None]]:
 
 
 @pytest.mark.parametrize("purpose", ["warm", "calls"])
-@pytest.mark.parametrize("kind", range(4))
+@pytest.mark.parametrize("kind", briefly(((kind,) for kind in range(4)), quick=1))
 def test_links_in_the_way_of_fio(ground: Ground, kind: int, purpose: str) -> None:
     os.chown(ground.tank, EVIL, 0)  # the group of the folder is no group of its owner
     plant = list(links(ground).values())[kind]

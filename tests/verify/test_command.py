@@ -210,6 +210,7 @@ def test_what_was_left_there_is_said(runs: CommandLine, monkeypatch: pytest.Monk
     assert "zaudit: /tank/x was kept\\x1b\n" in runs("verify", "tank/db").err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", shared.briefly([("ascii",), ("utf-8",), ("latin-1",)], quick=1))
 def test_a_page_is_the_same_bytes_whatever_standard_output_is(encoding: str, tmp_path: Path) -> None:
     def page(*words: object) -> bytes:
