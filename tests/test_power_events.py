@@ -58,6 +58,8 @@ def test_a_cell(rows: list[dict[str, Any]], drives: str, outcome: str) -> None:
 def test_what_the_application_does_not_ask_for_is_not_gone() -> None:
     setting = Setting("s", "plp", "sqlite-normal", application=True)
     assert [each.outcome for each in cells.cells([], [row("power", "kept", 5)], [setting])] == ["right"]
+    assert [each.outcome for each in cells.cells([], [row("power", "lost: x", 5)], [setting])] == ["right"]
+    assert [each.outcome for each in cells.cells([], [row("power", "lost: x")], [setting])] == ["wrong"]
     assert [each.outcome for each in cells.cells([], [row("power", "kept", 5, corruption=["x"])], [setting])] == [
         "wrong"
     ]

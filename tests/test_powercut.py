@@ -170,7 +170,7 @@ def test_the_bar_holds_for_the_results() -> None:
     assert sum(each.acknowledged for each in table) > 1000
 
 
-@pytest.mark.parametrize(("line", "settings"), [("2.1", 8), ("2.3", 24), ("2.4", 8)])
+@pytest.mark.parametrize(("line", "settings"), [("2.1", 8), ("2.2", 9), ("2.3", 24), ("2.4", 8)])
 def test_the_results_are_complete(line: str, settings: int) -> None:
     rows = [each for each in read() if each["line"] == line]
     assert report.missing(rows, matrix.everything(), [line]) == []

@@ -56,6 +56,11 @@ class Cell(NamedTuple):
         return [each for each in lying if self.answer != "word" or each not in self.names]
 
     @property
+    def _may_be_gone(self) -> bool:
+        """Whether commits went that the application does not ask for: nobody can tell whether others would have gone, too."""
+        return self.setting.application and any(row["lost"] for row in self.rows)
+
+    @property
     def _broken(self) -> bool:
         """Whether somebody on whose word the answer rests did not keep it: a lying drive, or the layer above a drive."""
         return "lying" in self.setting.drives or ("layer" in self.names and self.event in ("drive", "power+drive"))
@@ -67,7 +72,7 @@ class Cell(NamedTuple):
             case "":
                 return "not asked"
             case "lost":
-                return "right" if self.gone else "wrong"
+                return "right" if self.gone or self._may_be_gone else "wrong"
             case "kept":
                 return "wrong" if self.gone or self.unnamed else "right"
             case "word":
