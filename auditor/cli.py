@@ -72,7 +72,7 @@ class Commands(click.Group):
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             ctx.fail(f"No such command {args[0]!r}{near(args[0], COMMANDS)}.")
         name, command, words = super().resolve_command(ctx, args)
-        if command:
+        if command and not ctx.resilient_parsing:
             _once(command, words, ctx)
         return name, command, words
 
@@ -88,7 +88,8 @@ def _once(command: click.Command, words: list[str], parent: click.Context) -> No
         return  # click says so where it reads them
     given = [each for each in order if isinstance(each, click.Option) and not (each.multiple or each.is_flag)]
     for each in given:
-        if given.count(each) > 1 and not isinstance(each.type, (click.Choice, click.FloatRange)):
+        overridden = isinstance(each.type, (click.Choice, click.FloatRange)) or each.callback
+        if given.count(each) > 1 and not overridden:
             ctx.fail(f"{each.opts[0]} is given twice; it takes one value.")
     if isinstance(command, click.Group) and rest and (below := command.get_command(ctx, rest[0])):
         _once(below, rest[1:], ctx)

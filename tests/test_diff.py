@@ -63,6 +63,34 @@ def test_changes(old: dict[str, Any], new: dict[str, Any], change: str, code: in
     assert found.exit_code("critical") == (14 if code == 14 else 0)
 
 
+def known(*findings: tuple[str, str, str, dict[str, Any]]) -> dict[str, Any]:
+    """A report in which a baseline knows these."""
+    found = report(*findings, baseline={"made": "2026-01-01", "known": 1})
+    return {**found, "findings": [{**each, "known": {"since": "2026-01-01"}} for each in found["findings"]]}
+
+
+LATER = {"baseline": {"made": "2026-01-01", "known": 0}}  # a report with a baseline that knows none of them
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "change", "code"),
+    [
+        (report(), known(A), "new", 0),
+        (report(UNSEEN), known(A), "worse", 0),
+        # the baseline knows it as undecided: that covers no failure that is out of sight
+        (report(A), known(UNSEEN), "not seen", 13),
+        # it was not told while it was known, and does count from now on
+        (known(A), report(A, **LATER), "new", 13),
+        (known(A), report(("rule-a", "fail", "medium", subject()), **LATER), "new", 12),
+        (known(A), report(A), None, 0),
+    ],
+)
+def test_what_a_baseline_knows(old: dict[str, Any], new: dict[str, Any], change: str | None, code: int) -> None:
+    found = changes.compare(old, new)
+    assert [each.change for each in found.differences] == ([change] if change else [])
+    assert found.exit_code("low") == code
+
+
 def test_what_cannot_be_told_counts_as_what_it_may_be_unless_failures_alone_are_asked_for() -> None:
     found = changes.compare(report(A), report(UNSEEN))
     assert (found.exit_code("low"), found.exit_code("low", failed_only=True)) == (13, 10)

@@ -166,6 +166,45 @@ def test_a_thousand_that_call_themselves_guests_hide_none(how: str, closed: bool
         assert "/proc/5000/fd/*: no answer within 1.5 s, and 1,499 more of them" in str(found.reasons)
 
 
+def named(number: int, count: int, *opened: str) -> Edit:
+    """A process that has something open, and calls so many other names its disks."""
+
+    def edited(past: Recording) -> Recording:
+        asked = guests.request(HOST, Facts()).patterns
+        found, fds = past.files[asked], past.files[("/proc/4711/fd/*",)]
+        disks = "".join(f"keeps /nowhere/{number}/{each}\n" for each in range(count))
+        lines = {f"/proc/{number}/cmdline": f"guest his\n{disks}"}
+        links = {f"/proc/{number}/fd/{i}": path for i, path in enumerate(opened)}
+        both = {asked: found._replace(text={**found.text, **lines})}
+        every = ("/proc/4711/fd/*", f"/proc/{number}/fd/*")
+        return replace(past, files={**past.files, **both, every: Files({}, {**fds.links, **links}, {})})
+
+    return edited
+
+
+def test_names_that_lead_nowhere_hide_no_guest_of_another() -> None:
+    """The file of the other guest is called by a link, which has to be looked up."""
+    there = recorded(ON_ZVOL, running("drops", "/dev/zd0"), named(400, 5000, "/tank/x"))
+    assert judged(there).outcome == "fail"
+
+
+@pytest.mark.parametrize(("mine", "outcome"), [(49, "fail"), (60, "fail")])
+def test_more_guests_than_are_named_are_counted(mine: int, outcome: str) -> None:
+    def edited(past: Recording) -> Recording:
+        asked = guests.request(HOST, Facts()).patterns
+        found, fds = past.files[asked], past.files[("/proc/4711/fd/*",)]
+        his = range(5000, 5000 + mine)
+        lines = {f"/proc/{each}/cmdline": f"guest his{each}\ndrops /dev/zd0\n" for each in his}
+        links = {f"/proc/{each}/fd/3": "/dev/zd0" for each in his}
+        every = tuple(f"/proc/{each}/fd/*" for each in (4711, *his))
+        both = {asked: found._replace(text={**found.text, **lines})}
+        return replace(past, files={**past.files, **both, every: Files({}, {**fds.links, **links}, {})})
+
+    found = judged(recorded(ON_ZVOL, running("drops", "/dev/zd0"), edited))
+    assert found.outcome == outcome
+    assert ("11 more" in str(found.message)) is (mine == 60)
+
+
 def test_no_guest_has_thousands_of_disks() -> None:
     found = line("/usr/bin/kvm", *(word for i in range(3000) for word in ("-hda", f"/{i}")))
     assert str(found).count("keeps") == guest_lines.DISKS
@@ -220,18 +259,19 @@ def test_a_target_that_hides_its_cache(wce: str, outcome: str) -> None:
         assert "LIO d1: /mnt/volume/pg, Buffered-WCE, emulate_write_cache=0" in str(found.message)
 
 
-def tgt(store: str, *, answers: bool = True) -> Edit:
-    """A daemon of tgt with the zvol as its logical unit."""
+def tgt(store: str, *, answers: bool = True, path: str = "/dev/zd0") -> Edit:
+    """A daemon of tgt with the zvol as its logical unit, or a file."""
     patterns = block_targets.request(HOST, Facts()).patterns
     texts = {"/run/tgtd/socket.0.lock": "", WITNESS: "nodev\tsysfs\n"}
     runs = files(patterns, texts, errors=dict.fromkeys(patterns[:-2], "no such file"))
     unit = (
-        f"            Readonly: No\n            Backing store type: {store}\n            Backing store path: /dev/zd0\n"
+        f"            Readonly: No\n            Backing store type: {store}\n            Backing store path: {path}\n"
     )
     said = Capture(0, unit.encode(), keep=tgt_targets.KEEP)
     refused = Capture(107, b"", b"tgtadm: failed to send request hdr to tgt daemon\n")
     asked = {tuple(tgt_targets.COMMAND.split()): said if answers else refused}
-    return lambda past: replace(runs(past), commands={**past.commands, **asked})
+    paths = {f"{STEADY}{path}": path}
+    return lambda past: replace(runs(past), commands={**past.commands, **asked}, paths={**past.paths, **paths})
 
 
 def both(one: Edit, other: Edit) -> Edit:
@@ -245,6 +285,7 @@ def both(one: Edit, other: Edit) -> Edit:
         (tgt("aio"), "fail"),
         (both(tgt("aio"), sync(VOLUME.name, "always")), "pass"),
         (tgt("later"), "unknown"),
+        (both(tgt("aio", path="/mnt/volume/pg"), sync(VOLUME.name, "always")), "fail"),  # ext4 stands between
         (tgt("rdwr", answers=False), "unknown"),
     ],
 )
@@ -253,7 +294,7 @@ def test_a_target_in_user_space(edit: Edit, outcome: str) -> None:
     found = judged(recorded(ON_ZVOL, running("keeps", "/dev/null"), edit))
     assert found.outcome == outcome
     if outcome == "fail":
-        assert "tgt: /dev/zd0, backing store aio" in str(found.message)
+        assert ", backing store aio" in str(found.message)
 
 
 def test_a_recording_that_did_not_ask_for_tgt_stays_decided() -> None:

@@ -9,11 +9,25 @@ A guest counts only for what it has open: who names his process like QEMU can cl
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from auditor.collect._holders import Holders, Place
-from auditor.facts import AGAIN, HOST, Evidence, Fact, Facts, Judged, Known, Unknown, known, unknown, words, words_of
+from auditor.facts import (
+    AGAIN,
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    known,
+    unknown,
+    words,
+    words_of,
+)
 from auditor.gather.layers import Paths
 from auditor.gather.mounted import HERE
 from auditor.text import harmless
@@ -25,9 +39,11 @@ PROVIDES = {
     "dataset.flushes_dropped_at_start": words("the guests on it that are set to drop flushes when they start"),
 }
 TOLD = 50  # guests of one dataset: whoever has files on it can start thousands
-LOOKUPS = 1000  # of names that a guest gives to what it may have open under another one: a disk whose name is a link
+# of names that a guest gives to what it may have open under another one (a disk whose name is a link): of each guest, of all
+LOOKUPS, ALL_LOOKUPS = 16, 20_000
 POD = re.compile(r".*/pods/([0-9a-f-]{36})/volumes/kubernetes\.io~csi/([^/]{1,253})/mount")
 KEEPS, DROPS, UNSURE = "keeps", "drops", "unsure"
+NEVER = Known(False, ())
 PAST_THE_CACHE = ("SCST-", "tgt-aio")  # which write past the page cache: with sync=always each write is stable
 NOT_ALL = "not all of its disks are understood"
 
@@ -46,7 +62,7 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
         by, unseen = tuple(_some([*found.by[name]])), found.unseen
         text = known(by, ", ".join(by)) if by else none
         yield Fact(dataset, "used_by", unseen[0] if unseen and not by else text)
-        lost = tuple(found.dropped[name])[:TOLD]
+        lost = (*[*found.dropped[name]][:TOLD], *_more(len(found.dropped[name])))
         doubt = [*found.doubts[name], *unseen]
         if lost:
             yield Fact(dataset, "flushes_dropped", Known(tuple(each.text for each in lost), lost))
@@ -58,7 +74,11 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
 
 
 def _some(names: Sequence[str]) -> Sequence[str]:
-    return names if len(names) <= TOLD else [*names[:TOLD], f"{len(names) - TOLD:,} more"]
+    return [*names[:TOLD], *(each.text for each in _more(len(names)))]
+
+
+def _more(count: int) -> Sequence[Evidence]:
+    return [Evidence(f"{count - TOLD:,} more")] if count > TOLD else []
 
 
 def _of(name: str, at_start: Mapping[str, Sequence[Evidence]]) -> Known:
@@ -96,14 +116,16 @@ class _Users:
         files = {*words_of(opened)}
         for number, _, path in (each.partition(" ") for each in files):
             held[number] |= {*self._place(path, real=True).datasets}
-        lookups = 0
+        lookups = Counter[str]()
         for number, how, path in ((each + " ").split(" ", 2) for each in disks):
             if not held[number]:
                 continue
             guest, path = f"guest {names.get(number, number)} (process {number})", path.strip()
             real = f"{number} {path}" in files
-            lookups += not real
-            place = self._place(path, real=real) if path and lookups <= LOOKUPS else Place(how="was not looked up")
+            if not real and not path.startswith("/dev/"):
+                lookups[number] += 1
+            asked = path and lookups[number] <= LOOKUPS and lookups.total() <= ALL_LOOKUPS
+            place = self._place(path, real=real) if asked else Place(how="was not looked up")
             if how == UNSURE or not (place.datasets or place.off):
                 why = unknown(harmless(f"{guest}: its disk {path}: {place.how}" if path else f"{guest}: {NOT_ALL}"))
                 for each in held[number]:
@@ -132,8 +154,12 @@ class _Users:
             place = self._place(path)
             for each in place.datasets:
                 self.by[each][name] = None
-                if how == DROPS and not (name.startswith(PAST_THE_CACHE) and self._always(each)):
-                    self.dropped[each][seen] = None
+                if how == DROPS:
+                    always = self._always(each) if name.startswith(PAST_THE_CACHE) and not place.how else NEVER
+                    if isinstance(always, Unknown):
+                        self.doubts[each].append(always)
+                    elif always.value is not True:
+                        self.dropped[each][seen] = None
                 if how == UNSURE:
                     self.doubts[each].append(
                         unknown(harmless(f"{seen.text}: whether it passes flushes on is not known"))
@@ -166,10 +192,10 @@ class _Users:
                 found[each].append(Evidence(harmless(seen.text), seen.command))
         return found
 
-    def _always(self, name: str) -> bool:
+    def _always(self, name: str) -> Judged:
         """Whether each write is stable before it returns, where nothing stands between."""
-        properties = (self.facts.get(each, "sync") for each in self.facts.subjects("dataset") if each.name == name)
-        return any(isinstance(sync, Known) and sync.value == "always" for sync in properties)
+        sync = self.facts.get(Subject("dataset", name), "sync")
+        return sync if isinstance(sync, Unknown) else Known(sync.value == "always", sync.evidence)
 
     def _words(self, name: str) -> tuple[str, ...]:
         found = self.facts.get(HOST, name)

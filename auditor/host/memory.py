@@ -33,6 +33,9 @@ FILE, USER, ALL = 0.05, 0.1, 0.9  # of the time of a question: for one file, for
 SLICE_S = 0.25
 SLOW_S, SHORT = 0.02, 1024  # what comes faster, and is no longer (bytes), is nobody's fault
 SHARE = limits.MACHINE_BYTES // 4  # of a user, in one question
+# descriptors and the like: those of one process, and those of one user (not root), of whom four may have as many before an
+# answer is too much for its reader (gather/bounds.py FILES)
+ENTRIES, USER_ENTRIES = 10_000, 40_000
 STARTED_S, UNTOLD = 5.0, -1
 ENOUGH = "a user had his share"
 SILENT, LEFT_OUT = UNANSWERED
@@ -57,8 +60,9 @@ class _Look:
         self._held, self._timeout_s, self._said = held, timeout_s, said
         self._until = time.monotonic() + ALL * timeout_s
         self._accounts = Accounts()
-        self._seconds: dict[int, float] = {}  # by account, as the two below
+        self._seconds: dict[int, float] = {}  # by account, as the three below
         self._size: dict[int, int] = {}
+        self._entries: dict[int, int] = {}
         self._over: dict[int, str] = {}  # why nothing more is asked
         self._bytes = limits.MACHINE_BYTES
 
@@ -66,7 +70,7 @@ class _Look:
         """Read one after the other, as far as one reader comes; those that are still to be read."""
         where, passed = (f"{self._held[0]} {self._held[1]}", [self._held[1]]) if self._held else ("", [])
         over = f"more than {limits.MACHINE_BYTES // limits.MIB} MiB for one question"
-        bounds = (*owner.READER[:3], limits.FILE_BYTES, self._bytes, *[limits.MACHINE_ENTRIES] * 2)
+        bounds = (*owner.READER[:3], limits.FILE_BYTES, self._bytes, limits.MACHINE_ENTRIES, ENTRIES)
         child = owner.start(["memory", where, str(int(self._timeout_s) + 1), over, *map(str, bounds)], paths, passed)
         if isinstance(child, str):
             return self._fail(paths, child)
@@ -84,7 +88,8 @@ class _Look:
         """How many of them are done, below 0 where it could not begin; and why no more is heard, empty where it ended."""
         stream = child.stdout
         assert stream is not None
-        heard, done, silent_s, most_s, size = bytearray(), -1, 0.0, FILE * self._timeout_s, 0
+        heard, done, silent_s, most_s = bytearray(), -1, 0.0, FILE * self._timeout_s
+        size = count = 0
         poll = select.poll()
         poll.register(stream, select.POLLIN)
         with stream:
@@ -103,11 +108,12 @@ class _Look:
                         return -1, f"{LEFT_OUT}{os.fsdecode(answer.data)}"
                     if answer.kind == DONE:
                         done += 1
-                        waited_s, long, silent_s, size = silent_s, size, 0.0, 0
-                        if done and self._had_enough(paths[done - 1], waited_s, long):
+                        enough = done and self._had_enough(paths[done - 1], silent_s, size, count)
+                        silent_s, size, count = 0.0, 0, 0
+                        if enough:
                             return done, ENOUGH
                     elif answer.kind != END:
-                        size += len(answer.data)
+                        size, count = size + len(answer.data), count + 1
                         self._bytes -= len(answer.data)
                         self._said(*answer)
         return done, f"{SILENT}{ALL * self._timeout_s:g} s"
@@ -118,7 +124,7 @@ class _Look:
         stuck = ""
         if paths and why != ENOUGH:
             stuck = _number(paths[0])
-            self._had_enough(paths[0], FILE * self._timeout_s, 0)
+            self._had_enough(paths[0], FILE * self._timeout_s, 0, 0)
         rest: list[tuple[int, str]] = []
         accounts = {number: self._accounts.of(number) for number in map(_number, paths)}
         for each in paths:
@@ -131,16 +137,19 @@ class _Look:
                 rest.append((account, each))
         return [each for _, each in sorted(rest, key=lambda each: each[0])]
 
-    def _had_enough(self, path: str, seconds: float, size: int) -> bool:
+    def _had_enough(self, path: str, seconds: float, size: int, count: int) -> bool:
         """Whether the user of this process, which took so long and said so much, had all that is for one. That it takes long
         is never root's fault."""
-        if seconds <= SLOW_S and size <= SHORT:
+        if seconds <= SLOW_S and size <= SHORT and count <= 1:
             return False
         if (account := self._accounts.of(_number(path))) == ENDED:
             return False
         self._size[account] = self._size.get(account, 0) + size
         self._seconds[account] = self._seconds.get(account, 0.0) + (seconds if seconds > SLOW_S and account else 0.0)
-        if self._size[account] > SHARE:
+        self._entries[account] = self._entries.get(account, 0) + (count if account else 0)
+        if self._entries[account] > USER_ENTRIES:
+            self._over[account] = f"more than {USER_ENTRIES:,} entries for one user"
+        elif self._size[account] > SHARE:
             self._over[account] = f"more than {SHARE // limits.MIB} MiB for one user"
         elif self._seconds[account] >= USER * self._timeout_s:
             self._over[account] = f"{LEFT_OUT}other processes of user {account % INSIDE} did not answer"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -154,3 +155,35 @@ def test_what_fio_wrote_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPat
     with hanging.hanging(PROGRAM, "sleep", HIS) as number, server(user=ANOTHERS) as other:
         assert run.within_limit(number, 1 << 40) is False
         assert run.within_limit(other, 1 << 40) is True
+
+
+@contextlib.contextmanager
+def descriptors(count: int, user: int) -> Iterator[int]:
+    """A process of a user that has so many open."""
+    code = f"import os\n[os.dup(0) for _ in range({count})]\nprint(flush=True)\nimport time\ntime.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", code], user=user, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def test_who_has_many_descriptors_hides_only_his_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "ENTRIES", 100)
+    with descriptors(200, HIS) as number, descriptors(20, ANOTHERS) as other:
+        found = read(f"/proc/{number}/fd/*", f"/proc/{other}/fd/*")
+    assert found.errors == {f"/proc/{number}/fd/*": "more than 100 entries in a folder"}
+    assert len([path for path in found.links if path.startswith(f"/proc/{other}/")]) > 20
+
+
+def test_many_processes_with_descriptors_have_the_share_of_one_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "USER_ENTRIES", 300)
+    with contextlib.ExitStack() as all_:
+        numbers = [all_.enter_context(descriptors(90, HIS)) for _ in range(6)]
+        other = all_.enter_context(descriptors(20, ANOTHERS))
+        found = read(*(f"/proc/{each}/fd/*" for each in (*numbers, other)))
+    said = [found.errors.get(f"/proc/{each}/fd/*", "") for each in numbers]
+    assert said == ["", "", "", "", *["more than 300 entries for one user"] * 2]
+    assert any(path.startswith(f"/proc/{other}/") for path in found.links)

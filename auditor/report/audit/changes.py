@@ -54,8 +54,10 @@ class Difference(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether it is worse or can be told no more, and neither a waiver nor the baseline of the second report covers it."""
-        covered = self.shown.outcome == "waived" or (self.after is not None and self.after.known)
+        """Whether it is worse or can be told no more, and neither a waiver nor the baseline of the second report covers it: one
+        that is known covers a finding, and not that it is out of sight."""
+        known = self.change in WORSE and self.after is not None and self.after.known
+        covered = self.shown.outcome == "waived" or known
         return self.change in UNFIT and not covered
 
 
@@ -86,6 +88,8 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
     same = decided = 0
     for key in dict.fromkeys((*after, *before)):
         one, other = before.get(key), after.get(key)
+        if one and other and one.known and not other.known and "baseline" in new:
+            one = None  # it was not told then, and does count now
         if one and other and one[2:4] == other[2:4] and one.evidence == other.evidence:
             same += 1
         else:
@@ -229,7 +233,7 @@ def _lacks(document: Mapping[str, Any]) -> list[str]:
 
 def _unasked(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     """What one of the recordings does not know, and what neither does."""
-    first, second = _lacks(old), _lacks(new)
+    first, second = dict.fromkeys(_lacks(old)), dict.fromkeys(_lacks(new))
     for lacks, which, outcome in (
         ([each for each in first if each not in second], "the first was recorded by {0}", "only now"),
         ([each for each in second if each not in first], "the second was recorded by {1}", "only then"),

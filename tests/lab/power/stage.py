@@ -216,7 +216,10 @@ def dying(children: Mapping[str, int]) -> dict[str, dict[str, Any]]:
             job(setting).stop(killed=False)
         status, text = shell(f"cd /; zpool export {setting['pool']}", 40, strict=False)
         if status:
-            result |= {"import": "failed", "words": [text[:600]], "have": [], "damage": []}
+            _, state = shell(
+                f"zpool status {setting['pool']}; cat /proc/{children[setting['name']]}/stack", 20, strict=False
+            )
+            result |= {"import": "failed", "words": [text[:600], state[:3000]], "have": [], "damage": []}
         else:
             verify_one(setting, result, there=False)
 
