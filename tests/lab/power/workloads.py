@@ -140,7 +140,7 @@ class Pair(Alone):
 
     def prepare(self) -> None:
         self.pages.write_bytes(bytes(self.PAGES * RECORD))
-        self.start_log(0)
+        os.close(self.start_log(0))
 
     def start_log(self, number: int) -> int:
         fd = os.open(self.log / f"log-{number:08d}", os.O_RDWR | os.O_CREAT)
