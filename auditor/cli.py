@@ -69,7 +69,7 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Raises UsageError with the near matches, and where an option is given twice."""
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS and not ctx.resilient_parsing:
             ctx.fail(f"No such command {args[0]!r}{near(args[0], COMMANDS)}.")
         name, command, words = super().resolve_command(ctx, args)
         if command and not ctx.resilient_parsing:

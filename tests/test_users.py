@@ -264,9 +264,8 @@ def tgt(store: str, *, answers: bool = True, path: str = "/dev/zd0") -> Edit:
     patterns = block_targets.request(HOST, Facts()).patterns
     texts = {"/run/tgtd/socket.0.lock": "", WITNESS: "nodev\tsysfs\n"}
     runs = files(patterns, texts, errors=dict.fromkeys(patterns[:-2], "no such file"))
-    unit = (
-        f"            Readonly: No\n            Backing store type: {store}\n            Backing store path: {path}\n"
-    )
+    unit = f"  LUN: 1\n  Readonly: No\n  Backing store type: {store}\n  Backing store path: {path}\n"
+    unit = f"Target 1: x\n{unit}  ACL information:\n"
     said = Capture(0, unit.encode(), keep=tgt_targets.KEEP)
     refused = Capture(107, b"", b"tgtadm: failed to send request hdr to tgt daemon\n")
     asked = {tuple(tgt_targets.COMMAND.split()): said if answers else refused}

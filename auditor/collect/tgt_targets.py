@@ -18,10 +18,15 @@ PER = "host"
 SUBJECT = "host"
 FACTS = {"tgt_targets": words("NAME HOW PATH of each logical unit of tgt: keeps or drops flushes, or unsure")}
 COMMAND = "tgtadm --lld iscsi --mode target --op show"
-KEEP = r"^Target \d+: |^ +Readonly: |^ +Backing store (type|path): "  # and no account, initiator or serial number
+# no account, initiator or serial number; where a target begins and ends, so that what is cut off does not look whole
+KEEP = r"^Target \d+: |^ +LUN: \d+$|^ +Readonly: |^ +Backing store (type|path): |^ +ACL information:$"
 PASSED_ON = frozenset({"null", "sg", "sheepdog", "rbd", "glfs"})
 HOW = {"rdwr": "keeps", "aio": "drops"}
-_UNIT = re.compile(r"^ +Readonly: (Yes|No)\n +Backing store type: (\S+)\n +Backing store path: (.*)\n", re.MULTILINE)
+_LINE = re.compile(
+    r"(?P<T>Target) \d+: .*| +(?P<L>LUN): \d+| +Readonly: (?P<R>Yes|No)| +Backing store type: (?P<S>\S+)"
+    r"| +Backing store path: (?P<P>.*)| +(?P<E>ACL) information:"
+)
+_WHOLE = re.compile("(?:T(?:LRSP)+E)*")
 
 
 def request(host: Subject, facts: Facts) -> Run | Skip:
@@ -37,11 +42,14 @@ def request(host: Subject, facts: Facts) -> Run | Skip:
 
 
 def parse(reply: Output, host: Subject) -> Iterator[Fact]:
-    """Raises ValueError for what is no list of targets."""
-    if reply.text.count("Backing store path: ") != len(units := _UNIT.findall(reply.text)):
+    """Raises ValueError for what is no whole list of targets."""
+    lines = [_LINE.fullmatch(line) for line in reply.text.splitlines()]
+    said = [(str(line.lastgroup), line[str(line.lastgroup)]) for line in lines if line]
+    if len(said) < len(lines) or not _WHOLE.fullmatch("".join(kind for kind, _ in said)):
         raise ValueError("its logical units are not understood")
+    values = ([value for kind, value in said if kind == each] for each in "RSP")
     found = {}
-    for readonly, store, path in units:
+    for readonly, store, path in zip(*values, strict=True):
         if store not in PASSED_ON and path != "None":
             how = "keeps" if readonly == "Yes" else HOW.get(store, "unsure")
             found[f"tgt-{store} {how} {path}"] = Evidence(f"tgt: {path}, backing store {store}", COMMAND)
