@@ -18,7 +18,6 @@ from auditor.diagnose import diagnosis, observation
 from auditor.diagnose.model import Diagnosis
 from auditor.errors import Stop
 from auditor.facts import HOST, Facts, Subject, word_of
-from auditor.host.live import LiveHost
 from auditor.judge.policy import Policy
 from auditor.judge.rule import Rule
 from auditor.recording import recording
@@ -27,6 +26,7 @@ from auditor.report.checklist import words
 from auditor.report.model import Report
 from auditor.text import harmless
 from auditor.verify import trial, verification
+from auditor.verify.model import Verification
 
 KINDS: dict[Source, str] = {"check": "an audit alone", "verify": "a verification", "diagnose": "a diagnosis"}
 
@@ -69,17 +69,16 @@ def draw(wanted: Wanted, progress: Callable[..., None] | None) -> Checklist:
     watched = _watched(kept["diagnose"], wanted.policy) if "diagnose" in kept else None
     looked = _audit(wanted, kept.get("check"), progress) or _youngest(measured, watched)
     audited = _audited(looked)
-    evidence = [_check(looked)]
+    evidence = [Evidence("check", looked.seen.facts.now, words.of_audit(looked.report) + words.minds(looked.report))]
     stale: dict[str, tuple[str, ...]] = {}
-    for by, other, text in (
-        ("verify", measured and measured[0], measured and words.of_verification(measured[1])),
-        ("diagnose", watched and watched[0], watched and words.of_diagnosis(watched[1])),
-    ):
-        if other and text:
-            if why := same.why_not(audited, other.seen.facts, other.target):
-                raise CannotList(f"{kept[by].path}: {why}")
-            stale[by] = () if other is looked else tuple(same.changes(audited, other.seen.facts))
-            evidence.append(Evidence("verify" if by == "verify" else "diagnose", other.seen.facts.now, text, stale[by]))
+    beside: list[tuple[Source, _Looked, str]] = []
+    beside += [("verify", measured[0], words.of_verification(measured[1]))] if measured else []
+    beside += [("diagnose", watched[0], words.of_diagnosis(watched[1]))] if watched else []
+    for by, other, text in beside:
+        if why := same.why_not(audited, other.seen.facts, other.target):
+            raise CannotList(f"{kept[by].path}: {why}")
+        stale[by] = () if other is looked else tuple(same.changes(audited, other.seen.facts))
+        evidence.append(Evidence(by, other.seen.facts.now, text + words.minds(other.report), stale[by]))
     seen = answers.Seen(
         audited,
         Runs(measured[0].report, judged.by_rule(measured[0].report)) if measured else None,
@@ -116,6 +115,8 @@ def _audit(wanted: Wanted, kept: _Kept | None, progress: Callable[..., None] | N
         return _looked(seen, again.policy, str(kept.path))
     if not wanted.target:
         return None
+    from auditor.host.live import LiveHost
+
     host = LiveHost(wanted.timeout, wanted.deadline)
     seen = audit.look(host, (wanted.target,), wanted.options, progress)
     return _looked(seen, wanted.options.policy, wanted.target)
@@ -135,7 +136,7 @@ def _target(seen: audit.Look, of: str) -> Subject:
     return seen.roots[0]
 
 
-def _measured(kept: _Kept, policy: Policy | None) -> tuple[_Looked, Any]:
+def _measured(kept: _Kept, policy: Policy | None) -> tuple[_Looked, Verification]:
     again = _recorded.again(kept.past, policy)
     target = _target(again.seen, str(kept.path))
     chosen = rulebook.choose((), (), (), again.policy, runs=True)
@@ -153,7 +154,7 @@ def _watched(kept: _Kept, policy: Policy | None) -> tuple[_Looked, Diagnosis]:
     return _looked(again.seen, again.policy, str(kept.path)), found
 
 
-def _youngest(measured: tuple[_Looked, Any] | None, watched: tuple[_Looked, Diagnosis] | None) -> _Looked:
+def _youngest(measured: tuple[_Looked, Verification] | None, watched: tuple[_Looked, Diagnosis] | None) -> _Looked:
     """A verification and a diagnosis begin with an audit: the last of them."""
     looks = [each[0] for each in (measured, watched) if each]
     return max(looks, key=lambda each: each.seen.facts.now)
@@ -162,11 +163,6 @@ def _youngest(measured: tuple[_Looked, Any] | None, watched: tuple[_Looked, Diag
 def _audited(looked: _Looked) -> Audited:
     rules: Mapping[str, Rule] = {each.id: each for each in rulebook.load(examples=False)}
     return Audited(looked.target, looked.seen.facts, looked.report, rules, judged.by_rule(looked.report))
-
-
-def _check(looked: _Looked) -> Evidence:
-    covered = looked.report.coverage
-    return Evidence("check", looked.seen.facts.now, f"{covered.decided} of {covered.rules} rules decided")
 
 
 def _profiles(facts: Facts) -> dict[str, str]:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from auditor.checklist.model import ANSWERS, UNMEASURED, UNWATCHED, Answer, Answered, Checklist, Evidence, Said, wrong
 from auditor.diagnose.model import Diagnosis
+from auditor.report.model import Report
 from auditor.text import harmless, quoted
 from auditor.verify.model import Verification
 
@@ -61,6 +62,19 @@ def _look(found: Checklist, each: Evidence) -> str:
     old = age(found, each.taken)
     changed = f"; since then {'; '.join(each.changed)}" if each.changed else ""
     return f"{when(each.taken)}{f', {old}' if old else ''}: {each.text}{changed}"
+
+
+def of_audit(report: Report) -> str:
+    """200 of 205 rules decided."""
+    return f"{report.coverage.decided} of {report.coverage.rules} rules decided"
+
+
+def minds(report: Report) -> str:
+    """What a reader has to know of a look besides: an edited recording, a policy, where zaudit stood; or empty."""
+    told = [f"no host has answered so, the recording is edited: {harmless(report.edited)}"] if report.edited else []
+    told += [f"by the policy {harmless(report.policy)}"] if report.policy else []
+    told += [report.seen_from.rstrip(".")] if report.seen_from else []
+    return "".join(f"; {each}" for each in told)
 
 
 def of_verification(found: Verification) -> str:
