@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from auditor.checklist.model import UNMEASURED, Said, Source
 from auditor.data.checklists import Line
-from auditor.facts import HOST, Facts, Known, Reason, Subject, Unknown
+from auditor.facts import HOST, Facts, Known, Reason, Subject, Unknown, is_true, word_of
 from auditor.judge.finding import RANK
 from auditor.judge.rule import Rule
 from auditor.judge.verdict import Verdict
@@ -15,6 +15,7 @@ from auditor.report import finding_words
 from auditor.report.model import Report
 from auditor.text import harmless, quoted
 
+BY_SESSION = frozenset({"postgres", "mysql", "mariadb"})  # engines of which a role or a session can set its own
 NAMED, MOST = 3, 50  # things that a sentence names; verdicts in which they are looked for
 
 
@@ -67,7 +68,7 @@ def told(line: Line, seen: Audited, runs: Runs | None, verify: str) -> Iterator[
         if by := [each.by for each in judged.report.left_out if each.rule == id and not each.counts_as]:
             yield Said("open", "check", f"{id} was left out by {harmless(by[0])}", f"zaudit explain {id}", id)
             continue
-        verdicts = [each for each in judged.verdicts.get(id, ()) if _concerned(each, only)]
+        verdicts = [each for each in judged.verdicts.get(id, ()) if _concerned(each, only) and _is_here(each, seen)]
         said = _said(rule, verdicts, verify)
         if line.on == "log" and said.answer == "yes" and any(each.outcome == "not applicable" for each in verdicts):
             said = said._replace(answer="does not apply")  # it passed on some of the log devices
@@ -143,12 +144,42 @@ def _command(verdicts: Sequence[Verdict]) -> str:
     return next((command for each in verdicts[:MOST] for _, command in finding_words.evidence(each) if command), "")
 
 
+def _is_here(verdict: Verdict, seen: Audited) -> bool:
+    """Whether a database is known to keep something on the target: of one that may be elsewhere a pass says nothing."""
+    subject, root = verdict.subject, seen.target.name
+    if subject.kind != "database" or verdict.outcome != "pass":
+        return True
+    named = seen.facts.get(subject, "process")
+    inside = any(f"{each.name}/".startswith(f"{root}/") for each in seen.facts.linked(subject, "datasets"))
+    return inside or (isinstance(named, Known) and named.value == "self")
+
+
+def _asked(seen: Audited) -> Iterator[Said]:
+    """Whether the servers here said themselves what is in force: what a role or a session sets stands in no file. One that was
+    asked is beside the same one as its process showed it."""
+    engines: dict[str, list[bool]] = {}
+    for database in seen.facts.linked(HOST, "databases"):
+        if (engine := word_of(seen.facts.get(database, "engine"))) in BY_SESSION:
+            engines.setdefault(engine, []).append(is_true(seen.facts.get(database, "live")))
+    for engine, live in engines.items():
+        if any(live) and live.count(False) <= 1:
+            yield Said("yes", "check", f"{engine} was asked itself")
+        else:
+            do = f"zaudit checklist {quoted(seen.target.name)} --db {engine}=DSN"
+            yield Said(
+                "open", "check", f"{engine} was not asked itself: roles and sessions may differ from its files", do
+            )
+
+
 def known(line: Line, seen: Audited) -> Iterator[Said]:
-    """One saying a fact that has to be known, of the target, its pool or the host."""
+    """One saying a fact that has to be known, of the target, its pool or the host; database.live of each engine."""
     pool = Subject("pool", seen.target.name.partition("/")[0])
     subjects = {"dataset": seen.target, "pool": pool, "host": HOST}
     for each in line.facts:
         kind, _, name = each.partition(".")
+        if each == "database.live":
+            yield from _asked(seen)
+            continue
         match seen.facts.get(subjects[kind], name):
             case Known(value, evidence):
                 text, command = (evidence[0].text, evidence[0].command) if evidence else (f"{name}={value}", "")

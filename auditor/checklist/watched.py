@@ -11,6 +11,7 @@ from auditor.text import harmless, quoted
 from auditor.units import duration
 
 OF_THE_LOG = ("slow-log-leg", "log-device-shared", "past-the-slog")  # causes that speak against log devices
+PART = 0.05  # of the commits: a thread that makes fewer is not one of several sessions
 LONGER = " --seconds 300"
 
 
@@ -44,6 +45,8 @@ def _untraced(found: Diagnosis) -> Said | None:
     """What to say where no commit was timed; None where they were."""
     if found.outcome == "NOBODY COMMITS":
         return _open("nobody committed meanwhile")
+    if found.outcome == "NOT DURABLE":
+        return _open("syncs that write nothing are no commits")
     if found.traced is None or found.mean_ns is None:
         return _open(harmless(next(iter(found.reasons), "how long a commit takes was not seen")))
     return None
@@ -61,10 +64,12 @@ def _durable(found: Diagnosis) -> Said:
 def _several(found: Diagnosis) -> Said:
     if said := _untraced(found):
         return said
-    if len(found.committers) < 2:
+    busy = [each for each in found.committers if each.commits >= PART * (found.traced or 0)]
+    if len(busy) < 2:
         return _open("one thread alone committed meanwhile")
-    mean = duration(found.mean_ns or 0.0)
-    return Said("yes", "diagnose", f"{len(found.committers)} threads, {found.traced:,} commits, {mean} each")
+    return Said(
+        "yes", "diagnose", f"{len(busy)} threads, {found.traced:,} commits, {duration(found.mean_ns or 0.0)} each"
+    )
 
 
 def _log_devices(found: Diagnosis) -> Said:
@@ -72,7 +77,7 @@ def _log_devices(found: Diagnosis) -> Said:
         if cause.id in OF_THE_LOG:
             return _no(cause, grave=False)
     legs = [each for each in found.devices if each.log]
-    if found.outcome in ("INCONCLUSIVE", "NOBODY COMMITS"):
+    if found.outcome not in ("NOTHING STANDS OUT", "CAUSE"):
         return _open(harmless(found.answer))
     if not legs or any(each.kind != "log" or each.block_ns is None for each in legs):
         return _open("how long log blocks took on the log devices was not seen")

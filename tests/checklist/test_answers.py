@@ -210,6 +210,25 @@ def test_a_database_has_to_be_seen_and_read() -> None:
         assert (of.answer, of.deciding[0].do) == ("open", "zaudit checklist tank/db/wal --db NAME=DIR")
 
 
+@pytest.mark.parametrize("fact", ["live", "datasets"])
+def test_a_server_that_was_not_asked_or_may_be_elsewhere_is_not_known(fact: str) -> None:
+    seen = worlds.whole()._replace(audit=worlds.seen(known_=worlds.facts(without=(fact,))).audit)
+    assert line(worlds.listed(seen), "benchmark-commits").answer == "open"
+
+
+def test_of_two_servers_of_a_kind_both_have_to_be_asked() -> None:
+    second, third = Subject("database", "postgres 900"), Subject("database", "postgres DSN")
+    facts = worlds.facts()
+    for each in (second, third):
+        facts.put(Fact(each, "engine", known("postgres", "")))
+    facts.replace(Fact(HOST, "databases", known((worlds.DATABASE, second), "")))
+    seen = worlds.whole()._replace(audit=worlds.seen(known_=facts).audit)
+    assert line(worlds.listed(seen), "benchmark-commits").answer == "yes"  # the one that was asked, and its process
+    facts.replace(Fact(HOST, "databases", known((worlds.DATABASE, second, third), "")))
+    of = line(worlds.listed(seen), "benchmark-commits")
+    assert (of.answer, of.deciding[0].do) == ("open", "zaudit checklist tank/db/wal --db postgres=DSN")
+
+
 # -- age ----------------------------------------------------------------------------------------------------------
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.checklist import measured, watched
+from auditor.checklist import judged, measured, watched
 from auditor.data import TableError, checklists
+from auditor.host import sql
 from auditor.registry import registry
 from auditor.verify.model import KERNEL_LOG
 from tests.checklist import worlds
@@ -50,10 +51,12 @@ def test_every_line_that_people_tick_off_is_there_in_their_order() -> None:
 
 def test_every_rule_fact_link_and_part_that_is_named_exists() -> None:
     facts = {f"{kind}.{name}" for kind, name in registry()}
+    assert set(sql.DRIVERS) == judged.BY_SESSION
     for line in LINES.values():
         assert {*line.rules, *line.against} <= worlds.by_id().keys(), line.id
         assert {*line.facts} <= facts, line.id
-        assert {each.partition(".")[0] for each in line.facts} <= {"dataset", "pool", "host"}, line.id
+        assert {each.partition(".")[0] for each in line.facts} - {"database"} <= {"dataset", "pool", "host"}, line.id
+        assert {each for each in line.facts if each.startswith("database.")} <= {"database.live"}
         assert {*line.links} <= {"devices", KERNEL_LOG, *measured.UPPER}, line.id
         assert {*line.verify} <= measured.PARTS.keys(), line.id
         assert {*line.diagnose} <= watched.PARTS.keys(), line.id

@@ -61,6 +61,8 @@ def facts(*, log: bool = True, without: tuple[str, ...] = ()) -> Facts:
         Fact(HOST, "databases", known((DATABASE,), "")),
         Fact(HOST, "zfs_version_text", known("2.3.9", "")),
         Fact(DATABASE, "engine", known("postgres", "")),
+        Fact(DATABASE, "datasets", known((TARGET,), "")),
+        Fact(DATABASE, "live", known(True, "the server itself was asked")),
         Fact(POOL, "log_vdevs", known((VDEV,) if log else (), "")),
         Fact(POOL, "log_leaves", known((LEAF,) if log else (), "")),
         Fact(POOL, "zil_class", known("log" if log else "normal", "the pool has a SLOG", "zpool status tank")),
