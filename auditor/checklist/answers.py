@@ -47,7 +47,7 @@ def _answered(line: Line, list_: str, seen: Seen) -> Answered:
     said = tuple(_current(each, line, seen) for each in _said(line, seen))
     answer = decide(line, said)
     ordered = sorted(
-        said, key=lambda each: (each.answer != answer, each.rule in line.against, answer == "yes" and each.rule)
+        said, key=lambda each: (each.answer != answer, each.rule in line.against, answer == "yes" and bool(each.rule))
     )
     return Answered(list_, line.id, line.text, line.source, answer, tuple(dict.fromkeys(ordered)))
 

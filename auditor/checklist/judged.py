@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from auditor.checklist.model import UNMEASURED, Said, Source
+from auditor.checklist.model import PASSES, UNMEASURED, Said, Source
 from auditor.data.checklists import Line
 from auditor.facts import HOST, Facts, Known, Reason, Subject, Unknown, is_true, word_of
 from auditor.judge.finding import RANK
@@ -70,6 +70,8 @@ def told(line: Line, seen: Audited, runs: Runs | None, verify: str) -> Iterator[
             continue
         verdicts = [each for each in judged.verdicts.get(id, ()) if _concerned(each, only) and _is_here(each, seen)]
         said = _said(rule, verdicts, verify)
+        if id in line.against and said.answer == "yes":
+            said = said._replace(text=f"{id} {PASSES}")
         if line.on == "log" and said.answer == "yes" and any(each.outcome == "not applicable" for each in verdicts):
             said = said._replace(answer="does not apply")  # it passed on some of the log devices
         if id in line.rules and rule.subject != "database" and said.answer == "does not apply":

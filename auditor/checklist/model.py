@@ -12,6 +12,7 @@ Answer = Literal["no", "open", "accepted", "yes", "does not apply"]
 Source = Literal["check", "verify", "diagnose", "person"]
 ANSWERS: tuple[Answer, ...] = ("no", "open", "accepted", "yes", "does not apply")  # as they are told
 UNMEASURED, UNWATCHED = "nothing was measured", "the load was not watched"
+PASSES = "passes"  # said of a rule that could only have spoken against a line
 
 
 class Said(NamedTuple):

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from auditor.checklist.model import ANSWERS, UNMEASURED, UNWATCHED, Answer, Answered, Checklist, Evidence, Said, wrong
+from auditor.checklist.model import (
+    ANSWERS,
+    PASSES,
+    UNMEASURED,
+    UNWATCHED,
+    Answer,
+    Answered,
+    Checklist,
+    Evidence,
+    Said,
+    wrong,
+)
 from auditor.diagnose.model import Diagnosis
 from auditor.report.model import Report
 from auditor.text import harmless, quoted
@@ -105,9 +116,14 @@ def rests_on(found: Checklist, line: Answered) -> str:
     taken = {each.by: each.taken for each in found.evidence}
     old = {by: age(found, at) for by, at in taken.items() if found.made - at >= DAY}
     groups: dict[str, list[str]] = {}
+    passed = [each for each in line.deciding if each.text == f"{each.rule} {PASSES}"]
     for each in line.deciding:
-        groups.setdefault(old.get(each.by, ""), []).append(each.text)
-    return "; ".join(f"{when}: {', '.join(texts)}" if when else ", ".join(texts) for when, texts in groups.items())
+        if each not in passed:
+            groups.setdefault(old.get(each.by, ""), []).append(each.text)
+    told = [f"{when}: {', '.join(texts)}" if when else ", ".join(texts) for when, texts in groups.items()]
+    if passed:
+        told.append(f"{len(passed)} rules that could speak against it pass" if len(passed) > 1 else passed[0].text)
+    return "; ".join(told)
 
 
 def then(found: Checklist) -> str:
