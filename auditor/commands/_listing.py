@@ -65,6 +65,8 @@ class _Looked(NamedTuple):
 def draw(wanted: Wanted, progress: Callable[..., None] | None) -> Checklist:
     """The checklist of one target. Raises what the parts raise."""
     kept = _by_kind(wanted.replays)
+    if wanted.options.database and ("check" in kept or not wanted.target):
+        raise CannotList("--db goes with a TARGET of this host; zaudit record --db makes a recording that knows it")
     measured = _measured(kept["verify"], wanted.policy) if "verify" in kept else None
     watched = _watched(kept["diagnose"], wanted.policy) if "diagnose" in kept else None
     looked = _audit(wanted, kept.get("check"), progress) or _youngest(measured, watched)

@@ -112,6 +112,13 @@ def test_usage(zaudit: CommandLine, words: tuple[object, ...], says: str) -> Non
     assert says in done.err
 
 
+def test_a_database_is_looked_for_on_this_host_alone(zaudit: CommandLine, tmp_path: Path) -> None:
+    for words in (("tank/db", "--replay", checked(tmp_path)), ("--replay", VERIFIED)):
+        done = zaudit("checklist", *words, "--db", "postgres")
+        assert done.code == 2
+        assert "--db goes with a TARGET of this host" in done.err
+
+
 def test_a_recording_of_several_targets_needs_one(zaudit: CommandLine, tmp_path: Path) -> None:
     both = checked(tmp_path, targets=("tank/db", "tank/other"))
     done = zaudit("checklist", "--replay", both)
