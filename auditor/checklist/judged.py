@@ -107,7 +107,7 @@ def _said(rule: Rule, verdicts: Sequence[Verdict], verify: str) -> Said:
     source: Source = "verify" if rule.subject == "run" else "check"
     if failed := by.get("fail"):
         worst = max(failed, key=lambda each: RANK[each.severity])
-        text = f"{rule.id}: {_message(worst)}{_others(failed)}"
+        text = f"{rule.id}: {_message(worst)}{_others([each for each in failed if each is not worst])}"
         fix = harmless(worst.command) or finding_words.first_sentence(rule.fix.text)
         return Said("no", source, text, fix, rule.id, worst.severity)
     if undecided := by.get("unknown"):
@@ -132,7 +132,7 @@ def _message(verdict: Verdict) -> str:
 
 
 def _others(verdicts: Sequence[Verdict]) -> str:
-    names = [harmless(str(each.subject)) for each in verdicts[1:]]
+    names = [harmless(str(each.subject)) for each in verdicts]
     return f" (also {finding_words.listed(names)})" if names else ""
 
 

@@ -179,6 +179,16 @@ def test_a_rule_that_passes_on_one_log_device_and_says_nothing_of_another_does_n
     assert line(found, "log-protected").answer == "open"
 
 
+def test_the_gravest_subject_is_named_first_and_the_others_after_it() -> None:
+    low = worlds.verdict("atime-on", "fail", Subject("dataset", "tank/a"))
+    high = worlds.verdict("atime-on", "fail", Subject("dataset", "tank/b"))._replace(severity="high")
+    more = worlds.verdict("atime-on", "fail", Subject("dataset", "tank/c"))
+    found = worlds.listed(worlds.whole(worlds.report({"atime-on": "none"}, low, high, more)))
+    wrong = line(found, "benchmark-properties").deciding[0]
+    assert wrong.text == "atime-on: tank/b fails atime-on (also tank/a, tank/c)"
+    assert (wrong.severity, found.exit_code) == ("high", 13)
+
+
 # -- people, policies, databases ----------------------------------------------------------------------------------
 
 
