@@ -116,6 +116,13 @@ def test_what_nobody_looked_at_is_no_yes() -> None:
     assert found.exit_code == 10
 
 
+def test_what_can_only_speak_against_a_line_answers_nothing() -> None:
+    of = LINES["benchmark-log"]
+    assert answers.decide(of, [Said("yes", "check", "slog-unused passes", "", "slog-unused")]) == "open"
+    assert answers.decide(of, []) == "open"
+    assert answers.decide(of, [Said("yes", "check", "the pool has a SLOG")]) == "yes"
+
+
 OUTCOMES = st.sampled_from(("pass", "pass", "pass", "fail", "unknown", "not applicable", "none"))
 
 
