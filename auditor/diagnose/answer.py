@@ -17,13 +17,16 @@ def answer(
     counted: Counted,
     trace: Trace,
     found: shares.Shares,
+    lost: Sequence[Cause],
     standing: Sequence[Cause],
     committers: Sequence[Committer],
     reasons: tuple[str, ...],
     kind: str,
+    unlogged: str,
 ) -> tuple[Outcome, str, tuple[str, ...]]:
-    if standing and standing[0].id == "sync-disabled":
-        return "NOT DURABLE", standing[0].text, reasons
+    """lost: why syncs are not durable; standing: what else stands out; unlogged: why the kernel's log was not seen."""
+    if lost:
+        return "NOT DURABLE", lost[0].text, reasons
     commits = trace.commits if trace.whole else counted.zil.commits
     if commits is None:
         return "INCONCLUSIVE", "whether anybody commits could not be seen", reasons
@@ -32,19 +35,23 @@ def answer(
         text = standing[0].text
         if standing[0].id == "slow-log-leg" and found.shares:
             text = f"{_sentence(counted, trace, found, committers, kind)}: {text}"
-        return "CAUSE", text, (*reasons, *_unseen(seen))
+        return "CAUSE", text, (*reasons, *_unseen(seen, unlogged))
     if commits < FEW and not reasons:
         return "NOBODY COMMITS", f"{commits} commits in {counted.seconds:.0f} s: nobody waits for one here", reasons
     if reasons:
         return "INCONCLUSIVE", f"{rate}; where their time goes could not be told: {reasons[0]}", reasons
     if not seen.traced:
         text = f"{rate}; nothing that is counted stands out, and how long one takes was not seen"
-        return "INCONCLUSIVE", text, _unseen(seen)
+        return "INCONCLUSIVE", text, _unseen(seen, unlogged)
+    if unlogged:
+        text = f"{_sentence(counted, trace, found, committers, kind)}; nothing that was seen stands out"
+        return "INCONCLUSIVE", text, _unseen(seen, unlogged)
     return "NOTHING STANDS OUT", _sentence(counted, trace, found, committers, kind), reasons
 
 
-def _unseen(seen: Observation) -> tuple[str, ...]:
-    return (f"how long a commit takes was not seen: {seen.untraced}",) if seen.untraced else ()
+def _unseen(seen: Observation, unlogged: str) -> tuple[str, ...]:
+    untraced = f"how long a commit takes was not seen: {seen.untraced}" if seen.untraced else ""
+    return tuple(each for each in (untraced, unlogged and f"whether a device failed was not seen: {unlogged}") if each)
 
 
 def _sentence(counted: Counted, trace: Trace, found: shares.Shares, committers: Sequence[Committer], kind: str) -> str:

@@ -11,12 +11,14 @@ from statistics import median
 from typing import NamedTuple
 
 from auditor.collect import kstat
+from auditor.diagnose import failing
 from auditor.diagnose.counters import FALLBACKS, THROTTLES, Counted, Leg
 from auditor.diagnose.model import Cause, Evidence
 from auditor.facts import HOST, Facts, Known, Subject, word_of
 from auditor.text import quoted
 from auditor.units import duration
 from auditor.verify import witnesses
+from auditor.verify.failures import Failure
 
 FEW = 20  # writes, commits or delays below which nothing is concluded
 SLOWER, SLOWER_NS = 2.5, 2e6  # a leg stands out when it takes so many times as long as the others, and so much longer
@@ -27,25 +29,29 @@ PRESSED, STARVED = 0.10, 0.50  # share of the time that something waited for mem
 WOKEN = 0.25  # share of a commit that is waiting for a CPU
 ALWAYS = 0.9  # commits for each write
 COMMITTERS, ALONE = 5, 1.1  # threads that commit, and commits for each log block
+ALWAYS_ONE = 0.7  # threads that are in a commit at any moment, on the average
 FORCED_S = 1.0
 
 
 class Seen(NamedTuple):
     """What causes are found in. kind: the class of vdevs where log blocks land, or empty. committers: threads that commit to
-    the busiest ZIL, None without a trace; woken: share of a commit that is waiting for a CPU."""
+    the busiest ZIL, None without a trace; waiting: how many are in a commit at any moment, on the average; woken: share of a
+    commit that is waiting for a CPU. failed: what the kernel logged of the pool's disks meanwhile."""
 
     counted: Counted
     facts: Facts
     pool: Subject
     kind: str
     committers: int | None
+    waiting: float
     woken: float
+    failed: tuple[Failure, ...]
 
 
 def causes(seen: Seen) -> tuple[Cause, ...]:
     """All that stand out."""
     finders: tuple[Callable[[Seen], Iterator[Cause]], ...] = (
-        _suspended, _fallbacks, _always, _slow_log_leg, _shared, _past_the_slog, _throttled, _alone, _scanning,
+        _suspended, _failing, _fallbacks, _always, _slow_log_leg, _shared, _past_the_slog, _throttled, _alone, _scanning,
         _long_groups, _forced_groups, _starved, _memory, _slow_data_leg, _full, _on_special,
     )  # fmt: skip
     return tuple(cause for finder in finders for cause in finder(seen))
@@ -92,6 +98,11 @@ def _suspended(seen: Seen) -> Iterator[Cause]:
         evidence = (Evidence("the pool is suspended", _status(seen)),)
         text = f"{seen.pool.name} is suspended: no commit ends until its devices are back"
         yield Cause("suspended", text, evidence, f"zpool clear {quoted(seen.pool.name)}, once they are", "", True)
+
+
+def _failing(seen: Seen) -> Iterator[Cause]:
+    yield from failing.hung(seen.counted.legs, seen.counted.seconds)
+    yield from failing.failing(seen.failed, seen.facts)
 
 
 def _fallbacks(seen: Seen) -> Iterator[Cause]:
@@ -185,8 +196,10 @@ def _alone(seen: Seen) -> Iterator[Cause]:
     zil, blocks = seen.counted.zil, seen.counted.zil.blocks
     if seen.committers is None or seen.committers < COMMITTERS or not blocks or not zil.commits or zil.commits < FEW:
         return
-    if zil.commits / blocks < ALONE:
-        text = f"{seen.committers} threads commit, and no two share a log block: {zil.commits} commits, {blocks} blocks"
+    # those who seldom commit at the same time have nothing to share; commits of several blocks each are no sign
+    if seen.waiting >= ALWAYS_ONE and 1 / ALONE < zil.commits / blocks < ALONE:
+        counts = f"{zil.commits} commits, {blocks} blocks"
+        text = f"{seen.committers} threads commit one after the other, and no two share a log block: {counts}"
         evidence = (Evidence("commits for each log block", _kstat(seen, "zil_commit_count")),)
         yield Cause(
             "no-batching", text, evidence, "Let the database batch its commits (commit_delay or the like).", "", False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.diagnose import causes, counters, shares
+from auditor.diagnose import causes, counters, failing, shares
 from auditor.diagnose.answer import answer
 from auditor.diagnose.causes import Seen
 from auditor.diagnose.commits import FEW, Trace, crowd, datasets_of, disagree, silent, traced
@@ -16,6 +16,7 @@ from auditor.facts import Facts, Subject, word_of
 from auditor.text import quoted
 from auditor.units import duration
 from auditor.verify import witnesses
+from auditor.verify.failures import Failure, logged_of
 
 
 def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
@@ -29,12 +30,14 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     parts = _parts(trace, counted, kind, seen)
     found = shares.shares(parts) if parts else shares.Shares((), 0.0, "")
     woken = (parts.wake or 0.0) / parts.commit if parts and parts.commit else 0.0
-    standing = causes.causes(Seen(counted, facts, pool, kind, crowd(trace.threads), woken))
-    lost = _not_durable(counted, facts, trace, where)
+    failed, unlogged = _failed(seen, facts)
+    waiting = trace.commits * (trace.mean_ns or 0.0) / 1e9 / counted.seconds
+    standing = causes.causes(Seen(counted, facts, pool, kind, crowd(trace.threads), waiting, woken, failed))
+    lost = (*_not_durable(counted, facts, trace, where), *failing.flushes(failed, facts))
     committers = _committers(trace.threads, where, seen)
     reasons = (*counted.fell, *trace.faults, *disagree(counted, trace, lost), found.why_not)
     outcome, sentence, reasons = answer(
-        seen, counted, trace, found, (*lost, *standing), committers, tuple(each for each in reasons if each), kind
+        seen, counted, trace, found, lost, standing, committers, tuple(each for each in reasons if each), kind, unlogged
     )
     return Diagnosis(
         target=seen.target,
@@ -59,6 +62,14 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
         causes=(*lost, *standing),
         commands=_commands(seen, counted),
     )
+
+
+def _failed(seen: Observation, facts: Facts) -> tuple[tuple[Failure, ...], str]:
+    """What the kernel logged of the pool's disks meanwhile, and where nothing was, why it may all the same."""
+    try:
+        return logged_of(seen.logged, witnesses.disks(Subject("pool", seen.pool), facts), facts)
+    except ValueError as error:
+        return (), str(error)
 
 
 # -- where the time goes ------------------------------------------------------------------------------------------

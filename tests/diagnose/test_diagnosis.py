@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from auditor.diagnose import causes, observation
 from auditor.diagnose.diagnosis import diagnose
+from auditor.diagnose.model import Diagnosis
 from auditor.diagnose.observation import KERNEL, Process
+from auditor.verify.trial import Logged
 from tests.diagnose import worlds
 from tests.golden import RULES as INDEX
 
@@ -82,8 +84,16 @@ CASES = {
         "CAUSE", "log-device-shared", "sdc does not serve the log alone: 1500 writes for at most 400",
     ),
     "no batching": Told(
+        {"commits": {"tank/db": 1500}}, {}, {(100 + i, "mysqld", 1): (250, 250 * 5300) for i in range(6)},
+        "CAUSE", "no-batching", "6 threads commit one after the other, and no two share",
+    ),
+    "many who seldom commit": Told(
         {"commits": {"tank/db": 600}}, {}, {(100 + i, "mysqld", 1): (100, 530000) for i in range(6)},
-        "CAUSE", "no-batching", "6 threads commit, and no two share",
+        "NOTHING STANDS OUT", "", "6 threads wait",
+    ),
+    "hung": Told(
+        {"commits": {}, "more": {"/sys/block/sdc/stat": worlds.stat(0, 0, 0, 0, flying=3)}, "flying": {"sdc": 2}}, {}, {},
+        "CAUSE", "device-hung", "sdc completed nothing in 10 s, with 2 I/Os outstanding: commits wait for it",
     ),
     "full": Told({}, {"capacity": 93}, HEALTHY, "CAUSE", "full", "93 % full"),
     "nobody": Told({"commits": {}, "rows": {"writes": 400}}, {}, {}, "NOBODY COMMITS", "", "nobody waits for one here"),
@@ -118,6 +128,44 @@ def test_counters_alone_find_what_they_count(name: str) -> None:
     assert found.outcome == told.outcome
     assert not found.shares
     assert found.mean_ns is None
+
+
+FLUSH = "I/O error, dev {}, sector 0 op 0x1:(WRITE) flags 0x800 phys_seg 0 prio class 0"
+WRITE = "I/O error, dev {}, sector 99 op 0x1:(WRITE) flags 0x0 phys_seg 3 prio class 0"
+
+
+def of_log(*lines: str, missing: str = "", **given: object) -> Diagnosis:
+    """A healthy load, and what the kernel logged meanwhile."""
+    logged = Logged(lines, missing)
+    return diagnose(worlds.observation(worlds.load(), worlds.traced(HEALTHY), logged=logged), worlds.facts(**given))
+
+
+def test_a_flush_that_fails_is_told_before_speed() -> None:
+    found = of_log(*[FLUSH.format("sdc")] * 3)
+    assert (found.outcome, found.causes[0].id, found.causes[0].rule) == (
+        "NOT DURABLE",
+        "flush-failed",
+        "flush-failed-logged",
+    )
+    assert found.answer.startswith("sdc: at least 3 flushes that failed"), found.answer
+    assert "fsync returned success" in found.answer
+
+
+def test_a_drive_that_keeps_what_it_acknowledged_needs_no_flush() -> None:
+    found = of_log(FLUSH.format("sdc"), keeps=["sdc"])
+    assert (found.outcome, found.causes[0].id) == ("CAUSE", "device-fails")
+
+
+def test_a_write_that_fails_is_a_cause_and_those_of_other_disks_are_none() -> None:
+    found = of_log(WRITE.format("sdd"))
+    assert (found.outcome, found.causes[0].id) == ("CAUSE", "device-fails")
+    assert of_log(WRITE.format("sdz")).outcome == "NOTHING STANDS OUT"
+
+
+def test_without_the_kernels_log_nobody_says_that_nothing_failed() -> None:
+    found = of_log(missing="/dev/kmsg: Operation not permitted")
+    assert (found.outcome, found.causes) == ("INCONCLUSIVE", ())
+    assert found.reasons == ("whether a device failed was not seen: /dev/kmsg: Operation not permitted",)
 
 
 def test_counters_alone_never_say_that_nothing_stands_out() -> None:
