@@ -51,8 +51,8 @@ class Seen(NamedTuple):
 def causes(seen: Seen) -> tuple[Cause, ...]:
     """All that stand out."""
     finders: tuple[Callable[[Seen], Iterator[Cause]], ...] = (
-        _suspended, _failing, _fallbacks, _always, _slow_log_leg, _shared, _past_the_slog, _throttled, _alone, _scanning,
-        _long_groups, _forced_groups, _starved, _memory, _slow_data_leg, _full, _on_special,
+        _suspended, _failing, _unfinished, _fallbacks, _always, _slow_log_leg, _shared, _past_the_slog, _throttled, _alone,
+        _scanning, _long_groups, _forced_groups, _starved, _memory, _slow_data_leg, _full, _on_special,
     )  # fmt: skip
     return tuple(cause for finder in finders for cause in finder(seen))
 
@@ -268,6 +268,15 @@ def _long_groups(seen: Seen) -> Iterator[Cause]:
             "txg-sync-slow",
             False,
         )
+
+
+def _unfinished(seen: Seen) -> Iterator[Cause]:
+    timeout = _timeout_s(seen)
+    if timeout and seen.counted.syncing and seen.counted.syncing[1] > max(timeout, failing.LONG_S):
+        number, seconds = seen.counted.syncing
+        text = f"transaction group {number} has been syncing for {seconds:.0f} s, and is not done: a device may hang"
+        evidence = (Evidence(f"transaction group {number} in state S", _txgs(seen)),)
+        yield Cause("txg-hangs", text, evidence, "dmesg and zpool events show what waits.", "txg-hangs", True)
 
 
 def _forced_groups(seen: Seen) -> Iterator[Cause]:

@@ -89,7 +89,7 @@ class Leg(NamedTuple):
 
 class Counted(NamedTuple):
     """Everything. fell: what could not be told because it fell or was gone. pressure: share of the time that something was
-    waiting, by what for."""
+    waiting, by what for. syncing: a transaction group that was being synced at both moments, and for how many seconds."""
 
     seconds: float
     datasets: tuple[Dataset, ...]
@@ -100,6 +100,7 @@ class Counted(NamedTuple):
     pressure: Mapping[str, float]
     status: str
     fell: tuple[str, ...]
+    syncing: tuple[int, float] | None = None
 
 
 def devices(pool: Subject, facts: Facts) -> tuple[str, ...]:
@@ -136,6 +137,7 @@ def counted(seen: Observation, facts: Facts) -> Counted:
         pressure=_pressure(before, after, seconds),
         status=after.text.get(f"{witnesses.STATUS}{pool.name}", ""),
         fell=tuple(fell),
+        syncing=witnesses.syncing(history, after.up),
     )
 
 

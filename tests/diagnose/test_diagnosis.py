@@ -91,6 +91,14 @@ CASES = {
         {"commits": {"tank/db": 600}}, {}, {(100 + i, "mysqld", 1): (100, 530000) for i in range(6)},
         "NOTHING STANDS OUT", "", "6 threads wait",
     ),
+    "a group that does not end": Told(
+        {"commits": {}, "txgs": [(7, "C", 1.0), (9, "S", 20.0)]}, {}, {},
+        "CAUSE", "txg-hangs", "transaction group 9 has been syncing for 30 s, and is not done",
+    ),
+    "a group that takes its time": Told(
+        {"commits": {}, "rows": {"writes": 400}, "txgs": [(7, "C", 1.0), (9, "S", -6.0)]}, {}, {},
+        "NOBODY COMMITS", "", "nobody waits for one here",
+    ),
     "hung": Told(
         {"commits": {}, "more": {"/sys/block/sdc/stat": worlds.stat(0, 0, 0, 0, flying=3)}, "flying": {"sdc": 2}}, {}, {},
         "CAUSE", "device-hung", "sdc completed nothing in 10 s, with 2 I/Os outstanding: commits wait for it",

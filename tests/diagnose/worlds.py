@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from auditor.collect import kstat
 from auditor.diagnose.diagnosis import diagnose
@@ -15,6 +15,8 @@ from tests.diagnose.test_histograms import log2
 POOL = Subject("pool", "tank")
 SECONDS = 10.0
 QUIET = Logged((), "")
+BOOT = 900  # seconds since the epoch
+UP = 1000 - BOOT  # seconds, before the look
 COUNTS = ("writes", "zil_commit_count", "zil_commit_writer_count", "zil_itx_count", "zil_itx_indirect_count")
 BLOCKS = ("zil_itx_metaslab_slog_count", "zil_itx_metaslab_normal_count")
 
@@ -62,7 +64,7 @@ def facts(**given: object) -> Facts:
 
 
 def moment(at: float, files: Mapping[str, str]) -> Reading:
-    return Reading(at, at - 900, dict(files), {})
+    return Reading(at, at - BOOT, dict(files), {})
 
 
 def objset(name: str, **rows: int) -> str:
@@ -78,9 +80,11 @@ def load(
     status: str = "  pool: tank\n state: ONLINE\nconfig:\n",
     more: Mapping[str, str] = {},
     flying: Mapping[str, int] = {},
+    txgs: Sequence[tuple[int, str, float]] = (),
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Files before and after SECONDS of such a load: each commit one log block on sdc and sdd. block_ms: by disk, what a
-    write and what a flush took there, 1 and 4 ms where nothing is said. flying: I/Os in flight before, by disk."""
+    write and what a flush took there, 1 and 4 ms where nothing is said. flying: I/Os in flight before, by disk. txgs: number,
+    state, and for how many seconds before the look they had been synced, after one in which they were open."""
     total = sum(commits.values())
     before, after = {}, {}
     for number, name in enumerate(sorted({"tank/db", "tank/web", *commits})):
@@ -99,6 +103,11 @@ def load(
     path = f"{kstat.ROOT}/dmu_tx"
     before[path] = table({"dmu_tx_assigned": 0, "dmu_tx_dirty_delay": 0})
     after[path] = table({"dmu_tx_assigned": 9, "dmu_tx_dirty_delay": 0, **dmu_tx})
+    history = (
+        f"{n} {round((UP - ago - 1) * 1e9)} {state} 0 0 0 0 0 1000000000 0 0 {0 if state == 'S' else round(ago * 1e9)}\n"
+        for n, state, ago in txgs
+    )
+    before[f"{kstat.ROOT}/tank/txgs"] = after[f"{kstat.ROOT}/tank/txgs"] = "".join(history)
     before["zpool status tank"], after["zpool status tank"] = status, status
     return before, {**after, **more}
 

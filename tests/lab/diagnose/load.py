@@ -1,10 +1,12 @@
 """Runs in the guest: commits as a database log does until SIGTERM, then says what it measured itself.
 
-    load.py PATH fsync|dsync|write [PAUSE_S] [BYTES] [THREADS]
+    load.py PATH fsync|turns|dsync|write [PAUSE_S] [BYTES] [THREADS]
 
+turns: fsync, one thread after the other.
 Prints ``{"pid": ..., "count": ..., "mean_us": ...}``: its own syncs and what each took.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -18,6 +20,7 @@ given = [*sys.argv[3:], *("0", "8192", "1")[len(sys.argv) - 3 :]]
 pause, size, threads = float(given[0]), int(given[1]), int(given[2])
 spans: list[float] = []
 over = threading.Event()
+turn: contextlib.AbstractContextManager[object] = threading.Lock() if kind == "turns" else contextlib.nullcontext()
 
 
 def end(_number: int, _frame: FrameType | None) -> None:
@@ -30,12 +33,13 @@ def commits(name: str) -> None:
     data = os.urandom(size)
     number = 0
     while not over.is_set():
-        start = time.monotonic()
-        os.pwrite(file, data, number % 2000 * len(data))
-        if kind == "fsync":
+        with turn:
             start = time.monotonic()
-            os.fsync(file)
-        spans.append(time.monotonic() - start)
+            os.pwrite(file, data, number % 2000 * len(data))
+            if kind in ("fsync", "turns"):
+                start = time.monotonic()
+                os.fsync(file)
+            spans.append(time.monotonic() - start)
         number += 1
         if pause:
             over.wait(pause)

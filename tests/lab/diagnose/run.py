@@ -22,7 +22,7 @@ from tests.lab.verify.run import ZAUDIT, keep
 from tests.lab.vm import VM, clean_up_on_signals
 
 HERE = Path(__file__).parent
-DISKS = ["nvme:2G", "nvme:2G", "nvme:1G", "nvme:1G"]
+DISKS = ["nvme:2G", "nvme:2G", "nvme:1G", "nvme:1G", "nvme:1G!flush"]  # the flushes of the last fail
 A_GUEST, CAUSE_S = 8, 240
 MEANS = 0.10  # by which the mean of a program's own syncs and of the trace may differ
 
@@ -116,7 +116,9 @@ def judged(line: str, cause: Cause) -> Iterator[str]:
     found = _diagnosing.replayed(folder / "tar.gz").diagnosis
     names = dict(row.split() for row in out["names"].decode().splitlines())
     yield from problems(cause, found, names)
-    yield from counts(found, [json.loads(data) for name, data in sorted(out.items()) if name.startswith("load-")])
+    yield from counts(
+        found, [json.loads(data) for name, data in sorted(out.items()) if name.startswith("load-") and data]
+    )
 
 
 def problems(cause: Cause, found: Diagnosis, names: Mapping[str, str]) -> Iterator[str]:
