@@ -51,8 +51,8 @@ class Seen(NamedTuple):
 def causes(seen: Seen) -> tuple[Cause, ...]:
     """All that stand out."""
     finders: tuple[Callable[[Seen], Iterator[Cause]], ...] = (
-        _suspended, _failing, _unfinished, _fallbacks, _always, _slow_log_leg, _shared, _past_the_slog, _throttled, _alone,
-        _scanning, _long_groups, _forced_groups, _starved, _memory, _slow_data_leg, _full, _on_special,
+        _suspended, _failing, _unfinished, _fallbacks, _always, _slow_log_leg, _shared, _past_the_slog, _slow_data_leg,
+        _throttled, _alone, _scanning, _long_groups, _forced_groups, _starved, _memory, _full, _on_special,
     )  # fmt: skip
     return tuple(cause for finder in finders for cause in finder(seen))
 
@@ -136,8 +136,9 @@ def _slow_log_leg(seen: Seen) -> Iterator[Cause]:
 
 
 def _slow_data_leg(seen: Seen) -> Iterator[Cause]:
+    """It holds groups and writers up. While a scan runs the legs do not do the same, and are not compared."""
     for top, legs in _legs(seen, log=False).items():
-        if found := slower_leg(legs):
+        if (found := slower_leg(legs)) and not any(_in_progress(seen)):
             yield _slow("slow-data-leg", top, *found, "transaction groups wait for the slowest leg")
 
 
@@ -228,22 +229,16 @@ def _throttled(seen: Seen) -> Iterator[Cause]:
 
 
 def _scanning(seen: Seen) -> Iterator[Cause]:
-    for what in ("scrub", "resilver"):
-        if f"{what} in progress" in seen.counted.status:
-            evidence = (Evidence(f"{what} in progress", _status(seen)),)
-            fix = (
-                f"zpool scrub -p {quoted(seen.pool.name)} pauses it"
-                if what == "scrub"
-                else "Let it finish: redundancy first."
-            )
-            yield Cause(
-                what,
-                f"a {what} reads and writes alongside the commits",
-                evidence,
-                fix,
-                "resilver-or-scrub-running",
-                False,
-            )
+    pause = f"zpool scrub -p {quoted(seen.pool.name)} pauses it"
+    for what in _in_progress(seen):
+        evidence = (Evidence(f"{what} in progress", _status(seen)),)
+        text = f"a {what} reads and writes alongside the commits"
+        fix = pause if what == "scrub" else "Let it finish: redundancy first."
+        yield Cause(what, text, evidence, fix, "resilver-or-scrub-running", False)
+
+
+def _in_progress(seen: Seen) -> Iterator[str]:
+    yield from (what for what in ("scrub", "resilver") if f"{what} in progress" in seen.counted.status)
 
 
 def _timeout_s(seen: Seen) -> int:

@@ -81,10 +81,12 @@ class Leg(NamedTuple):
 
     @property
     def block_ns(self) -> float | None:
-        """What one log block costs: its write, and the flush after it."""
+        """What one log block costs: its write, and the flush after it. On a device with fewer flushes than writes its share
+        of them."""
         if self.both_ns is not None:
             return self.both_ns
-        return None if self.write_ns is None else self.write_ns + (self.flush_ns or 0.0)
+        each = min((self.flushes or 0) / self.writes, 1.0) if self.writes else 0.0
+        return None if self.write_ns is None else self.write_ns + (self.flush_ns or 0.0) * each
 
 
 class Counted(NamedTuple):

@@ -95,13 +95,18 @@ def _parts(trace: Trace, counted: Counted, kind: str, seen: Observation) -> shar
         if leg.kind == kind and leg.writes:
             tops.setdefault(leg.top, []).append(leg)
     weights = [max(leg.writes for leg in legs) for legs in tops.values()]
+    # a device that counts its write and flush together stands for its vdev where it is the slowest, and for nothing elsewhere
+    slowest = [max(legs, key=lambda leg: leg.block_ns or 0.0) for legs in tops.values()]
+    judged = [
+        [worst] if worst.both_ns is not None else [leg for leg in legs if leg.both_ns is None]
+        for worst, legs in zip(slowest, tops.values(), strict=True)
+    ]
 
     def mean(field: str) -> float | None:
-        slowest = [max((getattr(leg, field) or 0.0) for leg in legs) for legs in tops.values()]
-        told = [getattr(leg, field) for legs in tops.values() for leg in legs]
-        if not any(each is not None for each in told):
+        longest = [max((getattr(leg, field) or 0.0) for leg in legs) for legs in judged]
+        if not any(getattr(leg, field) is not None for legs in judged for leg in legs):
             return None
-        return sum(ns * weight for ns, weight in zip(slowest, weights, strict=True)) / sum(weights)
+        return sum(ns * weight for ns, weight in zip(longest, weights, strict=True)) / sum(weights)
 
     waited = [each.waited for each in seen.processes if each.waited is not None]
     wake = min(sum(waited) / trace.commits, trace.mean_ns) if waited else None
