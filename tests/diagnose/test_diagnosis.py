@@ -195,6 +195,16 @@ def test_a_device_stacked_on_a_disk_is_judged_by_its_own_time() -> None:
     assert "dm-0 is the slower leg of log mirror-1, 9.0 times" in found.answer
     leg = next(each for each in found.devices if each.device == "dm-0")
     assert (leg.writes, leg.flushes, leg.write_ns, leg.flush_ns, leg.block_ns) == (400, 400, None, None, 45e6)
+    # the other leg's write and flush, which end while it works, are not added to its own
+    assert {each.what for each in found.shares} == {"queue", "log write and flush", "unexplained"}
+
+
+def test_few_flushes_of_a_data_device_are_no_sign() -> None:
+    """Ten of 90 ms among 400 writes, and a leg that takes 12 ms for each write: the second is the slow one."""
+    stats = {"sda": worlds.stat(410, 400 * 1 + 900, 10, 900), "sdb": worlds.stat(410, 400 * 12 + 20, 10, 20)}
+    files = worlds.load(more={f"/sys/block/{disk}/stat": text for disk, text in stats.items()})
+    found = diagnose(worlds.observation(files, worlds.traced(HEALTHY)), worlds.facts())
+    assert (found.causes[0].id, found.causes[0].text.split()[0]) == ("slow-data-leg", "sdb")
 
 
 def test_what_is_not_explained_is_inconclusive() -> None:

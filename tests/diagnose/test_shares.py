@@ -55,6 +55,14 @@ def test_parts_that_are_longer_than_the_whole_are_told() -> None:
     assert not found.why_not
 
 
+def test_threads_that_work_for_several_devices_explain_no_more_than_is_left() -> None:
+    found = shares(Parts(commit=10e6, write=3e6, flush=5e6, pipeline=9e6))
+    assert {each.what: each.ns for each in found.shares}["pipeline"] == pytest.approx(2e6)
+    assert (found.overlap, found.why_not) == (0, "")
+    longer = shares(Parts(commit=10e6, write=8e6, flush=8e6, pipeline=9e6))
+    assert (longer.overlap, longer.shares[0].ns) == (pytest.approx(0.6), 0)
+
+
 def test_nothing_measured_explains_nothing() -> None:
     assert shares(Parts(commit=1e6)).why_not == "no part of a commit could be measured"
     assert shares(Parts(commit=0)).shares == ()
