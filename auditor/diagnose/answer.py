@@ -57,8 +57,7 @@ def _unseen(seen: Observation, unlogged: str) -> tuple[str, ...]:
 def _sentence(counted: Counted, trace: Trace, found: shares.Shares, committers: Sequence[Committer], kind: str) -> str:
     """postgres (walwriter) waits 24 ms of each 27 ms commit for the flush of nvme3n1."""
     most = shares.longest(found)
-    first = committers[0]
-    who = label(first) if first.part >= 0.5 or len(committers) == 1 else f"{len(committers)} threads"
+    who = _most(committers)
     if most is None or trace.mean_ns is None:
         return f"{who}: {trace.commits} commits"
     legs = [leg for leg in counted.legs if leg.kind == kind and leg.block_ns is not None]
@@ -66,14 +65,27 @@ def _sentence(counted: Counted, trace: Trace, found: shares.Shares, committers: 
     device = f" of {slowest.device}" if slowest else ""
     what = {
         "queue": "its turn, behind earlier log blocks",
+        "data write": "its data to be written, before the log block that points to it",
         "log write": f"the log block to be written{device.replace(' of ', ' to ')}",
         "flush": f"the flush{device}",
         "log write and flush": f"the write and flush{device}",
         "pipeline": "threads of OpenZFS to pass its log block on",
         "wake-up": "a CPU",
     }[most.what]
-    verb = "wait" if who.endswith("threads") else "waits"
+    verb = "wait" if " threads" in who else "waits"
     return f"{who} {verb} {duration(most.ns)} of each {duration(trace.mean_ns)} commit for {what}"
+
+
+def _most(committers: Sequence[Committer]) -> str:
+    """Who spends most of the time in commits: a thread, or those of one name, where they have half of it; else how many."""
+    alike: dict[str, list[Committer]] = {}
+    for each in committers:
+        alike.setdefault(label(each), []).append(each)
+    name, most = max(alike.items(), key=lambda each: sum(one.part for one in each[1]))
+    if sum(each.part for each in most) < 0.5:
+        return f"{len(committers)} threads"
+    of_kernel = all(each.role == KERNEL for each in most)
+    return name if len(most) == 1 or of_kernel else f"{len(most)} threads of {name}"
 
 
 def label(committer: Committer) -> str:

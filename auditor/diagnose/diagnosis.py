@@ -11,7 +11,7 @@ from auditor.diagnose.commits import FEW, Trace, crowd, datasets_of, disagree, s
 from auditor.diagnose.counters import Counted, Leg
 from auditor.diagnose.histograms import Thread
 from auditor.diagnose.model import Cause, Committed, Committer, Device, Diagnosis, Evidence
-from auditor.diagnose.observation import Observation
+from auditor.diagnose.observation import KERNEL, Observation
 from auditor.facts import Facts, Subject, word_of
 from auditor.text import quoted
 from auditor.units import duration
@@ -86,34 +86,44 @@ def _kind(counted: Counted, facts: Facts, pool: Subject) -> str:
 
 
 def _parts(trace: Trace, counted: Counted, kind: str, seen: Observation) -> shares.Parts | None:
-    """The parts of a mean commit; None without a trace, or with too few of them. The slowest leg of a vdev counts, and where
-    there are several vdevs each as often as it was written to."""
+    """The parts of a mean commit; None without a trace, or with too few of them."""
     if trace.mean_ns is None or trace.commits < FEW or trace.faults:
         return None
+    # a thread of the kernel waits for a CPU on other I/O, too
+    waited = [each.waited for each in seen.processes if each.waited is not None and each.role != KERNEL]
+    wake = min(sum(waited) / trace.commits, trace.mean_ns) if waited else None
+    blocks, indirect = counted.zil.blocks, counted.zil.indirect
+    pipeline = seen.pipeline / blocks if seen.pipeline is not None and blocks else None
+    write, flush, both = _means([leg for leg in counted.legs if leg.kind == kind])
+    # a record may point to its data, which is written to the data vdevs before its log block is (WR_INDIRECT in zil.c)
+    before, _, before_both = _means([leg for leg in counted.legs if leg.kind == "normal"])
+    ahead = before if before is not None else before_both
+    data = ahead * min(indirect / trace.commits, 1.0) if indirect and ahead is not None else None
+    return shares.Parts(trace.mean_ns, trace.queue_ns, write, flush, both, pipeline, wake, data)
+
+
+def _means(legs: Sequence[Leg]) -> tuple[float | None, float | None, float | None]:
+    """Nanoseconds of a write, of a flush, and of both where they are counted together: of each vdev that of the slowest leg,
+    and each vdev as often as it was written to."""
     tops: dict[str, list[Leg]] = {}
-    for leg in counted.legs:
-        if leg.kind == kind and leg.writes:
+    for leg in legs:
+        if leg.writes:
             tops.setdefault(leg.top, []).append(leg)
-    weights = [max(leg.writes for leg in legs) for legs in tops.values()]
+    weights = [max(leg.writes for leg in each) for each in tops.values()]
     # a device that counts its write and flush together stands for its vdev where it is the slowest, and for nothing elsewhere
-    slowest = [max(legs, key=lambda leg: leg.block_ns or 0.0) for legs in tops.values()]
+    slowest = [max(each, key=lambda leg: leg.block_ns or 0.0) for each in tops.values()]
     judged = [
-        [worst] if worst.both_ns is not None else [leg for leg in legs if leg.both_ns is None]
-        for worst, legs in zip(slowest, tops.values(), strict=True)
+        [worst] if worst.both_ns is not None else [leg for leg in each if leg.both_ns is None]
+        for worst, each in zip(slowest, tops.values(), strict=True)
     ]
 
     def mean(field: str) -> float | None:
-        longest = [max((getattr(leg, field) or 0.0) for leg in legs) for legs in judged]
-        if not any(getattr(leg, field) is not None for legs in judged for leg in legs):
+        longest = [max((getattr(leg, field) or 0.0) for leg in each) for each in judged]
+        if not any(getattr(leg, field) is not None for each in judged for leg in each):
             return None
         return sum(ns * weight for ns, weight in zip(longest, weights, strict=True)) / sum(weights)
 
-    waited = [each.waited for each in seen.processes if each.waited is not None]
-    wake = min(sum(waited) / trace.commits, trace.mean_ns) if waited else None
-    blocks = counted.zil.blocks
-    pipeline = seen.pipeline / blocks if seen.pipeline is not None and blocks else None
-    found = (mean("write_ns"), mean("flush_ns"), mean("both_ns"))
-    return shares.Parts(trace.mean_ns, trace.queue_ns, *found, pipeline, wake)
+    return mean("write_ns"), mean("flush_ns"), mean("both_ns")
 
 
 def _device(leg: Leg, kind: str) -> Device:

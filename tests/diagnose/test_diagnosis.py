@@ -34,6 +34,21 @@ def test_a_healthy_load_names_no_cause_and_says_what_is_waited_for() -> None:
     assert [(each.dataset, each.commits) for each in found.committers] == [("tank/db", 400)]
 
 
+def test_data_that_is_written_before_its_log_block_is_a_part_of_the_commit() -> None:
+    told = CASES["data before the log block"]
+    found = diagnose(worlds.observation(worlds.load(**told.files), worlds.traced(told.trace)), worlds.facts())
+    assert {each.what: each.ns / 1e6 for each in found.shares}["data write"] == pytest.approx(6)
+    assert found.reasons == ()
+
+
+def test_a_thread_of_the_kernel_waits_for_a_cpu_on_other_io_too() -> None:
+    who = (Process(50, "zvol_tq-0", KERNEL, "", 4_000_000_000),)
+    found = diagnose(
+        worlds.observation(worlds.load(), worlds.traced({(50, "zvol_tq-0", 1): (400, 400 * 5300)}), who), worlds.facts()
+    )
+    assert "wake-up" not in {each.what for each in found.shares}
+
+
 def test_an_observation_comes_back_from_its_recording_as_it_was() -> None:
     seen = worlds.observation(worlds.load(), worlds.traced(HEALTHY), (Process(100, "postgres", "", "", 4),))
     again = observation.from_text(observation.to_text(seen))
@@ -89,7 +104,7 @@ CASES = {
     ),
     "many who seldom commit": Told(
         {"commits": {"tank/db": 600}}, {}, {(100 + i, "mysqld", 1): (100, 530000) for i in range(6)},
-        "NOTHING STANDS OUT", "", "6 threads wait",
+        "NOTHING STANDS OUT", "", "6 threads of mysqld wait",
     ),
     "a group that does not end": Told(
         {"commits": {}, "txgs": [(7, "C", 1.0), (9, "S", 20.0)]}, {}, {},
@@ -109,7 +124,15 @@ CASES = {
         {"commits": {"tank/db": 360, "tank/web": 40}}, {}, {DB: (360, 360 * 5300), (200, "nginx", 2): (40, 40 * 5300)},
         "NOTHING STANDS OUT", "", "postgres waits 4 ms",
     ),
-    "zvol": Told({}, {}, {(50, "zvol_tq-0", 1): (400, 400 * 5300)}, "NOTHING STANDS OUT", "", "a zvol (tank/db) waits"),
+    "zvol": Told(
+        {}, {}, {(50 + i, f"zvol_tq-{i}", 1): (100, 100 * 5300) for i in range(4)},
+        "NOTHING STANDS OUT", "", "a zvol (tank/db) waits",
+    ),
+    "data before the log block": Told(
+        {"rows": {"zil_itx_metaslab_slog_count": 400, "zil_itx_indirect_count": 400},
+         "block_ms": {"sda": (6, 1), "sdb": (6, 1)}},
+        {}, {DB: (400, 400 * 12000)}, "CAUSE", "past-the-slog", "the data of 100% of the commits bypassed the SLOG",
+    ),
 }  # fmt: skip
 
 

@@ -130,9 +130,14 @@ def judged(folder: Path, cause: Cause) -> Iterator[str]:
     found = _diagnosing.replayed(folder / "tar.gz").diagnosis
     names = dict(row.split() for row in out["names"].decode().splitlines())
     yield from problems(cause, found, names)
-    yield from counts(
-        found, [json.loads(data) for name, data in sorted(out.items()) if name.startswith("load-") and data]
-    )
+    loads = []
+    for name, data in sorted(out.items()):
+        if name.startswith("load-") and data:
+            try:
+                loads.append(json.loads(data))
+            except ValueError:
+                yield f"{name}: {data.decode(errors='replace')[-300:]}"
+    yield from counts(found, loads)
 
 
 def problems(cause: Cause, found: Diagnosis, names: Mapping[str, str]) -> Iterator[str]:
