@@ -17,13 +17,16 @@ def answer(
     counted: Counted,
     trace: Trace,
     found: shares.Shares,
+    lost: Sequence[Cause],
     standing: Sequence[Cause],
     committers: Sequence[Committer],
     reasons: tuple[str, ...],
     kind: str,
+    unlogged: str,
 ) -> tuple[Outcome, str, tuple[str, ...]]:
-    if standing and standing[0].id == "sync-disabled":
-        return "NOT DURABLE", standing[0].text, reasons
+    """lost: why syncs are not durable; standing: what else stands out; unlogged: why the kernel's log was not seen."""
+    if lost:
+        return "NOT DURABLE", lost[0].text, reasons
     commits = trace.commits if trace.whole else counted.zil.commits
     if commits is None:
         return "INCONCLUSIVE", "whether anybody commits could not be seen", reasons
@@ -32,26 +35,29 @@ def answer(
         text = standing[0].text
         if standing[0].id == "slow-log-leg" and found.shares:
             text = f"{_sentence(counted, trace, found, committers, kind)}: {text}"
-        return "CAUSE", text, (*reasons, *_unseen(seen))
+        return "CAUSE", text, (*reasons, *_unseen(seen, unlogged))
     if commits < FEW and not reasons:
         return "NOBODY COMMITS", f"{commits} commits in {counted.seconds:.0f} s: nobody waits for one here", reasons
     if reasons:
         return "INCONCLUSIVE", f"{rate}; where their time goes could not be told: {reasons[0]}", reasons
     if not seen.traced:
         text = f"{rate}; nothing that is counted stands out, and how long one takes was not seen"
-        return "INCONCLUSIVE", text, _unseen(seen)
+        return "INCONCLUSIVE", text, _unseen(seen, unlogged)
+    if unlogged:
+        text = f"{_sentence(counted, trace, found, committers, kind)}; nothing that was seen stands out"
+        return "INCONCLUSIVE", text, _unseen(seen, unlogged)
     return "NOTHING STANDS OUT", _sentence(counted, trace, found, committers, kind), reasons
 
 
-def _unseen(seen: Observation) -> tuple[str, ...]:
-    return (f"how long a commit takes was not seen: {seen.untraced}",) if seen.untraced else ()
+def _unseen(seen: Observation, unlogged: str) -> tuple[str, ...]:
+    untraced = f"how long a commit takes was not seen: {seen.untraced}" if seen.untraced else ""
+    return tuple(each for each in (untraced, unlogged and f"whether a device failed was not seen: {unlogged}") if each)
 
 
 def _sentence(counted: Counted, trace: Trace, found: shares.Shares, committers: Sequence[Committer], kind: str) -> str:
     """postgres (walwriter) waits 24 ms of each 27 ms commit for the flush of nvme3n1."""
     most = shares.longest(found)
-    first = committers[0]
-    who = label(first) if first.part >= 0.5 or len(committers) == 1 else f"{len(committers)} threads"
+    who = _most(committers)
     if most is None or trace.mean_ns is None:
         return f"{who}: {trace.commits} commits"
     legs = [leg for leg in counted.legs if leg.kind == kind and leg.block_ns is not None]
@@ -59,14 +65,27 @@ def _sentence(counted: Counted, trace: Trace, found: shares.Shares, committers: 
     device = f" of {slowest.device}" if slowest else ""
     what = {
         "queue": "its turn, behind earlier log blocks",
+        "data write": "its data to be written, before the log block that points to it",
         "log write": f"the log block to be written{device.replace(' of ', ' to ')}",
         "flush": f"the flush{device}",
         "log write and flush": f"the write and flush{device}",
         "pipeline": "threads of OpenZFS to pass its log block on",
         "wake-up": "a CPU",
     }[most.what]
-    verb = "wait" if who.endswith("threads") else "waits"
+    verb = "wait" if " threads" in who else "waits"
     return f"{who} {verb} {duration(most.ns)} of each {duration(trace.mean_ns)} commit for {what}"
+
+
+def _most(committers: Sequence[Committer]) -> str:
+    """Who spends most of the time in commits: a thread, or those of one name, where they have half of it; else how many."""
+    alike: dict[str, list[Committer]] = {}
+    for each in committers:
+        alike.setdefault(label(each), []).append(each)
+    name, most = max(alike.items(), key=lambda each: sum(one.part for one in each[1]))
+    if sum(each.part for each in most) < 0.5:
+        return f"{len(committers)} threads"
+    of_kernel = all(each.role == KERNEL for each in most)
+    return name if len(most) == 1 or of_kernel else f"{len(most)} threads of {name}"
 
 
 def label(committer: Committer) -> str:

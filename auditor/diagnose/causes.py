@@ -11,12 +11,14 @@ from statistics import median
 from typing import NamedTuple
 
 from auditor.collect import kstat
+from auditor.diagnose import failing
 from auditor.diagnose.counters import FALLBACKS, THROTTLES, Counted, Leg
 from auditor.diagnose.model import Cause, Evidence
 from auditor.facts import HOST, Facts, Known, Subject, word_of
 from auditor.text import quoted
 from auditor.units import duration
 from auditor.verify import witnesses
+from auditor.verify.failures import Failure
 
 FEW = 20  # writes, commits or delays below which nothing is concluded
 SLOWER, SLOWER_NS = 2.5, 2e6  # a leg stands out when it takes so many times as long as the others, and so much longer
@@ -27,26 +29,30 @@ PRESSED, STARVED = 0.10, 0.50  # share of the time that something waited for mem
 WOKEN = 0.25  # share of a commit that is waiting for a CPU
 ALWAYS = 0.9  # commits for each write
 COMMITTERS, ALONE = 5, 1.1  # threads that commit, and commits for each log block
+ALWAYS_ONE = 0.7  # threads that are in a commit at any moment, on the average
 FORCED_S = 1.0
 
 
 class Seen(NamedTuple):
     """What causes are found in. kind: the class of vdevs where log blocks land, or empty. committers: threads that commit to
-    the busiest ZIL, None without a trace; woken: share of a commit that is waiting for a CPU."""
+    the busiest ZIL, None without a trace; waiting: how many are in a commit at any moment, on the average; woken: share of a
+    commit that is waiting for a CPU. failed: what the kernel logged of the pool's disks meanwhile."""
 
     counted: Counted
     facts: Facts
     pool: Subject
     kind: str
     committers: int | None
+    waiting: float
     woken: float
+    failed: tuple[Failure, ...]
 
 
 def causes(seen: Seen) -> tuple[Cause, ...]:
     """All that stand out."""
     finders: tuple[Callable[[Seen], Iterator[Cause]], ...] = (
-        _suspended, _fallbacks, _always, _slow_log_leg, _shared, _past_the_slog, _throttled, _alone, _scanning,
-        _long_groups, _forced_groups, _starved, _memory, _slow_data_leg, _full, _on_special,
+        _suspended, _failing, _unfinished, _fallbacks, _always, _slow_log_leg, _shared, _past_the_slog, _slow_data_leg,
+        _throttled, _alone, _scanning, _long_groups, _forced_groups, _starved, _memory, _full, _on_special,
     )  # fmt: skip
     return tuple(cause for finder in finders for cause in finder(seen))
 
@@ -94,6 +100,11 @@ def _suspended(seen: Seen) -> Iterator[Cause]:
         yield Cause("suspended", text, evidence, f"zpool clear {quoted(seen.pool.name)}, once they are", "", True)
 
 
+def _failing(seen: Seen) -> Iterator[Cause]:
+    yield from failing.hung(seen.counted.legs, seen.counted.seconds)
+    yield from failing.failing(seen.failed, seen.facts)
+
+
 def _fallbacks(seen: Seen) -> Iterator[Cause]:
     for row, count in seen.counted.zil.fallbacks.items():
         text = f"{count} commits waited for a whole transaction group: {FALLBACKS[row]}"
@@ -125,8 +136,9 @@ def _slow_log_leg(seen: Seen) -> Iterator[Cause]:
 
 
 def _slow_data_leg(seen: Seen) -> Iterator[Cause]:
+    """It holds groups and writers up. While a scan runs the legs do not do the same, and are not compared."""
     for top, legs in _legs(seen, log=False).items():
-        if found := slower_leg(legs):
+        if (found := slower_leg(legs)) and not any(_in_progress(seen)):
             yield _slow("slow-data-leg", top, *found, "transaction groups wait for the slowest leg")
 
 
@@ -185,8 +197,10 @@ def _alone(seen: Seen) -> Iterator[Cause]:
     zil, blocks = seen.counted.zil, seen.counted.zil.blocks
     if seen.committers is None or seen.committers < COMMITTERS or not blocks or not zil.commits or zil.commits < FEW:
         return
-    if zil.commits / blocks < ALONE:
-        text = f"{seen.committers} threads commit, and no two share a log block: {zil.commits} commits, {blocks} blocks"
+    # those who seldom commit at the same time have nothing to share; commits of several blocks each are no sign
+    if seen.waiting >= ALWAYS_ONE and 1 / ALONE < zil.commits / blocks < ALONE:
+        counts = f"{zil.commits} commits, {blocks} blocks"
+        text = f"{seen.committers} threads commit one after the other, and no two share a log block: {counts}"
         evidence = (Evidence("commits for each log block", _kstat(seen, "zil_commit_count")),)
         yield Cause(
             "no-batching", text, evidence, "Let the database batch its commits (commit_delay or the like).", "", False
@@ -215,22 +229,16 @@ def _throttled(seen: Seen) -> Iterator[Cause]:
 
 
 def _scanning(seen: Seen) -> Iterator[Cause]:
-    for what in ("scrub", "resilver"):
-        if f"{what} in progress" in seen.counted.status:
-            evidence = (Evidence(f"{what} in progress", _status(seen)),)
-            fix = (
-                f"zpool scrub -p {quoted(seen.pool.name)} pauses it"
-                if what == "scrub"
-                else "Let it finish: redundancy first."
-            )
-            yield Cause(
-                what,
-                f"a {what} reads and writes alongside the commits",
-                evidence,
-                fix,
-                "resilver-or-scrub-running",
-                False,
-            )
+    pause = f"zpool scrub -p {quoted(seen.pool.name)} pauses it"
+    for what in _in_progress(seen):
+        evidence = (Evidence(f"{what} in progress", _status(seen)),)
+        text = f"a {what} reads and writes alongside the commits"
+        fix = pause if what == "scrub" else "Let it finish: redundancy first."
+        yield Cause(what, text, evidence, fix, "resilver-or-scrub-running", False)
+
+
+def _in_progress(seen: Seen) -> Iterator[str]:
+    yield from (what for what in ("scrub", "resilver") if f"{what} in progress" in seen.counted.status)
 
 
 def _timeout_s(seen: Seen) -> int:
@@ -255,6 +263,15 @@ def _long_groups(seen: Seen) -> Iterator[Cause]:
             "txg-sync-slow",
             False,
         )
+
+
+def _unfinished(seen: Seen) -> Iterator[Cause]:
+    timeout = _timeout_s(seen)
+    if timeout and seen.counted.syncing and seen.counted.syncing[1] > max(timeout, failing.LONG_S):
+        number, seconds = seen.counted.syncing
+        text = f"transaction group {number} has been syncing for {seconds:.0f} s, and is not done: a device may hang"
+        evidence = (Evidence(f"transaction group {number} in state S", _txgs(seen)),)
+        yield Cause("txg-hangs", text, evidence, "dmesg and zpool events show what waits.", "txg-hangs", True)
 
 
 def _forced_groups(seen: Seen) -> Iterator[Cause]:

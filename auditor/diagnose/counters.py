@@ -31,6 +31,7 @@ FALLBACKS = {
     "zil_commit_suspend_count": "the ZIL is suspended (a snapshot, a rename or an unmount is under way)",
     "zil_commit_crash_count": "the ZIL gave up after a failed write",
 }
+IN_FLIGHT = 8  # place in /sys/block/X/stat
 _SOME = re.compile(r"^some .*total=([0-9]{1,18})$", re.MULTILINE)
 
 
@@ -62,7 +63,8 @@ class Zil(NamedTuple):
 class Leg(NamedTuple):
     """One device of the pool. device: whose counters these are, a disk or what is stacked on it. writes: without those that
     only flush. write_ns, flush_ns: means; both_ns: of a write and the flush after it, where they are counted together.
-    busy: share of the time that it had something to do."""
+    busy: share of the time that it had something to do. stuck: I/Os that were outstanding at both moments, of a device that
+    completed none between them."""
 
     leaf: str
     top: str
@@ -75,18 +77,21 @@ class Leg(NamedTuple):
     flush_ns: float | None
     both_ns: float | None
     busy: float
+    stuck: int = 0
 
     @property
     def block_ns(self) -> float | None:
-        """What one log block costs: its write, and the flush after it."""
+        """What one log block costs: its write, and the flush after it. On a device with fewer flushes than writes its share
+        of them."""
         if self.both_ns is not None:
             return self.both_ns
-        return None if self.write_ns is None else self.write_ns + (self.flush_ns or 0.0)
+        each = min((self.flushes or 0) / self.writes, 1.0) if self.writes else 0.0
+        return None if self.write_ns is None else self.write_ns + (self.flush_ns or 0.0) * each
 
 
 class Counted(NamedTuple):
     """Everything. fell: what could not be told because it fell or was gone. pressure: share of the time that something was
-    waiting, by what for."""
+    waiting, by what for. syncing: a transaction group that was being synced at both moments, and for how many seconds."""
 
     seconds: float
     datasets: tuple[Dataset, ...]
@@ -97,6 +102,7 @@ class Counted(NamedTuple):
     pressure: Mapping[str, float]
     status: str
     fell: tuple[str, ...]
+    syncing: tuple[int, float] | None = None
 
 
 def devices(pool: Subject, facts: Facts) -> tuple[str, ...]:
@@ -133,6 +139,7 @@ def counted(seen: Observation, facts: Facts) -> Counted:
         pressure=_pressure(before, after, seconds),
         status=after.text.get(f"{witnesses.STATUS}{pool.name}", ""),
         fell=tuple(fell),
+        syncing=witnesses.syncing(history, after.up),
     )
 
 
@@ -191,6 +198,7 @@ class _Stat(NamedTuple):
     busy_ms: int
     flushes: int | None
     flush_ms: int | None
+    stuck: int
 
 
 def _legs(
@@ -220,12 +228,13 @@ def _leg(leaf: str, top: str, kind: str, device: str, own: _Stat, below: _Stat |
     stacked = below is not None and not own.flushes and below.flushes
     flushes = below.flushes if stacked and below else own.flushes
     writes = max(own.writes - (flushes or 0), 0)
+    stuck = max(own.stuck, below.stuck if below else 0)
     if stacked:
         both = own.write_ms * 1e6 / writes if writes else None
-        return Leg(leaf, top, kind, device, writes, own.bytes, flushes, None, None, both, busy)
+        return Leg(leaf, top, kind, device, writes, own.bytes, flushes, None, None, both, busy, stuck)
     flush = own.flush_ms * 1e6 / own.flushes if own.flushes and own.flush_ms is not None else None
     write = max(own.write_ms - (own.flush_ms or 0), 0) * 1e6 / writes if writes else None
-    return Leg(leaf, top, kind, device, writes, own.bytes, flushes, write, flush, None, busy)
+    return Leg(leaf, top, kind, device, writes, own.bytes, flushes, write, flush, None, busy, stuck)
 
 
 def _stat(before: Reading, after: Reading, device: str) -> _Stat | None:
@@ -236,11 +245,12 @@ def _stat(before: Reading, after: Reading, device: str) -> _Stat | None:
     if not device or len(fields[0]) != len(fields[1]) or len(fields[0]) < 11:
         return None
     grown = [later - earlier for earlier, later in zip(*fields, strict=True)]
-    counting = [each for place, each in enumerate(grown) if place != 8]  # I/Os in flight may be fewer
+    counting = [each for place, each in enumerate(grown) if place != IN_FLIGHT]  # those may be fewer
     if min(counting) < 0:
         return None
     flushes, flush_ms = (grown[15], grown[16]) if len(grown) > 16 else (None, None)
-    return _Stat(grown[4], grown[6] * 512, grown[7], grown[9], flushes, flush_ms)
+    stuck = 0 if grown[0] or grown[4] or flushes else min(row[IN_FLIGHT] for row in fields)
+    return _Stat(grown[4], grown[6] * 512, grown[7], grown[9], flushes, flush_ms, stuck)
 
 
 # -- the host -----------------------------------------------------------------------------------------------------

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.diagnose import causes, counters, shares
+from auditor.diagnose import causes, counters, failing, shares
 from auditor.diagnose.answer import answer
 from auditor.diagnose.causes import Seen
 from auditor.diagnose.commits import FEW, Trace, crowd, datasets_of, disagree, silent, traced
 from auditor.diagnose.counters import Counted, Leg
 from auditor.diagnose.histograms import Thread
 from auditor.diagnose.model import Cause, Committed, Committer, Device, Diagnosis, Evidence
-from auditor.diagnose.observation import Observation
+from auditor.diagnose.observation import KERNEL, Observation
 from auditor.facts import Facts, Subject, word_of
 from auditor.text import quoted
 from auditor.units import duration
 from auditor.verify import witnesses
+from auditor.verify.failures import Failure, logged_of
 
 
 def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
@@ -29,12 +30,14 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     parts = _parts(trace, counted, kind, seen)
     found = shares.shares(parts) if parts else shares.Shares((), 0.0, "")
     woken = (parts.wake or 0.0) / parts.commit if parts and parts.commit else 0.0
-    standing = causes.causes(Seen(counted, facts, pool, kind, crowd(trace.threads), woken))
-    lost = _not_durable(counted, facts, trace, where)
+    failed, unlogged = _failed(seen, facts)
+    waiting = trace.commits * (trace.mean_ns or 0.0) / 1e9 / counted.seconds
+    standing = causes.causes(Seen(counted, facts, pool, kind, crowd(trace.threads), waiting, woken, failed))
+    lost = (*_not_durable(counted, facts, trace, where), *failing.flushes(failed, facts))
     committers = _committers(trace.threads, where, seen)
     reasons = (*counted.fell, *trace.faults, *disagree(counted, trace, lost), found.why_not)
     outcome, sentence, reasons = answer(
-        seen, counted, trace, found, (*lost, *standing), committers, tuple(each for each in reasons if each), kind
+        seen, counted, trace, found, lost, standing, committers, tuple(each for each in reasons if each), kind, unlogged
     )
     return Diagnosis(
         target=seen.target,
@@ -61,6 +64,14 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     )
 
 
+def _failed(seen: Observation, facts: Facts) -> tuple[tuple[Failure, ...], str]:
+    """What the kernel logged of the pool's disks meanwhile, and where nothing was, why it may all the same."""
+    try:
+        return logged_of(seen.logged, witnesses.disks(Subject("pool", seen.pool), facts), facts)
+    except ValueError as error:
+        return (), str(error)
+
+
 # -- where the time goes ------------------------------------------------------------------------------------------
 
 
@@ -75,29 +86,44 @@ def _kind(counted: Counted, facts: Facts, pool: Subject) -> str:
 
 
 def _parts(trace: Trace, counted: Counted, kind: str, seen: Observation) -> shares.Parts | None:
-    """The parts of a mean commit; None without a trace, or with too few of them. The slowest leg of a vdev counts, and where
-    there are several vdevs each as often as it was written to."""
+    """The parts of a mean commit; None without a trace, or with too few of them."""
     if trace.mean_ns is None or trace.commits < FEW or trace.faults:
         return None
+    # a thread of the kernel waits for a CPU on other I/O, too
+    waited = [each.waited for each in seen.processes if each.waited is not None and each.role != KERNEL]
+    wake = min(sum(waited) / trace.commits, trace.mean_ns) if waited else None
+    blocks, indirect = counted.zil.blocks, counted.zil.indirect
+    pipeline = seen.pipeline / blocks if seen.pipeline is not None and blocks else None
+    write, flush, both = _means([leg for leg in counted.legs if leg.kind == kind])
+    # a record may point to its data, which is written to the data vdevs before its log block is (WR_INDIRECT in zil.c)
+    before, _, before_both = _means([leg for leg in counted.legs if leg.kind == "normal"])
+    ahead = before if before is not None else before_both
+    data = ahead * min(indirect / trace.commits, 1.0) if indirect and ahead is not None else None
+    return shares.Parts(trace.mean_ns, trace.queue_ns, write, flush, both, pipeline, wake, data)
+
+
+def _means(legs: Sequence[Leg]) -> tuple[float | None, float | None, float | None]:
+    """Nanoseconds of a write, of a flush, and of both where they are counted together: of each vdev that of the slowest leg,
+    and each vdev as often as it was written to."""
     tops: dict[str, list[Leg]] = {}
-    for leg in counted.legs:
-        if leg.kind == kind and leg.writes:
+    for leg in legs:
+        if leg.writes:
             tops.setdefault(leg.top, []).append(leg)
-    weights = [max(leg.writes for leg in legs) for legs in tops.values()]
+    weights = [max(leg.writes for leg in each) for each in tops.values()]
+    # a device that counts its write and flush together stands for its vdev where it is the slowest, and for nothing elsewhere
+    slowest = [max(each, key=lambda leg: leg.block_ns or 0.0) for each in tops.values()]
+    judged = [
+        [worst] if worst.both_ns is not None else [leg for leg in each if leg.both_ns is None]
+        for worst, each in zip(slowest, tops.values(), strict=True)
+    ]
 
     def mean(field: str) -> float | None:
-        slowest = [max((getattr(leg, field) or 0.0) for leg in legs) for legs in tops.values()]
-        told = [getattr(leg, field) for legs in tops.values() for leg in legs]
-        if not any(each is not None for each in told):
+        longest = [max((getattr(leg, field) or 0.0) for leg in each) for each in judged]
+        if not any(getattr(leg, field) is not None for each in judged for leg in each):
             return None
-        return sum(ns * weight for ns, weight in zip(slowest, weights, strict=True)) / sum(weights)
+        return sum(ns * weight for ns, weight in zip(longest, weights, strict=True)) / sum(weights)
 
-    waited = [each.waited for each in seen.processes if each.waited is not None]
-    wake = min(sum(waited) / trace.commits, trace.mean_ns) if waited else None
-    blocks = counted.zil.blocks
-    pipeline = seen.pipeline / blocks if seen.pipeline is not None and blocks else None
-    found = (mean("write_ns"), mean("flush_ns"), mean("both_ns"))
-    return shares.Parts(trace.mean_ns, trace.queue_ns, *found, pipeline, wake)
+    return mean("write_ns"), mean("flush_ns"), mean("both_ns")
 
 
 def _device(leg: Leg, kind: str) -> Device:

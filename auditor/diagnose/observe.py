@@ -133,7 +133,7 @@ def _of_kernel(host: Host, pids: Iterable[int]) -> set[int]:
     found = set()
     for pid, pair in asked.items():
         whose, groups = (said.get(path, "").removesuffix("\n").split("\n") for path in pair)
-        if whose == OF_KTHREADD and all(each.endswith(":/") for each in groups):
+        if whose == OF_KTHREADD and all(each.endswith(":/") for each in groups if each):
             found.add(pid)
     return found
 

@@ -15,7 +15,8 @@ MOST_UNEXPLAINED = 0.30
 
 
 class Parts(NamedTuple):
-    """Means in nanoseconds. None: not measured. both: write and flush where a device counts them together."""
+    """Means in nanoseconds. None: not measured. both: write and flush where a device counts them together. data: of what
+    is written before its log block, which only points to it."""
 
     commit: float
     queue: float | None = None
@@ -24,10 +25,12 @@ class Parts(NamedTuple):
     both: float | None = None
     pipeline: float | None = None
     wake: float | None = None
+    data: float | None = None
 
 
 class Share(NamedTuple):
-    """what: queue, pipeline, log write, flush, log write and flush, wake-up or unexplained. part: of the commit, 0 to 1."""
+    """what: queue, pipeline, data write, log write, flush, log write and flush, wake-up or unexplained. part: of the commit, 0
+    to 1."""
 
     what: str
     ns: float
@@ -47,9 +50,14 @@ def shares(parts: Parts) -> Shares:
     """The shares of a mean commit. Where the parts together are longer than the whole, each is shortened alike."""
     if parts.commit <= 0:
         return Shares((), 0.0, "no commit took any time")
+    # those threads work for several devices side by side, and for other I/O: at most what the others leave
+    measured = sum(filter(None, (parts.queue, parts.data, parts.write, parts.flush, parts.both, parts.wake)))
+    if parts.pipeline is not None:
+        parts = parts._replace(pipeline=min(parts.pipeline, max(parts.commit - measured, 0.0)))
     named = (
         ("queue", parts.queue),
         ("pipeline", parts.pipeline),
+        ("data write", parts.data),
         ("log write", parts.write),
         ("flush", parts.flush),
         ("log write and flush", parts.both),

@@ -10,6 +10,8 @@ is not known any more.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import NamedTuple
 
 from auditor.collect import kernel_log as collector
 from auditor.collect import zpool_status
@@ -20,7 +22,7 @@ from auditor.host.request import Output
 from auditor.text import harmless
 from auditor.verify import witnesses
 from auditor.verify.model import KERNEL_LOG, Link
-from auditor.verify.result import Device, Run
+from auditor.verify.result import Run
 from auditor.verify.trial import Logged, Ran
 
 FLUSHES = "logged_flush_errors"
@@ -36,14 +38,16 @@ COUNTS = ("read", "write", "checksum")
 def of_kernel(runs: Sequence[Ran], run: Run, facts: Facts) -> Link:
     """The last link: whether the kernel logged that something failed on a device of the pool while fio ran, in any of its
     runs. run: that of the log."""
-    logged = _together(runs)
-    told = _told(logged, run.devices, facts)
-    if isinstance(told, str):
-        return Link(KERNEL_LOG, "unseen", told)
-    failed = [(device, name, text) for device in run.devices for name, text in _failed(device, told)]
-    if lost := [text for device, name, text in failed if device.volatile and name == FLUSHES]:
+    logged, disks = _together(runs), [device.disk for device in run.devices]
+    try:
+        told = _told(logged, disks, facts)
+    except ValueError as error:
+        return Link(KERNEL_LOG, "unseen", str(error))
+    volatile = {device.disk for device in run.devices if device.volatile}
+    failed = list(_failed(disks, told))
+    if lost := [each.text for each in failed if each.disk in volatile and each.kind == FLUSHES]:
         return Link(KERNEL_LOG, "contradicts", f"flushes failed, yet fsync returned success: {'; '.join(lost)}")
-    doubts = [*(text for _, _, text in failed), *_untold(run.devices, told)]
+    doubts = [*(each.text for each in failed), *_untold(disks, told)]
     if not doubts and logged.missing:
         doubts = [logged.missing]
     if not doubts and sum(" error, dev " in line for line in logged.lines) >= derived.LINES_KEPT:
@@ -59,36 +63,52 @@ def _together(runs: Sequence[Ran]) -> Logged:
     return Logged(tuple(line for ran in runs for line in ran.logged.lines), "; ".join(missing))
 
 
-def _told(logged: Logged, devices: Sequence[Device], facts: Facts) -> Facts | str:
-    """What the lines say of each disk, or why they cannot be read."""
+class Failure(NamedTuple):
+    """Something that the kernel logged of a disk. kind: a key of KINDS."""
+
+    disk: str
+    kind: str
+    text: str
+
+
+def logged_of(logged: Logged, disks: Sequence[str], facts: Facts) -> tuple[tuple[Failure, ...], str]:
+    """What failed on these disks, and where nothing did, why it may all the same. Raises ValueError where the lines cannot be
+    understood."""
+    told = _told(logged, disks, facts)
+    failed = tuple(_failed(disks, told))
+    return failed, "" if failed else "; ".join((*_untold(disks, told), *filter(None, [logged.missing])))
+
+
+def _told(logged: Logged, disks: Sequence[str], facts: Facts) -> Facts:
+    """What the lines say of each disk. Raises ValueError where they cannot be understood."""
     found = Facts(facts.now)
     found.put_all(facts)
-    for device in devices:
-        found.add(Subject("disk", device.disk))
+    for disk in disks:
+        found.add(Subject("disk", disk))
     text = "".join(f"{line}\n" for line in logged.lines)
     try:
         for fact in collector.parse(Output(text, collector.COMMAND), HOST):
             found.replace(fact)
     except ValueError as error:
-        return f"the kernel's log could not be understood: {harmless(str(error))}"
+        raise ValueError(f"the kernel's log could not be understood: {harmless(str(error))}") from None
     found.replace(Fact(HOST, "kernel_log_whole", known(True, "")))  # what is missing is said in its place
     for fact in list(derived.derive(HOST, found)):
         found.replace(fact)
     return found
 
 
-def _failed(device: Device, told: Facts) -> Iterator[tuple[str, str]]:
-    """(name of the fact, sentence) of each kind of failure that was logged of it."""
-    for name, what in KINDS.items():
-        match told.get(Subject("disk", device.disk), name):
+def _failed(disks: Sequence[str], told: Facts) -> Iterator[Failure]:
+    """Each kind of failure that was logged of each of them."""
+    for disk, (name, what) in product(disks, KINDS.items()):
+        match told.get(Subject("disk", disk), name):
             case Known(int(times), evidence) if times:
                 lines = "; ".join(dict.fromkeys(harmless(each.text) for each in evidence))
-                yield name, f"{harmless(device.disk)}: at least {times} {what} ({lines})"
+                yield Failure(disk, name, f"{harmless(disk)}: at least {times} {what} ({lines})")
 
 
-def _untold(devices: Sequence[Device], told: Facts) -> Iterator[str]:
+def _untold(disks: Sequence[str], told: Facts) -> Iterator[str]:
     """Why it is not known whether what was logged is of one of them."""
-    found = [told.get(Subject("disk", device.disk), name) for device in devices for name in KINDS]
+    found = [told.get(Subject("disk", disk), name) for disk in disks for name in KINDS]
     reasons = [each.text for judged in found if isinstance(judged, Unknown) for each in judged.reasons]
     yield from dict.fromkeys(map(harmless, reasons))
 

@@ -214,6 +214,23 @@ def _heat(text: str) -> int | None:
 # -- transaction groups -------------------------------------------------------------------------------------------
 
 
+def syncing(texts: Sequence[str], up: float) -> tuple[int, float] | None:
+    """The TXG that each of the texts shows as being synced (state S), and for how many seconds it had been when the kernel was
+    up for so many; None where there is none. What it does meanwhile is not in the columns. (OpenZFS
+    module/zfs/spa_stats.c spa_txg_history_show())"""
+    found = [{int(row[0]): row for row in map(_txg, text.splitlines()) if row and row[2] == "S"} for text in texts]
+    for number in sorted(set.intersection(*map(set, found)) if found else ()):
+        birth, opened, queued, waited = (int(found[-1][number][place]) for place in (1, 8, 9, 10))
+        return number, up - (birth + opened + queued + waited) / 1e9
+    return None
+
+
+def _txg(line: str) -> list[str]:
+    """The cells of one row of the history, of which all but the state are numbers; none of any other line."""
+    cells = line.split()
+    return cells if len(cells) == 12 and _numbers(cells[:2] + cells[3:]) else []
+
+
 def txgs(texts: Sequence[str], boot: float, began: float, ended: float) -> tuple[Txg, ...]:
     """The TXGs that were born or synced between two times. boot: when the clock of the kernel began, seconds since the epoch.
 
@@ -222,11 +239,8 @@ def txgs(texts: Sequence[str], boot: float, began: float, ended: float) -> tuple
     """
     found: dict[int, Txg] = {}
     for text in texts:
-        for line in text.splitlines():
-            cells = line.split()
+        for cells in filter(None, map(_txg, text.splitlines())):
             numbers = _numbers(cells[:2] + cells[3:])
-            if len(cells) != 12 or not numbers:
-                continue
             number, birth, dirty, _, written = numbers[:5]
             born = boot + birth / 1e9
             opened, queued, waited, synced = (each / 1e9 for each in numbers[7:])

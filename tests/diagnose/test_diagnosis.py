@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from auditor.diagnose import causes, observation
 from auditor.diagnose.diagnosis import diagnose
+from auditor.diagnose.model import Diagnosis
 from auditor.diagnose.observation import KERNEL, Process
+from auditor.verify.trial import Logged
 from tests.diagnose import worlds
 from tests.golden import RULES as INDEX
 
@@ -30,6 +32,21 @@ def test_a_healthy_load_names_no_cause_and_says_what_is_waited_for() -> None:
         "unexplained": 0.1,
     }
     assert [(each.dataset, each.commits) for each in found.committers] == [("tank/db", 400)]
+
+
+def test_data_that_is_written_before_its_log_block_is_a_part_of_the_commit() -> None:
+    told = CASES["data before the log block"]
+    found = diagnose(worlds.observation(worlds.load(**told.files), worlds.traced(told.trace)), worlds.facts())
+    assert {each.what: each.ns / 1e6 for each in found.shares}["data write"] == pytest.approx(6)
+    assert found.reasons == ()
+
+
+def test_a_thread_of_the_kernel_waits_for_a_cpu_on_other_io_too() -> None:
+    who = (Process(50, "zvol_tq-0", KERNEL, "", 4_000_000_000),)
+    found = diagnose(
+        worlds.observation(worlds.load(), worlds.traced({(50, "zvol_tq-0", 1): (400, 400 * 5300)}), who), worlds.facts()
+    )
+    assert "wake-up" not in {each.what for each in found.shares}
 
 
 def test_an_observation_comes_back_from_its_recording_as_it_was() -> None:
@@ -82,8 +99,24 @@ CASES = {
         "CAUSE", "log-device-shared", "sdc does not serve the log alone: 1500 writes for at most 400",
     ),
     "no batching": Told(
+        {"commits": {"tank/db": 1500}}, {}, {(100 + i, "mysqld", 1): (250, 250 * 5300) for i in range(6)},
+        "CAUSE", "no-batching", "6 threads commit one after the other, and no two share",
+    ),
+    "many who seldom commit": Told(
         {"commits": {"tank/db": 600}}, {}, {(100 + i, "mysqld", 1): (100, 530000) for i in range(6)},
-        "CAUSE", "no-batching", "6 threads commit, and no two share",
+        "NOTHING STANDS OUT", "", "6 threads of mysqld wait",
+    ),
+    "a group that does not end": Told(
+        {"commits": {}, "txgs": [(7, "C", 1.0), (9, "S", 20.0)]}, {}, {},
+        "CAUSE", "txg-hangs", "transaction group 9 has been syncing for 30 s, and is not done",
+    ),
+    "a group that takes its time": Told(
+        {"commits": {}, "rows": {"writes": 400}, "txgs": [(7, "C", 1.0), (9, "S", -6.0)]}, {}, {},
+        "NOBODY COMMITS", "", "nobody waits for one here",
+    ),
+    "hung": Told(
+        {"commits": {}, "more": {"/sys/block/sdc/stat": worlds.stat(0, 0, 0, 0, flying=3)}, "flying": {"sdc": 2}}, {}, {},
+        "CAUSE", "device-hung", "sdc completed nothing in 10 s, with 2 I/Os outstanding: commits wait for it",
     ),
     "full": Told({}, {"capacity": 93}, HEALTHY, "CAUSE", "full", "93 % full"),
     "nobody": Told({"commits": {}, "rows": {"writes": 400}}, {}, {}, "NOBODY COMMITS", "", "nobody waits for one here"),
@@ -91,7 +124,15 @@ CASES = {
         {"commits": {"tank/db": 360, "tank/web": 40}}, {}, {DB: (360, 360 * 5300), (200, "nginx", 2): (40, 40 * 5300)},
         "NOTHING STANDS OUT", "", "postgres waits 4 ms",
     ),
-    "zvol": Told({}, {}, {(50, "zvol_tq-0", 1): (400, 400 * 5300)}, "NOTHING STANDS OUT", "", "a zvol (tank/db) waits"),
+    "zvol": Told(
+        {}, {}, {(50 + i, f"zvol_tq-{i}", 1): (100, 100 * 5300) for i in range(4)},
+        "NOTHING STANDS OUT", "", "a zvol (tank/db) waits",
+    ),
+    "data before the log block": Told(
+        {"rows": {"zil_itx_metaslab_slog_count": 400, "zil_itx_indirect_count": 400},
+         "block_ms": {"sda": (6, 1), "sdb": (6, 1)}},
+        {}, {DB: (400, 400 * 12000)}, "CAUSE", "past-the-slog", "the data of 100% of the commits bypassed the SLOG",
+    ),
 }  # fmt: skip
 
 
@@ -120,6 +161,44 @@ def test_counters_alone_find_what_they_count(name: str) -> None:
     assert found.mean_ns is None
 
 
+FLUSH = "I/O error, dev {}, sector 0 op 0x1:(WRITE) flags 0x800 phys_seg 0 prio class 0"
+WRITE = "I/O error, dev {}, sector 99 op 0x1:(WRITE) flags 0x0 phys_seg 3 prio class 0"
+
+
+def of_log(*lines: str, missing: str = "", **given: object) -> Diagnosis:
+    """A healthy load, and what the kernel logged meanwhile."""
+    logged = Logged(lines, missing)
+    return diagnose(worlds.observation(worlds.load(), worlds.traced(HEALTHY), logged=logged), worlds.facts(**given))
+
+
+def test_a_flush_that_fails_is_told_before_speed() -> None:
+    found = of_log(*[FLUSH.format("sdc")] * 3)
+    assert (found.outcome, found.causes[0].id, found.causes[0].rule) == (
+        "NOT DURABLE",
+        "flush-failed",
+        "flush-failed-logged",
+    )
+    assert found.answer.startswith("sdc: at least 3 flushes that failed"), found.answer
+    assert "fsync returned success" in found.answer
+
+
+def test_a_drive_that_keeps_what_it_acknowledged_needs_no_flush() -> None:
+    found = of_log(FLUSH.format("sdc"), keeps=["sdc"])
+    assert (found.outcome, found.causes[0].id) == ("CAUSE", "device-fails")
+
+
+def test_a_write_that_fails_is_a_cause_and_those_of_other_disks_are_none() -> None:
+    found = of_log(WRITE.format("sdd"))
+    assert (found.outcome, found.causes[0].id) == ("CAUSE", "device-fails")
+    assert of_log(WRITE.format("sdz")).outcome == "NOTHING STANDS OUT"
+
+
+def test_without_the_kernels_log_nobody_says_that_nothing_failed() -> None:
+    found = of_log(missing="/dev/kmsg: Operation not permitted")
+    assert (found.outcome, found.causes) == ("INCONCLUSIVE", ())
+    assert found.reasons == ("whether a device failed was not seen: /dev/kmsg: Operation not permitted",)
+
+
 def test_counters_alone_never_say_that_nothing_stands_out() -> None:
     found = diagnose(worlds.observation(worlds.load(), None), worlds.facts())
     assert (found.outcome, found.causes) == ("INCONCLUSIVE", ())
@@ -139,6 +218,16 @@ def test_a_device_stacked_on_a_disk_is_judged_by_its_own_time() -> None:
     assert "dm-0 is the slower leg of log mirror-1, 9.0 times" in found.answer
     leg = next(each for each in found.devices if each.device == "dm-0")
     assert (leg.writes, leg.flushes, leg.write_ns, leg.flush_ns, leg.block_ns) == (400, 400, None, None, 45e6)
+    # the other leg's write and flush, which end while it works, are not added to its own
+    assert {each.what for each in found.shares} == {"queue", "log write and flush", "unexplained"}
+
+
+def test_few_flushes_of_a_data_device_are_no_sign() -> None:
+    """Ten of 90 ms among 400 writes, and a leg that takes 12 ms for each write: the second is the slow one."""
+    stats = {"sda": worlds.stat(410, 400 * 1 + 900, 10, 900), "sdb": worlds.stat(410, 400 * 12 + 20, 10, 20)}
+    files = worlds.load(more={f"/sys/block/{disk}/stat": text for disk, text in stats.items()})
+    found = diagnose(worlds.observation(files, worlds.traced(HEALTHY)), worlds.facts())
+    assert (found.causes[0].id, found.causes[0].text.split()[0]) == ("slow-data-leg", "sdb")
 
 
 def test_what_is_not_explained_is_inconclusive() -> None:

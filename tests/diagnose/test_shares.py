@@ -9,7 +9,7 @@ from auditor.diagnose.shares import MOST_UNEXPLAINED, Parts, longest, shares
 NS = st.floats(0, 1e11, allow_nan=False)
 MEASURED = st.none() | NS
 PARTS = st.builds(
-    Parts, st.floats(1, 1e11, allow_nan=False), MEASURED, MEASURED, MEASURED, MEASURED, MEASURED, MEASURED
+    Parts, st.floats(1, 1e11, allow_nan=False), MEASURED, MEASURED, MEASURED, MEASURED, MEASURED, MEASURED, MEASURED
 )
 
 
@@ -19,7 +19,13 @@ def test_shares_add_up_and_no_part_is_made_of_what_is_left(parts: Parts) -> None
     assert sum(each.part for each in found.shares) == pytest.approx(1)
     assert sum(each.ns for each in found.shares) == pytest.approx(parts.commit)
     assert all(0 <= each.part <= 1 + 1e-9 for each in found.shares)
-    measured = {"queue": parts.queue, "log write": parts.write, "flush": parts.flush, "log write and flush": parts.both}
+    measured = {
+        "queue": parts.queue,
+        "log write": parts.write,
+        "flush": parts.flush,
+        "log write and flush": parts.both,
+        "data write": parts.data,
+    }
     for each in found.shares:
         if each.what in measured:
             assert each.ns <= (measured[each.what] or 0) + 1e-6
@@ -53,6 +59,15 @@ def test_parts_that_are_longer_than_the_whole_are_told() -> None:
     found = shares(Parts(commit=10e6, write=4e6, flush=8e6))
     assert found.overlap == pytest.approx(0.2)
     assert not found.why_not
+
+
+def test_threads_that_work_for_several_devices_explain_no_more_than_is_left() -> None:
+    found = shares(Parts(commit=10e6, write=3e6, flush=5e6, pipeline=9e6))
+    assert {each.what: each.ns for each in found.shares}["pipeline"] == pytest.approx(2e6)
+    assert (found.overlap, found.why_not) == (0, "")
+    longer = shares(Parts(commit=10e6, write=8e6, flush=8e6, pipeline=9e6))
+    assert longer.overlap == pytest.approx(0.6)
+    assert longer.shares[0].ns == 0
 
 
 def test_nothing_measured_explains_nothing() -> None:

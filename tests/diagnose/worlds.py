@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from auditor.collect import kstat
 from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Diagnosis
 from auditor.diagnose.observation import Observation, Process, Tick, Traced
 from auditor.facts import HOST, Fact, Facts, Subject, known
-from auditor.verify.trial import UNLOGGED, Reading
+from auditor.verify.trial import Logged, Reading
 from tests.diagnose.test_histograms import log2
 
 POOL = Subject("pool", "tank")
 SECONDS = 10.0
+QUIET = Logged((), "")
+BOOT = 900  # seconds since the epoch
+UP = 1000 - BOOT  # seconds, before the look
 COUNTS = ("writes", "zil_commit_count", "zil_commit_writer_count", "zil_itx_count", "zil_itx_indirect_count")
 BLOCKS = ("zil_itx_metaslab_slog_count", "zil_itx_metaslab_normal_count")
 
@@ -24,9 +27,11 @@ def table(rows: Mapping[str, int | str]) -> str:
     return f"62 1 0x01 {len(rows)} 7600 70242878580 94664598240\nname                            type data\n{body}"
 
 
-def stat(writes: int, write_ms: int, flushes: int, flush_ms: int, sectors: int = 0, busy: int = 100) -> str:
-    """/sys/block/X/stat; writes: those of flushes among them."""
-    return f"0 0 0 0 {writes} 0 {sectors} {write_ms} 0 {busy} 0 0 0 0 0 {flushes} {flush_ms}\n"
+def stat(
+    writes: int, write_ms: int, flushes: int, flush_ms: int, sectors: int = 0, busy: int = 100, flying: int = 0
+) -> str:
+    """/sys/block/X/stat; writes: those of flushes among them; flying: I/Os in flight."""
+    return f"0 0 0 0 {writes} 0 {sectors} {write_ms} {flying} {busy} 0 0 0 0 0 {flushes} {flush_ms}\n"
 
 
 def facts(**given: object) -> Facts:
@@ -49,6 +54,8 @@ def facts(**given: object) -> Facts:
     found.put(Fact(POOL, "zil_class", known("log", "")))
     found.put(Fact(POOL, "capacity_percent", known(given.get("capacity", 10), "")))  # type: ignore[arg-type]
     found.put(Fact(HOST, "zfs_txg_timeout", known(5, "")))
+    for disk in given.get("keeps", ()):  # type: ignore[attr-defined]
+        found.put(Fact(Subject("disk", disk), "keeps_acknowledged", known(True, "")))
     sync = given.get("sync", {})
     assert isinstance(sync, dict)
     for name in ("tank/db", "tank/web"):
@@ -57,7 +64,7 @@ def facts(**given: object) -> Facts:
 
 
 def moment(at: float, files: Mapping[str, str]) -> Reading:
-    return Reading(at, at - 900, dict(files), {})
+    return Reading(at, at - BOOT, dict(files), {})
 
 
 def objset(name: str, **rows: int) -> str:
@@ -72,9 +79,12 @@ def load(
     rows: Mapping[str, int] = {},
     status: str = "  pool: tank\n state: ONLINE\nconfig:\n",
     more: Mapping[str, str] = {},
+    flying: Mapping[str, int] = {},
+    txgs: Sequence[tuple[int, str, float]] = (),
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Files before and after SECONDS of such a load: each commit one log block on sdc and sdd. block_ms: by disk, what a
-    write and what a flush took there, 1 and 4 ms where nothing is said."""
+    write and what a flush took there, 1 and 4 ms where nothing is said. flying: I/Os in flight before, by disk. txgs: number,
+    state, and for how many seconds before the look they had been synced, after one in which they were open."""
     total = sum(commits.values())
     before, after = {}, {}
     for number, name in enumerate(sorted({"tank/db", "tank/web", *commits})):
@@ -88,11 +98,16 @@ def load(
         write, flush = block_ms.get(disk, (1, 4))
         many = total if disk in ("sdc", "sdd") else 100
         path = f"/sys/block/{disk}/stat"
-        before[path] = stat(0, 0, 0, 0)
+        before[path] = stat(0, 0, 0, 0, flying=flying.get(disk, 0))
         after[path] = stat(2 * many, round(many * (write + flush)), many, round(many * flush), 16 * many, 500)
     path = f"{kstat.ROOT}/dmu_tx"
     before[path] = table({"dmu_tx_assigned": 0, "dmu_tx_dirty_delay": 0})
     after[path] = table({"dmu_tx_assigned": 9, "dmu_tx_dirty_delay": 0, **dmu_tx})
+    history = (
+        f"{n} {round((UP - ago - 1) * 1e9)} {state} 0 0 0 0 0 1000000000 0 0 {0 if state == 'S' else round(ago * 1e9)}\n"
+        for n, state, ago in txgs
+    )
+    before[f"{kstat.ROOT}/tank/txgs"] = after[f"{kstat.ROOT}/tank/txgs"] = "".join(history)
     before["zpool status tank"], after["zpool status tank"] = status, status
     return before, {**after, **more}
 
@@ -119,11 +134,12 @@ def observation(
     trace: Traced | None,
     processes: tuple[Process, ...] = (),
     target: str = "tank",
+    logged: Logged = QUIET,
 ) -> Observation:
     before, after = files
     why = "" if trace else "only root may trace"
     return Observation(
-        target, "tank", moment(1000, before), moment(1000 + SECONDS, after), trace, why, processes, None, UNLOGGED
+        target, "tank", moment(1000, before), moment(1000 + SECONDS, after), trace, why, processes, None, logged
     )
 
 

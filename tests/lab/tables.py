@@ -1,4 +1,4 @@
-"""The tables of the three READMEs, from both outcomes.json and powercut.json: ``python -m tests.lab.tables`` writes them."""
+"""The tables of the READMEs, from the files of results beside them: ``python -m tests.lab.tables`` writes them."""
 
 import re
 from collections.abc import Sequence
@@ -8,13 +8,14 @@ from typing import Any
 
 from . import fixed, outcomes, provoked
 from . import scenario as scenarios
+from .diagnose import run as causes
 from .machine import LINES
 from .power import cells, matrix, report, results
 from .verify import case as verify_cases
 
 HERE = Path(__file__).parent
-READMES = (HERE / "README.md", HERE / "power" / "README.md", HERE / "verify" / "README.md")
-VERIFY = HERE / "verify" / "outcomes.json"
+READMES = (HERE / "README.md", *(HERE / name / "README.md" for name in ("power", "verify", "diagnose")))
+VERIFY, DIAGNOSE = (HERE / name / "outcomes.json" for name in ("verify", "diagnose"))
 Row = dict[str, Any]
 
 
@@ -222,10 +223,21 @@ def torn_lines(rows: Sequence[Row]) -> str:
 
 def verify_table(rows: Sequence[Row]) -> str:
     """Each case of `zaudit verify`: what it must say, and how it came out on each line."""
+    return _cases([(each.name, each.must, each.lines) for each in verify_cases.everything()], rows)
+
+
+def diagnose_table(rows: Sequence[Row]) -> str:
+    """Each cause that is provoked: what `zaudit diagnose` must say, and how it came out on each line."""
+    must = [(each.name, " ".join(filter(None, (each.outcome, each.top))), each.lines) for each in causes.everything()]
+    return _cases(must, rows)
+
+
+def _cases(must: Sequence[tuple[str, str, Sequence[str]]], rows: Sequence[Row]) -> str:
+    """must: name, what must come out, and the lines where it may."""
     ran = {(row["line"], row["scenario"]): row for row in rows}
     found = [
-        (each.name, each.must, *(_verified(ran.get((line, each.name)), line in each.lines) for line in LINES))
-        for each in verify_cases.everything()
+        (name, words, *(_verified(ran.get((line, name)), line in where) for line in LINES))
+        for name, words, where in must
     ]
     return table(("case", "must say", *LINES), found)
 
@@ -260,9 +272,9 @@ def _as_it_must(row: Row) -> str:
     return "yes" if row["outcome"] == "ok" else "NO"
 
 
-def verify_lines(rows: Sequence[Row]) -> str:
+def case_lines(known: Sequence[verify_cases.Case | causes.Cause], rows: Sequence[Row]) -> str:
     """The sums for each line."""
-    known, found = verify_cases.everything(), []
+    found = []
     for line in LINES:
         names = {each.name for each in known if line in each.lines}
         mine = [row for row in rows if row["line"] == line and row["scenario"] in names]
@@ -276,7 +288,7 @@ def verify_lines(rows: Sequence[Row]) -> str:
 def blocks() -> dict[str, str]:
     """What stands after each mark."""
     ran, cuts, verified = outcomes.read(), results.read(), outcomes.read(VERIFY)
-    happened = results.read(results.EVENTS)
+    happened, diagnosed = results.read(results.EVENTS), outcomes.read(DIAGNOSE)
     return {
         "lines": lines(ran),
         "scenarios": scenario_table(ran),
@@ -291,9 +303,11 @@ def blocks() -> dict[str, str]:
         **{f"events {line}": events(line, cuts, happened) for line in LINES},
         "torn lines": torn_lines(results.read(results.TORN)),
         "torn": torn(results.read(results.TORN)),
-        "verify lines": verify_lines(verified),
+        "verify lines": case_lines(verify_cases.everything(), verified),
         "verify": verify_table(verified),
         "verify programs": verify_programs(verified),
+        "diagnose lines": case_lines(causes.everything(), diagnosed),
+        "diagnose": diagnose_table(diagnosed),
     }
 
 

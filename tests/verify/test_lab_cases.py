@@ -109,7 +109,9 @@ def test_what_was_not_run_and_what_went_wrong_are_shown(tmp_path: Path) -> None:
     special = [line for line in tables.verify_table([]).splitlines() if line.startswith("| special-as-log ")]
     assert special == ["| special-as-log | TRACED | not on this line | not on this line | not on this line | not run |"]
     there = sum("2.3" in each.lines for each in EVERYTHING)
-    assert f"| 2.3 | 2.3.9 on Linux 6.12 | {there} | 1 | 0 | {there - 1} | 2026-01-01 |" in tables.verify_lines([row])
+    assert f"| 2.3 | 2.3.9 on Linux 6.12 | {there} | 1 | 0 | {there - 1} | 2026-01-01 |" in tables.case_lines(
+        EVERYTHING, [row]
+    )
     program = {**row, "scenario": "kill", "outcome": "ok", "verdict": "kill: 0 of 12", "judged": "aaa"}
     assert "| 2.3 | kill | kill: 0 of 12 | yes | 2026-01-01 | aaa |" in tables.verify_programs([row, program])
     assert "| 2.3 | kill | x | NO |" in tables.verify_programs([{**program, "verdict": "", "outcome": "wrong"}])

@@ -9,8 +9,17 @@ modprobe dm-delay
 # delayed NAME DISK READ_MS WRITE_MS FLUSH_MS: /dev/mapper/NAME
 delayed() { local n; n=$(blockdev --getsz "$2"); dmsetup create "$1" --table "0 $n delay $2 0 $3 $2 0 $4 $2 0 $5"; udevadm settle; }
 
+# retable NAME TARGET...: another table for it, at once
+retable() { local n to=$1; shift; n=$(blockdev --getsz "/dev/mapper/$to"); dmsetup reload "$to" --table "0 $n $*"; dmsetup suspend --noflush "$to"; dmsetup resume "$to"; }
+
 # load NAME WORDS...: a load of load.py in the background; what it measured goes to out/
-load() { local to=$1; shift; python3 /lab/load.py "$@" >"/lab/out/$NAME.load-$to" 2>&1 & LOADS="$LOADS $!"; }
+load() { local to=$1; shift; nice -n "${NICE:-0}" python3 /lab/load.py "$@" >"/lab/out/$NAME.load-$to" 2>&1 & LOADS="$LOADS $!"; }
+
+# again COMMAND: over and over, in the background
+again() { (while :; do eval "$1"; done) >/dev/null 2>&1 & LOADS="$LOADS $!"; }
+
+# set_param NAME VALUE: a module parameter of zfs, until this cause is over
+set_param() { PARAMS="$PARAMS $1=$(cat "/sys/module/zfs/parameters/$1")"; param "$1" "$2"; }
 
 tidy() {
     cat $T/kprobe_events $T/synthetic_events; ls $T/instances
@@ -19,7 +28,7 @@ tidy() {
 for plan in /lab/plan-*; do
     NAME=${plan#/lab/plan-}
     . "$plan"
-    LOADS=
+    LOADS= PARAMS=
     started=$(date +%s)
     {
         eval "$CASE_SETUP"
@@ -29,9 +38,10 @@ for plan in /lab/plan-*; do
         echo $? >"out/$NAME.exit"
     } 2>"out/$NAME.setup"
     tidy >"out/$NAME.left" 2>&1
-    for i in 0 1 2 3; do n=N$i; echo "N$i $(kname "${!n}")"; done >"out/$NAME.names"
+    for i in 0 1 2 3 4; do n=N$i; echo "N$i $(kname "${!n}")"; done >"out/$NAME.names"
     [ -z "$LOADS" ] || { kill $LOADS; wait $LOADS; }
     eval "${CASE_AFTER:-}"
+    for each in $PARAMS; do param "${each%%=*}" "${each#*=}"; done
     zpool destroy -f tank || { sleep 3; zpool destroy -f tank; }
     dmsetup remove_all 2>/dev/null
     for disk in $ALL; do wipefs -aq "$disk"* 2>/dev/null; done

@@ -1,10 +1,13 @@
 """Runs in the guest: commits as a database log does until SIGTERM, then says what it measured itself.
 
-    load.py PATH fsync|dsync|write [PAUSE_S] [BYTES] [THREADS]
+    load.py PATH fsync|turns|dsync|write [PAUSE_S] [BYTES] [THREADS] [COUNT]
 
-Prints ``{"pid": ..., "count": ..., "mean_us": ...}``: its own syncs and what each took.
+turns: fsync, one thread after the other. COUNT: of each thread, after which it ends; 0: at SIGTERM.
+Prints ``{"pid": ..., "count": ..., "mean_us": ..., "whole": ...}``: its own syncs, what each took, and whether it ended by
+itself.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -14,10 +17,11 @@ import time
 from types import FrameType
 
 path, kind = sys.argv[1:3]
-given = [*sys.argv[3:], *("0", "8192", "1")[len(sys.argv) - 3 :]]
-pause, size, threads = float(given[0]), int(given[1]), int(given[2])
+given = [*sys.argv[3:], *("0", "8192", "1", "0")[len(sys.argv) - 3 :]]
+pause, size, threads, most = float(given[0]), int(given[1]), int(given[2]), int(given[3])
 spans: list[float] = []
 over = threading.Event()
+turn: contextlib.AbstractContextManager[object] = threading.Lock() if kind == "turns" else contextlib.nullcontext()
 
 
 def end(_number: int, _frame: FrameType | None) -> None:
@@ -29,13 +33,14 @@ def commits(name: str) -> None:
     file = os.open(name, flags, 0o600)
     data = os.urandom(size)
     number = 0
-    while not over.is_set():
-        start = time.monotonic()
-        os.pwrite(file, data, number % 2000 * len(data))
-        if kind == "fsync":
+    while not over.is_set() and (number < most or not most):
+        with turn:
             start = time.monotonic()
-            os.fsync(file)
-        spans.append(time.monotonic() - start)
+            os.pwrite(file, data, number % 2000 * len(data))
+            if kind in ("fsync", "turns"):
+                start = time.monotonic()
+                os.fsync(file)
+            spans.append(time.monotonic() - start)
         number += 1
         if pause:
             over.wait(pause)
@@ -45,10 +50,8 @@ signal.signal(signal.SIGTERM, end)
 workers = [threading.Thread(target=commits, args=(f"{path}{i or ''}",)) for i in range(threads)]
 for worker in workers:
     worker.start()
-while not over.wait(0.2):
-    pass
-for worker in workers:
-    worker.join()
-print(
-    json.dumps({"pid": os.getpid(), "count": len(spans), "mean_us": sum(spans) / max(len(spans), 1) * 1e6}), flush=True
-)
+while any(worker.is_alive() for worker in workers):
+    over.wait(0.2)
+mean = sum(spans) / max(len(spans), 1) * 1e6
+said = {"pid": os.getpid(), "count": len(spans), "mean_us": mean, "whole": not over.is_set()}
+print(json.dumps(said), flush=True)

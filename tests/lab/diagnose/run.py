@@ -1,6 +1,6 @@
 """What ``zaudit diagnose`` says of loads whose cause is known.
 
-    python -m tests.lab.diagnose.run [--line 2.3] [NAME...]
+    python -m tests.lab.diagnose.run [--line 2.3] [--results tests/lab/diagnose/outcomes.json] [NAME...]
     python -m tests.lab.diagnose.run --kept        boot nothing: what was recorded, judged by the code as it is
 
 Exit code: 0 when each came out as causes.toml says, 1 when one did not.
@@ -17,14 +17,18 @@ from typing import Any, NamedTuple
 
 from auditor.commands import _diagnosing
 from auditor.diagnose.model import Diagnosis
+from tests.lab import outcomes
 from tests.lab.machine import CACHE, LINES, available
-from tests.lab.verify.run import ZAUDIT, keep
+from tests.lab.verify.run import ZAUDIT, keep, row, told
 from tests.lab.vm import VM, clean_up_on_signals
 
 HERE = Path(__file__).parent
-DISKS = ["nvme:2G", "nvme:2G", "nvme:1G", "nvme:1G"]
+DISKS = ["nvme:2G", "nvme:2G", "nvme:1G", "nvme:1G", "nvme:1G!flush"]  # the flushes of the last fail
 A_GUEST, CAUSE_S = 8, 240
 MEANS = 0.10  # by which the mean of a program's own syncs and of the trace may differ
+
+
+Load = Mapping[str, float]  # what a load printed
 
 
 class Cause(NamedTuple):
@@ -58,6 +62,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all causes")
     parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (default: all)")
     parser.add_argument("--kept", action="store_true", help="boot nothing: judge the recordings of earlier runs")
+    parser.add_argument("--results", type=Path, help="also write the outcomes there (tests/lab/diagnose/outcomes.json)")
     arguments = parser.parse_args()
     clean_up_on_signals()
     right = True
@@ -67,16 +72,26 @@ def main() -> int:
             for each in everything()
             if line in each.lines and (not arguments.names or each.name in arguments.names)
         ]
-        if not arguments.kept:
-            for first in range(0, len(chosen), A_GUEST):
-                guest(line, chosen[first : first + A_GUEST])
-        for each in chosen:
-            said = list(judged(line, each))
-            right = right and not said
-            print(f"{line}  {each.name:24} {'WRONG' if said else each.outcome}", flush=True)
-            for sentence in said:
-                print(f"       {sentence}", flush=True)
+        for first in range(0, len(chosen), A_GUEST):
+            part = chosen[first : first + A_GUEST]
+            if not arguments.kept:
+                guest(line, part)
+            for each in part:
+                found = result(line, each)
+                right = right and found["outcome"] == "ok"
+                if arguments.results:
+                    outcomes.add([found], arguments.results)
     return 0 if right else 1
+
+
+def result(line: str, cause: Cause) -> outcomes.Row:
+    """How one came out, printed and as a row."""
+    folder = CACHE / "results" / f"diagnose-{line}-{cause.name}"
+    said = list(judged(folder, cause))
+    seconds = (folder / "seconds").read_text().strip() if (folder / "seconds").exists() else "0"
+    verdict = " ".join(filter(None, (cause.outcome, cause.top)))
+    told(line, cause.name, said, verdict, seconds)
+    return row(line, cause.name, said, verdict if not said else "", int(seconds))
 
 
 def guest(line: str, chosen: Sequence[Cause]) -> None:
@@ -102,9 +117,8 @@ def guest(line: str, chosen: Sequence[Cause]) -> None:
         keep(f"diagnose-{line}-{each.name}", {**out, "log": result.log.encode()})
 
 
-def judged(line: str, cause: Cause) -> Iterator[str]:
+def judged(folder: Path, cause: Cause) -> Iterator[str]:
     """What is wrong with what came back."""
-    folder = CACHE / "results" / f"diagnose-{line}-{cause.name}"
     if not (folder / "tar.gz").exists():
         yield "no recording came back"
         return
@@ -116,7 +130,14 @@ def judged(line: str, cause: Cause) -> Iterator[str]:
     found = _diagnosing.replayed(folder / "tar.gz").diagnosis
     names = dict(row.split() for row in out["names"].decode().splitlines())
     yield from problems(cause, found, names)
-    yield from counts(found, [json.loads(data) for name, data in sorted(out.items()) if name.startswith("load-")])
+    loads = []
+    for name, data in sorted(out.items()):
+        if name.startswith("load-") and data:
+            try:
+                loads.append(json.loads(data))
+            except ValueError:
+                yield f"{name}: {data.decode(errors='replace')[-300:]}"
+    yield from counts(found, loads)
 
 
 def problems(cause: Cause, found: Diagnosis, names: Mapping[str, str]) -> Iterator[str]:
@@ -128,13 +149,18 @@ def problems(cause: Cause, found: Diagnosis, names: Mapping[str, str]) -> Iterat
         yield f"not said: {cause.says}: {found.answer}"
 
 
-def counts(found: Diagnosis, loads: Sequence[Mapping[str, float]]) -> Iterator[str]:
-    """Where the mean of a program's own syncs is off by more than a tenth of what the kernel traced of it."""
+def counts(found: Diagnosis, loads: Sequence[Load]) -> Iterator[str]:
+    """Where the mean of a program's own syncs is off by more than a tenth of what the kernel traced of it, and where the count
+    of one whose syncs all came while it looked is off by more than one."""
     for load in loads:
         for each in found.committers:
             mean = each.mean_ns / 1e3
             if each.pid == load["pid"] and abs(mean - load["mean_us"]) > MEANS * load["mean_us"]:
                 yield f"{each.name} {each.pid}: traced {mean:.0f} us, measured {load['mean_us']:.0f} us itself"
+        if load.get("whole"):
+            for what, count in (("traced", found.traced), ("counted by the ZIL", found.commits)):
+                if count is None or abs(count - load["count"]) > 1:
+                    yield f"{count} commits {what}, {load['count']:.0f} made"
 
 
 if __name__ == "__main__":
