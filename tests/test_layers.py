@@ -10,7 +10,7 @@ AUDITOR = Path(__file__).parent.parent / "auditor"
 VERIFIED = {
     f"verify.{name}" for name in ("histogram", "result", "model", "compare", "knee", "codec", "document")
 }  # types and arithmetic
-DIAGNOSED = {"diagnose.model", "diagnose.shares"}  # the same
+DIAGNOSED = {"diagnose.model", "diagnose.shares", "diagnose.view"}  # the same
 STAGES: dict[str, set[str]] = {
     "errors": set(),
     "facts": set(),
@@ -121,6 +121,7 @@ SEAM = {
     "host/udev_db.py",
     "host/lzc.py",
     "host/sql.py",
+    "host/sql_watch.py",
     "host/tools.py",
     "host/writing.py",
     "cli.py",

@@ -8,15 +8,20 @@ from typing import Any, NamedTuple
 
 from auditor import __version__, audit
 from auditor.commands import _recorded, _verifying
+from auditor.commands._options import with_database
 from auditor.commands._terminal import note
-from auditor.diagnose import diagnosis, observation, observe, tracing
+from auditor.diagnose import database, diagnosis, observation, observe, tracing
 from auditor.diagnose.model import Diagnosis, Outcome
 from auditor.errors import Stop
 from auditor.facts import Subject
+from auditor.host import sql
 from auditor.host.live import Host, LiveHost
+from auditor.host.sql_watch import Wanted
+from auditor.host.untold import Untold
 from auditor.judge.policy import Policy
 from auditor.recording import recording, replacing
 from auditor.report.model import Report
+from auditor.text import harmless
 from auditor.verify.run import Progress
 
 EXITS: dict[Outcome, int] = {
@@ -38,6 +43,7 @@ class DiagnoseOptions(NamedTuple):
     policy: Policy
     timeout: float
     deadline: float
+    database: str | None = None
 
 
 class Found(NamedTuple):
@@ -56,19 +62,33 @@ def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: P
     """Diagnose on this host. Raises what the parts raise."""
     if wanted.record:
         replacing.possible(wanted.record)
-    looked_at = LiveHost(wanted.timeout, wanted.deadline)
+    options, asked = _database(audit.Options(policy=wanted.policy), wanted.database)
+    looked_at = Untold(LiveHost(wanted.timeout, wanted.deadline), asked.dsn if asked else "")
     machine = LiveHost(wanted.timeout)
     host: Host = recording.RecordingHost(looked_at) if wanted.record else looked_at
-    options = audit.Options(policy=wanted.policy)
     seen = audit.look(host, (wanted.target,), options, progress)
     root = seen.roots[0].name
     pool = Subject("pool", root.partition("/")[0])
-    made = observe.observe(machine, root, pool, seen.facts, wanted.seconds, steps, traced=wanted.traced)
+    if looked_at.error:
+        note(f"zaudit: --db {options.database}: {harmless(looked_at.error)[:300]}")
+    if why := database.elsewhere(seen.facts, pool.name):
+        raise CannotDiagnose(f"--db: {why}")
+    made = observe.observe(machine, root, pool, seen.facts, wanted.seconds, steps, traced=wanted.traced, database=asked)
     if tracing.own_name() in tracing.left():
         note(f"zaudit: {tracing.own_name()} could not be removed from {tracing.ROOT}; zaudit clean tries again")
     chosen = _verifying.rules(wanted.policy)
     unkept = _recorded.keep(host, wanted.record, (wanted.target,), options, chosen.rules, observation.to_text(made))
     return _judged(seen, made, (wanted.target,), wanted.policy)._replace(unkept=unkept)
+
+
+def _database(options: audit.Options, said: str | None) -> tuple[audit.Options, Wanted | None]:
+    """The options with what --db says, and what is to be asked. The DSN is told to nobody else: neither the recording nor the
+    report has it."""
+    options = with_database(options, said)
+    if said is None:
+        return options, None
+    asked = Wanted(options.database, options.connection)
+    return options._replace(connection=sql.REDACTED if asked.dsn else ""), asked
 
 
 def replayed(path: Path, policy: Policy | None = None) -> Found:

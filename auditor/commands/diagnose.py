@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import click
 
-from auditor.commands._options import Local, Output, Seconds, formats_of, policy
+from auditor.commands._options import Local, Output, Seconds, database, formats_of, policy
 from auditor.commands._terminal import look, steps, write
 from auditor.host.limits import DEADLINE_S
 from auditor.streams import progress
@@ -19,6 +19,7 @@ from auditor.streams import progress
 @click.option("--seconds", type=Seconds(1, 3600), default=30.0, show_default=True, metavar="SECONDS",
               help="Look for this long.")  # fmt: skip
 @click.option("--no-trace", is_flag=True, help="Read counters only; nothing on the host is changed.")
+@database
 @click.option("--replay", type=Local(), metavar="REC", help="Judge a recorded diagnosis again.")
 @click.option("--record", type=Local(), metavar="REC", help="Also write a recording of this run.")
 @formats_of("terminal", "json", "html")
@@ -33,6 +34,7 @@ def diagnose(
     target: str | None,
     seconds: float,
     no_trace: bool,
+    database: str | None,
     replay: Path | None,
     record: Path | None,
     format_: str,
@@ -49,6 +51,10 @@ def diagnose(
     its own), and removes them one by one; zaudit clean does so after a kill -9. With --no-trace, or without root, only counters
     are read, which do not show how long a commit takes.
 
+    With --db NAME=DSN the database's own counters of the same time stand beside the kernel's (PostgreSQL, MySQL, MariaDB):
+    its syncs, checkpoints, and once a second what its backends wait for, in a read-only session with short time-outs. No
+    query, user or address is asked for, and the DSN is neither recorded nor reported.
+
     Exit codes: 0 nothing stands out, 10 inconclusive, 12 something stands out, 14 syncs that write nothing.
     """
     from auditor.commands import _diagnosing as command
@@ -56,11 +62,13 @@ def diagnose(
 
     if bool(target) == bool(replay):
         raise click.UsageError("name a TARGET, or --replay a recording")
+    if replay and database:
+        raise click.UsageError("--db does not go with --replay: a recording has what the database said")
     if replay:
         found = command.replayed(replay, _policy.read(policy_file) if policy_file else None)
     else:
         wanted = command.DiagnoseOptions(
-            str(target), seconds, not no_trace, record, _policy.read(policy_file), timeout, deadline
+            str(target), seconds, not no_trace, record, _policy.read(policy_file), timeout, deadline, database
         )
         found = command.live(wanted, progress(), steps())
     text = command.rendered(found, format_, look(output), verbose=verbose)

@@ -11,6 +11,8 @@ from auditor.diagnose.model import Cause, Committer, Outcome
 from auditor.diagnose.observation import KERNEL, Observation
 from auditor.units import duration
 
+NOT_DURABLE = ("sync-disabled", "database-fsync-off")
+
 
 def answer(
     seen: Observation,
@@ -22,7 +24,7 @@ def answer(
     reasons: tuple[str, ...],
     kind: str,
 ) -> tuple[Outcome, str, tuple[str, ...]]:
-    if standing and standing[0].id == "sync-disabled":
+    if standing and standing[0].id in NOT_DURABLE:
         return "NOT DURABLE", standing[0].text, reasons
     commits = trace.commits if trace.whole else counted.zil.commits
     if commits is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.diagnose import causes, counters, shares
+from auditor.diagnose import causes, counters, database, database_causes, shares
 from auditor.diagnose.answer import answer
 from auditor.diagnose.causes import Seen
 from auditor.diagnose.commits import FEW, Trace, crowd, datasets_of, disagree, silent, traced
@@ -30,9 +30,12 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     found = shares.shares(parts) if parts else shares.Shares((), 0.0, "")
     woken = (parts.wake or 0.0) / parts.commit if parts and parts.commit else 0.0
     standing = causes.causes(Seen(counted, facts, pool, kind, crowd(trace.threads), woken))
-    lost = _not_durable(counted, facts, trace, where)
+    theirs = database.seen(seen, facts, trace)
+    lost = (*_not_durable(counted, facts, trace, where), *database_causes.not_durable(theirs))
+    standing = (*standing, *database_causes.causes(theirs))
     committers = _committers(trace.threads, where, seen)
-    reasons = (*counted.fell, *trace.faults, *disagree(counted, trace, lost), found.why_not)
+    differs = theirs.differs if theirs and not lost else ""
+    reasons = (*counted.fell, *trace.faults, *disagree(counted, trace, lost), differs, found.why_not)
     outcome, sentence, reasons = answer(
         seen, counted, trace, found, (*lost, *standing), committers, tuple(each for each in reasons if each), kind
     )
@@ -58,6 +61,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
         devices=tuple(_device(leg, kind) for leg in counted.legs),
         causes=(*lost, *standing),
         commands=_commands(seen, counted),
+        database=theirs.view if theirs else None,
     )
 
 

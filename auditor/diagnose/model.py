@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from auditor.diagnose.shares import Share
+from auditor.diagnose.view import View
 from auditor.verify.histogram import Histogram
 from auditor.verify.result import Slice, Txg
 
@@ -71,7 +72,7 @@ class Device(NamedTuple):
 class Diagnosis(NamedTuple):
     """One diagnosis. answer: one sentence. reasons: why it is INCONCLUSIVE, or what else could not be seen. commits: by the
     ZIL; traced: by the trace; mean_ns: None without one. latency: by powers of two. overlap: as of Shares. taken: seconds
-    since the epoch."""
+    since the epoch. database: its own view, where --db named one."""
 
     target: str
     pool: str
@@ -94,3 +95,4 @@ class Diagnosis(NamedTuple):
     devices: tuple[Device, ...]
     causes: tuple[Cause, ...]
     commands: tuple[str, ...]
+    database: View | None = None

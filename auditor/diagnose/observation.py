@@ -44,10 +44,19 @@ class Process(NamedTuple):
     waited: int | None
 
 
+class Asked(NamedTuple):
+    """What the database of --db said of the same time. engine: its word; said: JSON of :mod:`auditor.host.sql_watch`; fault:
+    why it said nothing, empty where it did."""
+
+    engine: str
+    said: str
+    fault: str
+
+
 class Observation(NamedTuple):
     """One look at the load of one pool. target: what was asked for, a pool, dataset or zvol. before, after: the witnesses.
     untraced: why there is no trace, empty where there is. pipeline: nanoseconds that the threads of OpenZFS took which pass
-    log blocks on, None where that was not seen. logged: by the kernel meanwhile."""
+    log blocks on, None where that was not seen. logged: by the kernel meanwhile. database: None where none was named."""
 
     target: str
     pool: str
@@ -58,6 +67,7 @@ class Observation(NamedTuple):
     processes: tuple[Process, ...]
     pipeline: int | None
     logged: Logged
+    database: Asked | None = None
 
 
 def to_text(observation: Observation) -> str:
@@ -66,5 +76,7 @@ def to_text(observation: Observation) -> str:
 
 
 def from_text(text: str) -> Observation:
-    """Raises codec.CodecError for anything that is not an observation of this schema."""
-    return codec.from_member(Observation, SCHEMA, text, "diagnosis")
+    """What an earlier release did not write is the default of its field. Raises codec.CodecError for anything that is not an
+    observation of this schema."""
+    later = {name: codec.plain(each) for name, each in Observation._field_defaults.items()}
+    return codec.from_member(Observation, SCHEMA, text, "diagnosis", lambda document: {**later, **document})

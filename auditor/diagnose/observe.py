@@ -10,13 +10,14 @@ from itertools import islice
 from typing import NamedTuple
 
 from auditor.databases.kept import task
-from auditor.diagnose import counters, histograms
+from auditor.diagnose import asking, counters, histograms
 from auditor.diagnose import tracing as trace
 from auditor.diagnose.observation import KERNEL, Observation, Process, Tick, Traced
 from auditor.facts import Facts, Subject
 from auditor.host.allowed import KTHREADD
 from auditor.host.live import Host
 from auditor.host.request import Read
+from auditor.host.sql_watch import Wanted
 from auditor.verify import kmsg, run, witnesses
 from auditor.verify.run import Progress
 
@@ -39,19 +40,35 @@ _WITHIN = (
 
 
 def observe(
-    host: Host, target: str, pool: Subject, facts: Facts, seconds: float, progress: Progress | None, *, traced: bool
+    host: Host,
+    target: str,
+    pool: Subject,
+    facts: Facts,
+    seconds: float,
+    progress: Progress | None,
+    *,
+    traced: bool,
+    database: Wanted | None = None,
 ) -> Observation:
-    """Raises Interrupted when a signal came; nothing is left then."""
+    """database: to be asked meanwhile. Raises Interrupted when a signal came; nothing is left then."""
     patterns = counters.patterns(pool, facts)
     began = _times(host)
-    with run.interruptible(), kmsg.listening() as logged, _tracing(traced) as (look, end, why):
+    with (
+        run.interruptible(),
+        asking.asking(database, seconds) as asked,
+        kmsg.listening() as logged,
+        _tracing(traced) as (look, end, why),
+    ):
         before = run.reading(host, patterns)
         ticks = list(_ticks(seconds, look, progress))
         found, why = _ended(end, ticks, why)
         ended = _times(host)
         after = run.reading(host, patterns)
+        said = asked()
         who = tuple(_processes(host, found, began, ended))
-        return Observation(target, pool.name, before, after, found, why, who, _pipeline(host, began, ended), logged())
+        return Observation(
+            target, pool.name, before, after, found, why, who, _pipeline(host, began, ended), logged(), said
+        )
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from auditor.diagnose.model import Diagnosis
-from auditor.report.diagnose import words
+from auditor.report.diagnose import database, words
 from auditor.report.model import Report
 from auditor.report.page import escaped, page, paragraph, section
 from auditor.report.verify import svg
@@ -25,6 +25,7 @@ def render(found: Diagnosis, report: Report | None = None, *, zaudit: str = "") 
         section("Who commits", _committers(found)),
         section("Datasets", _datasets(found)),
         section("Devices", _devices(found)),
+        section(database.TITLE, database.page(found.database)),
         section("What stands out", _causes(found), "long"),
         section("What zaudit check says of the same datasets", _beside(found, report)),
         section("Seen by", [f"<pre>{escaped(each)}</pre>" for each in found.commands], "long"),

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from auditor.diagnose.model import Diagnosis
 from auditor.report.console import body, printed
-from auditor.report.diagnose import words
+from auditor.report.diagnose import database, words
 from auditor.report.model import Report
 from auditor.report.verify import pictures
 from auditor.report.verify.terminal import drawn, title
@@ -41,6 +41,7 @@ def render(
         *_committers(found, verbose),
         *_datasets(found, verbose),
         *_devices(found),
+        *database.terminal(found.database),
         *_pictures(found, width),
         *_causes(found),
         *_beside(found, report),
@@ -178,5 +179,6 @@ def _beside(found: Diagnosis, report: Report | None) -> Iterator[RenderableType]
 
 def _end(found: Diagnosis) -> Iterator[RenderableType]:
     yield from title("Seen by")
-    yield body([("", Text(harmless(each))) for each in found.commands])
+    theirs = found.database.commands if found.database else ()
+    yield body([("", Text(harmless(each))) for each in (*found.commands, *theirs)])
     yield Text(f"Next: {harmless(words.next_step(found))}")
