@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from auditor.diagnose.observation import Asked
-from auditor.host import sql_watch
+from auditor.host import sql, sql_watch
 from auditor.host.sql_watch import Said, Wanted
 
 
@@ -16,8 +16,9 @@ def asking(wanted: Wanted | None, seconds: float) -> Iterator[Callable[[], Asked
     if wanted is None:
         yield lambda: None
     elif not wanted.dsn:
-        why = f"it was not asked: --db {wanted.engine}=DSN names a connection to it"
-        yield lambda: Asked(wanted.engine, "", why)
+        can = wanted.engine in sql.DRIVERS
+        why = f"--db {wanted.engine}=DSN names a connection to it" if can else "zaudit can ask no such server"
+        yield lambda: Asked(wanted.engine, "", f"it was not asked: {why}")
     else:
         with sql_watch.watching(wanted, seconds) as end:
             yield lambda: _asked(wanted.engine, end())

@@ -65,9 +65,9 @@ def seen(observed: Observation, facts: Facts, trace: Trace) -> Seen | None:
         kernel=kernel,
         waits=_waits(found, of.WORDS) if found.sees else (),
         active=found.active / found.moments if found.moments else 0.0,
-        settings=tuple(f"{name} = {found.settings[name]}" for name in of.SETTINGS if name in found.settings),
+        settings=of.settings(found),
         unseen=tuple(unseen),
-        commands=of.COMMANDS,
+        commands=of.commands(found),
     )
     return Seen(view, found, _differs(title, rows[0], kernel, postgres))
 

@@ -14,7 +14,6 @@ from auditor.units import size
 MOSTLY = 0.5  # of the backends at work
 BEHIND = 5.0  # that wait for one lock at a mean moment
 TWO = 2
-ACTIVITY = of_postgres.COMMANDS[-1]
 REPLICA = "ipc syncrep"
 TURNS = ("lwlock walwrite", "lwlock walinsert")
 ROWS = ("lock transactionid", "lock tuple")
@@ -47,15 +46,14 @@ def _checkpoints(said: Said, title: str) -> Iterator[Cause]:
         return
     words = ("max_wal_size", "checkpoint_timeout", "checkpoint_completion_target")
     most, timeout, target = (number(said.settings.get(name)) or 0.0 for name in words)
+    whole, table = said.settings.get("full_page_writes") == "on", of_postgres.requested(said)[0]
     now = size(most * (1 << 20))
     text = (
         f"{title} made {requested} checkpoints in {said.seconds:.0f} s because its WAL reached max_wal_size ({now}): "
-        f"{size(wal)} of it were written, and each page whole again after each of them"
+        f"{size(wal)} of it were written{', and pages whole again after each of them' if whole else ''}"
     )
     evidence = (
-        Evidence(
-            f"{requested} requested, {by_time} by time", "psql -xc 'TABLE pg_stat_checkpointer'  # 16: pg_stat_bgwriter"
-        ),
+        Evidence(f"{requested} requested, {by_time} by time", f"psql -xc 'TABLE {table}'"),
         Evidence(f"{size(each)} of WAL bring about the next one", "psql -c 'SHOW max_wal_size'"),
     )
     enough = size(wal / said.seconds * timeout * (1 + target))
@@ -89,7 +87,12 @@ def _waiting(said: Said, title: str) -> Iterator[Cause]:
             continue
         seen = f"{mean:.1f} of {active:.1f} backends at work, in {said.moments} looks"
         yield Cause(
-            id, f"{mean:.0f} of {active:.0f} backends of {title} {text}", (Evidence(seen, ACTIVITY),), fix, "", False
+            id,
+            f"{mean:.0f} of {active:.0f} backends of {title} {text}",
+            (Evidence(seen, of_postgres.ACTIVITY),),
+            fix,
+            "",
+            False,
         )
 
 
@@ -97,5 +100,5 @@ def _log_buffer(said: Said, title: str) -> Iterator[Cause]:
     waits = said.grown("status", "Innodb_log_waits")
     if waits is not None and waits >= FEW:
         text = f"{title} waited {waits:.0f} times for room in its log buffer (innodb_log_buffer_size)"
-        evidence = (Evidence(f"Innodb_log_waits grew by {waits:.0f}", of_mysql.COMMANDS[0]),)
+        evidence = (Evidence(f"Innodb_log_waits grew by {waits:.0f}", of_mysql.STATUS),)
         yield Cause("log-buffer", text, evidence, "Raise innodb_log_buffer_size.", "", False)

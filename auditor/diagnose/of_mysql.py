@@ -21,10 +21,18 @@ WORDS = {
     "waiting for prior transaction to commit": "the commit of another transaction before it",
     "": "something else than a commit, or a CPU",
 }
-COMMANDS = (
-    "mysql -e \"SHOW GLOBAL STATUS WHERE Variable_name RLIKE 'fsyncs|log_waits|^Binlog_'\"",
-    "mysql -e \"SELECT * FROM performance_schema.file_summary_by_event_name WHERE EVENT_NAME RLIKE 'log'\"",
-)
+STATUS = "mysql -e \"SHOW GLOBAL STATUS WHERE Variable_name RLIKE 'fsyncs|log_waits|^Binlog_'\""
+FILES = "mysql -e \"SELECT * FROM performance_schema.file_summary_by_event_name WHERE EVENT_NAME RLIKE 'log'\""
+
+
+def commands(said: Said) -> tuple[str, ...]:
+    """Of the tables that this server has."""
+    return (STATUS, FILES) if len(said.before) > 1 else (STATUS,)
+
+
+def settings(said: Said) -> tuple[str, ...]:
+    """NAME = VALUE, as far as they are shown."""
+    return tuple(f"{name} = {said.settings[name]}" for name in SETTINGS if name in said.settings)
 
 
 def rows(said: Said) -> tuple[Row, ...]:

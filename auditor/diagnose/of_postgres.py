@@ -27,11 +27,19 @@ WORDS = {  # in lower case: 17 spells WalSync what 16 spells WALSync
     "lock tuple": "its turn at a row",
     "": "nothing, or a CPU",
 }
-COMMANDS = (
-    "psql -xc 'TABLE pg_stat_wal'",
-    "psql -xc 'TABLE pg_stat_io'",
-    "psql -c \"SELECT wait_event_type, wait_event, count(*) FROM pg_stat_activity WHERE state = 'active' GROUP BY 1, 2\"",
-)
+ACTIVITY = "psql -c \"SELECT wait_event_type, wait_event, count(*) FROM pg_stat_activity WHERE state = 'active' GROUP BY 1, 2\""
+
+
+def commands(said: Said) -> tuple[str, ...]:
+    """Of the tables that this server has."""
+    tables = sorted({table.partition(" ")[0] for table in said.before if table.startswith("pg_stat_")})
+    return (*(f"psql -xc 'TABLE {table}'" for table in tables), ACTIVITY)
+
+
+def settings(said: Said) -> tuple[str, ...]:
+    """NAME = VALUE, as far as they are shown."""
+    shown = ((name, said.settings[name]) for name in SETTINGS if name in said.settings)
+    return tuple(f"{name} = {value}{' MB' if name == 'max_wal_size' else ''}" for name, value in shown)
 
 
 def rows(said: Said) -> tuple[Row, ...]:
@@ -57,12 +65,13 @@ def _more(said: Said) -> Iterator[Row]:
     ):
         if said.has(table, "fsyncs"):
             yield _row(said, what, table, "fsyncs", "fsync_time", setting)
-    for what, column in (("checkpoints requested", _requested(said)), ("checkpoints by time", _timed(said))):
+    for what, column in (("checkpoints requested", requested(said)), ("checkpoints by time", _timed(said))):
         if said.has(*column):
             yield _row(said, what, *column, "", "")
 
 
-def _requested(said: Said) -> tuple[str, str]:
+def requested(said: Said) -> tuple[str, str]:
+    """Table and column of the checkpoints that were requested."""
     new = ("pg_stat_checkpointer", "num_requested")
     return new if said.has(*new) else ("pg_stat_bgwriter", "checkpoints_req")
 
@@ -91,15 +100,14 @@ def _row(said: Said, what: str, table: str, column: str, time: str, setting: str
 
 def checkpoints(said: Said) -> tuple[int, int] | None:
     """(requested, by time); None where that is not known."""
-    found = said.grown(*_requested(said)), said.grown(*_timed(said))
+    found = said.grown(*requested(said)), said.grown(*_timed(said))
     return None if found[0] is None or found[1] is None else (int(found[0]), int(found[1]))
 
 
 def trigger(said: Said) -> int | None:
-    """Bytes of WAL since the last checkpoint that bring about the next one."""
+    """Bytes of WAL, whole segments, that lie between two checkpoints which it brings about, at the least."""
     words = ("max_wal_size", "checkpoint_completion_target", "wal_segment_size")  # in MiB, as a share, in bytes
     most, target, segment = (number(said.settings.get(each)) for each in words)
     if most is None or target is None or not segment:
         return None
-    segments = max(int(int(most * (1 << 20) / segment) / (1 + target)), 1)
-    return max(segments - 1, 1) * int(segment)
+    return max(int(int(most * (1 << 20) / segment) / (1 + target)), 1) * int(segment)

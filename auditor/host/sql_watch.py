@@ -166,8 +166,8 @@ def postgres_asks(dsn: str) -> Any:
         "pg_stat_io": times,
     }
     settings = (
-        "'fsync', 'synchronous_commit', 'wal_sync_method', 'track_wal_io_timing', 'track_io_timing', 'max_wal_size',"
-        " 'checkpoint_completion_target', 'checkpoint_timeout', 'wal_segment_size', 'server_version_num'"
+        "'fsync', 'full_page_writes', 'synchronous_commit', 'wal_sync_method', 'track_wal_io_timing', 'track_io_timing',"
+        " 'max_wal_size', 'checkpoint_completion_target', 'checkpoint_timeout', 'wal_segment_size', 'server_version_num'"
     )
     connection = postgres_at(dsn)
 
