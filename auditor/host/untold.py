@@ -28,7 +28,11 @@ class Untold:
         return said._replace(stderr=_WORDS.sub(b": (redacted)", said.stderr))
 
     def read(self, request: Read) -> Files:
-        return self._host.read(request)
+        """Its own command line is a file, too."""
+        found = self._host.read(request)
+        if not self._dsn or not any(self._dsn in text for text in found.text.values()):
+            return found
+        return found._replace(text={path: text.replace(self._dsn, sql.REDACTED) for path, text in found.text.items()})
 
     def realpath(self, path: str) -> str:
         return self._host.realpath(path)
