@@ -15,6 +15,7 @@ from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.units import duration
 
 FAR = 3.0  # times as many, or as long, from which on two witnesses do not agree
+LATE_S, LEAST_S = 2.0, 5.0  # by which its counters and the first reading may be late; too much of a shorter time
 WAITS = 12  # that are told
 KERNEL = "commits by its processes"
 APART = ("checkpointer",)  # roles whose syncs are not those of commits
@@ -55,6 +56,10 @@ def seen(observed: Observation, facts: Facts, trace: Trace) -> Seen | None:
         unseen.append("what backends wait for: the role of the connection is not of pg_read_all_stats")
     elif "PROCESSLIST" in found.faults:
         unseen.append(f"what sessions wait for: PROCESSLIST may not be read ({found.faults['PROCESSLIST']})")
+    seconds = observed.after.at - observed.before.at
+    together = abs(found.seconds - seconds) <= max(LATE_S, 0.1 * seconds)
+    if not together:
+        unseen.append(f"all of the time: it was asked for {found.seconds:.0f} s of {seconds:.0f} s")
     if found.ended:
         unseen.append(f"the look ended early: {found.ended}")
     view = View(
@@ -69,7 +74,8 @@ def seen(observed: Observation, facts: Facts, trace: Trace) -> Seen | None:
         unseen=tuple(unseen),
         commands=of.commands(found),
     )
-    return Seen(view, found, _differs(title, rows[0], kernel, postgres))
+    compared = together and seconds >= LEAST_S
+    return Seen(view, found, _differs(title, rows[0], kernel, postgres) if compared else "")
 
 
 def elsewhere(facts: Facts, pool: str) -> str:

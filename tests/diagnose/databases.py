@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from auditor.collect.database_paths import FACTS as PATHS
+from auditor.diagnose.diagnosis import diagnose
+from auditor.diagnose.model import Diagnosis
 from auditor.diagnose.observation import Asked, Process
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from tests.diagnose import worlds
@@ -160,3 +162,9 @@ def observed(said: str, engine: str = "postgres", rows: Any = None, fault: str =
     """An observation of a healthy load, with what the database said of it."""
     trace = worlds.traced(ROWS if rows is None else rows)
     return worlds.observation(worlds.load(), trace, WHO)._replace(database=Asked(engine, said, fault))
+
+
+def canonical() -> Diagnosis:
+    """PostgreSQL 18 whose backends wait their turn behind a slow disk, with checkpoints that its WAL brings about."""
+    waits = {"LWLock WALWrite": [120, 14], "IO WalSync": [10, 1], "": [3, 1]}
+    return diagnose(observed(answer(18, requested=3, inserted=1200 << 20, waits=waits)), facts())

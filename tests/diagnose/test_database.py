@@ -136,6 +136,12 @@ def test_two_that_differ_by_far_are_a_reason_and_not_a_guess(given: dict[str, An
     assert says in found.reasons
 
 
+def test_times_that_are_not_the_same_are_not_compared() -> None:
+    found = judged(databases.answer(syncs=90, more={"to": 1003.0}))
+    assert found.reasons == ()
+    assert "all of the time: it was asked for 3 s of 10 s" in view(found).unseen
+
+
 def test_a_log_elsewhere_is_told_and_not_compared() -> None:
     found = judged(databases.answer(syncs=9000), log="other/wal")
     assert "its log lies on other/wal, not on tank: its syncs are not those of this pool" in view(found).unseen

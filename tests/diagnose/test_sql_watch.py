@@ -164,6 +164,18 @@ def test_an_error_in_the_middle_ends_the_look_and_keeps_its_beginning(monkeypatc
     assert "alice" not in text
 
 
+def test_a_child_that_nobody_listens_to_any_more_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a kill -9 of its parent: it becomes the child of another process."""
+    monkeypatch.setattr(signal, "pthread_sigmask", lambda *_: set())
+    monkeypatch.setattr(signal, "sigtimedwait", lambda *_: None)
+    parents = iter((7, 7, 7, 1))
+    monkeypatch.setattr(os, "getppid", lambda: next(parents))
+    server = connected(monkeypatch, Server(15))
+    found = said.said(sql_watch.watch("postgres", SECRET, 3600))
+    server.close()
+    assert found.moments == 2
+
+
 @pytest.mark.parametrize(
     ("error", "says"),
     [
