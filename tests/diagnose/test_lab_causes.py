@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.diagnose import causes
+from auditor.diagnose import causes, database_causes
 from auditor.diagnose.diagnosis import diagnose
 from tests.diagnose import worlds
 from tests.lab.diagnose.run import Cause, counts, everything, problems
@@ -22,7 +22,7 @@ def test_every_cause_has_a_name_of_its_own_and_an_answer_that_there_is() -> None
     names = [each.name for each in EVERYTHING]
     assert len(set(names)) == len(names)
     assert {"NOTHING STANDS OUT", "NOBODY COMMITS", "NOT DURABLE", "CAUSE"} == {each.outcome for each in EVERYTHING}
-    said = Path(causes.__file__).read_text() + '"sync-disabled"'
+    said = "".join(Path(str(each.__file__)).read_text() for each in (causes, database_causes)) + '"sync-disabled"'
     assert [each.top for each in EVERYTHING if each.top and f'"{each.top}"' not in said] == []
 
 
