@@ -81,6 +81,7 @@ def test_no_violation(name: str, width: int, dark: bool, tmp_path: Path) -> None
     assert violations(PAGES[name](), tmp_path, width, dark=dark) == []
 
 
+@pytest.mark.slow
 def test_a_violation_would_be_seen(tmp_path: Path) -> None:
     page = (
         PAGES["kept"]()
