@@ -113,6 +113,8 @@ def _kernel(found: Said, trace: Trace, observed: Observation, postgres: bool) ->
     """Commits of its threads. Whoever came and went between two looks at its processes is not known to be one of them."""
     if not found.threads:
         return Row(KERNEL, None, None, found.unseen or "which processes are its own was not seen")
+    if not trace.whole:
+        return Row(KERNEL, None, None, "the kernel's histograms are not whole")
     apart = {each.pid for each in observed.processes if each.role in APART}
     own = [each for each in trace.threads if each.pid in found.threads and each.pid not in apart]
     commits, us = sum(each.commits for each in own), sum(each.us for each in own)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.diagnose.said import Said
+from auditor.diagnose.said import Said, number
 from auditor.diagnose.view import Row
+from auditor.units import size
 
 SETTINGS = ("innodb_flush_log_at_trx_commit", "innodb_flush_method", "sync_binlog", "log_bin", "performance_schema")
 LOG, BINLOG = "wait/io/file/innodb/innodb_log_file", "wait/io/file/sql/binlog"
@@ -31,8 +32,17 @@ def commands(said: Said) -> tuple[str, ...]:
 
 
 def settings(said: Said) -> tuple[str, ...]:
-    """NAME = VALUE, as far as they are shown."""
-    return tuple(f"{name} = {said.settings[name]}" for name in SETTINGS if name in said.settings)
+    """NAME = VALUE, as far as they are shown, and how full the log of InnoDB is."""
+    shown = [f"{name} = {said.settings[name]}" for name in SETTINGS if name in said.settings]
+    status = said.after.get("status", {})
+    age, most = (number(status.get(f"Innodb_checkpoint_{name}")) for name in ("age", "max_age"))
+    if age is None:  # MySQL 8.0.30 and later
+        now, checkpoint = (number(status.get(f"Innodb_redo_log_{name}_lsn")) for name in ("current", "checkpoint"))
+        age = now - checkpoint if now is not None and checkpoint is not None else None
+        most = number(status.get("Innodb_redo_log_capacity_resized"))
+    if age is not None and most:
+        shown.append(f"checkpoint age at the end: {size(age)} of {size(most)}")
+    return tuple(shown)
 
 
 def rows(said: Said) -> tuple[Row, ...]:

@@ -137,9 +137,12 @@ def watch(engine: str, dsn: str, seconds: float) -> str:
             if signal.sigtimedwait({signal.SIGTERM}, 1.0):
                 break
         threads |= members(found.get("process", 0), engine)
-        found["after"] = ask()
     except Exception as error:
         found["ended"] = kind(error)
+    try:
+        found["after"] = ask()
+    except Exception as error:
+        found["ended"] = found["ended"] or kind(error)
     return json.dumps({**found, "to": time.time(), "threads": sorted(threads)[:4096]}) + "\n"
 
 
@@ -228,7 +231,8 @@ def mysql_asks(dsn: str) -> Any:
     status = (
         "'Innodb_os_log_fsyncs', 'Innodb_data_fsyncs', 'Innodb_log_waits', 'Innodb_os_log_written',"
         " 'Innodb_checkpoint_age', 'Innodb_checkpoint_max_age', 'Innodb_row_lock_waits', 'Binlog_commits',"
-        " 'Binlog_group_commits', 'Uptime'"
+        " 'Binlog_group_commits', 'Innodb_redo_log_current_lsn', 'Innodb_redo_log_checkpoint_lsn',"
+        " 'Innodb_redo_log_capacity_resized', 'Uptime'"
     )
     variables = (
         "'version', 'performance_schema', 'innodb_flush_log_at_trx_commit', 'innodb_flush_method', 'sync_binlog',"

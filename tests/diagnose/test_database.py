@@ -163,6 +163,14 @@ def test_a_server_that_is_not_seen_here_is_told_so() -> None:
     assert view(found).kernel == ("commits by its processes", None, None, unseen)
 
 
+def test_a_trace_that_is_not_whole_is_not_compared() -> None:
+    seen = databases.observed(databases.answer(syncs=90))
+    assert seen.traced is not None
+    cut = seen.traced._replace(commits=seen.traced.commits.replace("Dropped: 0", "Dropped: 9"))
+    found = diagnose(seen._replace(traced=cut), databases.facts())
+    assert view(found).kernel == ("commits by its processes", None, None, "the kernel's histograms are not whole")
+
+
 def test_without_a_trace_there_is_no_kernel_beside_it() -> None:
     seen = databases.observed(databases.answer())._replace(traced=None, untraced="only root may trace")
     found = diagnose(seen, databases.facts())
@@ -250,6 +258,39 @@ def test_mariadb_with_performance_schema_is_timed_where_it_is() -> None:
     found = judged(databases.mariadb(timed=True), "mariadb")
     assert row(found, "the binary log: syncs and the like")[1:] == (300, 5e6, "")
     assert row(found, "the InnoDB log: syncs and the like").why == "performance_schema does not count them"
+
+
+def test_mysql_times_the_syncs_of_its_log() -> None:
+    text = json.loads(databases.mariadb(timed=True))
+    for number, reading in enumerate(("before", "after")):
+        text[reading]["status"]["Innodb_os_log_fsyncs"] = str(3000 + 350 * number)
+        event = {"COUNT_MISC": 7 + 350 * number, "SUM_TIMER_MISC": 10**12 + 350 * number * 4 * 10**9}
+        text[reading]["wait/io/file/innodb/innodb_log_file"] = {name: str(value) for name, value in event.items()}
+    found = judged(json.dumps(text), "mysql")
+    assert row(found, "InnoDB syncs of the log").counted == 350
+    assert row(found, "the InnoDB log: syncs and the like").why == "not timed: setup_instruments does not time them"
+    text["timed"].append("wait/io/file/innodb/innodb_log_file")
+    found = judged(json.dumps(text), "mysql")
+    assert row(found, "the InnoDB log: syncs and the like")[1:] == (350, 4e6, "")
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        ({"Innodb_checkpoint_age": "1048576", "Innodb_checkpoint_max_age": "83886080"}, "1 MiB of 80 MiB"),
+        (
+            {"Innodb_redo_log_current_lsn": "9437184", "Innodb_redo_log_checkpoint_lsn": "1048576",
+             "Innodb_redo_log_capacity_resized": "104857600"},
+            "8 MiB of 100 MiB",
+        ),
+        ({"Innodb_redo_log_current_lsn": "9437184"}, ""),
+    ],
+)  # fmt: skip
+def test_how_full_the_log_of_innodb_is(status: dict[str, str], says: str) -> None:
+    text = json.loads(databases.mariadb())
+    text["after"]["status"] |= status
+    told = [each for each in view(judged(json.dumps(text), "mysql")).settings if each.startswith("checkpoint age")]
+    assert told == ([f"checkpoint age at the end: {says}"] if says else [])
 
 
 def test_a_log_buffer_that_is_waited_for_is_named() -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from auditor.diagnose import asking, of_postgres, said
+from auditor.diagnose import asking, of_mysql, of_postgres, said
 from auditor.host import process, sql, sql_watch
 from auditor.host.live import LiveHost
 from auditor.host.request import Capture, Run
@@ -160,8 +160,22 @@ def test_an_error_in_the_middle_ends_the_look_and_keeps_its_beginning(monkeypatc
     text = sql_watch.watch("postgres", SECRET, 60)
     server.close()
     found = said.said(text)
-    assert (found.ended, bool(found.before), found.after) == ("RuntimeError 1142", True, {})
+    assert (found.ended, found.moments, found.after.keys()) == ("RuntimeError 1142", 0, found.before.keys())
     assert "alice" not in text
+
+
+@pytest.mark.usefixtures("child")
+def test_a_server_that_is_gone_at_the_end_leaves_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = connected(monkeypatch, Server(15))
+
+    def gone(_pid: int, _engine: str) -> set[int]:
+        server.fails = "SELECT"
+        return set()
+
+    monkeypatch.setattr(sql_watch, "members", gone)
+    found = said.said(sql_watch.watch("postgres", SECRET, 60))
+    server.close()
+    assert (found.ended, bool(found.before), found.after) == ("RuntimeError 1142", True, {})
 
 
 def test_a_child_that_nobody_listens_to_any_more_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,6 +299,56 @@ def postgres() -> Iterator[str]:
     finally:
         call(f"{programs}/pg_ctl", "stop", "-m", "immediate", "-D", f"{home}/data")
         shutil.rmtree(home)
+
+
+@pytest.fixture
+def mariadb() -> Iterator[str]:
+    """The same of a MariaDB."""
+    if not (shutil.which("mariadbd") and sql.importable("mariadb") and os.geteuid() == 0):
+        pytest.skip("needs root, MariaDB and PyMySQL")
+    home = tempfile.mkdtemp()
+    shutil.chown(home, "mysql", "mysql")
+    os.chmod(home, 0o755)
+    install = ["mariadb-install-db", "--no-defaults", "--user=mysql", f"--datadir={home}/data", "--skip-test-db"]
+    subprocess.run([*install, "--auth-root-authentication-method=socket"], check=True, capture_output=True)
+    server = subprocess.Popen(
+        ["mariadbd", "--no-defaults", "--user=mysql", f"--datadir={home}/data", f"--socket={home}/s", "--skip-networking",
+         "--performance-schema=ON", f"--log-bin={home}/data/bin", "--sync-binlog=1"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        for _ in range(100):
+            if Path(f"{home}/s").exists():
+                break
+            time.sleep(0.2)
+        yield f"mariadb://root@/?unix_socket={home}/s"
+    finally:
+        server.terminate()
+        server.wait(60)
+        shutil.rmtree(home)
+
+
+@pytest.mark.slow
+def test_a_real_mariadb_counts_what_it_is_made_to_do(mariadb: str) -> None:
+    connection = sql.mysql_at(mariadb)
+    with connection.cursor() as cursor:
+        cursor.execute("SET SESSION TRANSACTION READ WRITE")
+        cursor.execute("CREATE DATABASE t")
+        cursor.execute("CREATE TABLE t.t(n int) ENGINE=InnoDB")
+        with sql_watch.watching(Wanted("mariadb", mariadb), 30) as end:
+            for _ in range(30):
+                cursor.execute("INSERT INTO t.t VALUES (1)")
+                connection.commit()
+            answer = end()
+    connection.close()
+    assert answer.fault == ""
+    found = said.said(answer.text)
+    rows = {each.what: each for each in of_mysql.rows(found)}
+    assert (rows["InnoDB syncs of log and data"].counted or 0) >= 30
+    assert rows["commits through the binary log"].counted == 30
+    assert (rows["the binary log: syncs and the like"].mean_ns or 0) > 0
+    assert found.process in found.threads
+    assert found.faults == {}
 
 
 @pytest.mark.slow
