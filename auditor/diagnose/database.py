@@ -22,12 +22,13 @@ APART = ("checkpointer",)  # roles whose syncs are not those of commits
 
 
 class Seen(NamedTuple):
-    """What the reports tell, and what it was made from; said: None where there is no answer. differs: where the two do not
-    agree, or empty."""
+    """What the reports tell, and what it was made from; said: None where there is no answer. differs: where the two do
+    not agree, or empty. here: it runs on this host, and its log is not known to lie elsewhere."""
 
     view: View
-    said: Said | None
-    differs: str
+    said: Said | None = None
+    differs: str = ""
+    here: bool = False
 
 
 def seen(observed: Observation, facts: Facts, trace: Trace) -> Seen | None:
@@ -37,19 +38,19 @@ def seen(observed: Observation, facts: Facts, trace: Trace) -> Seen | None:
         return None
     engine = ENGINES.get(asked.engine)
     title = engine.title if engine else "the database"
-    server, place = _place(facts, observed.pool)
-    nothing = View(title, server, "", (), None, (), 0.0, (), (), ())
+    place = _place(facts, observed.pool)
+    nothing = View(title, place.server, "", (), None, (), 0.0, (), (), ())
     if asked.fault:
-        return Seen(nothing._replace(unseen=(asked.fault,)), None, "")
+        return Seen(nothing._replace(unseen=(asked.fault,)))
     try:
         found = said(asked.said)
     except ValueError as error:
-        return Seen(nothing._replace(unseen=(f"what it answered could not be used: {error}",)), None, "")
+        return Seen(nothing._replace(unseen=(f"what it answered could not be used: {error}",)))
     postgres = asked.engine == "postgres"
     of = of_postgres if postgres else of_mysql
     rows = of.rows(found)
-    kernel = _kernel(found, trace, observed, postgres) if not place and observed.traced else None
-    unseen = [place] if place else []
+    kernel = _kernel(found, trace, observed, postgres) if not place.why and observed.traced else None
+    unseen = [place.why] if place.why else []
     if observed.traced is None:
         unseen.append(f"the kernel's side was not traced: {observed.untraced}")
     if not found.sees:
@@ -64,7 +65,7 @@ def seen(observed: Observation, facts: Facts, trace: Trace) -> Seen | None:
         unseen.append(f"the look ended early: {found.ended}")
     view = View(
         engine=title,
-        server=server,
+        server=place.server,
         first=_first(title, rows[0], kernel),
         rows=rows,
         kernel=kernel,
@@ -75,7 +76,8 @@ def seen(observed: Observation, facts: Facts, trace: Trace) -> Seen | None:
         commands=of.commands(found),
     )
     compared = together and seconds >= LEAST_S
-    return Seen(view, found, _differs(title, rows[0], kernel, postgres) if compared else "")
+    differs = _differs(title, rows[0], kernel, postgres) if compared else ""
+    return Seen(view, found, differs, found.process > 0 and not place.elsewhere)
 
 
 def elsewhere(facts: Facts, pool: str) -> str:
@@ -88,21 +90,29 @@ def elsewhere(facts: Facts, pool: str) -> str:
     return ""
 
 
-def _place(facts: Facts, pool: str) -> tuple[str, str]:
-    """(which server it is, why its log is not known to lie on the pool, or empty)."""
+class _Place(NamedTuple):
+    """server: which it is, or empty. why: its log is not known to lie on the pool, or empty; elsewhere: it is known not to."""
+
+    server: str
+    why: str = ""
+    elsewhere: bool = False
+
+
+def _place(facts: Facts, pool: str) -> _Place:
     linked = facts.get(HOST, "connected_database")
     databases = facts.linked(HOST, "connected_database")
     if not databases:
         why = linked.reasons[0].text if isinstance(linked, Unknown) else "the audit did not find it"
-        return "", f"whether it lies on {pool} is not known: {why}"
+        return _Place("", f"whether it lies on {pool} is not known: {why}")
     database = databases[0]
     found = facts.get(database, "log_datasets")
     if isinstance(found, Unknown):
-        return database.name, f"whether its log lies on {pool} is not known: {found.reasons[0].text}"
+        return _Place(database.name, f"whether its log lies on {pool} is not known: {found.reasons[0].text}")
     if not _inside(facts, database, "log_datasets", pool):
         names = ", ".join(each.name for each in facts.linked(database, "log_datasets")) or "no dataset"
-        return database.name, f"its log lies on {names}, not on {pool}: its syncs are not those of this pool"
-    return database.name, ""
+        why = f"its log lies on {names}, not on {pool}: its syncs are not those of this pool"
+        return _Place(database.name, why, elsewhere=True)
+    return _Place(database.name)
 
 
 def _inside(facts: Facts, database: Subject, link: str, pool: str) -> bool:

@@ -21,7 +21,7 @@ ROWS = ("lock transactionid", "lock tuple")
 
 def not_durable(seen: Seen | None) -> Iterator[Cause]:
     """A server that syncs nothing."""
-    if seen and seen.said and seen.said.settings.get("fsync") == "off":
+    if seen and seen.said and seen.here and seen.said.settings.get("fsync") == "off":
         evidence = (Evidence("the server says fsync = off", "psql -c 'SHOW fsync'"),)
         text = f"{seen.view.engine} runs with fsync = off: its commits wait for nothing to be written"
         fix = "ALTER SYSTEM SET fsync = on; SELECT pg_reload_conf()"
@@ -29,8 +29,8 @@ def not_durable(seen: Seen | None) -> Iterator[Cause]:
 
 
 def causes(seen: Seen | None) -> tuple[Cause, ...]:
-    """All that stand out, the gravest first."""
-    if seen is None or seen.said is None:
+    """All that stand out, the gravest first; none of a server elsewhere, whatever it does."""
+    if seen is None or seen.said is None or not seen.here:
         return ()
     said, title = seen.said, seen.view.engine
     return (*_checkpoints(said, title), *_waiting(said, title), *_log_buffer(said, title))

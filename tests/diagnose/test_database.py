@@ -232,6 +232,16 @@ def test_waits_of_a_healthy_server_are_none(waits: dict[str, list[int]]) -> None
     assert judged(databases.answer(waits=waits)).causes == ()
 
 
+@pytest.mark.parametrize("where", [{"log": "other/wal"}, {}])
+def test_nothing_stands_out_here_of_a_server_elsewhere(where: dict[str, str]) -> None:
+    away = {} if where else {"process": 0, "threads": [], "unseen": "the connection leaves this host"}
+    text = databases.answer(
+        requested=3, inserted=1200 << 20, waits={"IPC SyncRep": [60, 8]}, settings={"fsync": "off"}, more=away
+    )
+    found = judged(text, **where)
+    assert (found.causes, found.outcome) == ((), "NOTHING STANDS OUT")
+
+
 def test_a_server_that_syncs_nothing_comes_before_any_speed() -> None:
     found = judged(databases.answer(settings={"fsync": "off"}, syncs=0))
     assert (found.outcome, found.causes[0].rule) == ("NOT DURABLE", "pg-fsync-off")
