@@ -16,7 +16,7 @@ from auditor.errors import Stop
 from auditor.facts import Subject
 from auditor.host import sql
 from auditor.host.live import Host, LiveHost
-from auditor.host.sql_watch import Wanted
+from auditor.host.sql_watch import Connection
 from auditor.host.untold import Untold
 from auditor.judge.policy import Policy
 from auditor.recording import recording, replacing
@@ -81,13 +81,13 @@ def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: P
     return _judged(seen, made, (wanted.target,), wanted.policy)._replace(unkept=unkept)
 
 
-def _database(options: audit.Options, said: str | None) -> tuple[audit.Options, Wanted | None]:
+def _database(options: audit.Options, said: str | None) -> tuple[audit.Options, Connection | None]:
     """The options with what --db says, and what is to be asked. The DSN is told to nobody else: neither the recording nor the
     report has it."""
     options = with_database(options, said)
     if said is None:
         return options, None
-    asked = Wanted(options.database, options.connection)
+    asked = Connection(options.database, options.connection)
     return options._replace(connection=sql.REDACTED if asked.dsn else ""), asked
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 from auditor.diagnose.observation import Asked
 from auditor.host import sql, sql_watch
-from auditor.host.sql_watch import Said, Wanted
+from auditor.host.sql_watch import Connection, Said
 
 
 @contextlib.contextmanager
-def asking(wanted: Wanted | None, seconds: float) -> Iterator[Callable[[], Asked | None]]:
+def asking(wanted: Connection | None, seconds: float) -> Iterator[Callable[[], Asked | None]]:
     """What gives its answers once the time is over; None where no database was named."""
     if wanted is None:
         yield lambda: None

@@ -17,7 +17,7 @@ from auditor.facts import Facts, Subject
 from auditor.host.allowed import KTHREADD
 from auditor.host.live import Host
 from auditor.host.request import Read
-from auditor.host.sql_watch import Wanted
+from auditor.host.sql_watch import Connection
 from auditor.verify import kmsg, run, witnesses
 from auditor.verify.run import Progress
 
@@ -48,7 +48,7 @@ def observe(
     progress: Progress | None,
     *,
     traced: bool,
-    database: Wanted | None = None,
+    database: Connection | None = None,
 ) -> Observation:
     """database: to be asked meanwhile. Raises Interrupted when a signal came; nothing is left then."""
     patterns = counters.patterns(pool, facts)

@@ -34,7 +34,7 @@ SLACK_S = 120.0  # by which the child outlives the time that was planned, if nob
 FIRST_S, LAST_S = 15.0, 30.0  # that the first reading, and the last one, may take
 
 
-class Wanted(NamedTuple):
+class Connection(NamedTuple):
     """A connection of --db."""
 
     engine: str
@@ -49,7 +49,7 @@ class Said(NamedTuple):
 
 
 @contextlib.contextmanager
-def watching(wanted: Wanted, seconds: float) -> Iterator[Callable[[], Said]]:
+def watching(wanted: Connection, seconds: float) -> Iterator[Callable[[], Said]]:
     """Once it has begun (or could not) the server is asked; gives what ends it and says what it said. Nothing of it is left
     behind."""
     own = sql.importable(wanted.engine)

@@ -13,7 +13,7 @@ from auditor.commands import _diagnosing
 from auditor.diagnose import database, observe
 from auditor.diagnose.observation import Observation
 from auditor.host import sql
-from auditor.host.sql_watch import Wanted
+from auditor.host.sql_watch import Connection
 from auditor.recording import recording
 from tests.diagnose import databases
 from tests.fake import CommandLine
@@ -31,11 +31,11 @@ class Recorded(recording.ReplayHost):
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Wanted | None]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Connection | None]:
     """The host is a recorded one, and the time is not looked at: what was seen of it is made up."""
-    found: list[Wanted | None] = []
+    found: list[Connection | None] = []
 
-    def look(*words: Any, database: Wanted | None = None, **_: Any) -> Observation:
+    def look(*words: Any, database: Connection | None = None, **_: Any) -> Observation:
         found.append(database)
         seen: Observation = databases.observed(databases.answer())
         return seen._replace(target=words[1], pool=words[2].name)
@@ -46,11 +46,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Wanted | None]:
 
 
 def test_neither_the_recording_nor_a_report_has_the_connection(
-    zaudit: CommandLine, tmp_path: Path, asked: list[Wanted | None]
+    zaudit: CommandLine, tmp_path: Path, asked: list[Connection | None]
 ) -> None:
     kept = tmp_path / "seen.tar.gz"
     done = zaudit("diagnose", "tank/pg", "--db", f"postgres={DSN}", "--record", kept, "--format", "json")
-    assert asked == [Wanted("postgres", DSN)]
+    assert asked == [Connection("postgres", DSN)]
     document = json.loads(done.out)
     view = document["diagnosis"]["database"]
     assert view["server"].startswith("postgres ")
@@ -68,7 +68,7 @@ def test_neither_the_recording_nor_a_report_has_the_connection(
 
 
 def test_a_database_of_another_pool_is_refused_before_anything_is_looked_at(
-    zaudit: CommandLine, asked: list[Wanted | None], monkeypatch: pytest.MonkeyPatch
+    zaudit: CommandLine, asked: list[Connection | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = database.elsewhere
     monkeypatch.setattr(database, "elsewhere", lambda facts, pool: real(facts, "flash"))
@@ -79,7 +79,7 @@ def test_a_database_of_another_pool_is_refused_before_anything_is_looked_at(
 
 
 @pytest.mark.parametrize("words", ["postgres=postgresql://u:hunter2@db1/app", "postgres=here", "oracle"])
-def test_what_check_refuses_is_refused_here(zaudit: CommandLine, asked: list[Wanted | None], words: str) -> None:
+def test_what_check_refuses_is_refused_here(zaudit: CommandLine, asked: list[Connection | None], words: str) -> None:
     done = zaudit("diagnose", "tank", "--db", words)
     assert (done.code, asked) == (2, [])
     assert "hunter2" not in done.err
@@ -91,6 +91,6 @@ def test_a_recording_is_not_asked_again(zaudit: CommandLine) -> None:
     assert "a recording has what the database said" in done.err
 
 
-def test_without_db_nothing_is_asked(zaudit: CommandLine, asked: list[Wanted | None]) -> None:
+def test_without_db_nothing_is_asked(zaudit: CommandLine, asked: list[Connection | None]) -> None:
     zaudit("diagnose", "tank/pg", "--format", "json")
     assert asked == [None]

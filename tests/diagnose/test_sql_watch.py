@@ -24,7 +24,7 @@ from auditor.diagnose import asking, of_mysql, of_postgres, said
 from auditor.host import process, sql, sql_watch
 from auditor.host.live import LiveHost
 from auditor.host.request import Capture, Run
-from auditor.host.sql_watch import Wanted
+from auditor.host.sql_watch import Connection
 from auditor.host.untold import Untold
 from tests.diagnose import databases
 
@@ -210,7 +210,7 @@ def run(monkeypatch: pytest.MonkeyPatch, script: str) -> sql_watch.Said:
     """What comes of a child that runs this in the place of the questions."""
     monkeypatch.setattr(sql, "importable", lambda engine: True)
     monkeypatch.setattr(sql_watch, "script_of", lambda: f"from __future__ import annotations\n{script}")
-    with sql_watch.watching(Wanted("postgres", SECRET), 60) as end:
+    with sql_watch.watching(Connection("postgres", SECRET), 60) as end:
         return end()
 
 
@@ -234,7 +234,7 @@ def test_whatever_happens_no_child_is_left(monkeypatch: pytest.MonkeyPatch) -> N
     started: list[subprocess.Popen[bytes]] = []
 
     def interrupted() -> None:
-        with sql_watch.watching(Wanted("postgres", SECRET), 60):
+        with sql_watch.watching(Connection("postgres", SECRET), 60):
             started.extend(process._RUNNING - before)
             raise KeyboardInterrupt
 
@@ -252,7 +252,7 @@ def test_the_script_is_python_and_says_which_driver_is_missing() -> None:
 
 def test_a_database_without_a_connection_is_not_asked() -> None:
     for engine, why in (("postgres", "--db postgres=DSN names"), ("redis", "zaudit can ask no such server")):
-        with asking.asking(Wanted(engine, ""), 1) as end:
+        with asking.asking(Connection(engine, ""), 1) as end:
             answer = end()
         assert answer is not None
         assert why in answer.fault
@@ -335,7 +335,7 @@ def test_a_real_mariadb_counts_what_it_is_made_to_do(mariadb: str) -> None:
         cursor.execute("SET SESSION TRANSACTION READ WRITE")
         cursor.execute("CREATE DATABASE t")
         cursor.execute("CREATE TABLE t.t(n int) ENGINE=InnoDB")
-        with sql_watch.watching(Wanted("mariadb", mariadb), 30) as end:
+        with sql_watch.watching(Connection("mariadb", mariadb), 30) as end:
             for _ in range(30):
                 cursor.execute("INSERT INTO t.t VALUES (1)")
                 connection.commit()
@@ -359,7 +359,7 @@ def test_a_real_postgres_counts_what_it_is_made_to_do(postgres: str) -> None:
         connection.execute("CREATE TABLE t(n int)")
         connection.execute("SELECT pg_switch_wal()")
         time.sleep(1.5)  # its statistics are late by a second
-        with sql_watch.watching(Wanted("postgres", postgres), 30) as end:
+        with sql_watch.watching(Connection("postgres", postgres), 30) as end:
             for _ in range(30):
                 connection.execute("INSERT INTO t VALUES (1)")
             time.sleep(1.5)
