@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from auditor import __version__, audit
 from auditor.commands import _recorded, _verifying
 from auditor.commands._terminal import note
-from auditor.diagnose import diagnosis, observation, observe, tracing
+from auditor.diagnose import diagnosis, observation, observe, process, tracing
 from auditor.diagnose.model import Diagnosis, Outcome
 from auditor.errors import Stop
 from auditor.facts import Subject
@@ -17,6 +17,7 @@ from auditor.host.live import Host, LiveHost
 from auditor.judge.policy import Policy
 from auditor.recording import recording, replacing
 from auditor.report.model import Report
+from auditor.text import harmless
 from auditor.verify.run import Progress
 
 EXITS: dict[Outcome, int] = {
@@ -60,15 +61,26 @@ def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: P
     machine = LiveHost(wanted.timeout)
     host: Host = recording.RecordingHost(looked_at) if wanted.record else looked_at
     options = audit.Options(policy=wanted.policy)
-    seen = audit.look(host, (wanted.target,), options, progress)
-    root = seen.roots[0].name
+    named = process.find(machine, wanted.target) if process.meant(wanted.target) else None
+    targets = named.targets if named else (wanted.target,)
+    seen = audit.look(host, targets, options, progress)
+    root = _one_pool(seen, named)
     pool = Subject("pool", root.partition("/")[0])
-    made = observe.observe(machine, root, pool, seen.facts, wanted.seconds, steps, traced=wanted.traced)
+    made = observe.observe(machine, root, pool, seen.facts, wanted.seconds, steps, traced=wanted.traced, process=named)
     if tracing.own_name() in tracing.left():
         note(f"zaudit: {tracing.own_name()} could not be removed from {tracing.ROOT}; zaudit clean tries again")
     chosen = _verifying.rules(wanted.policy)
-    unkept = _recorded.keep(host, wanted.record, (wanted.target,), options, chosen.rules, observation.to_text(made))
-    return _judged(seen, made, (wanted.target,), wanted.policy)._replace(unkept=unkept)
+    unkept = _recorded.keep(host, wanted.record, targets, options, chosen.rules, observation.to_text(made))
+    return _judged(seen, made, targets, wanted.policy)._replace(unkept=unkept)
+
+
+def _one_pool(seen: audit.Look, named: process.Found | None) -> str:
+    """The dataset that is diagnosed; of several of one process their pool. Raises NoSuchLoad."""
+    names = [root.name for root in seen.roots]
+    pools = sorted({name.partition("/")[0] for name in names})
+    if named and len(pools) > 1:
+        raise process.NoSuchLoad(process.several(f"process {named.pid} ({harmless(named.name)})", pools, names))
+    return names[0] if len(names) == 1 else pools[0]
 
 
 def replayed(path: Path, policy: Policy | None = None) -> Found:

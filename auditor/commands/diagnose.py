@@ -43,7 +43,8 @@ def diagnose(
     deadline: float,
 ) -> NoReturn:
     """Watch the sync writes of TARGET (a pool, dataset, zvol or mounted path) under the current load, and say who makes them,
-    how long each takes, and what it waits for. Nothing is written to the pool.
+    how long each takes, and what it waits for. Nothing is written to the pool. Digits alone are the number of a process: then
+    of the pool that it and the processes that it started write to, and which commits are theirs.
 
     As root it adds events of its own to the kernel's tracefs while it looks (probes of zil_commit, histograms in an instance of
     its own), and removes them one by one; zaudit clean does so after a kill -9. With --no-trace, or without root, only counters

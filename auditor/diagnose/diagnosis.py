@@ -10,8 +10,9 @@ from auditor.diagnose.causes import Seen
 from auditor.diagnose.commits import FEW, Trace, crowd, datasets_of, disagree, silent, traced
 from auditor.diagnose.counters import Counted, Leg
 from auditor.diagnose.histograms import Thread
-from auditor.diagnose.model import Cause, Committed, Committer, Device, Diagnosis, Evidence
+from auditor.diagnose.model import Cause, Committed, Committer, Device, Diagnosis, Evidence, Own
 from auditor.diagnose.observation import Observation
+from auditor.diagnose.own import own
 from auditor.facts import Facts, Subject, word_of
 from auditor.text import quoted
 from auditor.units import duration
@@ -31,7 +32,8 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     woken = (parts.wake or 0.0) / parts.commit if parts and parts.commit else 0.0
     standing = causes.causes(Seen(counted, facts, pool, kind, crowd(trace.threads), woken))
     lost = _not_durable(counted, facts, trace, where)
-    committers = _committers(trace.threads, where, seen)
+    mine = own(seen, trace, facts)
+    committers = _committers(trace.threads, where, seen, mine)
     reasons = (*counted.fell, *trace.faults, *disagree(counted, trace, lost), found.why_not)
     outcome, sentence, reasons = answer(
         seen, counted, trace, found, (*lost, *standing), committers, tuple(each for each in reasons if each), kind
@@ -58,6 +60,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
         devices=tuple(_device(leg, kind) for leg in counted.legs),
         causes=(*lost, *standing),
         commands=_commands(seen, counted),
+        own=mine,
     )
 
 
@@ -119,9 +122,12 @@ def _device(leg: Leg, kind: str) -> Device:
 # -- who ----------------------------------------------------------------------------------------------------------
 
 
-def _committers(threads: Sequence[Thread], where: dict[int, str], seen: Observation) -> tuple[Committer, ...]:
+def _committers(
+    threads: Sequence[Thread], where: dict[int, str], seen: Observation, own: Own | None
+) -> tuple[Committer, ...]:
     known = {each.pid: each for each in seen.processes}
     whole = sum(each.us for each in threads) or 1
+    mine = {*seen.named.threads} if seen.named and own and own.commits is not None else set()
     found = [
         Committer(
             pid=each.pid,
@@ -132,6 +138,7 @@ def _committers(threads: Sequence[Thread], where: dict[int, str], seen: Observat
             commits=each.commits,
             mean_ns=each.us * 1000 / each.commits if each.commits else 0.0,
             part=each.us / whole,
+            own=each.pid in mine,
         )
         for each in threads
     ]
@@ -173,7 +180,7 @@ def _commands(seen: Observation, counted: Counted) -> tuple[str, ...]:
     """What shows the same again."""
     devices = " ".join(quoted(f"/sys/block/{leg.device}/stat") for leg in counted.legs)
     return (
-        f"zaudit diagnose {quoted(seen.target)}",
+        f"zaudit diagnose {seen.named.pid if seen.named else quoted(seen.target)}",
         f"cat {quoted(f'/proc/spl/kstat/zfs/{seen.pool}')}/objset-0x*",
         *([f"cat {devices}"] if devices else []),
         f"cat {quoted(witnesses.txgs_path(seen.pool))} {witnesses.DMU_TX}",

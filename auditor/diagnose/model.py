@@ -31,7 +31,8 @@ class Cause(NamedTuple):
 
 
 class Committer(NamedTuple):
-    """A process that committed. dataset: to which, empty where that could not be told. part: of the time of all commits."""
+    """A process that committed. dataset: to which, empty where that could not be told. part: of the time of all commits.
+    own: of the process that was named."""
 
     pid: int
     name: str
@@ -41,6 +42,24 @@ class Committer(NamedTuple):
     commits: int
     mean_ns: float
     part: float
+    own: bool = False
+
+
+class Own(NamedTuple):
+    """The process that was named, with those that it started. datasets: to which it had files open for writing. commits,
+    mean_ns, part (of the time of all commits): None where they were not seen. text: one sentence; faults: what was not seen of
+    it. parent: which is the same database server, or 0."""
+
+    pid: int
+    name: str
+    processes: int
+    datasets: tuple[str, ...]
+    commits: int | None
+    mean_ns: float | None
+    part: float | None
+    text: str
+    faults: tuple[str, ...]
+    parent: int
 
 
 class Committed(NamedTuple):
@@ -71,7 +90,7 @@ class Device(NamedTuple):
 class Diagnosis(NamedTuple):
     """One diagnosis. answer: one sentence. reasons: why it is INCONCLUSIVE, or what else could not be seen. commits: by the
     ZIL; traced: by the trace; mean_ns: None without one. latency: by powers of two. overlap: as of Shares. taken: seconds
-    since the epoch."""
+    since the epoch. own: where a process was named."""
 
     target: str
     pool: str
@@ -94,3 +113,4 @@ class Diagnosis(NamedTuple):
     devices: tuple[Device, ...]
     causes: tuple[Cause, ...]
     commands: tuple[str, ...]
+    own: Own | None = None

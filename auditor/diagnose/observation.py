@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from auditor.verify import codec
 from auditor.verify.trial import Logged, Reading
@@ -44,10 +44,25 @@ class Process(NamedTuple):
     waited: int | None
 
 
+class Named(NamedTuple):
+    """A process to which a diagnosis is narrowed, with those that it started. targets: datasets and volumes that they had open
+    for writing; processes: how many were seen, with itself; threads: theirs. lost: threads that committed and were gone when
+    somebody looked whose they are. parent: which is the same database server, or 0. faults: what was not seen of them."""
+
+    pid: int
+    name: str
+    targets: tuple[str, ...]
+    processes: int
+    threads: tuple[int, ...]
+    lost: tuple[int, ...]
+    parent: int
+    faults: tuple[str, ...]
+
+
 class Observation(NamedTuple):
     """One look at the load of one pool. target: what was asked for, a pool, dataset or zvol. before, after: the witnesses.
     untraced: why there is no trace, empty where there is. pipeline: nanoseconds that the threads of OpenZFS took which pass
-    log blocks on, None where that was not seen. logged: by the kernel meanwhile."""
+    log blocks on, None where that was not seen. logged: by the kernel meanwhile. named: a process, None for a dataset."""
 
     target: str
     pool: str
@@ -58,6 +73,7 @@ class Observation(NamedTuple):
     processes: tuple[Process, ...]
     pipeline: int | None
     logged: Logged
+    named: Named | None = None
 
 
 def to_text(observation: Observation) -> str:
@@ -67,4 +83,9 @@ def to_text(observation: Observation) -> str:
 
 def from_text(text: str) -> Observation:
     """Raises codec.CodecError for anything that is not an observation of this schema."""
-    return codec.from_member(Observation, SCHEMA, text, "diagnosis")
+    return codec.from_member(Observation, SCHEMA, text, "diagnosis", _with_later)
+
+
+def _with_later(document: Any) -> Any:
+    """The same with what an earlier release did not record."""
+    return {**Observation._field_defaults, **document} if isinstance(document, dict) else document

@@ -13,6 +13,7 @@ from auditor.databases.kept import task
 from auditor.diagnose import counters, histograms
 from auditor.diagnose import tracing as trace
 from auditor.diagnose.observation import KERNEL, Observation, Process, Tick, Traced
+from auditor.diagnose.process import Family, Found
 from auditor.facts import Facts, Subject
 from auditor.host.allowed import KTHREADD
 from auditor.host.live import Host
@@ -39,19 +40,30 @@ _WITHIN = (
 
 
 def observe(
-    host: Host, target: str, pool: Subject, facts: Facts, seconds: float, progress: Progress | None, *, traced: bool
+    host: Host,
+    target: str,
+    pool: Subject,
+    facts: Facts,
+    seconds: float,
+    progress: Progress | None,
+    *,
+    traced: bool,
+    process: Found | None = None,
 ) -> Observation:
-    """Raises Interrupted when a signal came; nothing is left then."""
+    """process: to which it is narrowed. Raises Interrupted when a signal came; nothing is left then."""
     patterns = counters.patterns(pool, facts)
     began = _times(host)
+    family = Family(host, process) if process else None
     with run.interruptible(), kmsg.listening() as logged, _tracing(traced) as (look, end, why):
         before = run.reading(host, patterns)
-        ticks = list(_ticks(seconds, look, progress))
+        ticks = list(_ticks(seconds, look, progress, family))
         found, why = _ended(end, ticks, why)
         ended = _times(host)
         after = run.reading(host, patterns)
         who = tuple(_processes(host, found, began, ended))
-        return Observation(target, pool.name, before, after, found, why, who, _pipeline(host, began, ended), logged())
+        spent = _pipeline(host, began, ended)
+        named = family.named({*began, *ended}, _committed(found)) if family else None
+        return Observation(target, pool.name, before, after, found, why, who, spent, logged(), named)
 
 
 @contextlib.contextmanager
@@ -70,7 +82,9 @@ def _tracing(
         yield look, end, why
 
 
-def _ticks(seconds: float, look: trace.Look | None, progress: Progress | None) -> Iterator[Tick]:
+def _ticks(
+    seconds: float, look: trace.Look | None, progress: Progress | None, family: Family | None = None
+) -> Iterator[Tick]:
     """One a second."""
     started = time.monotonic()
     number = 0
@@ -79,6 +93,8 @@ def _ticks(seconds: float, look: trace.Look | None, progress: Progress | None) -
             progress("looking at the commits", done, seconds)
         number += 1
         time.sleep(max(min(started + number, started + seconds) - time.monotonic(), 0.0))
+        if family:
+            family.look()
         if look:
             with contextlib.suppress(OSError):  # a tick that is missing is a longer one
                 yield Tick(time.time(), look())
@@ -154,6 +170,10 @@ def _processes(
         waited = ended[pid].waited - began[pid].waited if pid in began and pid in ended else -1
         what = KERNEL if pid in of_kernel else task(line)
         yield Process(pid, name, what, within(group), waited if waited >= 0 else None)
+
+
+def _committed(found: Traced | None) -> list[int]:
+    return [each.pid for each in histograms.threads(found.commits).rows] if found else []
 
 
 def within(group: str) -> str:

@@ -38,7 +38,7 @@ def _verdict(found: Diagnosis) -> str:
     told = "".join(paragraph(f"Not seen: {each}.") for each in found.reasons)
     return (
         f'<div class="verdict {words.KINDS[found.outcome]}"><div class="word">{escaped(found.outcome)}</div>'
-        f"<p><b>{escaped(found.answer)}.</b></p>{told}</div>"
+        f"<p><b>{escaped(found.answer)}.</b></p>{told}</div>{''.join(map(paragraph, words.own(found)))}"
     )
 
 

@@ -59,6 +59,7 @@ def _start(found: Diagnosis, report: Report | None, zaudit: str) -> Iterator[Ren
     yield Text(f"{harmless(found.answer)}.")
     yield from (Text(f"Not seen: {harmless(each)}.", "magenta") for each in found.reasons[:MOST])
     yield from _more(len(found.reasons) - MOST)
+    yield from (Text(harmless(each)) for each in words.own(found))
 
 
 def _shares(found: Diagnosis) -> Iterator[RenderableType]:
