@@ -133,6 +133,7 @@ SEAM = {
     "registry.py",
     "rulebook.py",
     "data/__init__.py",
+    "diagnose/ending.py",
     "diagnose/tracing.py",
     "report/formats/__init__.py",
     "verify/conduct.py",

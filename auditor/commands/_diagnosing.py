@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 from auditor import __version__, audit
 from auditor.commands import _recorded, _verifying
 from auditor.commands._terminal import note
+from auditor.commands._watching import Lines
 from auditor.diagnose import diagnosis, observation, observe, process, tracing
 from auditor.diagnose.model import Diagnosis, Outcome
+from auditor.diagnose.watching import Watching
 from auditor.errors import Stop
 from auditor.facts import Subject
 from auditor.host.live import Host, LiveHost
@@ -35,6 +37,8 @@ class DiagnoseOptions(NamedTuple):
     target: str
     seconds: float
     traced: bool
+    watch: bool
+    beside: bool  # the lines of --watch go to standard error
     record: Path | None
     policy: Policy
     timeout: float
@@ -66,12 +70,22 @@ def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: P
     seen = audit.look(host, targets, options, progress)
     root = _one_pool(seen, named)
     pool = Subject("pool", root.partition("/")[0])
-    made = observe.observe(machine, root, pool, seen.facts, wanted.seconds, steps, traced=wanted.traced, process=named)
+    watch = _watching(wanted, root, pool, named) if wanted.watch else None
+    made = observe.observe(
+        machine, root, pool, seen.facts, wanted.seconds, steps, traced=wanted.traced, process=named, watch=watch
+    )
     if tracing.own_name() in tracing.left():
         note(f"zaudit: {tracing.own_name()} could not be removed from {tracing.ROOT}; zaudit clean tries again")
     chosen = _verifying.rules(wanted.policy)
     unkept = _recorded.keep(host, wanted.record, targets, options, chosen.rules, observation.to_text(made))
     return _judged(seen, made, targets, wanted.policy)._replace(unkept=unkept)
+
+
+def _watching(wanted: DiagnoseOptions, root: str, pool: Subject, named: process.Found | None) -> Watching:
+    dataset = root if named is None and root != pool.name else ""
+    narrowed = f"process {named.pid} ({named.name}) and those that it started" if named else dataset
+    lines = Lines(narrowed, beside=wanted.beside)
+    return Watching(lines.begin, lines.line, lambda: LiveHost(wanted.timeout), dataset)
 
 
 def _one_pool(seen: audit.Look, named: process.Found | None) -> str:

@@ -9,15 +9,18 @@ from typing import NoReturn
 import click
 
 from auditor.commands._options import Local, Output, Seconds, formats_of, policy
-from auditor.commands._terminal import look, steps, write
+from auditor.commands._terminal import look, say, steps, write
 from auditor.host.limits import DEADLINE_S
 from auditor.streams import progress
+
+SECONDS, LONGEST = 30, 3600
 
 
 @click.command(short_help="Who commits under the current load, how long it takes, and where the time goes.")
 @click.argument("target", required=False)
-@click.option("--seconds", type=Seconds(1, 3600), default=30.0, show_default=True, metavar="SECONDS",
-              help="Look for this long.")  # fmt: skip
+@click.option("--seconds", type=Seconds(1, LONGEST), metavar="SECONDS",
+              help=f"Look for this long.  [default: {SECONDS}; with --watch until Ctrl-C, at most {LONGEST}]")  # fmt: skip
+@click.option("--watch", is_flag=True, help="Print a line each second; Ctrl-C ends it, and the report follows.")
 @click.option("--no-trace", is_flag=True, help="Read counters only; nothing on the host is changed.")
 @click.option("--replay", type=Local(), metavar="REC", help="Judge a recorded diagnosis again.")
 @click.option("--record", type=Local(), metavar="REC", help="Also write a recording of this run.")
@@ -31,7 +34,8 @@ from auditor.streams import progress
               help="Stop the questions of the audit after this time. 0: no deadline.")  # fmt: skip
 def diagnose(
     target: str | None,
-    seconds: float,
+    seconds: float | None,
+    watch: bool,
     no_trace: bool,
     replay: Path | None,
     record: Path | None,
@@ -50,6 +54,8 @@ def diagnose(
     its own), and removes them one by one; zaudit clean does so after a kill -9. With --no-trace, or without root, only counters
     are read, which do not show how long a commit takes.
 
+    With --watch and another format than terminal the lines go to standard error.
+
     Exit codes: 0 nothing stands out, 10 inconclusive, 12 something stands out, 14 syncs that write nothing.
     """
     from auditor.commands import _diagnosing as command
@@ -57,13 +63,25 @@ def diagnose(
 
     if bool(target) == bool(replay):
         raise click.UsageError("name a TARGET, or --replay a recording")
+    if watch and replay:
+        raise click.UsageError("--watch looks at this host, and a recording has been looked at")
     if replay:
         found = command.replayed(replay, _policy.read(policy_file) if policy_file else None)
     else:
         wanted = command.DiagnoseOptions(
-            str(target), seconds, not no_trace, record, _policy.read(policy_file), timeout, deadline
+            target=str(target),
+            seconds=seconds or (LONGEST if watch else SECONDS),
+            traced=not no_trace,
+            watch=watch,
+            beside=format_ != "terminal",
+            record=record,
+            policy=_policy.read(policy_file),
+            timeout=timeout,
+            deadline=deadline,
         )
-        found = command.live(wanted, progress(), steps())
+        found = command.live(wanted, progress(), None if watch else steps())
+    if watch and format_ == "terminal" and not output:
+        say("")
     text = command.rendered(found, format_, look(output), verbose=verbose)
     write(text, output, command.summary(found), encoded=format_ == "html")
     if found.unkept:

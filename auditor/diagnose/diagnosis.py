@@ -26,7 +26,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     pool = Subject("pool", seen.pool)
     trace = traced(seen.traced, seen.before.at) if seen.traced else Trace()
     where = datasets_of(trace.threads, counted, facts)
-    kind = _kind(counted, facts, pool)
+    kind = log_class(counted, facts, pool)
     parts = _parts(trace, counted, kind, seen)
     found = shares.shares(parts) if parts else shares.Shares((), 0.0, "")
     woken = (parts.wake or 0.0) / parts.commit if parts and parts.commit else 0.0
@@ -67,7 +67,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
 # -- where the time goes ------------------------------------------------------------------------------------------
 
 
-def _kind(counted: Counted, facts: Facts, pool: Subject) -> str:
+def log_class(counted: Counted, facts: Facts, pool: Subject) -> str:
     """The class of vdevs on which most log blocks landed; without counts that on which they can."""
     chosen, zil = word_of(facts.get(pool, "zil_class")), counted.zil
     if zil.slog is None or zil.normal is None or not zil.blocks:

@@ -62,6 +62,30 @@ class Own(NamedTuple):
     parent: int
 
 
+class Second(NamedTuple):
+    """One line of ``--watch``. at: its end, seconds since the epoch; seconds: how long it was. None: not seen, or there was
+    nothing. most_ns: the bucket of the slowest. own: commits of the process, or to the dataset, that was named. device: the
+    slowest leg of the log, with what a write and a flush took on it. held: writers that were held back; states: of the
+    transaction groups that are not committed (open, quiescing, waiting, syncing); dirty: bytes of the newest of which that is
+    known; sync_s: of the last that was committed."""
+
+    at: float
+    seconds: float
+    commits: int | None = None
+    mean_ns: float | None = None
+    p99_ns: int | None = None
+    most_ns: int | None = None
+    own: int | None = None
+    own_mean_ns: float | None = None
+    device: str = ""
+    write_ns: float | None = None
+    flush_ns: float | None = None
+    held: int | None = None
+    dirty: int | None = None
+    states: str = ""
+    sync_s: float | None = None
+
+
 class Committed(NamedTuple):
     """A dataset that committed. commits: None where datasets are not counted apart. sync: the property, or empty."""
 

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from auditor.databases.kept import task
 from auditor.diagnose import counters, histograms
 from auditor.diagnose import tracing as trace
+from auditor.diagnose.ending import ending, wait
+from auditor.diagnose.histograms import Looked
 from auditor.diagnose.observation import KERNEL, Observation, Process, Tick, Traced
 from auditor.diagnose.process import Family, Found
+from auditor.diagnose.seconds import Wanted
+from auditor.diagnose.watching import Watcher, Watching
 from auditor.facts import Facts, Subject
 from auditor.host.allowed import KTHREADD
 from auditor.host.live import Host
 from auditor.host.request import Read
 from auditor.verify import kmsg, run, witnesses
 from auditor.verify.run import Progress
+from auditor.verify.trial import Reading
 
 NOT_ASKED = "--no-trace"
 THREADS, NAMES = "/proc/*/task/*/schedstat", "/proc/*/comm"
 _PIPELINE = re.compile(r"z_(?:(?:wr_iss_h|wr_int_h)(?:_\w*)?|(?:null|ioctl|flush)_(?:iss|int)(?:_\w*)?)")
 OF_KTHREADD = [KTHREADD, "Uid:\t0\t0\t0\t0"]  # what is kept of the status of its threads
+PAUSES = 3.0  # times as long as a look took, before the next one
 MOST = 256  # threads whose names are asked for, those with the most commits
 _WITHIN = (
     (
@@ -49,14 +56,18 @@ def observe(
     *,
     traced: bool,
     process: Found | None = None,
+    watch: Watching | None = None,
 ) -> Observation:
-    """process: to which it is narrowed. Raises Interrupted when a signal came; nothing is left then."""
+    """process: to which it is narrowed. Raises Interrupted when a signal came, with watch a second one; nothing is left
+    then."""
     patterns = counters.patterns(pool, facts)
     began = _times(host)
     family = Family(host, process) if process else None
-    with run.interruptible(), kmsg.listening() as logged, _tracing(traced) as (look, end, why):
+    until = ending() if watch else contextlib.nullcontext(lambda: False)
+    with run.interruptible(), kmsg.listening() as logged, _tracing(traced) as (look, end, why), until as over:
         before = run.reading(host, patterns)
-        ticks = list(_ticks(seconds, look, progress, family))
+        watcher = _watcher(watch, patterns, pool, facts, before, why)
+        ticks = list(_ticks(seconds, Eyes(look, family, watcher, over), progress))
         found, why = _ended(end, ticks, why)
         ended = _times(host)
         after = run.reading(host, patterns)
@@ -82,22 +93,45 @@ def _tracing(
         yield look, end, why
 
 
-def _ticks(
-    seconds: float, look: trace.Look | None, progress: Progress | None, family: Family | None = None
-) -> Iterator[Tick]:
-    """One a second."""
+def _watcher(
+    watch: Watching | None, patterns: Sequence[str], pool: Subject, facts: Facts, before: Reading, why: str
+) -> Watcher | None:
+    if watch is None:
+        return None
+    watch.begin(why)
+    return Watcher(watch, patterns, Wanted(pool.name, watch.dataset, facts), before)
+
+
+class Eyes(NamedTuple):
+    """What looks each second, as far as it is there. over: whether somebody has seen enough."""
+
+    look: trace.Look | None
+    family: Family | None
+    watcher: Watcher | None
+    over: Callable[[], bool]
+
+
+def _ticks(seconds: float, eyes: Eyes, progress: Progress | None) -> Iterator[Tick]:
+    """One a second; where a look takes long the next one is a second or more later, so that looking takes a quarter of the time
+    at most."""
     started = time.monotonic()
-    number = 0
-    while (done := time.monotonic() - started) < seconds:
+    next_, took = 0, 0.0
+    while (done := time.monotonic() - started) < seconds and not eyes.over():
         if progress:
             progress("looking at the commits", done, seconds)
-        number += 1
-        time.sleep(max(min(started + number, started + seconds) - time.monotonic(), 0.0))
-        if family:
-            family.look()
-        if look:
+        next_ = max(next_ + 1, math.ceil(done + PAUSES * took))
+        wait(started + min(next_, seconds), eyes.over, lambda: None)
+        began = time.monotonic()
+        looked = Looked()
+        if eyes.look:
             with contextlib.suppress(OSError):  # a tick that is missing is a longer one
-                yield Tick(time.time(), look())
+                looked = eyes.look()
+                yield Tick(time.time(), looked.latencies)
+        if eyes.family:
+            eyes.family.look()
+        if eyes.watcher:
+            eyes.watcher.look(looked, eyes.family.threads if eyes.family else None)
+        took = time.monotonic() - began
 
 
 def _ended(end: Callable[[list[Tick]], Traced] | None, ticks: list[Tick], why: str) -> tuple[Traced | None, str]:
