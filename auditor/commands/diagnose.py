@@ -21,7 +21,11 @@ SECONDS, LONGEST = 30, 3600
 @click.option("--seconds", type=Seconds(1, LONGEST), metavar="SECONDS",
               help=f"Look for this long.  [default: {SECONDS}; with --watch until Ctrl-C, at most {LONGEST}]")  # fmt: skip
 @click.option("--watch", is_flag=True, help="Print a line each second; Ctrl-C ends it, and the report follows.")
-@click.option("--no-trace", is_flag=True, help="Read counters only; nothing on the host is changed.")
+@click.option(
+    "--no-trace",
+    is_flag=True,
+    help="No events in tracefs: counters, and as root stacks; nothing on the host is changed.",
+)
 @click.option("--replay", type=Local(), metavar="REC", help="Judge a recorded diagnosis again.")
 @click.option("--record", type=Local(), metavar="REC", help="Also write a recording of this run.")
 @formats_of("terminal", "json", "html")
@@ -51,8 +55,9 @@ def diagnose(
     of the pool that it and the processes that it started write to, and which commits are theirs.
 
     As root it adds events of its own to the kernel's tracefs while it looks (probes of zil_commit, histograms in an instance of
-    its own), and removes them one by one; zaudit clean does so after a kill -9. With --no-trace, or without root, only counters
-    are read, which do not show how long a commit takes.
+    its own), and removes them one by one; zaudit clean does so after a kill -9. Where it must not, or with --no-trace, it looks
+    as root which threads wait in zil_commit, up to 20 times a second: good for who waits, and for a mean that is too small.
+    Without root only counters are read, which do not show how long a commit takes.
 
     With --watch and another format than terminal the lines go to standard error.
 

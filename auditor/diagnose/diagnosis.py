@@ -13,6 +13,7 @@ from auditor.diagnose.histograms import Thread
 from auditor.diagnose.model import Cause, Committed, Committer, Device, Diagnosis, Evidence, Own
 from auditor.diagnose.observation import Observation
 from auditor.diagnose.own import own
+from auditor.diagnose.waiting import stacked
 from auditor.facts import Facts, Subject, word_of
 from auditor.text import quoted
 from auditor.units import duration
@@ -32,11 +33,20 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     woken = (parts.wake or 0.0) / parts.commit if parts and parts.commit else 0.0
     standing = causes.causes(Seen(counted, facts, pool, kind, crowd(trace.threads), woken))
     lost = _not_durable(counted, facts, trace, where)
-    mine = own(seen, trace, facts)
+    stacks = stacked(seen, counted, facts)
+    mine = own(seen, trace, facts, stacks)
     committers = _committers(trace.threads, where, seen, mine)
     reasons = (*counted.fell, *trace.faults, *disagree(counted, trace, lost), found.why_not)
     outcome, sentence, reasons = answer(
-        seen, counted, trace, found, (*lost, *standing), committers, tuple(each for each in reasons if each), kind
+        seen,
+        counted,
+        trace,
+        found,
+        (*lost, *standing),
+        committers,
+        tuple(each for each in reasons if each),
+        kind,
+        stacks,
     )
     return Diagnosis(
         target=seen.target,
@@ -61,6 +71,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
         causes=(*lost, *standing),
         commands=_commands(seen, counted),
         own=mine,
+        stacked=stacks,
     )
 
 

@@ -15,9 +15,10 @@ from auditor.diagnose import counters, histograms
 from auditor.diagnose import tracing as trace
 from auditor.diagnose.ending import ending, wait
 from auditor.diagnose.histograms import Looked
-from auditor.diagnose.observation import KERNEL, Observation, Process, Tick, Traced
+from auditor.diagnose.observation import KERNEL, Observation, Process, Stacks, Tick, Traced
 from auditor.diagnose.process import Family, Found
 from auditor.diagnose.seconds import Wanted
+from auditor.diagnose.stacks import Sampler, sampling
 from auditor.diagnose.watching import Watcher, Watching
 from auditor.facts import Facts, Subject
 from auditor.host.allowed import KTHREADD
@@ -67,14 +68,23 @@ def observe(
     with run.interruptible(), kmsg.listening() as logged, _tracing(traced) as (look, end, why), until as over:
         before = run.reading(host, patterns)
         watcher = _watcher(watch, patterns, pool, facts, before, why)
-        ticks = list(_ticks(seconds, Eyes(look, family, watcher, over), progress))
+        with _sampling(wanted=not look and host.euid == 0) as sampler:
+            ticks = list(_ticks(seconds, Eyes(look, family, watcher, over, sampler), progress))
+        stacks = sampler.stacks() if sampler else None
         found, why = _ended(end, ticks, why)
         ended = _times(host)
         after = run.reading(host, patterns)
-        who = tuple(_processes(host, found, began, ended))
+        who = tuple(_processes(host, _seen(found, stacks), began, ended))
         spent = _pipeline(host, began, ended)
         named = family.named({*began, *ended}, _committed(found)) if family else None
-        return Observation(target, pool.name, before, after, found, why, who, spent, logged(), named)
+        return Observation(target, pool.name, before, after, found, why, who, spent, logged(), named, stacks)
+
+
+@contextlib.contextmanager
+def _sampling(*, wanted: bool) -> Iterator[Sampler | None]:
+    """None where nobody wants it."""
+    with sampling() if wanted else contextlib.nullcontext() as sampler:
+        yield sampler
 
 
 @contextlib.contextmanager
@@ -109,6 +119,7 @@ class Eyes(NamedTuple):
     family: Family | None
     watcher: Watcher | None
     over: Callable[[], bool]
+    sampler: Sampler | None
 
 
 def _ticks(seconds: float, eyes: Eyes, progress: Progress | None) -> Iterator[Tick]:
@@ -120,7 +131,7 @@ def _ticks(seconds: float, eyes: Eyes, progress: Progress | None) -> Iterator[Ti
         if progress:
             progress("looking at the commits", done, seconds)
         next_ = max(next_ + 1, math.ceil(done + PAUSES * took))
-        wait(started + min(next_, seconds), eyes.over, lambda: None)
+        wait(started + min(next_, seconds), eyes.over, eyes.sampler.hear if eyes.sampler else lambda: None)
         began = time.monotonic()
         looked = Looked()
         if eyes.look:
@@ -188,14 +199,20 @@ def _of_kernel(host: Host, pids: Iterable[int]) -> set[int]:
     return found
 
 
-def _processes(
-    host: Host, found: Traced | None, began: dict[int, _Times], ended: dict[int, _Times]
-) -> Iterator[Process]:
-    """Those that committed, as far as they still run."""
+def _seen(found: Traced | None, stacks: Stacks | None) -> dict[int, str]:
+    """Thread -> name of those that committed, or waited for it, who did most first."""
     if found is None:
-        return
-    threads = sorted(histograms.threads(found.commits).rows, key=lambda each: -each.commits)
-    called = dict(islice({each.pid: each.name for each in threads}.items(), MOST))
+        return {each.thread: each.name for each in stacks.waits} if stacks else {}
+    return {
+        each.pid: each.name for each in sorted(histograms.threads(found.commits).rows, key=lambda each: -each.commits)
+    }
+
+
+def _processes(
+    host: Host, seen: dict[int, str], began: dict[int, _Times], ended: dict[int, _Times]
+) -> Iterator[Process]:
+    """These, as far as they still run."""
+    called = dict(islice(seen.items(), MOST))
     of_kernel = _of_kernel(host, called)
     asked = {pid: (f"/proc/{pid}/cgroup", f"/proc/{pid}/cmdline") for pid in called}
     said = host.read(Read(tuple(path for pair in asked.values() for path in pair))).text

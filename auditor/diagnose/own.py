@@ -6,16 +6,17 @@ Narrowed is who commits, and nothing else: a log block holds commits of everybod
 from __future__ import annotations
 
 from auditor.diagnose.commits import Trace
-from auditor.diagnose.model import Own
+from auditor.diagnose.model import Own, Stacked
 from auditor.diagnose.observation import Named, Observation
+from auditor.diagnose.waiting import share
 from auditor.facts import HOST, Facts, is_true
 from auditor.units import duration
 
 SHARED = "log blocks, devices and causes are of the whole pool"
 
 
-def own(seen: Observation, trace: Trace, facts: Facts) -> Own | None:
-    """None where no process was named."""
+def own(seen: Observation, trace: Trace, facts: Facts, stacks: Stacked | None = None) -> Own | None:
+    """None where no process was named. stacks: samples of them, where there is no trace."""
     named = seen.named
     if named is None:
         return None
@@ -25,7 +26,9 @@ def own(seen: Observation, trace: Trace, facts: Facts) -> Own | None:
     commits, us = sum(each.commits for each in mine), sum(each.us for each in mine)
     lost = sum(each.commits for each in trace.threads if each.pid in {*named.lost})
     whole = sum(each.us for each in trace.threads)
-    faults = [*named.faults, *([why] if why else [])]
+    sampled = stacks is not None and stacks.mean_ns is not None
+    told = f" does {share(stacks)}" if stacks and sampled else _share(trace, why, commits, us, whole)
+    faults = [*named.faults, *([why] if why and sampled else [])]
     if lost and not why:
         faults.append(f"{lost:,} commits are of threads that ended before anybody saw whose they were")
     return Own(
@@ -36,7 +39,7 @@ def own(seen: Observation, trace: Trace, facts: Facts) -> Own | None:
         commits=None if why else commits,
         mean_ns=us * 1000 / commits if commits else None,
         part=None if why else us / whole if whole else 0.0,
-        text=f"{_called(named)}{_share(trace, why, commits, us, whole)}; {SHARED} {seen.pool}",
+        text=f"{_called(named)}{told}; {SHARED} {seen.pool}",
         faults=tuple(faults),
         parent=named.parent,
     )

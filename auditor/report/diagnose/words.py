@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.diagnose.model import Committer, Diagnosis, Outcome
+from auditor.diagnose.model import Committer, Diagnosis, Outcome, Waiter
 from auditor.judge.finding import Finding
 from auditor.report.model import Report
 from auditor.text import harmless, quoted
@@ -50,9 +50,17 @@ def own(found: Diagnosis) -> list[str]:
     told = [f"{found.own.text[:1].upper()}{found.own.text[1:]}.", *(f"Not seen: {each}." for each in found.own.faults)]
     if found.own.parent:
         told.append(f"Its parent is the same server: zaudit diagnose {found.own.parent} looks at all of it.")
-    if any(each.own for each in found.committers):
+    waiters = found.stacked.waiters if found.stacked else ()
+    if any(each.own for each in found.committers) or any(each.own for each in waiters):
         told.append(f"Its threads have the mark {OWN.strip()} below.")
     return told
+
+
+def sampled(found: Diagnosis) -> str:
+    """What the samples of stacks are, as a title; empty where there are none."""
+    if found.stacked is None or not found.stacked.samples:
+        return ""
+    return f"Who waits for commits ({found.stacked.samples:,} samples of stacks, {found.stacked.waiting:.2g} at a time)"
 
 
 def took(ns: float | None) -> str:
@@ -60,7 +68,7 @@ def took(ns: float | None) -> str:
     return "-" if ns is None else duration(ns)
 
 
-def who(committer: Committer) -> str:
+def who(committer: Committer | Waiter) -> str:
     """postgres 338 (walwriter), with a mark where it is of the process that was named."""
     role = f" ({harmless(committer.role)})" if committer.role else ""
     return f"{OWN if committer.own else ''}{harmless(committer.name)} {committer.pid}{role}"
