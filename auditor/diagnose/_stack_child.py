@@ -1,9 +1,9 @@
 """The process that looks which threads wait in zil_commit(), as root: see ``stacks``, which starts it and kills it.
 
-Of each thread it asks how often it was on a CPU (schedstat); who was not since the last look sleeps as he did then. Of the
-others it asks the state (status), and of those that sleep without being interruptible the stack. The first two never let their
-reader wait; a stack does as long as its owner likes (``host/memory``), so it is said before whose is read. What it says, a line
-each, with the numbers of a thread and its process, and names in hexadecimal:
+Of each thread it asks how often it was on a CPU (schedstat); who slept at the last look and was not since still sleeps. Of the
+others it asks the state (status), and of those that sleep without being interruptible, or wait for a CPU, the stack. The first
+two never let their reader wait; a stack does as long as its owner likes (``host/memory``), so it is said before whose is read.
+What it says, a line each, with the numbers of a thread and its process, and names in hexadecimal:
 
 ``X WHY``               it cannot look at all
 ``T PROCESS USER``      the stack of a thread of this process is read now
@@ -33,6 +33,7 @@ RESCAN_S = 1.0
 THREADS, STACKS = 8192, 256  # that are looked at, whose stacks are read in one pass
 MEMORY = 256 << 20
 NOTHING = b"0 0 0\n"  # of a kernel that does not count
+WAIT = (b"D", b"R")  # states in which a commit is waited for: for its log block, and then for a CPU
 COMMITS = (b"zvol", b"nfsd")  # how threads of the kernel begin that commit for others
 STATUS = re.compile(
     rb"Name:\t([^\n]*)\n(?:Umask:[^\n]*\n)?State:\t(.)[^\n]*\nTgid:\t(\d+)\n(?:[^\n]*\n)*?PPid:\t(\d+)\n(?:[^\n]*\n)*?Uid:\t(\d+)\t"
@@ -41,7 +42,7 @@ STATUS = re.compile(
 
 class Thread:
     """One that may commit. counted, status: files of it, which mean no other thread even when its number does. before: what
-    they said at the last look."""
+    they said at the last look; asleep: in no state of WAIT."""
 
     def __init__(self, number: int, process: int) -> None:
         self.number, self.process = number, process
@@ -50,7 +51,7 @@ class Thread:
             self.counted = opened(f"{PROC}/{process}/task/{number}/schedstat")
         except OSError:
             self.counted = -1
-        self.before, self.asleep = NOTHING, False
+        self.before, self.asleep = NOTHING, True
 
     def close(self) -> None:
         for file in (self.status, self.counted):
@@ -58,16 +59,15 @@ class Thread:
                 os.close(file)
 
     def said(self) -> tuple[bytes, bytes, int, int, int] | None:
-        """(name, state, process, parent, user), None where it is as it was and did not sleep. Raises OSError for one that has
-        ended."""
+        """(name, state, process, parent, user), None where it sleeps as it did. Raises OSError for one that has ended."""
         counted = os.pread(self.counted, 128, 0) if self.counted >= 0 else NOTHING
-        if counted == self.before != NOTHING and not self.asleep:
+        if counted == self.before != NOTHING and self.asleep:
             return None
         self.before = counted
         found = STATUS.match(os.pread(self.status, 4096, 0))
         if found is None:
             raise OSError
-        self.asleep = found[2] == b"D"
+        self.asleep = found[2] not in WAIT
         return found[1], found[2], int(found[3]), int(found[4]), int(found[5])
 
 
@@ -132,7 +132,7 @@ class Looker:
                 del self.threads[number]
                 self.counts.pop(thread.process, None)
                 continue
-            if said is None or said[1] != b"D":
+            if said is None or said[1] not in WAIT:
                 continue
             name, _, process, parent, user = said
             if (read := read + 1) > STACKS:

@@ -11,9 +11,8 @@ from auditor.facts import HOST, Facts, is_true
 from auditor.units import duration
 from auditor.verify import witnesses
 
-TOO_LITTLE = (
-    "which say 15 to 30% too little"  # measured on OpenZFS 2.3.9 beside what the program counted itself: 17 and 27 %
-)
+# 17 and 27 % on OpenZFS 2.3.9 beside what the program counted itself, where those that wait for a CPU were left out
+TOO_LITTLE = "which say up to 30% too little"
 
 
 def stacked(seen: Observation, counted: Counted, facts: Facts) -> Stacked | None:
@@ -62,7 +61,7 @@ def _why_not(found: Stacks, samples: int, commits: int | None, facts: Facts) -> 
 
 
 def sentence(found: Stacked) -> str:
-    """about 20 ms each by 412 samples of stacks, which say 15 to 30 % too little; empty where no mean is told."""
+    """about 20 ms each by 412 samples of stacks, which say up to 30 % too little; empty where no mean is told."""
     if found.mean_ns is None:
         return ""
     return f"about {duration(found.mean_ns)} each by {found.samples:,} samples of stacks, {TOO_LITTLE}"

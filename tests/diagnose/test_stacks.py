@@ -74,7 +74,8 @@ def test_who_waits_in_zil_commit_is_seen_and_nobody_else(tree: Tree) -> None:
     tree.thread(100, 101, name="a) D (zil_commit")
     tree.thread(200, stack=ELSEWHERE)
     tree.thread(300, state="S")
-    tree.thread(301, state="R")
+    tree.thread(301, state="R")  # its log block is there, and no CPU yet
+    tree.thread(302, state="R", stack="")  # it runs
     tree.thread(50, name="zvol_tq-0", parent=2)
     tree.thread(51, name="txg_sync", parent=2)
     tree.thread(400, name="nfsd", parent=2)
@@ -85,6 +86,7 @@ def test_who_waits_in_zil_commit_is_seen_and_nobody_else(tree: Tree) -> None:
         (100, 100, 0, "postgres"),
         (101, 100, 0, "a) D (zil_commit"),
         (50, 50, 1, "zvol_tq-0"),
+        (301, 301, 0, "postgres"),
         (400, 400, 1, "nfsd"),
     ]
     assert sorted(seen(looker)) == sorted(found)
@@ -92,7 +94,7 @@ def test_who_waits_in_zil_commit_is_seen_and_nobody_else(tree: Tree) -> None:
     assert sorted(seen(looker)) == sorted(found)  # who still sleeps is counted again
 
 
-def test_who_was_on_no_cpu_since_sleeps_as_he_did(tree: Tree) -> None:
+def test_who_slept_and_was_on_no_cpu_since_still_sleeps(tree: Tree) -> None:
     tree.thread(100, state="S", ran=1)
     tree.thread(200, state="S", ran=0)  # of a kernel that does not count: asked each time
     looker = Looker(set())
@@ -295,12 +297,12 @@ def test_littles_law_with_its_error() -> None:
     assert found.stacked.mean_ns == pytest.approx(20.6e6)
     assert found.outcome == "INCONCLUSIVE"
     assert found.answer == (
-        "40 commits/s, about 20.6 ms each by 412 samples of stacks, which say 15 to 30% too little, 73% of the waiting by "
+        "40 commits/s, about 20.6 ms each by 412 samples of stacks, which say up to 30% too little, 73% of the waiting by "
         "postgres (walwriter); nothing that is counted stands out"
     )
     assert found.reasons == (
         "how long a commit takes was not measured (only root may trace): about 20.6 ms each by 412 samples of stacks, which "
-        "say 15 to 30% too little",
+        "say up to 30% too little",
     )
     assert (found.mean_ns, found.shares, found.latency.samples) == (None, (), 0)
     text = terminal.render(found, width=120)
