@@ -20,7 +20,6 @@ import contextlib
 import ctypes
 import os
 import random
-import re
 import resource
 import signal
 import sys
@@ -32,12 +31,12 @@ HZ, REST = 20.0, 10.0  # looks a second at most; times the CPU time of one until
 RESCAN_S = 1.0
 THREADS, STACKS = 8192, 256  # that are looked at, whose stacks are read in one pass
 MEMORY = 256 << 20
+KTHREADD = 2
 NOTHING = b"0 0 0\n"  # of a kernel that does not count
 WAIT = (b"D", b"R")  # states in which a commit is waited for: for its log block, and then for a CPU
+NUMBERS = (b"Tgid", b"PPid", b"Uid")
+LINES = 12  # of status that are looked at: up to Uid there are nine
 COMMITS = (b"zvol", b"nfsd")  # how threads of the kernel begin that commit for others
-STATUS = re.compile(
-    rb"Name:\t([^\n]*)\n(?:Umask:[^\n]*\n)?State:\t(.)[^\n]*\nTgid:\t(\d+)\n(?:[^\n]*\n)*?PPid:\t(\d+)\n(?:[^\n]*\n)*?Uid:\t(\d+)\t"
-)
 
 
 class Thread:
@@ -64,11 +63,9 @@ class Thread:
         if counted == self.before != NOTHING and self.asleep:
             return None
         self.before = counted
-        found = STATUS.match(os.pread(self.status, 4096, 0))
-        if found is None:
-            raise OSError
-        self.asleep = found[2] not in WAIT
-        return found[1], found[2], int(found[3]), int(found[4]), int(found[5])
+        found = status(self.status)
+        self.asleep = found[1] not in WAIT
+        return found
 
 
 class Looker:
@@ -116,10 +113,10 @@ class Looker:
             return True
         file = opened(f"{PROC}/{process}/status")
         try:
-            found = STATUS.match(os.pread(file, 4096, 0))
+            name, _, _, parent, _ = status(file)
         finally:
             os.close(file)
-        return found is not None and found[4] == b"2" and not found[1].startswith(COMMITS)
+        return parent == KTHREADD and not name.startswith(COMMITS)
 
     def look(self) -> list[bytes]:
         """One pass: those that wait in zil_commit()."""
@@ -139,7 +136,7 @@ class Looker:
                 self.cut = True
                 break
             if b" zil_commit" in self.stack(number, process, user):
-                found.append(b"H %d %d %d %s\n" % (number, process, parent == 2, name.hex().encode()))
+                found.append(b"H %d %d %d %s\n" % (number, process, parent == KTHREADD, name.hex().encode()))
         return found
 
     def stack(self, number: int, process: int, user: int) -> bytes:
@@ -149,6 +146,18 @@ class Looker:
         with contextlib.suppress(OSError), open(f"{PROC}/{process}/task/{number}/stack", "rb", 0) as file:
             return file.read(8192)
         return b""
+
+
+def status(file: int) -> tuple[bytes, bytes, int, int, int]:
+    """(name, state, process, parent, user); a name has no newline there. Raises OSError where a line is missing."""
+    lines = dict(
+        line.split(b":\t", 1) for line in os.pread(file, 4096, 0).split(b"\n", LINES)[:LINES] if b":\t" in line
+    )
+    try:
+        process, parent, user = (int(lines[each].split()[0]) for each in NUMBERS)
+        return lines[b"Name"], lines[b"State"][:1], process, parent, user
+    except (KeyError, IndexError, ValueError):
+        raise OSError(0, "no status") from None
 
 
 def opened(path: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from auditor.verify import codec
 from auditor.verify.trial import Logged, Reading
@@ -104,10 +104,7 @@ def to_text(observation: Observation) -> str:
 
 
 def from_text(text: str) -> Observation:
-    """Raises codec.CodecError for anything that is not an observation of this schema."""
-    return codec.from_member(Observation, SCHEMA, text, "diagnosis", _with_later)
-
-
-def _with_later(document: Any) -> Any:
-    """The same with what an earlier release did not record."""
-    return {**Observation._field_defaults, **document} if isinstance(document, dict) else document
+    """What an earlier release did not write is the default of its field. Raises codec.CodecError for anything that is not an
+    observation of this schema."""
+    later = {name: codec.plain(each) for name, each in Observation._field_defaults.items()}
+    return codec.from_member(Observation, SCHEMA, text, "diagnosis", lambda document: {**later, **document})
