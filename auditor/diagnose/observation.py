@@ -53,10 +53,46 @@ class Asked(NamedTuple):
     fault: str
 
 
+class Named(NamedTuple):
+    """A process to which a diagnosis is narrowed, with those that it started. targets: datasets and volumes that they had open
+    for writing; processes: how many were seen, with itself; threads: theirs. lost: threads that committed and were gone when
+    somebody looked whose they are. parent: which is the same database server, or 0. faults: what was not seen of them."""
+
+    pid: int
+    name: str
+    targets: tuple[str, ...]
+    processes: int
+    threads: tuple[int, ...]
+    lost: tuple[int, ...]
+    parent: int
+    faults: tuple[str, ...]
+
+
+class Waited(NamedTuple):
+    """A thread that was seen waiting in zil_commit(), so many times. kernel: it is one of the kernel's own."""
+
+    thread: int
+    process: int
+    name: str
+    kernel: bool
+    hits: int
+
+
+class Stacks(NamedTuple):
+    """What was seen in stacks. passes: how often all threads were looked at; threads: how many those were at most; faults: why
+    not all were seen, or none."""
+
+    passes: int
+    threads: int
+    waits: tuple[Waited, ...]
+    faults: tuple[str, ...]
+
+
 class Observation(NamedTuple):
     """One look at the load of one pool. target: what was asked for, a pool, dataset or zvol. before, after: the witnesses.
     untraced: why there is no trace, empty where there is. pipeline: nanoseconds that the threads of OpenZFS took which pass
-    log blocks on, None where that was not seen. logged: by the kernel meanwhile. database: None where none was named."""
+    log blocks on, None where that was not seen. logged: by the kernel meanwhile. named: a process, None for a dataset.
+    stacks: where root saw no trace. database: None where none was named."""
 
     target: str
     pool: str
@@ -67,6 +103,8 @@ class Observation(NamedTuple):
     processes: tuple[Process, ...]
     pipeline: int | None
     logged: Logged
+    named: Named | None = None
+    stacks: Stacks | None = None
     database: Asked | None = None
 
 

@@ -23,6 +23,7 @@ def render(found: Diagnosis, report: Report | None = None, *, zaudit: str = "") 
         section("When commits were slow", _heat(found)),
         section("How many were slow", _curve(found)),
         section("Who commits", _committers(found)),
+        section(words.sampled(found), _waiters(found)),
         section("Datasets", _datasets(found)),
         section("Devices", _devices(found)),
         section(database.TITLE, database.page(found.database)),
@@ -39,7 +40,7 @@ def _verdict(found: Diagnosis) -> str:
     told = "".join(paragraph(f"Not seen: {each}.") for each in found.reasons)
     return (
         f'<div class="verdict {words.KINDS[found.outcome]}"><div class="word">{escaped(found.outcome)}</div>'
-        f"<p><b>{escaped(found.answer)}.</b></p>{told}</div>"
+        f"<p><b>{escaped(found.answer)}.</b></p>{told}</div>{''.join(map(paragraph, words.own(found)))}"
     )
 
 
@@ -88,6 +89,14 @@ def _committers(found: Diagnosis) -> Iterator[str]:
         for each in found.committers
     ]
     yield from _table(("thread", "commits", "mean", "of the time", "to", "within"), rows)
+
+
+def _waiters(found: Diagnosis) -> Iterator[str]:
+    rows = [
+        (words.who(each), f"{each.samples:,}", f"{each.part:.0%}", each.within)
+        for each in (found.stacked.waiters if found.stacked else ())
+    ]
+    yield from _table(("thread", "samples", "of the waiting", "within"), rows)
 
 
 def _datasets(found: Diagnosis) -> Iterator[str]:

@@ -24,6 +24,7 @@ from tests.lab.vm import VM, clean_up_on_signals
 HERE = Path(__file__).parent
 DISKS = ["nvme:2G", "nvme:2G", "nvme:1G", "nvme:1G"]
 A_GUEST, CAUSE_S = 8, 240
+LESS = 0.30  # by which samples of stacks may say too little
 MEANS = 0.10  # by which the mean of a program's own syncs and of the trace may differ
 
 
@@ -38,6 +39,7 @@ class Cause(NamedTuple):
     says: str = ""
     diagnose: str = ""
     after: str = ""
+    report: str = ""
     lines: tuple[str, ...] = LINES
 
 
@@ -115,8 +117,12 @@ def judged(line: str, cause: Cause) -> Iterator[str]:
         yield "it was killed, and left nothing that could be cleaned"
     found = _diagnosing.replayed(folder / "tar.gz").diagnosis
     names = dict(row.split() for row in out["names"].decode().splitlines())
+    loads = [json.loads(data) for name, data in sorted(out.items()) if name.startswith("load-")]
+    if cause.report not in out["report"].decode():
+        yield f"not printed: {cause.report}"
     yield from problems(cause, found, names)
-    yield from counts(found, [json.loads(data) for name, data in sorted(out.items()) if name.startswith("load-")])
+    yield from counts(found, loads)
+    yield from samples(found, loads)
 
 
 def problems(cause: Cause, found: Diagnosis, names: Mapping[str, str]) -> Iterator[str]:
@@ -135,6 +141,17 @@ def counts(found: Diagnosis, loads: Sequence[Mapping[str, float]]) -> Iterator[s
             mean = each.mean_ns / 1e3
             if each.pid == load["pid"] and abs(mean - load["mean_us"]) > MEANS * load["mean_us"]:
                 yield f"{each.name} {each.pid}: traced {mean:.0f} us, measured {load['mean_us']:.0f} us itself"
+
+
+def samples(found: Diagnosis, loads: Sequence[Mapping[str, float]]) -> Iterator[str]:
+    """Where the mean by stacks is not what one load measured itself, or up to so much less, or no sample is of the load."""
+    if found.stacked is None or len(loads) != 1:
+        return
+    mean, own = (found.stacked.mean_ns or 0.0) / 1e3, loads[0]["mean_us"]
+    if not (1 - LESS) * own <= mean <= (1 + MEANS) * own:
+        yield f"by samples of stacks {mean:.0f} us, measured {own:.0f} us itself"
+    if loads[0]["pid"] not in [each.pid for each in found.stacked.waiters]:
+        yield "the load is not among those that wait"
 
 
 if __name__ == "__main__":
