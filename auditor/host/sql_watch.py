@@ -173,6 +173,7 @@ def postgres_asks(dsn: str) -> Any:
         " 'max_wal_size', 'checkpoint_completion_target', 'checkpoint_timeout', 'wal_segment_size', 'server_version_num'"
     )
     connection = postgres_at(dsn)
+    connection.prepare_threshold = None  # a pooler may give each transaction to another backend
 
     def rows(text: str) -> Any:
         bounded(connection)
@@ -248,7 +249,9 @@ def mysql_asks(dsn: str) -> Any:
         try:
             with connection.cursor() as cursor:
                 cursor.execute(text)
-                return cursor.fetchall()
+                found = cursor.fetchall()
+            connection.rollback()  # tables of information_schema may be of InnoDB, which would keep what was deleted since
+            return found
         except Exception as error:
             if not part:
                 raise

@@ -38,7 +38,7 @@ class Server:
     def __init__(self, release: int, fails: str = "") -> None:
         self.release, self.fails = release, fails
         self.said: list[str] = []
-        self.read_only = False
+        self.read_only, self.prepare_threshold = False, 5
         self.rolled_back = 0
         self.ends = socket.socketpair()
         self._sock = self.ends[0]
@@ -121,6 +121,7 @@ def test_postgres_is_asked_for_columns_that_it_has_in_read_only_transactions(
     server.close()
     assert capsys.readouterr().out == "\n"
     assert server.read_only
+    assert server.prepare_threshold is None
     asked = [text for text in server.said if not text.startswith("SET LOCAL ")]
     assert all(text.startswith("SELECT ") for text in asked)
     assert server.rolled_back == len(asked) == server.said.count("SET LOCAL statement_timeout = 5000") - 1
@@ -137,6 +138,7 @@ def test_mysql_is_asked_for_counters_and_names_of_states_alone(monkeypatch: pyte
     server.close()
     assert server.said[0] == "SET SESSION TRANSACTION READ ONLY"
     assert all(each.startswith(("SELECT ", "SHOW GLOBAL ")) for each in server.said[1:])
+    assert server.rolled_back == len(server.said) - 1  # nothing stays open between two questions
     assert said.said(text).waits == {"commit": (3, 3), "": (2, 2)}
     assert "alice" not in text
     assert said.said(text).before["wait/io/file/sql/binlog"] == {"COUNT_MISC": "3", "SUM_TIMER_MISC": "1000000000"}
