@@ -290,9 +290,17 @@ def mysql_asks(dsn: str) -> Any:
         " AND ENABLED = 'YES' AND TIMED = 'YES'",
         "setup_instruments",
     )
+    # without PROCESS there is no error, and none but one's own sessions
+    sees = rows(
+        "SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'PROCESS'"
+        " AND GRANTEE = CONCAT(QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', 1)), '@',"
+        " QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)))",
+        "USER_PRIVILEGES",
+    )
     found = {
         "settings": {str(name): str(value) for name, value in said},
         "timed": [str(row[0]) for row in timed],
+        "sees": bool(sees),
         "faults": faults,
         **holder(connection._sock.fileno(), ("mysqld", "mariadbd")),
     }
