@@ -54,7 +54,7 @@ def seen(observed: Observation, facts: Facts, trace: Trace) -> Seen | None:
     if observed.traced is None:
         unseen.append(f"the kernel's side was not traced: {observed.untraced}")
     if not found.sees:
-        unseen.append("what backends wait for: the role of the connection is not of pg_read_all_stats")
+        unseen.append(of.HIDDEN)
     elif "PROCESSLIST" in found.faults:
         unseen.append(f"what sessions wait for: PROCESSLIST may not be read ({found.faults['PROCESSLIST']})")
     seconds = observed.after.at - observed.before.at

@@ -16,6 +16,7 @@ from auditor.units import size
 
 SETTINGS = ("innodb_flush_log_at_trx_commit", "innodb_flush_method", "sync_binlog", "log_bin", "performance_schema")
 LOG, BINLOG = "wait/io/file/innodb/innodb_log_file", "wait/io/file/sql/binlog"
+HIDDEN = "what sessions wait for: the user of the connection is not seen to have PROCESS"
 WORDS = {
     "commit": "its commit",
     "waiting for handler commit": "its commit",
@@ -91,4 +92,6 @@ def _uncounted(said: Said) -> str:
         return "not counted and not timed: performance_schema is off"
     if fault := said.faults.get("file_summary_by_event_name"):
         return f"performance_schema may not be read ({fault})"
-    return "performance_schema does not count them"
+    if len(said.before) > 1:
+        return "performance_schema does not count them"
+    return "performance_schema counts nothing that this user is shown"

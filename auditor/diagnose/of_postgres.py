@@ -15,6 +15,7 @@ from auditor.diagnose.said import Said, number
 from auditor.diagnose.view import Row
 
 SETTINGS = ("fsync", "synchronous_commit", "wal_sync_method", "track_wal_io_timing", "track_io_timing", "max_wal_size")
+HIDDEN = "what backends wait for: the role of the connection is not of pg_read_all_stats"
 WAL_IO, NEW_WAL, DATA_IO = "pg_stat_io wal normal", "pg_stat_io wal init", "pg_stat_io relation normal"
 WORDS = {  # in lower case: 17 spells WalSync what 16 spells WALSync
     "lwlock walwrite": "the lock WALWrite, its turn to flush",

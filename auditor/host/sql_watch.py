@@ -173,6 +173,7 @@ def postgres_asks(dsn: str) -> Any:
         " 'max_wal_size', 'checkpoint_completion_target', 'checkpoint_timeout', 'wal_segment_size', 'server_version_num'"
     )
     connection = postgres_at(dsn)
+    connection.prepare_threshold = None  # a pooler may give each transaction to another backend
 
     def rows(text: str) -> Any:
         bounded(connection)
@@ -248,7 +249,9 @@ def mysql_asks(dsn: str) -> Any:
         try:
             with connection.cursor() as cursor:
                 cursor.execute(text)
-                return cursor.fetchall()
+                found = cursor.fetchall()
+            connection.rollback()  # tables of information_schema may be of InnoDB, which would keep what was deleted since
+            return found
         except Exception as error:
             if not part:
                 raise
@@ -287,9 +290,17 @@ def mysql_asks(dsn: str) -> Any:
         " AND ENABLED = 'YES' AND TIMED = 'YES'",
         "setup_instruments",
     )
+    # without PROCESS there is no error, and none but one's own sessions
+    sees = rows(
+        "SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'PROCESS'"
+        " AND GRANTEE = CONCAT(QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', 1)), '@',"
+        " QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)))",
+        "USER_PRIVILEGES",
+    )
     found = {
         "settings": {str(name): str(value) for name, value in said},
         "timed": [str(row[0]) for row in timed],
+        "sees": bool(sees),
         "faults": faults,
         **holder(connection._sock.fileno(), ("mysqld", "mariadbd")),
     }

@@ -100,6 +100,12 @@ def test_waits_of_others_that_the_role_may_not_see_are_told_as_unseen() -> None:
     assert found.causes == ()
 
 
+def test_sessions_that_the_user_may_not_see_are_told_as_unseen() -> None:
+    found = judged(json.dumps({**json.loads(databases.mariadb()), "sees": False}), "mariadb")
+    assert view(found).waits == ()
+    assert "what sessions wait for: the user of the connection is not seen to have PROCESS" in view(found).unseen
+
+
 # -- beside the kernel's ----------------------------------------------------------------------------------------------
 
 
@@ -268,6 +274,23 @@ def test_mariadb_with_performance_schema_is_timed_where_it_is() -> None:
     found = judged(databases.mariadb(timed=True), "mariadb")
     assert row(found, "the binary log: syncs and the like")[1:] == (300, 5e6, "")
     assert row(found, "the InnoDB log: syncs and the like").why == "performance_schema does not count them"
+
+
+@pytest.mark.parametrize(
+    ("faults", "why"),
+    [
+        ({}, "performance_schema counts nothing that this user is shown"),
+        (
+            {"file_summary_by_event_name": "OperationalError 1142"},
+            "performance_schema may not be read (OperationalError 1142)",
+        ),
+    ],
+)
+def test_performance_schema_that_is_not_shown_is_not_one_that_counts_nothing(faults: dict[str, str], why: str) -> None:
+    text = json.loads(databases.mariadb())
+    text["settings"]["performance_schema"] = "ON"
+    found = judged(json.dumps({**text, "faults": faults}), "mariadb")
+    assert row(found, "the binary log: syncs and the like").why == why
 
 
 def test_mysql_times_the_syncs_of_its_log() -> None:

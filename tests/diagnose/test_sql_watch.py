@@ -38,7 +38,7 @@ class Server:
     def __init__(self, release: int, fails: str = "") -> None:
         self.release, self.fails = release, fails
         self.said: list[str] = []
-        self.read_only = False
+        self.read_only, self.prepare_threshold = False, 5
         self.rolled_back = 0
         self.ends = socket.socketpair()
         self._sock = self.ends[0]
@@ -73,6 +73,8 @@ class Server:
         if "file_summary_by_event_name" in text:
             assert "COUNT_WRITE" not in text
             return [("wait/io/file/sql/binlog", 3, 10**9)]
+        if "USER_PRIVILEGES" in text:
+            return [(1,)] if self.release else []
         if "PROCESSLIST" in text:
             return [("commit", 3), ("sending payroll to alice", 2)]
         return (
@@ -121,6 +123,7 @@ def test_postgres_is_asked_for_columns_that_it_has_in_read_only_transactions(
     server.close()
     assert capsys.readouterr().out == "\n"
     assert server.read_only
+    assert server.prepare_threshold is None
     asked = [text for text in server.said if not text.startswith("SET LOCAL ")]
     assert all(text.startswith("SELECT ") for text in asked)
     assert server.rolled_back == len(asked) == server.said.count("SET LOCAL statement_timeout = 5000") - 1
@@ -131,13 +134,18 @@ def test_postgres_is_asked_for_columns_that_it_has_in_read_only_transactions(
 
 
 @pytest.mark.usefixtures("child")
-def test_mysql_is_asked_for_counters_and_names_of_states_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = connected(monkeypatch, Server(0))
+@pytest.mark.parametrize("privileged", [False, True])
+def test_mysql_is_asked_for_counters_and_names_of_states_alone(
+    monkeypatch: pytest.MonkeyPatch, privileged: bool
+) -> None:
+    server = connected(monkeypatch, Server(int(privileged)))
     text = sql_watch.watch("mariadb", "mariadb://root@/?unix_socket=/s", 60)
     server.close()
     assert server.said[0] == "SET SESSION TRANSACTION READ ONLY"
     assert all(each.startswith(("SELECT ", "SHOW GLOBAL ")) for each in server.said[1:])
+    assert server.rolled_back == len(server.said) - 1  # nothing stays open between two questions
     assert said.said(text).waits == {"commit": (3, 3), "": (2, 2)}
+    assert said.said(text).sees is privileged  # else it shows one's own sessions, without an error
     assert "alice" not in text
     assert said.said(text).before["wait/io/file/sql/binlog"] == {"COUNT_MISC": "3", "SUM_TIMER_MISC": "1000000000"}
 
@@ -348,7 +356,7 @@ def test_a_real_mariadb_counts_what_it_is_made_to_do(mariadb: str) -> None:
     assert rows["commits through the binary log"].counted == 30
     assert (rows["the binary log: syncs and the like"].mean_ns or 0) > 0
     assert found.process in found.threads
-    assert found.faults == {}
+    assert (found.faults, found.sees) == ({}, True)
 
 
 @pytest.mark.slow
