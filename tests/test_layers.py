@@ -69,6 +69,7 @@ STAGES: dict[str, set[str]] = {
     },
     "diagnose": {
         *("errors", "facts", "text", "units", "databases", "host", "collect", "verify", *VERIFIED, *DIAGNOSED),
+        "interrupt",
     },
     "selftest": {"audit", "collect", "data", "facts", "gather", "host", "judge", "recording", "registry"},
     "fleet": {

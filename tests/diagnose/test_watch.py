@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -222,15 +223,37 @@ def test_on_the_command_line(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatc
     lines = done.out.splitlines()
     assert lines[0] == "How long commits take is not seen (-): --no-trace."
     assert lines[1].startswith("own: of tank/db; ")
-    assert lines[3].split()[:4] == ["time", "commits/s", "own/s", "own"]
-    assert [len(each) for each in lines[4:6]] == [len(lines[3])] * 2
-    assert lines[6] == ""
-    assert lines[7].startswith("zaudit ")
-    assert lines[9] == "NOBODY COMMITS"  # a recording stands still
+    assert lines[4].split()[:4] == ["time", "commits/s", "own/s", "own"]
+    assert [len(each) for each in lines[5:7]] == [len(lines[4])] * 2
+    assert lines[7] == ""
+    assert lines[8].startswith("zaudit ")
+    assert lines[10] == "NOBODY COMMITS"  # a recording stands still
     assert done.code == 0
     done = zaudit("diagnose", "tank/db", "--watch", "--seconds", "1", "--no-trace", "--format", "json")
     assert json.loads(done.out)["schema"] == "zaudit-diagnosis/1"
     assert "commits/s" in done.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_whole_program_ends_with_its_report(number: int) -> None:
+    """Whoever watches over signals for the program does not send it once more while the report is made."""
+    script = (
+        "import sys, time\nfrom auditor.commands import _diagnosing\nfrom auditor.recording import recording\n"
+        "past = recording.load(sys.argv[1])\n_diagnosing.LiveHost = lambda *limits: recording.ReplayHost(past)\n"
+        "rendered = _diagnosing.rendered\n"
+        "_diagnosing.rendered = lambda *each, **all_: (time.sleep(1), rendered(*each, **all_))[1]\n"
+        "sys.argv[1:] = ['diagnose', 'tank/db', '--watch', '--no-trace']\n"
+        "from auditor.__main__ import main\nmain()\n"
+    )
+    words = [sys.executable, "-c", script, str(VERIFICATIONS / "2.3-mirrored-slog.tar.gz")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as one:
+        assert one.stdout
+        while "commits/s" not in one.stdout.readline():
+            assert one.poll() is None
+        one.send_signal(number)
+        out, err = one.communicate(timeout=60)
+    assert (one.returncode, err) == (0, "")
+    assert "NOBODY COMMITS" in out
 
 
 def test_a_recording_is_not_watched(zaudit: CommandLine, tmp_path: Path) -> None:

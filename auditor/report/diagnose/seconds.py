@@ -41,11 +41,11 @@ def legend(narrowed: str, untraced: str) -> list[str]:
         told.append(f"How long commits take is not seen ({NONE}): {harmless(untraced)}.")
     if narrowed:
         told.append(f"own: of {harmless(narrowed)}; everything else is of the whole pool.")
-    told.append(
-        "p99 and slowest: at most so long; log write, flush: mean of the slowest leg; held: writes that were held back; "
-        "dirty: of the newest TXG that syncs or was synced; TXG: those under way (O open, Q quiescing, W waiting, S syncing)."
-    )
-    return told
+    return [
+        *told,
+        "p99 and slowest: at most so long; log write, flush: mean of the slowest leg; held: writes held back;",
+        "dirty: of the newest TXG that syncs or was synced; TXG: under way (O open, Q quiescing, W waiting, S syncing).",
+    ]
 
 
 def _line(cells: Sequence[str], narrowed: bool) -> str:
