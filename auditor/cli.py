@@ -28,6 +28,7 @@ COMMANDS = (
         "check",
         "verify",
         "diagnose",
+        "checklist",
         "clean",
         "record",
         "rules",

@@ -16,14 +16,19 @@ from typing import Any
 from click.testing import CliRunner
 
 from auditor import audit
+from auditor.checklist.model import Checklist
 from auditor.cli import main as main_command
-from auditor.commands import _verifying
+from auditor.commands import _listing, _verifying
 from auditor.facts import AGAIN
 from auditor.judge.rule import Rule
 from auditor.recording import recording
 from auditor.report import formats, rule_index
 from auditor.report.audit import json as json_report
 from auditor.report.audit import terminal
+from auditor.report.checklist import html as checklist_html
+from auditor.report.checklist import json as checklist_json
+from auditor.report.checklist import markdown as checklist_markdown
+from auditor.report.checklist import terminal as checklist_terminal
 from auditor.report.diagnose import html as diagnose_html
 from auditor.report.diagnose import json as diagnose_json
 from auditor.report.diagnose import terminal as diagnose_terminal
@@ -35,6 +40,8 @@ from auditor.verify import codec, fio_output, profile, strace_output
 from auditor.verify.compare import compare
 from auditor.verify.verification import Found
 from tests import man_pages
+from tests.checklist import schema as checklist_schema
+from tests.checklist import worlds as listed
 from tests.diagnose import schema as diagnosis_schema
 from tests.diagnose import worlds as diagnosed
 from tests.lab import provoked, tables
@@ -58,6 +65,7 @@ VERIFY_REPORTS, NARROW = REPORTS / "verify", REPORTS / "narrow"
 SCHEMAS = Path(rule_index.__file__).parent
 VERIFY_SCHEMA = SCHEMAS / "verify_schema.json"
 DIAGNOSE_REPORTS, DIAGNOSIS_SCHEMA = REPORTS / "diagnose", SCHEMAS / "diagnosis_schema.json"
+CHECKLISTS, CHECKLIST_SCHEMA = REPORTS / "checklist", SCHEMAS / "checklist_schema.json"
 
 
 def report_anew(case: Path) -> Report:
@@ -235,6 +243,31 @@ def diagnosis_reports() -> dict[str, str]:
     }
 
 
+def checklist_of(*recordings: Path) -> Checklist:
+    """The checklist of recordings, drawn up three weeks after the first was made."""
+    made = recording.load(recordings[0]).taken + 21 * 86400
+    return _listing.draw(_listing.Wanted(None, recordings, audit.Options(), None, 30.0, 600.0, made), None)
+
+
+@cache
+def checklist_reports() -> dict[str, str]:
+    """File -> a checklist: of a healthy host of which nothing was measured, of one that fails what was, and of a made-up one
+    that was verified and diagnosed."""
+    healthy, failing = checklist_of(HOSTS / GREEN), checklist_of(VERIFICATIONS / "2.3-sync-disabled.tar.gz")
+    proven, slow = listed.listed(listed.whole()), listed.listed(listed.slow())
+    return {
+        "healthy-80.txt": checklist_terminal.render(healthy, zaudit="0.1.0", width=80),
+        "failing-80.txt": checklist_terminal.render(failing, zaudit="0.1.0", width=80),
+        "failing-120-ascii.txt": checklist_terminal.render(failing, zaudit="0.1.0", width=120, ascii_only=True),
+        "failing-verbose-100.txt": checklist_terminal.render(failing, zaudit="0.1.0", verbose=True),
+        "proven-120.txt": checklist_terminal.render(proven, zaudit="0.1.0", width=120),
+        "slow-80.txt": checklist_terminal.render(slow, zaudit="0.1.0", width=80),
+        "page.html": checklist_html.render(slow, zaudit="0.1.0"),
+        "markdown.md": checklist_markdown.render(slow, zaudit="0.1.0"),
+        "json.json": checklist_json.render(slow, zaudit="0.1.0"),
+    }
+
+
 def main(names: list[str]) -> None:
     for case in cases():
         if not names or case.name in names:
@@ -260,6 +293,10 @@ def main(names: list[str]) -> None:
     DIAGNOSE_REPORTS.mkdir(exist_ok=True)
     for name, text in diagnosis_reports().items():
         (DIAGNOSE_REPORTS / name).write_text(text)
+    CHECKLISTS.mkdir(exist_ok=True)
+    for name, text in checklist_reports().items():
+        (CHECKLISTS / name).write_text(text)
+    CHECKLIST_SCHEMA.write_text(json.dumps(checklist_schema.schema(), indent=1) + "\n")
     DIAGNOSIS_SCHEMA.write_text(json.dumps(diagnosis_schema.schema(), indent=1) + "\n")
     VERIFY_SCHEMA.write_text(json.dumps(verify_schema.schema(), indent=1) + "\n")
     for document in blocks():

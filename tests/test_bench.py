@@ -44,6 +44,7 @@ def test_a_large_host_is_whole(small: Recording, drives: int, datasets: int) -> 
     assert unknown == []
 
 
+@pytest.mark.slow
 def test_a_host_of_scripts_answers_as_its_recording_does(small: Recording, tmp_path: Path) -> None:
     large = synthetic.large(small, 8, 5)
     asking = RecordingHost(ReplayHost(large))  # a script answers to the very words, a recording to what is asked
@@ -59,6 +60,7 @@ def test_a_host_of_scripts_answers_as_its_recording_does(small: Recording, tmp_p
     assert len(decided) > 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["2.3-db-postgres-healthy", "2.3-stacked-devices", "2.1-degraded-mirror"])
 def test_other_recordings_can_be_laid_out_as_well(case: str, tmp_path: Path) -> None:
     past = shared.host(case)

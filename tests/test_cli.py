@@ -335,6 +335,7 @@ def test_color(zaudit: CommandLine) -> None:
     assert zaudit("check", "--replay", REC).out == plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "environment",
     shared.briefly([({"LC_ALL": "C"},), ({"PYTHONIOENCODING": "ascii"},), ({"PYTHONIOENCODING": "latin-1"},)], quick=1),
@@ -348,10 +349,12 @@ def test_ascii(words: tuple[str, ...], environment: dict[str, str]) -> None:
     assert len(done.stdout) > 500
 
 
+@pytest.mark.slow
 def test_utf8() -> None:
     assert "·" in shell("check", "--replay", REC, PYTHONIOENCODING="utf-8").stdout.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", [("check", "--replay", REC, "-v"), ("rules", "--format", "json"), ("explain", "sync-disabled")]
 )
@@ -578,6 +581,7 @@ def test_an_internal_error_is_one_line(text: str, zaudit: CommandLine) -> None:
         zaudit("check", "--replay", REC)
 
 
+@pytest.mark.slow
 def test_version_and_what_it_does_not_import() -> None:
     done = shell("--version")
     assert done.stdout.decode() == f"zaudit {__version__}\n"

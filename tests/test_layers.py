@@ -11,6 +11,7 @@ VERIFIED = {
     f"verify.{name}" for name in ("histogram", "result", "model", "compare", "knee", "codec", "document")
 }  # types and arithmetic
 DIAGNOSED = {"diagnose.model", "diagnose.shares"}  # the same
+LISTED = {"checklist.model"}  # the same
 STAGES: dict[str, set[str]] = {
     "errors": set(),
     "facts": set(),
@@ -56,6 +57,9 @@ STAGES: dict[str, set[str]] = {
         *VERIFIED,
         *DIAGNOSED,
     },
+    "report.checklist": {
+        *("text", "judge", "report", "report.formats", *VERIFIED, *DIAGNOSED, *LISTED),
+    },
     "registry": {"facts", "collect", "gather", "derive", "verify.specs"},
     "rulebook": {"judge", "registry", "data", "host.named"},
     **{name: {"errors", "text", "units", *VERIFIED} for name in VERIFIED},
@@ -71,6 +75,10 @@ STAGES: dict[str, set[str]] = {
         *("errors", "facts", "text", "units", "databases", "host", "collect", "verify", *VERIFIED, *DIAGNOSED),
         "interrupt",
     },
+    **{name: {"judge"} for name in LISTED},
+    "checklist": {
+        *("facts", "text", "units", "data", "judge", "report", *VERIFIED, *DIAGNOSED, *LISTED),
+    },
     "selftest": {"audit", "collect", "data", "facts", "gather", "host", "judge", "recording", "registry"},
     "fleet": {
         *("errors", "text", "host", "judge", "recording", "rulebook", "audit"),
@@ -80,6 +88,7 @@ STAGES: dict[str, set[str]] = {
         *("errors", "facts", "text", "units", "data", "databases", "host", "recording", "derive", "judge", "rulebook"),
         *("report", "report.audit", "report.formats", "report.verify", "report.fleet", "audit", "fleet", "selftest"),
         *("streams", "verify", *VERIFIED, "report.diagnose", "diagnose", *DIAGNOSED),
+        *("report.checklist", "checklist", *LISTED),
     },
     "cli": {"errors", "text", "commands"},
     "streams": {"text"},

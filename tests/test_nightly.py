@@ -86,6 +86,7 @@ def test_all_of_it_accepted(zaudit: CommandLine, known: Path) -> None:
     assert zaudit("check", "--replay", REC, "--baseline", known, "--skip", "sync-disabled").code == 0
 
 
+@pytest.mark.slow
 def test_every_format_says_what_is_known(zaudit: CommandLine, known: Path) -> None:
     texts = {}
     for name in formats.names():
@@ -125,6 +126,7 @@ def test_what_cannot_be(words: list[str], said: str, zaudit: CommandLine, tmp_pa
     assert said in done.err
 
 
+@pytest.mark.slow
 def test_a_baseline_of_another_host_is_refused(zaudit: CommandLine, known: Path) -> None:
     done = zaudit("check", "--replay", HOSTS / "2.4-healthy-physical-no-cache", "--baseline", known)
     assert done.code == 2

@@ -66,7 +66,7 @@ def test_quiet_says_nothing_beside_the_report(zaudit: CommandLine, tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("chek",), "No such command 'chek'; similar: check."),
+        (("chek",), "No such command 'chek'; similar: check, checklist."),
         (("explain", "sync-disable"), "no rule 'sync-disable'; similar: sync-disabled"),
         (("check", "--replay", REC, "--skip", "slog-unmirored"), "similar: slog-unmirrored"),
         (("xyzzy",), "No such command 'xyzzy'."),

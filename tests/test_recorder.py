@@ -84,6 +84,7 @@ def of(names: tuple[str, ...], found: Any) -> Any:
     return {key: digest for key, digest in found.items() if key.partition(" ")[0] in names}
 
 
+@pytest.mark.slow
 def test_every_python_records_the_same_bytes(python: str, recorder: Path) -> None:
     assert said(python, "hosts", recorder, *(HOSTS / name for name in FEW)) == own(FEW)
     assert len(own(FEW)) == 2 * len(FEW)
@@ -182,6 +183,7 @@ def test_every_python_sees_the_same_host(
     assert any(name.endswith("/root/run/pg/postgresql.conf") for texts, _, _ in older[1].values() for name in texts)
 
 
+@pytest.mark.slow
 def test_what_it_says_and_where_it_writes(python: str, recorder: Path, tmp_path: Path) -> None:
     def run(*words: str) -> tuple[int, str]:
         done = subprocess.run(

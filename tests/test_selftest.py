@@ -84,6 +84,7 @@ def test_the_command(zaudit: CommandLine) -> None:
     assert f"{len(shared.rules())} rules" in done.out
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_a_default_in_place_of_a_missing_file_is_noticed(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mistake that it is there for: absent is taken for 0."""

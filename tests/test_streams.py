@@ -30,6 +30,7 @@ def shell(words: str, unbuffered: str = "") -> tuple[int, str]:
     return done.returncode, done.stderr.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", briefly([("",), ("1",)], quick=1))
 @pytest.mark.parametrize(
     ("words", "code", "says"),

@@ -126,6 +126,7 @@ def zaudit(*words: object, **environment: str) -> subprocess.CompletedProcess[by
     return subprocess.run(argv, capture_output=True, cwd=ROOT, env={**names, **environment}, check=False, timeout=60)
 
 
+@pytest.mark.slow
 def test_a_size_that_is_no_number_is_none() -> None:
     plain, odd = (
         zaudit("check", "--replay", HOSTS / CANONICAL, **size) for size in ({}, {"COLUMNS": "²", "LINES": "²"})
@@ -133,6 +134,7 @@ def test_a_size_that_is_no_number_is_none() -> None:
     assert (odd.returncode, odd.stdout, odd.stderr) == (14, plain.stdout, plain.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("check", "--replay", HOSTS / CANONICAL), ("explain", "sync-disabled")])
 def test_a_terminal_of_forty_columns(words: tuple[object, ...]) -> None:
     done = zaudit(*words, COLUMNS="40")
@@ -210,6 +212,7 @@ def test_hostile_names_in_a_recording(name: str, tmp_path: Path) -> None:
             json.loads(out)
 
 
+@pytest.mark.slow
 def test_hostile_words_on_the_command_line(tmp_path: Path) -> None:
     for words in (
         ("check", "\x1b[31m\u202e", "--nope\x1b"),

@@ -46,6 +46,11 @@ def load(path: Path, what: str, policy: Policy | None) -> Run:
     past = recording.load(path)
     if not past.trial:
         raise recording.RecordingError(f"{path}: no {what} is recorded there (zaudit check --replay audits it)")
+    return again(past, policy)
+
+
+def again(past: recording.Recording, policy: Policy | None) -> Run:
+    """A new look at a recording; its text is empty where neither a verification nor a diagnosis is recorded."""
     options = audit.Options.from_words(past.options)
     if policy is not None:
         options = options._replace(policy=policy)

@@ -51,6 +51,7 @@ def test_what_is_written_is_read(
     assert kept.count(False) == len(left_out)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_datasets(tmp_path: Path) -> None:
     """Their properties are more than a recording holds. All else is kept; what they say is unknown, with the reason."""
     line = "{}\tsync\tstandard\tdefault\n" * 12
@@ -72,6 +73,7 @@ def test_a_hundred_thousand_datasets(tmp_path: Path) -> None:
     assert {ReplayHost(found).run(Run(argv)) for argv in lost} == {fault}
 
 
+@pytest.mark.slow
 def test_one_answer_that_is_too_large(tmp_path: Path) -> None:
     large = bytes(archive.MEMBER_LIMIT + 1)
     pattern = "/proc/spl/kstat/zfs/dbgmsg*"

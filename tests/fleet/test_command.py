@@ -36,6 +36,7 @@ def kinds(found: list[dict[str, Any]]) -> list[str]:
     return [row["kind"] for row in found if row["kind"] != "finding"]
 
 
+@pytest.mark.slow
 def test_a_healthy_fleet_is_exit_code_0_whatever_is_found(zaudit: CommandLine, tmp_path: Path) -> None:
     three(tmp_path)
     done = zaudit("fleet", "judge", tmp_path, "-o", tmp_path / "rows.jsonl")
@@ -51,6 +52,7 @@ def test_a_healthy_fleet_is_exit_code_0_whatever_is_found(zaudit: CommandLine, t
     assert not Path("/dev/null.part").exists()
 
 
+@pytest.mark.slow
 def test_everything_that_was_given_comes_out(zaudit: CommandLine, tmp_path: Path) -> None:
     folder = three(tmp_path / "all")
     bad = spoilt(folder, folder / "db1.tar.gz")
@@ -72,6 +74,7 @@ def test_everything_that_was_given_comes_out(zaudit: CommandLine, tmp_path: Path
     assert "1 other files" in done.err
 
 
+@pytest.mark.slow
 def test_who_is_missing_is_an_exit_code(zaudit: CommandLine, tmp_path: Path) -> None:
     three(tmp_path)
     (tmp_path / "hosts").write_text("db1\ndb2\ndb3\ndb4\n")
@@ -92,6 +95,7 @@ def test_a_host_is_called_as_the_inventory_has_it(recording: str, name: str) -> 
     assert account.name(recording, "says") == name
 
 
+@pytest.mark.slow
 def test_no_host_stands_in_for_another(zaudit: CommandLine, tmp_path: Path) -> None:
     """db2 says that it is db1; that does not make db2 missing, nor is db1 seen by it."""
     fleet(tmp_path, {"db1": CASES[0]})
@@ -103,6 +107,7 @@ def test_no_host_stands_in_for_another(zaudit: CommandLine, tmp_path: Path) -> N
     assert {row["name"] for row in found if row["kind"] == "missing"} == {"db1"}
 
 
+@pytest.mark.slow
 def test_a_name_that_is_taken_and_a_time_that_has_not_come_are_told(zaudit: CommandLine, tmp_path: Path) -> None:
     fleet(tmp_path, {"db1": CASES[0]})
     (tmp_path / "db1.tar.gz").rename(tmp_path / "db2.tar.gz")
@@ -115,6 +120,7 @@ def test_a_name_that_is_taken_and_a_time_that_has_not_come_are_told(zaudit: Comm
     assert "several places" not in zaudit("fleet", "judge", tmp_path, "--inventory", tmp_path / "hosts").err
 
 
+@pytest.mark.slow
 def test_with_an_inventory_nobody_takes_the_place_of_a_host_that_has_one(zaudit: CommandLine, tmp_path: Path) -> None:
     """A newer recording in a folder of nobody's says that it is of db1, and a copy of that of db1 comes before it."""
     (tmp_path / "old").mkdir()

@@ -333,6 +333,7 @@ def test_pages_that_are_there_are_linked_and_no_others(zaudit: CommandLine, tmp_
     assert links((tmp_path / "fleet.html").read_text()) == {"hosts/db1.html", "hosts/db2.html"}
 
 
+@pytest.mark.slow
 def test_the_page_of_a_host_stays_one() -> None:
     many = [{**LOSES[1], "id": str(number), "says": ["x" * 5000] * 40} for number in range(500)]
     found = fleet(LOSES[:1], many)
@@ -378,6 +379,7 @@ def test_lines_of_checks_are_rows_too(zaudit: CommandLine, tmp_path: Path) -> No
     assert zaudit("fleet", "report", tmp_path / "rows").code == 14
 
 
+@pytest.mark.slow
 def test_a_page_of_many_hosts_stays_one(tmp_path: Path) -> None:
     hosts = [[{**row, "name": f"db{number:04}"} for row in LOSES] for number in range(1200)]
     found = fleet(*hosts)

@@ -60,6 +60,7 @@ def test_a_recording_that_kills_each_process_is_a_row(monkeypatch: pytest.Monkey
     assert "the process that judged it died 2 times (exit code 7)" in row
 
 
+@pytest.mark.slow
 def test_processes_end_with_whoever_asked_for_them(names: list[str]) -> None:
     rows = judged(names, OURS, Bounds(2))
     next(rows)

@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 
 from auditor.report.audit import html as audit_html
+from auditor.report.checklist import html as checklist_html
 from auditor.report.fleet import host_page
 from auditor.report.fleet import html as fleet_html
 from auditor.report.verify import html as verify_html
+from tests.checklist import worlds as listed
 from tests.fleet.test_report import KEEPS, LOSES, fleet, lines
 from tests.golden import CANONICAL, GREEN, HOSTS, report_of
 from tests.judge.test_answers import GUEST, HYPERVISOR
@@ -33,6 +35,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "answered for": lambda: audit_html.render(judged(HYPERVISOR, GUEST)),
     "fleet": lambda: fleet_html.render(fleet(LOSES, KEEPS, before=[]), lambda host: f"hosts/{host}.html"),
     "fleet, one host": lambda: next(host_page.pages(lambda: lines(LOSES), fleet(LOSES).hosts))[1],
+    "checklist": lambda: checklist_html.render(listed.listed(listed.slow())),
     "verify": lambda: verify_html.render(samples.contradicted(), report_of(HOSTS / CANONICAL)),
 }
 pytestmark = [
@@ -81,6 +84,7 @@ def test_no_violation(name: str, width: int, dark: bool, tmp_path: Path) -> None
     assert violations(PAGES[name](), tmp_path, width, dark=dark) == []
 
 
+@pytest.mark.slow
 def test_a_violation_would_be_seen(tmp_path: Path) -> None:
     page = (
         PAGES["kept"]()

@@ -198,6 +198,7 @@ def test_a_map_shows_the_transaction_groups_and_the_objectives() -> None:
     assert len(drawn) < 100_000
 
 
+@pytest.mark.slow
 def test_a_map_stays_small_over_hours() -> None:
     run = samples.run()
     hours = run._replace(

@@ -178,6 +178,7 @@ def test_who_has_many_descriptors_hides_only_his_own(monkeypatch: pytest.MonkeyP
     assert len([path for path in found.links if path.startswith(f"/proc/{other}/")]) > 20
 
 
+@pytest.mark.slow
 def test_many_processes_with_descriptors_have_the_share_of_one_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "USER_ENTRIES", 300)
     with contextlib.ExitStack() as all_:

@@ -186,6 +186,7 @@ def swapping(first: Path, second: Path) -> str:
     return SWAP.format(first=str(first).encode(), second=str(second).encode())
 
 
+@pytest.mark.slow
 def test_a_folder_that_changes_while_it_is_looked_at(his: Path, secret: Path) -> None:
     mine, link = his / "d", his / "e"
     mine.mkdir()
@@ -261,6 +262,7 @@ def test_only_regular_files_are_opened(his: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_fifo_that_takes_the_place_of_a_file_is_not_opened(his: Path) -> None:
     """Who opens it to write waits until somebody opens it to read."""
     plain, fifo = his / "mongod.conf", his / "fifo"
@@ -493,6 +495,7 @@ def test_what_is_linked_many_times_is_bounded(his: Path) -> None:
     assert len(other.text) == 1  # nobody uses up what another may have
 
 
+@pytest.mark.slow
 def test_folders_files_and_sizes_are_bounded(his: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many, few = his / "many", his / "few"
     for place, number in ((many, limits.FOLDER_ENTRIES + 1), (few, limits.QUESTION_FILES + 1)):

@@ -31,6 +31,7 @@ os.wait()
 LONG = ("x" * 100_000,) * 8
 
 
+@pytest.mark.slow
 def test_long_command_lines_hide_no_guest_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is shorter than what may be read of one."""
     monkeypatch.setattr(limits, "MACHINE_BYTES", 4 * limits.MIB)

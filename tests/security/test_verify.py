@@ -160,6 +160,7 @@ def inconclusive(trial: Trial, why: str) -> bool:
     return found.outcome == "INCONCLUSIVE" and any(why in reason for reason in found.reasons)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("purpose", briefly([("warm",), ("calls",), ("log",)], quick=1))
 def test_whatever_was_run_in_a_place_that_changed_the_verdict_says_so(ground: Ground, purpose: str) -> None:
     fio = str(shutil.which("fio"))
@@ -514,6 +515,7 @@ def test_a_record_that_is_a_link_or_has_no_end(ground: Ground) -> None:
 # -- programs and environment -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_nothing_is_found_through_the_path_of_the_caller(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """And setpriv, which is root still when it starts, gets no word of the caller's environment."""
     fakes = ground.folder / "fakes"
@@ -557,6 +559,7 @@ def loop(ground: Ground) -> Iterator[str]:
     subprocess.run(("losetup", "-d", node), check=True)
 
 
+@pytest.mark.slow
 def test_a_zvol_is_written_to_through_the_descriptor_that_was_checked(
     ground: Ground, loop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

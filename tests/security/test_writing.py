@@ -106,6 +106,7 @@ def test_what_is_no_plain_file_is_refused(kind: str, tmp_path: Path) -> None:
     assert precious.read_text() == "precious"
 
 
+@pytest.mark.slow
 def test_a_fifo_does_not_keep_a_check_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "report")
     done = check("-o", tmp_path / "report")
@@ -156,6 +157,7 @@ def test_the_old_report_stays_when_the_disk_is_full(tmp_path: Path) -> None:
     assert (tmp_path / "report").read_bytes() == b"old"
 
 
+@pytest.mark.slow
 @as_root
 @pytest.mark.skipif(not shutil.which("unshare"), reason="needs unshare (util-linux)")
 def test_reports_and_recordings_on_a_full_disk(tmp_path: Path) -> None:
@@ -498,6 +500,7 @@ def test_a_check_that_is_ended_leaves_the_old_report_or_the_whole_new_one(tmp_pa
 # -- what is read --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_fifo_is_no_recording(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "rec.tar.gz")
     for words in (

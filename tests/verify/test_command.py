@@ -176,6 +176,7 @@ def test_a_replay_says_what_was_said_live(runs: CommandLine, tmp_path: Path, for
         assert len(live.out) > 1000
 
 
+@pytest.mark.slow
 def test_what_a_policy_turns_off_and_failures_alone_are_as_in_check(runs: CommandLine, tmp_path: Path) -> None:
     undecided = runs("verify", "tank/db", "--format", "json")
     policy = tmp_path / "zaudit.toml"

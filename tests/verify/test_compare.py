@@ -135,6 +135,7 @@ def test_no_timeline_is_too_few() -> None:
     assert {row.change for row in compare(one(bare), one(restless(2, 9.0))).rows} == {"cannot tell"}
 
 
+@pytest.mark.slow
 def test_nothing_is_compared_with_what_is_not_stable_storage() -> None:
     fast = samples.traced((samples.run(median_ms=0.2),))
     fast = fast._replace(chain=fast.chain._replace(outcome="CONTRADICTED"))

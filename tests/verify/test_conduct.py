@@ -354,6 +354,7 @@ def interrupted(bench: Bench, number: int) -> tuple[int, str, int]:
     return process.returncode, said, fio
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", briefly([(signal.SIGTERM,), (signal.SIGINT,), (signal.SIGHUP,)], quick=1))
 def test_a_signal_leaves_nothing(bench: Bench, number: signal.Signals) -> None:
     code, said, fio = interrupted(bench, number)
@@ -363,6 +364,7 @@ def test_a_signal_leaves_nothing(bench: Bench, number: signal.Signals) -> None:
     assert bench.left() == []
 
 
+@pytest.mark.slow
 def test_what_a_killed_zaudit_left_is_found_and_removed(bench: Bench) -> None:
     code, _, fio = interrupted(bench, signal.SIGKILL)
     assert code == -signal.SIGKILL

@@ -47,6 +47,7 @@ def _report(told: Told) -> dict[str, Any]:
 
 def _finding(each: Finding) -> dict[str, Any]:
     waiver = {"waiver": each.waiver._asdict()} if each.waiver else {}
+    page = {"page": each.page} if each.page else {}
     return {
         "id": each.id,
         "rule": each.rule,
@@ -62,5 +63,6 @@ def _finding(each: Finding) -> dict[str, Any]:
         "subjects": [{"kind": kind, "pool": pool, "name": name} for kind, pool, name in each.subjects],
         "total": each.total,
         "fix": {"commands": list(each.commands), "text": each.fix, "cost": each.cost},
+        **page,
         **waiver,
     }

@@ -33,6 +33,7 @@ def test_a_report_that_was_kept_is_told_as_by_the_check(name: str, zaudit: Comma
     assert shown.code == {"nagios": 2, "npd": 1}.get(name, 14)
 
 
+@pytest.mark.slow
 def test_several_formats_at_once(zaudit: CommandLine, tmp_path: Path) -> None:
     files = {name: tmp_path / f"x.{name}" for name in formats.names() if name != "terminal"}
     words = [word for name, path in files.items() for word in ("--format", f"{name}={path}")]

@@ -48,6 +48,7 @@ def said(argv: list[Any], text: str = "") -> str:
     return f"{done.returncode}{done.stdout}{done.stderr}"
 
 
+@pytest.mark.slow
 def test_promtool_takes_the_metrics() -> None:
     for text in [*every("prometheus"), formats.module("prometheus").failed("no ZFS", 1.7e9)]:
         assert said([needs("promtool"), "check", "metrics"], text) == "0"
@@ -62,6 +63,7 @@ def test_the_client_of_prometheus_reads_each_series_once() -> None:
         assert all(family.documentation and family.type == "gauge" for family in families)
 
 
+@pytest.mark.slow
 def test_the_plugin_library_of_monitors_reads_the_figures() -> None:
     perl = needs("perl")
     if said([perl, "-MMonitoring::Plugin::Performance", "-e", "1"]) != "0":

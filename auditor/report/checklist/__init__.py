@@ -1,0 +1,1 @@
+"""A checklist in every format."""
