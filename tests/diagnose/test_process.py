@@ -129,6 +129,14 @@ def test_what_its_children_write_to_counts() -> None:
 
 
 @pytest.mark.usefixtures("ticks")
+def test_a_child_that_ended_meanwhile_is_no_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Proc({(100, 3): (BOTH, 40, "/srv/db/1"), (101, 5): (BOTH, 41, "/srv/wal/1")}, ROOT + DB + WAL)
+    families = [{100: 100, 101: 101}, {100: 100}]
+    monkeypatch.setattr(process, "members", lambda host, pid: families.pop(0))
+    assert process.find(host, "100").targets == ("tank/db",)
+
+
+@pytest.mark.usefixtures("ticks")
 def test_a_family_that_is_its_own_ancestor_or_endless_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     host = Proc({(100, 3): (BOTH, 40, "/srv/db/1")})
     host.process(100, "postgres", 101)

@@ -17,7 +17,7 @@ from auditor.diagnose import observe, tracing
 from auditor.diagnose.histograms import Looked
 from auditor.diagnose.model import Second
 from auditor.diagnose.observation import Observation
-from auditor.diagnose.seconds import Moment, Wanted, second
+from auditor.diagnose.seconds import Moment, Scope, second
 from auditor.diagnose.watching import Watching
 from auditor.facts import HOST, Fact, Facts, known
 from auditor.host.live import LiveHost
@@ -61,7 +61,7 @@ def test_a_second_is_what_grew() -> None:
     before = looked({DB: (50, 50 * 9000), WEB: (10, 10 * 100)}, {13: 60})
     after = looked({DB: (1650, 50 * 9000 + 1600 * 5000), WEB: (10, 10 * 100)}, {13: 1640, 15: 20})
     one, two = moments(before, after, commits={"tank/db": 1600}, dmu_tx={"dmu_tx_dirty_delay": 30})
-    told = second(one, one, two, Wanted("tank", "", everybody()), None)
+    told = second(one, one, two, Scope("tank", "", everybody()), None)
     assert told == Second(
         at=1010, seconds=10, commits=1600, mean_ns=5e6, p99_ns=32_768_000, most_ns=32_768_000, device="sdc", write_ns=1e6,
         flush_ns=4e6, held=30, dirty=3 << 20, states="SO", sync_s=0.4,
@@ -71,21 +71,21 @@ def test_a_second_is_what_grew() -> None:
 def test_a_process_has_its_own_columns() -> None:
     before, after = looked({DB: (0, 0)}, {}), looked({DB: (300, 300 * 5000), WEB: (100, 100 * 1000)}, {13: 400})
     one, two = moments(before, after)
-    told = second(one, one, two, Wanted("tank", "", everybody()), {200, 201})
+    told = second(one, one, two, Scope("tank", "", everybody()), {200, 201})
     assert (told.commits, told.own, told.own_mean_ns) == (400, 100, 1e6)
-    told = second(one, one, two, Wanted("tank", "", everybody()), {300})
+    told = second(one, one, two, Scope("tank", "", everybody()), {300})
     assert (told.own, told.own_mean_ns) == (0, None)
-    told = second(one, one, two, Wanted("tank", "", worlds.facts()), {200})  # in a container it has other numbers
+    told = second(one, one, two, Scope("tank", "", worlds.facts()), {200})  # in a container it has other numbers
     assert (told.commits, told.own) == (400, None)
 
 
 def test_a_dataset_has_its_own_columns() -> None:
     after = looked({DB: (360, 360 * 5000), WEB: (40, 40 * 1000)}, {13: 400})
     one, two = moments(Looked(), after, commits={"tank/db": 360, "tank/web": 40})
-    told = second(one, one, two, Wanted("tank", "tank/web", everybody()), None)
+    told = second(one, one, two, Scope("tank", "tank/web", everybody()), None)
     assert (told.commits, told.own, told.own_mean_ns) == (400, 40, 1e6)
     one, two = moments(Looked(), Looked(), commits={"tank/db": 360, "tank/web": 40})
-    told = second(one, one, two, Wanted("tank", "tank/web", everybody()), None)
+    told = second(one, one, two, Scope("tank", "tank/web", everybody()), None)
     assert (told.commits, told.own, told.own_mean_ns, told.mean_ns) == (400, 40, None, None)
 
 
@@ -93,18 +93,18 @@ def test_what_was_not_seen_is_no_number() -> None:
     after = looked({DB: (300, 300 * 5000)}, {13: 300})
     one, two = moments(Looked(), after)
     earlier = one._replace(reading=one.reading._replace(at=990.0))
-    told = second(earlier, one, two, Wanted("tank", "", everybody()), None)  # the look between them is missing
+    told = second(earlier, one, two, Scope("tank", "", everybody()), None)  # the look between them is missing
     assert (told.commits, told.mean_ns, told.p99_ns, told.most_ns) == (400, None, None, None)
-    told = second(one, one, two._replace(looked=Looked("x", "x")), Wanted("tank", "", everybody()), None)
+    told = second(one, one, two._replace(looked=Looked("x", "x")), Scope("tank", "", everybody()), None)
     assert told.mean_ns is None
     dropped = after._replace(threads=after.threads.replace("Dropped: 0", "Dropped: 4"))
-    told = second(one, one, two._replace(looked=dropped), Wanted("tank", "", everybody()), {100})
+    told = second(one, one, two._replace(looked=dropped), Scope("tank", "", everybody()), {100})
     assert (told.own, told.mean_ns, told.most_ns) == (None, None, 8_192_000)
     fell = looked({DB: (200, 200 * 5000)}, {13: 200})
-    told = second(one, two, two._replace(looked=fell), Wanted("tank", "", everybody()), None)
+    told = second(one, two, two._replace(looked=fell), Scope("tank", "", everybody()), None)
     assert (told.commits, told.mean_ns) == (None, None)  # the clock stood still, too
     nothing = Moment(Reading(1020.0, 100.0, {}, {}), Looked())
-    told = second(one, two, nothing, Wanted("tank", "", everybody()), None)
+    told = second(one, two, nothing, Scope("tank", "", everybody()), None)
     assert told == Second(at=1020.0, seconds=10.0, held=0)
 
 
