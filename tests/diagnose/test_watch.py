@@ -115,7 +115,8 @@ FULL = Second(1010.0, 1.0, 1234, 27.1e6, 33_600_000, 67_100_000, 12, 9e5, "sdc",
 
 @pytest.mark.parametrize("narrowed", [True, False])
 def test_columns_stand_below_each_other(narrowed: bool) -> None:
-    lines = [seconds.header(narrowed), seconds.row(FULL, narrowed), seconds.row(Second(1.0, 0.0), narrowed)]
+    told = seconds.columns(narrowed=narrowed, width=None)
+    lines = [seconds.header(told), seconds.row(FULL, told), seconds.row(Second(1.0, 0.0), told)]
     assert {len(each) for each in lines} == {len(lines[0])}
     assert len(lines[0]) <= 120
     assert ("own/s" in lines[0]) is narrowed
@@ -123,11 +124,22 @@ def test_columns_stand_below_each_other(narrowed: bool) -> None:
     assert ("27.1 ms" in lines[1], "12 MiB" in lines[1], "900 µs" in lines[1]) == (True, True, narrowed)
 
 
+@pytest.mark.parametrize("narrowed", [True, False])
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_a_narrow_terminal_lacks_columns_and_breaks_no_line(narrowed: bool, width: int) -> None:
+    told = seconds.columns(narrowed=narrowed, width=width)
+    assert len(seconds.row(FULL, told)) <= width
+    assert ("own/s" in told) is narrowed
+    assert {"commits/s", "mean", "flush"} < {*told}
+    assert ("synced in" in told) is (width >= (120 if narrowed else 100))
+
+
 @pytest.mark.parametrize(("terminal", "names"), [(True, 3), (False, 1)])
 def test_names_come_again_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: bool, names: int
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    monkeypatch.setenv("COLUMNS", "80")
     lines = _watching.Lines("process 7 (\x1b[31m)", beside=False)
     lines.begin("only root may trace")
     for _ in range(2 * seconds.EVERY + 1):
