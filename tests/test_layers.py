@@ -73,6 +73,7 @@ STAGES: dict[str, set[str]] = {
     },
     "diagnose": {
         *("errors", "facts", "text", "units", "databases", "host", "collect", "verify", *VERIFIED, *DIAGNOSED),
+        "interrupt",
     },
     **{name: {"judge"} for name in LISTED},
     "checklist": {

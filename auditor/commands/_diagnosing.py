@@ -74,6 +74,8 @@ def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: P
     targets = named.targets if named else (wanted.target,)
     seen = audit.look(host, targets, options, progress)
     root = _one_pool(seen, named)
+    if named:  # of a volume its dataset
+        named = named._replace(targets=tuple(each.name for each in seen.roots))
     pool = Subject("pool", root.partition("/")[0])
     if looked_at.error:
         note(f"zaudit: --db {options.database}: {harmless(looked_at.error)[:300]}")

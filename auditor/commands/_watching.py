@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from auditor.commands._terminal import note, say
+from auditor.commands._terminal import note, say, width
 from auditor.diagnose.model import Second
 from auditor.report.diagnose import seconds
 
@@ -18,6 +18,7 @@ class Lines:
         self._narrowed = narrowed
         self._say: Callable[[str], None] = note if beside else say
         self._again = (sys.stderr if beside else sys.stdout).isatty()  # a file has names at its beginning alone
+        self._columns = seconds.columns(narrowed=bool(narrowed), width=width() if self._again else None)
         self._count = 0
 
     def begin(self, untraced: str) -> None:
@@ -27,6 +28,6 @@ class Lines:
 
     def line(self, second: Second) -> None:
         if self._count == 0 or (self._again and self._count % seconds.EVERY == 0):
-            self._say(seconds.header(bool(self._narrowed)))
+            self._say(seconds.header(self._columns))
         self._count += 1
-        self._say(seconds.row(second, bool(self._narrowed)))
+        self._say(seconds.row(second, self._columns))

@@ -7,6 +7,8 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 
+from auditor import interrupt
+
 SLICE_S = 0.1
 
 
@@ -17,6 +19,7 @@ def ending() -> Iterator[Callable[[], bool]]:
 
     def end(number: int, _: object) -> None:
         came.append(number)
+        interrupt.heard(number)
         for each, handler in before.items():
             signal.signal(each, handler)
 

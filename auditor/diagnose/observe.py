@@ -17,7 +17,7 @@ from auditor.diagnose.ending import ending, wait
 from auditor.diagnose.histograms import Looked
 from auditor.diagnose.observation import KERNEL, Observation, Process, Stacks, Tick, Traced
 from auditor.diagnose.process import Family, Found
-from auditor.diagnose.seconds import Wanted
+from auditor.diagnose.seconds import Scope
 from auditor.diagnose.stacks import Sampler, sampling
 from auditor.diagnose.watching import Watcher, Watching
 from auditor.facts import Facts, Subject
@@ -118,7 +118,7 @@ def _watcher(
     if watch is None:
         return None
     watch.begin(why)
-    return Watcher(watch, patterns, Wanted(pool.name, watch.dataset, facts), before)
+    return Watcher(watch, patterns, Scope(pool.name, watch.dataset, facts), before)
 
 
 class Eyes(NamedTuple):

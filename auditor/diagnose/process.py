@@ -9,7 +9,7 @@ by the number of its mount. (man 5 proc_pid_fdinfo, proc_pid_mountinfo, proc_tid
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from auditor.collect import mounts
@@ -71,7 +71,7 @@ def find(host: Host, target: str) -> Found:
         raise NoSuchLoad(f"{called} lets its reader wait: name a dataset")
     own = _opened(host, (pid,))
     family = sorted({*members(host, pid).values()} - {pid})[: LOOKED_AT - 1]
-    theirs = _opened(host, family) if family else Files({})
+    theirs = _of(_opened(host, family), {*members(host, pid).values()}) if family else Files({})
     if memory.started(pid) != started:
         raise NoSuchLoad(f"{called} ended while it was looked at")
     targets = tuple(sorted({*_targets(own, host), *_targets(theirs, host)}))
@@ -160,6 +160,11 @@ def _opened(host: Host, pids: Iterable[int]) -> Files:
     return host.read(
         Read(tuple(f"/proc/{pid}/{each}" for pid in pids for each in ("fd/*", "fdinfo/*", "mountinfo"))),
     )
+
+
+def _of(files: Files, still: Collection[int]) -> Files:
+    """Without what is of processes that are no children any more: others may have their numbers."""
+    return files._replace(links={path: to for path, to in files.links.items() if int(path.split("/")[2]) in still})
 
 
 def _unseen(files: Files) -> list[str]:

@@ -25,7 +25,7 @@ class Moment(NamedTuple):
     looked: Looked
 
 
-class Wanted(NamedTuple):
+class Scope(NamedTuple):
     """What is watched. dataset: to which it is narrowed, empty for a pool or a process."""
 
     pool: str
@@ -33,7 +33,7 @@ class Wanted(NamedTuple):
     facts: Facts
 
 
-def second(first: Moment, before: Moment, after: Moment, wanted: Wanted, threads: Collection[int] | None) -> Second:
+def second(first: Moment, before: Moment, after: Moment, wanted: Scope, threads: Collection[int] | None) -> Second:
     """From one look to the next. first: the one with which it began; threads: of a process to which it is narrowed. What cannot
     be told is None."""
     taken = max(after.reading.at - before.reading.at, 0.0)
@@ -69,7 +69,7 @@ def second(first: Moment, before: Moment, after: Moment, wanted: Wanted, threads
     )
 
 
-def _counted(before: Moment, after: Moment, wanted: Wanted) -> Counted:
+def _counted(before: Moment, after: Moment, wanted: Scope) -> Counted:
     """Raises ValueError."""
     seen = Observation("", wanted.pool, before.reading, after.reading, None, "", (), None, UNLOGGED)
     return counters.counted(seen, wanted.facts)
@@ -116,7 +116,7 @@ def _own(
     after: Moment,
     counted: Counted,
     traced: tuple[Thread, ...] | None,
-    wanted: Wanted,
+    wanted: Scope,
     threads: Collection[int] | None,
 ) -> tuple[int | None, float | None]:
     """Commits of the process, or to the dataset, and their mean. Which ZIL is the one of a dataset is told by the counts since

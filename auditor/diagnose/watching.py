@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from auditor.diagnose.histograms import Looked
 from auditor.diagnose.model import Second
-from auditor.diagnose.seconds import Moment, Wanted, second
+from auditor.diagnose.seconds import Moment, Scope, second
 from auditor.host.live import Host
 from auditor.verify import run
 from auditor.verify.trial import Reading
@@ -26,7 +26,7 @@ class Watching(NamedTuple):
 class Watcher:
     """Keeps the first look and the last one, and nothing between them."""
 
-    def __init__(self, watching: Watching, patterns: Sequence[str], wanted: Wanted, before: Reading) -> None:
+    def __init__(self, watching: Watching, patterns: Sequence[str], wanted: Scope, before: Reading) -> None:
         self._watching, self._wanted = watching, wanted
         self._files = tuple(each for each in patterns if each.startswith("/"))
         self._first = self._last = Moment(before, Looked())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,18 +11,22 @@ from pathlib import Path
 
 import pytest
 
+from auditor import audit
+from auditor.commands import _diagnosing
 from auditor.diagnose import own, process
 from auditor.diagnose.commits import traced
 from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Own
 from auditor.diagnose.observation import Named, from_text, to_text
-from auditor.facts import HOST, Fact, known
+from auditor.facts import HOST, Fact, Subject, known
 from auditor.host import memory
 from auditor.host.live import LiveHost
 from auditor.host.request import Capture, Files, Read, Run
+from auditor.recording import recording
 from auditor.report.diagnose import html, terminal
 from tests.diagnose import worlds
 from tests.fake import CommandLine
+from tests.golden import VERIFICATIONS
 
 ROOT = "30 1 0:28 / / rw - ext4 /dev/vda1 rw\n"
 DB, WAL = "40 30 0:40 / /srv/db rw - zfs tank/db rw,xattr\n", "41 30 0:41 / /srv/wal rw - zfs fast/wal rw\n"
@@ -126,6 +131,14 @@ def test_what_its_children_write_to_counts() -> None:
     found = process.find(host, "100")
     assert (found.name, found.targets, found.unseen) == ("postgres", ("tank/db",), "")
     assert process.members(host, 100) == {100: 100, 120: 100, 101: 101, 102: 102, 130: 102, 103: 103}
+
+
+@pytest.mark.usefixtures("ticks")
+def test_a_child_that_ended_meanwhile_is_no_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Proc({(100, 3): (BOTH, 40, "/srv/db/1"), (101, 5): (BOTH, 41, "/srv/wal/1")}, ROOT + DB + WAL)
+    families = [{100: 100, 101: 101}, {100: 100}]
+    monkeypatch.setattr(process, "members", lambda host, pid: families.pop(0))
+    assert process.find(host, "100").targets == ("tank/db",)
 
 
 @pytest.mark.usefixtures("ticks")
@@ -285,3 +298,34 @@ def test_a_process_that_is_not_there_on_the_command_line(zaudit: CommandLine) ->
     done = zaudit("diagnose", str(os.getpid()))
     assert done.code == 3
     assert "has no file on ZFS open for writing" in done.err
+
+
+def test_a_process_on_the_command_line_and_again_from_its_recording(
+    zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    past = recording.load(VERIFICATIONS / "2.3-mirrored-slog.tar.gz")
+    found = process.Found(os.getpid(), "postgres", memory.started(os.getpid()), ("tank/db",), 99, "")
+    monkeypatch.setattr(_diagnosing, "LiveHost", lambda *limits: recording.ReplayHost(past))
+    monkeypatch.setattr(process, "find", lambda host, target: found)
+    kept = tmp_path / "x.tar.gz"
+    done = zaudit("diagnose", os.getpid(), "--seconds", "1", "--no-trace", "--record", kept)
+    assert (
+        f"Process {os.getpid()} (postgres): which commits are its own was not seen: --no-trace; log blocks," in done.out
+    )
+    assert "zaudit diagnose 99 looks at all of it" in done.out
+    again = zaudit("diagnose", "--replay", kept)
+    assert (again.code, again.out) == (done.code, done.out)
+    document = json.loads(zaudit("diagnose", "--replay", kept, "--format", "json").out)
+    assert document["diagnosis"]["own"]["datasets"] == ["tank/db"]
+
+
+def test_volumes_of_several_pools_are_told_once_they_are_known(
+    zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roots = (Subject("dataset", "fast/wal"), Subject("dataset", "tank/db"))
+    found = process.Found(100, "qemu", 7, ("/dev/zd0", "/dev/zd16"), 0, "")
+    monkeypatch.setattr(process, "find", lambda host, target: found)
+    monkeypatch.setattr(audit, "look", lambda *words: audit.Look(worlds.facts(), roots))
+    done = zaudit("diagnose", "100")
+    assert done.code == 3
+    assert "process 100 (qemu) writes to 2 pools (fast/wal, tank/db): name one of these datasets" in done.err

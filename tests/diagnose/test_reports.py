@@ -10,7 +10,7 @@ import pytest
 
 from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Diagnosis
-from auditor.diagnose.observation import Process
+from auditor.diagnose.observation import Named, Process, Stacks, Waited
 from auditor.report.diagnose import html, terminal
 from auditor.report.diagnose import json as json_report
 from tests.diagnose import databases, schema, worlds
@@ -24,9 +24,10 @@ def hostile() -> Diagnosis:
     """Names that others choose: of a process and of its control group."""
     files = worlds.load(block_ms={"sdd": (1, 24)})
     who = (Process(100, HOSTILE, "", HOSTILE, None),)
-    return diagnose(
-        worlds.observation(files, worlds.traced({(100, HOSTILE, 1): (400, 400 * 25300)}), who), worlds.facts()
-    )
+    seen = worlds.observation(files, worlds.traced({(100, HOSTILE, 1): (400, 400 * 25300)}), who)
+    named = Named(100, HOSTILE, (HOSTILE,), 2, (100,), (), 99, (HOSTILE,))
+    waits = Stacks(200, 9, (Waited(100, 100, HOSTILE, False, 300),), (HOSTILE,))
+    return diagnose(seen._replace(named=named, stacks=waits), worlds.facts())
 
 
 @pytest.mark.parametrize(

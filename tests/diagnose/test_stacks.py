@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from auditor.diagnose import _stack_child, stacks
+from auditor.diagnose import _stack_child, observe, stacks
 from auditor.diagnose._stack_child import Looker
 from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Diagnosis
 from auditor.diagnose.observation import Named, Process, Stacks, Waited, from_text, to_text
 from auditor.facts import HOST, Fact, known
+from auditor.host.live import LiveHost
 from auditor.report.diagnose import html, terminal
 from auditor.verify import witnesses
 from tests.diagnose import worlds
@@ -261,6 +262,15 @@ def test_who_lets_the_reader_wait_hides_nobody_else(monkeypatch: pytest.MonkeyPa
             found = until(sampler, lambda each: bool(each.faults) and bool(each.waits))
     assert found.faults == ("the processes of user 5000 let the reader of their stacks wait",)
     assert {each.process for each in found.waits} == {other}
+
+
+@pytest.mark.parametrize("euid", [0, 65534])
+def test_stacks_are_looked_at_by_root_where_nothing_is_traced(euid: int) -> None:
+    host = LiveHost(5.0)
+    host.euid = euid
+    found = observe.observe(host, "tank", worlds.POOL, worlds.facts(), 1.0, None, traced=False)
+    assert (found.stacks is not None) == (euid == 0)
+    assert found.untraced == observe.NOT_ASKED
 
 
 # -- what follows -------------------------------------------------------------------------------------------------
