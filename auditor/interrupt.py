@@ -40,6 +40,7 @@ class _Deferred:
 
 
 deferred = _Deferred()
+_heard: list[int] = []  # signals that somebody else took, and goes on
 
 
 def install(leave: Callable[[int], None]) -> None:
@@ -64,6 +65,12 @@ def ignore() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+def heard(number: int) -> None:
+    """Said by a handler of somebody else's, who goes on after the signal and gives back the handler that was there before: the
+    main thread is not signalled again for it."""
+    _heard.append(number)
+
+
 def _signalled(number: int, _: FrameType | None) -> None:
     if deferred.inside:
         deferred.came = number
@@ -83,6 +90,9 @@ def _watch(reader: int, leave: Callable[[int], None]) -> None:
     while came := os.read(reader, 1):
         number, until = came[0], time.monotonic() + HEARD_S
         time.sleep(NUDGED_S)
+        if number in _heard:
+            _heard.remove(number)
+            continue
         while signal.getsignal(number) == _signalled:
             if time.monotonic() > until:
                 leave(128 + number)

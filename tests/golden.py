@@ -42,6 +42,7 @@ from auditor.verify.verification import Found
 from tests import man_pages
 from tests.checklist import schema as checklist_schema
 from tests.checklist import worlds as listed
+from tests.diagnose import databases as asked
 from tests.diagnose import schema as diagnosis_schema
 from tests.diagnose import worlds as diagnosed
 from tests.lab import provoked, tables
@@ -240,6 +241,7 @@ def diagnosis_reports() -> dict[str, str]:
         "ascii.txt": diagnose_terminal.render(found, zaudit="0.1.0", ascii_only=True),
         "page.html": diagnose_html.render(found, zaudit="0.1.0"),
         "json.json": diagnose_json.render(found, zaudit="0.1.0"),
+        "database.txt": diagnose_terminal.render(asked.canonical(), zaudit="0.1.0"),
     }
 
 

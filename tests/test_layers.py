@@ -10,7 +10,7 @@ AUDITOR = Path(__file__).parent.parent / "auditor"
 VERIFIED = {
     f"verify.{name}" for name in ("histogram", "result", "model", "compare", "knee", "codec", "document")
 }  # types and arithmetic
-DIAGNOSED = {"diagnose.model", "diagnose.shares"}  # the same
+DIAGNOSED = {"diagnose.model", "diagnose.shares", "diagnose.view"}  # the same
 LISTED = {"checklist.model"}  # the same
 STAGES: dict[str, set[str]] = {
     "errors": set(),
@@ -73,6 +73,7 @@ STAGES: dict[str, set[str]] = {
     },
     "diagnose": {
         *("errors", "facts", "text", "units", "databases", "host", "collect", "verify", *VERIFIED, *DIAGNOSED),
+        "interrupt",
     },
     **{name: {"judge"} for name in LISTED},
     "checklist": {
@@ -130,6 +131,7 @@ SEAM = {
     "host/udev_db.py",
     "host/lzc.py",
     "host/sql.py",
+    "host/sql_watch.py",
     "host/tools.py",
     "host/writing.py",
     "cli.py",
@@ -142,6 +144,9 @@ SEAM = {
     "registry.py",
     "rulebook.py",
     "data/__init__.py",
+    "diagnose/_stack_child.py",
+    "diagnose/ending.py",
+    "diagnose/stacks.py",
     "diagnose/tracing.py",
     "report/formats/__init__.py",
     "verify/conduct.py",

@@ -8,15 +8,22 @@ from typing import Any, NamedTuple
 
 from auditor import __version__, audit
 from auditor.commands import _recorded, _verifying
+from auditor.commands._options import with_database
 from auditor.commands._terminal import note
-from auditor.diagnose import diagnosis, observation, observe, tracing
+from auditor.commands._watching import Lines
+from auditor.diagnose import database, diagnosis, observation, observe, process, tracing
 from auditor.diagnose.model import Diagnosis, Outcome
+from auditor.diagnose.watching import Watching
 from auditor.errors import Stop
 from auditor.facts import Subject
+from auditor.host import sql
 from auditor.host.live import Host, LiveHost
+from auditor.host.sql_watch import Connection
+from auditor.host.untold import Untold
 from auditor.judge.policy import Policy
 from auditor.recording import recording, replacing
 from auditor.report.model import Report
+from auditor.text import harmless
 from auditor.verify.run import Progress
 
 EXITS: dict[Outcome, int] = {
@@ -34,10 +41,13 @@ class DiagnoseOptions(NamedTuple):
     target: str
     seconds: float
     traced: bool
+    watch: bool
+    beside: bool  # the lines of --watch go to standard error
     record: Path | None
     policy: Policy
     timeout: float
     deadline: float
+    database: str | None = None
 
 
 class Found(NamedTuple):
@@ -56,19 +66,57 @@ def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: P
     """Diagnose on this host. Raises what the parts raise."""
     if wanted.record:
         replacing.possible(wanted.record)
-    looked_at = LiveHost(wanted.timeout, wanted.deadline)
+    options, asked = _database(audit.Options(policy=wanted.policy), wanted.database)
+    looked_at = Untold(LiveHost(wanted.timeout, wanted.deadline), asked.dsn if asked else "")
     machine = LiveHost(wanted.timeout)
     host: Host = recording.RecordingHost(looked_at) if wanted.record else looked_at
-    options = audit.Options(policy=wanted.policy)
-    seen = audit.look(host, (wanted.target,), options, progress)
-    root = seen.roots[0].name
+    named = process.find(machine, wanted.target) if process.meant(wanted.target) else None
+    targets = named.targets if named else (wanted.target,)
+    seen = audit.look(host, targets, options, progress)
+    root = _one_pool(seen, named)
+    if named:  # of a volume its dataset
+        named = named._replace(targets=tuple(each.name for each in seen.roots))
     pool = Subject("pool", root.partition("/")[0])
-    made = observe.observe(machine, root, pool, seen.facts, wanted.seconds, steps, traced=wanted.traced)
+    if looked_at.error:
+        note(f"zaudit: --db {options.database}: {harmless(looked_at.error)[:300]}")
+    if why := database.elsewhere(seen.facts, pool.name):
+        raise CannotDiagnose(f"--db: {why}")
+    watch = _watching(wanted, root, pool, named) if wanted.watch else None
+    seconds, traced = wanted.seconds, wanted.traced
+    made = observe.observe(
+        machine, root, pool, seen.facts, seconds, steps, traced=traced, process=named, watch=watch, database=asked
+    )
     if tracing.own_name() in tracing.left():
         note(f"zaudit: {tracing.own_name()} could not be removed from {tracing.ROOT}; zaudit clean tries again")
     chosen = _verifying.rules(wanted.policy)
-    unkept = _recorded.keep(host, wanted.record, (wanted.target,), options, chosen.rules, observation.to_text(made))
-    return _judged(seen, made, (wanted.target,), wanted.policy)._replace(unkept=unkept)
+    unkept = _recorded.keep(host, wanted.record, targets, options, chosen.rules, observation.to_text(made))
+    return _judged(seen, made, targets, wanted.policy)._replace(unkept=unkept)
+
+
+def _watching(wanted: DiagnoseOptions, root: str, pool: Subject, named: process.Found | None) -> Watching:
+    dataset = root if named is None and root != pool.name else ""
+    narrowed = f"process {named.pid} ({named.name}) and those that it started" if named else dataset
+    lines = Lines(narrowed, beside=wanted.beside)
+    return Watching(lines.begin, lines.line, lambda: LiveHost(wanted.timeout), dataset)
+
+
+def _one_pool(seen: audit.Look, named: process.Found | None) -> str:
+    """The dataset that is diagnosed; of several of one process their pool. Raises NoSuchLoad."""
+    names = [root.name for root in seen.roots]
+    pools = sorted({name.partition("/")[0] for name in names})
+    if named and len(pools) > 1:
+        raise process.NoSuchLoad(process.several(f"process {named.pid} ({harmless(named.name)})", pools, names))
+    return names[0] if len(names) == 1 else pools[0]
+
+
+def _database(options: audit.Options, said: str | None) -> tuple[audit.Options, Connection | None]:
+    """The options with what --db says, and what is to be asked. The DSN is told to nobody else: neither the recording nor the
+    report has it."""
+    options = with_database(options, said)
+    if said is None:
+        return options, None
+    asked = Connection(options.database, options.connection)
+    return options._replace(connection=sql.REDACTED if asked.dsn else ""), asked
 
 
 def replayed(path: Path, policy: Policy | None = None) -> Found:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.diagnose import shares
+from auditor.diagnose import shares, waiting
 from auditor.diagnose.commits import FEW, Trace
 from auditor.diagnose.counters import Counted
-from auditor.diagnose.model import Cause, Committer, Outcome
+from auditor.diagnose.model import Cause, Committer, Outcome, Stacked, Waiter
 from auditor.diagnose.observation import KERNEL, Observation
 from auditor.units import duration
 
@@ -23,6 +23,7 @@ def answer(
     reasons: tuple[str, ...],
     kind: str,
     unlogged: str,
+    stacks: Stacked | None = None,
 ) -> tuple[Outcome, str, tuple[str, ...]]:
     """lost: why syncs are not durable; standing: what else stands out; unlogged: why the kernel's log was not seen."""
     if lost:
@@ -35,23 +36,39 @@ def answer(
         text = standing[0].text
         if standing[0].id == "slow-log-leg" and found.shares:
             text = f"{_sentence(counted, trace, found, committers, kind)}: {text}"
-        return "CAUSE", text, (*reasons, *_unseen(seen, unlogged))
+        return "CAUSE", text, (*reasons, *_unseen(seen, unlogged, stacks))
     if commits < FEW and not reasons:
         return "NOBODY COMMITS", f"{commits} commits in {counted.seconds:.0f} s: nobody waits for one here", reasons
     if reasons:
         return "INCONCLUSIVE", f"{rate}; where their time goes could not be told: {reasons[0]}", reasons
     if not seen.traced:
-        text = f"{rate}; nothing that is counted stands out, and how long one takes was not seen"
-        return "INCONCLUSIVE", text, _unseen(seen, unlogged)
+        took = f"{rate}{_sampled(stacks)}" if stacks and stacks.mean_ns is not None else ""
+        text = f"{took or rate}; nothing that is counted stands out{'' if took else ', and how long one takes was not seen'}"
+        return "INCONCLUSIVE", text, _unseen(seen, unlogged, stacks)
     if unlogged:
         text = f"{_sentence(counted, trace, found, committers, kind)}; nothing that was seen stands out"
-        return "INCONCLUSIVE", text, _unseen(seen, unlogged)
+        return "INCONCLUSIVE", text, _unseen(seen, unlogged, stacks)
     return "NOTHING STANDS OUT", _sentence(counted, trace, found, committers, kind), reasons
 
 
-def _unseen(seen: Observation, unlogged: str) -> tuple[str, ...]:
-    untraced = f"how long a commit takes was not seen: {seen.untraced}" if seen.untraced else ""
-    return tuple(each for each in (untraced, unlogged and f"whether a device failed was not seen: {unlogged}") if each)
+def _unseen(seen: Observation, unlogged: str, stacks: Stacked | None) -> tuple[str, ...]:
+    failures = (f"whether a device failed was not seen: {unlogged}",) if unlogged else ()
+    if not seen.untraced:
+        return failures
+    if stacks is None:
+        return (f"how long a commit takes was not seen: {seen.untraced}", *failures)
+    if stacks.mean_ns is None:
+        return (
+            f"how long a commit takes was not seen: {seen.untraced}",
+            f"how long a commit takes is not told by samples of stacks: {stacks.why}",
+            *failures,
+        )
+    return (f"how long a commit takes was not measured ({seen.untraced}): {waiting.sentence(stacks)}", *failures)
+
+
+def _sampled(stacks: Stacked) -> str:
+    first = max(stacks.waiters, key=lambda each: each.part)
+    return f", {waiting.sentence(stacks)}, {first.part:.0%} of the waiting by {label(first)}"
 
 
 def _sentence(counted: Counted, trace: Trace, found: shares.Shares, committers: Sequence[Committer], kind: str) -> str:
@@ -88,10 +105,11 @@ def _most(committers: Sequence[Committer]) -> str:
     return name if len(most) == 1 or of_kernel else f"{len(most)} threads of {name}"
 
 
-def label(committer: Committer) -> str:
+def label(committer: Committer | Waiter) -> str:
     """postgres (walwriter); a zvol by its name, whose commits a thread of the kernel makes."""
     if committer.role == KERNEL and committer.name.startswith("zvol"):
-        return f"a zvol ({committer.dataset})" if committer.dataset else "a zvol"
+        dataset = committer.dataset if isinstance(committer, Committer) else ""
+        return f"a zvol ({dataset})" if dataset else "a zvol"
     if committer.role == KERNEL and committer.name == "nfsd":
         return "the NFS server"
     return f"{committer.name} ({committer.role})" if committer.role else committer.name

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.diagnose import causes, counters, failing, shares
+from auditor.diagnose import causes, counters, database, database_causes, failing, shares
 from auditor.diagnose.answer import answer
 from auditor.diagnose.causes import Seen
 from auditor.diagnose.commits import FEW, Trace, crowd, datasets_of, disagree, silent, traced
 from auditor.diagnose.counters import Counted, Leg
 from auditor.diagnose.histograms import Thread
-from auditor.diagnose.model import Cause, Committed, Committer, Device, Diagnosis, Evidence
+from auditor.diagnose.model import Cause, Committed, Committer, Device, Diagnosis, Evidence, Own
 from auditor.diagnose.observation import KERNEL, Observation
+from auditor.diagnose.own import own
+from auditor.diagnose.waiting import stacked
 from auditor.facts import Facts, Subject, word_of
 from auditor.text import quoted
 from auditor.units import duration
@@ -26,18 +28,37 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     pool = Subject("pool", seen.pool)
     trace = traced(seen.traced, seen.before.at) if seen.traced else Trace()
     where = datasets_of(trace.threads, counted, facts)
-    kind = _kind(counted, facts, pool)
+    kind = log_class(counted, facts, pool)
     parts = _parts(trace, counted, kind, seen)
     found = shares.shares(parts) if parts else shares.Shares((), 0.0, "")
     woken = (parts.wake or 0.0) / parts.commit if parts and parts.commit else 0.0
     failed, unlogged = _failed(seen, facts)
-    waiting = trace.commits * (trace.mean_ns or 0.0) / 1e9 / counted.seconds
-    standing = causes.causes(Seen(counted, facts, pool, kind, crowd(trace.threads), waiting, woken, failed))
-    lost = (*_not_durable(counted, facts, trace, where), *failing.flushes(failed, facts))
-    committers = _committers(trace.threads, where, seen)
-    reasons = (*counted.fell, *trace.faults, *disagree(counted, trace, lost), found.why_not)
+    theirs = database.seen(seen, facts, trace)
+    busy = trace.commits * (trace.mean_ns or 0.0) / 1e9 / counted.seconds
+    standing = causes.causes(Seen(counted, facts, pool, kind, crowd(trace.threads), busy, woken, failed))
+    standing = (*standing, *database_causes.causes(theirs))
+    lost = (
+        *_not_durable(counted, facts, trace, where),
+        *failing.flushes(failed, facts),
+        *database_causes.not_durable(theirs),
+    )
+    stacks = stacked(seen, counted, facts)
+    mine = own(seen, trace, facts, stacks)
+    committers = _committers(trace.threads, where, seen, mine)
+    differs = theirs.differs if theirs and not lost else ""
+    reasons = (*counted.fell, *trace.faults, *disagree(counted, trace, lost), differs, found.why_not)
     outcome, sentence, reasons = answer(
-        seen, counted, trace, found, lost, standing, committers, tuple(each for each in reasons if each), kind, unlogged
+        seen,
+        counted,
+        trace,
+        found,
+        lost,
+        standing,
+        committers,
+        tuple(each for each in reasons if each),
+        kind,
+        unlogged,
+        stacks,
     )
     return Diagnosis(
         target=seen.target,
@@ -61,6 +82,9 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
         devices=tuple(_device(leg, kind) for leg in counted.legs),
         causes=(*lost, *standing),
         commands=_commands(seen, counted),
+        database=theirs.view if theirs else None,
+        own=mine,
+        stacked=stacks,
     )
 
 
@@ -75,7 +99,7 @@ def _failed(seen: Observation, facts: Facts) -> tuple[tuple[Failure, ...], str]:
 # -- where the time goes ------------------------------------------------------------------------------------------
 
 
-def _kind(counted: Counted, facts: Facts, pool: Subject) -> str:
+def log_class(counted: Counted, facts: Facts, pool: Subject) -> str:
     """The class of vdevs on which most log blocks landed; without counts that on which they can."""
     chosen, zil = word_of(facts.get(pool, "zil_class")), counted.zil
     if zil.slog is None or zil.normal is None or not zil.blocks:
@@ -145,9 +169,12 @@ def _device(leg: Leg, kind: str) -> Device:
 # -- who ----------------------------------------------------------------------------------------------------------
 
 
-def _committers(threads: Sequence[Thread], where: dict[int, str], seen: Observation) -> tuple[Committer, ...]:
+def _committers(
+    threads: Sequence[Thread], where: dict[int, str], seen: Observation, own: Own | None
+) -> tuple[Committer, ...]:
     known = {each.pid: each for each in seen.processes}
     whole = sum(each.us for each in threads) or 1
+    mine = {*seen.named.threads} if seen.named and own and own.commits is not None else set()
     found = [
         Committer(
             pid=each.pid,
@@ -158,6 +185,7 @@ def _committers(threads: Sequence[Thread], where: dict[int, str], seen: Observat
             commits=each.commits,
             mean_ns=each.us * 1000 / each.commits if each.commits else 0.0,
             part=each.us / whole,
+            own=each.pid in mine,
         )
         for each in threads
     ]
@@ -199,7 +227,7 @@ def _commands(seen: Observation, counted: Counted) -> tuple[str, ...]:
     """What shows the same again."""
     devices = " ".join(quoted(f"/sys/block/{leg.device}/stat") for leg in counted.legs)
     return (
-        f"zaudit diagnose {quoted(seen.target)}",
+        f"zaudit diagnose {seen.named.pid if seen.named else quoted(seen.target)}",
         f"cat {quoted(f'/proc/spl/kstat/zfs/{seen.pool}')}/objset-0x*",
         *([f"cat {devices}"] if devices else []),
         f"cat {quoted(witnesses.txgs_path(seen.pool))} {witnesses.DMU_TX}",

@@ -29,6 +29,13 @@ _ENTRY = re.compile(r"^\{", re.MULTILINE)
 _DROPPED = re.compile(r"^ {4}Dropped: ([0-9]{1,19})$", re.M)
 
 
+class Looked(NamedTuple):
+    """Both histograms so far: of all commits by latency, and by thread and ZIL. Empty without a trace."""
+
+    latencies: str = ""
+    threads: str = ""
+
+
 class Thread(NamedTuple):
     """Commits of one thread to one ZIL. zil: a number that stands for it, 0 where it is not known."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from auditor.diagnose.shares import Share
+from auditor.diagnose.view import View
 from auditor.verify.histogram import Histogram
 from auditor.verify.result import Slice, Txg
 
@@ -31,7 +32,8 @@ class Cause(NamedTuple):
 
 
 class Committer(NamedTuple):
-    """A process that committed. dataset: to which, empty where that could not be told. part: of the time of all commits."""
+    """A process that committed. dataset: to which, empty where that could not be told. part: of the time of all commits.
+    own: of the process that was named."""
 
     pid: int
     name: str
@@ -41,6 +43,72 @@ class Committer(NamedTuple):
     commits: int
     mean_ns: float
     part: float
+    own: bool = False
+
+
+class Own(NamedTuple):
+    """The process that was named, with those that it started. datasets: to which it had files open for writing. commits,
+    mean_ns, part (of the time of all commits): None where they were not seen. text: one sentence; faults: what was not seen of
+    it. parent: which is the same database server, or 0."""
+
+    pid: int
+    name: str
+    processes: int
+    datasets: tuple[str, ...]
+    commits: int | None
+    mean_ns: float | None
+    part: float | None
+    text: str
+    faults: tuple[str, ...]
+    parent: int
+
+
+class Waiter(NamedTuple):
+    """A thread that was seen waiting for commits. part: of all samples. own: of the process that was named."""
+
+    pid: int
+    name: str
+    role: str
+    within: str
+    samples: int
+    part: float
+    own: bool
+
+
+class Stacked(NamedTuple):
+    """What samples of stacks come to, where there is no trace. passes: looks at all threads; samples: threads that were waiting
+    then; waiting: how many at a time, on average; mean_ns: of a commit, too small by nature, None with the reason why."""
+
+    passes: int
+    samples: int
+    waiting: float
+    mean_ns: float | None
+    why: str
+    waiters: tuple[Waiter, ...]
+
+
+class Second(NamedTuple):
+    """One line of ``--watch``. at: its end, seconds since the epoch; seconds: how long it was. None: not seen, or there was
+    nothing. most_ns: the bucket of the slowest. own: commits of the process, or to the dataset, that was named. device: the
+    slowest leg of the log, with what a write and a flush took on it. held: writers that were held back; states: of the
+    transaction groups that are not committed (open, quiescing, waiting, syncing); dirty: bytes of the newest of which that is
+    known; sync_s: of the last that was committed."""
+
+    at: float
+    seconds: float
+    commits: int | None = None
+    mean_ns: float | None = None
+    p99_ns: int | None = None
+    most_ns: int | None = None
+    own: int | None = None
+    own_mean_ns: float | None = None
+    device: str = ""
+    write_ns: float | None = None
+    flush_ns: float | None = None
+    held: int | None = None
+    dirty: int | None = None
+    states: str = ""
+    sync_s: float | None = None
 
 
 class Committed(NamedTuple):
@@ -71,7 +139,8 @@ class Device(NamedTuple):
 class Diagnosis(NamedTuple):
     """One diagnosis. answer: one sentence. reasons: why it is INCONCLUSIVE, or what else could not be seen. commits: by the
     ZIL; traced: by the trace; mean_ns: None without one. latency: by powers of two. overlap: as of Shares. taken: seconds
-    since the epoch."""
+    since the epoch. own: where a process was named. stacked: without a trace, as root. database: its own view, where --db
+    named one."""
 
     target: str
     pool: str
@@ -94,3 +163,6 @@ class Diagnosis(NamedTuple):
     devices: tuple[Device, ...]
     causes: tuple[Cause, ...]
     commands: tuple[str, ...]
+    own: Own | None = None
+    stacked: Stacked | None = None
+    database: View | None = None

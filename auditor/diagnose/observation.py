@@ -44,10 +44,55 @@ class Process(NamedTuple):
     waited: int | None
 
 
+class Asked(NamedTuple):
+    """What the database of --db said of the same time. engine: its word; said: JSON of :mod:`auditor.host.sql_watch`; fault:
+    why it said nothing, empty where it did."""
+
+    engine: str
+    said: str
+    fault: str
+
+
+class Named(NamedTuple):
+    """A process to which a diagnosis is narrowed, with those that it started. targets: datasets and volumes that they had open
+    for writing; processes: how many were seen, with itself; threads: theirs. lost: threads that committed and were gone when
+    somebody looked whose they are. parent: which is the same database server, or 0. faults: what was not seen of them."""
+
+    pid: int
+    name: str
+    targets: tuple[str, ...]
+    processes: int
+    threads: tuple[int, ...]
+    lost: tuple[int, ...]
+    parent: int
+    faults: tuple[str, ...]
+
+
+class Waited(NamedTuple):
+    """A thread that was seen waiting in zil_commit(), so many times. kernel: it is one of the kernel's own."""
+
+    thread: int
+    process: int
+    name: str
+    kernel: bool
+    hits: int
+
+
+class Stacks(NamedTuple):
+    """What was seen in stacks. passes: how often all threads were looked at; threads: how many those were at most; faults: why
+    not all were seen, or none."""
+
+    passes: int
+    threads: int
+    waits: tuple[Waited, ...]
+    faults: tuple[str, ...]
+
+
 class Observation(NamedTuple):
     """One look at the load of one pool. target: what was asked for, a pool, dataset or zvol. before, after: the witnesses.
     untraced: why there is no trace, empty where there is. pipeline: nanoseconds that the threads of OpenZFS took which pass
-    log blocks on, None where that was not seen. logged: by the kernel meanwhile."""
+    log blocks on, None where that was not seen. logged: by the kernel meanwhile. named: a process, None for a dataset.
+    stacks: where root saw no trace. database: None where none was named."""
 
     target: str
     pool: str
@@ -58,6 +103,9 @@ class Observation(NamedTuple):
     processes: tuple[Process, ...]
     pipeline: int | None
     logged: Logged
+    named: Named | None = None
+    stacks: Stacks | None = None
+    database: Asked | None = None
 
 
 def to_text(observation: Observation) -> str:
@@ -66,5 +114,7 @@ def to_text(observation: Observation) -> str:
 
 
 def from_text(text: str) -> Observation:
-    """Raises codec.CodecError for anything that is not an observation of this schema."""
-    return codec.from_member(Observation, SCHEMA, text, "diagnosis")
+    """What an earlier release did not write is the default of its field. Raises codec.CodecError for anything that is not an
+    observation of this schema."""
+    later = {name: codec.plain(each) for name, each in Observation._field_defaults.items()}
+    return codec.from_member(Observation, SCHEMA, text, "diagnosis", lambda document: {**later, **document})

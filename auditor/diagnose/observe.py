@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from auditor.databases.kept import task
-from auditor.diagnose import counters, histograms
+from auditor.diagnose import asking, counters, histograms
 from auditor.diagnose import tracing as trace
-from auditor.diagnose.observation import KERNEL, Observation, Process, Tick, Traced
+from auditor.diagnose.ending import ending, wait
+from auditor.diagnose.histograms import Looked
+from auditor.diagnose.observation import KERNEL, Observation, Process, Stacks, Tick, Traced
+from auditor.diagnose.process import Family, Found
+from auditor.diagnose.seconds import Scope
+from auditor.diagnose.stacks import Sampler, sampling
+from auditor.diagnose.watching import Watcher, Watching
 from auditor.facts import Facts, Subject
 from auditor.host.allowed import KTHREADD
 from auditor.host.live import Host
 from auditor.host.request import Read
+from auditor.host.sql_watch import Connection
 from auditor.verify import kmsg, run, witnesses
 from auditor.verify.run import Progress
+from auditor.verify.trial import Reading
 
 NOT_ASKED = "--no-trace"
 THREADS, NAMES = "/proc/*/task/*/schedstat", "/proc/*/comm"
 _PIPELINE = re.compile(r"z_(?:(?:wr_iss_h|wr_int_h)(?:_\w*)?|(?:null|ioctl|flush)_(?:iss|int)(?:_\w*)?)")
 OF_KTHREADD = [KTHREADD, "Uid:\t0\t0\t0\t0"]  # what is kept of the status of its threads
+PAUSES = 3.0  # times as long as a look took, before the next one
 MOST = 256  # threads whose names are asked for, those with the most commits
 _WITHIN = (
     (
@@ -39,19 +49,51 @@ _WITHIN = (
 
 
 def observe(
-    host: Host, target: str, pool: Subject, facts: Facts, seconds: float, progress: Progress | None, *, traced: bool
+    host: Host,
+    target: str,
+    pool: Subject,
+    facts: Facts,
+    seconds: float,
+    progress: Progress | None,
+    *,
+    traced: bool,
+    process: Found | None = None,
+    watch: Watching | None = None,
+    database: Connection | None = None,
 ) -> Observation:
-    """Raises Interrupted when a signal came; nothing is left then."""
+    """process: to which it is narrowed; database: to be asked meanwhile. Raises Interrupted when a signal came, with watch a
+    second one; nothing is left then."""
     patterns = counters.patterns(pool, facts)
     began = _times(host)
-    with run.interruptible(), kmsg.listening() as logged, _tracing(traced) as (look, end, why):
+    family = Family(host, process) if process else None
+    until = ending() if watch else contextlib.nullcontext(lambda: False)
+    with (
+        run.interruptible(),
+        asking.asking(database, seconds) as asked,
+        kmsg.listening() as logged,
+        _tracing(traced) as (look, end, why),
+        until as over,
+    ):
         before = run.reading(host, patterns)
-        ticks = list(_ticks(seconds, look, progress))
+        watcher = _watcher(watch, patterns, pool, facts, before, why)
+        with _sampling(wanted=not look and host.euid == 0) as sampler:
+            ticks = list(_ticks(seconds, Eyes(look, family, watcher, over, sampler), progress))
+        stacks = sampler.stacks() if sampler else None
         found, why = _ended(end, ticks, why)
         ended = _times(host)
         after = run.reading(host, patterns)
-        who = tuple(_processes(host, found, began, ended))
-        return Observation(target, pool.name, before, after, found, why, who, _pipeline(host, began, ended), logged())
+        said = asked()
+        who = tuple(_processes(host, _seen(found, stacks), began, ended))
+        spent = _pipeline(host, began, ended)
+        named = family.named({*began, *ended}, _committed(found)) if family else None
+        return Observation(target, pool.name, before, after, found, why, who, spent, logged(), named, stacks, said)
+
+
+@contextlib.contextmanager
+def _sampling(*, wanted: bool) -> Iterator[Sampler | None]:
+    """None where nobody wants it."""
+    with sampling() if wanted else contextlib.nullcontext() as sampler:
+        yield sampler
 
 
 @contextlib.contextmanager
@@ -70,18 +112,46 @@ def _tracing(
         yield look, end, why
 
 
-def _ticks(seconds: float, look: trace.Look | None, progress: Progress | None) -> Iterator[Tick]:
-    """One a second."""
+def _watcher(
+    watch: Watching | None, patterns: Sequence[str], pool: Subject, facts: Facts, before: Reading, why: str
+) -> Watcher | None:
+    if watch is None:
+        return None
+    watch.begin(why)
+    return Watcher(watch, patterns, Scope(pool.name, watch.dataset, facts), before)
+
+
+class Eyes(NamedTuple):
+    """What looks each second, as far as it is there. over: whether somebody has seen enough."""
+
+    look: trace.Look | None
+    family: Family | None
+    watcher: Watcher | None
+    over: Callable[[], bool]
+    sampler: Sampler | None
+
+
+def _ticks(seconds: float, eyes: Eyes, progress: Progress | None) -> Iterator[Tick]:
+    """One a second; where a look takes long the next one is a second or more later, so that looking takes a quarter of the time
+    at most."""
     started = time.monotonic()
-    number = 0
-    while (done := time.monotonic() - started) < seconds:
+    next_, took = 0, 0.0
+    while (done := time.monotonic() - started) < seconds and not eyes.over():
         if progress:
             progress("looking at the commits", done, seconds)
-        number += 1
-        time.sleep(max(min(started + number, started + seconds) - time.monotonic(), 0.0))
-        if look:
+        next_ = max(next_ + 1, math.ceil(done + PAUSES * took))
+        wait(started + min(next_, seconds), eyes.over, eyes.sampler.hear if eyes.sampler else lambda: None)
+        began = time.monotonic()
+        looked = Looked()
+        if eyes.look:
             with contextlib.suppress(OSError):  # a tick that is missing is a longer one
-                yield Tick(time.time(), look())
+                looked = eyes.look()
+                yield Tick(time.time(), looked.latencies)
+        if eyes.family:
+            eyes.family.look()
+        if eyes.watcher:
+            eyes.watcher.look(looked, eyes.family.threads if eyes.family else None)
+        took = time.monotonic() - began
 
 
 def _ended(end: Callable[[list[Tick]], Traced] | None, ticks: list[Tick], why: str) -> tuple[Traced | None, str]:
@@ -138,14 +208,20 @@ def _of_kernel(host: Host, pids: Iterable[int]) -> set[int]:
     return found
 
 
-def _processes(
-    host: Host, found: Traced | None, began: dict[int, _Times], ended: dict[int, _Times]
-) -> Iterator[Process]:
-    """Those that committed, as far as they still run."""
+def _seen(found: Traced | None, stacks: Stacks | None) -> dict[int, str]:
+    """Thread -> name of those that committed, or waited for it, who did most first."""
     if found is None:
-        return
-    threads = sorted(histograms.threads(found.commits).rows, key=lambda each: -each.commits)
-    called = dict(islice({each.pid: each.name for each in threads}.items(), MOST))
+        return {each.thread: each.name for each in stacks.waits} if stacks else {}
+    return {
+        each.pid: each.name for each in sorted(histograms.threads(found.commits).rows, key=lambda each: -each.commits)
+    }
+
+
+def _processes(
+    host: Host, seen: dict[int, str], began: dict[int, _Times], ended: dict[int, _Times]
+) -> Iterator[Process]:
+    """These, as far as they still run."""
+    called = dict(islice(seen.items(), MOST))
     of_kernel = _of_kernel(host, called)
     asked = {pid: (f"/proc/{pid}/cgroup", f"/proc/{pid}/cmdline") for pid in called}
     said = host.read(Read(tuple(path for pair in asked.values() for path in pair))).text
@@ -154,6 +230,10 @@ def _processes(
         waited = ended[pid].waited - began[pid].waited if pid in began and pid in ended else -1
         what = KERNEL if pid in of_kernel else task(line)
         yield Process(pid, name, what, within(group), waited if waited >= 0 else None)
+
+
+def _committed(found: Traced | None) -> list[int]:
+    return [each.pid for each in histograms.threads(found.commits).rows] if found else []
 
 
 def within(group: str) -> str:

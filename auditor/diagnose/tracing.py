@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from auditor.diagnose.histograms import LARGEST, MOST
+from auditor.diagnose.histograms import LARGEST, MOST, Looked
 from auditor.diagnose.observation import Tick, Traced
 from auditor.errors import Stop
 from auditor.host.memory import UNTOLD, started
@@ -36,24 +36,22 @@ class CannotTrace(Stop):
 
 
 BY_THREAD, ALL = "common_pid.execname,zil", "us.log2"  # keys of two histograms of one event
-Look = Callable[[], str]
+Look = Callable[[], Looked]
 
 
 @contextlib.contextmanager
 def tracing() -> Iterator[tuple[Look, Callable[[list[Tick]], Traced]]]:
-    """While it lasts, commits are counted. Gives two functions: the histogram of all commits so far, and everything at the
-    end. Raises CannotTrace; whatever was made is gone then."""
+    """While it lasts, commits are counted. Gives two functions: the histograms of all commits so far, and everything at the
+    end, which raise OSError. Raises CannotTrace; whatever was made is gone then, and after any error within it."""
     refuse()
     name = own_name()
     try:
-        probed = _install(name)
-        instance = ROOT / "instances" / name
-        yield (
-            lambda: _part(_read(_events(instance, f"synthetic/{name}") / "hist"), ALL),
-            lambda ticks: _all(name, ticks, probed),
-        )
-    except OSError as error:
-        raise CannotTrace(f"{error.filename or ROOT}: {(error.strerror or 'no').lower()}") from None
+        try:
+            probed = _install(name)
+        except OSError as error:
+            raise CannotTrace(f"{error.filename or ROOT}: {(error.strerror or 'no').lower()}") from None
+        zils: dict[str, str] = {}
+        yield lambda: _looked(name, zils), lambda ticks: _all(name, ticks, probed, zils)
     finally:
         with contextlib.suppress(OSError):
             remove(name)
@@ -146,13 +144,18 @@ def _trigger(instance: Path, event: str, trigger: str) -> None:
 # -- reading ------------------------------------------------------------------------------------------------------
 
 
-def _all(name: str, ticks: list[Tick], probed: tuple[str, ...]) -> Traced:
+def _looked(name: str, zils: dict[str, str]) -> Looked:
+    both = _read(_events(ROOT / "instances" / name, f"synthetic/{name}") / "hist")
+    return Looked(_part(both, ALL), _unnamed(_part(both, BY_THREAD), zils))
+
+
+def _all(name: str, ticks: list[Tick], probed: tuple[str, ...], zils: dict[str, str]) -> Traced:
     instance = ROOT / "instances" / name
     both = _read(_events(instance, f"synthetic/{name}") / "hist")
     queue = _events(instance, f"synthetic/{name}_queue") / "hist"
     ticks = [*ticks[:-1], ticks[-1]._replace(commits=_part(both, ALL))] if ticks else ticks
     waited = _read(queue) if queue.exists() else ""
-    return Traced(_unnamed(_part(both, BY_THREAD)), tuple(ticks), waited, _missed(name), probed)
+    return Traced(_unnamed(_part(both, BY_THREAD), zils), tuple(ticks), waited, _missed(name), probed)
 
 
 def _part(text: str, keys: str) -> str:
@@ -161,9 +164,8 @@ def _part(text: str, keys: str) -> str:
     return next(found, "")
 
 
-def _unnamed(text: str) -> str:
-    """Addresses of the kernel become 1, 2, 3."""
-    numbers: dict[str, str] = {}
+def _unnamed(text: str, numbers: dict[str, str]) -> str:
+    """Addresses of the kernel become 1, 2, 3, the same each time."""
     return _ZIL.sub(lambda found: f"zil: {numbers.setdefault(found[1], str(len(numbers) + 1))}", text)
 
 

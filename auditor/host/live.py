@@ -146,7 +146,7 @@ class LiveHost:
             return udev if self._total.take(len(udev.stdout)) else _fault(self._total.late)
         argv, own, more = request.argv, False, NOTHING
         if argv[0] == sql.NAME:
-            more = {name: value for name, value in os.environ.items() if name in sql.VARIABLES or name.startswith("PG")}
+            more = sql.environment()
             own = sql.importable(argv[1])
             argv = ("python3", "-I", "-c", sql.script(), *argv[1:])
         elif argv[0] == lzc.NAME:

@@ -27,7 +27,9 @@ from auditor.host.request import UNANSWERED
 from auditor.host.running import Time, within
 
 # what is told of every process without either; of process 1, which is root's, everything is
-AT_ONCE = re.compile(r"/proc/(?:1/.*|[^/]+/(?:status|comm|cgroup|mountinfo|task/[^/]+/schedstat))", re.DOTALL)
+AT_ONCE = re.compile(
+    r"/proc/(?:1/.*|[^/]+/(?:status|comm|cgroup|mountinfo|task/[^/]+/(?:schedstat|children)))", re.DOTALL
+)
 STAT, STATUS = "/stat", "/status"
 FILE, USER, ALL = 0.05, 0.1, 0.9  # of the time of a question: for one file, for all of a user, for all
 SLICE_S = 0.25

@@ -60,21 +60,18 @@ def run(
     began, mark = time.monotonic(), f"{MARK}={os.getpid()}.{next(_NUMBERS)}."
     output = Output(keep, first, total or Total(), part=part)
     try:
-        process = _start(argv, {**environment, MARK: mark.partition("=")[2]}, folder)
+        process = start(argv, {**environment, MARK: mark.partition("=")[2]}, folder)
     except OSError as error:
         return Capture(None, fault=f"cannot be started: {error.strerror}")
     except ValueError as error:  # a NUL byte or a lone surrogate in an argument
         return Capture(None, fault=f"cannot be started: {error}")
     fault = "given up"
     try:
-        fault = _listen(process, allowed, output)
+        fault = listen(process, allowed, output)
     finally:
         if fault:
-            _end(process, mark)
-        for stream in (process.stdout, process.stderr):
-            assert stream is not None
-            stream.close()
-        _RUNNING.discard(process)
+            end(process, mark)
+        close(process)
     seconds = time.monotonic() - began
     return Capture(None if fault else process.returncode, *output.said(whole=not fault), seconds, fault)
 
@@ -92,7 +89,7 @@ def kill_all() -> None:
     _kill_marked(f"{MARK}={os.getpid()}.")
 
 
-def _start(argv: tuple[str, ...], environment: Mapping[str, str], folder: str) -> subprocess.Popen[bytes]:
+def start(argv: tuple[str, ...], environment: Mapping[str, str], folder: str) -> subprocess.Popen[bytes]:
     """Raises OSError or ValueError."""
     _STARTING.add(get_ident())
     try:
@@ -114,7 +111,7 @@ def _start(argv: tuple[str, ...], environment: Mapping[str, str], folder: str) -
         _STARTING.discard(get_ident())
 
 
-def _listen(process: subprocess.Popen[bytes], allowed: Time, output: Output) -> str:
+def listen(process: subprocess.Popen[bytes], allowed: Time, output: Output) -> str:
     """Hear what it prints until it has ended; why it has to be ended before, or an empty string."""
     with selectors.PollSelector() as pipes:
         for stream, said in ((process.stdout, output.out), (process.stderr, output.err)):
@@ -134,7 +131,7 @@ def _listen(process: subprocess.Popen[bytes], allowed: Time, output: Output) -> 
     return allowed.late
 
 
-def _end(process: subprocess.Popen[bytes], mark: str) -> None:
+def end(process: subprocess.Popen[bytes], mark: str) -> None:
     """Kill it with all that it started, and wait for it, but not for ever."""
     _kill(process)
     for wait in slices(AFTER_KILL_S):
@@ -144,6 +141,14 @@ def _end(process: subprocess.Popen[bytes], mark: str) -> None:
     else:
         process.returncode = -signal.SIGKILL  # keeps the interpreter from waiting for it later
     _kill_marked(mark)
+
+
+def close(process: subprocess.Popen[bytes]) -> None:
+    """Of one that has ended: forget it."""
+    for stream in (process.stdout, process.stderr):
+        assert stream is not None
+        stream.close()
+    _RUNNING.discard(process)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

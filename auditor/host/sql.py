@@ -14,10 +14,13 @@ process that holds this inode. (man 7 unix; man 5 proc_pid_net; PostgreSQL manua
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+REDACTED = "redacted"  # stands for a DSN that is not told
 NAME = "sql"  # argv: (NAME, engine, DSN); no program of that name is started
 DRIVERS = {"postgres": "psycopg", "mysql": "pymysql", "mariadb": "pymysql"}
 EXTRAS = {"psycopg": ("postgres", "python3-psycopg"), "pymysql": ("mysql", "python3-pymysql")}
@@ -76,18 +79,11 @@ def answer(engine: str, dsn: str) -> str:
 def postgres(dsn: str) -> dict[str, Any]:
     """Settings as pg_settings has them (a role without pg_read_all_settings is not shown some), and what roles and
     databases set otherwise for themselves."""
-    import psycopg
-
     names = (
         "'fsync', 'synchronous_commit', 'full_page_writes', 'wal_init_zero', 'wal_recycle', 'wal_sync_method',"
         " 'temp_tablespaces', 'data_directory', 'block_size', 'server_version'"
     )
-    # of a database of encoding SQL_ASCII psycopg would give bytes
-    words = {"connect_timeout": 5, "fallback_application_name": "zaudit", "client_encoding": "utf8"}
-    with psycopg.connect(dsn, **words) as connection:
-        connection.read_only = True
-        connection.execute("SET LOCAL statement_timeout = 5000")
-        connection.execute("SET LOCAL lock_timeout = 5000")
+    with postgres_at(dsn) as connection:
         settings = connection.execute(
             "SELECT name, setting, source, sourcefile, sourceline, pending_restart FROM pg_settings"
             f" WHERE name IN ({names}) ORDER BY name"
@@ -104,8 +100,50 @@ def postgres(dsn: str) -> dict[str, Any]:
         }
 
 
+def postgres_at(dsn: str) -> Any:
+    """A connection in whose first transaction nothing is written, and nothing takes long; each further one begins with
+    :func:`bounded`."""
+    import psycopg
+
+    # of a database of encoding SQL_ASCII psycopg would give bytes
+    words = {"connect_timeout": 5, "fallback_application_name": "zaudit", "client_encoding": "utf8"}
+    connection = psycopg.connect(dsn, **words)
+    try:
+        connection.read_only = True
+        bounded(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def bounded(connection: Any) -> None:
+    """No statement of this transaction takes long."""
+    connection.execute("SET LOCAL statement_timeout = 5000")
+    connection.execute("SET LOCAL lock_timeout = 5000")
+
+
 def mysql(dsn: str) -> dict[str, Any]:
     """Settings as SHOW GLOBAL VARIABLES has them, and whether InnoDB writes its redo log, which is no setting."""
+    connection = mysql_at(dsn)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'innodb_doublewrite',"
+                " 'innodb_flush_method', 'innodb_page_size', 'sync_binlog', 'log_bin', 'log_bin_basename', 'datadir',"
+                " 'innodb_log_group_home_dir', 'innodb_undo_directory', 'innodb_data_home_dir', 'innodb_data_file_path',"
+                " 'innodb_doublewrite_dir', 'aria_log_dir_path', 'version')"
+            )
+            settings = sorted([str(name), str(value)] for name, value in cursor.fetchall())
+            cursor.execute("SHOW GLOBAL STATUS WHERE Variable_name = 'Innodb_redo_log_enabled'")
+            status = [[str(name), str(value)] for name, value in cursor.fetchall()]
+        return {"settings": settings, "status": status, **holder(connection._sock.fileno(), ("mysqld", "mariadbd"))}
+    finally:
+        connection.close()
+
+
+def mysql_at(dsn: str) -> Any:
+    """A connection whose session writes nothing, and in which no answer is waited for longer than 5 s."""
     import configparser
     import os
     from urllib.parse import parse_qs, unquote, urlsplit
@@ -133,18 +171,10 @@ def mysql(dsn: str) -> dict[str, Any]:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SET SESSION TRANSACTION READ ONLY")
-            cursor.execute(
-                "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'innodb_doublewrite',"
-                " 'innodb_flush_method', 'innodb_page_size', 'sync_binlog', 'log_bin', 'log_bin_basename', 'datadir',"
-                " 'innodb_log_group_home_dir', 'innodb_undo_directory', 'innodb_data_home_dir', 'innodb_data_file_path',"
-                " 'innodb_doublewrite_dir', 'aria_log_dir_path', 'version')"
-            )
-            settings = sorted([str(name), str(value)] for name, value in cursor.fetchall())
-            cursor.execute("SHOW GLOBAL STATUS WHERE Variable_name = 'Innodb_redo_log_enabled'")
-            status = [[str(name), str(value)] for name, value in cursor.fetchall()]
-        return {"settings": settings, "status": status, **holder(connection._sock.fileno(), ("mysqld", "mariadbd"))}
-    finally:
+    except BaseException:
         connection.close()
+        raise
+    return connection
 
 
 def holder(number: int, names: tuple[str, ...]) -> dict[str, Any]:
@@ -219,19 +249,36 @@ def importable(engine: str) -> bool:
     return importlib.util.find_spec(DRIVERS[engine]) is not None
 
 
+def environment() -> dict[str, str]:
+    """What libpq reads of the caller's."""
+    return {name: value for name, value in os.environ.items() if name in VARIABLES or name.startswith("PG")}
+
+
+CONNECTING = (postgres_at, bounded, mysql_at, holder)
+
+
 @cache
 def script() -> str:
     """For ``python3 -I -c SCRIPT ENGINE DSN``."""
+    return program(
+        (answer, postgres, mysql, *CONNECTING),
+        "answer(sys.argv[1], sys.argv[2])",
+        'type(error).__name__ + ": " + str(error)',
+    )
+
+
+def program(functions: tuple[Callable[..., Any], ...], call: str, words: str) -> str:
+    """A script of these functions that prints what a call gives. words: what is said of an error."""
     import inspect
 
-    functions = "\n".join(inspect.getsource(each) for each in (answer, postgres, mysql, holder))
+    source = "\n".join(inspect.getsource(each) for each in functions)
     return f"""from __future__ import annotations
 import sys
 from typing import Any
-{functions}
+{source}
 try:
-    text = answer(sys.argv[1], sys.argv[2])
+    text = {call}
 except Exception as error:
-    sys.exit(type(error).__name__ + ": " + str(error))
+    sys.exit({words})
 sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
 """

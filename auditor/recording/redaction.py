@@ -32,7 +32,6 @@ _BINARY = "/etc/hostid"  # only that it exists says anything
 _BUILDER = re.compile(rb"(Linux version \S+) .*")  # who built the kernel, and on which host
 _CMDLINE, _ZFS_OPTION = "/proc/cmdline", re.compile(r'(?<!\S)"?(?:zfs|spl)\.[^\s"]+"?')
 _ZFS_WORD = re.compile(r"\b(?:zfs|spl)\b")
-_CONNECTION = "redacted"
 _ENVIRON = re.compile(r"/proc/\d+/environ")
 _OF_DATABASES = re.compile(r"/proc/(?:\d+|self)/(?:cmdline|maps|root/.+)")
 TABLES = {("zfs", "list"), ("zfs", "get")}
@@ -71,7 +70,7 @@ def redact(recording: Recording, key: bytes = b"") -> Recording:
         recording,
         targets=tuple(map(text, recording.targets)),
         options={
-            key: _CONNECTION if key == "connection" and value else text(value)
+            key: sql.REDACTED if key == "connection" and value else text(value)
             for key, value in recording.options.items()
         },
         commands={
@@ -230,7 +229,7 @@ def _without_names(commands: Mapping[tuple[str, ...], Capture]) -> dict[tuple[st
     found = {}
     for argv, capture in commands.items():
         if argv[0] == sql.NAME:
-            argv = (*argv[:2], _CONNECTION)
+            argv = (*argv[:2], sql.REDACTED)
             stderr = re.sub(rb"(?s): .*", b": (redacted)", capture.stderr)
             capture = capture._replace(stdout=_without_roles(capture.stdout), stderr=stderr)
         elif _is_table(argv):

@@ -15,6 +15,8 @@ def schema() -> dict[str, Any]:
     """JSON Schema of a whole document."""
     defs: dict[str, Any] = {}
     diagnosis = describe(Diagnosis, defs)
+    own = defs["Diagnosis"]
+    own["required"] = [name for name in own["required"] if name not in Diagnosis._field_defaults]  # added since
     audit = {"type": "object", "required": ["schema"], "properties": {"schema": {"enum": [FIRST, REPORT]}}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

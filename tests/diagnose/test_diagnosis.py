@@ -1,5 +1,6 @@
 """From counters and histograms to one answer: each cause is found where it is, and none where nothing is."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -319,3 +320,11 @@ def test_legs_that_are_alike_are_never_called_slow(times: list[float], commits: 
             assert id not in named
         if high > 1.05 * causes.SLOWER * low + 0.1 and high - low > 1.05 * causes.SLOWER_NS / 1e6 + 0.1:
             assert id in named
+
+
+def test_an_observation_of_an_earlier_release_is_read() -> None:
+    seen = worlds.observation(worlds.load(), worlds.traced(HEALTHY))
+    document = json.loads(observation.to_text(seen))
+    for later in observation.Observation._field_defaults:
+        del document[later]
+    assert observation.from_text(json.dumps(document)) == seen

@@ -7,11 +7,11 @@ from typing import get_args
 
 import pytest
 
-from auditor.diagnose import causes, diagnosis, failing
+from auditor.diagnose import causes, database_causes, diagnosis, failing
 from auditor.diagnose.diagnosis import diagnose
-from auditor.diagnose.model import Outcome
+from auditor.diagnose.model import Outcome, Stacked, Waiter
 from tests.diagnose import worlds
-from tests.lab.diagnose.run import Cause, counts, everything, problems
+from tests.lab.diagnose.run import Cause, counts, everything, problems, samples
 
 pytestmark = pytest.mark.lab
 
@@ -24,7 +24,7 @@ def test_every_cause_has_a_name_of_its_own_and_an_answer_that_there_is() -> None
     names = [each.name for each in EVERYTHING]
     assert len(set(names)) == len(names)
     assert set(get_args(Outcome)) == {each.outcome for each in EVERYTHING}
-    said = "".join(Path(str(each.__file__)).read_text() for each in (causes, failing, diagnosis))
+    said = "".join(Path(str(each.__file__)).read_text() for each in (causes, database_causes, diagnosis, failing))
     assert [each.top for each in EVERYTHING if each.top and f'"{each.top}"' not in said] == []
 
 
@@ -34,6 +34,23 @@ def test_a_cause_that_is_not_named_is_wrong() -> None:
     assert list(problems(SLOW._replace(says="{N3} is well"), worlds.canonical(), NAMES)) != []
     healthy = diagnose(worlds.observation(worlds.load(), None), worlds.facts())
     assert "INCONCLUSIVE, top none" in next(problems(SLOW, healthy, NAMES))
+
+
+def test_samples_may_say_too_little_and_not_too_much() -> None:
+    found = worlds.canonical()._replace(
+        stacked=Stacked(200, 400, 2.0, 20e6, "", (Waiter(7, "x", "", "", 400, 1.0, False),))
+    )
+    assert list(samples(worlds.canonical(), [{"pid": 7, "mean_us": 1}])) == []
+    assert list(samples(found, [{"pid": 7, "mean_us": 28000}])) == []
+    assert list(samples(found, [{"pid": 7, "mean_us": 19000}])) == []
+    assert list(samples(found, [{"pid": 7, "mean_us": 30000}, {"pid": 8, "mean_us": 1}])) == []
+    assert list(samples(found, [{"pid": 7, "mean_us": 30000}])) == [
+        "by samples of stacks 20000 us, measured 30000 us itself"
+    ]
+    assert list(samples(found, [{"pid": 8, "mean_us": 17000}])) == [
+        "by samples of stacks 20000 us, measured 17000 us itself",
+        "the load is not among those that wait",
+    ]
 
 
 def test_a_mean_that_is_off_by_more_than_a_tenth_is_wrong() -> None:

@@ -113,7 +113,7 @@ def test_what_the_scheduler_counted_of_threads_and_of_openzfs() -> None:
     assert observe._pipeline(Answering(files), ended, began) is None  # a thread that fell is another one now
     traced = Traced(THREADS, (Tick(1.0, log2({5: 338})),), "", 0, ())
     files["/proc/340/cmdline"] = "postgres: walwriter"
-    found = {each.pid: each for each in observe._processes(Answering(files), traced, began, ended)}
+    found = {each.pid: each for each in observe._processes(Answering(files), observe._seen(traced, None), began, ended)}
     assert found[340] == (340, "python3", "walwriter", "", 2)
     assert found[236].waited is None  # it was not seen at both ends
 

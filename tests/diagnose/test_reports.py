@@ -10,10 +10,10 @@ import pytest
 
 from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Diagnosis
-from auditor.diagnose.observation import Process
+from auditor.diagnose.observation import Named, Process, Stacks, Waited
 from auditor.report.diagnose import html, terminal
 from auditor.report.diagnose import json as json_report
-from tests.diagnose import schema, worlds
+from tests.diagnose import databases, schema, worlds
 from tests.golden import DIAGNOSE_REPORTS, DIAGNOSIS_SCHEMA, diagnosis_reports
 
 VALIDATOR = jsonschema.Draft202012Validator(schema.schema())
@@ -24,19 +24,22 @@ def hostile() -> Diagnosis:
     """Names that others choose: of a process and of its control group."""
     files = worlds.load(block_ms={"sdd": (1, 24)})
     who = (Process(100, HOSTILE, "", HOSTILE, None),)
-    return diagnose(
-        worlds.observation(files, worlds.traced({(100, HOSTILE, 1): (400, 400 * 25300)}), who), worlds.facts()
-    )
+    seen = worlds.observation(files, worlds.traced({(100, HOSTILE, 1): (400, 400 * 25300)}), who)
+    named = Named(100, HOSTILE, (HOSTILE,), 2, (100,), (), 99, (HOSTILE,))
+    waits = Stacks(200, 9, (Waited(100, 100, HOSTILE, False, 300),), (HOSTILE,))
+    return diagnose(seen._replace(named=named, stacks=waits), worlds.facts())
 
 
-@pytest.mark.parametrize("name", ["terminal.txt", "narrow.txt", "wide.txt", "ascii.txt", "page.html", "json.json"])
+@pytest.mark.parametrize(
+    "name", ["terminal.txt", "narrow.txt", "wide.txt", "ascii.txt", "page.html", "json.json", "database.txt"]
+)
 def test_each_format_is_as_it_is_kept(name: str) -> None:
     assert diagnosis_reports()[name] == (DIAGNOSE_REPORTS / name).read_text()
 
 
 @pytest.mark.parametrize("width", [40, 80, 100, 120])
 def test_no_line_is_longer_than_the_terminal(width: int) -> None:
-    for found in (worlds.canonical(), hostile()):
+    for found in (worlds.canonical(), hostile(), databases.canonical()):
         text = terminal.render(found, width=width, verbose=True)
         assert max(map(len, text.splitlines())) <= width
 
@@ -54,9 +57,27 @@ def test_names_of_others_are_harmless() -> None:
     assert "‮" not in page
 
 
+def test_what_a_database_says_is_harmless() -> None:
+    text = databases.answer(
+        waits={HOSTILE: [9, 1]}, settings={"fsync": HOSTILE}, more={"ended": HOSTILE, "unseen": HOSTILE}
+    )
+    found = diagnose(databases.observed(text), databases.facts())
+    assert "\x1b" not in terminal.render(found)
+    page = html.render(found)
+    assert "<h2>The database" in page
+    assert "<script" not in page
+    assert "\x1b" not in page
+    VALIDATOR.validate(json.loads(json_report.render(found, zaudit="0.1.0")))
+
+
 def test_json_is_what_its_schema_says() -> None:
     assert json.loads(DIAGNOSIS_SCHEMA.read_text()) == json.loads(json.dumps(schema.schema()))
-    for found in (worlds.canonical(), hostile(), diagnose(worlds.observation(worlds.load(), None), worlds.facts())):
+    for found in (
+        worlds.canonical(),
+        hostile(),
+        databases.canonical(),
+        diagnose(worlds.observation(worlds.load(), None), worlds.facts()),
+    ):
         document = json.loads(json_report.render(found, zaudit="0.1.0"))
         VALIDATOR.validate(document)
         assert document["diagnosis"]["outcome"] == found.outcome

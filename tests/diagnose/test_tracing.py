@@ -174,9 +174,10 @@ def test_addresses_of_the_kernel_are_not_kept(tracefs: Tracefs) -> None:
         hist = tracefs.root / "instances" / tracing.own_name() / "events" / "synthetic" / tracing.own_name() / "hist"
         by_thread = THREADS.replace("zil:          1", "zil: 18446620582391115776")
         hist.write_text(log2({5: 338}).replace("vals=hitcount", "vals=x") + "\n\n" + by_thread)
-        assert "~ 2^5" in look()
-        assert "python3" not in look()
-        found = end([Tick(1.0, look())])
+        assert "~ 2^5" in look().latencies
+        assert "python3" not in look().latencies
+        assert "[       340], zil: 1 }" in look().threads
+        found = end([Tick(1.0, look().latencies)])
         hist.unlink()
     assert "1844" not in found.commits
     assert "[       340], zil: 1 }" in found.commits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from auditor.diagnose.model import Diagnosis
-from auditor.report.diagnose import words
+from auditor.report.diagnose import database, words
 from auditor.report.model import Report
 from auditor.report.page import escaped, page, paragraph, section
 from auditor.report.verify import svg
@@ -23,8 +23,10 @@ def render(found: Diagnosis, report: Report | None = None, *, zaudit: str = "") 
         section("When commits were slow", _heat(found)),
         section("How many were slow", _curve(found)),
         section("Who commits", _committers(found)),
+        section(words.sampled(found), _waiters(found)),
         section("Datasets", _datasets(found)),
         section("Devices", _devices(found)),
+        section(database.TITLE, database.page(found.database)),
         section("What stands out", _causes(found), "long"),
         section("What zaudit check says of the same datasets", _beside(found, report)),
         section("Seen by", [f"<pre>{escaped(each)}</pre>" for each in found.commands], "long"),
@@ -38,7 +40,7 @@ def _verdict(found: Diagnosis) -> str:
     told = "".join(paragraph(f"Not seen: {each}.") for each in found.reasons)
     return (
         f'<div class="verdict {words.KINDS[found.outcome]}"><div class="word">{escaped(found.outcome)}</div>'
-        f"<p><b>{escaped(found.answer)}.</b></p>{told}</div>"
+        f"<p><b>{escaped(found.answer)}.</b></p>{told}</div>{''.join(map(paragraph, words.own(found)))}"
     )
 
 
@@ -87,6 +89,14 @@ def _committers(found: Diagnosis) -> Iterator[str]:
         for each in found.committers
     ]
     yield from _table(("thread", "commits", "mean", "of the time", "to", "within"), rows)
+
+
+def _waiters(found: Diagnosis) -> Iterator[str]:
+    rows = [
+        (words.who(each), f"{each.samples:,}", f"{each.part:.0%}", each.within)
+        for each in (found.stacked.waiters if found.stacked else ())
+    ]
+    yield from _table(("thread", "samples", "of the waiting", "within"), rows)
 
 
 def _datasets(found: Diagnosis) -> Iterator[str]:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from auditor.diagnose.model import Diagnosis
 from auditor.report.console import body, printed
-from auditor.report.diagnose import words
+from auditor.report.diagnose import database, words
 from auditor.report.model import Report
 from auditor.report.verify import pictures
 from auditor.report.verify.terminal import drawn, title
@@ -39,8 +39,10 @@ def render(
         *_start(found, report, zaudit),
         *_shares(found),
         *_committers(found, verbose),
+        *_waiters(found, verbose),
         *_datasets(found, verbose),
         *_devices(found),
+        *database.terminal(found.database),
         *_pictures(found, width),
         *_causes(found),
         *_beside(found, report),
@@ -59,6 +61,7 @@ def _start(found: Diagnosis, report: Report | None, zaudit: str) -> Iterator[Ren
     yield Text(f"{harmless(found.answer)}.")
     yield from (Text(f"Not seen: {harmless(each)}.", "magenta") for each in found.reasons[:MOST])
     yield from _more(len(found.reasons) - MOST)
+    yield from (Text(harmless(each)) for each in words.own(found))
 
 
 def _shares(found: Diagnosis) -> Iterator[RenderableType]:
@@ -91,6 +94,21 @@ def _committers(found: Diagnosis, verbose: bool) -> Iterator[RenderableType]:
         )
     yield Padding(table, (0, 0, 0, 2))
     yield from _more(len(found.committers) - len(rows))
+
+
+def _waiters(found: Diagnosis, verbose: bool) -> Iterator[RenderableType]:
+    if found.stacked is None or not (told := words.sampled(found)):
+        return
+    yield from title(told)
+    table = _table(2, first="fold")
+    table.add_row("", *(Text(each, "dim") for each in ("samples", "of the waiting")))
+    rows = found.stacked.waiters[: EVERY if verbose else MOST]
+    for each in rows:
+        table.add_row(
+            Text(words.who(each)), f"{each.samples:,}", Text(f"{each.part:.0%} {harmless(each.within)}".rstrip())
+        )
+    yield Padding(table, (0, 0, 0, 2))
+    yield from _more(len(found.stacked.waiters) - len(rows))
 
 
 def _datasets(found: Diagnosis, verbose: bool) -> Iterator[RenderableType]:
@@ -178,5 +196,6 @@ def _beside(found: Diagnosis, report: Report | None) -> Iterator[RenderableType]
 
 def _end(found: Diagnosis) -> Iterator[RenderableType]:
     yield from title("Seen by")
-    yield body([("", Text(harmless(each))) for each in found.commands])
+    theirs = found.database.commands if found.database else ()
+    yield body([("", Text(harmless(each))) for each in (*found.commands, *theirs)])
     yield Text(f"Next: {harmless(words.next_step(found))}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.diagnose.model import Committer, Diagnosis, Outcome
+from auditor.diagnose.model import Committer, Diagnosis, Outcome, Waiter
 from auditor.judge.finding import Finding
 from auditor.report.model import Report
 from auditor.text import harmless, quoted
@@ -40,15 +40,38 @@ def percentiles(latency: Histogram) -> list[tuple[str, str]]:
     return [(f"p{q * 100:g}", "too few samples" if ns is None else f"≤ {duration(ns)}") for q, ns in told]
 
 
+OWN = "* "
+
+
+def own(found: Diagnosis) -> list[str]:
+    """Sentences about the process that was named."""
+    if found.own is None:
+        return []
+    told = [f"{found.own.text[:1].upper()}{found.own.text[1:]}.", *(f"Not seen: {each}." for each in found.own.faults)]
+    if found.own.parent:
+        told.append(f"Its parent is the same server: zaudit diagnose {found.own.parent} looks at all of it.")
+    waiters = found.stacked.waiters if found.stacked else ()
+    if any(each.own for each in found.committers) or any(each.own for each in waiters):
+        told.append(f"Its threads have the mark {OWN.strip()} below.")
+    return told
+
+
+def sampled(found: Diagnosis) -> str:
+    """What the samples of stacks are, as a title; empty where there are none."""
+    if found.stacked is None or not found.stacked.samples:
+        return ""
+    return f"Who waits for commits ({found.stacked.samples:,} samples of stacks, {found.stacked.waiting:.2g} at a time)"
+
+
 def took(ns: float | None) -> str:
     """A duration, or a dash where it is not known."""
     return "-" if ns is None else duration(ns)
 
 
-def who(committer: Committer) -> str:
-    """postgres 338 (walwriter)."""
+def who(committer: Committer | Waiter) -> str:
+    """postgres 338 (walwriter), with a mark where it is of the process that was named."""
     role = f" ({harmless(committer.role)})" if committer.role else ""
-    return f"{harmless(committer.name)} {committer.pid}{role}"
+    return f"{OWN if committer.own else ''}{harmless(committer.name)} {committer.pid}{role}"
 
 
 def beside(found: Diagnosis, report: Report | None) -> list[Finding]:

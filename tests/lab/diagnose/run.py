@@ -25,6 +25,7 @@ from tests.lab.vm import VM, clean_up_on_signals
 HERE = Path(__file__).parent
 DISKS = ["nvme:2G", "nvme:2G", "nvme:1G", "nvme:1G", "nvme:1G!flush"]  # the flushes of the last fail
 A_GUEST, CAUSE_S = 8, 240
+LESS = 0.30  # by which samples of stacks may say too little
 MEANS = 0.10  # by which the mean of a program's own syncs and of the trace may differ
 
 
@@ -42,6 +43,7 @@ class Cause(NamedTuple):
     says: str = ""
     diagnose: str = ""
     after: str = ""
+    report: str = ""
     lines: tuple[str, ...] = LINES
 
 
@@ -129,6 +131,8 @@ def judged(folder: Path, cause: Cause) -> Iterator[str]:
         yield "it was killed, and left nothing that could be cleaned"
     found = _diagnosing.replayed(folder / "tar.gz").diagnosis
     names = dict(row.split() for row in out["names"].decode().splitlines())
+    if cause.report not in out["report"].decode():
+        yield f"not printed: {cause.report}"
     yield from problems(cause, found, names)
     loads = []
     for name, data in sorted(out.items()):
@@ -138,6 +142,7 @@ def judged(folder: Path, cause: Cause) -> Iterator[str]:
             except ValueError:
                 yield f"{name}: {data.decode(errors='replace')[-300:]}"
     yield from counts(found, loads)
+    yield from samples(found, loads)
 
 
 def problems(cause: Cause, found: Diagnosis, names: Mapping[str, str]) -> Iterator[str]:
@@ -161,6 +166,17 @@ def counts(found: Diagnosis, loads: Sequence[Load]) -> Iterator[str]:
             for what, count in (("traced", found.traced), ("counted by the ZIL", found.commits)):
                 if count is None or abs(count - load["count"]) > 1:
                     yield f"{count} commits {what}, {load['count']:.0f} made"
+
+
+def samples(found: Diagnosis, loads: Sequence[Mapping[str, float]]) -> Iterator[str]:
+    """Where the mean by stacks is not what one load measured itself, or up to so much less, or no sample is of the load."""
+    if found.stacked is None or len(loads) != 1:
+        return
+    mean, own = (found.stacked.mean_ns or 0.0) / 1e3, loads[0]["mean_us"]
+    if not (1 - LESS) * own <= mean <= (1 + MEANS) * own:
+        yield f"by samples of stacks {mean:.0f} us, measured {own:.0f} us itself"
+    if loads[0]["pid"] not in [each.pid for each in found.stacked.waiters]:
+        yield "the load is not among those that wait"
 
 
 if __name__ == "__main__":

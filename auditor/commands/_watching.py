@@ -1,0 +1,33 @@
+"""``zaudit diagnose --watch``: where its lines go."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from auditor.commands._terminal import note, say, width
+from auditor.diagnose.model import Second
+from auditor.report.diagnose import seconds
+
+
+class Lines:
+    """One line a second, each written at once. beside: to standard error, so that a report for programs stands alone on
+    standard output."""
+
+    def __init__(self, narrowed: str, *, beside: bool) -> None:
+        self._narrowed = narrowed
+        self._say: Callable[[str], None] = note if beside else say
+        self._again = (sys.stderr if beside else sys.stdout).isatty()  # a file has names at its beginning alone
+        self._columns = seconds.columns(narrowed=bool(narrowed), width=width() if self._again else None)
+        self._count = 0
+
+    def begin(self, untraced: str) -> None:
+        """untraced: why there is no trace, or empty."""
+        for each in seconds.legend(self._narrowed, untraced):
+            self._say(each)
+
+    def line(self, second: Second) -> None:
+        if self._count == 0 or (self._again and self._count % seconds.EVERY == 0):
+            self._say(seconds.header(self._columns))
+        self._count += 1
+        self._say(seconds.row(second, self._columns))

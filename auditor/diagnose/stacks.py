@@ -1,0 +1,160 @@
+"""Which threads wait in zil_commit(), seen now and then in their stacks: where tracing is not possible, and zaudit is root.
+
+The mean number of those that wait, divided by the commits per second, is how long one takes (Little's law: L = λW). It says too
+little: a thread that runs has no stack to be seen. A separate process looks (``_stack_child``), since
+the stack of a process can let its reader wait; if it is silent for too long it is killed, and what made it wait is passed over
+with everything else of that user. Nothing on the host is changed. (Linux fs/proc/base.c proc_pid_stack, lock_trace)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+from auditor.diagnose.observation import Stacks, Waited
+
+SILENT_S, ATTEMPTS = 3.0, 8  # what makes its reader wait for longer is passed over; so often
+MOST = 4096  # threads that are told apart
+LONGEST = 1 << 20  # bytes of answers that are heard at once
+_LINE = re.compile(
+    rb"(?:(?P<pass>P) ([0-9]{1,12}) ([0-9]{1,7}) ([01])|(?P<stack>T) ([0-9]{1,10}) ([0-9]{1,10})"
+    rb"|(?P<waits>H) ([0-9]{1,10}) ([0-9]{1,10}) ([01]) ((?:[0-9a-f]{2}){0,64})|(?P<cannot>X) (.{1,200}))"
+)
+
+
+@contextlib.contextmanager
+def sampling() -> Iterator[Sampler]:
+    """While it lasts, somebody looks, as far as the sampler is heard (``hear``) now and then."""
+    sampler = Sampler()
+    try:
+        yield sampler
+    finally:
+        sampler.end()
+
+
+class Sampler:
+    """Adds up what the process says that looks. A pass counts when it is done."""
+
+    def __init__(self) -> None:
+        self._hits: dict[tuple[int, int, bool, str], int] = {}
+        self._passes = self._most = 0
+        self._cut = False
+        self._passed_over: list[str] = []
+        self._why: list[str] = []
+        self._attempts = 0
+        self._child: subprocess.Popen[bytes] | None = None
+        self._start()
+
+    def _start(self) -> None:
+        self._rest, self._pass, self._reads = b"", list[tuple[int, int, bool, str]](), ("", "")
+        self._heard = time.monotonic()
+        self._attempts += 1
+        code = pkgutil.get_data(__package__, "_stack_child.py")
+        assert code
+        words = [sys.executable, "-I", "-S", "-c", f"{code.decode()}\nrun()\n", *self._passed_over]
+        try:
+            self._child = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={"LC_ALL": "C"},
+                cwd="/", start_new_session=True, bufsize=0,
+            )  # fmt: skip
+        except OSError as error:
+            self._child = None
+            self._why.append(f"who looks at stacks cannot be started: {error.strerror}")
+            return
+        assert self._child.stdout
+        fcntl.fcntl(self._child.stdout, fcntl.F_SETFL, os.O_NONBLOCK)
+
+    def hear(self) -> None:
+        """What was said since. Where nothing was for too long, another one goes on."""
+        if self._child is None:
+            return
+        assert self._child.stdout
+        try:
+            data = self._child.stdout.read(LONGEST)
+        except OSError:
+            data = None
+        if data:
+            self._heard = time.monotonic()
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            for line in lines:
+                self._line(line)
+        elif data == b"":
+            self._end_of_it("who looks at stacks ended early")
+        elif time.monotonic() - self._heard > SILENT_S and not _runs(self._child.pid):
+            process, user = self._reads
+            self._passed_over += [
+                each for each in (f"p{process}", f"u{user}" if user != "0" else "") if process and each
+            ]
+            if process:
+                whose = f"of user {user}" if user != "0" else f"{process}"
+                self._why.append(
+                    f"the process{'es' if user != '0' else ''} {whose} let the reader of their stacks wait"
+                )
+            self._end_of_it("")
+            if self._attempts < ATTEMPTS:
+                self._start()
+            else:
+                self._why.append("the stacks of too many processes could not be read")
+
+    def _line(self, line: bytes) -> None:
+        found = _LINE.fullmatch(line)
+        if found is None:
+            self._end_of_it("who looks at stacks said what is not understood")
+        elif found["pass"]:
+            self._passes += 1
+            self._most = max(self._most, int(found[3]))
+            self._cut = self._cut or found[4] == b"1"
+            for each in self._pass:
+                if each in self._hits or len(self._hits) < MOST:
+                    self._hits[each] = self._hits.get(each, 0) + 1
+                else:
+                    self._cut = True
+            self._pass = []
+        elif found["stack"]:
+            self._reads = (found[6].decode(), found[7].decode())
+        elif found["waits"]:
+            name = bytes.fromhex(found[12].decode()).decode("utf-8", "surrogateescape")
+            self._pass.append((int(found[9]), int(found[10]), found[11] == b"1", name))
+        else:
+            self._end_of_it(os.fsdecode(found[14]).lower())
+
+    def _end_of_it(self, why: str) -> None:
+        if why:
+            self._why.append(why)
+        child, self._child = self._child, None
+        if child:
+            child.kill()
+            if child.stdout:
+                child.stdout.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(1.0)
+
+    def end(self) -> None:
+        """Nothing of it is left running, unless a file system holds it."""
+        self.hear()
+        self._end_of_it("")
+
+    def stacks(self) -> Stacks:
+        """Everything so far."""
+        waits = tuple(
+            Waited(thread, process, name, kernel, hits)
+            for (thread, process, kernel, name), hits in sorted(
+                self._hits.items(), key=lambda each: (-each[1], each[0])
+            )
+        )
+        why = [*self._why, *(["not every thread was looked at each time"] if self._cut else [])]
+        return Stacks(self._passes, self._most, waits, tuple(dict.fromkeys(why)))
+
+
+def _runs(child: int) -> bool:
+    """Whether it would go on if it had a CPU."""
+    with contextlib.suppress(OSError), open(f"/proc/{child}/stat", "rb") as file:
+        return file.read().rpartition(b") ")[2].startswith(b"R")
+    return False
