@@ -300,6 +300,7 @@ def test_a_process_that_is_not_there_on_the_command_line(zaudit: CommandLine) ->
     assert "has no file on ZFS open for writing" in done.err
 
 
+@pytest.mark.slow
 def test_a_process_on_the_command_line_and_again_from_its_recording(
     zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

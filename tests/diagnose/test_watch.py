@@ -181,6 +181,7 @@ def watched(
     return observe.observe(LiveHost(5.0), "tank", worlds.POOL, worlds.facts(), 3600, None, traced=True, watch=watching)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_with_everything_that_was_seen(tracefs: Tracefs, number: int) -> None:
     before, handlers, seen = tracefs.state(), [*map(signal.getsignal, (signal.SIGINT, signal.SIGTERM))], []
@@ -198,6 +199,7 @@ def test_a_signal_ends_it_with_everything_that_was_seen(tracefs: Tracefs, number
     assert [*map(signal.getsignal, (signal.SIGINT, signal.SIGTERM))] == handlers
 
 
+@pytest.mark.slow
 def test_a_second_signal_does_not_wait_for_the_report(tracefs: Tracefs) -> None:
     before = tracefs.state()
 
@@ -210,6 +212,7 @@ def test_a_second_signal_does_not_wait_for_the_report(tracefs: Tracefs) -> None:
     assert tracefs.state() == before
 
 
+@pytest.mark.slow
 def test_a_terminal_that_is_gone_ends_it_at_once(tracefs: Tracefs) -> None:
     before = tracefs.state()
     with pytest.raises(Interrupted):
@@ -217,6 +220,7 @@ def test_a_terminal_that_is_gone_ends_it_at_once(tracefs: Tracefs) -> None:
     assert tracefs.state() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["begin", "line"])
 def test_a_reader_that_closed_the_pipe_leaves_nothing(tracefs: Tracefs, when: str) -> None:
     def gone(_: object) -> None:
@@ -228,6 +232,7 @@ def test_a_reader_that_closed_the_pipe_leaves_nothing(tracefs: Tracefs, when: st
     assert tracefs.state() == before
 
 
+@pytest.mark.slow
 def test_on_the_command_line(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     past = recording.load(VERIFICATIONS / "2.3-mirrored-slog.tar.gz")
     monkeypatch.setattr(_diagnosing, "LiveHost", lambda *limits: recording.ReplayHost(past))
@@ -246,6 +251,7 @@ def test_on_the_command_line(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatc
     assert "commits/s" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_whole_program_ends_with_its_report(number: int) -> None:
     """Whoever watches over signals for the program does not send it once more while the report is made."""
