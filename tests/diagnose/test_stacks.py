@@ -288,13 +288,15 @@ WAITS = (
 
 def told(
     passes: int = 200, waits: tuple[Waited, ...] = WAITS, faults: tuple[str, ...] = (), *, everybody: bool = True,
-    global_: int | None = 1000, named: Named | None = None, **load: object,
+    global_: int | None = 1000, suspended: int = 0, named: Named | None = None, **load: object,
 ) -> Diagnosis:  # fmt: skip
     """10 s in which that was seen, and the ZILs of all pools counted so many commits."""
     files = worlds.load(**load)  # type: ignore[arg-type]
     if global_ is not None:
-        files[0][witnesses.ZIL_PATH] = worlds.table({"zil_commit_count": 5})
-        files[1][witnesses.ZIL_PATH] = worlds.table({"zil_commit_count": 5 + global_})
+        files[0][witnesses.ZIL_PATH] = worlds.table({"zil_commit_count": 5, "zil_commit_suspend_count": 0})
+        files[1][witnesses.ZIL_PATH] = worlds.table(
+            {"zil_commit_count": 5 + global_ - suspended, "zil_commit_suspend_count": suspended}
+        )
     who = (Process(101, "postgres", "walwriter", "container 0123", None),)
     observed = worlds.observation(files, None, who)._replace(stacks=Stacks(passes, 60, waits, faults), named=named)
     assert from_text(to_text(observed)) == observed
@@ -323,6 +325,12 @@ def test_littles_law_with_its_error() -> None:
     assert "Who waits for commits (412 samples of stacks, 2.1 at a time)" in text
     assert "postgres 101 (walwriter)" in text
     assert "412 samples of stacks" in html.render(found)
+
+
+def test_commits_that_found_the_zil_suspended_are_commits() -> None:
+    found = told(suspended=400)
+    assert found.stacked
+    assert found.stacked.mean_ns == pytest.approx(20.6e6)
 
 
 def test_a_cause_says_on_what_it_rests() -> None:
