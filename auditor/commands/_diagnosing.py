@@ -10,11 +10,11 @@ from auditor import __version__, audit
 from auditor.commands import _recorded, _verifying
 from auditor.commands._terminal import note
 from auditor.commands._watching import Lines
-from auditor.diagnose import diagnosis, observation, observe, process, tracing
+from auditor.diagnose import diagnosis, observation, observe, own, process, tracing
 from auditor.diagnose.model import Diagnosis, Outcome
 from auditor.diagnose.watching import Watching
 from auditor.errors import Stop
-from auditor.facts import Subject
+from auditor.facts import Facts, Subject
 from auditor.host.live import Host, LiveHost
 from auditor.judge.policy import Policy
 from auditor.recording import recording, replacing
@@ -72,7 +72,7 @@ def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: P
     if named:  # of a volume its dataset
         named = named._replace(targets=tuple(each.name for each in seen.roots))
     pool = Subject("pool", root.partition("/")[0])
-    watch = _watching(wanted, root, pool, named) if wanted.watch else None
+    watch = _watching(wanted, root, pool, named, seen.facts) if wanted.watch else None
     made = observe.observe(
         machine, root, pool, seen.facts, wanted.seconds, steps, traced=wanted.traced, process=named, watch=watch
     )
@@ -83,9 +83,14 @@ def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: P
     return _judged(seen, made, targets, wanted.policy)._replace(unkept=unkept)
 
 
-def _watching(wanted: DiagnoseOptions, root: str, pool: Subject, named: process.Found | None) -> Watching:
-    dataset = root if named is None and root != pool.name else ""
-    narrowed = f"process {named.pid} ({named.name}) and those that it started" if named else dataset
+def _watching(wanted: DiagnoseOptions, root: str, pool: Subject, named: process.Found | None, facts: Facts) -> Watching:
+    """A process that writes to one volume is narrowed to that: threads of the kernel commit for it."""
+    volume = own.volumes((root,), facts)
+    dataset = root if root != pool.name and (named is None or volume) else ""
+    narrowed = dataset
+    if named:
+        those = f"process {named.pid} ({named.name}) and those that it started"
+        narrowed = f"{root}, to which {those} write" if dataset else f"the threads of {those}"
     lines = Lines(narrowed, beside=wanted.beside)
     return Watching(lines.begin, lines.line, lambda: LiveHost(wanted.timeout), dataset)
 

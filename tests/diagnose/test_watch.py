@@ -17,10 +17,12 @@ from auditor.diagnose import observe, tracing
 from auditor.diagnose.histograms import Looked
 from auditor.diagnose.model import Second
 from auditor.diagnose.observation import Observation
+from auditor.diagnose.process import Found
 from auditor.diagnose.seconds import Moment, Scope, second
 from auditor.diagnose.watching import Watching
-from auditor.facts import HOST, Fact, Facts, known
+from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host.live import LiveHost
+from auditor.judge.policy import NONE
 from auditor.recording import recording
 from auditor.report.diagnose import seconds
 from auditor.verify import witnesses
@@ -278,3 +280,20 @@ def test_a_recording_is_not_watched(zaudit: CommandLine, tmp_path: Path) -> None
     done = zaudit("diagnose", "--replay", tmp_path / "x", "--watch")
     assert done.code == 2
     assert "--watch looks at this host" in done.err
+
+
+@pytest.mark.parametrize(
+    ("root", "kind", "named", "narrowed"),
+    [
+        ("tank", "filesystem", False, ""),
+        ("tank/db", "filesystem", False, "tank/db"),
+        ("tank/db", "filesystem", True, ""),
+        ("tank/db", "volume", True, "tank/db"),  # threads of the kernel commit for it
+    ],
+)
+def test_to_what_the_lines_are_narrowed(root: str, kind: str, named: bool, narrowed: str) -> None:
+    facts = worlds.facts()
+    facts.put(Fact(Subject("dataset", root), "type", known(kind, "")))
+    wanted = _diagnosing.DiagnoseOptions(root, 9.0, True, True, True, None, NONE, 9.0, 9.0)
+    found = Found(100, "qemu", 7, (root,), 0, "") if named else None
+    assert _diagnosing._watching(wanted, root, worlds.POOL, found, facts).dataset == narrowed
