@@ -11,11 +11,11 @@ from auditor.commands import _recorded, _verifying
 from auditor.commands._options import with_database
 from auditor.commands._terminal import note
 from auditor.commands._watching import Lines
-from auditor.diagnose import database, diagnosis, observation, observe, process, tracing
+from auditor.diagnose import database, diagnosis, observation, observe, own, process, tracing
 from auditor.diagnose.model import Diagnosis, Outcome
 from auditor.diagnose.watching import Watching
 from auditor.errors import Stop
-from auditor.facts import Subject
+from auditor.facts import Facts, Subject
 from auditor.host import sql
 from auditor.host.live import Host, LiveHost
 from auditor.host.sql_watch import Connection
@@ -81,7 +81,7 @@ def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: P
         note(f"zaudit: --db {options.database}: {harmless(looked_at.error)[:300]}")
     if why := database.elsewhere(seen.facts, pool.name):
         raise CannotDiagnose(f"--db: {why}")
-    watch = _watching(wanted, root, pool, named) if wanted.watch else None
+    watch = _watching(wanted, root, pool, named, seen.facts) if wanted.watch else None
     seconds, traced = wanted.seconds, wanted.traced
     made = observe.observe(
         machine, root, pool, seen.facts, seconds, steps, traced=traced, process=named, watch=watch, database=asked
@@ -93,9 +93,14 @@ def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: P
     return _judged(seen, made, targets, wanted.policy)._replace(unkept=unkept)
 
 
-def _watching(wanted: DiagnoseOptions, root: str, pool: Subject, named: process.Found | None) -> Watching:
-    dataset = root if named is None and root != pool.name else ""
-    narrowed = f"process {named.pid} ({named.name}) and those that it started" if named else dataset
+def _watching(wanted: DiagnoseOptions, root: str, pool: Subject, named: process.Found | None, facts: Facts) -> Watching:
+    """A process that writes to one volume is narrowed to that: threads of the kernel commit for it."""
+    volume = own.volumes((root,), facts)
+    dataset = root if root != pool.name and (named is None or volume) else ""
+    narrowed = dataset
+    if named:
+        those = f"process {named.pid} ({named.name}) and those that it started"
+        narrowed = f"{root}, to which {those} write" if dataset else f"the threads of {those}"
     lines = Lines(narrowed, beside=wanted.beside)
     return Watching(lines.begin, lines.line, lambda: LiveHost(wanted.timeout), dataset)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from auditor.diagnose import causes, counters, database, database_causes, failing, shares
 from auditor.diagnose.answer import answer
@@ -10,7 +10,7 @@ from auditor.diagnose.causes import Seen
 from auditor.diagnose.commits import FEW, Trace, crowd, datasets_of, disagree, silent, traced
 from auditor.diagnose.counters import Counted, Leg
 from auditor.diagnose.histograms import Thread
-from auditor.diagnose.model import Cause, Committed, Committer, Device, Diagnosis, Evidence, Own
+from auditor.diagnose.model import Cause, Committed, Committer, Device, Diagnosis, Evidence
 from auditor.diagnose.observation import KERNEL, Observation
 from auditor.diagnose.own import own
 from auditor.diagnose.waiting import stacked
@@ -43,7 +43,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
         *database_causes.not_durable(theirs),
     )
     stacks = stacked(seen, counted, facts)
-    mine = own(seen, trace, facts, stacks)
+    told, mine = own(seen, trace, facts, where, stacks)
     committers = _committers(trace.threads, where, seen, mine)
     differs = theirs.differs if theirs and not lost else ""
     reasons = (*counted.fell, *trace.faults, *disagree(counted, trace, lost), differs, found.why_not)
@@ -83,7 +83,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
         causes=(*lost, *standing),
         commands=_commands(seen, counted),
         database=theirs.view if theirs else None,
-        own=mine,
+        own=told,
         stacked=stacks,
     )
 
@@ -170,11 +170,10 @@ def _device(leg: Leg, kind: str) -> Device:
 
 
 def _committers(
-    threads: Sequence[Thread], where: dict[int, str], seen: Observation, own: Own | None
+    threads: Sequence[Thread], where: dict[int, str], seen: Observation, own: Collection[Thread]
 ) -> tuple[Committer, ...]:
     known = {each.pid: each for each in seen.processes}
     whole = sum(each.us for each in threads) or 1
-    mine = {*seen.named.threads} if seen.named and own and own.commits is not None else set()
     found = [
         Committer(
             pid=each.pid,
@@ -185,7 +184,7 @@ def _committers(
             commits=each.commits,
             mean_ns=each.us * 1000 / each.commits if each.commits else 0.0,
             part=each.us / whole,
-            own=each.pid in mine,
+            own=each in own,
         )
         for each in threads
     ]

@@ -1,36 +1,57 @@
 """How much of what was seen is of the process that was named. Pure.
 
-Narrowed is who commits, and nothing else: a log block holds commits of everybody, and the devices serve all of them.
+Narrowed is who commits, and nothing else: a log block holds commits of everybody, and the devices serve all of them. What is
+written to a volume is committed by a thread of the kernel (OpenZFS module/os/linux/zfs/zvol_os.c), so of a process that has one
+open the commits to that volume are its own, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from auditor.diagnose.commits import Trace
+from auditor.diagnose.histograms import Thread
 from auditor.diagnose.model import Own, Stacked
-from auditor.diagnose.observation import Named, Observation
+from auditor.diagnose.observation import KERNEL, Named, Observation
 from auditor.diagnose.waiting import share
-from auditor.facts import HOST, Facts, is_true
+from auditor.facts import HOST, Facts, Subject, is_true, word_of
 from auditor.units import duration
 
 SHARED = "log blocks, devices and causes are of the whole pool"
 
 
-def own(seen: Observation, trace: Trace, facts: Facts, stacks: Stacked | None = None) -> Own | None:
-    """None where no process was named. stacks: samples of them, where there is no trace."""
+def volumes(names: Collection[str], facts: Facts) -> set[str]:
+    """Those of these datasets that are volumes."""
+    return {name for name in names if word_of(facts.get(Subject("dataset", name), "type")) == "volume"}
+
+
+def own(
+    seen: Observation, trace: Trace, facts: Facts, where: Mapping[int, str], stacks: Stacked | None = None
+) -> tuple[Own | None, frozenset[Thread]]:
+    """None where no process was named; and what of the trace is its own. where: ZIL -> dataset; stacks: samples of them, where
+    there is no trace."""
     named = seen.named
     if named is None:
-        return None
+        return None, frozenset()
     why = _why_not(seen, trace, facts)
+    below = volumes(named.targets, facts)
+    kernels = [] if why or not below else _of_kernel(seen, trace)
+    through = [each for each in kernels if where.get(each.zil) in below]
     threads = {*named.threads} if not why else set()
-    mine = [each for each in trace.threads if each.pid in threads]
+    mine = frozenset((*(each for each in trace.threads if each.pid in threads), *through))
     commits, us = sum(each.commits for each in mine), sum(each.us for each in mine)
-    lost = sum(each.commits for each in trace.threads if each.pid in {*named.lost})
     whole = sum(each.us for each in trace.threads)
     sampled = stacks is not None and stacks.mean_ns is not None
     told = f" does {share(stacks)}" if stacks and sampled else _share(trace, why, commits, us, whole)
     faults = [*named.faults, *([why] if why and sampled else [])]
-    if lost and not why:
+    if lost := sum(each.commits for each in trace.threads if each.pid in {*named.lost} and not why):
         faults.append(f"{lost:,} commits are of threads that ended before anybody saw whose they were")
+    if below and sampled:
+        faults.append(
+            f"threads of the kernel wait for commits to {', '.join(sorted(below))}, and are not counted as its own"
+        )
+    if untold := sum(each.commits for each in kernels if each.zil not in where):
+        faults.append(f"{untold:,} commits are to some volume, and to which is not known")
     return Own(
         pid=named.pid,
         name=named.name,
@@ -39,10 +60,21 @@ def own(seen: Observation, trace: Trace, facts: Facts, stacks: Stacked | None = 
         commits=None if why else commits,
         mean_ns=us * 1000 / commits if commits else None,
         part=None if why else us / whole if whole else 0.0,
-        text=f"{_called(named)}{told}; {SHARED} {seen.pool}",
+        text=f"{_called(named)}{told}{_through(through, where)}; {SHARED} {seen.pool}",
         faults=tuple(faults),
         parent=named.parent,
-    )
+    ), mine
+
+
+def _of_kernel(seen: Observation, trace: Trace) -> list[Thread]:
+    """What threads of the kernel did for volumes."""
+    kernels = {each.pid for each in seen.processes if each.role == KERNEL}
+    return [each for each in trace.threads if each.pid in kernels and each.name.startswith("zvol")]
+
+
+def _through(through: Collection[Thread], where: Mapping[int, str]) -> str:
+    names = sorted({where[each.zil] for each in through})
+    return f", with what threads of the kernel commit to {', '.join(names)}" if names else ""
 
 
 def _why_not(seen: Observation, trace: Trace, facts: Facts) -> str:

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 from auditor.diagnose.observation import Stacks, Waited
 
+STARTS_S = 5.0  # in which it has to begin
 SILENT_S, ATTEMPTS = 3.0, 8  # what makes its reader wait for longer is passed over; so often
 MOST = 4096  # threads that are told apart
 LONGEST = 1 << 20  # bytes of answers that are heard at once
@@ -54,7 +55,7 @@ class Sampler:
 
     def _start(self) -> None:
         self._rest, self._pass, self._reads = b"", list[tuple[int, int, bool, str]](), ("", "")
-        self._heard = time.monotonic()
+        self._heard = time.monotonic() + STARTS_S
         self._attempts += 1
         code = pkgutil.get_data(__package__, "_stack_child.py")
         assert code

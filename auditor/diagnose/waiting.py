@@ -42,9 +42,11 @@ def stacked(seen: Observation, counted: Counted, facts: Facts) -> Stacked | None
 
 
 def _commits(seen: Observation) -> int | None:
-    """Of all pools, as stacks are. (OpenZFS module/zfs/zil.c zil_kstats_global_update())"""
-    tables = [witnesses.table(each, witnesses.ZIL_PATH) for each in (seen.before, seen.after)]
-    return witnesses.grown(*tables).get("zil_commit_count")
+    """Of all pools, as stacks are, with those that found the ZIL suspended, which are counted apart. (OpenZFS module/zfs/zil.c
+    zil_kstats_global_update(), zil_commit(); include/sys/zil.h ZIL_STAT_INCR)"""
+    grown = witnesses.grown(*(witnesses.table(each, witnesses.ZIL_PATH) for each in (seen.before, seen.after)))
+    commits = grown.get("zil_commit_count")
+    return None if commits is None else commits + grown.get("zil_commit_suspend_count", 0)
 
 
 def _why_not(found: Stacks, samples: int, commits: int | None, facts: Facts) -> str:

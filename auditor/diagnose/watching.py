@@ -32,8 +32,8 @@ class Watcher:
         self._first = self._last = Moment(before, Looked())
 
     def look(self, looked: Looked, threads: Collection[int] | None) -> None:
-        """threads: of the process to which it is narrowed."""
+        """threads: of the process to which it is narrowed, where that is not to a dataset."""
         now = Moment(run.reading(self._watching.again(), self._files), looked)
-        told = second(self._first, self._last, now, self._wanted, threads)
+        told = second(self._first, self._last, now, self._wanted, None if self._wanted.dataset else threads)
         self._last = now
         self._watching.line(told)

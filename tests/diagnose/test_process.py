@@ -17,7 +17,7 @@ from auditor.diagnose import own, process
 from auditor.diagnose.commits import traced
 from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Own
-from auditor.diagnose.observation import Named, from_text, to_text
+from auditor.diagnose.observation import KERNEL, Named, Process, from_text, to_text
 from auditor.facts import HOST, Fact, Subject, known
 from auditor.host import memory
 from auditor.host.live import LiveHost
@@ -235,7 +235,7 @@ def narrowed(named: Named = NAMED, rows: dict[tuple[int, str, int], tuple[int, i
     facts = worlds.facts()
     facts.put(Fact(HOST, "all_processes", known(whole, "pid:[4026531836]")))
     assert seen.traced
-    found = own.own(seen, traced(seen.traced, 1000), facts)
+    found, _ = own.own(seen, traced(seen.traced, 1000), facts, {})
     assert found == diagnose(seen, facts).own
     assert found
     return found
@@ -259,6 +259,32 @@ def test_what_is_its_own_is_counted_and_marked() -> None:
     assert "zaudit diagnose 99 looks at all of it" in text
     assert "zaudit diagnose 100\n" in text
     assert "* postgres 101" in html.render(said)
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize("told", [True, False])
+def test_what_the_kernel_commits_to_its_volume_is_its_own(kernel: bool, told: bool) -> None:
+    """A guest writes to a zvol; its own threads commit nothing. Where two ZILs count alike nobody knows which is which."""
+    rows = {
+        (50, "zvol_tq-0", 1): (300 if told else 200, 300 * 5300),
+        (200, "nginx", 2): (100 if told else 200, 100 * 5300),
+    }
+    files = worlds.load(commits={"tank/db": 300 if told else 200, "tank/web": 100 if told else 200})
+    who = (Process(50, "zvol_tq-0", KERNEL if kernel else "", "", None),)
+    named = NAMED._replace(name="qemu", processes=1)
+    facts = worlds.facts()
+    facts.put(Fact(HOST, "all_processes", known(True, "")))
+    facts.put(Fact(Subject("dataset", "tank/db"), "type", known("volume", "")))
+    found = diagnose(worlds.observation(files, worlds.traced(rows), who)._replace(named=named), facts)
+    assert found.own
+    if kernel and told:
+        assert (found.own.commits, found.own.faults) == (300, ())
+        assert "5.3 ms each, with what threads of the kernel commit to tank/db; " in found.own.text
+    else:
+        assert found.own.commits == 0
+        faults = ("200 commits are to some volume, and to which is not known",) if kernel else ()
+        assert found.own.faults == faults
+    assert [each.own for each in found.committers if each.pid == 50] == [kernel and told]
 
 
 def test_a_process_that_commits_nothing() -> None:
@@ -300,6 +326,7 @@ def test_a_process_that_is_not_there_on_the_command_line(zaudit: CommandLine) ->
     assert "has no file on ZFS open for writing" in done.err
 
 
+@pytest.mark.slow
 def test_a_process_on_the_command_line_and_again_from_its_recording(
     zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

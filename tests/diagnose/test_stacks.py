@@ -211,6 +211,7 @@ def test_a_pass_that_is_not_done_does_not_count(monkeypatch: pytest.MonkeyPatch)
     assert found == Stacks(2, 50, (Waited(7, 7, "aa", False, 2), Waited(8, 7, "\n", True, 1)), ())
 
 
+@pytest.mark.slow
 def test_one_that_is_silent_is_replaced_and_what_it_read_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "SILENT_S", 0.2)
     said = "print('P 1 ' + str(len(sys.argv)) + ' 0\\nT 9 5000', flush=True)\n    time.sleep(99)\n"
@@ -225,6 +226,7 @@ def test_one_that_is_silent_is_replaced_and_what_it_read_is_passed_over(monkeypa
     assert found.threads > 2  # it was told whom to pass over
 
 
+@pytest.mark.slow
 def test_it_dies_with_zaudit() -> None:
     script = (
         "import sys, time\nfrom auditor.diagnose import stacks\nwith stacks.sampling() as sampler:\n"
@@ -251,10 +253,11 @@ def test_who_sleeps_uninterruptibly_is_seen_by_his_stack(monkeypatch: pytest.Mon
         assert found.waits[0].hits <= found.passes
 
 
+@pytest.mark.slow
 @hangs
 def test_who_lets_the_reader_wait_hides_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """One becomes another program, which his own file system does not let him; of all others is said what there is."""
-    monkeypatch.setattr(stacks, "SILENT_S", 0.5)
+    monkeypatch.setattr(stacks, "SILENT_S", 1.0)
     instead(monkeypatch, lambda text: text.replace('b" zil_commit"', 'b" vm_mmap_pgoff"'))
     with hanging.hanging(PROGRAM, "sleep", 5000) as bad, hanging.hanging(MEMORY, "sleep", 5001) as other:
         os.kill(bad, signal.SIGTERM)  # from now on it is not to be interrupted
@@ -264,6 +267,7 @@ def test_who_lets_the_reader_wait_hides_nobody_else(monkeypatch: pytest.MonkeyPa
     assert {each.process for each in found.waits} == {other}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("euid", [0, 65534])
 def test_stacks_are_looked_at_by_root_where_nothing_is_traced(euid: int) -> None:
     host = LiveHost(5.0)
@@ -284,13 +288,15 @@ WAITS = (
 
 def told(
     passes: int = 200, waits: tuple[Waited, ...] = WAITS, faults: tuple[str, ...] = (), *, everybody: bool = True,
-    global_: int | None = 1000, named: Named | None = None, **load: object,
+    global_: int | None = 1000, suspended: int = 0, named: Named | None = None, **load: object,
 ) -> Diagnosis:  # fmt: skip
     """10 s in which that was seen, and the ZILs of all pools counted so many commits."""
     files = worlds.load(**load)  # type: ignore[arg-type]
     if global_ is not None:
-        files[0][witnesses.ZIL_PATH] = worlds.table({"zil_commit_count": 5})
-        files[1][witnesses.ZIL_PATH] = worlds.table({"zil_commit_count": 5 + global_})
+        files[0][witnesses.ZIL_PATH] = worlds.table({"zil_commit_count": 5, "zil_commit_suspend_count": 0})
+        files[1][witnesses.ZIL_PATH] = worlds.table(
+            {"zil_commit_count": 5 + global_ - suspended, "zil_commit_suspend_count": suspended}
+        )
     who = (Process(101, "postgres", "walwriter", "container 0123", None),)
     observed = worlds.observation(files, None, who)._replace(stacks=Stacks(passes, 60, waits, faults), named=named)
     assert from_text(to_text(observed)) == observed
@@ -319,6 +325,12 @@ def test_littles_law_with_its_error() -> None:
     assert "Who waits for commits (412 samples of stacks, 2.1 at a time)" in text
     assert "postgres 101 (walwriter)" in text
     assert "412 samples of stacks" in html.render(found)
+
+
+def test_commits_that_found_the_zil_suspended_are_commits() -> None:
+    found = told(suspended=400)
+    assert found.stacked
+    assert found.stacked.mean_ns == pytest.approx(20.6e6)
 
 
 def test_a_cause_says_on_what_it_rests() -> None:

@@ -17,10 +17,12 @@ from auditor.diagnose import observe, tracing
 from auditor.diagnose.histograms import Looked
 from auditor.diagnose.model import Second
 from auditor.diagnose.observation import Observation
+from auditor.diagnose.process import Found
 from auditor.diagnose.seconds import Moment, Scope, second
 from auditor.diagnose.watching import Watching
-from auditor.facts import HOST, Fact, Facts, known
+from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host.live import LiveHost
+from auditor.judge.policy import NONE
 from auditor.recording import recording
 from auditor.report.diagnose import seconds
 from auditor.verify import witnesses
@@ -181,6 +183,7 @@ def watched(
     return observe.observe(LiveHost(5.0), "tank", worlds.POOL, worlds.facts(), 3600, None, traced=True, watch=watching)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_with_everything_that_was_seen(tracefs: Tracefs, number: int) -> None:
     before, handlers, seen = tracefs.state(), [*map(signal.getsignal, (signal.SIGINT, signal.SIGTERM))], []
@@ -198,6 +201,7 @@ def test_a_signal_ends_it_with_everything_that_was_seen(tracefs: Tracefs, number
     assert [*map(signal.getsignal, (signal.SIGINT, signal.SIGTERM))] == handlers
 
 
+@pytest.mark.slow
 def test_a_second_signal_does_not_wait_for_the_report(tracefs: Tracefs) -> None:
     before = tracefs.state()
 
@@ -210,6 +214,7 @@ def test_a_second_signal_does_not_wait_for_the_report(tracefs: Tracefs) -> None:
     assert tracefs.state() == before
 
 
+@pytest.mark.slow
 def test_a_terminal_that_is_gone_ends_it_at_once(tracefs: Tracefs) -> None:
     before = tracefs.state()
     with pytest.raises(Interrupted):
@@ -217,6 +222,7 @@ def test_a_terminal_that_is_gone_ends_it_at_once(tracefs: Tracefs) -> None:
     assert tracefs.state() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["begin", "line"])
 def test_a_reader_that_closed_the_pipe_leaves_nothing(tracefs: Tracefs, when: str) -> None:
     def gone(_: object) -> None:
@@ -228,6 +234,7 @@ def test_a_reader_that_closed_the_pipe_leaves_nothing(tracefs: Tracefs, when: st
     assert tracefs.state() == before
 
 
+@pytest.mark.slow
 def test_on_the_command_line(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     past = recording.load(VERIFICATIONS / "2.3-mirrored-slog.tar.gz")
     monkeypatch.setattr(_diagnosing, "LiveHost", lambda *limits: recording.ReplayHost(past))
@@ -246,6 +253,7 @@ def test_on_the_command_line(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatc
     assert "commits/s" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_whole_program_ends_with_its_report(number: int) -> None:
     """Whoever watches over signals for the program does not send it once more while the report is made."""
@@ -272,3 +280,20 @@ def test_a_recording_is_not_watched(zaudit: CommandLine, tmp_path: Path) -> None
     done = zaudit("diagnose", "--replay", tmp_path / "x", "--watch")
     assert done.code == 2
     assert "--watch looks at this host" in done.err
+
+
+@pytest.mark.parametrize(
+    ("root", "kind", "named", "narrowed"),
+    [
+        ("tank", "filesystem", False, ""),
+        ("tank/db", "filesystem", False, "tank/db"),
+        ("tank/db", "filesystem", True, ""),
+        ("tank/db", "volume", True, "tank/db"),  # threads of the kernel commit for it
+    ],
+)
+def test_to_what_the_lines_are_narrowed(root: str, kind: str, named: bool, narrowed: str) -> None:
+    facts = worlds.facts()
+    facts.put(Fact(Subject("dataset", root), "type", known(kind, "")))
+    wanted = _diagnosing.DiagnoseOptions(root, 9.0, True, True, True, None, NONE, 9.0, 9.0)
+    found = Found(100, "qemu", 7, (root,), 0, "") if named else None
+    assert _diagnosing._watching(wanted, root, worlds.POOL, found, facts).dataset == narrowed
