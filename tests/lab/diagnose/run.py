@@ -1,6 +1,7 @@
 """What ``zaudit diagnose`` says of loads whose cause is known.
 
     python -m tests.lab.diagnose.run [--line 2.3] [--results tests/lab/diagnose/outcomes.json] [NAME...]
+    python -m tests.lab.diagnose.run --line 2.3 --overhead
     python -m tests.lab.diagnose.run --kept        boot nothing: what was recorded, judged by the code as it is
 
 Exit code: 0 when each came out as causes.toml says, 1 when one did not.
@@ -24,7 +25,7 @@ from tests.lab.vm import VM, clean_up_on_signals
 
 HERE = Path(__file__).parent
 DISKS = ["nvme:2G", "nvme:2G", "nvme:1G", "nvme:1G", "nvme:1G!flush"]  # the flushes of the last fail
-A_GUEST, CAUSE_S = 8, 240
+A_GUEST, CAUSE_S, OVERHEAD_S = 8, 240, 1800
 LESS = 0.30  # by which samples of stacks may say too little
 MEANS = 0.10  # by which the mean of a program's own syncs and of the trace may differ
 
@@ -64,11 +65,15 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all causes")
     parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (default: all)")
     parser.add_argument("--kept", action="store_true", help="boot nothing: judge the recordings of earlier runs")
+    parser.add_argument("--overhead", action="store_true", help="what it costs the load, in ten alternations, instead")
     parser.add_argument("--results", type=Path, help="also write the outcomes there (tests/lab/diagnose/outcomes.json)")
     arguments = parser.parse_args()
     clean_up_on_signals()
     right = True
     for line in available(arguments.line):
+        if arguments.overhead:
+            right = overhead(line) and right
+            continue
         chosen = [
             each
             for each in everything()
@@ -94,6 +99,19 @@ def result(line: str, cause: Cause) -> outcomes.Row:
     verdict = " ".join(filter(None, (cause.outcome, cause.top)))
     told(line, cause.name, said, verdict, seconds)
     return row(line, cause.name, said, verdict if not said else "", int(seconds))
+
+
+def overhead(line: str) -> bool:
+    """Whether a load takes as long while it is looked at; prints what came out, pair by pair."""
+    beside = [HERE.parent / "verify" / name for name in ("unpack.sh", "pairs.py")]
+    given = [ZAUDIT, HERE / "load.py", HERE / "overhead.py", *beside]
+    with VM(zfs=line, disks=DISKS[:4], mem="3G") as vm:
+        done = vm.start((HERE / "overhead.sh").read_text(), {path.name: path.read_bytes() for path in given}).wait(
+            OVERHEAD_S
+        )
+    keep(f"diagnose-{line}-overhead", {**done.out, "log": done.log.encode()})
+    print(f"OpenZFS {line}\n{done.log.strip() or done.console[-600:]}", flush=True)
+    return done.rc == 0
 
 
 def guest(line: str, chosen: Sequence[Cause]) -> None:
