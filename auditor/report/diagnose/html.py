@@ -37,7 +37,7 @@ def render(found: Diagnosis, report: Report | None = None, *, zaudit: str = "") 
 
 
 def _verdict(found: Diagnosis) -> str:
-    told = "".join(paragraph(f"Not seen: {each}.") for each in found.reasons)
+    told = "".join(paragraph(f"Not seen: {each}.") for each in words.unseen(found))
     return (
         f'<div class="verdict {words.KINDS[found.outcome]}"><div class="word">{escaped(found.outcome)}</div>'
         f"<p><b>{escaped(found.answer)}.</b></p>{told}</div>{''.join(map(paragraph, words.own(found)))}"

@@ -59,8 +59,9 @@ def _start(found: Diagnosis, report: Report | None, zaudit: str) -> Iterator[Ren
     yield Text()
     yield Text(found.outcome, STYLES[words.KINDS[found.outcome]])
     yield Text(f"{harmless(found.answer)}.")
-    yield from (Text(f"Not seen: {harmless(each)}.", "magenta") for each in found.reasons[:MOST])
-    yield from _more(len(found.reasons) - MOST)
+    reasons = words.unseen(found)
+    yield from (Text(f"Not seen: {harmless(each)}.", "magenta") for each in reasons[:MOST])
+    yield from _more(len(reasons) - MOST)
     yield from (Text(harmless(each)) for each in words.own(found))
 
 
