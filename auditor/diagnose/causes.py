@@ -230,12 +230,15 @@ def _on_special(seen: Seen) -> Iterator[Cause]:
 
 
 def _throttled(seen: Seen) -> Iterator[Cause]:
+    """The counters are those of all pools: of several it is not known whose writers they were. (module/zfs/dmu_tx.c)"""
+    others = any(pool != seen.pool for pool in seen.facts.linked(HOST, "pools"))
     for row, count in seen.counted.throttles.items():
         if count >= FEW:
-            text = f"writers were held back {count:,} times: {THROTTLES[row]}"
+            whose = f"writers of {seen.pool.name} or of another pool" if others else "writers"
+            text = f"{whose} were held back {count:,} times: {THROTTLES[row]}"
             evidence = (Evidence(f"{row} grew by {count}", f"grep -w {row} {witnesses.DMU_TX}"),)
             fix = "Write less at once, or add data vdevs or faster ones; a larger limit only makes stalls rarer and longer."
-            yield Cause("throttle", text, evidence, fix, "txg-dirty-throttle", True)
+            yield Cause("throttle", text, evidence, fix, "txg-dirty-throttle", not others)
 
 
 def _scanning(seen: Seen) -> Iterator[Cause]:

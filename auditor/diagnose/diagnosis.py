@@ -85,6 +85,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
         database=theirs.view if theirs else None,
         own=told,
         stacked=stacks,
+        held=counted.held,
     )
 
 

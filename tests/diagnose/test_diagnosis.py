@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auditor.collect import kstat
 from auditor.diagnose import causes, observation
 from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Diagnosis
 from auditor.diagnose.observation import KERNEL, Process
-from auditor.facts import Fact, Subject, known
+from auditor.facts import HOST, Fact, Subject, known
+from auditor.report.diagnose import words
 from auditor.verify.trial import Logged
 from tests.diagnose import worlds
 from tests.golden import RULES as INDEX
@@ -173,6 +175,29 @@ def test_a_cause_is_the_first_that_is_named(name: str) -> None:
         assert cause.evidence
         assert cause.fix
         assert not cause.rule or (INDEX.parent / f"{cause.rule}.toml").exists(), cause.rule
+
+
+def test_whose_writers_were_held_back_is_not_guessed_of_several_pools() -> None:
+    told, facts = CASES["throttle"], worlds.facts()
+    facts.put(Fact(HOST, "pools", known((worlds.POOL, Subject("pool", "other")), "")))
+    found = diagnose(worlds.observation(worlds.load(**told.files), worlds.traced(HEALTHY)), facts)
+    assert found.answer.startswith("writers of tank or of another pool were held back 90 times")
+    slow = diagnose(worlds.observation(worlds.load(**told.files), worlds.traced({DB: (400, 400 * 25300)})), facts)
+    assert slow.outcome == "INCONCLUSIVE"
+
+
+def test_writers_that_were_not_counted_are_not_called_unhindered() -> None:
+    path, (before, after) = f"{kstat.ROOT}/dmu_tx", worlds.load()
+    without = [{name: text for name, text in each.items() if name != path} for each in (before, after)]
+    found = diagnose(worlds.observation((without[0], without[1]), worlds.traced(HEALTHY)), worlds.facts())
+    assert found.held is None
+    assert words.groups(found) == "not seen; writers held back: not seen."
+    assert diagnose(worlds.observation((before, after), None), worlds.facts()).held == 0
+    held = diagnose(
+        worlds.observation(worlds.load(**CASES["throttle"].files, txgs=[(7, "C", 1.5)]), None), worlds.facts()
+    )
+    assert words.groups(held).startswith("1 synced, in ")
+    assert words.groups(held).endswith("; writers held back: 90 times, all pools together.")
 
 
 @pytest.mark.parametrize("name", ["slow log leg", "sync=disabled", "throttle", "scrub", "shared log", "errors"])

@@ -26,6 +26,7 @@ def render(found: Diagnosis, report: Report | None = None, *, zaudit: str = "") 
         section(words.sampled(found), _waiters(found)),
         section("Datasets", _datasets(found)),
         section("Devices", _devices(found)),
+        section("Transaction groups", [paragraph(words.groups(found))]),
         section(database.TITLE, database.page(found.database)),
         section("What stands out", _causes(found), "long"),
         section("What zaudit check says of the same datasets", _beside(found, report)),

@@ -42,6 +42,8 @@ def render(
         *_waiters(found, verbose),
         *_datasets(found, verbose),
         *_devices(found),
+        *title("Transaction groups"),
+        Padding(Text(words.groups(found)), (0, 0, 0, 2)),
         *database.terminal(found.database),
         *_pictures(found, width),
         *_causes(found),

@@ -6,7 +6,7 @@ from auditor.diagnose.model import Committer, Diagnosis, Outcome, Waiter
 from auditor.judge.finding import Finding
 from auditor.report.model import Report
 from auditor.text import harmless, quoted
-from auditor.units import duration
+from auditor.units import duration, size
 from auditor.verify.histogram import LEAST_BEYOND, Histogram
 from auditor.verify.result import Run
 
@@ -48,6 +48,16 @@ def unseen(found: Diagnosis) -> list[str]:
 
 
 OWN = "* "
+
+
+def groups(found: Diagnosis) -> str:
+    """The transaction groups that were synced meanwhile, and whether writers were held back."""
+    done = [each for each in found.txgs if each.sync_s > 0]
+    most = f"in {duration(max((each.sync_s for each in done), default=0) * 1e9)} at most, with at most "
+    most += f"{size(max((each.dirty for each in done), default=0))} of dirty data"
+    told = f"{len(done):,} synced, {most}" if done else "none was synced" if found.txgs else "not seen"
+    times = "not seen" if found.held is None else f"{found.held:,} times, all pools together"
+    return f"{told}; writers held back: {times}."
 
 
 def own(found: Diagnosis) -> list[str]:
