@@ -91,7 +91,8 @@ class Leg(NamedTuple):
 
 class Counted(NamedTuple):
     """Everything. fell: what could not be told because it fell or was gone. pressure: share of the time that something was
-    waiting, by what for. syncing: a transaction group that was being synced at both moments, and for how many seconds."""
+    waiting, by what for. syncing: a transaction group that was being synced at both moments, and for how many seconds. held:
+    how often writers were held back, of all pools together, None where that was not counted."""
 
     seconds: float
     datasets: tuple[Dataset, ...]
@@ -103,6 +104,7 @@ class Counted(NamedTuple):
     status: str
     fell: tuple[str, ...]
     syncing: tuple[int, float] | None = None
+    held: int | None = None
 
 
 def devices(pool: Subject, facts: Facts) -> tuple[str, ...]:
@@ -127,6 +129,7 @@ def counted(seen: Observation, facts: Facts) -> Counted:
     earlier, later = (witnesses.table(each, witnesses.DMU_TX) for each in (before, after))
     grown = witnesses.grown(earlier, later)
     fell += [f"{row} of {witnesses.DMU_TX} fell" for row in THROTTLES if row in earlier and row not in grown]
+    rows = [row for row in THROTTLES if row in earlier or row in later]
     boot = after.at - after.up
     history = [moment.text.get(witnesses.txgs_path(pool.name), "") for moment in (before, after)]
     return Counted(
@@ -140,6 +143,7 @@ def counted(seen: Observation, facts: Facts) -> Counted:
         status=after.text.get(f"{witnesses.STATUS}{pool.name}", ""),
         fell=tuple(fell),
         syncing=witnesses.syncing(history, after.up),
+        held=sum(grown[row] for row in rows) if rows and all(row in grown for row in rows) else None,
     )
 
 

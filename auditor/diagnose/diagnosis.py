@@ -31,7 +31,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     kind = log_class(counted, facts, pool)
     parts = _parts(trace, counted, kind, seen)
     found = shares.shares(parts) if parts else shares.Shares((), 0.0, "")
-    woken = (parts.wake or 0.0) / parts.commit if parts and parts.commit else 0.0
+    woken = next((each.part for each in found.shares if each.what == "wake-up"), 0.0)
     failed, unlogged = _failed(seen, facts)
     theirs = database.seen(seen, facts, trace)
     busy = trace.commits * (trace.mean_ns or 0.0) / 1e9 / counted.seconds
@@ -86,6 +86,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
         database=theirs.view if theirs else None,
         own=told,
         stacked=stacks,
+        held=counted.held,
     )
 
 

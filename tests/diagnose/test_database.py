@@ -252,6 +252,7 @@ def test_a_server_that_syncs_nothing_comes_before_any_speed() -> None:
     found = judged(databases.answer(settings={"fsync": "off"}, syncs=0))
     assert (found.outcome, found.causes[0].rule) == ("NOT DURABLE", "pg-fsync-off")
     assert found.answer == "PostgreSQL runs with fsync = off: its commits wait for nothing to be written"
+    assert "Then sync the file systems once" in found.causes[0].fix
 
 
 # -- MySQL and MariaDB ------------------------------------------------------------------------------------------------
