@@ -186,6 +186,24 @@ def test_a_rule_that_passes_on_one_log_device_and_says_nothing_of_another_does_n
     assert line(found, "log-protected").answer == "open"
 
 
+@pytest.mark.parametrize(
+    ("disk", "part", "keeps_up", "figures"),
+    [
+        ("sdc", "phys_seg 0", "open", ("no", "critical")),  # a flush: NOT DURABLE, and no sync=disabled
+        ("sdc", "phys_seg 1", "open", ("no", "medium")),
+    ],
+)
+def test_a_device_that_fails_under_the_load_is_no_yes(
+    disk: str, part: str, keeps_up: str, figures: tuple[str, str]
+) -> None:
+    logged = f"I/O error, dev {disk}, sector 0 op 0x1:(WRITE) flags 0x800 {part} prio class 2"
+    found = worlds.listed(worlds.seen(watched=worlds.diagnosis(logged)))
+    assert line(found, "log-keeps-up").answer == keeps_up
+    tail = line(found, "figures-tail")
+    assert (tail.answer, tail.deciding[0].severity) == figures
+    assert logged in tail.deciding[0].text
+
+
 def test_the_gravest_subject_is_named_first_and_the_others_after_it() -> None:
     low = worlds.verdict("atime-on", "fail", Subject("dataset", "tank/a"))
     high = worlds.verdict("atime-on", "fail", Subject("dataset", "tank/b"))._replace(severity="high")
