@@ -328,3 +328,12 @@ def test_an_observation_of_an_earlier_release_is_read() -> None:
     for later in observation.Observation._field_defaults:
         del document[later]
     assert observation.from_text(json.dumps(document)) == seen
+
+
+@pytest.mark.parametrize(("waited", "pipeline"), [(-(2**62), None), (0, -(2**62))])
+def test_no_part_of_a_commit_is_less_than_nothing(waited: int, pipeline: int | None) -> None:
+    """As in a recording that somebody made up: a bar of so many characters would have filled the memory."""
+    seen = worlds.observation(worlds.load(), worlds.traced(HEALTHY), (Process(100, "postgres", "", "", waited),))
+    found = diagnose(seen._replace(pipeline=pipeline), worlds.facts())
+    assert all(0 <= each.part <= 1 for each in found.shares)
+    assert sum(each.part for each in found.shares) == pytest.approx(1)
