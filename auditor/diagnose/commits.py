@@ -110,7 +110,7 @@ def silent(counted: Counted, facts: Facts) -> list[str]:
 def disagree(counted: Counted, trace: Trace, lost: Sequence[Cause]) -> tuple[str, ...]:
     """Where the ZIL counted something else than the trace. Syncs that do nothing are not counted by it."""
     commits = counted.zil.commits
-    if not trace.threads or not trace.whole or commits is None or lost or _close(commits, trace.commits):
+    if not trace.whole or commits is None or lost or _close(commits, trace.commits):
         return ()
     return (
         f"the kernel traced {trace.commits} commits, those of other pools among them, and the ZIL counted {commits}",

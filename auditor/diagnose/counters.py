@@ -154,6 +154,13 @@ def _datasets(before: Reading, after: Reading, fell: list[str]) -> list[Dataset]
         if len(grown) < len(rows):
             fell.append(f"the counters of {name} began anew (it was mounted meanwhile)")
         found.append(Dataset(name, grown.get("zil_commit_count"), grown.get("writes"), grown.get("zil_itx_count")))
+    gone = sorted(name for name in earlier.keys() - later.keys() if "@" not in name)  # nobody commits to a snapshot
+    fell += [f"what {name} committed is not known (it was unmounted meanwhile)" for name in gone]
+    fell += [
+        f"{path}: {why}"
+        for path, why in sorted({**before.errors, **after.errors}.items())
+        if "/objset-" in path and not why.startswith("no such")
+    ]
     return found
 
 

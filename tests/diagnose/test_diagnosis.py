@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auditor.collect import kstat
 from auditor.diagnose import causes, observation
 from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Diagnosis
-from auditor.diagnose.observation import KERNEL, Process
+from auditor.diagnose.observation import KERNEL, Process, Traced
 from auditor.verify.trial import Logged
 from tests.diagnose import worlds
 from tests.golden import RULES as INDEX
@@ -328,6 +329,30 @@ def test_an_observation_of_an_earlier_release_is_read() -> None:
     for later in observation.Observation._field_defaults:
         del document[later]
     assert observation.from_text(json.dumps(document)) == seen
+
+
+def test_a_trace_of_nothing_is_not_believed_where_commits_were_counted() -> None:
+    found = diagnose(worlds.observation(worlds.load(), worlds.traced({})), worlds.facts())
+    assert found.outcome == "INCONCLUSIVE"
+    assert "the kernel traced 0 commits" in found.answer
+
+
+@pytest.mark.parametrize("trace", [None, worlds.traced({})])
+def test_what_a_dataset_did_that_is_gone_at_the_end_is_not_nothing(trace: Traced | None) -> None:
+    """What it wrote to the log made the log device one that serves others, too."""
+    before, after = worlds.load()
+    left = {path: text for path, text in after.items() if "tank/db" not in text}
+    found = diagnose(worlds.observation((before, left), trace), worlds.facts())
+    assert found.outcome == "INCONCLUSIVE"
+    assert found.reasons[0] == "what tank/db committed is not known (it was unmounted meanwhile)"
+
+
+def test_a_dataset_whose_counters_cannot_be_read_is_not_nothing() -> None:
+    seen = worlds.observation(worlds.load(commits={"tank/db": 0}), worlds.traced({}))
+    path = f"{kstat.ROOT}/tank/objset-0x99"
+    for why, outcome in (("no such file or directory", "NOBODY COMMITS"), ("input/output error", "INCONCLUSIVE")):
+        found = diagnose(seen._replace(after=seen.after._replace(errors={path: why})), worlds.facts())
+        assert found.outcome == outcome
 
 
 @pytest.mark.parametrize(("waited", "pipeline"), [(-(2**62), None), (0, -(2**62))])
