@@ -87,6 +87,8 @@ def _log_devices(found: Diagnosis) -> Said:
     legs = [each for each in found.devices if each.log]
     if found.outcome not in ("NOTHING STANDS OUT", "CAUSE"):
         return _open(harmless(found.answer))
+    if found.reasons:
+        return _open(harmless(found.reasons[0]))
     if not legs or any(each.kind != "log" or each.block_ns is None for each in legs):
         return _open("how long log blocks took on the log devices was not seen")
     took = ", ".join(f"{harmless(each.device)} {duration(each.block_ns or 0.0)}" for each in legs)
