@@ -120,6 +120,11 @@ CASES = {
         {"commits": {}, "more": {"/sys/block/sdc/stat": worlds.stat(0, 0, 0, 0, flying=3)}, "flying": {"sdc": 2}}, {}, {},
         "CAUSE", "device-hung", "sdc completed nothing in 10 s, with 2 I/Os outstanding: commits wait for it",
     ),
+    "discards": Told(  # as of zpool trim of a pool that nobody writes to
+        {"commits": {}, "more": {"/sys/block/sdc/stat": "0 0 0 0 0 0 0 0 3 100 0 900 0 0 0 0 0\n"}, "flying": {"sdc": 2}},
+        {}, {},
+        "NOBODY COMMITS", "", "nobody waits for one here",
+    ),
     "full": Told({}, {"capacity": 93}, HEALTHY, "CAUSE", "full", "93 % full"),
     "nobody": Told({"commits": {}, "rows": {"writes": 400}}, {}, {}, "NOBODY COMMITS", "", "nobody waits for one here"),
     "two writers": Told(
