@@ -250,26 +250,29 @@ def _txgs(seen: Seen) -> str:
     return f"cat {quoted(witnesses.txgs_path(seen.pool.name))}"
 
 
+def _syncing(seen: Seen) -> tuple[float, bool]:
+    """For how long a group was or has been synced, the longest; and whether nothing was written for one that is not done."""
+    longest = max((txg.sync_s for txg in seen.counted.txgs), default=0.0)
+    if seen.counted.syncing is None:
+        return longest, False
+    written = sum(leg.writes for legs in _legs(seen, log=False).values() for leg in legs)
+    return max(longest, seen.counted.syncing[1]), not written
+
+
 def _long_groups(seen: Seen) -> Iterator[Cause]:
-    timeout, longest = _timeout_s(seen), max((txg.sync_s for txg in seen.counted.txgs), default=0.0)
-    if timeout and longest > timeout:
+    timeout, (longest, still) = _timeout_s(seen), _syncing(seen)
+    if timeout and longest > timeout and not still:
         text = f"a transaction group took {longest:.1f} s to sync, above zfs_txg_timeout ({timeout} s): writes outrun the vdevs"
         evidence = (Evidence(f"stime {longest:.1f} s", _txgs(seen)),)
-        yield Cause(
-            "long-txgs",
-            text,
-            evidence,
-            "Write less at once, or add data vdevs or faster ones.",
-            "txg-sync-slow",
-            False,
-        )
+        fix = "Write less at once, or add data vdevs or faster ones."
+        yield Cause("long-txgs", text, evidence, fix, "txg-sync-slow", False)
 
 
 def _unfinished(seen: Seen) -> Iterator[Cause]:
-    timeout = _timeout_s(seen)
-    if timeout and seen.counted.syncing and seen.counted.syncing[1] > max(timeout, failing.LONG_S):
-        number, seconds = seen.counted.syncing
-        text = f"transaction group {number} has been syncing for {seconds:.0f} s, and is not done: a device may hang"
+    timeout, (longest, still) = _timeout_s(seen), _syncing(seen)
+    if timeout and seen.counted.syncing and still and longest > max(timeout, failing.LONG_S):
+        number = seen.counted.syncing[0]
+        text = f"transaction group {number} has been syncing for {longest:.0f} s, and nothing is written: a device may hang"
         evidence = (Evidence(f"transaction group {number} in state S", _txgs(seen)),)
         yield Cause("txg-hangs", text, evidence, "dmesg and zpool events show what waits.", "txg-hangs", True)
 

@@ -45,8 +45,9 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     stacks = stacked(seen, counted, facts)
     told, mine = own(seen, trace, facts, where, stacks)
     committers = _committers(trace.threads, where, seen, mine)
+    late = max(seen.after.at - seen.traced.ticks[-1].at, 0.0) if seen.traced and seen.traced.ticks else 0.0
     differs = theirs.differs if theirs and not lost else ""
-    reasons = (*counted.fell, *trace.faults, *disagree(counted, trace, lost), differs, found.why_not)
+    reasons = (*counted.fell, *trace.faults, *disagree(counted, trace, lost, late), differs, found.why_not)
     outcome, sentence, reasons = answer(
         seen,
         counted,

@@ -70,6 +70,7 @@ class Told:
     says: str
 
 
+STILL = {f"/sys/block/{disk}/stat": worlds.stat(0, 0, 0, 0) for disk in ("sda", "sdb")}
 CASES = {
     "slow log leg": Told(
         {"block_ms": {"sdd": (1, 24)}}, {}, {DB: (400, 400 * 25300)}, "CAUSE", "slow-log-leg", "postgres waits 24 ms of each "
@@ -109,8 +110,11 @@ CASES = {
         "NOTHING STANDS OUT", "", "6 threads of mysqld wait",
     ),
     "a group that does not end": Told(
-        {"commits": {}, "txgs": [(7, "C", 1.0), (9, "S", 20.0)]}, {}, {},
-        "CAUSE", "txg-hangs", "transaction group 9 has been syncing for 30 s, and is not done",
+        {"commits": {}, "txgs": [(7, "C", 1.0), (9, "S", 20.0)], "more": STILL}, {}, {},
+        "CAUSE", "txg-hangs", "transaction group 9 has been syncing for 30 s, and nothing is written",
+    ),
+    "a group that is written slowly": Told(
+        {"txgs": [(7, "C", 1.0), (9, "S", 20.0)]}, {}, HEALTHY, "CAUSE", "long-txgs", "a transaction group took 30.0 s to sync",
     ),
     "a group that takes its time": Told(
         {"commits": {}, "rows": {"writes": 400}, "txgs": [(7, "C", 1.0), (9, "S", -6.0)]}, {}, {},
@@ -296,6 +300,16 @@ def test_two_witnesses_that_disagree_are_told() -> None:
     assert "the kernel traced 300 commits, those of other pools among them, and the ZIL counted 400" in found.reasons
 
 
+def test_what_was_counted_after_the_trace_ended_is_no_disagreement() -> None:
+    """84 of 10.6 s, of which the last look at the trace saw 78: 0.8 s lie between it and the counters."""
+    seen = worlds.observation(worlds.load(commits={"tank/db": 84}), worlds.traced({DB: (78, 78 * 5300)}))
+    assert seen.traced
+    assert any("the ZIL counted 84" in each for each in diagnose(seen, worlds.facts()).reasons)
+    ticks = (seen.traced.ticks[0]._replace(at=1000 + worlds.SECONDS - 0.8),)
+    seen = seen._replace(traced=seen.traced._replace(ticks=ticks))
+    assert diagnose(seen, worlds.facts()).reasons == ()
+
+
 def test_which_dataset_a_thread_commits_to_is_not_guessed() -> None:
     """Two ZILs with the same count: nobody can tell which is which."""
     seen = worlds.observation(
@@ -337,9 +351,13 @@ def test_an_observation_of_an_earlier_release_is_read() -> None:
 
 
 def test_a_trace_of_nothing_is_not_believed_where_commits_were_counted() -> None:
-    found = diagnose(worlds.observation(worlds.load(), worlds.traced({})), worlds.facts())
-    assert found.outcome == "INCONCLUSIVE"
-    assert "the kernel traced 0 commits" in found.answer
+    seen = worlds.observation(worlds.load(), worlds.traced({}))
+    assert seen.traced
+    early = seen.traced._replace(ticks=(seen.traced.ticks[0]._replace(at=1000),))
+    for each in (seen, seen._replace(traced=early)):
+        found = diagnose(each, worlds.facts())
+        assert found.outcome == "INCONCLUSIVE"
+        assert "the kernel traced 0 commits" in found.answer
 
 
 @pytest.mark.parametrize("trace", [None, worlds.traced({})])
