@@ -31,7 +31,7 @@ FALLBACKS = {
     "zil_commit_suspend_count": "the ZIL is suspended (a snapshot, a rename or an unmount is under way)",
     "zil_commit_crash_count": "the ZIL gave up after a failed write",
 }
-IN_FLIGHT = 8  # place in /sys/block/X/stat
+IN_FLIGHT, DONE = 8, (0, 4, 11, 15)  # places in /sys/block/X/stat; reads, writes, discards and flushes that completed
 _SOME = re.compile(r"^some .*total=([0-9]{1,18})$", re.MULTILINE)
 
 
@@ -158,6 +158,13 @@ def _datasets(before: Reading, after: Reading, fell: list[str]) -> list[Dataset]
         if len(grown) < len(rows):
             fell.append(f"the counters of {name} began anew (it was mounted meanwhile)")
         found.append(Dataset(name, grown.get("zil_commit_count"), grown.get("writes"), grown.get("zil_itx_count")))
+    gone = sorted(name for name in earlier.keys() - later.keys() if "@" not in name)  # nobody commits to a snapshot
+    fell += [f"what {name} committed is not known (it was unmounted meanwhile)" for name in gone]
+    fell += [
+        f"{path}: {why}"
+        for path, why in sorted({**before.errors, **after.errors}.items())
+        if "/objset-" in path and not why.startswith("no such")
+    ]
     return found
 
 
@@ -253,7 +260,8 @@ def _stat(before: Reading, after: Reading, device: str) -> _Stat | None:
     if min(counting) < 0:
         return None
     flushes, flush_ms = (grown[15], grown[16]) if len(grown) > 16 else (None, None)
-    stuck = 0 if grown[0] or grown[4] or flushes else min(row[IN_FLIGHT] for row in fields)
+    done = any(grown[place] for place in DONE if place < len(grown))
+    stuck = 0 if done else min(row[IN_FLIGHT] for row in fields)
     return _Stat(grown[4], grown[6] * 512, grown[7], grown[9], flushes, flush_ms, stuck)
 
 

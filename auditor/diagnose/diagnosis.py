@@ -117,9 +117,9 @@ def _parts(trace: Trace, counted: Counted, kind: str, seen: Observation) -> shar
         return None
     # a thread of the kernel waits for a CPU on other I/O, too
     waited = [each.waited for each in seen.processes if each.waited is not None and each.role != KERNEL]
-    wake = min(sum(waited) / trace.commits, trace.mean_ns) if waited else None
+    wake = min(max(sum(waited), 0) / trace.commits, trace.mean_ns) if waited else None
     blocks, indirect = counted.zil.blocks, counted.zil.indirect
-    pipeline = seen.pipeline / blocks if seen.pipeline is not None and blocks else None
+    pipeline = max(seen.pipeline, 0) / blocks if seen.pipeline is not None and blocks else None
     write, flush, both = _means([leg for leg in counted.legs if leg.kind == kind])
     # a record may point to its data, which is written to the data vdevs before its log block is (WR_INDIRECT in zil.c)
     before, _, before_both = _means([leg for leg in counted.legs if leg.kind == "normal"])

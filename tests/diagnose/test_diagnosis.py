@@ -12,7 +12,7 @@ from auditor.collect import kstat
 from auditor.diagnose import causes, observation
 from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Diagnosis
-from auditor.diagnose.observation import KERNEL, Process
+from auditor.diagnose.observation import KERNEL, Process, Traced
 from auditor.facts import HOST, Fact, Subject, known
 from auditor.report.diagnose import words
 from auditor.verify.trial import Logged
@@ -133,6 +133,11 @@ CASES = {
     "hung": Told(
         {"commits": {}, "more": {"/sys/block/sdc/stat": worlds.stat(0, 0, 0, 0, flying=3)}, "flying": {"sdc": 2}}, {}, {},
         "CAUSE", "device-hung", "sdc completed nothing in 10 s, with 2 I/Os outstanding: commits wait for it",
+    ),
+    "discards": Told(  # as of zpool trim of a pool that nobody writes to
+        {"commits": {}, "more": {"/sys/block/sdc/stat": "0 0 0 0 0 0 0 0 3 100 0 900 0 0 0 0 0\n"}, "flying": {"sdc": 2}},
+        {}, {},
+        "NOBODY COMMITS", "", "nobody waits for one here",
     ),
     "full": Told({}, {"capacity": 93}, HEALTHY, "CAUSE", "full", "93% full"),
     "nobody": Told({"commits": {}, "rows": {"writes": 400}}, {}, {}, "NOBODY COMMITS", "", "nobody waits for one here"),
@@ -408,3 +413,40 @@ def test_an_observation_of_an_earlier_release_is_read() -> None:
     for later in observation.Observation._field_defaults:
         del document[later]
     assert observation.from_text(json.dumps(document)) == seen
+
+
+def test_a_trace_of_nothing_is_not_believed_where_commits_were_counted() -> None:
+    seen = worlds.observation(worlds.load(), worlds.traced({}))
+    assert seen.traced
+    early = seen.traced._replace(ticks=(seen.traced.ticks[0]._replace(at=1000),))
+    for each in (seen, seen._replace(traced=early)):
+        found = diagnose(each, worlds.facts())
+        assert found.outcome == "INCONCLUSIVE"
+        assert "the kernel traced 0 commits" in found.answer
+
+
+@pytest.mark.parametrize("trace", [None, worlds.traced({})])
+def test_what_a_dataset_did_that_is_gone_at_the_end_is_not_nothing(trace: Traced | None) -> None:
+    """What it wrote to the log made the log device one that serves others, too."""
+    before, after = worlds.load()
+    left = {path: text for path, text in after.items() if "tank/db" not in text}
+    found = diagnose(worlds.observation((before, left), trace), worlds.facts())
+    assert found.outcome == "INCONCLUSIVE"
+    assert found.reasons[0] == "what tank/db committed is not known (it was unmounted meanwhile)"
+
+
+def test_a_dataset_whose_counters_cannot_be_read_is_not_nothing() -> None:
+    seen = worlds.observation(worlds.load(commits={"tank/db": 0}), worlds.traced({}))
+    path = f"{kstat.ROOT}/tank/objset-0x99"
+    for why, outcome in (("no such file or directory", "NOBODY COMMITS"), ("input/output error", "INCONCLUSIVE")):
+        found = diagnose(seen._replace(after=seen.after._replace(errors={path: why})), worlds.facts())
+        assert found.outcome == outcome
+
+
+@pytest.mark.parametrize(("waited", "pipeline"), [(-(2**62), None), (0, -(2**62))])
+def test_no_part_of_a_commit_is_less_than_nothing(waited: int, pipeline: int | None) -> None:
+    """As in a recording that somebody made up: a bar of so many characters would have filled the memory."""
+    seen = worlds.observation(worlds.load(), worlds.traced(HEALTHY), (Process(100, "postgres", "", "", waited),))
+    found = diagnose(seen._replace(pipeline=pipeline), worlds.facts())
+    assert all(0 <= each.part <= 1 for each in found.shares)
+    assert sum(each.part for each in found.shares) == pytest.approx(1)
