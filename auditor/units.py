@@ -15,7 +15,8 @@ def size(count: float) -> str:
 
 
 def duration(ns: float) -> str:
-    """Nanoseconds: 812 µs, 1.11 ms, 38 s."""
+    """Nanoseconds: 812 µs, 1.11 ms, 38 s. What is less than half of one is none."""
+    ns = 0.0 if abs(ns) < 0.5 else ns
     unit, divisor = next(((unit, each) for unit, each in reversed(TIMES) if abs(ns) >= each), TIMES[0])
     return f"{_figures(ns / divisor)} {unit}"
 

@@ -29,6 +29,7 @@ def test_sizes(count: int, words: str) -> None:
     ("ns", "words"),
     [
         (0, "0 ns"),
+        (5.3e-9, "0 ns"),
         (999, "999 ns"),
         (1000, "1 µs"),
         (811_900, "812 µs"),

@@ -11,6 +11,13 @@ from auditor.text import harmless, quoted
 from auditor.units import duration
 
 OF_THE_LOG = ("slow-log-leg", "log-device-shared", "past-the-slog")  # causes that speak against log devices
+FAILS = (
+    "suspended",
+    "device-hung",
+    "device-fails",
+    "txg-hangs",
+    "fallback",
+)  # beside which no log block shows what a log does
 PART = 0.05  # of the commits: a thread that makes fewer is not one of several sessions
 LONGER = " --seconds 300"
 
@@ -46,7 +53,7 @@ def _untraced(found: Diagnosis) -> Said | None:
     if found.outcome == "NOBODY COMMITS":
         return _open("nobody committed meanwhile")
     if found.outcome == "NOT DURABLE":
-        return _open("syncs that write nothing are no commits")
+        return _open(harmless(found.answer))
     if found.traced is None or found.mean_ns is None:
         return _open(harmless(next(iter(found.reasons), "how long a commit takes was not seen")))
     return None
@@ -54,8 +61,7 @@ def _untraced(found: Diagnosis) -> Said | None:
 
 def _durable(found: Diagnosis) -> Said:
     if found.outcome == "NOT DURABLE":
-        lost = next(each for each in found.causes if each.id == "sync-disabled")
-        return _no(lost, grave=True)
+        return _no(found.causes[0], grave=True)
     if not found.commits:
         return _open("nobody committed meanwhile" if found.commits == 0 else "whether anybody commits was not seen")
     return Said("yes", "diagnose", f"the ZIL counted {found.commits:,} commits in {found.seconds:.0f} s")
@@ -76,9 +82,13 @@ def _log_devices(found: Diagnosis) -> Said:
     for cause in found.causes:
         if cause.id in OF_THE_LOG:
             return _no(cause, grave=False)
+    if failing := next((each for each in found.causes if each.id in FAILS), None):
+        return _open(harmless(failing.text))
     legs = [each for each in found.devices if each.log]
     if found.outcome not in ("NOTHING STANDS OUT", "CAUSE"):
         return _open(harmless(found.answer))
+    if found.reasons:
+        return _open(harmless(found.reasons[0]))
     if not legs or any(each.kind != "log" or each.block_ns is None for each in legs):
         return _open("how long log blocks took on the log devices was not seen")
     took = ", ".join(f"{harmless(each.device)} {duration(each.block_ns or 0.0)}" for each in legs)

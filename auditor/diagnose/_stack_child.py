@@ -28,6 +28,7 @@ import time
 PROC = "/proc"
 PDEATHSIG = 1
 HZ, REST = 20.0, 10.0  # looks a second at most; times the CPU time of one until the next
+MOST_REST = 1.5 * REST  # the longest
 RESCAN_S = 1.0
 THREADS, STACKS = 8192, 256  # that are looked at, whose stacks are read in one pass
 MEMORY = 256 << 20

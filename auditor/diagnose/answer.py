@@ -34,8 +34,9 @@ def answer(
     rate = f"{commits / counted.seconds:,.0f} commits/s"
     if standing and (standing[0].decisive or not reasons):
         text = standing[0].text
-        if standing[0].id == "slow-log-leg" and found.shares:
-            text = f"{_sentence(counted, trace, found, committers, kind)}: {text}"
+        if found.shares and not found.why_not:
+            took = _sentence(counted, trace, found, committers, kind)
+            text = f"{took}: {text}" if standing[0].id == "slow-log-leg" else f"{text}; {took}"
         return "CAUSE", text, (*reasons, *_unseen(seen, unlogged, stacks))
     if commits < FEW and not reasons:
         return "NOBODY COMMITS", f"{commits} commits in {counted.seconds:.0f} s: nobody waits for one here", reasons
@@ -94,11 +95,12 @@ def _sentence(counted: Counted, trace: Trace, found: shares.Shares, committers: 
 
 
 def _most(committers: Sequence[Committer]) -> str:
-    """Who spends most of the time in commits: a thread, or those of one name, where they have half of it; else how many."""
-    alike: dict[str, list[Committer]] = {}
+    """Who spends most of the time in commits: a thread, or those of one name in one place, where they have half of it;
+    else how many."""
+    alike: dict[tuple[str, str, str], list[Committer]] = {}
     for each in committers:
-        alike.setdefault(label(each), []).append(each)
-    name, most = max(alike.items(), key=lambda each: sum(one.part for one in each[1]))
+        alike.setdefault((label(each), each.within, each.dataset), []).append(each)
+    (name, *_), most = max(alike.items(), key=lambda each: sum(one.part for one in each[1]))
     if sum(each.part for each in most) < 0.5:
         return f"{len(committers)} threads"
     of_kernel = all(each.role == KERNEL for each in most)

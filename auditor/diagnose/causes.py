@@ -97,7 +97,8 @@ def _suspended(seen: Seen) -> Iterator[Cause]:
     if " state: SUSPENDED" in seen.counted.status:
         evidence = (Evidence("the pool is suspended", _status(seen)),)
         text = f"{seen.pool.name} is suspended: no commit ends until its devices are back"
-        yield Cause("suspended", text, evidence, f"zpool clear {quoted(seen.pool.name)}, once they are", "", True)
+        fix = f"Bring its devices back, then zpool clear {quoted(seen.pool.name)}"
+        yield Cause("suspended", text, evidence, fix, "pool-suspended", True)
 
 
 def _failing(seen: Seen) -> Iterator[Cause]:
@@ -107,7 +108,7 @@ def _failing(seen: Seen) -> Iterator[Cause]:
 
 def _fallbacks(seen: Seen) -> Iterator[Cause]:
     for row, count in seen.counted.zil.fallbacks.items():
-        text = f"{count} commits waited for a whole transaction group: {FALLBACKS[row]}"
+        text = f"{count:,} commits waited for a whole transaction group: {FALLBACKS[row]}"
         evidence = (Evidence(f"{row} grew by {count}", _kstat(seen, row)),)
         yield Cause(
             "fallback", text, evidence, "Find what makes them wait; zpool status and dmesg show errors.", "", True
@@ -120,7 +121,7 @@ def _always(seen: Seen) -> Iterator[Cause]:
         if not (isinstance(sync, Known) and sync.value == "always" and each.writes and each.commits):
             continue
         if each.writes >= FEW and each.commits >= ALWAYS * each.writes:
-            text = f"sync=always makes each write to {each.name} a commit: {each.commits} for {each.writes} writes"
+            text = f"sync=always makes each write to {each.name} a commit: {each.commits:,} for {each.writes:,} writes"
             evidence = (Evidence(f"{each.name}: sync=always", f"zfs get sync {quoted(each.name)}"),)
             fix = f"zfs set sync=standard {quoted(each.name)}, where the database syncs by itself"
             yield Cause("sync-always", text, evidence, fix, "sync-always", True)
@@ -132,28 +133,25 @@ def _always(seen: Seen) -> Iterator[Cause]:
 def _slow_log_leg(seen: Seen) -> Iterator[Cause]:
     for top, legs in _legs(seen, log=True).items():
         if found := slower_leg(legs):
-            yield _slow("slow-log-leg", f"{seen.kind} {top}", *found, "each commit waits for the slowest leg")
+            yield _slow(seen, "slow-log-leg", f"{seen.kind} {top}", *found, "each commit waits for the slowest leg")
 
 
 def _slow_data_leg(seen: Seen) -> Iterator[Cause]:
     """It holds groups and writers up. While a scan runs the legs do not do the same, and are not compared."""
     for top, legs in _legs(seen, log=False).items():
         if (found := slower_leg(legs)) and not any(_in_progress(seen)):
-            yield _slow("slow-data-leg", top, *found, "transaction groups wait for the slowest leg")
+            yield _slow(seen, "slow-data-leg", top, *found, "transaction groups wait for the slowest leg")
 
 
-def _slow(id: str, where: str, leg: Leg, times: float, why: str) -> Cause:
+def _slow(seen: Seen, id: str, where: str, leg: Leg, times: float, why: str) -> Cause:
     took = duration(leg.block_ns or 0)
     text = f"{leg.device} is the slower leg of {where}, {times:.1f} times as slow ({took} for a write and its flush): {why}"
     evidence = (Evidence(f"{leg.device}: {leg.writes} writes, {leg.flushes or 0} flushes", _stat(leg.device)),)
-    return Cause(
-        id,
-        text,
-        evidence,
-        f"Replace {leg.device}, its cable or its controller; zpool offline shows what it costs.",
-        "",
-        False,
+    fix = (
+        f"Replace {leg.device}, its cable or its controller; until then, with one copy less: "
+        f"zpool offline {quoted(seen.pool.name)} {quoted(leg.leaf)}"
     )
+    return Cause(id, text, evidence, fix, "", False)
 
 
 def _shared(seen: Seen) -> Iterator[Cause]:
@@ -167,9 +165,7 @@ def _shared(seen: Seen) -> Iterator[Cause]:
         if others > max((FOREIGN - 1) * blocks, 100):
             beside = word_of(seen.facts.get(Subject("leaf", leg.leaf, seen.pool.name), "disk_neighbours"))
             who = f" ({beside})" if beside else ""
-            text = (
-                f"{leg.device} does not serve the log alone{who}: {leg.writes} writes for at most {blocks} log blocks"
-            )
+            text = f"{leg.device} does not serve the log alone{who}: {leg.writes:,} writes for at most {blocks:,} log blocks"
             evidence = (Evidence(f"{leg.device}: busy {leg.busy:.0%} of the time", _stat(leg.device)),)
             yield Cause(
                 "log-device-shared", text, evidence, "Give the log a device of its own.", "slog-shared-with-data", False
@@ -189,8 +185,22 @@ def _past_the_slog(seen: Seen) -> Iterator[Cause]:
         Evidence(f"{zil.indirect or 0} records whose data is elsewhere", _kstat(seen, "zil_itx_indirect_count")),
     )
     text = f"{what} bypassed the SLOG and went to the data vdevs"
-    fix = "logbias=latency; a SLOG that is not full; zil_slog_bulk, for commits of more than that many bytes"
-    yield Cause("past-the-slog", text, evidence, fix, "logbias-throughput-log", False)
+    yield Cause("past-the-slog", text, evidence, *_back_to_the_slog(seen, past >= pointers), False)
+
+
+def _back_to_the_slog(seen: Seen, blocks: bool) -> tuple[str, str]:
+    """(fix, rule). A log block goes elsewhere only where the log class has no room for it (zio_alloc_zil() of zio.c);
+    data only with logbias=throughput, and from 2.3 on with Direct I/O (zfs_log_write(), zil_write_state())."""
+    if blocks:
+        return f"A larger SLOG, or a working one: zpool list -v {quoted(seen.pool.name)}", "slog-too-small"
+    names = [each.name for each in seen.counted.datasets if each.commits]
+    biased = [name for name in names if word_of(seen.facts.get(Subject("dataset", name), "logbias")) == "throughput"]
+    if biased:
+        return f"zfs set logbias=latency {' '.join(map(quoted, biased))}", "logbias-throughput-log"
+    which = " ".join(map(quoted, names))
+    return f"Direct I/O goes past a SLOG, as logbias=throughput does: zfs get logbias,direct {which}".rstrip(), (
+        "direct-io-bypasses-slog"
+    )
 
 
 def _alone(seen: Seen) -> Iterator[Cause]:
@@ -199,7 +209,7 @@ def _alone(seen: Seen) -> Iterator[Cause]:
         return
     # those who seldom commit at the same time have nothing to share; commits of several blocks each are no sign
     if seen.waiting >= ALWAYS_ONE and 1 / ALONE < zil.commits / blocks < ALONE:
-        counts = f"{zil.commits} commits, {blocks} blocks"
+        counts = f"{zil.commits:,} commits, {blocks:,} blocks"
         text = f"{seen.committers} threads commit one after the other, and no two share a log block: {counts}"
         evidence = (Evidence("commits for each log block", _kstat(seen, "zil_commit_count")),)
         yield Cause(
@@ -220,12 +230,15 @@ def _on_special(seen: Seen) -> Iterator[Cause]:
 
 
 def _throttled(seen: Seen) -> Iterator[Cause]:
+    """The counters are those of all pools: of several it is not known whose writers they were. (module/zfs/dmu_tx.c)"""
+    others = any(pool != seen.pool for pool in seen.facts.linked(HOST, "pools"))
     for row, count in seen.counted.throttles.items():
         if count >= FEW:
-            text = f"writers were held back {count} times: {THROTTLES[row]}"
+            whose = f"writers of {seen.pool.name} or of another pool" if others else "writers"
+            text = f"{whose} were held back {count:,} times: {THROTTLES[row]}"
             evidence = (Evidence(f"{row} grew by {count}", f"grep -w {row} {witnesses.DMU_TX}"),)
             fix = "Write less at once, or add data vdevs or faster ones; a larger limit only makes stalls rarer and longer."
-            yield Cause("throttle", text, evidence, fix, "txg-dirty-throttle", True)
+            yield Cause("throttle", text, evidence, fix, "txg-dirty-throttle", not others)
 
 
 def _scanning(seen: Seen) -> Iterator[Cause]:
@@ -291,9 +304,9 @@ def _forced_groups(seen: Seen) -> Iterator[Cause]:
 def _starved(seen: Seen) -> Iterator[Cause]:
     pressed = seen.counted.pressure.get("cpu", 0.0)
     if pressed >= STARVED and seen.woken >= WOKEN:
-        text = f"{seen.woken:.0%} of a commit is waiting for a CPU"
+        text = f"{seen.woken:.0%} of the time of a commit is spent waiting for a CPU"
         evidence = (Evidence(f"something waited for a CPU {pressed:.0%} of the time", "cat /proc/pressure/cpu"),)
-        yield Cause("cpu", text, evidence, "Free CPUs, or raise the limit of the container.", "", True)
+        yield Cause("cpu", text, evidence, "Free CPUs, or raise the limit of the container.", "", False)
 
 
 def _memory(seen: Seen) -> Iterator[Cause]:
@@ -307,6 +320,6 @@ def _memory(seen: Seen) -> Iterator[Cause]:
 def _full(seen: Seen) -> Iterator[Cause]:
     found = seen.facts.get(seen.pool, "capacity_percent")
     if isinstance(found, Known) and isinstance(found.value, int) and found.value >= FULL:
-        text = f"{seen.pool.name} is {found.value} % full: finding room for a block takes longer"
-        evidence = (Evidence(f"capacity {found.value} %", f"zpool list {quoted(seen.pool.name)}"),)
+        text = f"{seen.pool.name} is {found.value}% full: finding room for a block takes longer"
+        evidence = (Evidence(f"capacity {found.value}%", f"zpool list {quoted(seen.pool.name)}"),)
         yield Cause("full", text, evidence, "Free or add space.", "pool-nearly-full", False)

@@ -17,6 +17,7 @@ from auditor.verify.result import Slice
 FEW = 20  # commits, below which no mean is told as that of a load
 TOLD = 5  # commits by which two counts may differ that are not read at the same moment, and this share of them:
 TOLERANCE = 0.05
+MOST_LATE = 0.5  # share of the time; a trace that ends before that says nothing of the counters
 
 
 class Trace(NamedTuple):
@@ -111,9 +112,9 @@ def disagree(counted: Counted, trace: Trace, lost: Sequence[Cause], late: float)
     """Where the ZIL counted something else than the trace. Syncs that do nothing are not counted by it. late: seconds by which
     it was read later, at most."""
     commits = counted.zil.commits
-    if not trace.threads or not trace.whole or commits is None or lost:
+    if not trace.whole or commits is None or lost:
         return ()
-    if _close(commits, trace.commits, late * commits / counted.seconds):
+    if _close(commits, trace.commits, min(late / counted.seconds, MOST_LATE) * commits):
         return ()
     return (
         f"the kernel traced {trace.commits} commits, those of other pools among them, and the ZIL counted {commits}",

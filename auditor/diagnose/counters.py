@@ -31,7 +31,7 @@ FALLBACKS = {
     "zil_commit_suspend_count": "the ZIL is suspended (a snapshot, a rename or an unmount is under way)",
     "zil_commit_crash_count": "the ZIL gave up after a failed write",
 }
-IN_FLIGHT = 8  # place in /sys/block/X/stat
+IN_FLIGHT, DONE = 8, (0, 4, 11, 15)  # places in /sys/block/X/stat; reads, writes, discards and flushes that completed
 _SOME = re.compile(r"^some .*total=([0-9]{1,18})$", re.MULTILINE)
 
 
@@ -91,7 +91,8 @@ class Leg(NamedTuple):
 
 class Counted(NamedTuple):
     """Everything. fell: what could not be told because it fell or was gone. pressure: share of the time that something was
-    waiting, by what for. syncing: a transaction group that was being synced at both moments, and for how many seconds."""
+    waiting, by what for. syncing: a transaction group that was being synced at both moments, and for how many seconds. held:
+    how often writers were held back, of all pools together, None where that was not counted."""
 
     seconds: float
     datasets: tuple[Dataset, ...]
@@ -103,6 +104,7 @@ class Counted(NamedTuple):
     status: str
     fell: tuple[str, ...]
     syncing: tuple[int, float] | None = None
+    held: int | None = None
 
 
 def devices(pool: Subject, facts: Facts) -> tuple[str, ...]:
@@ -127,6 +129,7 @@ def counted(seen: Observation, facts: Facts) -> Counted:
     earlier, later = (witnesses.table(each, witnesses.DMU_TX) for each in (before, after))
     grown = witnesses.grown(earlier, later)
     fell += [f"{row} of {witnesses.DMU_TX} fell" for row in THROTTLES if row in earlier and row not in grown]
+    rows = [row for row in THROTTLES if row in earlier or row in later]
     boot = after.at - after.up
     history = [moment.text.get(witnesses.txgs_path(pool.name), "") for moment in (before, after)]
     return Counted(
@@ -140,6 +143,7 @@ def counted(seen: Observation, facts: Facts) -> Counted:
         status=after.text.get(f"{witnesses.STATUS}{pool.name}", ""),
         fell=tuple(fell),
         syncing=witnesses.syncing(history, after.up),
+        held=sum(grown[row] for row in rows) if rows and all(row in grown for row in rows) else None,
     )
 
 
@@ -154,6 +158,13 @@ def _datasets(before: Reading, after: Reading, fell: list[str]) -> list[Dataset]
         if len(grown) < len(rows):
             fell.append(f"the counters of {name} began anew (it was mounted meanwhile)")
         found.append(Dataset(name, grown.get("zil_commit_count"), grown.get("writes"), grown.get("zil_itx_count")))
+    gone = sorted(name for name in earlier.keys() - later.keys() if "@" not in name)  # nobody commits to a snapshot
+    fell += [f"what {name} committed is not known (it was unmounted meanwhile)" for name in gone]
+    fell += [
+        f"{path}: {why}"
+        for path, why in sorted({**before.errors, **after.errors}.items())
+        if "/objset-" in path and not why.startswith("no such")
+    ]
     return found
 
 
@@ -249,7 +260,8 @@ def _stat(before: Reading, after: Reading, device: str) -> _Stat | None:
     if min(counting) < 0:
         return None
     flushes, flush_ms = (grown[15], grown[16]) if len(grown) > 16 else (None, None)
-    stuck = 0 if grown[0] or grown[4] or flushes else min(row[IN_FLIGHT] for row in fields)
+    done = any(grown[place] for place in DONE if place < len(grown))
+    stuck = 0 if done else min(row[IN_FLIGHT] for row in fields)
     return _Stat(grown[4], grown[6] * 512, grown[7], grown[9], flushes, flush_ms, stuck)
 
 

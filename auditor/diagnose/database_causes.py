@@ -24,7 +24,10 @@ def not_durable(seen: Seen | None) -> Iterator[Cause]:
     if seen and seen.said and seen.here and seen.said.settings.get("fsync") == "off":
         evidence = (Evidence("the server says fsync = off", "psql -c 'SHOW fsync'"),)
         text = f"{seen.view.engine} runs with fsync = off: its commits wait for nothing to be written"
-        fix = "ALTER SYSTEM SET fsync = on; SELECT pg_reload_conf()"
+        fix = (
+            "ALTER SYSTEM SET fsync = on; SELECT pg_reload_conf(); no -F on its command line. Then sync the file systems "
+            "once (sync): what was written before is not flushed by it."
+        )
         yield Cause("database-fsync-off", text, evidence, fix, "pg-fsync-off", True)
 
 

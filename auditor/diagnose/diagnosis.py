@@ -31,7 +31,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     kind = log_class(counted, facts, pool)
     parts = _parts(trace, counted, kind, seen)
     found = shares.shares(parts) if parts else shares.Shares((), 0.0, "")
-    woken = (parts.wake or 0.0) / parts.commit if parts and parts.commit else 0.0
+    woken = next((each.part for each in found.shares if each.what == "wake-up"), 0.0)
     failed, unlogged = _failed(seen, facts)
     theirs = database.seen(seen, facts, trace)
     busy = trace.commits * (trace.mean_ns or 0.0) / 1e9 / counted.seconds
@@ -86,6 +86,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
         database=theirs.view if theirs else None,
         own=told,
         stacked=stacks,
+        held=counted.held,
     )
 
 
@@ -116,9 +117,9 @@ def _parts(trace: Trace, counted: Counted, kind: str, seen: Observation) -> shar
         return None
     # a thread of the kernel waits for a CPU on other I/O, too
     waited = [each.waited for each in seen.processes if each.waited is not None and each.role != KERNEL]
-    wake = min(sum(waited) / trace.commits, trace.mean_ns) if waited else None
+    wake = min(max(sum(waited), 0) / trace.commits, trace.mean_ns) if waited else None
     blocks, indirect = counted.zil.blocks, counted.zil.indirect
-    pipeline = seen.pipeline / blocks if seen.pipeline is not None and blocks else None
+    pipeline = max(seen.pipeline, 0) / blocks if seen.pipeline is not None and blocks else None
     write, flush, both = _means([leg for leg in counted.legs if leg.kind == kind])
     # a record may point to its data, which is written to the data vdevs before its log block is (WR_INDIRECT in zil.c)
     before, _, before_both = _means([leg for leg in counted.legs if leg.kind == "normal"])

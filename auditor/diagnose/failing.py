@@ -47,10 +47,9 @@ def hung(legs: Sequence[Leg], seconds: float) -> Iterator[Cause]:
     """Devices that completed nothing although they had something to do all the time."""
     for leg in legs:
         if leg.stuck and seconds >= LONG_S:
-            text = f"{leg.device} completed nothing in {seconds:.0f} s, with {leg.stuck} I/Os outstanding: commits wait for it"
-            evidence = (
-                Evidence(f"{leg.device}: {leg.stuck} I/Os in flight", f"cat {quoted(f'/sys/block/{leg.device}/stat')}"),
-            )
+            many = "one I/O" if leg.stuck == 1 else f"{leg.stuck} I/Os"
+            text = f"{leg.device} completed nothing in {seconds:.0f} s, with {many} outstanding: commits wait for it"
+            evidence = (Evidence(f"{leg.device}: {many} in flight", f"cat {quoted(f'/sys/block/{leg.device}/stat')}"),)
             yield Cause("device-hung", text, evidence, _replace(leg.device), "", True)
 
 

@@ -140,7 +140,7 @@ class Diagnosis(NamedTuple):
     """One diagnosis. answer: one sentence. reasons: why it is INCONCLUSIVE, or what else could not be seen. commits: by the
     ZIL; traced: by the trace; mean_ns: None without one. latency: by powers of two. overlap: as of Shares. taken: seconds
     since the epoch. own: where a process was named. stacked: without a trace, as root. database: its own view, where --db
-    named one."""
+    named one. held: how often writers were held back, of all pools together, None where that was not counted."""
 
     target: str
     pool: str
@@ -166,3 +166,4 @@ class Diagnosis(NamedTuple):
     own: Own | None = None
     stacked: Stacked | None = None
     database: View | None = None
+    held: int | None = None

@@ -44,8 +44,9 @@ _WITHIN = (
     (re.compile(r"/lxc(?:\.payload)?[./]([\w.-]{1,64})(?:/|$)"), "container {}"),
     (re.compile(r"/machine\.slice/machine-qemu\\x2d[0-9]{1,9}\\x2d([\w.-]{1,64})\.scope"), "guest {}"),
     (re.compile(r"/qemu\.slice/([0-9]{1,9})\.scope"), "guest {}"),
-    (re.compile(r"/system\.slice/([\w.@-]{1,64})\.service"), "{}.service"),
+    (re.compile(r"^[0-9]{1,9}:[^:]*:/system\.slice/([\w.@-]{1,64})\.service"), "{}.service"),
 )
+_OF_USER = re.compile(r"[0-9]{1,9}:[^:]*:/user\.slice/user-([0-9]{1,10})\.slice/")
 
 
 def observe(
@@ -237,8 +238,12 @@ def _committed(found: Traced | None) -> list[int]:
 
 
 def within(group: str) -> str:
-    """The container, guest or service of a control group, empty where none is told."""
-    for pattern, words in _WITHIN:
-        if found := pattern.search(group):
-            return words.format(found[1])
+    """The container, guest or service of a control group, empty where none is told. Whoever has a group calls those inside as
+    he likes: the outermost counts, and what a user made is told as his."""
+    for line in group.split("\n"):  # the one character that no name of a group has
+        matches = ((pattern.search(line), words) for pattern, words in _WITHIN)
+        found = [(match.start(), words.format(match[1])) for match, words in matches if match]
+        if found:
+            user = _OF_USER.match(line)
+            return f"{min(found)[1]} of user {user[1]}" if user else min(found)[1]
     return ""

@@ -77,14 +77,14 @@ def _status(said: Said, what: str, column: str) -> Row:
 def _file(said: Said, what: str, event: str) -> Row:
     if not said.has(event, "COUNT_MISC"):
         return Row(what, None, None, _uncounted(said))
-    count = said.grown(event, "COUNT_MISC")
-    if not count:
-        return Row(what, None if count is None else 0, None, said.why(event, "COUNT_MISC"))
+    grown = said.grown(event, "COUNT_MISC")
+    if grown is None or not (count := int(grown)):
+        return Row(what, None if grown is None else 0, None, said.why(event, "COUNT_MISC"))
     took = said.grown(event, "SUM_TIMER_MISC") if event in said.timed else None
     if not took:
         why = said.why(event, "SUM_TIMER_MISC") if event in said.timed else ""
-        return Row(what, int(count), None, why or "not timed: setup_instruments does not time them")
-    return Row(what, int(count), took / 1000 / count, "")
+        return Row(what, count, None, why or "not timed: setup_instruments does not time them")
+    return Row(what, count, took / 1000 / count, "")
 
 
 def _uncounted(said: Said) -> str:

@@ -9,11 +9,13 @@ XLogCheckpointNeeded())
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from auditor.diagnose.said import Said, number
 from auditor.diagnose.view import Row
 
+_VIEW = re.compile(r"(pg_stat_[a-z]{1,20})(?: |$)")  # what a shell leaves as it is
 SETTINGS = ("fsync", "synchronous_commit", "wal_sync_method", "track_wal_io_timing", "track_io_timing", "max_wal_size")
 HIDDEN = "what backends wait for: the role of the connection is not of pg_read_all_stats"
 WAL_IO, NEW_WAL, DATA_IO = "pg_stat_io wal normal", "pg_stat_io wal init", "pg_stat_io relation normal"
@@ -33,7 +35,7 @@ ACTIVITY = "psql -c \"SELECT wait_event_type, wait_event, count(*) FROM pg_stat_
 
 def commands(said: Said) -> tuple[str, ...]:
     """Of the tables that this server has."""
-    tables = sorted({table.partition(" ")[0] for table in said.before if table.startswith("pg_stat_")})
+    tables = sorted({found[1] for table in said.before if (found := _VIEW.match(table))})
     return (*(f"psql -xc 'TABLE {table}'" for table in tables), ACTIVITY)
 
 
@@ -86,17 +88,18 @@ def _row(said: Said, what: str, table: str, column: str, time: str, setting: str
     """time: its column, in milliseconds, or empty; setting: without which it stays 0."""
     if not said.has(table, column):
         return Row(what, None, None, "this server does not count them")
-    count = said.grown(table, column)
-    if count is None:
+    grown = said.grown(table, column)
+    if grown is None:
         return Row(what, None, None, said.why(table, column))
+    count = int(grown)
     if not time or not count:
-        return Row(what, int(count), None, "")
+        return Row(what, count, None, "")
     if said.settings.get(setting) != "on":
-        return Row(what, int(count), None, f"not timed: {setting} is {said.settings.get(setting, 'not shown')}")
+        return Row(what, count, None, f"not timed: {setting} is {said.settings.get(setting, 'not shown')}")
     took = said.grown(table, time)
     if not took:
-        return Row(what, int(count), None, said.why(table, time) or "no time of theirs was counted")
-    return Row(what, int(count), took * 1e6 / count, "")
+        return Row(what, count, None, said.why(table, time) or "no time of theirs was counted")
+    return Row(what, count, took * 1e6 / count, "")
 
 
 def checkpoints(said: Said) -> tuple[int, int] | None:
@@ -109,6 +112,6 @@ def trigger(said: Said) -> int | None:
     """Bytes of WAL, whole segments, that lie between two checkpoints which it brings about, at the least."""
     words = ("max_wal_size", "checkpoint_completion_target", "wal_segment_size")  # in MiB, as a share, in bytes
     most, target, segment = (number(said.settings.get(each)) for each in words)
-    if most is None or target is None or not segment:
+    if most is None or target is None or segment is None or segment < 1:
         return None
     return max(int(int(most * (1 << 20) / segment) / (1 + target)), 1) * int(segment)

@@ -148,6 +148,6 @@ def _count(data: Any) -> int:
 
 
 def _float(data: Any) -> float:
-    if type(data) not in (int, float) or not math.isfinite(data):
+    if type(data) not in (int, float) or not 0 <= data < 2**53:
         raise TypeError("no number")
     return float(data)

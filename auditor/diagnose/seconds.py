@@ -62,7 +62,7 @@ def second(first: Moment, before: Moment, after: Moment, wanted: Scope, threads:
         device=slowest.device if slowest else "",
         write_ns=(slowest.block_ns if slowest.write_ns is None else slowest.write_ns) if slowest else None,
         flush_ns=slowest.flush_ns if slowest else None,
-        held=sum(counted.throttles.values()),
+        held=counted.held,
         dirty=dirty,
         states=states,
         sync_s=synced,

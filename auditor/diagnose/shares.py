@@ -50,10 +50,13 @@ def shares(parts: Parts) -> Shares:
     """The shares of a mean commit. Where the parts together are longer than the whole, each is shortened alike."""
     if parts.commit <= 0:
         return Shares((), 0.0, "no commit took any time")
-    # those threads work for several devices side by side, and for other I/O: at most what the others leave
-    measured = sum(filter(None, (parts.queue, parts.data, parts.write, parts.flush, parts.both, parts.wake)))
+    # who commits waits for a CPU between its commits, too; the threads that pass a log block on work for several devices side
+    # by side, and for other I/O: each at most what the others leave
+    left = parts.commit - sum(filter(None, (parts.queue, parts.data, parts.write, parts.flush, parts.both)))
+    if parts.wake is not None:
+        parts = parts._replace(wake=min(parts.wake, max(left, 0.0)))
     if parts.pipeline is not None:
-        parts = parts._replace(pipeline=min(parts.pipeline, max(parts.commit - measured, 0.0)))
+        parts = parts._replace(pipeline=min(parts.pipeline, max(left - (parts.wake or 0.0), 0.0)))
     named = (
         ("queue", parts.queue),
         ("pipeline", parts.pipeline),

@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Iterator
 
+from auditor.diagnose._stack_child import MOST_REST
 from auditor.diagnose.observation import Stacks, Waited
 
 STARTS_S = 5.0  # in which it has to begin
@@ -118,7 +119,10 @@ class Sampler:
                 else:
                     self._cut = True
             self._pass = []
+            self._reads = ("", "")
+            self._heard = time.monotonic() + int(found[2]) / 1e6 * MOST_REST
         elif found["stack"]:
+            self._heard = time.monotonic()
             self._reads = (found[6].decode(), found[7].decode())
         elif found["waits"]:
             name = bytes.fromhex(found[12].decode()).decode("utf-8", "surrogateescape")

@@ -21,8 +21,9 @@ def stacked(seen: Observation, counted: Counted, facts: Facts) -> Stacked | None
         return None
     found, known = seen.stacks, {each.pid: each for each in seen.processes}
     mine = {*seen.named.threads} if seen.named else set()
-    samples = sum(each.hits for each in found.waits)
-    waiting = samples / found.passes if found.passes else 0.0
+    waits = [each for each in found.waits if each.hits > 0]
+    samples = sum(each.hits for each in waits)
+    waiting = samples / found.passes if found.passes > 0 else 0.0
     commits = _commits(seen)
     why = _why_not(found, samples, commits, facts)
     mean = None if why or not commits else waiting * counted.seconds * 1e9 / commits
@@ -36,7 +37,7 @@ def stacked(seen: Observation, counted: Counted, facts: Facts) -> Stacked | None
             part=each.hits / samples,
             own=each.thread in mine,
         )
-        for each in found.waits
+        for each in waits
     )
     return Stacked(found.passes, samples, waiting, mean, why, waiters)
 
@@ -57,6 +58,8 @@ def _why_not(found: Stacks, samples: int, commits: int | None, facts: Facts) -> 
         return "only the processes of this container are seen"
     if commits is None:
         return f"{kstat.ROOT}/zil does not count commits here"
+    if found.passes < FEW:
+        return f"{found.passes} looks are too few for a mean"
     if commits < FEW or samples < FEW:
         return f"{samples} samples of {commits} commits are too few for a mean"
     return ""

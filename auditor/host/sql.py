@@ -254,6 +254,7 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name in VARIABLES or name.startswith("PG")}
 
 
+MEMORY = 512 << 20  # bytes of the process that asks
 CONNECTING = (postgres_at, bounded, mysql_at, holder)
 
 
@@ -268,13 +269,19 @@ def script() -> str:
 
 
 def program(functions: tuple[Callable[..., Any], ...], call: str, words: str) -> str:
-    """A script of these functions that prints what a call gives. words: what is said of an error."""
+    """A script of these functions that prints what a call gives. words: what is said of an error. A server may answer without
+    end, or not at all, and no time-out of its own holds it: so much memory is all that it gets here, and who asks dies with
+    zaudit. (man 2 setrlimit, PR_SET_PDEATHSIG)"""
     import inspect
 
     source = "\n".join(inspect.getsource(each) for each in functions)
     return f"""from __future__ import annotations
-import sys
+import ctypes, resource, sys
 from typing import Any
+ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
+most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+most = {MEMORY} if most == resource.RLIM_INFINITY else min(most, {MEMORY})
+resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 {source}
 try:
     text = {call}

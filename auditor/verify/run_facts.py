@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Reason, Subject, Unknown, known, unknown
 from auditor.text import harmless
+from auditor.units import duration
 from auditor.verify import chain
 from auditor.verify.model import Chain, Latency, Slo
 from auditor.verify.profile import Profile, Section
@@ -150,7 +151,7 @@ def _latency(run: Run, profile: Profile, pool: Subject, facts: Facts) -> Iterato
     latency = run.log.latency
     median = latency.percentile_ns(0.5)
     if median is not None:
-        yield "p50_us", known(median / 1000, f"median {median / 1000:.1f} us, {latency.samples} samples")
+        yield "p50_us", known(median / 1000, f"median {duration(median)}, {latency.samples:,} samples")
     yield "floor_us", _floor(pool, facts)
     highest = max((slo.q for slo in profile.slo), default=0.99)
     beyond = latency.beyond(highest)
@@ -241,12 +242,16 @@ def _written(run: Run) -> Iterator[tuple[str, Judged]]:
         yield "slog_share", known(round(share, 3), text)
 
 
+def _took(ns: int | None) -> str:
+    return "not judged" if ns is None else duration(ns)
+
+
 def met(latency: Latency) -> Fact:
     """Whether every objective of a run was kept; unknown, with the reasons, where one was not judged."""
     subject = Subject("run", latency.run)
     limits = [each for each in latency.percentiles if each.limit_ns is not None]
     missed = [each for each in limits if each.judgement == "missed"]
-    texts = [f"p{each.q * 100:g} {each.ns} ns, objective {each.limit_ns} ns" for each in missed or limits]
+    texts = [f"p{each.q * 100:g} {_took(each.ns)}, objective {_took(each.limit_ns)}" for each in missed or limits]
     if missed:
         return Fact(subject, "objectives_met", known(False, "; ".join(texts)))
     if unjudged := [each for each in limits if each.judgement == "not judged"]:

@@ -13,10 +13,12 @@ from auditor.checklist import answers, judged, measured, watched
 from auditor.checklist.model import Answered, Checklist, Said
 from auditor.data import checklists
 from auditor.data.checklists import Line
+from auditor.diagnose.diagnosis import diagnose
 from auditor.facts import HOST, Fact, Subject, known, unknown
 from auditor.judge.policy import LeftOut, Waiver
 from tests.checklist import worlds
 from tests.checklist.worlds import Outcome
+from tests.diagnose import worlds as diagnosed
 from tests.verify import samples
 
 LINES = {line.id: line for each in checklists.load() for line in each.lines}
@@ -184,6 +186,36 @@ def test_what_fails_on_a_data_drive_says_nothing_of_the_log() -> None:
 def test_a_rule_that_passes_on_one_log_device_and_says_nothing_of_another_does_not_answer() -> None:
     found = worlds.listed(worlds.whole(worlds.report({}, worlds.verdict("slog-no-plp", "not applicable", worlds.LEAF))))
     assert line(found, "log-protected").answer == "open"
+
+
+def test_a_log_device_that_was_not_counted_keeps_up_with_nothing() -> None:
+    """Beside a cause that stands by itself."""
+    files = diagnosed.load(commits={"tank/db": 2000}, dmu_tx={"dmu_tx_dirty_delay": 50})
+    for moment in files:
+        del moment["/sys/block/sdd/stat"]
+    rows = {(pid, "postgres", 1): (1000, 1000 * 5300) for pid in (100, 101)}
+    watched = diagnose(diagnosed.observation(files, diagnosed.traced(rows)), diagnosed.facts())
+    assert (watched.outcome, len(watched.reasons)) == ("CAUSE", 1)
+    found = line(worlds.listed(worlds.seen(watched=watched)), "log-keeps-up")
+    assert (found.answer, found.deciding[0].text) == ("open", "sdd: its device has no counters that could be read")
+
+
+@pytest.mark.parametrize(
+    ("disk", "part", "keeps_up", "figures"),
+    [
+        ("sdc", "phys_seg 0", "open", ("no", "critical")),  # a flush: NOT DURABLE, and no sync=disabled
+        ("sdc", "phys_seg 1", "open", ("no", "medium")),
+    ],
+)
+def test_a_device_that_fails_under_the_load_is_no_yes(
+    disk: str, part: str, keeps_up: str, figures: tuple[str, str]
+) -> None:
+    logged = f"I/O error, dev {disk}, sector 0 op 0x1:(WRITE) flags 0x800 {part} prio class 2"
+    found = worlds.listed(worlds.seen(watched=worlds.diagnosis(logged)))
+    assert line(found, "log-keeps-up").answer == keeps_up
+    tail = line(found, "figures-tail")
+    assert (tail.answer, tail.deciding[0].severity) == figures
+    assert logged in tail.deciding[0].text
 
 
 def test_the_gravest_subject_is_named_first_and_the_others_after_it() -> None:

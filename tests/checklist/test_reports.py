@@ -72,9 +72,9 @@ def test_the_first_line_says_how_many_are_what_and_what_is_no_comes_first() -> N
     assert lines[0] == "tank/db/wal on db1: 3 no, 3 open (2 for a person), 2 accepted, 12 yes"
     heads = [line.split("  ")[0] for line in lines if line[:1].isupper() and line.split("  ")[0].isupper()]
     assert heads == ["NO", "OPEN", "ACCEPTED BY SOMEBODY", "YES"]
-    assert (
-        lines[-1]
-        == "Next: Replace sdd, its cable or its controller; zpool offline shows what it costs.   (exit code 12)"
+    assert lines[-1] == (
+        "Next: Replace sdd, its cable or its controller; until then, with one copy less: zpool offline tank sdd   "
+        "(exit code 12)"
     )
 
 

@@ -23,6 +23,7 @@ from auditor.judge.verdict import Verdict
 from auditor.report.checklist import words
 from auditor.report.model import Report
 from auditor.verify.model import Verification
+from auditor.verify.trial import Logged
 from tests.diagnose import worlds as diagnosed
 from tests.shared import rules
 from tests.verify import samples
@@ -103,12 +104,13 @@ def verification() -> Verification:
 
 
 @cache
-def diagnosis() -> Diagnosis:
-    """Two sessions of PostgreSQL, and nothing stands out."""
+def diagnosis(logged: str = "") -> Diagnosis:
+    """Two sessions of PostgreSQL, and nothing stands out. logged: by the kernel meanwhile."""
     rows = {(100, "postgres", 1): (1000, 1000 * 5300), (101, "postgres", 1): (1000, 1000 * 5300)}
     who = tuple(Process(pid, "postgres", "", "", 100_000_000) for pid in (100, 101))
     files = diagnosed.load(commits={"tank/db": 2000})
-    return diagnose(diagnosed.observation(files, diagnosed.traced(rows), who), diagnosed.facts())
+    lines = Logged((logged,) if logged else (), "")
+    return diagnose(diagnosed.observation(files, diagnosed.traced(rows), who, logged=lines), diagnosed.facts())
 
 
 def seen(

@@ -14,6 +14,7 @@ from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Diagnosis
 from auditor.diagnose.view import Row, View
 from auditor.facts import Subject
+from auditor.report.diagnose.json import render
 from tests.diagnose import databases, worlds
 
 
@@ -252,6 +253,7 @@ def test_a_server_that_syncs_nothing_comes_before_any_speed() -> None:
     found = judged(databases.answer(settings={"fsync": "off"}, syncs=0))
     assert (found.outcome, found.causes[0].rule) == ("NOT DURABLE", "pg-fsync-off")
     assert found.answer == "PostgreSQL runs with fsync = off: its commits wait for nothing to be written"
+    assert "Then sync the file systems once" in found.causes[0].fix
 
 
 # -- MySQL and MariaDB ------------------------------------------------------------------------------------------------
@@ -383,3 +385,31 @@ def test_a_server_is_named_once() -> None:
         view(judged(databases.answer(), server=Subject("database", "postgres elsewhere"))).server
         == "postgres elsewhere"
     )
+
+
+HUGE, TINY = 10**400, "1e-300"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"from": HUGE}, {"to": HUGE}, {"from": -1}, {"to": float("nan")},
+        {"settings": {**databases.SETTINGS, "wal_segment_size": TINY}},
+        {"settings": {**databases.SETTINGS, "max_wal_size": "9e18", "wal_segment_size": "1"}},
+        {"before": {"pg_stat_wal": {"wal_sync": "0", "wal_sync_time": "0"}},
+         "after": {"pg_stat_wal": {"wal_sync": TINY, "wal_sync_time": "9e18"}}},
+    ],
+)  # fmt: skip
+def test_numbers_of_a_hostile_server_end_nothing(given: dict[str, Any]) -> None:
+    found = judged(databases.answer(requested=5, inserted=10**10, more=given))
+    assert json.loads(render(found))["diagnosis"]["outcome"] == found.outcome
+
+
+def test_a_table_of_a_hostile_recording_is_no_command() -> None:
+    found = json.loads(databases.answer())
+    for part in ("before", "after"):
+        found[part] |= {"pg_stat_x';rm${IFS}-rf${IFS}~;' y": {}, "pg_stat_io wal normal": {}}
+    commands = view(judged(json.dumps(found))).commands
+    assert [each for each in commands if "TABLE" in each] == [
+        f"psql -xc 'TABLE pg_stat_{name}'" for name in ("bgwriter", "io", "wal")
+    ]

@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auditor.collect import kstat
 from auditor.diagnose import causes, observation
 from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Diagnosis
-from auditor.diagnose.observation import KERNEL, Process
+from auditor.diagnose.observation import KERNEL, Process, Traced
+from auditor.facts import HOST, Fact, Subject, known
+from auditor.report.diagnose import words
 from auditor.verify.trial import Logged
 from tests.diagnose import worlds
 from tests.golden import RULES as INDEX
@@ -57,6 +60,14 @@ def test_an_observation_comes_back_from_its_recording_as_it_was() -> None:
     assert diagnose(again, worlds.facts()) == diagnose(seen, worlds.facts())
 
 
+PSI = "/proc/pressure/cpu"
+
+
+def psi(us: int) -> str:
+    """What it says when something waited so long since the boot."""
+    return f"some avg10=0.00 avg60=0.00 avg300=0.00 total={us}\n"
+
+
 @dataclass
 class Told:
     """What is provoked, and what must come out."""
@@ -98,7 +109,7 @@ CASES = {
     ),
     "shared log": Told(
         {"more": {"/sys/block/sdc/stat": worlds.stat(1900, 3500, 400, 1600)}}, {}, HEALTHY,
-        "CAUSE", "log-device-shared", "sdc does not serve the log alone: 1500 writes for at most 400",
+        "CAUSE", "log-device-shared", "sdc does not serve the log alone: 1,500 writes for at most 400",
     ),
     "no batching": Told(
         {"commits": {"tank/db": 1500}}, {}, {(100 + i, "mysqld", 1): (250, 250 * 5300) for i in range(6)},
@@ -123,7 +134,12 @@ CASES = {
         {"commits": {}, "more": {"/sys/block/sdc/stat": worlds.stat(0, 0, 0, 0, flying=3)}, "flying": {"sdc": 2}}, {}, {},
         "CAUSE", "device-hung", "sdc completed nothing in 10 s, with 2 I/Os outstanding: commits wait for it",
     ),
-    "full": Told({}, {"capacity": 93}, HEALTHY, "CAUSE", "full", "93 % full"),
+    "discards": Told(  # as of zpool trim of a pool that nobody writes to
+        {"commits": {}, "more": {"/sys/block/sdc/stat": "0 0 0 0 0 0 0 0 3 100 0 900 0 0 0 0 0\n"}, "flying": {"sdc": 2}},
+        {}, {},
+        "NOBODY COMMITS", "", "nobody waits for one here",
+    ),
+    "full": Told({}, {"capacity": 93}, HEALTHY, "CAUSE", "full", "93% full"),
     "nobody": Told({"commits": {}, "rows": {"writes": 400}}, {}, {}, "NOBODY COMMITS", "", "nobody waits for one here"),
     "two writers": Told(
         {"commits": {"tank/db": 360, "tank/web": 40}}, {}, {DB: (360, 360 * 5300), (200, "nginx", 2): (40, 40 * 5300)},
@@ -138,14 +154,28 @@ CASES = {
          "block_ms": {"sda": (6, 1), "sdb": (6, 1)}},
         {}, {DB: (400, 400 * 12000)}, "CAUSE", "past-the-slog", "the data of 100% of the commits bypassed the SLOG",
     ),
+    "two writers of one name": Told(
+        {"commits": {"tank/db": 360, "tank/web": 40}}, {},
+        {DB: (360, 360 * 5300), (101, "postgres", 2): (40, 40 * 5300)}, "NOTHING STANDS OUT", "", "postgres waits 4 ms",
+    ),
+    "no CPU": Told(
+        {"more": {PSI: psi(8_000_000)}}, {}, {DB: (400, 400 * 25300)}, "CAUSE", "cpu",
+        "80% of the time of a commit is spent waiting for a CPU; postgres waits 20.2 ms of each 25.3 ms commit for a CPU",
+    ),
+    "no CPU between the commits": Told(
+        {"more": {PSI: psi(8_000_000)}, "block_ms": {"sdc": (1, 24), "sdd": (1, 24)}}, {}, {DB: (400, 400 * 25300)},
+        "NOTHING STANDS OUT", "", "postgres waits 24 ms of each 25.3 ms commit for the flush",
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_cause_is_the_first_that_is_named(name: str) -> None:
     told = CASES[name]
-    who = tuple(Process(pid, name, KERNEL if pid < 100 else "", "", None) for pid, name, _ in told.trace)
-    seen = worlds.observation(worlds.load(**told.files), worlds.traced(told.trace), who)
+    waited = 20_000_000_000 if PSI in told.files.get("more", {}) else None
+    who = tuple(Process(pid, name, KERNEL if pid < 100 else "", "", waited) for pid, name, _ in told.trace)
+    files, more = worlds.load(**told.files)
+    seen = worlds.observation(({PSI: psi(0), **files}, more), worlds.traced(told.trace), who)
     found = diagnose(seen, worlds.facts(**told.facts))
     top = found.causes[0].id if found.causes else ""
     assert (found.outcome, top) == (told.outcome, told.top), found.reasons
@@ -156,6 +186,29 @@ def test_a_cause_is_the_first_that_is_named(name: str) -> None:
         assert not cause.rule or (INDEX.parent / f"{cause.rule}.toml").exists(), cause.rule
 
 
+def test_whose_writers_were_held_back_is_not_guessed_of_several_pools() -> None:
+    told, facts = CASES["throttle"], worlds.facts()
+    facts.put(Fact(HOST, "pools", known((worlds.POOL, Subject("pool", "other")), "")))
+    found = diagnose(worlds.observation(worlds.load(**told.files), worlds.traced(HEALTHY)), facts)
+    assert found.answer.startswith("writers of tank or of another pool were held back 90 times")
+    slow = diagnose(worlds.observation(worlds.load(**told.files), worlds.traced({DB: (400, 400 * 25300)})), facts)
+    assert slow.outcome == "INCONCLUSIVE"
+
+
+def test_writers_that_were_not_counted_are_not_called_unhindered() -> None:
+    path, (before, after) = f"{kstat.ROOT}/dmu_tx", worlds.load()
+    without = [{name: text for name, text in each.items() if name != path} for each in (before, after)]
+    found = diagnose(worlds.observation((without[0], without[1]), worlds.traced(HEALTHY)), worlds.facts())
+    assert found.held is None
+    assert words.groups(found) == "not seen; writers held back: not seen."
+    assert diagnose(worlds.observation((before, after), None), worlds.facts()).held == 0
+    held = diagnose(
+        worlds.observation(worlds.load(**CASES["throttle"].files, txgs=[(7, "C", 1.5)]), None), worlds.facts()
+    )
+    assert words.groups(held).startswith("1 synced, in ")
+    assert words.groups(held).endswith("; writers held back: 90 times, all pools together.")
+
+
 @pytest.mark.parametrize("name", ["slow log leg", "sync=disabled", "throttle", "scrub", "shared log", "errors"])
 def test_counters_alone_find_what_they_count(name: str) -> None:
     told = CASES[name]
@@ -164,6 +217,24 @@ def test_counters_alone_find_what_they_count(name: str) -> None:
     assert found.outcome == told.outcome
     assert not found.shares
     assert found.mean_ns is None
+
+
+@pytest.mark.parametrize(
+    ("name", "logbias", "fix", "rule"),
+    [
+        ("data before the log block", "throughput", "zfs set logbias=latency tank/db", "logbias-throughput-log"),
+        ("data before the log block", "latency", "zfs get logbias,direct tank/db", "direct-io-bypasses-slog"),
+        ("past the SLOG", "throughput", "zpool list -v tank", "slog-too-small"),
+    ],
+)
+def test_what_brings_commits_back_to_the_slog_depends_on_what_bypassed_it(
+    name: str, logbias: str, fix: str, rule: str
+) -> None:
+    told, facts = CASES[name], worlds.facts()
+    facts.put(Fact(Subject("dataset", "tank/db"), "logbias", known(logbias, "")))
+    found = diagnose(worlds.observation(worlds.load(**told.files), worlds.traced(told.trace)), facts)
+    assert found.causes[0].fix.endswith(fix)
+    assert found.causes[0].rule == rule
 
 
 FLUSH = "I/O error, dev {}, sector 0 op 0x1:(WRITE) flags 0x800 phys_seg 0 prio class 0"
@@ -342,3 +413,40 @@ def test_an_observation_of_an_earlier_release_is_read() -> None:
     for later in observation.Observation._field_defaults:
         del document[later]
     assert observation.from_text(json.dumps(document)) == seen
+
+
+def test_a_trace_of_nothing_is_not_believed_where_commits_were_counted() -> None:
+    seen = worlds.observation(worlds.load(), worlds.traced({}))
+    assert seen.traced
+    early = seen.traced._replace(ticks=(seen.traced.ticks[0]._replace(at=1000),))
+    for each in (seen, seen._replace(traced=early)):
+        found = diagnose(each, worlds.facts())
+        assert found.outcome == "INCONCLUSIVE"
+        assert "the kernel traced 0 commits" in found.answer
+
+
+@pytest.mark.parametrize("trace", [None, worlds.traced({})])
+def test_what_a_dataset_did_that_is_gone_at_the_end_is_not_nothing(trace: Traced | None) -> None:
+    """What it wrote to the log made the log device one that serves others, too."""
+    before, after = worlds.load()
+    left = {path: text for path, text in after.items() if "tank/db" not in text}
+    found = diagnose(worlds.observation((before, left), trace), worlds.facts())
+    assert found.outcome == "INCONCLUSIVE"
+    assert found.reasons[0] == "what tank/db committed is not known (it was unmounted meanwhile)"
+
+
+def test_a_dataset_whose_counters_cannot_be_read_is_not_nothing() -> None:
+    seen = worlds.observation(worlds.load(commits={"tank/db": 0}), worlds.traced({}))
+    path = f"{kstat.ROOT}/tank/objset-0x99"
+    for why, outcome in (("no such file or directory", "NOBODY COMMITS"), ("input/output error", "INCONCLUSIVE")):
+        found = diagnose(seen._replace(after=seen.after._replace(errors={path: why})), worlds.facts())
+        assert found.outcome == outcome
+
+
+@pytest.mark.parametrize(("waited", "pipeline"), [(-(2**62), None), (0, -(2**62))])
+def test_no_part_of_a_commit_is_less_than_nothing(waited: int, pipeline: int | None) -> None:
+    """As in a recording that somebody made up: a bar of so many characters would have filled the memory."""
+    seen = worlds.observation(worlds.load(), worlds.traced(HEALTHY), (Process(100, "postgres", "", "", waited),))
+    found = diagnose(seen._replace(pipeline=pipeline), worlds.facts())
+    assert all(0 <= each.part <= 1 for each in found.shares)
+    assert sum(each.part for each in found.shares) == pytest.approx(1)

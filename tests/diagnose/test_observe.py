@@ -13,6 +13,7 @@ from tests.diagnose.test_histograms import THREADS, log2
 
 KERNELS = "PPid:\t2\nUid:\t0\t0\t0\t0\n"
 CONTAINER = "0123456789abcdef" * 4
+OF_ALICE = "/user.slice/user-1000.slice/user@1000.service"
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,15 @@ CONTAINER = "0123456789abcdef" * 4
         ("0::/system.slice/system-postgresql.slice/postgresql@17-main.service\n", ""),
         ("0::/system.slice/postgresql@17-main.service\n", "postgresql@17-main.service"),
         ("0::/user.slice/user-1000.slice\n", ""),
+        # what somebody calls the groups inside of his own
+        (f"0::{OF_ALICE}/system.slice/postgresql@17-main.service\n", ""),
+        (f"0::{OF_ALICE}/x\u20280::/system.slice/postgresql@17-main.service\n", ""),
+        (f"0::{OF_ALICE}/user.slice/libpod-{CONTAINER}.scope\n", "container 0123456789ab of user 1000"),
+        (f"0::{OF_ALICE}/qemu.slice/104.scope\n", "guest 104 of user 1000"),
+        (f"0::/lxc.payload.web/docker-{CONTAINER}.scope\n", "container web"),
+        (f"0::/system.slice/web.service/docker-{CONTAINER}.scope\n", "web.service"),
+        (f"0::/system.slice/docker-{CONTAINER}.scope/system.slice/sshd.service\n", "container 0123456789ab"),
+        (f"2:cpu:/\n1:name=systemd:/docker/{CONTAINER}\n", "container 0123456789ab"),
         ("", ""),
     ],
 )

@@ -89,12 +89,22 @@ def test_the_first_words_are_the_answer_and_the_last_what_to_do() -> None:
     assert lines[3].startswith(
         "postgres waits 24 ms of each 25.3 ms commit for the flush of sdd: sdd is the slower leg"
     )
-    assert lines[-1] == "Next: Replace sdd, its cable or its controller; zpool offline shows what it costs."
+    assert lines[-1] == (
+        "Next: Replace sdd, its cable or its controller; until then, with one copy less: zpool offline tank sdd"
+    )
 
 
 def test_a_percentile_needs_ten_samples_beyond_it() -> None:
     text = terminal.render(worlds.canonical(), width=120)
-    assert "p50 ≤ 32.8 ms, p90 ≤ 32.8 ms, p99 too few samples, p99.9 too few samples" in text
+    assert "p50 ≤ 32.8 ms, p90 ≤ 32.8 ms, p99 needs 1,000 commits, p99.9 needs 10,000 commits" in text
+
+
+def test_a_reason_that_the_answer_gives_is_not_told_again() -> None:
+    found = diagnose(
+        worlds.observation(worlds.load(), worlds.traced({(100, "postgres", 1): (900, 900 * 5300)})), worlds.facts()
+    )
+    for text in (terminal.render(found, width=300), html.render(found)):
+        assert text.count("the kernel traced 900 commits") == 1
 
 
 def test_fixtures_are_all_of_some_format() -> None:

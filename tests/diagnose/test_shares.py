@@ -70,6 +70,13 @@ def test_threads_that_work_for_several_devices_explain_no_more_than_is_left() ->
     assert longer.shares[0].ns == 0
 
 
+def test_waiting_for_a_cpu_explains_no_more_than_is_left() -> None:
+    found = shares(Parts(commit=10e6, write=3e6, flush=5e6, pipeline=9e6, wake=40e6))
+    told = {each.what: each.ns for each in found.shares}
+    assert (told["wake-up"], told["pipeline"], told["flush"]) == pytest.approx((2e6, 0, 5e6))
+    assert (found.overlap, found.why_not) == (0, "")
+
+
 def test_nothing_measured_explains_nothing() -> None:
     assert shares(Parts(commit=1e6)).why_not == "no part of a commit could be measured"
     assert shares(Parts(commit=0)).shares == ()

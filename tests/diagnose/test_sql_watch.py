@@ -252,6 +252,19 @@ def test_whatever_happens_no_child_is_left(monkeypatch: pytest.MonkeyPatch) -> N
     assert before == process._RUNNING
 
 
+def test_who_asks_has_so_much_memory_and_dies_with_zaudit() -> None:
+    """A server may answer without end, or never."""
+    asks = [sys.executable, "-I", "-c", sql.program((), "str(len(bytearray(1 << 30)))", "type(error).__name__")]
+    assert subprocess.run(asks, capture_output=True, text=True, check=False).stderr == "MemoryError\n"
+    never = sql.program((), "print(flush=True) or __import__('time').sleep(600)", "''")
+    script = f"import subprocess, sys\nwith subprocess.Popen([sys.executable, '-I', '-c', {never!r}]) as one:\n    one.wait()\n"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as zaudit:
+        assert zaudit.stdout
+        assert zaudit.stdout.readline() == b"\n"
+        zaudit.kill()
+        assert zaudit.stdout.read() == b""  # until nobody has the other end any more
+
+
 def test_the_script_is_python_and_says_which_driver_is_missing() -> None:
     argv = [sys.executable, "-I", "-S", "-c", sql_watch.script_of(), "postgres", SECRET, "1"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)

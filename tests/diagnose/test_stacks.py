@@ -226,6 +226,32 @@ def test_one_that_is_silent_is_replaced_and_what_it_read_is_passed_over(monkeypa
     assert found.threads > 2  # it was told whom to pass over
 
 
+def test_one_that_rests_long_after_much_work_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody can have thousands of threads: a pass takes long then, and the rest after it ten times as long."""
+    monkeypatch.setattr(stacks, "SILENT_S", 0.1)
+    said = r"T 9 5000\nP 100000 7 0\n"
+    instead(
+        monkeypatch,
+        lambda _: (
+            f"import time\ndef run():\n    for _ in '12':\n        print('{said}', end='', flush=True)\n        time.sleep(1)\n"
+        ),
+    )
+    with stacks.sampling() as sampler:
+        found = until(sampler, lambda each: each.passes == 2)
+    assert found == Stacks(2, 7, (), ())
+
+
+def test_who_was_read_before_the_last_pass_ended_is_not_to_blame(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stacks, "SILENT_S", 0.1)
+    instead(
+        monkeypatch,
+        lambda _: "import time\ndef run():\n    print('T 9 5000\\nP 1 7 0', flush=True)\n    time.sleep(99)\n",
+    )
+    with stacks.sampling() as sampler:
+        assert until(sampler, lambda each: each.passes == 2).faults == ()
+        assert sampler._passed_over == []
+
+
 @pytest.mark.slow
 def test_it_dies_with_zaudit() -> None:
     script = (
@@ -352,6 +378,9 @@ def test_a_cause_says_on_what_it_rests() -> None:
         ({"global_": 19}, "412 samples of 19 commits are too few for a mean"),
         ({"waits": WAITS[1:2]}, None),
         ({"waits": (WAITS[1]._replace(hits=19),)}, "19 samples of 1000 commits are too few for a mean"),
+        ({"waits": (WAITS[0], WAITS[1]._replace(hits=0), WAITS[2]._replace(hits=-(2**62)))}, None),
+        ({"waits": (WAITS[1]._replace(hits=0),)}, "0 samples of 1000 commits are too few for a mean"),
+        ({"passes": 2}, "2 looks are too few for a mean"),
         ({"waits": ()}, "0 samples of 1000 commits are too few for a mean"),
     ],
 )

@@ -107,7 +107,7 @@ def test_what_was_not_seen_is_no_number() -> None:
     assert (told.commits, told.mean_ns) == (None, None)  # the clock stood still, too
     nothing = Moment(Reading(1020.0, 100.0, {}, {}), Looked())
     told = second(one, two, nothing, Scope("tank", "", everybody()), None)
-    assert told == Second(at=1020.0, seconds=10.0, held=0)
+    assert told == Second(at=1020.0, seconds=10.0)
 
 
 # -- lines --------------------------------------------------------------------------------------------------------

@@ -179,6 +179,7 @@ def test_whether_every_objective_was_kept() -> None:
     assert met.value is True
     assert isinstance(missed, Known)
     assert missed.value is False
+    assert missed.evidence[0].text == "p99 1 s, objective 5 ms"
     assert isinstance(unjudged, Unknown)
     assert "10 are needed" in unjudged.reasons[0].text
 

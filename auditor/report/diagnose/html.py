@@ -26,6 +26,7 @@ def render(found: Diagnosis, report: Report | None = None, *, zaudit: str = "") 
         section(words.sampled(found), _waiters(found)),
         section("Datasets", _datasets(found)),
         section("Devices", _devices(found)),
+        section("Transaction groups", [paragraph(words.groups(found))]),
         section(database.TITLE, database.page(found.database)),
         section("What stands out", _causes(found), "long"),
         section("What zaudit check says of the same datasets", _beside(found, report)),
@@ -37,7 +38,7 @@ def render(found: Diagnosis, report: Report | None = None, *, zaudit: str = "") 
 
 
 def _verdict(found: Diagnosis) -> str:
-    told = "".join(paragraph(f"Not seen: {each}.") for each in found.reasons)
+    told = "".join(paragraph(f"Not seen: {each}.") for each in words.unseen(found))
     return (
         f'<div class="verdict {words.KINDS[found.outcome]}"><div class="word">{escaped(found.outcome)}</div>'
         f"<p><b>{escaped(found.answer)}.</b></p>{told}</div>{''.join(map(paragraph, words.own(found)))}"

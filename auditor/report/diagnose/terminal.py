@@ -42,6 +42,8 @@ def render(
         *_waiters(found, verbose),
         *_datasets(found, verbose),
         *_devices(found),
+        *title("Transaction groups"),
+        Padding(Text(words.groups(found)), (0, 0, 0, 2)),
         *database.terminal(found.database),
         *_pictures(found, width),
         *_causes(found),
@@ -59,8 +61,9 @@ def _start(found: Diagnosis, report: Report | None, zaudit: str) -> Iterator[Ren
     yield Text()
     yield Text(found.outcome, STYLES[words.KINDS[found.outcome]])
     yield Text(f"{harmless(found.answer)}.")
-    yield from (Text(f"Not seen: {harmless(each)}.", "magenta") for each in found.reasons[:MOST])
-    yield from _more(len(found.reasons) - MOST)
+    reasons = words.unseen(found)
+    yield from (Text(f"Not seen: {harmless(each)}.", "magenta") for each in reasons[:MOST])
+    yield from _more(len(reasons) - MOST)
     yield from (Text(harmless(each)) for each in words.own(found))
 
 

@@ -6,8 +6,8 @@ from auditor.diagnose.model import Committer, Diagnosis, Outcome, Waiter
 from auditor.judge.finding import Finding
 from auditor.report.model import Report
 from auditor.text import harmless, quoted
-from auditor.units import duration
-from auditor.verify.histogram import Histogram
+from auditor.units import duration, size
+from auditor.verify.histogram import LEAST_BEYOND, Histogram
 from auditor.verify.result import Run
 
 KINDS: dict[Outcome, str] = {
@@ -35,12 +35,29 @@ def pictured(found: Diagnosis) -> Run | None:
 
 
 def percentiles(latency: Histogram) -> list[tuple[str, str]]:
-    """(p99, at most 33.6 ms) as far as ten samples lie beyond."""
-    told = ((q, latency.judged(q)) for q in QUANTILES)
-    return [(f"p{q * 100:g}", "too few samples" if ns is None else f"≤ {duration(ns)}") for q, ns in told]
+    """(p99, at most 33.6 ms) as far as ten samples lie beyond, else how many commits it takes."""
+    told = ((q, latency.judged(q), round(LEAST_BEYOND / (1 - q))) for q in QUANTILES)
+    return [
+        (f"p{q * 100:g}", f"needs {enough:,} commits" if ns is None else f"≤ {duration(ns)}") for q, ns, enough in told
+    ]
+
+
+def unseen(found: Diagnosis) -> list[str]:
+    """The reasons that the answer does not give itself."""
+    return [each for each in found.reasons if each not in found.answer]
 
 
 OWN = "* "
+
+
+def groups(found: Diagnosis) -> str:
+    """The transaction groups that were synced meanwhile, and whether writers were held back."""
+    done = [each for each in found.txgs if each.sync_s > 0]
+    most = f"in {duration(max((each.sync_s for each in done), default=0) * 1e9)} at most, with at most "
+    most += f"{size(max((each.dirty for each in done), default=0))} of dirty data"
+    told = f"{len(done):,} synced, {most}" if done else "none was synced" if found.txgs else "not seen"
+    times = "not seen" if found.held is None else f"{found.held:,} times, all pools together"
+    return f"{told}; writers held back: {times}."
 
 
 def own(found: Diagnosis) -> list[str]:
@@ -101,4 +118,4 @@ def next_step(found: Diagnosis) -> str:
         return f"as root, with tracefs: zaudit diagnose {target}"
     if found.outcome == "INCONCLUSIVE":
         return f"zaudit diagnose {target} --seconds 120, at a time when the load is steady"
-    return f"zaudit verify {target} says what the log path can do"
+    return f"zaudit verify {target} measures what the log path can do; it writes to the pool"
