@@ -120,7 +120,12 @@ def _audit(wanted: Wanted, kept: _Kept | None, progress: Callable[..., None] | N
     from auditor.host.live import LiveHost
 
     host = LiveHost(wanted.timeout, wanted.deadline)
-    seen = audit.look(host, (wanted.target,), wanted.options, progress)
+    try:
+        seen = audit.look(host, (wanted.target,), wanted.options, progress)
+    except audit.NothingToAudit as error:
+        if wanted.replays:
+            raise audit.NothingToAudit(f"{error}. Without a TARGET the youngest recording is audited") from None
+        raise
     return _looked(seen, wanted.options.policy, wanted.target)
 
 

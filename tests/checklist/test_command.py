@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from auditor import audit
 from auditor.host import live as seam
+from auditor.host.live import Host
 from auditor.recording import recording
 from tests.diagnose.test_command import observed
 from tests.fake import CommandLine
@@ -63,6 +65,24 @@ def test_a_target_is_audited_here_beside_what_was_recorded(
     assert [each["by"] for each in found["evidence"]] == ["check", "verify"]
     assert found["evidence"][1]["changed"] == []
     assert answers(done)["benchmark-calls"] == "yes"
+
+
+def test_off_the_host_the_recordings_are_enough(
+    zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Who names a TARGET on a desk is told that it would be audited there."""
+
+    replayed = audit.look
+
+    def look(host: Host, *words: Any) -> audit.Look:
+        if isinstance(host, recording.ReplayHost):
+            return replayed(host, *words)
+        raise audit.NothingToAudit("OpenZFS is not loaded here")
+
+    monkeypatch.setattr(audit, "look", look)
+    done = zaudit("checklist", "tank/db", "--replay", VERIFIED)
+    assert done.code == 3
+    assert "Without a TARGET the youngest recording is audited" in done.err
 
 
 def test_a_recorded_audit_of_a_pool_is_narrowed_to_the_target(zaudit: CommandLine, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from auditor.diagnose import causes, database_causes, diagnosis, failing
 from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Outcome, Stacked, Waiter
 from tests.diagnose import worlds
-from tests.lab.diagnose.run import Cause, counts, everything, problems, samples
+from tests.lab.diagnose.run import Cause, Load, counts, everything, problems, samples
 
 pytestmark = pytest.mark.lab
 
@@ -36,26 +36,39 @@ def test_a_cause_that_is_not_named_is_wrong() -> None:
     assert "INCONCLUSIVE, top none" in next(problems(SLOW, healthy, NAMES))
 
 
+def load(us: float, *, first: int = 100, number: int = 400, whole: bool = False) -> Load:
+    """What a load printed whose thread made so many syncs while it was looked at, and as many before, ten times as long, unless
+    all of them were seen."""
+    looked = [[1000 + 10 * i / number, us] for i in range(number)]
+    before = [[990.0, us * 10]] * (0 if whole else number)
+    return {"pid": 90, "syncs": {str(first): [*before, *looked]}, "whole": whole}
+
+
 def test_samples_may_say_too_little_and_not_too_much() -> None:
     found = worlds.canonical()._replace(
-        stacked=Stacked(200, 400, 2.0, 20e6, "", (Waiter(7, "x", "", "", 400, 1.0, False),))
+        stacked=Stacked(200, 400, 2.0, 20e6, "", (Waiter(100, "x", "", "", 400, 1.0, False),))
     )
-    assert list(samples(worlds.canonical(), [{"pid": 7, "mean_us": 1}])) == []
-    assert list(samples(found, [{"pid": 7, "mean_us": 28000}])) == []
-    assert list(samples(found, [{"pid": 7, "mean_us": 19000}])) == []
-    assert list(samples(found, [{"pid": 7, "mean_us": 30000}, {"pid": 8, "mean_us": 1}])) == []
-    assert list(samples(found, [{"pid": 7, "mean_us": 30000}])) == [
-        "by samples of stacks 20000 us, measured 30000 us itself"
-    ]
-    assert list(samples(found, [{"pid": 8, "mean_us": 17000}])) == [
+    assert list(samples(worlds.canonical(), [load(1)])) == []
+    assert list(samples(found, [load(28000)])) == []
+    assert list(samples(found, [load(19000)])) == []
+    assert list(samples(found, [load(30000), load(1)])) == []
+    assert list(samples(found, [load(30000)])) == ["by samples of stacks 20000 us, measured 30000 us itself"]
+    assert list(samples(found, [load(17000, first=7)])) == [
         "by samples of stacks 20000 us, measured 17000 us itself",
         "the load is not among those that wait",
     ]
 
 
 def test_a_mean_that_is_off_by_more_than_a_tenth_is_wrong() -> None:
-    found = worlds.canonical()  # process 100 commits in 25.3 ms
-    assert list(counts(found, [{"pid": 100, "count": 400, "mean_us": 25300 * 1.09}])) == []
-    assert list(counts(found, [{"pid": 100, "count": 400, "mean_us": 25300 * 1.2}])) == [
-        "postgres 100: traced 25300 us, measured 30360 us itself"
+    found = worlds.canonical()  # thread 100 commits in 25.3 ms
+    assert list(counts(found, [load(25300 * 1.09)])) == []
+    assert list(counts(found, [load(25300 * 1.2)])) == ["process 90: traced 25300 us, measured 30360 us itself"]
+
+
+def test_a_count_of_one_that_was_seen_whole_is_off_by_one_at_most() -> None:
+    found = worlds.canonical()
+    assert list(counts(found, [load(25300, number=401, whole=True)])) == []
+    assert list(counts(found, [load(25300, number=402, whole=True)])) == [
+        "400 commits traced, 402 made",
+        "400 commits counted by the ZIL, 402 made",
     ]

@@ -3,8 +3,8 @@
     python -m tests.lab.service [--line 2.3]
 
 Its sandbox gives zaudit.service mounts of its own, where nothing can be written to; what it finds must be what a check beside
-it finds. A property that is set must lead to one audit, whose report knows it; 200 snapshots to none. Exit code: 0 when all of
-it came out so, 1 when not.
+it finds, and nothing more may be undecided. A property that is set must lead to one audit, whose report knows it; 200 snapshots
+to none. Exit code: 0 when all of it came out so, 1 when not.
 """
 
 import argparse
@@ -15,6 +15,7 @@ from typing import Any
 
 from .machine import LINES, available
 from .run import ROOT, ZAUDIT
+from .verify.run import keep
 from .vm import VM, clean_up_on_signals
 
 HERE = ROOT / "tests" / "lab"
@@ -48,6 +49,7 @@ def guest(line: str) -> tuple[Mapping[str, bytes], str]:
     files |= {"zaudit.pyz": ZAUDIT.read_bytes(), "unpack.sh": (HERE / "verify" / "unpack.sh").read_bytes()}
     with VM(zfs=line, disks=DISKS, mem="3G", append="labinit=/lab/pid1-systemd") as vm:
         result = vm.start((HERE / "service.sh").read_text(), files).wait(GUEST_S)
+    keep(f"service-{line}", {**result.out, "log": result.log.encode()})
     return result.out, result.log or result.console
 
 

@@ -3,8 +3,8 @@
     load.py PATH fsync|turns|dsync|write [PAUSE_S] [BYTES] [THREADS] [COUNT]
 
 turns: fsync, one thread after the other. COUNT: of each thread, after which it ends; 0: at SIGTERM.
-Prints ``{"pid": ..., "count": ..., "mean_us": ..., "whole": ...}``: its own syncs, what each took, and whether it ended by
-itself.
+Prints ``{"pid": ..., "syncs": {"TID": [[at, us], ...]}, "whole": ...}``: of each of its threads when each sync ended, seconds
+since the epoch, and what it took; and whether it ended by itself.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from types import FrameType
 path, kind = sys.argv[1:3]
 given = [*sys.argv[3:], *("0", "8192", "1", "0")[len(sys.argv) - 3 :]]
 pause, size, threads, most = float(given[0]), int(given[1]), int(given[2]), int(given[3])
-spans: list[float] = []
+syncs: dict[int, list[tuple[float, float]]] = {}
 over = threading.Event()
 turn: contextlib.AbstractContextManager[object] = threading.Lock() if kind == "turns" else contextlib.nullcontext()
 
@@ -32,6 +32,7 @@ def commits(name: str) -> None:
     flags = os.O_RDWR | os.O_CREAT | (os.O_DSYNC if kind == "dsync" else 0)
     file = os.open(name, flags, 0o600)
     data = os.urandom(size)
+    own = syncs[threading.get_native_id()] = []
     number = 0
     while not over.is_set() and (number < most or not most):
         with turn:
@@ -40,7 +41,7 @@ def commits(name: str) -> None:
             if kind in ("fsync", "turns"):
                 start = time.monotonic()
                 os.fsync(file)
-            spans.append(time.monotonic() - start)
+            own.append((round(time.time(), 3), round((time.monotonic() - start) * 1e6)))
         number += 1
         if pause:
             over.wait(pause)
@@ -50,8 +51,7 @@ signal.signal(signal.SIGTERM, end)
 workers = [threading.Thread(target=commits, args=(f"{path}{i or ''}",)) for i in range(threads)]
 for worker in workers:
     worker.start()
-while any(worker.is_alive() for worker in workers):
-    over.wait(0.2)
-mean = sum(spans) / max(len(spans), 1) * 1e6
-said = {"pid": os.getpid(), "count": len(spans), "mean_us": mean, "whole": not over.is_set()}
-print(json.dumps(said), flush=True)
+for worker in workers:
+    while worker.is_alive():
+        worker.join(0.2)
+print(json.dumps({"pid": os.getpid(), "syncs": syncs, "whole": not over.is_set()}), flush=True)

@@ -14,6 +14,7 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from auditor.commands import _diagnosing
@@ -30,7 +31,7 @@ LESS = 0.30  # by which samples of stacks may say too little
 MEANS = 0.10  # by which the mean of a program's own syncs and of the trace may differ
 
 
-Load = Mapping[str, float]  # what a load printed
+Load = Mapping[str, Any]  # what a load printed (load.py)
 
 
 class Cause(NamedTuple):
@@ -157,7 +158,7 @@ def judged(folder: Path, cause: Cause) -> Iterator[str]:
         if name.startswith("load-") and data:
             try:
                 loads.append(json.loads(data))
-            except ValueError:
+            except ValueError:  # it died
                 yield f"{name}: {data.decode(errors='replace')[-300:]}"
     yield from counts(found, loads)
     yield from samples(found, loads)
@@ -173,27 +174,41 @@ def problems(cause: Cause, found: Diagnosis, names: Mapping[str, str]) -> Iterat
 
 
 def counts(found: Diagnosis, loads: Sequence[Load]) -> Iterator[str]:
-    """Where the mean of a program's own syncs is off by more than a tenth of what the kernel traced of it, and where the count
-    of one whose syncs all came while it looked is off by more than one."""
+    """Where the mean of a program's own syncs while it looked is off by more than a tenth of what the kernel traced of it, and
+    where the count of one whose syncs all came meanwhile is off by more than one."""
     for load in loads:
-        for each in found.committers:
-            mean = each.mean_ns / 1e3
-            if each.pid == load["pid"] and abs(mean - load["mean_us"]) > MEANS * load["mean_us"]:
-                yield f"{each.name} {each.pid}: traced {mean:.0f} us, measured {load['mean_us']:.0f} us itself"
-        if load.get("whole"):
+        own, traced = during(found, load), [each for each in found.committers if each.pid in threads(load)]
+        number = sum(each.commits for each in traced)
+        if own and number:
+            measured, mean = fmean(own), sum(each.mean_ns * each.commits for each in traced) / number / 1e3
+            if abs(mean - measured) > MEANS * measured:
+                yield f"process {load['pid']}: traced {mean:.0f} us, measured {measured:.0f} us itself"
+        if load["whole"]:
+            made = sum(map(len, load["syncs"].values()))
             for what, count in (("traced", found.traced), ("counted by the ZIL", found.commits)):
-                if count is None or abs(count - load["count"]) > 1:
-                    yield f"{count} commits {what}, {load['count']:.0f} made"
+                if count is None or abs(count - made) > 1:
+                    yield f"{count} commits {what}, {made} made"
 
 
-def samples(found: Diagnosis, loads: Sequence[Mapping[str, float]]) -> Iterator[str]:
+def threads(load: Load) -> set[int]:
+    """Those that commit."""
+    return set(map(int, load["syncs"]))
+
+
+def during(found: Diagnosis, load: Load) -> list[float]:
+    """What each sync took that ended while it looked, microseconds."""
+    ended = found.taken + found.seconds
+    return [us for syncs in load["syncs"].values() for at, us in syncs if found.taken <= at <= ended]
+
+
+def samples(found: Diagnosis, loads: Sequence[Load]) -> Iterator[str]:
     """Where the mean by stacks is not what one load measured itself, or up to so much less, or no sample is of the load."""
     if found.stacked is None or len(loads) != 1:
         return
-    mean, own = (found.stacked.mean_ns or 0.0) / 1e3, loads[0]["mean_us"]
+    mean, own = (found.stacked.mean_ns or 0.0) / 1e3, fmean(during(found, loads[0]) or [0.0])
     if not (1 - LESS) * own <= mean <= (1 + MEANS) * own:
         yield f"by samples of stacks {mean:.0f} us, measured {own:.0f} us itself"
-    if loads[0]["pid"] not in [each.pid for each in found.stacked.waiters]:
+    if not threads(loads[0]) & {each.pid for each in found.stacked.waiters}:
         yield "the load is not among those that wait"
 
 
