@@ -14,13 +14,17 @@ from pairs import interval  # type: ignore[import-not-found]  # beside this file
 MOST = 1.03
 
 
+def mean_us(path: Path) -> float:
+    """Of all syncs of a load."""
+    syncs = json.loads(path.read_text())["syncs"].values()
+    return statistics.fmean(us for each in syncs for _, us in each)
+
+
 def main(folder: Path) -> int:
     """Print them."""
     ratios = []
     for path in sorted(folder.glob("alone-*.json"), key=lambda path: int(path.stem.partition("-")[2])):
-        alone, looked = (
-            json.loads(each.read_text())["mean_us"] for each in (path, folder / path.name.replace("alone", "looked"))
-        )
+        alone, looked = map(mean_us, (path, folder / path.name.replace("alone", "looked")))
         print(f"{path.stem.partition('-')[2]}: alone {alone / 1e3:.3f} ms, looked at {looked / 1e3:.3f} ms")
         ratios.append(looked / alone)
     around = interval(ratios)
