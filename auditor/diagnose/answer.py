@@ -38,6 +38,9 @@ def answer(
             took = _sentence(counted, trace, found, committers, kind)
             text = f"{took}: {text}" if standing[0].id == "slow-log-leg" else f"{text}; {took}"
         return "CAUSE", text, (*reasons, *_unseen(seen, unlogged, stacks))
+    if commits < FEW and not reasons and not counted.txgs:  # an imported pool has one that is open
+        text = f"{commits} commits in {counted.seconds:.0f} s, and whether one hangs was not seen"
+        return "INCONCLUSIVE", text, (f"no transaction group of {seen.pool} was seen (zfs_txg_history)",)
     if commits < FEW and not reasons:
         return "NOBODY COMMITS", f"{commits} commits in {counted.seconds:.0f} s: nobody waits for one here", reasons
     if reasons:

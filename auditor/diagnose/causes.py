@@ -283,7 +283,7 @@ def _long_groups(seen: Seen) -> Iterator[Cause]:
 
 def _unfinished(seen: Seen) -> Iterator[Cause]:
     timeout, (longest, still) = _timeout_s(seen), _syncing(seen)
-    if timeout and seen.counted.syncing and still and longest > max(timeout, failing.LONG_S):
+    if seen.counted.syncing and still and longest > max(timeout, failing.LONG_S):
         number = seen.counted.syncing[0]
         text = f"transaction group {number} has been syncing for {longest:.0f} s, and nothing is written: a device may hang"
         evidence = (Evidence(f"transaction group {number} in state S", _txgs(seen)),)

@@ -13,7 +13,7 @@ from auditor.diagnose import causes, observation
 from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Diagnosis
 from auditor.diagnose.observation import KERNEL, Process, Traced
-from auditor.facts import HOST, Fact, Subject, known
+from auditor.facts import HOST, Fact, Subject, known, unknown
 from auditor.report.diagnose import words
 from auditor.verify.trial import Logged
 from tests.diagnose import worlds
@@ -196,7 +196,7 @@ def test_whose_writers_were_held_back_is_not_guessed_of_several_pools() -> None:
 
 
 def test_writers_that_were_not_counted_are_not_called_unhindered() -> None:
-    path, (before, after) = f"{kstat.ROOT}/dmu_tx", worlds.load()
+    path, (before, after) = f"{kstat.ROOT}/dmu_tx", worlds.load(txgs=())
     without = [{name: text for name, text in each.items() if name != path} for each in (before, after)]
     found = diagnose(worlds.observation((without[0], without[1]), worlds.traced(HEALTHY)), worlds.facts())
     assert found.held is None
@@ -373,6 +373,20 @@ def test_what_was_counted_after_the_trace_ended_is_no_disagreement() -> None:
     ticks = (seen.traced.ticks[0]._replace(at=1000 + worlds.SECONDS - 0.8),)
     seen = seen._replace(traced=seen.traced._replace(ticks=ticks))
     assert diagnose(seen, worlds.facts()).reasons == ()
+
+
+def test_without_transaction_groups_nobody_knows_that_no_commit_hangs() -> None:
+    found = diagnose(worlds.observation(worlds.load(commits={}, txgs=()), worlds.traced({})), worlds.facts())
+    assert (found.outcome, found.causes) == ("INCONCLUSIVE", ())
+    assert found.reasons == ("no transaction group of tank was seen (zfs_txg_history)",)
+
+
+def test_a_group_hangs_whatever_its_timeout() -> None:
+    facts = worlds.facts()
+    facts.replace(Fact(HOST, "zfs_txg_timeout", unknown("unreadable")))
+    files = worlds.load(commits={}, txgs=[(9, "S", 20.0)], more=STILL)
+    found = diagnose(worlds.observation(files, worlds.traced({})), facts)
+    assert (found.outcome, found.causes[0].id) == ("CAUSE", "txg-hangs")
 
 
 def test_which_dataset_a_thread_commits_to_is_not_guessed() -> None:

@@ -80,7 +80,7 @@ def load(
     status: str = "  pool: tank\n state: ONLINE\nconfig:\n",
     more: Mapping[str, str] = {},
     flying: Mapping[str, int] = {},
-    txgs: Sequence[tuple[int, str, float]] = (),
+    txgs: Sequence[tuple[int, str, float]] = ((7, "O", 0.0),),
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Files before and after SECONDS of such a load: each commit one log block on sdc and sdd. block_ms: by disk, what a
     write and what a flush took there, 1 and 4 ms where nothing is said. flying: I/Os in flight before, by disk. txgs: number,

@@ -160,6 +160,9 @@ def judged(folder: Path, cause: Cause) -> Iterator[str]:
                 loads.append(json.loads(data))
             except ValueError:  # it died
                 yield f"{name}: {data.decode(errors='replace')[-300:]}"
+    if any("syncs" not in load for load in loads):
+        yield "its load is an older one, which printed no syncs"
+        return
     yield from counts(found, loads)
     yield from samples(found, loads)
 
