@@ -6,13 +6,13 @@ from collections.abc import Collection, Sequence
 
 from auditor.diagnose import causes, counters, database, database_causes, failing, shares
 from auditor.diagnose.answer import answer
-from auditor.diagnose.causes import Seen
 from auditor.diagnose.commits import FEW, Trace, crowd, datasets_of, disagree, silent, traced
 from auditor.diagnose.counters import Counted, Leg
 from auditor.diagnose.histograms import Thread
 from auditor.diagnose.model import Cause, Committed, Committer, Device, Diagnosis, Evidence
 from auditor.diagnose.observation import KERNEL, Observation
 from auditor.diagnose.own import own
+from auditor.diagnose.seen import Seen
 from auditor.diagnose.waiting import stacked
 from auditor.facts import Facts, Subject, word_of
 from auditor.text import quoted
