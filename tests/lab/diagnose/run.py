@@ -26,7 +26,7 @@ from tests.lab.vm import VM, clean_up_on_signals
 
 HERE = Path(__file__).parent
 DISKS = ["nvme:2G", "nvme:2G", "nvme:1G", "nvme:1G", "nvme:1G!flush"]  # the flushes of the last fail
-A_GUEST, CAUSE_S, OVERHEAD_S = 8, 240, 1800
+A_GUEST, CAUSE_S, OVERHEAD_S = 8, 600, 2700
 LESS = 0.30  # by which samples of stacks may say too little
 MEANS = 0.10  # by which the mean of a program's own syncs and of the trace may differ
 
