@@ -169,8 +169,9 @@ def judged(folder: Path, cause: Cause) -> Iterator[str]:
         yield "it was killed, and left nothing that could be cleaned"
     found = _diagnosing.replayed(folder / "tar.gz").diagnosis
     names = dict(row.split() for row in out["names"].decode().splitlines())
-    if cause.report not in out["report"].decode():
-        yield f"not printed: {cause.report}"
+    for words in cause.report.strip().splitlines():
+        if words not in out["report"].decode():
+            yield f"not printed: {words}"
     yield from problems(cause, found, names)
     loads = []
     for name, data in sorted(out.items()):
