@@ -117,3 +117,13 @@ def test_a_terminal_is_not_flooded() -> None:
     assert len(found.committers) == 400
     assert "and 392 more (--verbose, --format json)" in terminal.render(found)
     assert "and 200 more (--verbose, --format json)" in terminal.render(found, verbose=True)
+
+
+def test_a_page_draws_the_distribution_as_a_histogram_and_a_curve() -> None:
+    page = html.render(worlds.canonical())
+    drawn = page.split("<h2>How many were slow</h2>")[1].split("</section>")[0]
+    assert drawn.count("<svg") == 2
+    assert 'aria-label="Commits by latency: 150 up to 16.4 ms, 250 up to 32.8 ms"' in drawn
+    assert "dotted where too few samples lie beyond it" in drawn
+    assert "<td>p99</td><td>needs 1,000 commits</td>" in drawn
+    assert "<svg" not in html.render(diagnose(worlds.observation(worlds.load(), None), worlds.facts()))

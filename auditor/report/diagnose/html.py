@@ -9,7 +9,7 @@ from auditor.report.diagnose import database, words
 from auditor.report.model import Report
 from auditor.report.page import escaped, page, paragraph, section
 from auditor.report.verify import svg
-from auditor.report.verify.html import SCALE
+from auditor.report.verify.html import curve, heat
 from auditor.units import duration
 
 
@@ -65,15 +65,14 @@ def _shares(found: Diagnosis) -> Iterator[str]:
 
 def _heat(found: Diagnosis) -> Iterator[str]:
     run = words.pictured(found)
-    if run and (drawn := svg.latency_map(run, ())):
-        yield drawn
-        yield f'<div class="scale"><span>share of the commits of that moment:</span>{SCALE}</div>'
+    yield from heat(run, (), "commits") if run else ()
 
 
 def _curve(found: Diagnosis) -> Iterator[str]:
-    told = words.percentiles(found.latency) if found.latency.samples else []
-    yield from _table(("", "latency"), told)
-    if told:
+    if found.latency.samples:
+        yield svg.histogram(found.latency, "commits")
+        yield from curve([svg.Curve(found.target, found.latency, ())], "commits")
+        yield from _table(("", "latency"), words.percentiles(found.latency))
         yield paragraph(f"{found.latency.samples:,} commits. {words.BY_POWERS}", "dim small")
 
 
