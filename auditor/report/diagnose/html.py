@@ -79,16 +79,19 @@ def _curve(found: Diagnosis) -> Iterator[str]:
 def _committers(found: Diagnosis) -> Iterator[str]:
     rows = [
         (
-            words.who(each),
+            who,
             f"{each.commits:,}",
             duration(each.mean_ns),
             f"{each.part:.0%}",
+            *([words.by(each)] if found.calls else []),
             each.dataset or "?",
             each.within,
         )
-        for each in found.committers
+        for who, each in words.committers(found)
     ]
-    yield from _table(("thread", "commits", "mean", "of the time", "to", "within"), rows)
+    how = ("by",) if found.calls else ()
+    yield from _table(("thread", "commits", "mean", "time", *how, "to", "within"), rows)
+    yield from (paragraph(each, "dim small") for each in words.how_called(found))
 
 
 def _waiters(found: Diagnosis) -> Iterator[str]:
