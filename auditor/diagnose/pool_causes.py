@@ -8,7 +8,7 @@ from statistics import median
 from auditor.diagnose import failing as devices
 from auditor.diagnose.counters import FALLBACKS, THROTTLES
 from auditor.diagnose.model import Cause, Evidence
-from auditor.diagnose.seen import FEW, Seen, in_progress, kstat_rows, legs_of, status
+from auditor.diagnose.seen import FEW, Seen, growing, in_progress, kstat_rows, legs_of, status
 from auditor.facts import HOST, Known, Subject
 from auditor.text import quoted
 from auditor.verify import witnesses
@@ -67,7 +67,7 @@ def throttled(seen: Seen) -> Iterator[Cause]:
         if count >= FEW:
             whose = f"writers of {seen.pool.name} or of another pool" if others else "writers"
             text = f"{whose} were held back {count:,} times: {THROTTLES[row]}"
-            evidence = (Evidence(f"{row} grew by {count}", f"grep -w {row} {witnesses.DMU_TX}"),)
+            evidence = (Evidence(f"{row} grew by {count}", growing(f"grep -w {row} {witnesses.DMU_TX}")),)
             fix = "Write less at once, or add data vdevs or faster ones; a larger limit only makes stalls rarer and longer."
             yield Cause("throttle", text, evidence, fix, "txg-dirty-throttle", not others)
 

@@ -30,11 +30,16 @@ def render(found: Diagnosis, report: Report | None = None, *, zaudit: str = "") 
         section(database.TITLE, database.page(found.database)),
         section("What stands out", _causes(found), "long"),
         section("What zaudit check says of the same datasets", _beside(found, report)),
-        section("Seen by", [f"<pre>{escaped(each)}</pre>" for each in found.commands], "long"),
+        section("Seen by", _commands(found), "long"),
         f"<p><b>Next:</b> {escaped(words.next_step(found))}</p>",
         f"<footer>{escaped(f'zaudit {zaudit} · {found.seconds:.0f} s')}</footer>",
     ]
     return page(title, (part for part in parts if part))
+
+
+def _commands(found: Diagnosis) -> Iterator[str]:
+    yield from (f"<pre>{escaped(each)}</pre>" for each in found.commands)
+    yield paragraph(words.SINCE, "dim small")
 
 
 def _verdict(found: Diagnosis) -> str:

@@ -210,4 +210,5 @@ def _end(found: Diagnosis) -> Iterator[RenderableType]:
     yield from title("Seen by")
     theirs = found.database.commands if found.database else ()
     yield body([("", Text(harmless(each))) for each in (*found.commands, *theirs)])
+    yield Padding(Text(words.SINCE, "dim"), (0, 0, 0, 2))
     yield Text(f"Next: {harmless(words.next_step(found))}")

@@ -44,6 +44,9 @@ def percentiles(latency: Histogram) -> list[tuple[str, str]]:
     ]
 
 
+SINCE = "Counters in these files run since boot, import or mount: what counts is what grows between two looks."
+
+
 def unseen(found: Diagnosis) -> list[str]:
     """The reasons that the answer does not give itself."""
     return [each for each in found.reasons if each not in found.answer]
