@@ -147,7 +147,11 @@ def _pictures(verification: Verification) -> Iterator[str]:
 def heat(run: Run, percentiles: Sequence[Percentile], what: str) -> Iterator[str]:
     """When they were slow, with what the colours mean. what: syncs, commits."""
     if drawn := svg.latency_map(run, percentiles):
-        synced = '<span><i class="t"></i>a transaction group was synced</span>' if run.txgs else ""
+        synced = (
+            '<span><i class="t"></i>a transaction group was synced</span>'
+            if any(each.sync_s > 0 for each in run.txgs)
+            else ""
+        )
         yield drawn
         yield f'<div class="scale"><span>share of the {what} of that moment:</span>{SCALE}{synced}</div>'
 
