@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from auditor.diagnose import shares, waiting
 from auditor.diagnose.commits import FEW, Trace
@@ -12,50 +13,57 @@ from auditor.diagnose.observation import KERNEL, Observation
 from auditor.units import duration
 
 
-def answer(
-    seen: Observation,
-    counted: Counted,
-    trace: Trace,
-    found: shares.Shares,
-    lost: Sequence[Cause],
-    standing: Sequence[Cause],
-    committers: Sequence[Committer],
-    reasons: tuple[str, ...],
-    kind: str,
-    unlogged: str,
-    stacks: Stacked | None = None,
-) -> tuple[Outcome, str, tuple[str, ...]]:
-    """lost: why syncs are not durable; standing: what else stands out; unlogged: why the kernel's log was not seen."""
-    if lost:
-        return "NOT DURABLE", lost[0].text, reasons
-    commits = trace.commits if trace.whole else counted.zil.commits
+class Basis(NamedTuple):
+    """What an answer is made of. lost: why syncs are not durable; standing: what else stands out; reasons: why what was seen
+    is not believed; kind: the class of vdevs where log blocks land; unlogged: why the kernel's log was not seen."""
+
+    seen: Observation
+    counted: Counted
+    trace: Trace
+    found: shares.Shares
+    lost: Sequence[Cause]
+    standing: Sequence[Cause]
+    committers: Sequence[Committer]
+    reasons: tuple[str, ...]
+    kind: str
+    unlogged: str
+    stacks: Stacked | None
+
+
+def answer(basis: Basis) -> tuple[Outcome, str, tuple[str, ...]]:
+    """The outcome, one sentence, and the reasons for it, or what else could not be seen."""
+    counted, reasons, standing = basis.counted, basis.reasons, basis.standing
+    if basis.lost:
+        return "NOT DURABLE", basis.lost[0].text, reasons
+    commits = basis.trace.commits if basis.trace.whole else counted.zil.commits
     if commits is None:
         return "INCONCLUSIVE", "whether anybody commits could not be seen", reasons
     rate = f"{commits / counted.seconds:,.0f} commits/s"
     if standing and (standing[0].decisive or not reasons):
         text = standing[0].text
-        if found.shares and not found.why_not:
-            took = _sentence(counted, trace, found, committers, kind)
+        if basis.found.shares and not basis.found.why_not:
+            took = _sentence(basis)
             text = f"{took}: {text}" if standing[0].id == "slow-log-leg" else f"{text}; {took}"
-        return "CAUSE", text, (*reasons, *_unseen(seen, unlogged, stacks))
+        return "CAUSE", text, (*reasons, *_unseen(basis))
     if commits < FEW and not reasons and not counted.txgs:  # an imported pool has one that is open
         text = f"{commits} commits in {counted.seconds:.0f} s, and whether one hangs was not seen"
-        return "INCONCLUSIVE", text, (f"no transaction group of {seen.pool} was seen (zfs_txg_history)",)
+        return "INCONCLUSIVE", text, (f"no transaction group of {basis.seen.pool} was seen (zfs_txg_history)",)
     if commits < FEW and not reasons:
         return "NOBODY COMMITS", f"{commits} commits in {counted.seconds:.0f} s: nobody waits for one here", reasons
     if reasons:
         return "INCONCLUSIVE", f"{rate}; where their time goes could not be told: {reasons[0]}", reasons
-    if not seen.traced:
+    if not basis.seen.traced:
+        stacks = basis.stacks
         took = f"{rate}{_sampled(stacks)}" if stacks and stacks.mean_ns is not None else ""
         text = f"{took or rate}; nothing that is counted stands out{'' if took else ', and how long one takes was not seen'}"
-        return "INCONCLUSIVE", text, _unseen(seen, unlogged, stacks)
-    if unlogged:
-        text = f"{_sentence(counted, trace, found, committers, kind)}; nothing that was seen stands out"
-        return "INCONCLUSIVE", text, _unseen(seen, unlogged, stacks)
-    return "NOTHING STANDS OUT", _sentence(counted, trace, found, committers, kind), reasons
+        return "INCONCLUSIVE", text, _unseen(basis)
+    if basis.unlogged:
+        return "INCONCLUSIVE", f"{_sentence(basis)}; nothing that was seen stands out", _unseen(basis)
+    return "NOTHING STANDS OUT", _sentence(basis), reasons
 
 
-def _unseen(seen: Observation, unlogged: str, stacks: Stacked | None) -> tuple[str, ...]:
+def _unseen(basis: Basis) -> tuple[str, ...]:
+    seen, unlogged, stacks = basis.seen, basis.unlogged, basis.stacks
     failures = (f"whether a device failed was not seen: {unlogged}",) if unlogged else ()
     if not seen.untraced:
         return failures
@@ -75,13 +83,12 @@ def _sampled(stacks: Stacked) -> str:
     return f", {waiting.sentence(stacks)}, {first.part:.0%} of the waiting by {label(first)}"
 
 
-def _sentence(counted: Counted, trace: Trace, found: shares.Shares, committers: Sequence[Committer], kind: str) -> str:
+def _sentence(basis: Basis) -> str:
     """postgres (walwriter) waits 24 ms of each 27 ms commit for the flush of nvme3n1."""
-    most = shares.longest(found)
-    who = _most(committers)
+    trace, most, who = basis.trace, shares.longest(basis.found), _most(basis.committers)
     if most is None or trace.mean_ns is None:
         return f"{who}: {trace.commits} commits"
-    legs = [leg for leg in counted.legs if leg.kind == kind and leg.block_ns is not None]
+    legs = [leg for leg in basis.counted.legs if leg.kind == basis.kind and leg.block_ns is not None]
     slowest = max(legs, key=lambda leg: leg.block_ns or 0, default=None)
     device = f" of {slowest.device}" if slowest else ""
     what = {

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from auditor.diagnose import causes, counters, database, database_causes, failing, shares
-from auditor.diagnose.answer import answer
-from auditor.diagnose.causes import Seen
+from auditor.diagnose.answer import Basis, answer
 from auditor.diagnose.commits import FEW, Trace, crowd, datasets_of, disagree, silent, traced
 from auditor.diagnose.counters import Counted, Leg
 from auditor.diagnose.histograms import Thread
 from auditor.diagnose.model import Cause, Committed, Committer, Device, Diagnosis, Evidence
 from auditor.diagnose.observation import KERNEL, Observation
 from auditor.diagnose.own import own
+from auditor.diagnose.seen import Seen
 from auditor.diagnose.waiting import stacked
 from auditor.facts import Facts, Subject, word_of
 from auditor.text import quoted
@@ -49,17 +49,19 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     differs = theirs.differs if theirs and not lost else ""
     reasons = (*counted.fell, *trace.faults, *disagree(counted, trace, lost, late), differs, found.why_not)
     outcome, sentence, reasons = answer(
-        seen,
-        counted,
-        trace,
-        found,
-        lost,
-        standing,
-        committers,
-        tuple(each for each in reasons if each),
-        kind,
-        unlogged,
-        stacks,
+        Basis(
+            seen=seen,
+            counted=counted,
+            trace=trace,
+            found=found,
+            lost=lost,
+            standing=standing,
+            committers=committers,
+            reasons=tuple(each for each in reasons if each),
+            kind=kind,
+            unlogged=unlogged,
+            stacks=stacks,
+        )
     )
     return Diagnosis(
         target=seen.target,

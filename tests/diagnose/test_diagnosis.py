@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.collect import kstat
-from auditor.diagnose import causes, observation
+from auditor.diagnose import observation
+from auditor.diagnose import seen as standing
 from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Diagnosis
 from auditor.diagnose.observation import KERNEL, Process, Traced
@@ -415,9 +416,9 @@ def test_legs_that_are_alike_are_never_called_slow(times: list[float], commits: 
     slow = {"slow-data-leg": times[:2], "slow-log-leg": times[2:]}
     for id, pair in slow.items():
         low, high = sorted(each + 0.2 for each in pair)
-        if high < 0.95 * causes.SLOWER * low or high - low < 0.95 * causes.SLOWER_NS / 1e6:
+        if high < 0.95 * standing.SLOWER * low or high - low < 0.95 * standing.SLOWER_NS / 1e6:
             assert id not in named
-        if high > 1.05 * causes.SLOWER * low + 0.1 and high - low > 1.05 * causes.SLOWER_NS / 1e6 + 0.1:
+        if high > 1.05 * standing.SLOWER * low + 0.1 and high - low > 1.05 * standing.SLOWER_NS / 1e6 + 0.1:
             assert id in named
 
 

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from auditor.diagnose import causes, database_causes, diagnosis, failing
+from auditor.diagnose import database_causes, diagnosis, failing, log_causes, pool_causes, seen
 from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Outcome, Stacked, Waiter
 from tests.diagnose import worlds
@@ -24,7 +24,8 @@ def test_every_cause_has_a_name_of_its_own_and_an_answer_that_there_is() -> None
     names = [each.name for each in EVERYTHING]
     assert len(set(names)) == len(names)
     assert set(get_args(Outcome)) == {each.outcome for each in EVERYTHING}
-    said = "".join(Path(str(each.__file__)).read_text() for each in (causes, database_causes, diagnosis, failing))
+    modules = (database_causes, diagnosis, failing, log_causes, pool_causes, seen)
+    said = "".join(Path(str(each.__file__)).read_text() for each in modules)
     assert [each.top for each in EVERYTHING if each.top and f'"{each.top}"' not in said] == []
 
 

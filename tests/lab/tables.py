@@ -16,6 +16,7 @@ from .verify import case as verify_cases
 HERE = Path(__file__).parent
 READMES = (HERE / "README.md", *(HERE / name / "README.md" for name in ("power", "verify", "diagnose")))
 VERIFY, DIAGNOSE = (HERE / name / "outcomes.json" for name in ("verify", "diagnose"))
+COUNTERS = HERE / "diagnose" / "counters.json"  # what counters alone tell of the same loads
 Row = dict[str, Any]
 
 
@@ -232,6 +233,15 @@ def diagnose_table(rows: Sequence[Row]) -> str:
     return _cases(must, rows)
 
 
+def counters_table(rows: Sequence[Row]) -> str:
+    """What each cause that was provoked looks like to counters alone."""
+    found = {(row["line"], row["scenario"]): row["verdict"] for row in rows}
+    lines_ = [line for line in LINES if any(row["line"] == line for row in rows)]
+    must = [(each.name, " ".join(filter(None, (each.outcome, each.top)))) for each in causes.everything()]
+    told = [(name, words, *(found.get((line, name), "") for line in lines_)) for name, words in must]
+    return table(("case", "with a trace", *lines_), [each for each in told if any(each[2:])])
+
+
 def _cases(must: Sequence[tuple[str, str, Sequence[str]]], rows: Sequence[Row]) -> str:
     """must: name, what must come out, and the lines where it may."""
     ran = {(row["line"], row["scenario"]): row for row in rows}
@@ -308,6 +318,7 @@ def blocks() -> dict[str, str]:
         "verify programs": verify_programs(verified),
         "diagnose lines": case_lines(causes.everything(), diagnosed),
         "diagnose": diagnose_table(diagnosed),
+        "diagnose counters": counters_table(outcomes.read(COUNTERS)),
     }
 
 

@@ -15,6 +15,12 @@ retable() { local n to=$1; shift; n=$(blockdev --getsz "/dev/mapper/$to"); dmset
 # load NAME WORDS...: a load of load.py in the background; what it measured goes to out/
 load() { local to=$1; shift; nice -n "${NICE:-0}" python3 /lab/load.py "$@" >"/lab/out/$NAME.load-$to" 2>&1 & LOADS="$LOADS $!"; }
 
+# grouped CGROUP: the last load is in it from now on, as docker and libvirt name those of their containers and guests
+grouped() {
+    mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+    mkdir -p "/sys/fs/cgroup/$1"; echo "${LOADS##* }" >"/sys/fs/cgroup/$1/cgroup.procs"
+}
+
 # again COMMAND: over and over, in the background
 again() { (while :; do eval "$1"; done) >/dev/null 2>&1 & LOADS="$LOADS $!"; }
 

@@ -33,7 +33,7 @@ SETS = {  # name -> the disks of a guest. wide: one whose flushes fail, six SCSI
     "wide": [*DISKS, "nvme:1G!flush", *["scsi:512M"] * 6, *["scsi:512M:write-cache=off"] * 6],
     "many": [*["nvme:1G"] * 2, *["scsi:192M"] * 48],
 }
-A_GUEST, CASE_S, PROGRAM_S, WIDTH = 6, 420, 1800, 36
+A_GUEST, CASE_S, PROGRAM_S, WIDTH = 6, 1200, 1800, 36
 PROGRAMS = ("kill", "ratio", "turns")
 SOURCES = (".py", ".toml", ".fio", ".json")
 
