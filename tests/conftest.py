@@ -2,6 +2,7 @@
 
 import gc
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -26,11 +27,20 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # tests and recordings that it holds would be looked through each time.
 gc.set_threshold(200_000, 20, 100)
 
+# jsonschema, where it finds this package, makes a grammar of addresses of it for more than a second while it is imported; in no
+# schema of ours is an address.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with long proofs first: side by side, none of them is begun when all others are done."""
     long = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in long)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: no collection of garbage looks through it again."""
+    gc.freeze()
 
 
 @pytest.fixture

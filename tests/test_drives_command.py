@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from auditor.data import drives
 from tests.fake import CommandLine
+from tests.folded import for_each
 
 
 def test_a_model_in_the_table(zaudit: CommandLine) -> None:
@@ -39,7 +38,7 @@ def test_what_is_no_drive_has_no_grade(zaudit: CommandLine) -> None:
     assert json.loads(zaudit("drives", "QEMU NVMe Ctrl", "--format", "json").out)["grades"] == []
 
 
-@pytest.mark.parametrize("entry", drives.load(), ids=lambda entry: str(entry.family))
+@for_each("entry", drives.load(), ids=lambda entry: entry.family)
 def test_every_entry_has_a_page(zaudit: CommandLine, entry: drives.Drive) -> None:
     found = json.loads(zaudit("drives", entry.examples[0], "--format", "json").out)
     assert (found["drive"]["class"], found["drive"]["family"]) == (entry.plp, entry.family)

@@ -118,7 +118,7 @@ def test_the_first_twelve_lines_answer_and_give_the_first_fix(case: Path) -> Non
     assert all(len(line) <= 40 for line in narrow if not re.search(r"\S{30}", line))
 
 
-@pytest.mark.parametrize("name", sorted(narrow_pages()))
+@pytest.mark.parametrize("name", sorted(path.name for path in NARROW.iterdir()))
 def test_narrow_pages(name: str) -> None:
     """Where 40 or 60 columns are all that there is no word of a sentence is broken."""
     assert narrow_pages()[name] == (NARROW / name).read_text(), "run: python -m tests.golden"

@@ -19,6 +19,7 @@ from auditor.facts import Facts, Known
 from auditor.judge import example, rule_table, strict_toml
 from auditor.judge.rule import digest
 from auditor.recording import recording
+from tests.folded import for_each
 from tests.golden import HOSTS
 
 SHUFFLED = random.Random(7)
@@ -77,7 +78,7 @@ def shuffled(value: Any) -> Any:
     return [shuffled(each) for each in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("path", sorted(Path(str(rulebook.ours())).glob("*.toml")), ids=lambda path: path.stem)
+@for_each("path", sorted(Path(str(rulebook.ours())).glob("*.toml")), ids=lambda path: path.stem)
 def test_no_rule_hangs_on_the_order_of_its_keys(path: Path) -> None:
     table = strict_toml.loads(path.read_text())
     one, other = (rule_table.from_table(path.stem, "", each, registry.registry()) for each in (table, shuffled(table)))

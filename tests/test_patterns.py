@@ -24,6 +24,7 @@ from auditor.data import drives, firmware
 from auditor.host.output import branches
 from auditor.recording import host_names
 from tests.backtracking import Machine, worse
+from tests.folded import for_each
 
 ROOT = Path(__file__).parent.parent
 METHODS = {"match": "match", "fullmatch": "fullmatch", "search": "search"} | dict.fromkeys(
@@ -152,7 +153,7 @@ def patterns() -> tuple[Pattern, ...]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", PATHS)
+@for_each("module", PATHS)
 def test_twice_as_long_does_not_take_four_times_the_steps(module: str) -> None:
     for each in patterns():
         if each.module == module:

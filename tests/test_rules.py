@@ -22,13 +22,14 @@ from auditor.registry import registry
 from auditor.report import finding_words
 from tests import rule_format, shared
 from tests.first_rules import THE_FIRST
+from tests.folded import for_each
 
 RULES = shared.rules()
 QUICK = {rule.id: rule for rule in rulebook.load(examples=False)}
 
 PLAIN = ("id", "title", "strike", "outside", "subject", "harm", "origin", "impact", "why", "references", "conflicts")
 LONGEST = 140  # characters of a line
-EXAMPLES = [(rule, each) for rule in RULES for each in rule.examples]
+EXAMPLES = [(rule, case) for rule in RULES for case in rule.examples]
 # links that may lead nowhere, and why a rule may go over them all the same
 MAY_BE_NONE = {
     "pools": "an audit without a pool ends before anything is judged",
@@ -40,7 +41,7 @@ MAY_BE_NONE = {
 }
 
 
-@pytest.mark.parametrize(("rule", "case"), EXAMPLES, ids=[f"{rule.id}: {case.name}" for rule, case in EXAMPLES])
+@for_each("rule, case", EXAMPLES, ids=lambda pair: f"{pair[0].id}: {pair[1].name}")
 def test_example(rule: Any, case: Any) -> None:
     verdict = example.run(rule, case, registry())
     assert verdict.outcome == case.verdict, verdict.reasons or verdict.evidence
@@ -48,7 +49,7 @@ def test_example(rule: Any, case: Any) -> None:
         assert verdict.severity == case.severity
 
 
-@pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
+@for_each("rule", RULES, ids=lambda rule: rule.id)
 def test_prose(rule: Any) -> None:
     for text in (rule.impact, rule.fix.text):
         assert text[0].isupper() or text[0].isdigit() or text.split()[0] in ("fsync",), text
@@ -57,7 +58,7 @@ def test_prose(rule: Any) -> None:
     assert rule.subject in ROUTES
 
 
-@pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
+@for_each("rule", RULES, ids=lambda rule: rule.id)
 def test_with_nothing_known_no_rule_passes(rule: Any) -> None:
     """The one law, for each rule by itself."""
     from auditor.judge.rule import Example
@@ -91,7 +92,7 @@ def test_a_packed_zaudit_reads_what_was_packed(monkeypatch: pytest.MonkeyPatch) 
             each.cache_clear()
 
 
-@pytest.mark.parametrize("path", rule_format.FILES, ids=lambda path: path.stem)
+@for_each("path", rule_format.FILES, ids=lambda path: path.stem)
 def test_every_file_is_laid_out_alike(path: Path) -> None:
     """python -m tests.rule_format does it."""
     text = rule_format.laid_out(path)
@@ -111,7 +112,7 @@ def test_every_file_is_a_rule_and_no_other() -> None:
     assert {rule.id for rule in load_folder(rulebook.ours(), registry())} == rulebook.tables().keys()
 
 
-@pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
+@for_each("rule", RULES, ids=lambda rule: rule.id)
 def test_the_rule_of_a_check_is_the_same(rule: Any) -> None:
     """Read in a hurry, and read whole."""
     quick = QUICK[rule.id]
@@ -133,7 +134,7 @@ def sources(rule: Any) -> list[object]:
     ]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
+@for_each("rule", RULES, ids=lambda rule: rule.id)
 def test_no_rule_passes_over_what_was_not_seen(rule: Any) -> None:
     """all() over nothing is true: a link that must lead somewhere is unknown where it does not."""
     conditions = [rule.expect, *(condition for _, condition in rule.cases), *([rule.when] if rule.when else [])]
@@ -146,7 +147,7 @@ def test_no_rule_passes_over_what_was_not_seen(rule: Any) -> None:
                 assert link in MAY_BE_NONE or all(spec.nonempty for spec in specs), link
 
 
-@pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
+@for_each("rule", RULES, ids=lambda rule: rule.id)
 def test_no_rule_ranks_itself(rule: Any) -> None:
     """What takes something acknowledged says at which event, and its severity follows; of the others one about commits or
     corruption says why no event brings it about, and only what stops the database is critical."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shlex
 import subprocess
 import sys
@@ -18,15 +19,19 @@ COMPLAINT = "zaudit: standard output: No space left on device\n"
 
 
 def shell(words: str, unbuffered: str = "") -> tuple[int, str]:
-    """(exit code, what reached standard error)."""
+    """(exit code, what reached standard error). Nobody reads the standard output."""
     line = f"{shlex.quote(sys.executable)} -m auditor {words}"
-    done = subprocess.run(
-        ["bash", "-c", line],
-        capture_output=True,
-        cwd=HOSTS.parent.parent,
-        env={"PATH": "/usr/bin:/bin", "PYTHONUNBUFFERED": unbuffered},
-        check=False,
-    )
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as unread:
+        done = subprocess.run(
+            ["bash", "-c", line],
+            stdout=unread,
+            stderr=subprocess.PIPE,
+            cwd=HOSTS.parent.parent,
+            env={"PATH": "/usr/bin:/bin", "PYTHONUNBUFFERED": unbuffered},
+            check=False,
+        )
     return done.returncode, done.stderr.decode()
 
 
@@ -48,14 +53,14 @@ def shell(words: str, unbuffered: str = "") -> tuple[int, str]:
             ("nonsense 2>/dev/full", 2, ""),
             ("--version >&-", 0, ""),
             ("--version >/dev/full", 1, COMPLAINT),
-            ("--version | true; exit ${PIPESTATUS[0]}", 1, ""),
-            ("rules | true; exit ${PIPESTATUS[0]}", 1, ""),
+            ("--version", 1, ""),
+            ("rules", 1, ""),
         ],
         quick=4,
     ),
 )
 def test_streams(words: str, code: int, says: str, unbuffered: str) -> None:
-    assert shell(words.replace("| true", "| { exec <&-; sleep 0.5; }"), unbuffered) == (code, says)
+    assert shell(words, unbuffered) == (code, says)
 
 
 @pytest.mark.parametrize("module", ["click", "auditor.cli", "auditor.commands.rules"])

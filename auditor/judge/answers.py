@@ -42,7 +42,7 @@ class Answers:
 
     def _disks(self, subject: Subject) -> Sequence[Subject]:
         leaves = self._facts.linked(subject, "leaves") if subject.kind == "vdev" else (subject,)
-        return [disk for leaf in leaves if leaf.kind == "leaf" for disk in self._facts.linked(leaf, "disks")]
+        return [disk for leaf in leaves for disk in self._facts.linked(leaf, "disks")]
 
 
 def as_waiver(answer: Answer, rule: str) -> Waiver:

@@ -52,14 +52,20 @@ class Hanging:
         """One line after the other, none of which is wrapped again."""
         beside = options.max_width - self._at >= self._least
         column = self._at if beside else MARGIN
-        lines = list(self._text.wrap(console, max(options.max_width - column, 1), overflow="fold"))
+        lines = self._lines(console, max(options.max_width - column, 1))
         first = self._words.copy()
         if beside:
             first.pad_right(column - first.cell_len)
             first.append_text(lines.pop(0))
         for line in (first, *(Text(" " * column).append_text(line) for line in lines)):
-            line.no_wrap, line.overflow = True, "ignore"
-            yield line
+            styled = Text().append_text(line) if line.style else line  # render() leaves out the style of the whole
+            yield from styled.render(console, end="\n")
+
+    def _lines(self, console: Console, width: int) -> list[Text]:
+        """The text in lines. Most are short: to have rich wrap them takes the greater part of a long report."""
+        if self._text.cell_len <= width and not {"\n", "\t"} & {*self._text.plain}:
+            return [self._text]
+        return list(self._text.wrap(console, width, overflow="fold"))
 
 
 def head(word: str, style: str, name: str, where: Text) -> Hanging:

@@ -73,7 +73,7 @@ def test_a_tail_without_samples_or_without_meaning_is_open() -> None:
     assert part("p99.9", worlds.verification()).answer == "yes"
 
 
-def halves(first_ms: float, last_ms: float, each: int = 200) -> Verification:
+def halves(first_ms: float, last_ms: float, each: int) -> Verification:
     """A run whose last half takes longer."""
     slices = tuple(
         Slice(at, at + 1.0, samples.histogram([1e6 * (first_ms if at < 30 else last_ms)] * each)) for at in range(60)
@@ -82,17 +82,17 @@ def halves(first_ms: float, last_ms: float, each: int = 200) -> Verification:
 
 
 @pytest.mark.parametrize(
-    ("found", "answer"),
-    [
-        (halves(1, 1.9), "yes"),
-        (halves(1, 2.5), "no"),
-        (halves(2, 1), "yes"),
-        (halves(1, 9, each=4), "open"),
-        (samples.traced((samples.run()._replace(timeline=()),)), "open"),
-    ],
+    ("first_ms", "last_ms", "each", "answer"),
+    [(1, 1.9, 200, "yes"), (1, 2.5, 200, "no"), (2, 1, 200, "yes"), (1, 9, 4, "open")],
 )
-def test_whether_the_end_of_a_run_is_like_its_beginning(found: Verification, answer: str) -> None:
-    assert part("steady", found).answer == answer
+def test_whether_the_end_of_a_run_is_like_its_beginning(
+    first_ms: float, last_ms: float, each: int, answer: str
+) -> None:
+    assert part("steady", halves(first_ms, last_ms, each)).answer == answer
+
+
+def test_a_run_without_intervals_has_neither_beginning_nor_end() -> None:
+    assert part("steady", samples.traced((samples.run()._replace(timeline=()),))).answer == "open"
 
 
 def test_a_profile_that_is_not_of_the_database_is_no_answer() -> None:

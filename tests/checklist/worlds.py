@@ -22,7 +22,9 @@ from auditor.judge.rule import Rule
 from auditor.judge.verdict import Verdict
 from auditor.report.checklist import words
 from auditor.report.model import Report
+from auditor.verify.histogram import together
 from auditor.verify.model import Verification
+from auditor.verify.result import Slice
 from auditor.verify.trial import Logged
 from tests.diagnose import worlds as diagnosed
 from tests.shared import rules
@@ -98,8 +100,11 @@ def report(outcomes: Mapping[str, Outcome] = {}, *more: Verdict) -> Report:
 
 @cache
 def verification() -> Verification:
-    """Ten minutes of the log and of the data, followed whole."""
-    runs = (samples.run(seconds=600, median_ms=4.0), samples.run("data", "data", seed=2, seconds=5))
+    """Ten minutes of the log and of the data, followed whole; of the log in intervals of 100 s, which are soon added up."""
+    log = samples.run(seconds=600, median_ms=4.0)
+    parts = [log.timeline[at : at + 100] for at in range(0, 600, 100)]
+    longer = tuple(Slice(each[0].at_s, each[-1].to_s, together(one.syncs for one in each)) for each in parts)
+    runs = (log._replace(timeline=longer), samples.run("data", "data", seed=2, seconds=5))
     return samples.traced(runs)._replace(length="long")
 
 

@@ -12,6 +12,7 @@ from auditor.facts import KINDS, Known, Subject
 from auditor.host.allowed import allowed_part
 from auditor.host.request import Files, Output
 from auditor.registry import collectors, registry, specs
+from tests.folded import for_each
 
 COMMANDS = Path(__file__).parent.parent.parent / "fixtures" / "commands"
 CASES = sorted(path for path in COMMANDS.glob("*/*.json") if not path.name.endswith(".in.json"))
@@ -35,7 +36,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{path.parent.name}/{path.stem}" for path in CASES])
+@for_each("case", CASES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_pair(case: Any) -> None:
     module = collectors()[case.parent.name]
     expected = json.loads(case.read_text())
@@ -63,7 +64,7 @@ def test_pair(case: Any) -> None:
 READ = [case for case in CASES if case.with_name(case.stem + ".in.json").exists()]
 
 
-@pytest.mark.parametrize("case", READ, ids=[f"{path.parent.name}/{path.stem}" for path in READ])
+@for_each("case", READ, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_what_is_kept_of_files_says_the_same(case: Path) -> None:
     """A live host keeps less of a file than stands in it; the parser must not be able to tell the difference."""
     expected = json.loads(case.read_text())

@@ -19,6 +19,7 @@ from auditor.facts import Fact, Known, Subject
 from auditor.host import sql
 from auditor.host.allowed import allowed_part
 from auditor.host.request import Files
+from tests.folded import for_each
 
 SECRET = "S3CRET"
 FILES = {"postgres": "postgresql.conf", "mysql": "my.cnf", "mariadb": "my.cnf", "mongodb": "mongod.conf",
@@ -461,7 +462,7 @@ def hostile() -> list[tuple[str, str]]:
     return list(itertools.product(paths, HOSTILE))
 
 
-@pytest.mark.parametrize(("path", "unit"), hostile())
+@for_each("path, unit", hostile())
 def test_twice_as_much_takes_no_more_than_twice_as_long(path: str, unit: str) -> None:
     """By the steps of the program, not by the clock. No regular expression is used, which would hide its own."""
     first = "mysqld\0--datadir=" if path.endswith("cmdline") else "sync_binlog="

@@ -12,6 +12,7 @@ import pytest
 
 from auditor.data import TableError, drives
 from auditor.data.drives import Drive
+from tests.folded import for_each
 
 ROOT = Path(__file__).parent.parent.parent
 # what the class is worth when it is wrong: a model that is cut off must never gain by it
@@ -25,14 +26,14 @@ def found(model: str) -> Drive:
     return drive
 
 
-@pytest.mark.parametrize(("drive", "example"), EXAMPLES, ids=[example for _, example in EXAMPLES])
+@for_each("drive, example", EXAMPLES, ids=lambda pair: pair[1])
 def test_the_first_entry_that_matches_an_example_is_its_own(drive: Drive, example: str) -> None:
     assert found(example) == drive
     assert found(f"  ATA   {example.lower()} ") == drive
     assert found(example.replace(" ", "_")) == drive
 
 
-@pytest.mark.parametrize(("drive", "example"), EXAMPLES, ids=[example for _, example in EXAMPLES])
+@for_each("drive, example", EXAMPLES, ids=lambda pair: pair[1])
 def test_a_model_cut_off_after_16_characters_never_gets_a_better_class(drive: Drive, example: str) -> None:
     cut = drives.match(example[:16])
     assert cut is None or WORTH[cut.plp] <= WORTH[drive.plp]

@@ -114,6 +114,14 @@ def test_a_pool_that_is_not_audited_hides_nothing() -> None:
     assert baseline.updated(report.night, report.verdicts, without.facts).entries == of.entries
 
 
+def test_a_dataset_that_is_gone_is_gone_whatever_other_pools_are_audited() -> None:
+    of = accepted(host({"tank": ("standard", ""), "tank/db": ("disabled", ""), "fast": ("standard", "")}))
+    report = judged(host({"tank": ("standard", "")}, pools=("tank",), day=1), of)
+    assert report.night
+    assert [each.subject.name for each in report.night.gone] == ["tank/db"]
+    assert report.findings == ()
+
+
 def test_what_is_gone_is_forgotten_and_would_be_new() -> None:
     of = accepted(host(BAD))
     for look in (host(GOOD, day=1), host({"fast": ("standard", ""), "tank": ("standard", "")}, day=1)):

@@ -25,6 +25,7 @@ from auditor.recording import recording
 from auditor.registry import registry
 from auditor.report import event_words
 from tests import shared
+from tests.folded import for_each
 
 HOSTS = Path(__file__).parents[2] / "fixtures" / "hosts"
 RULES = {rule.id: rule for rule in rulebook.load(examples=False) if rule.subject not in ("run", "waiver")}
@@ -217,7 +218,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("one", "other"), list(product(WAYS, repeat=2)))
+@for_each("one, other", product(WAYS, repeat=2), ids=" and ".join)
 def test_each_dataset_fares_as_it_would_alone(one: str, other: str) -> None:
     """Those of which the same rules say the same are looked at together: whatever differs keeps two apart."""
     ways = ((DATA, WAYS[one]), (WAL, WAYS[other]))

@@ -14,6 +14,7 @@ from auditor.judge.outcomes import Column
 from auditor.judge.verdict import Verdict
 from auditor.report import event_words, finding_words, model
 from auditor.report.audit import html, terminal
+from tests.folded import for_each
 from tests.golden import report_of
 from tests.shared import HOSTS, OLDER
 
@@ -81,7 +82,7 @@ def test_databases_that_nobody_saw_are_told_beside_many_datasets(name: str) -> N
     assert "databases of this host\n  not seen" in terminal.render(report)
 
 
-@pytest.mark.parametrize("rule", sorted(each.id for each in RULES.values() if not each.fix.command))
+@for_each("rule", sorted(each.id for each in RULES.values() if not each.fix.command))
 def test_the_first_sentence_of_what_to_do_can_be_done(rule: str) -> None:
     """It stands on the page alone where no command does it."""
     said = finding_words.first_sentence(RULES[rule].fix.text)

@@ -19,8 +19,9 @@ from auditor.verify.knee import Sweep
 from auditor.verify.model import CANNOT_EXCLUDE, Verification
 from tests.golden import CANONICAL, HOSTS, OLDER, report_of
 from tests.report.test_json import HOSTILE
-from tests.report.test_verify_terminal import SAMPLES, UNSAFE, renamed
+from tests.report.test_verify_terminal import UNSAFE, renamed
 from tests.verify import samples, strategies
+from tests.verify.samples import MADE, made
 
 VOID = {"meta", "br"}
 # what a page may consist of: nothing that loads, runs, links or sends
@@ -104,9 +105,9 @@ def read(verification: Verification, **more: object) -> Reader:
     return reader
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", MADE)
 def test_everything_is_on_the_page(name: str) -> None:
-    verification = SAMPLES[name]
+    verification = made(name)
     reader = read(verification, zaudit="0.0")
     for link in verification.chain.links:
         assert link.name in reader.text
@@ -120,10 +121,10 @@ def test_everything_is_on_the_page(name: str) -> None:
 
 
 def test_figures_of_the_table() -> None:
-    text = read(SAMPLES["traced"]).text
+    text = read(made("traced")).text
     assert "together74,7681.41 ms1.9 ms2.26 ms metof 5 ms41.9 ms MISSEDof 25 ms" in text
     assert "not judged" not in text
-    assert "32.8 µs not judgedof 5 ms" in read(SAMPLES["contradicted"]).text
+    assert "32.8 µs not judgedof 5 ms" in read(made("contradicted")).text
 
 
 def test_the_commands_can_be_pasted() -> None:
@@ -138,7 +139,7 @@ def test_the_commands_can_be_pasted() -> None:
 
 
 def test_findings_of_the_audit() -> None:
-    reader = read(SAMPLES["contradicted"], report=report_of(OLDER / CANONICAL))
+    reader = read(made("contradicted"), report=report_of(OLDER / CANONICAL))
     assert "A CRASH OR POWER CUT LOSES ACKNOWLEDGED COMMITS 1 critical" in reader.text
     assert "CRITICAL sync-disabled tank, inherited by tank/db, tank/db/wal" in reader.text
     assert "zfs set sync=standard tank" in reader.text
@@ -148,7 +149,7 @@ def test_findings_of_the_audit() -> None:
 
 def test_every_class_has_a_style() -> None:
     more = {"comparison": compare(samples.traced(), samples.traced()), "sweep": samples.sweep()}
-    for verification in SAMPLES.values():
+    for verification in map(made, MADE):
         reader = read(verification, report=report_of(HOSTS / CANONICAL), **more)
         missing = {name for name in reader.classes if f".{name}" not in STYLE}
         assert missing == set()
@@ -212,7 +213,7 @@ def test_a_map_stays_small_over_hours() -> None:
 
 
 def test_a_curve_for_each_run_dotted_where_it_is_not_judged() -> None:
-    verification = SAMPLES["traced"]
+    verification = made("traced")
     runs = [(run, latency.percentiles) for run, latency in zip(verification.runs, verification.latencies, strict=True)]
     drawn = svg.percentile_curves([svg.Curve(run.name, run.latency, each) for run, each in runs])
     assert re.findall('class="(c[0-9] beyond|c[0-9])"', drawn) == ["c0", "c0 beyond", "c1", "c1 beyond", "c0", "c1"]

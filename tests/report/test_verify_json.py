@@ -20,8 +20,9 @@ from auditor.verify.model import Verification
 from tests.golden import CANONICAL, HOSTS, VERIFY_SCHEMA, report_of
 from tests.report.test_json import HOSTILE
 from tests.report.test_verify_html import Reader
-from tests.report.test_verify_terminal import SAMPLES, UNSAFE, one_line, renamed
+from tests.report.test_verify_terminal import UNSAFE, one_line, renamed
 from tests.verify import samples, strategies
+from tests.verify.samples import MADE, made
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(VERIFY_SCHEMA.read_text()))
 
@@ -37,14 +38,14 @@ def swept(sweep: Sweep, width: int = 80, ascii_only: bool = False) -> str:
 # -- JSON ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", MADE)
 def test_everything_together_keeps_to_the_schema(name: str) -> None:
     report = report_of(HOSTS / CANONICAL)
-    comparison, sweep = compare(samples.traced(), SAMPLES[name]), samples.sweep()
-    text = verify_json.render(SAMPLES[name], report, comparison=comparison, sweep=sweep)
+    comparison, sweep = compare(samples.traced(), made(name)), samples.sweep()
+    text = verify_json.render(made(name), report, comparison=comparison, sweep=sweep)
     document = json.loads(text)
     VALIDATOR.validate(document)
-    assert load(text) == SAMPLES[name]
+    assert load(text) == made(name)
     assert document["zaudit"] == report.zaudit
     assert document["report"]["exit_code"] == report.exit_code
     assert document["sweep"]["knee"]["at"] == find(sweep).at
@@ -52,7 +53,7 @@ def test_everything_together_keeps_to_the_schema(name: str) -> None:
 
 
 def test_nothing_that_was_not_asked_for() -> None:
-    document = json.loads(verify_json.render(SAMPLES["traced"], zaudit="0.2"))
+    document = json.loads(verify_json.render(made("traced"), zaudit="0.2"))
     VALIDATOR.validate(document)
     assert document.keys() == {"schema", "verification", "zaudit"}
 
@@ -91,7 +92,7 @@ def test_what_became_faster_stands_first() -> None:
 
 
 def test_what_differs_is_said_instead_of_a_comparison() -> None:
-    comparison = compare(SAMPLES["traced"], samples.traced()._replace(profile="etcd"))
+    comparison = compare(made("traced"), samples.traced()._replace(profile="etcd"))
     text = one_line(on_terminal(comparison))
     assert "Not compared: they answer different questions." in text
     assert "Differs: the profile: postgres before, etcd after." in text

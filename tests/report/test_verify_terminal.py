@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -20,8 +21,8 @@ from tests.golden import CANONICAL, HOSTS, OLDER, VERIFY_REPORTS, report_of, ver
 from tests.judge.test_policy import judged
 from tests.report.test_json import HOSTILE, SGR
 from tests.verify import samples, strategies
+from tests.verify.samples import MADE, made
 
-SAMPLES = {"traced": samples.traced(), "contradicted": samples.contradicted(), "inconclusive": samples.inconclusive()}
 UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
@@ -29,9 +30,13 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-@pytest.mark.parametrize("name", sorted(verify_reports()))
+@pytest.mark.parametrize("name", sorted(path.name for path in VERIFY_REPORTS.iterdir()))
 def test_golden(name: str) -> None:
     assert verify_reports()[name] == (VERIFY_REPORTS / name).read_text(), "run: python -m tests.golden"
+
+
+def test_every_golden_file_is_there() -> None:
+    assert {path.name for path in VERIFY_REPORTS.iterdir()} == set(verify_reports())
 
 
 @pytest.mark.parametrize(
@@ -43,7 +48,7 @@ def test_golden(name: str) -> None:
     ],
 )
 def test_the_answer_comes_first(name: str, first: str) -> None:
-    lines = verify_terminal.render(SAMPLES[name], width=120).splitlines()
+    lines = verify_terminal.render(made(name), width=120).splitlines()
     assert lines[0].startswith("zaudit ")
     assert lines[2].startswith(first)
 
@@ -67,16 +72,16 @@ def test_green_is_only_what_is_traced_on_a_pool_with_nothing_against_it() -> Non
     }
     standings["one failure away"] = "open"
     for standing, kind in standings.items():
-        assert words.kind(SAMPLES["traced"].chain, found._replace(standing=standing)) == kind
-        assert words.kind(SAMPLES["contradicted"].chain, found._replace(standing=standing)) == "bad"
-        assert words.kind(SAMPLES["inconclusive"].chain, found._replace(standing=standing)) != "good"
-    assert words.kind(SAMPLES["traced"].chain, None) == "good"
+        assert words.kind(made("traced").chain, found._replace(standing=standing)) == kind
+        assert words.kind(made("contradicted").chain, found._replace(standing=standing)) == "bad"
+        assert words.kind(made("inconclusive").chain, found._replace(standing=standing)) != "good"
+    assert words.kind(made("traced").chain, None) == "good"
 
 
 @pytest.mark.parametrize("width", [80, 120])
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", MADE)
 def test_everything_is_said_within_the_width(name: str, width: int) -> None:
-    verification = SAMPLES[name]
+    verification = made(name)
     text = verify_terminal.render(verification, width=width)
     assert max(map(len, text.splitlines())) <= width
     said = one_line(text)
@@ -93,7 +98,7 @@ def test_everything_is_said_within_the_width(name: str, width: int) -> None:
 
 
 def test_percentiles_objectives_and_what_was_not_judged() -> None:
-    text = one_line(verify_terminal.render(SAMPLES["traced"], width=120))
+    text = one_line(verify_terminal.render(made("traced"), width=120))
     assert "together: p99 2.26 ms of 5 ms met, p99.9 41.9 ms of 25 ms MISSED" in text
     assert "97,644 1.11 ms 1.51 ms 2 ms met 19.7 ms met" in text
     assert "One session reaches 898 commits/s (1/p50)" in text
@@ -104,7 +109,7 @@ def test_percentiles_objectives_and_what_was_not_judged() -> None:
 
 
 def test_what_is_not_judged_never_looks_judged() -> None:
-    text = verify_terminal.render(SAMPLES["contradicted"], width=120)
+    text = verify_terminal.render(made("contradicted"), width=120)
     assert "not judged: the chain is contradicted" in text
     assert not re.search(r"\bmet\b", text)
     assert "commits/s" not in text
@@ -112,7 +117,7 @@ def test_what_is_not_judged_never_looks_judged() -> None:
 
 def test_the_findings_of_the_audit_stand_in_it() -> None:
     report = report_of(HOSTS / CANONICAL)
-    text = verify_terminal.render(SAMPLES["traced"], report, width=100)
+    text = verify_terminal.render(made("traced"), report, width=100)
     assert "A CRASH OR POWER CUT LOSES ACKNOWLEDGED COMMITS   1 critical" in text.splitlines()[5]
     assert "CRITICAL  sync-disabled" in text
     assert "zfs set sync=standard tank" in text
@@ -121,7 +126,7 @@ def test_the_findings_of_the_audit_stand_in_it() -> None:
 
 
 def test_the_commands_with_verbose() -> None:
-    verification = SAMPLES["traced"]
+    verification = made("traced")
     brief, whole = (one_line(verify_terminal.render(verification, width=100, verbose=each)) for each in (False, True))
     command = " ".join(verification.runs[0].argv)
     assert command in whole
@@ -130,15 +135,15 @@ def test_the_commands_with_verbose() -> None:
     assert "When syncs were slow (together)" not in brief
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", MADE)
 def test_ascii_and_colour(name: str) -> None:
-    plain = verify_terminal.render(SAMPLES[name], width=80)
-    ascii_only = verify_terminal.render(SAMPLES[name], width=80, ascii_only=True)
+    plain = verify_terminal.render(made(name), width=80)
+    ascii_only = verify_terminal.render(made(name), width=80, ascii_only=True)
     assert ascii_only.isascii()
     assert "\\u" not in ascii_only
     assert max(map(len, ascii_only.splitlines())) <= 80
     assert "\x1b" not in plain
-    color = verify_terminal.render(SAMPLES[name], width=80, color=True)
+    color = verify_terminal.render(made(name), width=80, color=True)
     assert SGR.search(color)
     assert SGR.sub("", color).split() == plain.split()
 
@@ -247,7 +252,7 @@ def test_bars_end_where_their_values_are() -> None:
 
 def test_every_character_of_a_picture_has_one_in_ascii() -> None:
     drawn = "".join(chr(char) for char in ASCII if len(ASCII[char]) == 1)
-    for verification in SAMPLES.values():
+    for verification in map(made, MADE):
         for line in verify_terminal.render(verification, width=80, verbose=True):
             assert all(char.isascii() or ord(char) in ASCII for char in line)
     assert set("░▒▓█▂│─└┤●○┊") <= set(drawn)
@@ -257,25 +262,29 @@ def test_every_character_of_a_picture_has_one_in_ascii() -> None:
     ("verification", "audited", "says"),
     [
         (
-            SAMPLES["traced"],
+            lambda: made("traced"),
             True,
             "fix what was found, then zaudit check tank/db/wal, then zaudit verify",
         ),
         (
-            SAMPLES["traced"],
+            lambda: made("traced"),
             False,
             "remove the bottleneck, then zaudit verify tank/db/wal --profile postgres --compare",
         ),
-        (SAMPLES["contradicted"], False, "fix the link that is named, then zaudit check tank/db/wal, then"),
-        (SAMPLES["inconclusive"], False, "fix what kept it from being seen, then zaudit verify"),
-        (samples.traced((samples.run(),)), False, "--standard before it goes live"),
-        (samples.traced((samples.run(),))._replace(length="long"), False, "zaudit check tank/db/wal every night (seen"),
-        (SAMPLES["traced"]._replace(target="a b; c"), False, "zaudit verify 'a b; c' --profile"),
+        (lambda: made("contradicted"), False, "fix the link that is named, then zaudit check tank/db/wal, then"),
+        (lambda: made("inconclusive"), False, "fix what kept it from being seen, then zaudit verify"),
+        (lambda: samples.traced((samples.run(),)), False, "--standard before it goes live"),
+        (
+            lambda: samples.traced((samples.run(),))._replace(length="long"),
+            False,
+            "zaudit check tank/db/wal every night (seen",
+        ),
+        (lambda: made("traced")._replace(target="a b; c"), False, "zaudit verify 'a b; c' --profile"),
     ],
 )
-def test_what_to_do_next(verification: Verification, audited: bool, says: str) -> None:
+def test_what_to_do_next(verification: Callable[[], Verification], audited: bool, says: str) -> None:
     report = report_of(HOSTS / CANONICAL) if audited else None
-    last = one_line(verify_terminal.render(verification, report, width=120)).partition("Next: ")[2]
+    last = one_line(verify_terminal.render(verification(), report, width=120)).partition("Next: ")[2]
     assert says in last
 
 

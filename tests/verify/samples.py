@@ -33,9 +33,9 @@ JUDGED = (0.5, 0.95, 0.99, 0.999)
 
 def bucket(ns: float) -> int:
     """The upper end of the bucket in which fio counts a latency (64 buckets a power of two)."""
-    whole = max(int(ns), 1)
-    shift = max(whole.bit_length() - 7, 0)
-    return ((whole >> shift) + 1 << shift) - 1
+    whole = int(ns) or 1
+    shift = whole.bit_length() - 7
+    return ((whole >> shift) + 1 << shift) - 1 if shift > 0 else whole
 
 
 def histogram(latencies_ns: Sequence[float]) -> Histogram:
@@ -288,3 +288,12 @@ def sweep(
             Step(every, tuple(round(total * (1 + scatter * (i * 2 % trials) / trials), 6) for i in range(trials)))
         )
     return Sweep(amount, tuple(steps))
+
+
+MADE = {"traced": traced, "contradicted": contradicted, "inconclusive": inconclusive}
+
+
+@cache
+def made(name: str) -> Verification:
+    """One of each kind."""
+    return MADE[name]()

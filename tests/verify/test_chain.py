@@ -12,6 +12,7 @@ from auditor.verify.model import CANNOT_EXCLUDE, Chain
 from auditor.verify.result import LIMITED, Syscalls, Zil
 from auditor.verify.trial import UNLOGGED, UNSEEN, Logged
 from auditor.verify.witnesses import STATUS
+from tests.folded import for_each
 from tests.shared import briefly
 from tests.verify.worlds import DATA, FAILED, LEG_A, LEG_B, MIRRORED, NOTHING, SYNCS, Disk, World, world
 
@@ -503,8 +504,8 @@ def test_fewer_witnesses_never_make_it_fine(data: st.DataObject) -> None:
     assert follow(what).outcome != "TRACED"
 
 
-@pytest.mark.parametrize("name", sorted(NOT_FINE))
 @pytest.mark.parametrize("drop", briefly(((drop,) for drop in DROPS), quick=4))
+@for_each("name", sorted(NOT_FINE))
 def test_no_single_witness_less_makes_it_fine(name: str, drop: str) -> None:
     assert follow(dropped(NOT_FINE[name], drop)).outcome != "TRACED"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from auditor.facts import HOST, Fact, Facts, Scalar, Subject, known, unknown
@@ -10,6 +12,7 @@ from auditor.verify.actor import CALLER, Actor
 from auditor.verify.plan import Plan
 from auditor.verify.profile import FILE_FORMAT, Profile
 from auditor.verify.units import ProfileError
+from tests.folded import for_each
 
 POOL, DATASET = Subject("pool", "tank"), Subject("dataset", "tank/db")
 GIB = 1 << 30
@@ -100,9 +103,7 @@ def test_of_what_nobody_knows_anything_everything_is_refused() -> None:
 # -- the plan -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", profile.names())
-@pytest.mark.parametrize("length", ["quick", "standard", "long"])
-@pytest.mark.parametrize("timeout", [1, 5, 30, 120, None])
+@for_each("name, length, timeout", product(profile.names(), ["quick", "standard", "long"], [1, 5, 30, 120, None]))
 def test_each_run_sees_six_transaction_groups(name: str, length: plan.Length, timeout: int | None) -> None:
     planned = made(facts(host_zfs_txg_timeout=timeout), length, name=name)
     measured = [step for step in planned.steps if step.purpose not in ("warm", "calls")]
