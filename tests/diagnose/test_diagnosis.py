@@ -55,6 +55,18 @@ def test_a_thread_of_the_kernel_waits_for_a_cpu_on_other_io_too() -> None:
     assert "wake-up" not in {each.what for each in found.shares}
 
 
+@pytest.mark.parametrize(("commits", "named"), [({"tank/db": 400}, True), ({"tank/db": 400, "tank/web": 90}, False)])
+def test_sync_always_where_datasets_are_not_counted_apart(commits: dict[str, int], *, named: bool) -> None:
+    """All commits are those of the one dataset that is written to; of two nobody knows whose they are."""
+    files = worlds.together(worlds.load(commits=commits))
+    trace = worlds.traced({DB: (sum(commits.values()), 400 * 5300)})
+    found = diagnose(worlds.observation(files, trace), worlds.facts(sync={"tank/db": "always"}))
+    assert found.commits == sum(commits.values())
+    assert [each.text for each in found.causes if each.id == "sync-always"] == (
+        ["sync=always makes each write to tank/db a commit: 400 for 400 writes"] if named else []
+    )
+
+
 def test_an_observation_comes_back_from_its_recording_as_it_was() -> None:
     seen = worlds.observation(worlds.load(), worlds.traced(HEALTHY), (Process(100, "postgres", "", "", 4),))
     again = observation.from_text(observation.to_text(seen))

@@ -9,6 +9,7 @@ from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Diagnosis
 from auditor.diagnose.observation import KERNEL, Observation, Process, Tick, Traced
 from auditor.facts import HOST, Fact, Facts, Subject, known
+from auditor.verify import witnesses
 from auditor.verify.trial import Logged, Reading
 from tests.diagnose.test_histograms import log2
 
@@ -110,6 +111,22 @@ def load(
     before[f"{kstat.ROOT}/tank/txgs"] = after[f"{kstat.ROOT}/tank/txgs"] = "".join(history)
     before["zpool status tank"], after["zpool status tank"] = status, status
     return before, {**after, **more}
+
+
+def together(files: tuple[dict[str, str], dict[str, str]]) -> tuple[dict[str, str], dict[str, str]]:
+    """The same as a release tells it that counts the commits of all datasets together (OpenZFS 2.1)."""
+    for each in files:
+        sums: dict[str, int] = {}
+        for path in [path for path in each if "/objset-" in path]:
+            kept: dict[str, int | str] = {}
+            for name, kind, value in (row.split() for row in each[path].splitlines()[2:]):
+                if name.startswith("zil_"):
+                    sums[name] = sums.get(name, 0) + int(value)
+                else:
+                    kept[name] = value if kind == "7" else int(value)
+            each[path] = table(kept)
+        each[witnesses.ZIL_PATH] = table(sums)
+    return files
 
 
 def threads(rows: Mapping[tuple[int, str, int], tuple[int, int]]) -> str:
