@@ -41,4 +41,4 @@ recording  all answers of one host, from which every report can be made again
 =========  ==========================================================================================================
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

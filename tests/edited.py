@@ -15,6 +15,7 @@ from typing import NamedTuple
 from auditor.collect import (
     block_targets,
     boot_units,
+    dkms_kernels,
     failed_units,
     fstab,
     guest_configs,
@@ -40,6 +41,7 @@ from tests import second_looks
 from tests.golden import HOSTS
 
 BASE = HOSTS / "2.4-healthy-mirrored-slog"
+KERNEL = "6.12.107+deb13-cloud-amd64"  # of the guest
 GUEST, SERIAL = "QEMU NVMe Ctrl", "LABNVME"
 
 
@@ -183,6 +185,11 @@ def _around() -> dict[tuple[str, ...], Files]:
     targets = block_targets.request(HOST, Facts()).patterns
     no_targets = dict.fromkeys(targets[:-1], "no such file")
     configs = guest_configs.request(HOST, Facts()).patterns
+    built = f"{dkms_kernels.BUILT.removesuffix('*')}{KERNEL}-x86_64"
+    kernels = {
+        built: f"2.4.4/{KERNEL}/x86_64",
+        dkms_kernels.HEADERS.replace("*", KERNEL): f"/usr/src/linux-headers-{KERNEL}",
+    }
     heading = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
     return {
         boot_units.request(HOST, Facts()).patterns: Files(texts, links, none),
@@ -195,6 +202,7 @@ def _around() -> dict[tuple[str, ...], Files]:
         ),
         (swaps.PATH,): Files({swaps.PATH: heading}),
         fstab.request(HOST, Facts()).patterns: Files(filesystems | {kept_fstab.PATH: "- / - defaults\n"}),
+        dkms_kernels.request(HOST, Facts()).patterns: Files(filesystems, kernels),
         (pid_namespace.OWN,): Files({}, {pid_namespace.OWN: f"pid:[{pid_namespace.FIRST}]"}),
     }
 

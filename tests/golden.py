@@ -233,7 +233,7 @@ def filled(document: Path) -> str:
 
 def diagnosis_reports() -> dict[str, str]:
     """File -> the canonical diagnosis in it."""
-    found = diagnosed.canonical()
+    found, several = diagnosed.canonical(), diagnosed.several()
     return {
         "terminal.txt": diagnose_terminal.render(found, zaudit="0.1.0"),
         "narrow.txt": diagnose_terminal.render(found, zaudit="0.1.0", width=80),
@@ -242,6 +242,8 @@ def diagnosis_reports() -> dict[str, str]:
         "page.html": diagnose_html.render(found, zaudit="0.1.0"),
         "json.json": diagnose_json.render(found, zaudit="0.1.0"),
         "database.txt": diagnose_terminal.render(asked.canonical(), zaudit="0.1.0"),
+        "several.txt": diagnose_terminal.render(several, zaudit="0.1.0", width=80),
+        "several.html": diagnose_html.render(several, zaudit="0.1.0"),
     }
 
 

@@ -150,7 +150,7 @@ def test_what_is_left_out_is_said_with_its_severity(tmp_path: Path, zaudit: Comm
     assert (lowered["rule"], lowered["counts_as"]) == ("sync-ancestor-trap", "low")
     done = zaudit("check", "--replay", host, "--rule", "sync-always")
     assert "RULES WERE LEFT OUT, THE GRAVEST CRITICAL)" in done.out
-    assert re.search(r"Left out by --rule: .* and 1\d\d more", " ".join(done.out.split()))
+    assert re.search(r"Left out by --rule: .* and \d\d\d more", " ".join(done.out.split()))
 
 
 def test_skip(mine: Path, zaudit: CommandLine) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from auditor import __version__
 from auditor.data import drives, text
 from auditor.recording import recording
 from tests.recorder import asked_again, build, lower, older
@@ -191,7 +192,7 @@ def test_what_it_says_and_where_it_writes(python: str, recorder: Path, tmp_path:
         )  # fmt: skip
         return done.returncode, (done.stdout + done.stderr).decode()
 
-    assert run("--version") == (0, "zaudit-record 0.1.0\n")
+    assert run("--version") == (0, f"zaudit-record {__version__}\n")
     assert run()[0] == 2
     mine = tmp_path / "mine.tar.gz"
     mine.write_text("not a recording")

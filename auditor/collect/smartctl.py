@@ -51,9 +51,14 @@ FACTS = {
     "smart_available_spare_threshold_percent": number("spare blocks at which the drive warns (NVMe)"),
     "smart_media_errors": number("unrecovered data integrity errors (NVMe)"),
     "smart_unsafe_shutdowns": number("power losses without a shutdown notification (NVMe)"),
+    "smart_power_on_hours": number("hours powered on"),
+    "smart_self_test_result": number(
+        "how the newest self-test ended (SATA): 0 well, or there was none; 1, 2 stopped; 3 to 8 failed; 15 it runs"
+    ),
 }
 COMMAND = "smartctl -x /dev/{subject}"
 LOG = "nvme_smart_health_information_log"
+SELF_TEST = "ata_smart_data.self_test.status.value"
 ENDURANCE = "Percentage Used Endurance Indicator"
 
 # fact -> (where in the JSON, in order of preference)
@@ -83,6 +88,7 @@ NUMBERS = {
     "smart_available_spare_threshold_percent": (f"{LOG}.available_spare_threshold",),
     "smart_media_errors": (f"{LOG}.media_errors",),
     "smart_unsafe_shutdowns": (f"{LOG}.unsafe_shutdowns",),
+    "smart_power_on_hours": ("power_on_time.hours",),
 }
 ATTRIBUTES = {
     "smart_reallocated_sectors": ("Reallocated_Sector_Ct",),
@@ -132,6 +138,8 @@ def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
         yield fact("smart_wwn", wwn, wwn)
     if (errors := _uncorrected(root)) is not None:
         yield fact("smart_uncorrected_errors", errors, f"{errors} uncorrected errors")
+    if (ended := non_negative(_at(root, SELF_TEST))) is not None and ended <= 0xFF:
+        yield fact("smart_self_test_result", ended >> 4, f"{SELF_TEST} {ended}")  # the lower half: how much is left
     warning = non_negative(_at(root, f"{LOG}.critical_warning"))
     if warning is None:
         warning = non_negative(_at(root, "smart_status.nvme.value"))

@@ -9,7 +9,7 @@ from auditor.diagnose import shares, waiting
 from auditor.diagnose.commits import FEW, Trace
 from auditor.diagnose.counters import Counted
 from auditor.diagnose.model import Cause, Committer, Outcome, Stacked, Waiter
-from auditor.diagnose.observation import KERNEL, Observation
+from auditor.diagnose.observation import KERNEL, Observation, service
 from auditor.units import duration
 
 
@@ -119,9 +119,10 @@ def _most(committers: Sequence[Committer]) -> str:
 
 def label(committer: Committer | Waiter) -> str:
     """postgres (walwriter); a zvol by its name, whose commits a thread of the kernel makes."""
-    if committer.role == KERNEL and committer.name.startswith("zvol"):
+    kind = service(committer.name, committer.role)
+    if kind == "zvol":
         dataset = committer.dataset if isinstance(committer, Committer) else ""
         return f"a zvol ({dataset})" if dataset else "a zvol"
-    if committer.role == KERNEL and committer.name == "nfsd":
+    if kind == "nfsd":
         return "the NFS server"
     return f"{committer.name} ({committer.role})" if committer.role else committer.name

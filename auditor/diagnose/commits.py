@@ -73,7 +73,8 @@ def crowd(threads: Sequence[Thread]) -> int | None:
     return max(crowds.values(), default=None)
 
 
-def _close(one: int, other: int, more: float = 0.0) -> bool:
+def close(one: int, other: int, more: float = 0.0) -> bool:
+    """Whether two counts are the same that were not read at the same moment. more: by which they may differ besides."""
     return abs(one - other) <= max(TOLD, TOLERANCE * max(one, other)) + more
 
 
@@ -86,7 +87,7 @@ def datasets_of(threads: Sequence[Thread], counted: Counted, facts: Facts) -> di
     sums.pop(0, None)
     found: dict[int, str] = {}
     fits = {
-        zil: [each.name for each in counted.datasets if each.commits and _close(each.commits, commits)]
+        zil: [each.name for each in counted.datasets if each.commits and close(each.commits, commits)]
         for zil, commits in sums.items()
     }
     for zil, names in fits.items():
@@ -114,7 +115,7 @@ def disagree(counted: Counted, trace: Trace, lost: Sequence[Cause], late: float)
     commits = counted.zil.commits
     if not trace.whole or commits is None or lost:
         return ()
-    if _close(commits, trace.commits, min(late / counted.seconds, MOST_LATE) * commits):
+    if close(commits, trace.commits, min(late / counted.seconds, MOST_LATE) * commits):
         return ()
     return (
         f"the kernel traced {trace.commits} commits, those of other pools among them, and the ZIL counted {commits}",

@@ -6,11 +6,12 @@ from collections.abc import Collection, Sequence
 
 from auditor.diagnose import causes, counters, database, database_causes, failing, shares
 from auditor.diagnose.answer import Basis, answer
+from auditor.diagnose.calls import Called, called
 from auditor.diagnose.commits import FEW, Trace, crowd, datasets_of, disagree, silent, traced
 from auditor.diagnose.counters import Counted, Leg
 from auditor.diagnose.histograms import Thread
 from auditor.diagnose.model import Cause, Committed, Committer, Device, Diagnosis, Evidence
-from auditor.diagnose.observation import KERNEL, Observation
+from auditor.diagnose.observation import KERNEL, Observation, service
 from auditor.diagnose.own import own
 from auditor.diagnose.seen import Seen
 from auditor.diagnose.waiting import stacked
@@ -44,7 +45,8 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     )
     stacks = stacked(seen, counted, facts)
     told, mine = own(seen, trace, facts, where, stacks)
-    committers = _committers(trace.threads, where, seen, mine)
+    how = called(seen.traced, trace.threads, disabled=bool(silent(counted, facts)))
+    committers = _committers(trace.threads, where, seen, mine, how)
     late = max(seen.after.at - seen.traced.ticks[-1].at, 0.0) if seen.traced and seen.traced.ticks else 0.0
     differs = theirs.differs if theirs and not lost else ""
     reasons = (*counted.fell, *trace.faults, *disagree(counted, trace, lost, late), differs, found.why_not)
@@ -89,6 +91,8 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
         own=told,
         stacked=stacks,
         held=counted.held,
+        calls=how.whole,
+        uncalled=how.why_not,
     )
 
 
@@ -174,7 +178,7 @@ def _device(leg: Leg, kind: str) -> Device:
 
 
 def _committers(
-    threads: Sequence[Thread], where: dict[int, str], seen: Observation, own: Collection[Thread]
+    threads: Sequence[Thread], where: dict[int, str], seen: Observation, own: Collection[Thread], how: Called
 ) -> tuple[Committer, ...]:
     known = {each.pid: each for each in seen.processes}
     whole = sum(each.us for each in threads) or 1
@@ -189,6 +193,8 @@ def _committers(
             mean_ns=each.us * 1000 / each.commits if each.commits else 0.0,
             part=each.us / whole,
             own=each in own,
+            service=service(each.name, known[each.pid].role) if each.pid in known else "",
+            calls=how.rows.get(each),
         )
         for each in threads
     ]

@@ -25,6 +25,10 @@ _THREAD = re.compile(
     re.MULTILINE,
 )
 _LATENCY = re.compile(r"^\{ us: ~ 2\^([0-9]{1,2}) {0,20}\} hitcount: {1,20}([0-9]{1,19})[ \t]*$", re.MULTILINE)
+_CALL = re.compile(
+    r"^\{ common_pid: {1,20}([0-9]{1,9}), datasync: {1,20}([0-9]{1,20}) \} hitcount: {1,20}([0-9]{1,19})[ \t]*$",
+    re.MULTILINE,
+)
 _ENTRY = re.compile(r"^\{", re.MULTILINE)
 _DROPPED = re.compile(r"^ {4}Dropped: ([0-9]{1,19})$", re.M)
 
@@ -77,6 +81,20 @@ def latencies(text: str) -> Histogram:
     if _ENTRY.search(_LATENCY.sub("", text)):
         raise ValueError("a histogram of latencies with an entry of another kind")
     return Histogram.of(bins)
+
+
+def calls(text: str) -> dict[int, tuple[int, int]]:
+    """Thread -> its calls of fsync, and of fdatasync. Raises ValueError for an entry of another kind, and where one found no
+    room."""
+    found: dict[int, tuple[int, int]] = {}
+    for thread, datasync, hits in _CALL.findall(text):
+        full, data = found.get(int(thread), (0, 0))
+        found[int(thread)] = (full, data + int(hits)) if int(datasync) else (full + int(hits), data)
+    if not whole(text):
+        raise ValueError("the histogram of calls had no room for all that came")
+    if _ENTRY.search(_CALL.sub("", text)):
+        raise ValueError("a histogram of calls with an entry of another kind")
+    return found
 
 
 def slices(began: float, ticks: Sequence[Tick]) -> tuple[Slice, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from auditor.verify import codec
 from auditor.verify.trial import Logged, Reading
@@ -20,16 +20,27 @@ class Tick(NamedTuple):
 class Traced(NamedTuple):
     """What the kernel's histograms said at the end. commits: by thread and ZIL; ticks: of all, as they grew; queue: how long
     threads that wrote log blocks took from their commit to the first block, empty where that could not be traced. missed:
-    calls that the kernel did not trace, None where it did not say. probed: the functions."""
+    calls that the kernel did not trace, None where it did not say. probed: the functions. calls: of zpl_fsync(), by thread and
+    datasync; uncalled: why they were not counted, or empty."""
 
     commits: str
     ticks: tuple[Tick, ...]
     queue: str
     missed: int | None
     probed: tuple[str, ...]
+    calls: str = ""
+    uncalled: str = "they were not counted yet when this was recorded"
 
 
 KERNEL = "kernel"  # role of its own threads, whose names can be believed
+Service = Literal["zvol", "nfsd", ""]
+
+
+def service(name: str, role: str) -> Service:
+    """For whom a thread of the kernel commits: a volume, a client of NFS, or, empty, itself."""
+    if role != KERNEL:
+        return ""
+    return "zvol" if name.startswith("zvol") else "nfsd" if name == "nfsd" else ""
 
 
 class Process(NamedTuple):
@@ -116,5 +127,10 @@ def to_text(observation: Observation) -> str:
 def from_text(text: str) -> Observation:
     """What an earlier release did not write is the default of its field. Raises codec.CodecError for anything that is not an
     observation of this schema."""
-    later = {name: codec.plain(each) for name, each in Observation._field_defaults.items()}
-    return codec.from_member(Observation, SCHEMA, text, "diagnosis", lambda document: {**later, **document})
+    return codec.from_member(Observation, SCHEMA, text, "diagnosis", _upgraded)
+
+
+def _upgraded(document: dict[str, Any]) -> dict[str, Any]:
+    whole = {**codec.plain(Observation._field_defaults), **document}
+    traced = whole.get("traced")
+    return {**whole, "traced": {**Traced._field_defaults, **traced}} if isinstance(traced, dict) else whole

@@ -8,8 +8,8 @@ from statistics import median
 from auditor.diagnose import failing as devices
 from auditor.diagnose.counters import FALLBACKS, THROTTLES
 from auditor.diagnose.model import Cause, Evidence
-from auditor.diagnose.seen import FEW, Seen, in_progress, kstat_rows, legs_of, status
-from auditor.facts import HOST, Known, Subject
+from auditor.diagnose.seen import FEW, Seen, growing, in_progress, kstat_rows, legs_of, status
+from auditor.facts import HOST, Known, Subject, word_of
 from auditor.text import quoted
 from auditor.verify import witnesses
 
@@ -46,12 +46,14 @@ def fallbacks(seen: Seen) -> Iterator[Cause]:
 
 
 def always(seen: Seen) -> Iterator[Cause]:
-    for each in seen.counted.datasets:
-        sync = seen.facts.get(Subject("dataset", each.name), "sync")
-        if not (isinstance(sync, Known) and sync.value == "always" and each.writes and each.commits):
+    """Where commits are not counted by dataset (OpenZFS 2.1), all of them are those of the one that is written to."""
+    written = [each for each in seen.counted.datasets if each.writes]
+    for each in written:
+        commits = seen.counted.zil.commits if each.commits is None and written == [each] else each.commits
+        if word_of(seen.facts.get(Subject("dataset", each.name), "sync")) != "always" or not each.writes or not commits:
             continue
-        if each.writes >= FEW and each.commits >= ALWAYS * each.writes:
-            text = f"sync=always makes each write to {each.name} a commit: {each.commits:,} for {each.writes:,} writes"
+        if each.writes >= FEW and commits >= ALWAYS * each.writes:
+            text = f"sync=always makes each write to {each.name} a commit: {commits:,} for {each.writes:,} writes"
             evidence = (Evidence(f"{each.name}: sync=always", f"zfs get sync {quoted(each.name)}"),)
             fix = f"zfs set sync=standard {quoted(each.name)}, where the database syncs by itself"
             yield Cause("sync-always", text, evidence, fix, "sync-always", True)
@@ -67,7 +69,7 @@ def throttled(seen: Seen) -> Iterator[Cause]:
         if count >= FEW:
             whose = f"writers of {seen.pool.name} or of another pool" if others else "writers"
             text = f"{whose} were held back {count:,} times: {THROTTLES[row]}"
-            evidence = (Evidence(f"{row} grew by {count}", f"grep -w {row} {witnesses.DMU_TX}"),)
+            evidence = (Evidence(f"{row} grew by {count}", growing(f"grep -w {row} {witnesses.DMU_TX}")),)
             fix = "Write less at once, or add data vdevs or faster ones; a larger limit only makes stalls rarer and longer."
             yield Cause("throttle", text, evidence, fix, "txg-dirty-throttle", not others)
 

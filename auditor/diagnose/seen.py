@@ -52,9 +52,14 @@ def legs_of(seen: Seen, *, log: bool) -> dict[str, tuple[Leg, ...]]:
     return tops
 
 
+def growing(command: str) -> str:
+    """The command that shows how counters grow which another one shows: they run since boot, import or mount."""
+    return f"watch -d {quoted(command)}"
+
+
 def stat(device: str) -> str:
     """The command that shows the counters of a device."""
-    return f"cat {quoted(f'/sys/block/{device}/stat')}"
+    return growing(f"cat {quoted(f'/sys/block/{device}/stat')}")
 
 
 def status(seen: Seen) -> str:
@@ -64,7 +69,7 @@ def status(seen: Seen) -> str:
 
 def kstat_rows(seen: Seen, row: str) -> str:
     """The command that shows a row of the kstats of all datasets of the pool."""
-    return f"grep -w {row} {quoted(f'{kstat.ROOT}/{seen.pool.name}')}/objset-0x*"
+    return growing(f"grep -w {row} {quoted(f'{kstat.ROOT}/{seen.pool.name}')}/objset-0x*")
 
 
 def in_progress(seen: Seen) -> Iterator[str]:

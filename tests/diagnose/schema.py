@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.diagnose.model import Diagnosis
+from auditor.diagnose.model import Committer, Diagnosis
 from auditor.report.audit.json import FIRST
 from auditor.report.audit.json import SCHEMA as REPORT
 from auditor.report.diagnose.json import SCHEMA
@@ -15,8 +15,9 @@ def schema() -> dict[str, Any]:
     """JSON Schema of a whole document."""
     defs: dict[str, Any] = {}
     diagnosis = describe(Diagnosis, defs)
-    own = defs["Diagnosis"]
-    own["required"] = [name for name in own["required"] if name not in Diagnosis._field_defaults]  # added since
+    for kind in (Diagnosis, Committer):
+        own = defs[kind.__name__]
+        own["required"] = [name for name in own["required"] if name not in kind._field_defaults]  # added since
     audit = {"type": "object", "required": ["schema"], "properties": {"schema": {"enum": [FIRST, REPORT]}}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

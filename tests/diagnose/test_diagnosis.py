@@ -1,6 +1,7 @@
 """From counters and histograms to one answer: each cause is found where it is, and none where nothing is."""
 
 import json
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.collect import kstat
-from auditor.diagnose import observation
+from auditor.diagnose import counters, observation
 from auditor.diagnose import seen as standing
 from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Diagnosis
@@ -52,6 +53,18 @@ def test_a_thread_of_the_kernel_waits_for_a_cpu_on_other_io_too() -> None:
         worlds.observation(worlds.load(), worlds.traced({(50, "zvol_tq-0", 1): (400, 400 * 5300)}), who), worlds.facts()
     )
     assert "wake-up" not in {each.what for each in found.shares}
+
+
+@pytest.mark.parametrize(("commits", "named"), [({"tank/db": 400}, True), ({"tank/db": 400, "tank/web": 90}, False)])
+def test_sync_always_where_datasets_are_not_counted_apart(commits: dict[str, int], *, named: bool) -> None:
+    """All commits are those of the one dataset that is written to; of two nobody knows whose they are."""
+    files = worlds.together(worlds.load(commits=commits))
+    trace = worlds.traced({DB: (sum(commits.values()), 400 * 5300)})
+    found = diagnose(worlds.observation(files, trace), worlds.facts(sync={"tank/db": "always"}))
+    assert found.commits == sum(commits.values())
+    assert [each.text for each in found.causes if each.id == "sync-always"] == (
+        ["sync=always makes each write to tank/db a commit: 400 for 400 writes"] if named else []
+    )
 
 
 def test_an_observation_comes_back_from_its_recording_as_it_was() -> None:
@@ -465,3 +478,12 @@ def test_no_part_of_a_commit_is_less_than_nothing(waited: int, pipeline: int | N
     found = diagnose(seen._replace(pipeline=pipeline), worlds.facts())
     assert all(0 <= each.part <= 1 for each in found.shares)
     assert sum(each.part for each in found.shares) == pytest.approx(1)
+
+
+def test_a_counter_is_shown_by_a_command_that_shows_how_it_grows() -> None:
+    facts = worlds.facts()
+    counted = counters.counted(worlds.observation(worlds.load(), None), facts)
+    seen = standing.Seen(counted, facts, Subject("pool", "a b"), "log", None, 0.0, 0.0, ())
+    inner = "grep -w zil_commit_count '/proc/spl/kstat/zfs/a b'/objset-0x*"
+    assert shlex.split(standing.kstat_rows(seen, "zil_commit_count")) == ["watch", "-d", inner]
+    assert standing.stat("sda") == "watch -d 'cat /sys/block/sda/stat'"

@@ -31,7 +31,18 @@ def hostile() -> Diagnosis:
 
 
 @pytest.mark.parametrize(
-    "name", ["terminal.txt", "narrow.txt", "wide.txt", "ascii.txt", "page.html", "json.json", "database.txt"]
+    "name",
+    [
+        "terminal.txt",
+        "narrow.txt",
+        "wide.txt",
+        "ascii.txt",
+        "page.html",
+        "json.json",
+        "database.txt",
+        "several.txt",
+        "several.html",
+    ],
 )
 def test_each_format_is_as_it_is_kept(name: str) -> None:
     assert diagnosis_reports()[name] == (DIAGNOSE_REPORTS / name).read_text()
@@ -39,7 +50,7 @@ def test_each_format_is_as_it_is_kept(name: str) -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 100, 120])
 def test_no_line_is_longer_than_the_terminal(width: int) -> None:
-    for found in (worlds.canonical(), hostile(), databases.canonical()):
+    for found in (worlds.canonical(), hostile(), databases.canonical(), worlds.several()):
         text = terminal.render(found, width=width, verbose=True)
         assert max(map(len, text.splitlines())) <= width
 
@@ -76,6 +87,7 @@ def test_json_is_what_its_schema_says() -> None:
         worlds.canonical(),
         hostile(),
         databases.canonical(),
+        worlds.several(),
         diagnose(worlds.observation(worlds.load(), None), worlds.facts()),
     ):
         document = json.loads(json_report.render(found, zaudit="0.1.0"))
@@ -117,3 +129,43 @@ def test_a_terminal_is_not_flooded() -> None:
     assert len(found.committers) == 400
     assert "and 392 more (--verbose, --format json)" in terminal.render(found)
     assert "and 200 more (--verbose, --format json)" in terminal.render(found, verbose=True)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_threads_of_the_kernel_are_one_row_for_each_volume(width: int) -> None:
+    text = " ".join(terminal.render(worlds.several(), width=width).split())
+    assert text.count("zvol") == 2  # its row, and all together
+    assert "zvol_tq" not in text
+    page = html.render(worlds.several())
+    assert "<td>zvol (3 threads of the kernel)</td><td>240</td><td>5.3 ms</td><td>27%</td><td>flush, FUA</td>" in page
+    assert "<td>nfsd (2 threads of the kernel)</td><td>55</td>" in page
+    document = json.loads(json_report.render(worlds.several()))
+    assert {each["pid"] for each in document["diagnosis"]["committers"] if each["service"] == "zvol"} == {120, 121, 122}
+
+
+def test_how_each_came_to_its_commits_is_told() -> None:
+    text = terminal.render(worlds.several(), width=200)
+    rows = {
+        line.split("  ")[1]: line for line in text.split("Who commits")[1].split("Datasets")[0].splitlines() if line
+    }
+    assert "  fsync 18, fdatasync 399, other 3  " in rows["postgres 100 (walwriter)"]
+    assert "  fdatasync  " in rows["postgres 101"]
+    assert "  other  " in rows["etcd-server 110"]
+    assert "All together: fsync 68, fdatasync 429, other 158, zvols 240." in text
+
+
+def test_calls_that_were_not_seen_are_told_as_not_seen() -> None:
+    found = worlds.several()._replace(calls=None, uncalled="zpl_fsync cannot be probed: invalid argument")
+    for text in (terminal.render(found, width=200), html.render(found)):
+        assert "was not seen: zpl_fsync cannot be probed: invalid argument." in text
+        assert "flush, FUA" not in text
+
+
+def test_a_page_draws_the_distribution_as_a_histogram_and_a_curve() -> None:
+    page = html.render(worlds.canonical())
+    drawn = page.split("<h2>How many were slow</h2>")[1].split("</section>")[0]
+    assert drawn.count("<svg") == 2
+    assert 'aria-label="Commits by latency: 150 up to 16.4 ms, 250 up to 32.8 ms"' in drawn
+    assert "dotted where too few samples lie beyond it" in drawn
+    assert "<td>p99</td><td>needs 1,000 commits</td>" in drawn
+    assert "<svg" not in html.render(diagnose(worlds.observation(worlds.load(), None), worlds.facts()))

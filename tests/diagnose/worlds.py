@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from auditor.collect import kstat
 from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Diagnosis
-from auditor.diagnose.observation import Observation, Process, Tick, Traced
+from auditor.diagnose.observation import KERNEL, Observation, Process, Tick, Traced
 from auditor.facts import HOST, Fact, Facts, Subject, known
+from auditor.verify import witnesses
 from auditor.verify.trial import Logged, Reading
 from tests.diagnose.test_histograms import log2
 
@@ -112,11 +113,38 @@ def load(
     return before, {**after, **more}
 
 
+def together(files: tuple[dict[str, str], dict[str, str]]) -> tuple[dict[str, str], dict[str, str]]:
+    """The same as a release tells it that counts the commits of all datasets together (OpenZFS 2.1)."""
+    for each in files:
+        sums: dict[str, int] = {}
+        for path in [path for path in each if "/objset-" in path]:
+            kept: dict[str, int | str] = {}
+            for name, kind, value in (row.split() for row in each[path].splitlines()[2:]):
+                if name.startswith("zil_"):
+                    sums[name] = sums.get(name, 0) + int(value)
+                else:
+                    kept[name] = value if kind == "7" else int(value)
+            each[path] = table(kept)
+        each[witnesses.ZIL_PATH] = table(sums)
+    return files
+
+
 def threads(rows: Mapping[tuple[int, str, int], tuple[int, int]]) -> str:
     """(pid, name, ZIL) -> (commits, microseconds together)."""
     body = "".join(
         f"{{ common_pid: {name:<16}[{pid:10}], zil: {zil:10} }} hitcount: {count:10}  us: {us:10}\n"
         for (pid, name, zil), (count, us) in rows.items()
+    )
+    return f"# event histogram\n#\n\n{body}\nTotals:\n    Hits: 1\n    Entries: {len(rows)}\n    Dropped: 0\n"
+
+
+def calls(rows: Mapping[int, tuple[int, int]]) -> str:
+    """pid -> calls of fsync and of fdatasync."""
+    body = "".join(
+        f"{{ common_pid: {pid:10}, datasync: {datasync:10} }} hitcount: {count:10}\n"
+        for pid, counts in rows.items()
+        for datasync, count in enumerate(counts)
+        if count
     )
     return f"# event histogram\n#\n\n{body}\nTotals:\n    Hits: 1\n    Entries: {len(rows)}\n    Dropped: 0\n"
 
@@ -150,5 +178,26 @@ def canonical() -> Diagnosis:
     steps = ({14: 60}, {14: 120, 15: 20}, {14: 150, 15: 150}, {14: 150, 15: 250})
     ticks = tuple(Tick(1000 + SECONDS * (i + 1) / len(steps), log2(step)) for i, step in enumerate(steps))
     files = load(block_ms={"sdd": (1, 24)})
-    seen = observation(files, traced(rows)._replace(ticks=ticks), who)
+    how = traced(rows)._replace(ticks=ticks, calls=calls({100: (0, 400)}), uncalled="")
+    seen = observation(files, how, who)
     return diagnose(seen, facts())
+
+
+def several() -> Diagnosis:
+    """Those who commit by each kind of call: a database, one that opens its log with O_DSYNC, a volume, and NFS."""
+    each, unit = 5300, "postgresql@17-main.service"
+    counts = {
+        (100, "postgres", 1): 420, (101, "postgres", 1): 30, (110, "etcd-server", 2): 150, (120, "zvol_tq-0", 3): 90,
+        (121, "zvol_tq-1", 3): 80, (122, "zvol_tq-2", 3): 70, (130, "nfsd", 4): 30, (131, "nfsd", 4): 25,
+    }  # fmt: skip
+    rows = {thread: (count, count * each) for thread, count in counts.items()}
+    who = [Process(100, "postgres", "walwriter", unit, 4), Process(101, "postgres", "", unit, 4)]
+    who += [Process(pid, name, KERNEL, "", 4) for pid, name, _ in counts if pid >= 120]
+    steps = [
+        log2({12: 9 * i, 13: 79 * i, 15: i * i // 16 + (4 if i == 10 else 0), 19: int(i > 7)}) for i in range(1, 11)
+    ]
+    told = calls({100: (18, 399), 101: (0, 30), 130: (25, 0), 131: (25, 0)})
+    ticks = tuple(Tick(1001.0 + i, text) for i, text in enumerate(steps))
+    seen = traced(rows)._replace(ticks=ticks, calls=told, uncalled="")
+    files = load(commits={"tank/db": 450, "tank/kv": 150, "tank/vm/disk-1": 240, "tank/export": 55})
+    return diagnose(observation(files, seen, tuple(who)), facts())

@@ -7,7 +7,8 @@
               boot, drives, guests, targets)
 ``happened``, ``sign``, ``solved``   what went wrong, what the host shows of it, and what helped as far as the source says
 ``first``     of those that were judged before anything was mended for them: the verdict of then
-``now``       today's: caught, partly (a rule points at it and not at the cause), missed, or out (nothing to be seen)
+``now``       today's, with the reason above it where it is not plain: caught, partly (a rule points at it and not at the
+              cause), missed, or out (nothing to be seen)
 ``rules``     that fail on such a host
 ``edits``     what makes a host of fixtures/hosts (``base``) show the sign; ``like`` takes those of another entry. Without
               edits the examples of the rule show the same

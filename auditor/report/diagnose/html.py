@@ -9,7 +9,7 @@ from auditor.report.diagnose import database, words
 from auditor.report.model import Report
 from auditor.report.page import escaped, page, paragraph, section
 from auditor.report.verify import svg
-from auditor.report.verify.html import SCALE
+from auditor.report.verify.html import curve, heat
 from auditor.units import duration
 
 
@@ -30,11 +30,16 @@ def render(found: Diagnosis, report: Report | None = None, *, zaudit: str = "") 
         section(database.TITLE, database.page(found.database)),
         section("What stands out", _causes(found), "long"),
         section("What zaudit check says of the same datasets", _beside(found, report)),
-        section("Seen by", [f"<pre>{escaped(each)}</pre>" for each in found.commands], "long"),
+        section("Seen by", _commands(found), "long"),
         f"<p><b>Next:</b> {escaped(words.next_step(found))}</p>",
         f"<footer>{escaped(f'zaudit {zaudit} · {found.seconds:.0f} s')}</footer>",
     ]
     return page(title, (part for part in parts if part))
+
+
+def _commands(found: Diagnosis) -> Iterator[str]:
+    yield from (f"<pre>{escaped(each)}</pre>" for each in found.commands)
+    yield paragraph(words.SINCE, "dim small")
 
 
 def _verdict(found: Diagnosis) -> str:
@@ -65,31 +70,33 @@ def _shares(found: Diagnosis) -> Iterator[str]:
 
 def _heat(found: Diagnosis) -> Iterator[str]:
     run = words.pictured(found)
-    if run and (drawn := svg.latency_map(run, ())):
-        yield drawn
-        yield f'<div class="scale"><span>share of the commits of that moment:</span>{SCALE}</div>'
+    yield from heat(run, (), "commits") if run else ()
 
 
 def _curve(found: Diagnosis) -> Iterator[str]:
-    told = words.percentiles(found.latency) if found.latency.samples else []
-    yield from _table(("", "latency"), told)
-    if told:
+    if found.latency.samples:
+        yield svg.histogram(found.latency, "commits")
+        yield from curve([svg.Curve(found.target, found.latency, ())], "commits")
+        yield from _table(("", "latency"), words.percentiles(found.latency))
         yield paragraph(f"{found.latency.samples:,} commits. {words.BY_POWERS}", "dim small")
 
 
 def _committers(found: Diagnosis) -> Iterator[str]:
     rows = [
         (
-            words.who(each),
+            who,
             f"{each.commits:,}",
             duration(each.mean_ns),
             f"{each.part:.0%}",
+            *([words.by(each)] if found.calls else []),
             each.dataset or "?",
             each.within,
         )
-        for each in found.committers
+        for who, each in words.committers(found)
     ]
-    yield from _table(("thread", "commits", "mean", "of the time", "to", "within"), rows)
+    how = ("by",) if found.calls else ()
+    yield from _table(("thread", "commits", "mean", "time", *how, "to", "within"), rows)
+    yield from (paragraph(each, "dim small") for each in words.how_called(found))
 
 
 def _waiters(found: Diagnosis) -> Iterator[str]:

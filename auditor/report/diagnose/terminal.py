@@ -21,6 +21,7 @@ from auditor.units import duration
 STYLES = {"good": "bold green", "bad": "bold red", "open": "bold magenta"}
 MOST, EVERY = 8, 200  # rows of a table without and with --verbose: nobody reads more on a terminal
 BAR = 24
+BESIDE = 72  # columns, from which on words have room beside the numbers
 
 
 def render(
@@ -38,7 +39,7 @@ def render(
     parts = [
         *_start(found, report, zaudit),
         *_shares(found),
-        *_committers(found, verbose),
+        *_committers(found, width, verbose),
         *_waiters(found, verbose),
         *_datasets(found, verbose),
         *_devices(found),
@@ -83,20 +84,28 @@ def _shares(found: Diagnosis) -> Iterator[RenderableType]:
         )
 
 
-def _committers(found: Diagnosis, verbose: bool) -> Iterator[RenderableType]:
+def _committers(found: Diagnosis, width: int, verbose: bool) -> Iterator[RenderableType]:
     if not found.committers:
         return
     yield from title("Who commits")
+    words_beside = (*(["by"] if found.calls else []), "to") if width >= BESIDE else ()
     table = _table(4, first="fold")
-    table.add_row("", *(Text(each, "dim") for each in ("commits", "mean", "of the time", "to")))
-    rows = found.committers[: EVERY if verbose else MOST]
-    for each in rows:
+    for _ in words_beside[1:]:
+        table.add_column(overflow="fold")
+    table.add_row("", *(Text(each, "dim") for each in ("commits", "mean", "time", *words_beside)))
+    rows = words.committers(found)
+    for who, each in rows[: EVERY if verbose else MOST]:
         where = " · ".join(harmless(word) for word in (each.dataset or "?", each.within) if word)
-        table.add_row(
-            Text(words.who(each)), f"{each.commits:,}", duration(each.mean_ns), f"{each.part:.0%}", Text(where)
-        )
+        told = {**({"by": words.by(each)} if found.calls else {}), "to": where}
+        numbers = (f"{each.commits:,}", duration(each.mean_ns), f"{each.part:.0%}")
+        if words_beside:
+            table.add_row(*map(Text, (who, *numbers, *told.values())))
+        else:
+            below = (f"{name} {text}" for name, text in told.items())
+            table.add_row(*map(Text, ("\n".join((who, *below)), *numbers)))
     yield Padding(table, (0, 0, 0, 2))
-    yield from _more(len(found.committers) - len(rows))
+    yield from _more(len(rows) - (EVERY if verbose else MOST))
+    yield from (Padding(Text(each, "dim"), (0, 0, 0, 2)) for each in words.how_called(found))
 
 
 def _waiters(found: Diagnosis, verbose: bool) -> Iterator[RenderableType]:
@@ -201,4 +210,5 @@ def _end(found: Diagnosis) -> Iterator[RenderableType]:
     yield from title("Seen by")
     theirs = found.database.commands if found.database else ()
     yield body([("", Text(harmless(each))) for each in (*found.commands, *theirs)])
+    yield Padding(Text(words.SINCE, "dim"), (0, 0, 0, 2))
     yield Text(f"Next: {harmless(words.next_step(found))}")

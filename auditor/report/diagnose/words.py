@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from auditor.diagnose.model import Committer, Diagnosis, Outcome, Waiter
+from collections.abc import Sequence
+
+from auditor.diagnose.model import Calls, Committer, Diagnosis, Outcome, Waiter
 from auditor.judge.finding import Finding
 from auditor.report.model import Report
 from auditor.text import harmless, quoted
@@ -40,6 +42,9 @@ def percentiles(latency: Histogram) -> list[tuple[str, str]]:
     return [
         (f"p{q * 100:g}", f"needs {enough:,} commits" if ns is None else f"≤ {duration(ns)}") for q, ns, enough in told
     ]
+
+
+SINCE = "Counters in these files run since boot, import or mount: what counts is what grows between two looks."
 
 
 def unseen(found: Diagnosis) -> list[str]:
@@ -89,6 +94,74 @@ def who(committer: Committer | Waiter) -> str:
     """postgres 338 (walwriter), with a mark where it is of the process that was named."""
     role = f" ({harmless(committer.role)})" if committer.role else ""
     return f"{OWN if committer.own else ''}{harmless(committer.name)} {committer.pid}{role}"
+
+
+def committers(found: Diagnosis) -> list[tuple[str, Committer]]:
+    """Who, and what it did: threads of the kernel that commit to one volume, or for NFS to one dataset, are one row."""
+    rows: dict[tuple[str, str, str, int], list[Committer]] = {}
+    for number, each in enumerate(found.committers):
+        shared = (each.service, each.dataset, each.within, int(each.own))
+        rows.setdefault(shared if each.service else ("", "", "", number), []).append(each)
+    told = [
+        (who(several[0]) if len(several) == 1 else _threads(several), _summed(several)) for several in rows.values()
+    ]
+    return sorted(told, key=lambda row: -row[1].part)
+
+
+def _threads(several: Sequence[Committer]) -> str:
+    return f"{OWN if several[0].own else ''}{several[0].service} ({len(several):,} threads of the kernel)"
+
+
+def _summed(several: Sequence[Committer]) -> Committer:
+    commits = sum(each.commits for each in several)
+    took = sum(each.mean_ns * each.commits for each in several)
+    calls = [each.calls for each in several if each.calls]
+    return several[0]._replace(
+        commits=commits,
+        mean_ns=took / commits if commits else 0.0,
+        part=sum(each.part for each in several),
+        calls=Calls(
+            sum(each.fsync for each in calls),
+            sum(each.fdatasync for each in calls),
+            sum(each.other for each in calls),
+            any(each.at_most for each in calls),
+        )
+        if calls
+        else None,
+    )
+
+
+OTHER = "other: writes with O_SYNC or O_DSYNC, sync=always, sync(2), or mapped pages that a sync had to write."
+
+
+def by(committer: Committer) -> str:
+    """By which calls it came to its commits: fdatasync, or how many by which; a zvol has none (zvol_write() of zvol_os.c)."""
+    if committer.service == "zvol":
+        return "flush, FUA"
+    counts = _counts(committer.calls) if committer.calls else ["?"]
+    alone = len(counts) == 1 and committer.calls and not committer.calls.at_most
+    return counts[0].partition(" ")[0] if alone else ", ".join(counts)
+
+
+def _counts(calls: Calls) -> list[str]:
+    most, least = ("≤ ", "≥ ") if calls.at_most else ("", "")
+    counts = (("fsync", most, calls.fsync), ("fdatasync", most, calls.fdatasync), ("other", least, calls.other))
+    return [f"{name} {sign}{count:,}" for name, sign, count in counts if count]
+
+
+def how_called(found: Diagnosis) -> list[str]:
+    """Sentences below the committers: all calls together, and what the words stand for."""
+    if found.uncalled and found.committers:
+        return [f"By which calls they came to their commits was not seen: {found.uncalled}."]
+    if found.calls is None or not found.committers:
+        return []
+    zvols = sum(each.commits for each in found.committers if each.service == "zvol")
+    calls = found.calls._replace(other=max(found.calls.other - zvols, 0))
+    counts = [*_counts(calls), *([f"zvols {zvols:,}"] if zvols else [])]
+    told = [f"All together: {', '.join(counts)}."] if len(counts) > 1 or calls.at_most else []
+    told += ["fsync: also msync, and COMMIT of an NFS client."] if calls.fsync else []
+    told += [OTHER] if calls.other else []
+    return [" ".join(told)] if told else []
 
 
 def beside(found: Diagnosis, report: Report | None) -> list[Finding]:

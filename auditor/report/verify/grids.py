@@ -71,6 +71,15 @@ def share_within(spans: Iterable[tuple[float, float]], start: float, end: float)
     return min(covered / (end - start), 1.0) if end > start else 0.0
 
 
+def doublings(histogram: Histogram) -> list[tuple[int, int]]:
+    """(upper end in nanoseconds, samples) by powers of two of a microsecond, those between that are empty, too."""
+    counts: dict[int, int] = {}
+    for ns, count in histogram.counts:
+        power = (max(ns - 1, 0) // 1000).bit_length()
+        counts[power] = counts.get(power, 0) + count
+    return [(1000 << power, counts.get(power, 0)) for power in range(min(counts), max(counts) + 1)] if counts else []
+
+
 # -- axes ----------------------------------------------------------------------------------------------------------
 
 

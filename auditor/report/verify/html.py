@@ -139,19 +139,31 @@ def _cell(latency: Latency, q: float) -> str:
 
 def _pictures(verification: Verification) -> Iterator[str]:
     runs = words.pictured(verification, every=True)
-    yield from (_heat(run, percentiles) for run, percentiles in runs)
-    curves = svg.percentile_curves(runs)
-    reading = (
-        "The latency that a share of the syncs did not exceed; dotted where too few samples lie beyond it to be judged."
-    )
-    yield section("How many were slow", [curves, paragraph(reading, "dim small")] if curves else [])
+    yield from (section(f"When syncs were slow ({run.name})", heat(run, each, "syncs")) for run, each in runs)
+    curves = [svg.Curve(run.name, run.latency, percentiles) for run, percentiles in runs]
+    yield section("How many were slow", curve(curves, "syncs"))
 
 
-def _heat(run: Run, percentiles: Sequence[Percentile]) -> str:
-    drawn = svg.latency_map(run, percentiles)
-    synced = '<span><i class="t"></i>a transaction group was synced</span>' if run.txgs else ""
-    legend = f'<div class="scale"><span>share of the syncs of that moment:</span>{SCALE}{synced}</div>'
-    return section(f"When syncs were slow ({run.name})", [drawn, legend] if drawn else [])
+def heat(run: Run, percentiles: Sequence[Percentile], what: str) -> Iterator[str]:
+    """When they were slow, with what the colours mean. what: syncs, commits."""
+    if drawn := svg.latency_map(run, percentiles):
+        synced = (
+            '<span><i class="t"></i>a transaction group was synced</span>'
+            if any(each.sync_s > 0 for each in run.txgs)
+            else ""
+        )
+        yield drawn
+        yield f'<div class="scale"><span>share of the {what} of that moment:</span>{SCALE}{synced}</div>'
+
+
+def curve(curves: Sequence[svg.Curve], what: str) -> Iterator[str]:
+    """How many were slow, with how to read it. what: syncs, commits."""
+    if drawn := svg.percentile_curves(curves):
+        yield drawn
+        yield paragraph(
+            f"The latency that a share of the {what} did not exceed; dotted where too few samples lie beyond it to be judged.",
+            "dim small",
+        )
 
 
 # -- findings --------------------------------------------------------------------------------------------------------

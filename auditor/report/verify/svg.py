@@ -8,10 +8,11 @@ from itertools import groupby
 from typing import NamedTuple
 
 from auditor.report.page import escaped
-from auditor.report.verify.grids import HeatMap, Point, curve, heat_map, named, ticks
+from auditor.report.verify.grids import HeatMap, Point, curve, doublings, heat_map, named, ticks
 from auditor.report.verify.pictures import Bar
 from auditor.report.verify.words import percentile_name
 from auditor.units import duration
+from auditor.verify.histogram import Histogram
 from auditor.verify.model import Percentile
 from auditor.verify.result import Run
 
@@ -92,16 +93,24 @@ def _limits(frame: Frame, objectives: Sequence[Percentile]) -> Iterable[str]:
             yield _text(WIDTH - RIGHT - 4, y - 4, label, "end", "limitname")
 
 
-def percentile_curves(runs: Sequence[tuple[Run, Sequence[Percentile]]]) -> str:
-    """Latency of each run over 1/(1-q), both logarithmic; dashed where too few samples lie beyond. Empty without samples."""
-    curves = [(run, points) for run, _ in runs if (points := curve(run.latency, 240))]
+class Curve(NamedTuple):
+    """A distribution that is drawn, with its objectives."""
+
+    name: str
+    latency: Histogram
+    percentiles: Sequence[Percentile]
+
+
+def percentile_curves(runs: Sequence[Curve]) -> str:
+    """Latency of each over 1/(1-q), both logarithmic; dashed where too few samples lie beyond. Empty without samples."""
+    curves = [(run, points) for run in runs if (points := curve(run.latency, 240))]
     if not curves:
         return ""
     limits = list(
         dict.fromkeys(
             (each.q, each.limit_ns)
-            for _, percentiles in runs
-            for each in percentiles
+            for run in runs
+            for each in run.percentiles
             if each.limit_ns is not None and each.limit_ns > 0 and 0 < each.q < 1
         )
     )
@@ -135,6 +144,23 @@ def _line(points: Sequence[Point], frame: Frame, name: str) -> str:
         return ""
     way = "L".join(f"{frame.x(point.x):.1f} {frame.y(point.ns):.1f}" for point in points)
     return f'<path class="{name}" d="M{way}"/>'
+
+
+def histogram(latency: Histogram, what: str) -> str:
+    """How many took how long, a bar for each power of two. what: is counted. Empty without samples."""
+    rows = doublings(latency)
+    if not rows:
+        return ""
+    step, left, room = 26, 110.0, WIDTH - 110.0 - RIGHT - 130
+    most = max(count for _, count in rows)
+    parts = []
+    for i, (ns, count) in enumerate(rows):
+        y, wide = TOP + step * i, room * count / most
+        parts.append(_text(left - 10, y + 16, f"≤ {duration(ns)}", "end"))
+        parts.append(f'<rect class="bar" x="{left}" y="{y + 3}" width="{wide:.1f}" height="18"/>')
+        parts.append(_text(left + wide + 8, y + 16, f"{count:,} ({100 * count / latency.samples:.3g} %)", "start"))
+    told = ", ".join(f"{count:,} up to {duration(ns)}" for ns, count in rows)
+    return _svg(f"{what[:1].upper()}{what[1:]} by latency: {told}", TOP + step * len(rows) + 8, parts)
 
 
 def bars(rows: Sequence[Bar], mark: float, mark_name: str) -> str:

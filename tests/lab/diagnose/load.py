@@ -1,8 +1,9 @@
 """Runs in the guest: commits as a database log does until SIGTERM, then says what it measured itself.
 
-    load.py PATH fsync|turns|dsync|write [PAUSE_S] [BYTES] [THREADS] [COUNT]
+    load.py PATH fsync|fdatasync|turns|dsync|write[,...] [PAUSE_S] [BYTES] [THREADS] [COUNT]
 
-turns: fsync, one thread after the other. COUNT: of each thread, after which it ends; 0: at SIGTERM.
+turns: fsync, one thread after the other. Of several kinds each thread takes the next one. COUNT: of each thread, after which
+it ends; 0: at SIGTERM.
 Prints ``{"pid": ..., "syncs": {"TID": [[at, us], ...]}, "whole": ...}``: of each of its threads when each sync ended, seconds
 since the epoch, and what it took; and whether it ended by itself.
 """
@@ -16,19 +17,19 @@ import threading
 import time
 from types import FrameType
 
-path, kind = sys.argv[1:3]
+path, kinds = sys.argv[1], sys.argv[2].split(",")
 given = [*sys.argv[3:], *("0", "8192", "1", "0")[len(sys.argv) - 3 :]]
 pause, size, threads, most = float(given[0]), int(given[1]), int(given[2]), int(given[3])
 syncs: dict[int, list[tuple[float, float]]] = {}
 over = threading.Event()
-turn: contextlib.AbstractContextManager[object] = threading.Lock() if kind == "turns" else contextlib.nullcontext()
+turn: contextlib.AbstractContextManager[object] = threading.Lock() if "turns" in kinds else contextlib.nullcontext()
 
 
 def end(_number: int, _frame: FrameType | None) -> None:
     over.set()
 
 
-def commits(name: str) -> None:
+def commits(name: str, kind: str) -> None:
     flags = os.O_RDWR | os.O_CREAT | (os.O_DSYNC if kind == "dsync" else 0)
     file = os.open(name, flags, 0o600)
     data = os.urandom(size)
@@ -38,9 +39,9 @@ def commits(name: str) -> None:
         with turn:
             start = time.monotonic()
             os.pwrite(file, data, number % 2000 * len(data))
-            if kind in ("fsync", "turns"):
+            if kind in ("fsync", "fdatasync", "turns"):
                 start = time.monotonic()
-                os.fsync(file)
+                (os.fdatasync if kind == "fdatasync" else os.fsync)(file)
             own.append((round(time.time(), 3), round((time.monotonic() - start) * 1e6)))
         number += 1
         if pause:
@@ -48,7 +49,7 @@ def commits(name: str) -> None:
 
 
 signal.signal(signal.SIGTERM, end)
-workers = [threading.Thread(target=commits, args=(f"{path}{i or ''}",)) for i in range(threads)]
+workers = [threading.Thread(target=commits, args=(f"{path}{i or ''}", kinds[i % len(kinds)])) for i in range(threads)]
 for worker in workers:
     worker.start()
 for worker in workers:
