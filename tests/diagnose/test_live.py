@@ -64,7 +64,15 @@ def test_neither_the_recording_nor_a_report_has_the_connection(
     again = zaudit("diagnose", "--replay", kept, "--format", "json")
     replayed = json.loads(again.out)
     assert replayed["diagnosis"] == document["diagnosis"]
-    assert replayed["report"]["findings"] == document["report"]["findings"]
+    keys = (
+        "id",
+        "outcome",
+        "severity",
+    )  # a question that the past host was not asked has another reason in its recording
+    before, after = (
+        [[each[key] for key in keys] for each in said["report"]["findings"]] for said in (document, replayed)
+    )
+    assert after == before
 
 
 def test_a_database_of_another_pool_is_refused_before_anything_is_looked_at(
