@@ -10,17 +10,31 @@ import re
 from collections.abc import Iterator
 
 from auditor.derive.combine import values
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, words, words_of
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, words, words_of
 
 SUBJECT = "host"
-FACTS = {"kernels_without_zfs": words("installed kernels, newer than the running one, that dkms has built no zfs for")}
+FACTS = {
+    "zfs_by_dkms": flag("dkms has built the zfs module of the running kernel"),
+    "kernels_without_zfs": words("kernels with headers, newer than the running one, that dkms has built no zfs for"),
+}
 NEEDS = ("host.kernel_release", "host.dkms_zfs_kernels", "host.kernels_with_headers")
 Key = tuple[int, ...]
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """None where the running kernel's module is not of dkms: a distribution that ships it has it for each kernel."""
+    """Where dkms did not build the module of the running kernel nothing is said of others: their packages bring it."""
+    yield Fact(HOST, "zfs_by_dkms", _by_dkms(facts))
     yield Fact(HOST, "kernels_without_zfs", _without(facts))
+
+
+def _by_dkms(facts: Facts) -> Judged:
+    found = values(facts, HOST, "kernel_release", "dkms_zfs_kernels")
+    if isinstance(found, Unknown):
+        return found
+    running, built = found
+    return Known(
+        any(_is_for(each, str(running.value)) for each in words_of(built)), (*running.evidence, *built.evidence)
+    )
 
 
 def _without(facts: Facts) -> Judged:
@@ -28,13 +42,10 @@ def _without(facts: Facts) -> Judged:
     if isinstance(found, Unknown):
         return found
     running, built, installed = found
-    this, names = str(running.value), words_of(built)
-    if not any(_is_for(each, this) for each in names):
-        return known((), "dkms has built no zfs module for the running kernel", "dkms status zfs")
     without = tuple(
         kernel
         for kernel in words_of(installed)
-        if _key(kernel) > _key(this) and not any(_is_for(each, kernel) for each in names)
+        if _key(kernel) > _key(str(running.value)) and not any(_is_for(each, kernel) for each in words_of(built))
     )
     return Known(without, (*running.evidence, *built.evidence, *installed.evidence))
 

@@ -12,22 +12,25 @@ UNSEEN = unknown("/var/lib/dkms: permission denied")
 
 
 @pytest.mark.parametrize(
-    ("built", "installed", "without"),
+    ("built", "installed", "by_dkms", "without"),
     [
-        ((HERE,), (HERE, NEXT), (NEXT,)),
-        ((HERE,), (HERE, OLD), ()),
-        ((HERE, NEXT), (HERE, NEXT), ()),
-        ((), (HERE, NEXT), ()),
-        ((OLD,), (HERE, NEXT), ()),
-        ((HERE,), (), ()),
-        (UNSEEN, (HERE, NEXT), None),
-        ((HERE,), UNSEEN, None),
+        ((HERE,), (HERE, NEXT), True, (NEXT,)),
+        ((HERE,), (HERE, OLD), True, ()),
+        ((HERE, NEXT), (HERE, NEXT), True, ()),
+        ((), (HERE, NEXT), False, (NEXT,)),
+        ((OLD,), (HERE, NEXT), False, (NEXT,)),
+        ((HERE,), (), True, ()),
+        (UNSEEN, (HERE, NEXT), None, None),
+        ((HERE,), UNSEEN, True, None),
     ],
 )
 def test_which_have_none(
-    built: tuple[str, ...] | Unknown, installed: tuple[str, ...] | Unknown, without: tuple[str, ...] | None
+    built: tuple[str, ...] | Unknown,
+    installed: tuple[str, ...] | Unknown,
+    by_dkms: bool | None,
+    without: tuple[str, ...] | None,
 ) -> None:
     world = World()
     names = built if isinstance(built, Unknown) else tuple(f"{each}-x86_64" for each in built)
     world.put(HOST, kernel_release=HERE, dkms_zfs_kernels=names, kernels_with_headers=installed)
-    assert world.get(HOST, "kernels_without_zfs") == without
+    assert (world.get(HOST, "zfs_by_dkms"), world.get(HOST, "kernels_without_zfs")) == (by_dkms, without)
