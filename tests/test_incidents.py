@@ -27,6 +27,7 @@ def before(base: str) -> set[str]:
     return failed(load(HOSTS / base))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHOWN)
 def test_the_rules_catch_it(name: str) -> None:
     incident = ALL[name]

@@ -146,6 +146,7 @@ def test_a_recording_of_several_targets_needs_one(zaudit: CommandLine, tmp_path:
     assert "a checklist is of one target; name one of tank/db, tank/other" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["terminal", "markdown", "html", "json"])
 def test_every_format_has_the_same_exit_code_and_a_summary(zaudit: CommandLine, tmp_path: Path, name: str) -> None:
     to = tmp_path / "list"

@@ -212,6 +212,7 @@ def test_what_left_the_group_of_a_command_ends_with_it(name: str) -> None:
         beside.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 @pytest.mark.parametrize("how", ["run({})", "w.start(0, lambda: run({})), w.ended()"])
 def test_who_is_interrupted_leaves_nothing_running(number: int, code: int, how: str, tmp_path: Path) -> None:
@@ -470,6 +471,7 @@ def test_progress_says_what_is_waited_for() -> None:
     assert said == [(1, 2, "waiting for zfs get of tank"), (2, 2, "")]
 
 
+@pytest.mark.slow
 def test_of_a_slow_answer_more_is_kept_where_a_part_of_it_tells() -> None:
     script = "i=0; while [ $i -lt 20000 ]; do echo $i 0123456789; i=$((i+1)); done; sleep 60"
     for part, most in ((False, 1 << 16), (True, 20000 * 17)):

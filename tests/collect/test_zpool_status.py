@@ -62,6 +62,7 @@ def check_cut(name: str, pool: str, text: str, cut: str) -> None:
     assert part.items() <= values(module, text, subject).items()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "pool", "text"), GOOD, ids=lambda each: each[:20])
 def test_cut_off_at_any_line(name: str, pool: str, text: str) -> None:
     lines = text.splitlines(keepends=True)
@@ -105,6 +106,7 @@ WORDS = [
 SOUP = st.lists(st.sampled_from(WORDS) | st.text(max_size=3), max_size=60).map("".join)
 
 
+@pytest.mark.slow
 @given(st.sampled_from(MODULES), st.text() | SOUP | SOUP.map(lambda soup: HEAD + soup))
 @example(zpool_status, HEAD + "".join(f"\t{' ' * depth}tank  ONLINE 0 0 0\n" for depth in range(2000)))
 @example(zpool_status, '{"output_version":{"command":"zpool status"},"pools":{"tank":' + '{"vdevs":' * 900 + "}" * 902)

@@ -462,6 +462,7 @@ def hostile() -> list[tuple[str, str]]:
     return list(itertools.product(paths, HOSTILE))
 
 
+@pytest.mark.slow
 @for_each("path, unit", hostile())
 def test_twice_as_much_takes_no_more_than_twice_as_long(path: str, unit: str) -> None:
     """By the steps of the program, not by the clock. No regular expression is used, which would hide its own."""

@@ -67,6 +67,7 @@ def test_hostile_names_in_json(name: str) -> None:
     json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8")
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(strategies.of(Verification), strategies.of(Comparison), strategies.of(Sweep))
 def test_any_document_keeps_to_the_schema(verification: Verification, comparison: Comparison, sweep: Sweep) -> None:
@@ -107,6 +108,7 @@ def test_why_nothing_can_be_told_is_said_once() -> None:
     assert "Cannot tell log p50, log p95, log p99, log p99.9: 4 pieces" in text
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(strategies.of(Comparison))
 def test_any_comparison_is_rendered(comparison: Comparison) -> None:

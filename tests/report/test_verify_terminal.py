@@ -148,6 +148,7 @@ def test_ascii_and_colour(name: str) -> None:
     assert SGR.sub("", color).split() == plain.split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("color", [False, True])
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_names(name: str, color: bool) -> None:

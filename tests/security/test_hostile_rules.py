@@ -246,6 +246,7 @@ def steps(text: str) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [
