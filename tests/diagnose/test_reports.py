@@ -24,7 +24,10 @@ def hostile() -> Diagnosis:
     """Names that others choose: of a process and of its control group."""
     files = worlds.load(block_ms={"sdd": (1, 24)})
     who = (Process(100, HOSTILE, "", HOSTILE, None),)
-    seen = worlds.observation(files, worlds.traced({(100, HOSTILE, 1): (400, 400 * 25300)}), who)
+    trace = worlds.traced({(100, HOSTILE, 1): (400, 400 * 25300)})._replace(
+        uncalled=HOSTILE
+    )  # of a recording from elsewhere
+    seen = worlds.observation(files, trace, who)
     named = Named(100, HOSTILE, (HOSTILE,), 2, (100,), (), 99, (HOSTILE,))
     waits = Stacks(200, 9, (Waited(100, 100, HOSTILE, False, 300),), (HOSTILE,))
     return diagnose(seen._replace(named=named, stacks=waits), worlds.facts())

@@ -152,7 +152,7 @@ def _counts(calls: Calls) -> list[str]:
 def how_called(found: Diagnosis) -> list[str]:
     """Sentences below the committers: all calls together, and what the words stand for."""
     if found.uncalled and found.committers:
-        return [f"By which calls they came to their commits was not seen: {found.uncalled}."]
+        return [f"By which calls they came to their commits was not seen: {harmless(found.uncalled)}."]
     if found.calls is None or not found.committers:
         return []
     zvols = sum(each.commits for each in found.committers if each.service == "zvol")
