@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from auditor.derive.combine import values
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, words, words_of
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown, words, words_of
 
 SUBJECT = "host"
 FACTS = {
@@ -18,7 +18,7 @@ FACTS = {
     "kernels_without_zfs": words("kernels with headers, newer than the running one, that dkms has built no zfs for"),
 }
 NEEDS = ("host.kernel_release", "host.dkms_zfs_kernels", "host.kernels_with_headers")
-Key = tuple[int, ...]
+Key = tuple[tuple[bool, int], ...]
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
@@ -42,6 +42,10 @@ def _without(facts: Facts) -> Judged:
     if isinstance(found, Unknown):
         return found
     running, built, installed = found
+    if str(running.value) not in words_of(installed):  # they are elsewhere (/lib/modules), or in another form
+        return unknown(
+            f"the headers of {running.value}, which runs, are not among those seen: others may be missing, too"
+        )
     without = tuple(
         kernel
         for kernel in words_of(installed)
@@ -56,5 +60,6 @@ def _is_for(name: str, kernel: str) -> bool:
 
 
 def _key(kernel: str) -> Key:
-    """6.1.0-13 comes before 6.1.0-130 and 6.10.0-2."""
-    return tuple(int(each) for each in re.findall(r"\d{1,9}", kernel)[:8])
+    """6.1.0-13 comes before 6.1.0-130 and 6.10.0-2; numbers after words, as in rpmvercmp(): 80.el8 before 80.1.2.el8_0."""
+    parts = re.findall(r"\d{1,9}|[A-Za-z][A-Za-z-]{0,99}", kernel)[:12]
+    return tuple((each.isdecimal(), int(each) if each.isdecimal() else 0) for each in parts)

@@ -19,7 +19,8 @@ UNSEEN = unknown("/var/lib/dkms: permission denied")
         ((HERE, NEXT), (HERE, NEXT), True, ()),
         ((), (HERE, NEXT), False, (NEXT,)),
         ((OLD,), (HERE, NEXT), False, (NEXT,)),
-        ((HERE,), (), True, ()),
+        ((HERE,), (), True, None),  # nothing seen, as where kernels are in a /lib that is no link: not fine
+        ((HERE,), (NEXT,), True, None),
         (UNSEEN, (HERE, NEXT), None, None),
         ((HERE,), UNSEEN, True, None),
     ],
@@ -34,3 +35,25 @@ def test_which_have_none(
     names = built if isinstance(built, Unknown) else tuple(f"{each}-x86_64" for each in built)
     world.put(HOST, kernel_release=HERE, dkms_zfs_kernels=names, kernels_with_headers=installed)
     assert (world.get(HOST, "zfs_by_dkms"), world.get(HOST, "kernels_without_zfs")) == (by_dkms, without)
+
+
+@pytest.mark.parametrize(
+    ("running", "other", "newer"),
+    [
+        ("4.18.0-80.el8.x86_64", "4.18.0-80.1.2.el8_0.x86_64", True),
+        ("3.10.0-1160.el7.x86_64", "3.10.0-1160.2.1.el7.x86_64", True),
+        ("3.10.0-1160.2.1.el7.x86_64", "3.10.0-1160.el7.x86_64", False),
+        ("6.12.74+deb13-amd64", "6.12.74+deb13+1-amd64", True),
+        ("6.1.0-13-amd64", "6.1.0-130-amd64", True),
+        ("6.1.0-13-amd64", "6.10.0-2-amd64", True),
+        ("6.1.0-13-cloud-amd64", "6.1.0-13-amd64", False),
+        ("6.8.0-40-generic", "6.8.0-40-lowlatency", False),
+        ("6.18.0-rc1-amd64", "6.18.0-1-amd64", True),
+    ],
+)
+def test_which_is_newer(running: str, other: str, newer: bool) -> None:
+    world = World()
+    world.put(
+        HOST, kernel_release=running, dkms_zfs_kernels=(f"{running}-x86_64",), kernels_with_headers=(running, other)
+    )
+    assert world.get(HOST, "kernels_without_zfs") == ((other,) if newer else ())
