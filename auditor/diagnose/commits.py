@@ -100,12 +100,12 @@ def datasets_of(threads: Sequence[Thread], counted: Counted, facts: Facts) -> di
     return found
 
 
-def silent(counted: Counted, facts: Facts) -> list[str]:
-    """Datasets with sync=disabled that were written to."""
+def silent(counted: Counted, facts: Facts, *, idle: bool = False) -> list[str]:
+    """Datasets with sync=disabled that were written to; idle: and those that were not, to which a sync may come as well."""
     return [
         each.name
         for each in counted.datasets
-        if each.writes and word_of(facts.get(Subject("dataset", each.name), "sync")) == "disabled"
+        if (each.writes or idle) and word_of(facts.get(Subject("dataset", each.name), "sync")) == "disabled"
     ]
 
 

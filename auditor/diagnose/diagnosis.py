@@ -45,7 +45,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     )
     stacks = stacked(seen, counted, facts)
     told, mine = own(seen, trace, facts, where, stacks)
-    how = called(seen.traced, trace.threads, disabled=bool(silent(counted, facts)))
+    how = called(seen.traced, trace.threads, disabled=bool(silent(counted, facts, idle=True)))
     committers = _committers(trace.threads, where, seen, mine, how)
     late = max(seen.after.at - seen.traced.ticks[-1].at, 0.0) if seen.traced and seen.traced.ticks else 0.0
     differs = theirs.differs if theirs and not lost else ""
