@@ -32,9 +32,9 @@ class Cause(NamedTuple):
 
 
 class Calls(NamedTuple):
-    """How a thread came to its commits. fsync, fdatasync: its calls that came to ZFS, msync as fsync; other: its commits beyond
-    these. at_most: not each of these calls need be one of these commits: fsync and fdatasync are at most so many, and other is
-    at least so many."""
+    """How a thread came to its commits. fsync, fdatasync: its calls that came to ZFS, msync as fdatasync; other: its commits
+    beyond these. at_most: not each of these calls need be one of these commits: fsync and fdatasync are at most so many, and
+    other is at least so many."""
 
     fsync: int
     fdatasync: int

@@ -6,13 +6,13 @@ where it returns at once, and fsync does not (zfs_fsync() of module/zfs/zfs_vnop
 that made it and when that started, so that ``zaudit clean`` knows what a dead one left. Nothing is mounted. Addresses of the
 kernel are replaced by small numbers before anything is kept. (Linux Documentation/trace/kprobetrace.rst, histogram.rst)
 
-Which system call a commit comes from is counted at zpl_fsync(), one probe for each sync: fsync, fdatasync and msync(MS_SYNC) of
-all file systems come to their own fsync(), and fdatasync is told by the fourth argument. The events of system calls
-(``sys_enter_fsync``) would count those to other file systems, too, and as long as one is enabled every system call of every
-process takes the slow way into the kernel (syscall_regfunc() of Linux kernel/tracepoint.c); a probe of zfs_write() would tell
-O_DSYNC, at the cost of every write. So a write that commits by itself is what is left. zpl_fsync() is static and stays a
-function, for its address is in zpl_file_operations (OpenZFS module/os/linux/zfs/zpl_file.c, 2.1 to 2.4); where it cannot be
-probed only this is not told.
+Which system call a commit comes from is counted at zpl_fsync(), one probe for each sync: fsync, fdatasync and msync(MS_SYNC)
+of all file systems come to their own fsync(), where the fourth argument tells fdatasync, and msync, which asks for the same
+(Linux mm/msync.c). The events of system calls (``sys_enter_fsync``) would count those to other file systems, too, and as long
+as one is enabled every system call of every process takes the slow way into the kernel (syscall_regfunc() of Linux
+kernel/tracepoint.c); a probe of zfs_write() would tell O_DSYNC, at the cost of every write. So a write that commits by itself
+is what is left. zpl_fsync() is static and stays a function, for its address is in zpl_file_operations (OpenZFS
+module/os/linux/zfs/zpl_file.c, 2.1 to 2.4); where it cannot be probed only this is not told.
 """
 
 from __future__ import annotations

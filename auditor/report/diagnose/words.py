@@ -159,7 +159,8 @@ def how_called(found: Diagnosis) -> list[str]:
     calls = found.calls._replace(other=max(found.calls.other - zvols, 0))
     counts = [*_counts(calls), *([f"zvols {zvols:,}"] if zvols else [])]
     told = [f"All together: {', '.join(counts)}."] if len(counts) > 1 or calls.at_most else []
-    told += ["fsync: also msync, and COMMIT of an NFS client."] if calls.fsync else []
+    told += ["fsync: also COMMIT of an NFS client."] if calls.fsync else []
+    told += ["fdatasync: also msync."] if calls.fdatasync else []
     told += [OTHER] if calls.other else []
     return [" ".join(told)] if told else []
 
