@@ -53,8 +53,9 @@ def legs_of(seen: Seen, *, log: bool) -> dict[str, tuple[Leg, ...]]:
 
 
 def growing(command: str) -> str:
-    """The command that shows how counters grow which another one shows: they run since boot, import or mount."""
-    return f"watch -d {quoted(command)}"
+    """The command that shows how counters grow which another one shows: they run since boot, import or mount. One with
+    a name in $'...' stays as it is: watch hands it to sh, which need not know that form, and would end the word elsewhere."""
+    return command if "$'" in command else f"watch -d {quoted(command)}"
 
 
 def stat(device: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 from auditor.diagnose.diagnosis import diagnose
 from auditor.diagnose.model import Diagnosis
 from auditor.diagnose.observation import Named, Process, Stacks, Waited
+from auditor.diagnose.seen import stat
 from auditor.report.diagnose import html, terminal
 from auditor.report.diagnose import json as json_report
 from tests.diagnose import databases, schema, worlds
@@ -172,3 +173,8 @@ def test_a_page_draws_the_distribution_as_a_histogram_and_a_curve() -> None:
     assert "dotted where too few samples lie beyond it" in drawn
     assert "<td>p99</td><td>needs 1,000 commits</td>" in drawn
     assert "<svg" not in html.render(diagnose(worlds.observation(worlds.load(), None), worlds.facts()))
+
+
+def test_a_name_in_a_command_ends_no_word_in_the_shell_that_watch_starts() -> None:
+    assert stat("sda") == "watch -d 'cat /sys/block/sda/stat'"
+    assert stat("\x1b'; id #") == r"cat $'/sys/block/\x1b\'; id #/stat'"
