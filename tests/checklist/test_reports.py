@@ -38,6 +38,7 @@ def test_fixtures_are_all_of_some_format() -> None:
     assert {path.name for path in CHECKLISTS.iterdir()} == set(checklist_reports())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
 @pytest.mark.parametrize("verbose", [False, True])
 def test_no_line_is_longer_than_the_terminal(width: int, verbose: bool) -> None:

@@ -127,6 +127,7 @@ def test_a_wait_counts_no_longer_than_it_was_meant_to_take() -> None:
     assert set(waits) == {running.SLICE_S}
 
 
+@pytest.mark.slow
 def test_who_was_stopped_for_longer_than_a_command_may_take_still_hears_it() -> None:
     """Ctrl-Z, or a virtual machine that was frozen."""
     program = (
@@ -227,6 +228,7 @@ def test_who_is_interrupted_leaves_nothing_running(number: int, code: int, how: 
     assert zaudit.returncode == code
 
 
+@pytest.mark.slow
 def test_a_command_that_begins_while_the_program_ends_does_not_outlive_it(tmp_path: Path) -> None:
     """A thread was about to start it, or had just done so, when the signal came."""
     script = f"{telling(tmp_path / 'pid')}; sleep 60"

@@ -167,6 +167,7 @@ def test_the_table_can_be_read_out_of_a_zip_archive(tmp_path: Path) -> None:
     assert run.stdout.split() == [f"{archive}/auditor/data/drives.py", str(len(drives.load()))], run.stderr
 
 
+@pytest.mark.slow
 def test_the_quick_look_leaves_nothing_out() -> None:
     """It agrees with the pattern itself, for every pattern and every example."""
     for entry in drives.load():

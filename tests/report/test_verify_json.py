@@ -52,6 +52,7 @@ def test_everything_together_keeps_to_the_schema(name: str) -> None:
     assert len(document["comparison"]["rows"]) == len(comparison.rows)
 
 
+@pytest.mark.slow
 def test_nothing_that_was_not_asked_for() -> None:
     document = json.loads(verify_json.render(made("traced"), zaudit="0.2"))
     VALIDATOR.validate(document)

@@ -292,6 +292,7 @@ def test_what_to_do_next(verification: Callable[[], Verification], audited: bool
 TRACED = Chain("TRACED", ())
 
 
+@pytest.mark.slow
 def test_after_traced_it_says_what_is_left_to_believe() -> None:
     guest, losing = judged("", edited.unused(shared.earlier("2.4-healthy-mirrored-slog"))), report_of(HOSTS / CANONICAL)
     drives, protected = report_of(OLDER / "2.4-sata-cache-on"), report_of(HOSTS / "2.4-healthy-physical-no-cache")

@@ -153,6 +153,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(EXPRESSIONS | st.text(max_size=80))
 def test_every_text_is_an_error_or_comes_to_a_fact(source: str) -> None:
     try:
