@@ -11,7 +11,7 @@ from auditor.commands import _recorded, _verifying
 from auditor.commands._options import with_database
 from auditor.commands._terminal import note
 from auditor.commands._watching import Lines
-from auditor.diagnose import database, diagnosis, observation, observe, own, process, tracing
+from auditor.diagnose import commits, database, diagnosis, observation, observe, process, tracing
 from auditor.diagnose.model import Diagnosis, Outcome
 from auditor.diagnose.watching import Watching
 from auditor.errors import Stop
@@ -95,7 +95,7 @@ def live(wanted: DiagnoseOptions, progress: Callable[..., None] | None, steps: P
 
 def _watching(wanted: DiagnoseOptions, root: str, pool: Subject, named: process.Found | None, facts: Facts) -> Watching:
     """A process that writes to one volume is narrowed to that: threads of the kernel commit for it."""
-    volume = own.volumes((root,), facts)
+    volume = commits.volumes((root,), facts)
     dataset = root if root != pool.name and (named is None or volume) else ""
     narrowed = dataset
     if named:

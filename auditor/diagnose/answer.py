@@ -15,7 +15,8 @@ from auditor.units import duration
 
 class Basis(NamedTuple):
     """What an answer is made of. lost: why syncs are not durable; standing: what else stands out; reasons: why what was seen
-    is not believed; kind: the class of vdevs where log blocks land; unlogged: why the kernel's log was not seen."""
+    is not believed; alone: one thread commits; kind: the class of vdevs where log blocks land; unlogged: why the kernel's log
+    was not seen."""
 
     seen: Observation
     counted: Counted
@@ -24,6 +25,7 @@ class Basis(NamedTuple):
     lost: Sequence[Cause]
     standing: Sequence[Cause]
     committers: Sequence[Committer]
+    alone: bool
     reasons: tuple[str, ...]
     kind: str
     unlogged: str
@@ -92,7 +94,7 @@ def _sentence(basis: Basis) -> str:
     slowest = max(legs, key=lambda leg: leg.block_ns or 0, default=None)
     device = f" of {slowest.device}" if slowest else ""
     what = {
-        "queue": "its turn, behind earlier log blocks",
+        "queue": "its own work before its log block" if basis.alone else "its turn, behind earlier log blocks",
         "data write": "its data to be written, before the log block that points to it",
         "log write": f"the log block to be written{device.replace(' of ', ' to ')}",
         "flush": f"the flush{device}",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from auditor.diagnose import histograms
 from auditor.diagnose.counters import Counted
 from auditor.diagnose.histograms import Thread
 from auditor.diagnose.model import Cause
-from auditor.diagnose.observation import Traced
-from auditor.facts import Facts, Subject, word_of
+from auditor.diagnose.observation import KERNEL, Observation, Traced
+from auditor.facts import HOST, Facts, Subject, word_of
 from auditor.verify.histogram import Histogram
 from auditor.verify.result import Slice
 
@@ -78,14 +78,23 @@ def close(one: int, other: int, more: float = 0.0) -> bool:
     return abs(one - other) <= max(TOLD, TOLERANCE * max(one, other)) + more
 
 
-def datasets_of(threads: Sequence[Thread], counted: Counted, facts: Facts) -> dict[int, str]:
+def of_kernel(seen: Observation, threads: Sequence[Thread]) -> list[Thread]:
+    """What threads of the kernel did for volumes."""
+    kernels = {each.pid for each in seen.processes if each.role == KERNEL}
+    return [each for each in threads if each.pid in kernels and each.name.startswith("zvol")]
+
+
+def datasets_of(
+    threads: Sequence[Thread], counted: Counted, facts: Facts, of_volumes: Collection[Thread] = ()
+) -> dict[int, str]:
     """ZIL -> the one dataset whose count of commits is like that of the ZIL. One that no count fits is that of the dataset
-    with sync=disabled, where there is only one that is written to: its commits are not counted."""
+    with sync=disabled, where there is only one that is written to: its commits are not counted. of_volumes: threads of the
+    kernel among these."""
     sums: dict[int, int] = {}
     for each in threads:
         sums[each.zil] = sums.get(each.zil, 0) + each.commits
     sums.pop(0, None)
-    found: dict[int, str] = {}
+    found = _only_volume({each.zil for each in of_volumes}, counted, facts)
     fits = {
         zil: [each.name for each in counted.datasets if each.commits and close(each.commits, commits)]
         for zil, commits in sums.items()
@@ -94,10 +103,28 @@ def datasets_of(threads: Sequence[Thread], counted: Counted, facts: Facts) -> di
         if len(names) == 1 and sum(names[0] in others for others in fits.values()) == 1:
             found[zil] = names[0]
     quiet = silent(counted, facts)
-    left = [zil for zil, names in fits.items() if not names]
+    left = [zil for zil, names in fits.items() if not names and zil not in found]
     if len(quiet) == 1 and len(left) == 1:
         found[left[0]] = quiet[0]
     return found
+
+
+def _only_volume(zils: set[int], counted: Counted, facts: Facts) -> dict[int, str]:
+    """Where commits are counted of all datasets and pools together (OpenZFS 2.1): the one ZIL of volumes is that of the one
+    dataset that was written to, where that is a volume and a log block was written for every other commit at least, which
+    one that nobody writes to has none of."""
+    written = [each.name for each in counted.datasets if each.writes]
+    commits, blocks = counted.zil.commits or 0, counted.zil.blocks or 0
+    alone = len(facts.linked(HOST, "pools")) == 1
+    apart = any(each.commits is not None for each in counted.datasets)
+    if apart or not alone or len(zils) != 1 or len(written) != 1 or 2 * blocks < commits:
+        return {}
+    return dict.fromkeys(zils, written[0]) if volumes(written, facts) else {}
+
+
+def volumes(names: Collection[str], facts: Facts) -> set[str]:
+    """Those of these datasets that are volumes."""
+    return {name for name in names if word_of(facts.get(Subject("dataset", name), "type")) == "volume"}
 
 
 def silent(counted: Counted, facts: Facts, *, idle: bool = False) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from auditor.diagnose import causes, counters, database, database_causes, failing, shares
 from auditor.diagnose.answer import Basis, answer
 from auditor.diagnose.calls import Called, called
-from auditor.diagnose.commits import FEW, Trace, crowd, datasets_of, disagree, silent, traced
+from auditor.diagnose.commits import FEW, Trace, crowd, datasets_of, disagree, of_kernel, silent, traced
 from auditor.diagnose.counters import Counted, Leg
 from auditor.diagnose.histograms import Thread
 from auditor.diagnose.model import Cause, Committed, Committer, Device, Diagnosis, Evidence
@@ -28,11 +28,12 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     counted = counters.counted(seen, facts)
     pool = Subject("pool", seen.pool)
     trace = traced(seen.traced, seen.before.at) if seen.traced else Trace()
-    where = datasets_of(trace.threads, counted, facts)
+    where = datasets_of(trace.threads, counted, facts, of_kernel(seen, trace.threads))
     kind = log_class(counted, facts, pool)
     parts = _parts(trace, counted, kind, seen)
     found = shares.shares(parts) if parts else shares.Shares((), 0.0, "")
-    woken = next((each.part for each in found.shares if each.what == "wake-up"), 0.0)
+    alone = crowd(trace.threads) == 1
+    woken = shares.woken(parts, found, alone) if parts else (0.0, 0.0)
     failed, unlogged = _failed(seen, facts)
     theirs = database.seen(seen, facts, trace)
     busy = trace.commits * (trace.mean_ns or 0.0) / 1e9 / counted.seconds
@@ -59,6 +60,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
             lost=lost,
             standing=standing,
             committers=committers,
+            alone=alone,
             reasons=tuple(each for each in reasons if each),
             kind=kind,
             unlogged=unlogged,

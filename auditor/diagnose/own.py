@@ -9,20 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from auditor.diagnose.commits import Trace
+from auditor.diagnose.commits import Trace, of_kernel, volumes
 from auditor.diagnose.histograms import Thread
 from auditor.diagnose.model import Own, Stacked
-from auditor.diagnose.observation import KERNEL, Named, Observation
+from auditor.diagnose.observation import Named, Observation
 from auditor.diagnose.waiting import share
-from auditor.facts import HOST, Facts, Subject, is_true, word_of
+from auditor.facts import HOST, Facts, is_true
 from auditor.units import duration
 
 SHARED = "log blocks, devices and causes are of the whole pool"
-
-
-def volumes(names: Collection[str], facts: Facts) -> set[str]:
-    """Those of these datasets that are volumes."""
-    return {name for name in names if word_of(facts.get(Subject("dataset", name), "type")) == "volume"}
 
 
 def own(
@@ -35,7 +30,7 @@ def own(
         return None, frozenset()
     why = _why_not(seen, trace, facts)
     below = volumes(named.targets, facts)
-    kernels = [] if why or not below else _of_kernel(seen, trace)
+    kernels = [] if why or not below else of_kernel(seen, trace.threads)
     through = [each for each in kernels if where.get(each.zil) in below]
     threads = {*named.threads} if not why else set()
     mine = frozenset((*(each for each in trace.threads if each.pid in threads), *through))
@@ -64,12 +59,6 @@ def own(
         faults=tuple(faults),
         parent=named.parent,
     ), mine
-
-
-def _of_kernel(seen: Observation, trace: Trace) -> list[Thread]:
-    """What threads of the kernel did for volumes."""
-    kernels = {each.pid for each in seen.processes if each.role == KERNEL}
-    return [each for each in trace.threads if each.pid in kernels and each.name.startswith("zvol")]
 
 
 def _through(through: Collection[Thread], where: Mapping[int, str]) -> str:

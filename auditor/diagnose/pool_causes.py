@@ -132,8 +132,10 @@ def forced_groups(seen: Seen) -> Iterator[Cause]:
 
 def starved(seen: Seen) -> Iterator[Cause]:
     pressed = seen.counted.pressure.get("cpu", 0.0)
-    if pressed >= STARVED and seen.woken >= WOKEN:
-        text = f"{seen.woken:.0%} of the time of a commit is spent waiting for a CPU"
+    least, most = seen.woken
+    if pressed >= STARVED and most >= WOKEN:
+        between = f"{least:.0%} to " if round(least, 2) < round(most, 2) else ""
+        text = f"{between}{most:.0%} of the time of a commit is spent waiting for a CPU"
         evidence = (Evidence(f"something waited for a CPU {pressed:.0%} of the time", "cat /proc/pressure/cpu"),)
         yield Cause("cpu", text, evidence, "Free CPUs, or raise the limit of the container.", "", False)
 

@@ -18,8 +18,9 @@ SLOWER, SLOWER_NS = 2.5, 2e6  # a leg stands out when it takes so many times as 
 
 class Seen(NamedTuple):
     """What causes are found in. kind: the class of vdevs where log blocks land, or empty. committers: threads that commit to
-    the busiest ZIL, None without a trace; waiting: how many are in a commit at any moment, on the average; woken: share of a
-    commit that is waiting for a CPU. failed: what the kernel logged of the pool's disks meanwhile."""
+    the busiest ZIL, None without a trace; waiting: how many are in a commit at any moment, on the average; woken: the least
+    and the most of a commit, 0 to 1, that is waiting for a CPU. failed: what the kernel logged of the pool's disks
+    meanwhile."""
 
     counted: Counted
     facts: Facts
@@ -27,7 +28,7 @@ class Seen(NamedTuple):
     kind: str
     committers: int | None
     waiting: float
-    woken: float
+    woken: tuple[float, float]
     failed: tuple[Failure, ...]
 
 

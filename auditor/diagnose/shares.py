@@ -76,6 +76,16 @@ def shares(parts: Parts) -> Shares:
     return Shares(tuple(told), overlap, _why_not(left, overlap, seen == []))
 
 
+def woken(parts: Parts, found: Shares, alone: bool) -> tuple[float, float]:
+    """The least and the most of a commit, 0 to 1, that is waiting for a CPU. A thread that is alone
+    waits for nobody's turn: what looks like it is its own work before its log block, or waiting for a CPU to do it on."""
+    told = {each.what: each.part for each in found.shares}
+    least = told.get("wake-up", 0.0)
+    if not alone or not parts.wake:
+        return least, least
+    return least, max(least, min(parts.wake / parts.commit, least + told.get("queue", 0.0)))
+
+
 def _why_not(left: float, overlap: float, nothing: bool) -> str:
     if nothing:
         return "no part of a commit could be measured"

@@ -67,6 +67,50 @@ def test_sync_always_where_datasets_are_not_counted_apart(commits: dict[str, int
     )
 
 
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({}, "tank/vol"),
+        ({"commits": {"tank/vol": 400, "tank/db": 1}}, ""),
+        ({"type": "filesystem"}, ""),
+        ({"pools": ("tank", "other")}, ""),
+        ({"pools": ()}, ""),
+        ({"rows": {"zil_itx_metaslab_slog_count": 100}}, ""),
+        ({"zils": (1, 2)}, ""),
+        ({"role": ""}, ""),
+    ],
+)
+def test_a_volume_where_datasets_are_not_counted_apart(given: dict[str, Any], name: str) -> None:
+    """The commits of threads of the kernel are those of the one volume that alone was written to, and that had log blocks."""
+    written = {"commits": given.get("commits", {"tank/vol": 400}), "rows": given.get("rows", {})}
+    files = worlds.together(worlds.load(**written, rows_of="tank/vol"))
+    zils = given.get("zils", (1,))
+    rows = {(50 + zil, "zvol", zil): (400 // len(zils), 400 // len(zils) * 5300) for zil in zils}
+    who = tuple(Process(50 + zil, "zvol", given.get("role", KERNEL), "", None) for zil in zils)
+    facts = worlds.facts()
+    facts.put(Fact(Subject("dataset", "tank/vol"), "type", known(given.get("type", "volume"), "")))
+    facts.put(Fact(HOST, "pools", known(tuple(Subject("pool", each) for each in given.get("pools", ("tank",))), "")))
+    found = diagnose(worlds.observation(files, worlds.traced(rows), who), facts)
+    assert {each.dataset for each in found.committers} == {name}
+
+
+@pytest.mark.parametrize(("pressed", "threads", "top"), [(8_000_000, 1, "cpu"), (4_000_000, 1, ""), (8_000_000, 2, "")])
+def test_one_who_commits_alone_has_no_turn_to_wait_for(pressed: int, threads: int, top: str) -> None:
+    """What looks like it is waiting for a CPU, where the thread did wait for one; behind other threads it may be their work."""
+    trace = worlds.traced(
+        {(100 + i, "load", 1): (400 // threads, 400 // threads * 18000) for i in range(threads)}, 12_000
+    )
+    who = tuple(Process(100 + i, "load", "", "", 400 * 11_000_000 // threads) for i in range(threads))
+    files, more = worlds.load(more={PSI: psi(pressed)})
+    found = diagnose(worlds.observation(({PSI: psi(0), **files}, more), trace, who), worlds.facts())
+    assert [each.id for each in found.causes] == ([top] if top else [])
+    if top:
+        assert found.answer.startswith(
+            "6% to 61% of the time of a commit is spent waiting for a CPU; load waits 12 ms of each 18 ms"
+        )
+    assert ("for its own work before its log block" in found.answer) is (threads == 1)
+
+
 def test_an_observation_comes_back_from_its_recording_as_it_was() -> None:
     seen = worlds.observation(worlds.load(), worlds.traced(HEALTHY), (Process(100, "postgres", "", "", 4),))
     again = observation.from_text(observation.to_text(seen))
@@ -483,7 +527,7 @@ def test_no_part_of_a_commit_is_less_than_nothing(waited: int, pipeline: int | N
 def test_a_counter_is_shown_by_a_command_that_shows_how_it_grows() -> None:
     facts = worlds.facts()
     counted = counters.counted(worlds.observation(worlds.load(), None), facts)
-    seen = standing.Seen(counted, facts, Subject("pool", "a b"), "log", None, 0.0, 0.0, ())
+    seen = standing.Seen(counted, facts, Subject("pool", "a b"), "log", None, 0.0, (0.0, 0.0), ())
     inner = "grep -w zil_commit_count '/proc/spl/kstat/zfs/a b'/objset-0x*"
     assert shlex.split(standing.kstat_rows(seen, "zil_commit_count")) == ["watch", "-d", inner]
     assert standing.stat("sda") == "watch -d 'cat /sys/block/sda/stat'"

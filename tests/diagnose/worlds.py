@@ -78,6 +78,7 @@ def load(
     block_ms: Mapping[str, tuple[float, float]] = {},
     dmu_tx: Mapping[str, int] = {},
     rows: Mapping[str, int] = {},
+    rows_of: str = "tank/db",
     status: str = "  pool: tank\n state: ONLINE\nconfig:\n",
     more: Mapping[str, str] = {},
     flying: Mapping[str, int] = {},
@@ -91,7 +92,7 @@ def load(
     for number, name in enumerate(sorted({"tank/db", "tank/web", *commits})):
         path = f"{kstat.ROOT}/tank/objset-0x{number + 54:x}"
         count = commits.get(name, 0)
-        new = rows if name == "tank/db" else {}
+        new = rows if name == rows_of else {}
         before[path] = objset(name, **dict.fromkeys(new, 0))
         own = {"writes": count, "zil_commit_count": count, "zil_itx_count": count, "zil_itx_metaslab_slog_count": count}
         after[path] = objset(name, **{**own, **new})
