@@ -18,8 +18,9 @@ FINDERS: tuple[Callable[[Seen], Iterator[Cause]], ...] = (
     log.past_the_slog, log.slow_data_leg, pool.throttled, log.alone, pool.scanning, pool.long_groups, pool.forced_groups,
     pool.starved, pool.memory, pool.full, log.on_special,
 )  # fmt: skip
+OF_THE_ZIL = (pool.fallbacks, pool.always, log.past_the_slog, log.alone)  # rest on what the ZIL counted
 
 
 def causes(seen: Seen) -> tuple[Cause, ...]:
     """All that stand out."""
-    return tuple(cause for finder in FINDERS for cause in finder(seen))
+    return tuple(cause for finder in FINDERS if not (seen.mixed and finder in OF_THE_ZIL) for cause in finder(seen))

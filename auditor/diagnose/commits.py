@@ -17,6 +17,7 @@ from auditor.verify.result import Slice
 FEW = 20  # commits, below which no mean is told as that of a load
 TOLD = 5  # commits by which two counts may differ that are not read at the same moment, and this share of them:
 TOLERANCE = 0.05
+LABELS = 4  # writes to a device when a transaction group ends: uberblocks and configuration (module/zfs/vdev_label.c)
 MOST_LATE = 0.5  # share of the time; a trace that ends before that says nothing of the counters
 
 
@@ -115,9 +116,8 @@ def _only_volume(zils: set[int], counted: Counted, facts: Facts) -> dict[int, st
     one that nobody writes to has none of."""
     written = [each.name for each in counted.datasets if each.writes]
     commits, blocks = counted.zil.commits or 0, counted.zil.blocks or 0
-    alone = len(facts.linked(HOST, "pools")) == 1
-    apart = any(each.commits is not None for each in counted.datasets)
-    if apart or not alone or len(zils) != 1 or len(written) != 1 or 2 * blocks < commits:
+    alone = len(facts.linked(HOST, "imported_pools")) == 1
+    if counted.zil.apart or not alone or len(zils) != 1 or len(written) != 1 or 2 * blocks < commits:
         return {}
     return dict.fromkeys(zils, written[0]) if volumes(written, facts) else {}
 
@@ -134,6 +134,23 @@ def silent(counted: Counted, facts: Facts, *, idle: bool = False) -> list[str]:
         for each in counted.datasets
         if (each.writes or idle) and word_of(facts.get(Subject("dataset", each.name), "sync")) == "disabled"
     ]
+
+
+def mixed(counted: Counted, pool: Subject, facts: Facts) -> str:
+    """Why the commits may be those of another pool, too, where all are counted together (OpenZFS 2.1): empty where no other is
+    imported, or the log devices of this one alone wrote as many blocks as were counted, and labels."""
+    pools, commits = facts.linked(HOST, "imported_pools"), counted.zil.commits
+    if counted.zil.apart or pools == (pool,) or (commits is not None and commits < FEW):
+        return ""
+    tops: dict[str, int] = {}
+    for leg in counted.legs:
+        if leg.kind == "log":
+            tops[leg.top] = max(tops.get(leg.top, 0), leg.writes)
+    blocks, written = counted.zil.blocks, sum(tops.values())
+    if blocks and tops and close(blocks, written, LABELS * len(tops) * (len(counted.txgs) + 1)):
+        return ""
+    others = ", ".join(each.name for each in pools if each != pool) or "which others are imported was not seen"
+    return f"this release counts the commits of all pools together, not those of {pool.name} alone ({others})"
 
 
 def disagree(counted: Counted, trace: Trace, lost: Sequence[Cause], late: float) -> tuple[str, ...]:

@@ -45,8 +45,8 @@ class Dataset(NamedTuple):
 
 
 class Zil(NamedTuple):
-    """Of the whole pool, on 2.1 of all pools. blocks: written to the log class, and to the others. fallbacks: how often a
-    commit had to wait for a whole transaction group, by why."""
+    """Of the whole pool. blocks: written to the log class, and to the others. fallbacks: how often a commit had to wait for a
+    whole transaction group, by why. apart: counted by dataset; not on OpenZFS 2.1, which counts all pools together."""
 
     commits: int | None
     writers: int | None
@@ -54,6 +54,7 @@ class Zil(NamedTuple):
     normal: int | None
     indirect: int | None
     fallbacks: Mapping[str, int]
+    apart: bool
 
     @property
     def blocks(self) -> int | None:
@@ -196,6 +197,7 @@ def _zil(before: Reading, after: Reading, fell: list[str]) -> Zil:
         normal=total("zil_itx_metaslab_normal_count"),
         indirect=total("zil_itx_indirect_count"),
         fallbacks={row: count for row in FALLBACKS if (count := total(row))},
+        apart=apart,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from auditor.diagnose import causes, counters, database, database_causes, failing, shares
 from auditor.diagnose.answer import Basis, answer
 from auditor.diagnose.calls import Called, called
-from auditor.diagnose.commits import FEW, Trace, crowd, datasets_of, disagree, of_kernel, silent, traced
+from auditor.diagnose.commits import FEW, Trace, crowd, datasets_of, disagree, mixed, of_kernel, silent, traced
 from auditor.diagnose.counters import Counted, Leg
 from auditor.diagnose.histograms import Thread
 from auditor.diagnose.model import Cause, Committed, Committer, Device, Diagnosis, Evidence
@@ -29,7 +29,8 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     pool = Subject("pool", seen.pool)
     trace = traced(seen.traced, seen.before.at) if seen.traced else Trace()
     where = datasets_of(trace.threads, counted, facts, of_kernel(seen, trace.threads))
-    kind = log_class(counted, facts, pool)
+    others = mixed(counted, pool, facts)
+    kind = word_of(facts.get(pool, "zil_class")) if others else log_class(counted, facts, pool)
     parts = _parts(trace, counted, kind, seen)
     found = shares.shares(parts) if parts else shares.Shares((), 0.0, "")
     alone = crowd(trace.threads) == 1
@@ -37,7 +38,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     failed, unlogged = _failed(seen, facts)
     theirs = database.seen(seen, facts, trace)
     busy = trace.commits * (trace.mean_ns or 0.0) / 1e9 / counted.seconds
-    standing = causes.causes(Seen(counted, facts, pool, kind, crowd(trace.threads), busy, woken, failed))
+    standing = causes.causes(Seen(counted, facts, pool, kind, crowd(trace.threads), busy, woken, failed, bool(others)))
     standing = (*standing, *database_causes.causes(theirs))
     lost = (
         *_not_durable(counted, facts, trace, where),
@@ -50,7 +51,7 @@ def diagnose(seen: Observation, facts: Facts) -> Diagnosis:
     committers = _committers(trace.threads, where, seen, mine, how)
     late = max(seen.after.at - seen.traced.ticks[-1].at, 0.0) if seen.traced and seen.traced.ticks else 0.0
     differs = theirs.differs if theirs and not lost else ""
-    reasons = (*counted.fell, *trace.faults, *disagree(counted, trace, lost, late), differs, found.why_not)
+    reasons = (*counted.fell, *trace.faults, others, *disagree(counted, trace, lost, late), differs, found.why_not)
     outcome, sentence, reasons = answer(
         Basis(
             seen=seen,

@@ -64,7 +64,7 @@ def always(seen: Seen) -> Iterator[Cause]:
 
 def throttled(seen: Seen) -> Iterator[Cause]:
     """The counters are those of all pools: of several it is not known whose writers they were. (module/zfs/dmu_tx.c)"""
-    others = any(pool != seen.pool for pool in seen.facts.linked(HOST, "pools"))
+    others = seen.facts.linked(HOST, "imported_pools") != (seen.pool,)
     for row, count in seen.counted.throttles.items():
         if count >= FEW:
             whose = f"writers of {seen.pool.name} or of another pool" if others else "writers"

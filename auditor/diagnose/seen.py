@@ -20,7 +20,7 @@ class Seen(NamedTuple):
     """What causes are found in. kind: the class of vdevs where log blocks land, or empty. committers: threads that commit to
     the busiest ZIL, None without a trace; waiting: how many are in a commit at any moment, on the average; woken: the least
     and the most of a commit, 0 to 1, that is waiting for a CPU. failed: what the kernel logged of the pool's disks
-    meanwhile."""
+    meanwhile. mixed: what the ZIL counted may be of other pools, too."""
 
     counted: Counted
     facts: Facts
@@ -30,6 +30,7 @@ class Seen(NamedTuple):
     waiting: float
     woken: tuple[float, float]
     failed: tuple[Failure, ...]
+    mixed: bool = False
 
 
 def slower_leg(legs: tuple[Leg, ...]) -> tuple[Leg, float] | None:

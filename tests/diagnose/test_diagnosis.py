@@ -73,8 +73,7 @@ def test_sync_always_where_datasets_are_not_counted_apart(commits: dict[str, int
         ({}, "tank/vol"),
         ({"commits": {"tank/vol": 400, "tank/db": 1}}, ""),
         ({"type": "filesystem"}, ""),
-        ({"pools": ("tank", "other")}, ""),
-        ({"pools": ()}, ""),
+        ({"others": ("other",)}, ""),
         ({"rows": {"zil_itx_metaslab_slog_count": 100}}, ""),
         ({"zils": (1, 2)}, ""),
         ({"role": ""}, ""),
@@ -87,11 +86,25 @@ def test_a_volume_where_datasets_are_not_counted_apart(given: dict[str, Any], na
     zils = given.get("zils", (1,))
     rows = {(50 + zil, "zvol", zil): (400 // len(zils), 400 // len(zils) * 5300) for zil in zils}
     who = tuple(Process(50 + zil, "zvol", given.get("role", KERNEL), "", None) for zil in zils)
-    facts = worlds.facts()
+    facts = worlds.facts(others=given.get("others", ()))
     facts.put(Fact(Subject("dataset", "tank/vol"), "type", known(given.get("type", "volume"), "")))
-    facts.put(Fact(HOST, "pools", known(tuple(Subject("pool", each) for each in given.get("pools", ("tank",))), "")))
     found = diagnose(worlds.observation(files, worlds.traced(rows), who), facts)
     assert {each.dataset for each in found.committers} == {name}
+
+
+@pytest.mark.parametrize("others", [(), ("other",)])
+@pytest.mark.parametrize("foreign", [0, 300])
+def test_pools_that_are_not_counted_apart(foreign: int, others: tuple[str, ...]) -> None:
+    """Blocks that went past the SLOG may be those of another pool, which has none, unless the log devices wrote them all."""
+    rows = {"zil_itx_metaslab_slog_count": 400, "zil_itx_metaslab_normal_count": foreign}
+    files = worlds.together(worlds.load(rows=rows))
+    found = diagnose(worlds.observation(files, worlds.traced(HEALTHY)), worlds.facts(others=others))
+    causes = {each.id for each in found.causes}
+    if foreign and others:
+        assert (found.outcome, causes) == ("INCONCLUSIVE", set())
+        assert found.reasons[0].endswith("all pools together, not those of tank alone (other)")
+    else:
+        assert (found.outcome, causes) == (("CAUSE", {"past-the-slog"}) if foreign else ("NOTHING STANDS OUT", set()))
 
 
 @pytest.mark.parametrize(("pressed", "threads", "top"), [(8_000_000, 1, "cpu"), (4_000_000, 1, ""), (8_000_000, 2, "")])
@@ -245,8 +258,7 @@ def test_a_cause_is_the_first_that_is_named(name: str) -> None:
 
 
 def test_whose_writers_were_held_back_is_not_guessed_of_several_pools() -> None:
-    told, facts = CASES["throttle"], worlds.facts()
-    facts.put(Fact(HOST, "pools", known((worlds.POOL, Subject("pool", "other")), "")))
+    told, facts = CASES["throttle"], worlds.facts(others=("other",))
     found = diagnose(worlds.observation(worlds.load(**told.files), worlds.traced(HEALTHY)), facts)
     assert found.answer.startswith("writers of tank or of another pool were held back 90 times")
     slow = diagnose(worlds.observation(worlds.load(**told.files), worlds.traced({DB: (400, 400 * 25300)})), facts)

@@ -53,6 +53,9 @@ def facts(**given: object) -> Facts:
     found.put(Fact(POOL, "vdevs", known(tuple(vdevs), "")))
     found.put(Fact(POOL, "leaves", known(tuple(leaves), "")))
     found.put(Fact(POOL, "zil_class", known("log", "")))
+    others = given.get("others", ())
+    assert isinstance(others, tuple)
+    found.put(Fact(HOST, "imported_pools", known((POOL, *(Subject("pool", each) for each in others)), "")))
     found.put(Fact(POOL, "capacity_percent", known(given.get("capacity", 10), "")))  # type: ignore[arg-type]
     found.put(Fact(HOST, "zfs_txg_timeout", known(5, "")))
     for disk in given.get("keeps", ()):  # type: ignore[attr-defined]
