@@ -197,13 +197,17 @@ def problems(cause: Cause, found: Diagnosis, names: Mapping[str, str]) -> Iterat
 
 
 def counts(found: Diagnosis, loads: Sequence[Load]) -> Iterator[str]:
-    """Where the mean of a program's own syncs while it looked is off by more than a tenth of what the kernel traced of it, and
-    where the count of one whose syncs all came meanwhile is off by more than one."""
+    """Where the mean of a program's own syncs while it looked, less what one of a file in memory takes it, is off by more than
+    a tenth of what the kernel traced of it, and where the count of one whose syncs all came meanwhile is off by more than
+    one."""
     for load in loads:
         own, traced = during(found, load), [each for each in found.committers if each.pid in threads(load)]
         number = sum(each.commits for each in traced)
         if own and number:
-            measured, mean = fmean(own), sum(each.mean_ns * each.commits for each in traced) / number / 1e3
+            measured, mean = (
+                fmean(own) - nothing(load),
+                sum(each.mean_ns * each.commits for each in traced) / number / 1e3,
+            )
             if abs(mean - measured) > MEANS * measured:
                 yield f"process {load['pid']}: traced {mean:.0f} us, measured {measured:.0f} us itself"
         if load["whole"]:
@@ -222,6 +226,11 @@ def during(found: Diagnosis, load: Load) -> list[float]:
     """What each sync took that ended while it looked, microseconds."""
     ended = found.taken + found.seconds
     return [us for syncs in load["syncs"].values() for at, us in syncs if found.taken <= at <= ended]
+
+
+def nothing(load: Load) -> float:
+    """What its syncs of a file in memory took on the average, microseconds; an older load made none."""
+    return fmean([us for each in load.get("nothing", {}).values() for us in each] or [0.0])
 
 
 def samples(found: Diagnosis, loads: Sequence[Load]) -> Iterator[str]:
