@@ -1,7 +1,7 @@
 """The tables of the READMEs, from the files of results beside them: ``python -m tests.lab.tables`` writes them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -16,7 +16,8 @@ from .verify import case as verify_cases
 HERE = Path(__file__).parent
 READMES = (HERE / "README.md", *(HERE / name / "README.md" for name in ("power", "verify", "diagnose")))
 VERIFY, DIAGNOSE = (HERE / name / "outcomes.json" for name in ("verify", "diagnose"))
-COUNTERS = HERE / "diagnose" / "counters.json"  # what counters alone tell of the same loads
+# what counters alone tell of the same loads, and what they tell with samples of stacks
+UNTRACED = {name: HERE / "diagnose" / f"{name}.json" for name in ("counters", "stacks")}
 Row = dict[str, Any]
 
 
@@ -233,13 +234,17 @@ def diagnose_table(rows: Sequence[Row]) -> str:
     return _cases(must, rows)
 
 
-def counters_table(rows: Sequence[Row]) -> str:
-    """What each cause that was provoked looks like to counters alone."""
-    found = {(row["line"], row["scenario"]): row["verdict"] for row in rows}
-    lines_ = [line for line in LINES if any(row["line"] == line for row in rows)]
+def untraced_table(runs: Mapping[str, Sequence[Row]]) -> str:
+    """What each cause that was provoked looks like without a trace. runs: by what there is instead."""
+    found = {(how, row["line"], row["scenario"]): row for how, rows in runs.items() for row in rows}
+    ways = [(how, line) for how, rows in runs.items() for line in LINES if any(row["line"] == line for row in rows)]
     must = [(each.name, " ".join(filter(None, (each.outcome, each.top)))) for each in causes.everything()]
-    told = [(name, words, *(found.get((line, name), "") for line in lines_)) for name, words in must]
-    return table(("case", "with a trace", *lines_), [each for each in told if any(each[2:])])
+    told = [(name, words, *(_untraced(found.get((*way, name))) for way in ways)) for name, words in must]
+    return table(("case", "with a trace", *map(" on ".join, ways)), [each for each in told if any(each[2:])])
+
+
+def _untraced(row: Row | None) -> str:
+    return f"{'WRONG: ' if row['outcome'] != 'ok' else ''}{row['verdict']}" if row else ""
 
 
 def _cases(must: Sequence[tuple[str, str, Sequence[str]]], rows: Sequence[Row]) -> str:
@@ -318,7 +323,7 @@ def blocks() -> dict[str, str]:
         "verify programs": verify_programs(verified),
         "diagnose lines": case_lines(causes.everything(), diagnosed),
         "diagnose": diagnose_table(diagnosed),
-        "diagnose counters": counters_table(outcomes.read(COUNTERS)),
+        "diagnose untraced": untraced_table({how: outcomes.read(path) for how, path in UNTRACED.items()}),
     }
 
 

@@ -4,6 +4,7 @@
     python -m tests.lab.diagnose.run --line 2.3 --overhead
     python -m tests.lab.diagnose.run --kept        boot nothing: what was recorded, judged by the code as it is
     python -m tests.lab.diagnose.run --counters    the same, as if nothing had been traced: what counters alone tell
+    python -m tests.lab.diagnose.run --stacks      the loads again, with samples of stacks in place of a trace (--no-trace)
 
 Exit code: 0 when each came out as causes.toml says, 1 when one did not.
 """
@@ -30,6 +31,7 @@ from tests.lab.vm import VM, clean_up_on_signals
 HERE = Path(__file__).parent
 DISKS = ["nvme:2G", "nvme:2G", "nvme:1G", "nvme:1G", "nvme:1G!flush"]  # the flushes of the last fail
 A_GUEST, CAUSE_S, OVERHEAD_S = 8, 600, 2700
+NO_TRACE = "zaudit diagnose tank --no-trace --seconds 20 --record out/$NAME.tar.gz"
 LESS = 0.30  # by which samples of stacks may say too little
 MEANS = 0.10  # by which the mean of a program's own syncs and of the trace may differ
 
@@ -70,6 +72,7 @@ def main() -> int:
     parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (default: all)")
     parser.add_argument("--kept", action="store_true", help="boot nothing: judge the recordings of earlier runs")
     parser.add_argument("--counters", action="store_true", help="judge them as if nothing had been traced")
+    parser.add_argument("--stacks", action="store_true", help="run the loads again, looked at with --no-trace")
     parser.add_argument("--overhead", action="store_true", help="what it costs the load, in ten alternations, instead")
     parser.add_argument("--results", type=Path, help="also write the outcomes there (tests/lab/diagnose/outcomes.json)")
     arguments = parser.parse_args()
@@ -83,13 +86,24 @@ def main() -> int:
             each
             for each in everything()
             if line in each.lines and (not arguments.names or each.name in arguments.names)
+            # those that are asked in words of their own have no trace to do without
+            if not arguments.stacks or not each.diagnose
+            if not arguments.counters or (CACHE / "results" / folder_of(line, each) / "tar.gz").exists()
         ]
         for first in range(0, len(chosen), A_GUEST):
             part = chosen[first : first + A_GUEST]
             if not arguments.kept and not arguments.counters:
-                guest(line, part)
+                guest(
+                    line,
+                    [each._replace(diagnose=NO_TRACE) for each in part] if arguments.stacks else part,
+                    arguments.stacks,
+                )
             for each in part:
-                found = by_counters(line, each) if arguments.counters else result(line, each)
+                found = (
+                    untraced(line, each, arguments.stacks)
+                    if arguments.counters or arguments.stacks
+                    else result(line, each)
+                )
                 right = right and found["outcome"] == "ok"
                 if arguments.results:
                     outcomes.add([found], arguments.results)
@@ -98,7 +112,7 @@ def main() -> int:
 
 def result(line: str, cause: Cause) -> outcomes.Row:
     """How one came out, printed and as a row."""
-    folder = CACHE / "results" / f"diagnose-{line}-{cause.name}"
+    folder = CACHE / "results" / folder_of(line, cause)
     said = list(judged(folder, cause))
     seconds = (folder / "seconds").read_text().strip() if (folder / "seconds").exists() else "0"
     verdict = " ".join(filter(None, (cause.outcome, cause.top)))
@@ -106,13 +120,19 @@ def result(line: str, cause: Cause) -> outcomes.Row:
     return row(line, cause.name, said, verdict if not said else "", int(seconds))
 
 
-def by_counters(line: str, cause: Cause) -> outcomes.Row:
-    """What the counters of the same load tell alone: right is the same cause, or none."""
-    recorded = CACHE / "results" / f"diagnose-{line}-{cause.name}" / "tar.gz"
+def folder_of(line: str, cause: Cause, stacks: bool = False) -> str:
+    """Where what came back of it is kept, below the results of the cache."""
+    return f"diagnose-{line}-{cause.name}{'-stacks' if stacks else ''}"
+
+
+def untraced(line: str, cause: Cause, stacks: bool) -> outcomes.Row:
+    """What counters and samples of stacks tell, or the counters of the traced load alone: right is the same cause, or none."""
+    recorded = CACHE / "results" / folder_of(line, cause, stacks) / "tar.gz"
     said, verdict = ["no recording is kept"], ""
     if recorded.exists():
         past = _recorded.load(recorded, "diagnosis", None)
-        made = observation.from_text(past.text)._replace(traced=None, untraced=NOT_ASKED, stacks=None)
+        made = observation.from_text(past.text)
+        made = made if stacks else made._replace(traced=None, untraced=NOT_ASKED, stacks=None)
         found = diagnosis.diagnose(made, past.seen.facts)
         top = found.causes[0].id if found.causes else ""
         verdict = " ".join(filter(None, (found.outcome, top)))
@@ -134,7 +154,7 @@ def overhead(line: str) -> bool:
     return done.rc == 0
 
 
-def guest(line: str, chosen: Sequence[Cause]) -> None:
+def guest(line: str, chosen: Sequence[Cause], stacks: bool = False) -> None:
     """One guest that goes through some causes; what came back is kept."""
     files: dict[str, str | bytes] = {
         "zaudit.pyz": ZAUDIT.read_bytes(),
@@ -154,7 +174,7 @@ def guest(line: str, chosen: Sequence[Cause]) -> None:
     for number, each in enumerate(chosen):
         prefix = f"{number}-{each.name}."
         out = {name.removeprefix(prefix): data for name, data in result.out.items() if name.startswith(prefix)}
-        keep(f"diagnose-{line}-{each.name}", {**out, "log": result.log.encode()})
+        keep(folder_of(line, each, stacks), {**out, "log": result.log.encode()})
 
 
 def judged(folder: Path, cause: Cause) -> Iterator[str]:
