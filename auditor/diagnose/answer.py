@@ -94,7 +94,7 @@ def _sentence(basis: Basis) -> str:
     slowest = max(legs, key=lambda leg: leg.block_ns or 0, default=None)
     device = f" of {slowest.device}" if slowest else ""
     what = {
-        "queue": "its own work before its log block" if basis.alone else "its turn, behind earlier log blocks",
+        "queue": "its log block to be filled and issued" if basis.alone else "its turn, behind earlier log blocks",
         "data write": "its data to be written, before the log block that points to it",
         "log write": f"the log block to be written{device.replace(' of ', ' to ')}",
         "flush": f"the flush{device}",

@@ -121,7 +121,7 @@ def test_one_who_commits_alone_has_no_turn_to_wait_for(pressed: int, threads: in
         assert found.answer.startswith(
             "6% to 61% of the time of a commit is spent waiting for a CPU; load waits 12 ms of each 18 ms"
         )
-    assert ("for its own work before its log block" in found.answer) is (threads == 1)
+    assert ("for its log block to be filled and issued" in found.answer) is (threads == 1)
 
 
 def test_an_observation_comes_back_from_its_recording_as_it_was() -> None:
