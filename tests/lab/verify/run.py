@@ -191,7 +191,12 @@ def kept(line: str, chosen: Sequence[Case], rows: Sequence[outcomes.Row]) -> Ite
         told(line, case.name, said, case.outcome, seconds)
         if old := before.get((line, case.name)):
             new = row(line, case.name, said, case.outcome if not said else "", old["seconds"])
-            yield {**new, "date": old["date"], "version": old["version"]}
+            yield anew(new, old)
+
+
+def anew(found: outcomes.Row, ran: outcomes.Row) -> outcomes.Row:
+    """The row of a recording that is judged again: it ran when it ran, by the code of that time."""
+    return {**found, "date": ran["date"], "version": ran["version"]}
 
 
 # -- programs -----------------------------------------------------------------------------------------------------
