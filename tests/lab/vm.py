@@ -43,7 +43,7 @@ FAILS = {
 GUEST = Path(__file__).parent / "guest"
 KERNEL_ARGS = (
     "console=ttyS0 quiet loglevel=4 random.trust_cpu=on cryptomgr.notests audit=0 mitigations=off "
-    "rcupdate.rcu_expedited=1 net.ifnames=0 labinit=/lab/pid1"
+    "rcupdate.rcu_expedited=1 net.ifnames=0 panic=-1 labinit=/lab/pid1"  # a panic ends QEMU (-no-reboot)
 )
 CLOCK = {"tcg": "clocksource=hpet tsc=unstable", "kvm": ""}
 """Under TCG on a busy host the calibration of the TSC fails, and the guest's clock runs several times too fast."""
