@@ -37,6 +37,9 @@ FACTS = {
     "kernel_log_resets": words(
         "NAME=NUMBER of messages of NVMe controllers and ATA ports of commands that timed out, failed at first, or resets"
     ),
+    "kernel_log_trim_errors": words(
+        "DEVICE=NUMBER, or of ATA ports NAME=NUMBER, of TRIM commands that failed; one evidence each"
+    ),
     "kernel_log_suspended": words("POOL=NUMBER of suspensions of each pool; one evidence each"),
     "kernel_log_assumed": words(
         "DEVICE=1 of each whose cache the kernel could not ask about, and took for write through"
@@ -45,7 +48,11 @@ FACTS = {
 COMMAND = "dmesg -k"
 # DISCARD, SECURE_ERASE, WRITE_ZEROES: drives refuse what they cannot do (include/linux/blk_types.h enum req_op)
 NO_HARM = frozenset({"0x3", "0x5", "0x9"})
-FLUSH, WRITE = "0x2", "0x1"
+FLUSH, WRITE, DISCARD = "0x2", "0x1", "0x3"
+# what a drive refuses because it cannot do it fails otherwise (blk-core.c blk_errors)
+TRIM_FAILURES = frozenset({"I/O", "timeout", "recoverable transport"})
+# drivers/ata/libata-scsi.c ata_scsi_write_same_xlat: queued, and not
+TRIM_COMMANDS = ("SEND FPDMA QUEUED", "DATA SET MANAGEMENT")
 # every other error may be the path's fault, and is repeated on another path (blk_types.h blk_path_error, blk-core.c
 # blk_errors; "critical nexus" is "reservation conflict" before 6.4)
 NO_PATH_ERROR = frozenset(
@@ -119,13 +126,11 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
             raise ValueError(f"a line that was not asked for: {line[:80]}")
         if name == "boot":
             boots += [at] if begins(line) else []
-        elif (told := _told(name, match.groupdict())) is not None:
-            fact, device = told
-            what = device, str(match.lastgroup) if name in SEVERAL else name
-            of_path = fact == "kernel_log_flush_errors" and match["what"] not in NO_PATH_ERROR
-            for each in (fact, "kernel_log_flush_path_errors") if of_path else (fact,):
-                found[each][what] += 1
-                last[each, what] = line
+        elif told := _told(name, match.groupdict(), line):
+            for fact, device in told:
+                what = device, str(match.lastgroup) if name in SEVERAL else name
+                found[fact][what] += 1
+                last[fact, what] = line
         elif name == "cache":  # it could be asked in the end
             found["kernel_log_assumed"].pop((str(match["sd"]), name), None)
     if boots == [0]:
@@ -138,22 +143,30 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
         yield Fact(HOST, fact, Known(entries, (*lines,) or (none,)))
 
 
-def _told(name: str, part: Mapping[str, str | None]) -> tuple[str, str] | None:
-    """(fact, device) of a line, or None: it says nothing bad."""
+def _told(name: str, part: Mapping[str, str | None], line: str) -> list[tuple[str, str]]:
+    """Each (fact, device) of a line; none: it says nothing bad."""
     match name:
-        case "nvme" | "ata":
-            return "kernel_log_resets", str(part[name])
+        case "nvme":
+            return [("kernel_log_resets", str(part[name]))]
+        case "ata":
+            trim = part["command"] and line.partition("failed command: ")[2].startswith(TRIM_COMMANDS)
+            names = ("kernel_log_resets", "kernel_log_trim_errors") if trim else ("kernel_log_resets",)
+            return [(each, str(part[name])) for each in names]
         case "pool":
-            return "kernel_log_suspended", str(part["pool"])
+            return [("kernel_log_suspended", str(part["pool"]))]
         case "cache":
             assumed = part["assumed"] and part["mode"] == "through"
-            return ("kernel_log_assumed", str(part["sd"])) if assumed else None
+            return [("kernel_log_assumed", str(part["sd"]))] if assumed else []
         case "page":
-            return "kernel_log_io_errors", _PARTITION.sub(r"\1\2", str(part["page"]))
+            return [("kernel_log_io_errors", _PARTITION.sub(r"\1\2", str(part["page"])))]
         case "zio":
-            return ("kernel_log_io_errors", str(part["path"])) if str(part["type"]) in READ_OR_WRITE else None
+            return [("kernel_log_io_errors", str(part["path"]))] if str(part["type"]) in READ_OR_WRITE else []
     # one path of an NVMe device (nvme0c1n1) is the device
-    device = re.sub(r"^(nvme\d+)c\d+(n\d+)$", r"\1\2", str(part["dev"]))
-    if part["op"] == FLUSH or (part["op"] == WRITE and part["segments"] == "0"):
-        return "kernel_log_flush_errors", device  # an empty write is a flush
-    return ("kernel_log_io_errors", device) if part["what"] in FAILURES and part["op"] not in NO_HARM else None
+    device, what = re.sub(r"^(nvme\d+)c\d+(n\d+)$", r"\1\2", str(part["dev"])), part["what"]
+    if part["op"] == FLUSH or (part["op"] == WRITE and part["segments"] == "0"):  # an empty write is a flush
+        of_path = what not in NO_PATH_ERROR
+        names = ("kernel_log_flush_errors", "kernel_log_flush_path_errors") if of_path else ("kernel_log_flush_errors",)
+        return [(each, device) for each in names]
+    if part["op"] == DISCARD and what in TRIM_FAILURES:
+        return [("kernel_log_trim_errors", device)]
+    return [("kernel_log_io_errors", device)] if what in FAILURES and part["op"] not in NO_HARM else []

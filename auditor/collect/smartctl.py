@@ -52,6 +52,8 @@ FACTS = {
     "smart_media_errors": number("unrecovered data integrity errors (NVMe)"),
     "smart_unsafe_shutdowns": number("power losses without a shutdown notification (NVMe)"),
     "smart_power_on_hours": number("hours powered on"),
+    "smart_start_stops": number("times that the spindle was started (SATA)"),
+    "smart_power_cycles": number("times that the power was turned on (SATA)"),
     "smart_self_test_result": number(
         "how the newest self-test ended (SATA): 0 well, or there was none; 1, 2 stopped; 3 to 8 failed; 15 it runs"
     ),
@@ -94,6 +96,8 @@ ATTRIBUTES = {
     "smart_reallocated_sectors": ("Reallocated_Sector_Ct",),
     "smart_pending_sectors": ("Current_Pending_Sector", "Total_Pending_Sectors", "Pending_Sector_Count"),
     "smart_offline_uncorrectable": ("Offline_Uncorrectable", "Total_Offl_Uncorrectabl"),
+    "smart_start_stops": ("Start_Stop_Count",),
+    "smart_power_cycles": ("Power_Cycle_Count",),
     "smart_crc_errors": ("UDMA_CRC_Error_Count", "CRC_Error_Count", "SATA_CRC_Error_Count"),
 }
 

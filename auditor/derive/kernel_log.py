@@ -40,6 +40,7 @@ FACTS = {
     "disk.logged_resets": number(
         "messages of the kernel since it booted of its controller or link: commands that timed out or failed at first, resets"
     ),
+    "disk.logged_trim_errors": number("messages of the kernel since it booted of TRIM commands to it that failed"),
     "disk.cache_assumed": flag(
         "the kernel could not ask whether it caches writes, and took it for a cache that writes through"
     ),
@@ -48,6 +49,7 @@ SOURCES = {
     "logged_io_errors": "kernel_log_io_errors",
     "logged_flush_errors": "kernel_log_flush_errors",
     "logged_resets": "kernel_log_resets",
+    "logged_trim_errors": "kernel_log_trim_errors",
     "cache_assumed": "kernel_log_assumed",
 }
 PATH_ERRORS = "kernel_log_flush_path_errors"

@@ -28,12 +28,12 @@ CACHE, SCAN, MOUNT = "zfs-import-cache.service", "zfs-import-scan.service", "zfs
 
 def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """Both, where the host starts with systemd."""
-    units = _reached(facts)
+    units = reached(facts)
     yield Fact(pool, "imported_at_boot", _root(pool, facts) or _imported(pool, units, facts))
     yield Fact(pool, "mounted_at_boot", _mounted(pool, units, facts))
 
 
-def _reached(facts: Facts) -> Judged:
+def reached(facts: Facts) -> Judged:
     """The units for ZFS that are started at boot: wanted by one that is none of them, or by one of these; and not masked."""
     needed = [facts.get(HOST, name) for name in ("systemd", "zfs_units_wanted", "zfs_units_masked")]
     if unseen := [each for each in needed if isinstance(each, Unknown)]:
@@ -50,16 +50,22 @@ def _reached(facts: Facts) -> Judged:
     return Known(tuple(sorted(found)), (*wanted.evidence, *masked.evidence))
 
 
-def _root(pool: Subject, facts: Facts) -> Known | None:
-    """That the root file system lies on it."""
+def root_source(facts: Facts) -> Known | None:
+    """The dataset of the root file system, where it is one of ZFS."""
     table = facts.get(HOST, "mount_table")
     rows = (str(line).split(" ") for line in words_of(table))
     for row in rows:
         if len(row) > 4 and row[4] == "/" and "-" in row:
             kind, source = row[row.index("-") + 1 : row.index("-") + 3]
-            if kind == "zfs" and source.partition("/")[0] == pool.name and isinstance(table, Known):
-                return Known(True, table.evidence)
+            if kind == "zfs" and isinstance(table, Known):
+                return Known(source, table.evidence)
     return None
+
+
+def _root(pool: Subject, facts: Facts) -> Known | None:
+    """That the root file system lies on it."""
+    found = root_source(facts)
+    return Known(True, found.evidence) if found and str(found.value).partition("/")[0] == pool.name else None
 
 
 def _imported(pool: Subject, units: Judged, facts: Facts) -> Judged:

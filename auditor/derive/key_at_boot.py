@@ -1,0 +1,45 @@
+"""Whether something loads the key of an encryption root when the host starts.
+
+zfs-mount.service mounts without -l, so that it loads no key. The initramfs loads that of the root file system; where
+/etc/zfs/zfs-list.cache has a list of a pool, zfs-mount-generator makes a unit for each key; a site may have a unit of its own,
+which is found by its name (zfs...key...). What loads keys under other names is not seen. (OpenZFS
+etc/systemd/system-generators/zfs-mount-generator.c, etc/systemd/system/zfs-mount.service.in, contrib/initramfs/scripts/zfs)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.derive.next_boot import reached, root_source
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, words_of
+
+SUBJECT = "dataset"
+FACTS = {
+    "key_loaded_at_boot": flag("something that is enabled loads its key when the host starts; of encryption roots")
+}
+NEEDS = (
+    *("host.systemd", "host.zfs_units_wanted", "host.zfs_units_masked", "host.generated_pools", "host.mount_table"),
+    *("dataset.encryption", "dataset.keylocation"),
+)
+
+
+def derive(dataset: Subject, facts: Facts) -> Iterator[Fact]:
+    """Of datasets that are encrypted and have a keylocation of their own."""
+    cipher, location = facts.get(dataset, "encryption"), facts.get(dataset, "keylocation")
+    if isinstance(cipher, Known) and isinstance(location, Known) and cipher.value != "off" and location.value != "none":
+        yield Fact(dataset, "key_loaded_at_boot", _loaded(dataset, facts))
+
+
+def _loaded(dataset: Subject, facts: Facts) -> Judged:
+    root = root_source(facts)
+    if root and f"{root.value}/".startswith(f"{dataset.name}/"):
+        return Known(True, root.evidence)
+    lists = facts.get(HOST, "generated_pools")
+    if isinstance(lists, Known) and dataset.name.partition("/")[0] in words_of(lists):
+        return Known(True, lists.evidence)
+    units = reached(facts)
+    if isinstance(units, Unknown):
+        return units
+    if any("key" in unit for unit in words_of(units)):
+        return Known(True, units.evidence)
+    return lists if isinstance(lists, Unknown) else Known(False, (*units.evidence, *lists.evidence))
