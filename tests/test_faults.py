@@ -19,7 +19,7 @@ import pytest
 
 from auditor import audit, registry
 from auditor.collect import _blocks as blocks
-from auditor.facts import HOST, Fact, Facts, Kind, Known, Subject, Unknown, value_of
+from auditor.facts import HOST, KINDS, Fact, Facts, Judged, Kind, Known, Subject, Unknown, value_of
 from auditor.gather import answer, walk
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
@@ -118,12 +118,20 @@ def reads() -> dict[str, frozenset[str]]:
 
 def changed(before: Facts, after: Facts) -> frozenset[str]:
     """Names of facts that are not what they were; of what is not known the reasons decide nothing."""
-    values = (
-        {(fact.subject, fact.name): (type(fact.value), value_of(fact.value)) for fact in facts}
-        for facts in (before, after)
-    )
-    one, other = values
-    return frozenset(key[1] for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+    names: set[str] = set()
+    for subject in {*subjects(before), *subjects(after)}:
+        one, other = before.of(subject), after.of(subject)
+        if one != other:  # the reasons or the evidence, at least
+            names.update(name for name in one.keys() | other.keys() if _kept(one.get(name)) != _kept(other.get(name)))
+    return frozenset(names)
+
+
+def subjects(facts: Facts) -> Iterator[Subject]:
+    return (subject for kind in KINDS for subject in facts.subjects(kind))
+
+
+def _kept(value: Judged | None) -> object:
+    return value and (type(value), value_of(value))
 
 
 def outcomes_after(known: Base, facts: Facts) -> Outcomes:
@@ -215,7 +223,8 @@ def otherwise(before: Facts, after: Facts) -> Iterator[Fact]:
     for kind in ABOVE:
         for subject in after.subjects(kind):
             own, was = after.of(subject), before.of(subject)
-            yield from (Fact(subject, name, value) for name, value in own.items() if was.get(name) != value)
+            if own != was:
+                yield from (Fact(subject, name, value) for name, value in own.items() if was.get(name) != value)
 
 
 def ill_typed(before: Facts, after: Facts) -> Iterator[str]:
