@@ -63,11 +63,12 @@ class Machine:
 
     def _sequence(self, nodes: Any, flags: int) -> Match:
         parts = [self._node(op, value, flags) for op, value in nodes]
+        if not parts:
+            return lambda text, at: iter((at,))
+        if len(parts) == 1:
+            return parts[0]
 
         def match(text: str, at: int) -> Iterator[int]:
-            if not parts:
-                yield at
-                return
             open_ = [parts[0](text, at)]
             while open_:
                 end = next(open_[-1], None)
@@ -98,7 +99,8 @@ class Machine:
         if op in (c.ASSERT, c.ASSERT_NOT):
             return self._look(value[0], value[1], self._sequence(value[1], flags), op is c.ASSERT)
         if op is c.AT:
-            return lambda text, at: iter((at,) if _stands(value, text, at, flags) else ())
+            place = _place(value, flags)
+            return lambda text, at: iter((at,) if place.match(text, at) else ())
         if op is c.GROUPREF:
             return self._again(value)
         raise NotImplementedError(f"{op} is not counted")
@@ -167,17 +169,22 @@ def _first(match: Match) -> Match:
 
 
 def accepts(op: Any, value: Any, flags: int) -> Callable[[str], bool]:
-    """Which characters an atom takes: re itself is asked, once for each."""
-    atom = _parser.SubPattern(_parser.State(), [(op, value)])
-    asked = _compiler.compile(atom, flags & (re.IGNORECASE | re.DOTALL | re.ASCII))
-    return cache(lambda character: asked.match(character) is not None)
+    """Which characters an atom takes: re itself is asked, once for each, and once for all patterns that have this atom."""
+    flags &= int(re.IGNORECASE | re.DOTALL | re.ASCII)
+    if (key := (f"{op} {value}", flags)) not in _ACCEPTS:
+        asked = _compiler.compile(_parser.SubPattern(_parser.State(), [(op, value)]), flags)
+        _ACCEPTS[key] = cache(lambda character: asked.match(character) is not None)
+    return _ACCEPTS[key]
 
 
-def _stands(where: Any, text: str, at: int, flags: int) -> bool:
-    """Whether this place is the beginning, the end, or the edge of a word."""
+_ACCEPTS: dict[tuple[str, int], Callable[[str], bool]] = {}
+
+
+def _place(where: Any, flags: int) -> re.Pattern[str]:
+    """What matches at the beginning, at the end, or at the edge of a word."""
     pattern = {c.AT_BEGINNING: "^", c.AT_BEGINNING_STRING: r"\A", c.AT_END: "$", c.AT_END_STRING: r"\Z"}.get(where)
     pattern = pattern or {c.AT_BOUNDARY: r"\b", c.AT_NON_BOUNDARY: r"\B"}[where]
-    return re.compile(pattern, flags & (re.MULTILINE | re.ASCII)).match(text, at) is not None
+    return re.compile(pattern, flags & (re.MULTILINE | re.ASCII))
 
 
 # -- hostile strings ------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from auditor import rulebook
 from auditor.judge.rule import Rule
@@ -45,3 +46,9 @@ def earlier(name: str) -> Recording:
 def briefly(cases: Iterable[tuple[Any, ...]], quick: int) -> list[Any]:
     """The arguments of a test that is one proof many times over: the first so many before each commit, all in make test."""
     return [pytest.param(*case, marks=() if number < quick else pytest.mark.slow) for number, case in enumerate(cases)]
+
+
+def examples(most: int, **how: Any) -> settings:
+    """Of a property that says itself how many examples it takes: before each commit no more than any other."""
+    usual = settings().max_examples  # 100, and fewer in make quick (tests/conftest.py)
+    return settings(max_examples=most if usual >= 100 else min(most, usual), **how)

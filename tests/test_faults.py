@@ -19,13 +19,13 @@ import pytest
 
 from auditor import audit, registry
 from auditor.collect import _blocks as blocks
-from auditor.facts import HOST, Fact, Facts, Kind, Known, Subject, Unknown, value_of
+from auditor.facts import HOST, Fact, Facts, Kind, Known, Subject, Unknown
 from auditor.gather import answer, walk
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
-from auditor.judge import verdict
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
+from auditor.selftest.anew import Before, Outcomes, outcomes
 from auditor.selftest.trials import NO_END_MARK
 from tests import golden, shared
 from tests.faults import (
@@ -55,7 +55,6 @@ ABSENCE_TELLS = frozenset({"hostid_file", "partitions", "dev_links", "scrub_cron
 # claim is left out of it: only dev_links decides which of them has it
 LESS_PRECISE = frozenset({"layers", "stack", "device_names"})
 
-Outcomes = dict[tuple[str, Subject], str]
 Questions = dict[str, list[tuple[Subject, Run | Read]]]
 
 
@@ -65,8 +64,15 @@ class Base:
 
     past: Recording
     asked: Questions
-    facts: Facts
-    outcomes: Outcomes
+    before: Before
+
+    @property
+    def facts(self) -> Facts:
+        return self.before.facts
+
+    @property
+    def outcomes(self) -> Outcomes:
+        return self.before.outcomes
 
 
 def look(
@@ -97,50 +103,11 @@ def look(
         return audit.look(ReplayHost(past), past.targets, options).facts
 
 
-def outcomes(facts: Facts) -> Outcomes:
-    return {(each.rule.id, each.subject): each.outcome for each in verdict.judge(shared.audited(), facts)}
-
-
-@cache
-def reads() -> dict[str, frozenset[str]]:
-    """Rule -> the names of all facts on which its verdicts hang: those that it names, and the links to what it judges."""
-
-    def links(kind: Kind) -> set[str]:
-        routes = verdict.ROUTES[kind] if kind != "host" else ()
-        return {link for _, link in routes}.union(*(links(parent) for parent, _ in routes))
-
-    conditions = {rule: [rule.when, rule.expect, *(each for _, each in rule.cases)] for rule in shared.audited()}
-    return {
-        rule.id: frozenset(links(rule.subject)).union(*(re.findall(r"\w+", each.source) for each in written if each))
-        for rule, written in conditions.items()
-    }
-
-
-def changed(before: Facts, after: Facts) -> frozenset[str]:
-    """Names of facts that are not what they were; of what is not known the reasons decide nothing."""
-    values = (
-        {(fact.subject, fact.name): (type(fact.value), value_of(fact.value)) for fact in facts}
-        for facts in (before, after)
-    )
-    one, other = values
-    return frozenset(key[1] for key in one.keys() | other.keys() if one.get(key) != other.get(key))
-
-
-def outcomes_after(known: Base, facts: Facts) -> Outcomes:
-    """As outcomes(): what reads nothing that has changed is as it was, and is not judged anew."""
-    names = changed(known.facts, facts)
-    rules = [rule for rule in shared.audited() if names & reads()[rule.id]]
-    anew = {rule.id for rule in rules}
-    kept = {key: outcome for key, outcome in known.outcomes.items() if key[0] not in anew}
-    return kept | {(each.rule.id, each.subject): each.outcome for each in verdict.judge(rules, facts)}
-
-
 @cache
 def base(case: Path) -> Base:
     past = replace(recording.load(case), euid=NOBODY)
     asked: Questions = {}
-    facts = look(past, asked=asked)
-    return Base(past, asked, facts, outcomes(facts))
+    return Base(past, asked, Before.of(shared.audited(), look(past, asked=asked)))
 
 
 def reply_to(request: Run | Read, host: FaultyHost | ReplayHost) -> Capture | Files:
@@ -215,7 +182,8 @@ def otherwise(before: Facts, after: Facts) -> Iterator[Fact]:
     for kind in ABOVE:
         for subject in after.subjects(kind):
             own, was = after.of(subject), before.of(subject)
-            yield from (Fact(subject, name, value) for name, value in own.items() if was.get(name) != value)
+            if own != was:
+                yield from (Fact(subject, name, value) for name, value in own.items() if was.get(name) != value)
 
 
 def ill_typed(before: Facts, after: Facts) -> Iterator[str]:
@@ -336,7 +304,7 @@ def test_what_is_not_judged_anew_is_as_it_would_be(case: Path) -> None:
     known = base(case)
     for collector in sorted(known.asked)[::4]:
         facts = look(known.past, collector, TIME_OUT)
-        assert outcomes_after(known, facts) == outcomes(facts)
+        assert known.before.after(facts) == outcomes(shared.audited(), facts)
 
 
 @pytest.mark.parametrize(("case", "collector"), TABLE, ids=[f"{case.name}-{name}" for case, name in TABLE])
@@ -353,7 +321,7 @@ def test_no_fault_makes_a_verdict_better(case: Path, collector: str) -> None:
             facts = look(known.past, collector, fault)
         except audit.NothingToAudit:  # exit code 3: nothing is said to be fine
             continue
-        after = outcomes_after(known, facts)
+        after = known.before.after(facts)
         bound = bound_to_releases() if fault.name == "a later release" else frozenset()
         trouble = [*made_better(known.outcomes, after, fault.partial, bound), *ill_typed(known.facts, facts)]
         if fault.partial:
@@ -372,7 +340,7 @@ def test_nor_does_a_fault_of_one_pool_or_disk(case: Path, collector: str) -> Non
     for subject in subjects if len(subjects) > 1 else ():
         facts = look(known.past, collector, NOT_PERMITTED, only=subject)
         trouble = [
-            *made_better(known.outcomes, outcomes_after(known, facts), True),
+            *made_better(known.outcomes, known.before.after(facts), True),
             *made_up(known.facts, facts),
         ]
         wrong += [f"{subject}: {each}" for each in trouble]
@@ -391,4 +359,4 @@ def test_nothing_passes_when_every_answer_is_at_fault(case: Path, fault: Fault) 
         facts = audit.look(host, targets, audit.Options(database="postgres")).facts
     except audit.NothingToAudit:
         return
-    assert set(outcomes(facts).values()) == {"unknown"}
+    assert set(outcomes(shared.audited(), facts).values()) == {"unknown"}

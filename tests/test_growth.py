@@ -29,20 +29,32 @@ ENOUGH = 1_000  # steps of a function; below that it does not matter how they gr
 MOST = 3.0  # times as many steps for twice as many subjects; four times as many is quadratic
 
 
+Trace = Callable[[FrameType, str, Any], Any]
+
+
 @contextmanager
 def counted(steps: Counter[CodeType]) -> Iterator[None]:
     """Counts the lines that every function of zaudit runs, and each turn of a loop, also of one that stands on one line."""
+    lines: dict[CodeType, list[int]] = {}
+    tracers: dict[int, tuple[CodeType, Trace | None]] = {}  # by id(): to hash code takes longer than all else here
 
-    def trace(frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
-        if "/auditor/" not in frame.f_code.co_filename:
+    def tracer(code: CodeType) -> Trace | None:
+        if "/auditor/" not in code.co_filename:
             return None
-        code = frame.f_code
+        count = lines.setdefault(code, [0])
 
-        def local(frame: FrameType, event: str, argument: Any) -> Callable[..., Any]:
-            steps[code] += event == "line"
+        def local(frame: FrameType, event: str, argument: Any) -> Trace:
+            if event == "line":
+                count[0] += 1
             return local
 
         return local
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Trace | None:
+        code = frame.f_code
+        if id(code) not in tracers:
+            tracers[id(code)] = code, tracer(code)
+        return tracers[id(code)][1]
 
     before = sys.gettrace()
     sys.settrace(trace)
@@ -50,6 +62,7 @@ def counted(steps: Counter[CodeType]) -> Iterator[None]:
         yield
     finally:
         sys.settrace(before)
+        steps.update({code: count for code, (count,) in lines.items()})
 
 
 def growing(few: Counter[CodeType], many: Counter[CodeType]) -> list[str]:

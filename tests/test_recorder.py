@@ -192,7 +192,6 @@ def test_what_it_says_and_where_it_writes(python: str, recorder: Path, tmp_path:
         )  # fmt: skip
         return done.returncode, (done.stdout + done.stderr).decode()
 
-    assert run("--version") == (0, f"zaudit-record {__version__}\n")
     assert run()[0] == 2
     mine = tmp_path / "mine.tar.gz"
     mine.write_text("not a recording")
@@ -221,8 +220,7 @@ def test_nothing_of_the_folder_in_which_it_lies_is_imported(python: str, recorde
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('of somebody else')\n")
     done = subprocess.run([python, copied, "--version"], capture_output=True, text=True, cwd="/", check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("zaudit-record ")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"zaudit-record {__version__}\n", "")
 
 
 @pytest.mark.parametrize("version", [(2, 7, 18), (3, 5, 3)])

@@ -9,6 +9,7 @@ everything that it rests on, or an Unknown with the reasons of what it lacks.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from graphlib import TopologicalSorter
 from types import ModuleType
 
@@ -17,16 +18,20 @@ from auditor.facts import HOST, Facts
 
 def run(derivations: Mapping[str, ModuleType], facts: Facts) -> None:
     """Apply all derivations, those first that others need. Raises graphlib.CycleError when they need each other."""
+    for module in _ordered(tuple(derivations.items())):
+        for subject in [HOST] if module.SUBJECT == "host" else list(facts.subjects(module.SUBJECT)):
+            facts.put_all(module.derive(subject, facts))
+
+
+@cache
+def _ordered(derivations: tuple[tuple[str, ModuleType], ...]) -> list[ModuleType]:
+    modules = dict(derivations)
     provider = {
         fact if "." in fact else f"{module.SUBJECT}.{fact}": name
-        for name, module in derivations.items()
+        for name, module in derivations
         for fact in module.FACTS
     }
     needs = {
-        name: {provider[need] for need in module.NEEDS if need in provider} - {name}
-        for name, module in derivations.items()
+        name: {provider[need] for need in module.NEEDS if need in provider} - {name} for name, module in derivations
     }
-    for name in TopologicalSorter(dict(sorted(needs.items()))).static_order():
-        module = derivations[name]
-        for subject in [HOST] if module.SUBJECT == "host" else list(facts.subjects(module.SUBJECT)):
-            facts.put_all(module.derive(subject, facts))
+    return [modules[name] for name in TopologicalSorter(dict(sorted(needs.items()))).static_order()]

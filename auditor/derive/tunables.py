@@ -46,19 +46,22 @@ NEEDS = ("host.zfs_boot_options", "host.release", *(f"host.{name}" for name in D
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     """All of FACTS. A list that is not empty may be short of parameters that could not be read."""
     table = tunables.load()
+    release = facts.get(HOST, "release")
+    defaults = {name: _default(each, release) for name, each in table.items()}
     for name in DURABILITY:
-        default = _default(table[name], facts)
+        default = defaults[name]
         yield Fact(HOST, f"{name}_default", _as_number(default))
         yield Fact(HOST, f"{name}_boot", _as_number(_boot(table[name], default, facts)))
-    release = facts.get(HOST, "release")
-    there = [each for each in table.values() if isinstance(release, Unknown) or each.default(_numbers(release))]
+    there = [each for name, each in table.items() if isinstance(release, Unknown) or isinstance(defaults[name], Known)]
     ruled = [each for each in there if each.changed in ("low", "medium")]
-    yield Fact(HOST, "tunables_changed", _listed((_change(each, facts) for each in ruled), OTHERS))
+    yield Fact(HOST, "tunables_changed", _listed((_change(each, defaults[each.name], facts) for each in ruled), OTHERS))
     risky = [each for each in ruled if each.changed == "medium"]
-    yield Fact(HOST, "tunables_risky", _listed((_change(each, facts) for each in risky), OTHERS))
+    yield Fact(HOST, "tunables_risky", _listed((_change(each, defaults[each.name], facts) for each in risky), OTHERS))
     steady = [each for each in there if each.name not in LOSES_COMMITS]
     yield Fact(
-        HOST, "tunables_drifting", _listed((_drift(each, facts) for each in steady), "the next boot changes none")
+        HOST,
+        "tunables_drifting",
+        _listed((_drift(each, defaults[each.name], facts) for each in steady), "the next boot changes none"),
     )
 
 
@@ -68,13 +71,13 @@ def _numbers(release: Known) -> tuple[int, ...]:
     )
 
 
-def _default(tunable: Tunable, facts: Facts) -> Judged:
-    release = facts.get(HOST, "release")
+def _default(tunable: Tunable, release: Judged) -> Judged:
     if isinstance(release, Unknown):
         return release
-    value = tunable.default(_numbers(release))
+    numbers = _numbers(release)
+    value = tunable.default(numbers)
     if not value:
-        return unknown(f"{tunable.name}: OpenZFS {'.'.join(map(str, _numbers(release)))} has no such parameter")
+        return unknown(f"{tunable.name}: OpenZFS {'.'.join(map(str, numbers))} has no such parameter")
     return Known(value, (Evidence(f"{tunable.name}={value} by default", "man 4 zfs"),))
 
 
@@ -107,9 +110,9 @@ def _same(a: object, b: object) -> bool:
         return str(a) == str(b)
 
 
-def _change(tunable: Tunable, facts: Facts) -> Judged | None:
+def _change(tunable: Tunable, default: Judged, facts: Facts) -> Judged | None:
     """What is not at its default; None where it is."""
-    now, default = facts.get(HOST, tunable.name), _default(tunable, facts)
+    now = facts.get(HOST, tunable.name)
     if isinstance(now, Unknown) or isinstance(default, Unknown):
         return join([each for each in (now, default) if isinstance(each, Unknown)])
     if _same(now.value, default.value):
@@ -118,9 +121,9 @@ def _change(tunable: Tunable, facts: Facts) -> Judged | None:
     return Known(f"{tunable.name}={now.value}", (Evidence(text, now.evidence[0].command),))
 
 
-def _drift(tunable: Tunable, facts: Facts) -> Judged | None:
+def _drift(tunable: Tunable, default: Judged, facts: Facts) -> Judged | None:
     """What the next boot changes; None where it does not."""
-    now, boot = facts.get(HOST, tunable.name), _boot(tunable, _default(tunable, facts), facts)
+    now, boot = facts.get(HOST, tunable.name), _boot(tunable, default, facts)
     if isinstance(now, Unknown) or isinstance(boot, Unknown):
         return join([each for each in (now, boot) if isinstance(each, Unknown)])
     if _same(now.value, boot.value):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from types import ModuleType
 from typing import cast
 
 from auditor.facts import HOST, Fact, Facts, Kind, Subject, Unknown, unknown
@@ -16,12 +18,7 @@ def fill(gatherer: Gatherer, facts: Facts) -> None:
     Where several could have given it, the reason of one that applies to the subject is the better one.
     """
     roots = [subject for name, subject in gatherer.answers if gatherer.collectors[name].PER == "target"]
-    sources: dict[Kind, dict[str, list[str]]] = {}  # kind -> collector -> facts
-    for name, module in gatherer.collectors.items():
-        for fact in module.FACTS:
-            kind, _, bare = fact.rpartition(".")
-            sources.setdefault(cast(Kind, kind or module.SUBJECT), {}).setdefault(name, []).append(bare)
-    for of_kind, names_of in sources.items():
+    for of_kind, names_of in _sources(tuple(gatherer.collectors.items())).items():
         pers = dict.fromkeys(gatherer.collectors[name].PER for name in names_of)
         known: dict[tuple[Subject, ...], list[tuple[Unknown, list[str]]]] = {}  # of all datasets below one root alike
         for subject in [HOST] if of_kind == "host" else list(facts.subjects(of_kind)):
@@ -32,6 +29,17 @@ def fill(gatherer: Gatherer, facts: Facts) -> None:
             for reason, names in reasons:
                 if missing := [each for each in names if each not in present]:
                     facts.put_all(Fact(subject, each, reason) for each in missing)
+
+
+@cache
+def _sources(collectors: tuple[tuple[str, ModuleType], ...]) -> Mapping[Kind, Mapping[str, list[str]]]:
+    """Kind -> collector -> the facts of this kind that it can give."""
+    sources: dict[Kind, dict[str, list[str]]] = {}
+    for name, module in collectors:
+        for fact in module.FACTS:
+            kind, _, bare = fact.rpartition(".")
+            sources.setdefault(cast(Kind, kind or module.SUBJECT), {}).setdefault(name, []).append(bare)
+    return sources
 
 
 def _reasons(

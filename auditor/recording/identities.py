@@ -105,7 +105,8 @@ def identities(texts: Iterable[tuple[tuple[str, ...], bytes]]) -> tuple[set[byte
     types: set[bytes] = set()
     models: set[bytes] = set()
     patterns = set()
-    for argv, text in texts:
+    # of a text it matters which command wrote it only where numbers are names; the kernel's files say the same again and again
+    for numbers, text in dict.fromkeys((NUMBERED.get(argv[:2]), text) for argv, text in texts):
         for pattern in SPELT:
             for each in pattern.finditer(text):
                 value = _plain(each["id"]).strip()
@@ -115,7 +116,7 @@ def identities(texts: Iterable[tuple[tuple[str, ...], bytes]]) -> tuple[set[byte
                     short.add(value)
                     patterns.add(pattern)
         found.update(each["id"] for net in NETS for each in net.finditer(text) if not _SAME.fullmatch(each["id"]))
-        if numbers := NUMBERED.get(argv[:2]):
+        if numbers:
             found.update(each["id"] for each in numbers.finditer(text) if not _is_limit(int(each["id"])))
         found.update(each for match in _PARTS.finditer(text) for each in _core(match))
         types.update(PARTITION_TYPE.findall(text))

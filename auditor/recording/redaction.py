@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 
 from auditor.databases import kept
 from auditor.databases.engine import WITHHELD
@@ -55,6 +56,7 @@ def redact(recording: Recording, key: bytes = b"") -> Recording:
     recording = _cut(recording)
     replace_all = _replacement(recording, key or secrets.token_bytes(32))
 
+    @cache  # paths, targets of links and errors stand there again and again
     def text(value: str) -> str:
         return _bytewise(replace_all, value)
 
@@ -98,7 +100,7 @@ def redact(recording: Recording, key: bytes = b"") -> Recording:
 
 def _replacement(recording: Recording, key: bytes) -> Callable[[bytes], bytes]:
     """What replaces all identities of this recording in a text."""
-    texts = list(_texts(recording))
+    texts = list(dict.fromkeys(_texts(recording)))
     found, short, patterns = identities(texts)
     named, taken = hosts(recording, texts), datasets(recording)
     common = ordinary(named, taken, recording, texts)

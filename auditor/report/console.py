@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.text import Text
 
 MARGIN = 10
@@ -57,6 +58,9 @@ class Hanging:
         if beside:
             first.pad_right(column - first.cell_len)
             first.append_text(lines.pop(0))
+        if console.color_system is None:  # without a style nothing is left of a line but its text
+            yield Segment("".join((first.plain, "\n", *(f"{' ' * column}{line.plain}\n" for line in lines))))
+            return
         for line in (first, *(Text(" " * column).append_text(line) for line in lines)):
             styled = Text().append_text(line) if line.style else line  # render() leaves out the style of the whole
             yield from styled.render(console, end="\n")

@@ -14,8 +14,9 @@ from auditor.judge.rule import Example, Rule
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.selftest import faults
+from auditor.selftest.anew import outcomes
 from auditor.selftest.faults import OF_ONE, Fault, FaultyHost
-from auditor.selftest.trials import Cell, Trials, look, lost, outcomes
+from auditor.selftest.trials import Cell, Trials, look, lost
 
 FILE = "selftest.json"
 # of the whole host: nothing is left that a rule could pass by; "release" is one that spells everything otherwise
@@ -59,7 +60,8 @@ def run(rules: Sequence[Rule], progress: Callable[[int, int, str], None] | None 
         for id, cell in step().items():
             column[id] = Cell(column[id].cases + cell.cases, column[id].wrong + cell.wrong)
     healthy = {
-        rule.id: sorted({outcome for (id, _), outcome in trials.before.items() if id == rule.id}) for rule in rules
+        rule.id: sorted({outcome for (id, _), outcome in trials.before.outcomes.items() if id == rule.id})
+        for rule in rules
     }
     return [
         Row(

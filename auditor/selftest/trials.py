@@ -12,10 +12,10 @@ from auditor.facts import HOST, Facts, Known, Subject
 from auditor.gather import answer
 from auditor.gather.gatherer import of
 from auditor.host.request import Read, Run, Skip
-from auditor.judge import verdict
 from auditor.judge.rule import Rule
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.selftest import losses
+from auditor.selftest.anew import Before
 from auditor.selftest.faults import HALVED, NONE, Fault, FaultyHost
 
 # zpool list, the kernel's log and files of people have no end mark: what is cut between two lines looks whole
@@ -27,8 +27,6 @@ NO_END_MARK = frozenset(
 )
 POOLS = ("/proc/spl/kstat/zfs/*/state",)  # the second witness of zpool list: older recordings do not have it
 SAYS_WHOSE = frozenset({"smartctl", "nvme_id_ctrl", "hdparm"})  # answers that name the disk that they are about
-
-Outcomes = dict[tuple[str, Subject], str]
 
 
 class Cell(NamedTuple):
@@ -44,10 +42,6 @@ def look(past: Recording, seen: Any) -> Facts | None:
         return audit.look(seen, past.targets or ("tank",), audit.Options.from_words(past.options)).facts
     except audit.NothingToAudit:
         return None
-
-
-def outcomes(rules: Sequence[Rule], facts: Facts) -> Outcomes:
-    return {(each.rule.id, each.subject): each.outcome for each in verdict.judge(rules, facts)}
 
 
 def questions(facts: Facts) -> dict[str, list[tuple[Subject, Run | Read]]]:
@@ -112,7 +106,7 @@ class Trials:
 
     rules: Sequence[Rule]
     past: Recording
-    before: Outcomes
+    before: Before
     asked: Mapping[str, list[tuple[Subject, Run | Read]]]
     elsewhere: frozenset[tuple[str, ...]]  # questions that are put by others than collectors, too
     told: dict[object, dict[str, Cell]] = field(default_factory=dict)
@@ -125,7 +119,7 @@ class Trials:
             return None
         asked = questions(base)
         rest = noted.put - Counter(_question(request) for each in asked.values() for _, request in each)
-        return cls(rules, past, outcomes(rules, base), asked, frozenset(rest))
+        return cls(rules, past, Before.of(rules, base), asked, frozenset(rest))
 
     def questions(self, collector: str) -> set[tuple[str, ...]]:
         return {_question(request) for _, request in self.asked[collector]}
@@ -162,7 +156,7 @@ class Trials:
         facts = look(self.past, host)
         if facts is None:
             return {}  # exit code 3: nothing is said to be fine
-        before, after, fault = self.before, outcomes(self.rules, facts), host.fault
+        before, after, fault = self.before.outcomes, self.before.after(facts), host.fault
         holes = {id for (id, _), outcome in after.items() if outcome == "unknown"}
         wrong: dict[str, list[str]] = {rule.id: [] for rule in self.rules}
         for key in dict.fromkeys((*before, *after)):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.checklist import answers, judged, measured, watched
@@ -16,6 +16,7 @@ from auditor.data.checklists import Line
 from auditor.diagnose.diagnosis import diagnose
 from auditor.facts import HOST, Fact, Subject, known, unknown
 from auditor.judge.policy import LeftOut, Waiver
+from tests import shared
 from tests.checklist import worlds
 from tests.checklist.worlds import Outcome
 from tests.diagnose import worlds as diagnosed
@@ -133,7 +134,7 @@ OUTCOMES = st.sampled_from(("pass", "pass", "pass", "fail", "unknown", "not appl
     verified=st.booleans(),
     watched=st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@shared.examples(60, deadline=None)
 def test_never_yes_without_a_pass_and_never_beside_a_failure(
     outcomes: dict[str, Outcome], verified: bool, watched: bool
 ) -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from auditor.collect import block_sysfs, udev
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.host.request import Files, Output, Run, Skip
+from tests import shared
 
 ROOT = Path(__file__).resolve().parents[2]
 COLLECTORS = {
@@ -64,7 +65,7 @@ def answers() -> list[tuple[str, Subject, str]]:
 ANSWERS = answers()
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@shared.examples(300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(ANSWERS), st.floats(0, 1))
 def test_cut_off(answer: tuple[str, Subject, str], where: float) -> None:
     """A cut answer is a ValueError or yields some of the same facts. (Of a udev database cut exactly between two
@@ -79,7 +80,7 @@ def test_cut_off(answer: tuple[str, Subject, str], where: float) -> None:
         assert whole[key] == value or (name == "udev" and isinstance(value, tuple))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@shared.examples(300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(ANSWERS), st.floats(0, 1), st.integers(0, 60), st.text(max_size=30))
 def test_garbled(answer: tuple[str, Subject, str], where: float, length: int, other: str) -> None:
     """Whatever stands in an answer: a ValueError, or facts of the declared types."""
@@ -104,7 +105,7 @@ KEYS = {
 }
 
 
-@settings(max_examples=200, deadline=None)
+@shared.examples(200, deadline=None)
 @given(st.sampled_from(sorted(KEYS)), st.data())
 def test_any_json(name: str, data: st.DataObject) -> None:
     """JSON of any other shape: a ValueError, or facts of the declared types."""
@@ -121,7 +122,7 @@ def path_under(folder: str) -> st.SearchStrategy[str]:
     return st.lists(NAMES, max_size=4).map(lambda parts: folder + "/".join(parts))
 
 
-@settings(max_examples=200, deadline=None)
+@shared.examples(200, deadline=None)
 @given(
     st.dictionaries(path_under("/sys/class/block/"), path_under("../../devices/")),
     st.dictionaries(path_under("/sys/block/"), st.text(max_size=20)),

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.collect import (
@@ -38,6 +38,7 @@ from auditor.collect.mounts import mount_of, mounts
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.host import lzc
 from auditor.host.request import Files, Output, Run, Skip
+from tests import shared
 
 COMMANDS = Path(__file__).parents[2] / "fixtures" / "commands"
 TANK = Subject("dataset", "tank")
@@ -89,7 +90,7 @@ def test_a_forged_record_is_refused() -> None:
         list(zfs_get.parse(Output(text, ""), TANK))
 
 
-@settings(max_examples=60, deadline=None)
+@shared.examples(60, deadline=None)
 @given(share=st.floats(0, 1))
 def test_a_cut_zfs_get_gives_fewer_facts_never_others(share: float) -> None:
     subject, whole = Subject("dataset", "my pool"), REAL.read_text(encoding="utf-8")
@@ -138,7 +139,7 @@ def test_ancestors_are_asked_for_nearest_first() -> None:
 
 
 @pytest.mark.parametrize("module", RUNS, ids=name_of)
-@settings(max_examples=50)
+@shared.examples(50)
 @given(
     text=st.text(max_size=200)
     | st.lists(st.sampled_from(["tank", "\t", "\n", "sync", "-", "local", "1", "zfs-2.3.9"])).map("".join)
@@ -149,7 +150,7 @@ def test_garbage_from_a_command_raises_only_value_error(module: object, text: st
 
 
 @pytest.mark.parametrize(("module", "subject"), READS, ids=name_of)
-@settings(max_examples=50)
+@shared.examples(50)
 @given(data=st.data())
 def test_garbage_in_a_file_raises_only_value_error(module: object, subject: Subject, data: st.DataObject) -> None:
     paths = [path.replace("*", "x") for path in module.request(subject, Facts()).patterns]  # type: ignore[attr-defined]

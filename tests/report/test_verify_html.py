@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from auditor.report.page import POLICY, STYLE
 from auditor.report.verify import html as verify_html
@@ -17,6 +17,7 @@ from auditor.verify.compare import Comparison, compare
 from auditor.verify.histogram import Histogram
 from auditor.verify.knee import Sweep
 from auditor.verify.model import CANNOT_EXCLUDE, Verification
+from tests import shared
 from tests.golden import CANONICAL, HOSTS, OLDER, report_of
 from tests.report.test_json import HOSTILE
 from tests.report.test_verify_terminal import UNSAFE, renamed
@@ -178,7 +179,7 @@ def test_a_name_is_never_a_tag(name: str) -> None:
     assert name in read(renamed(name)).text
 
 
-@settings(max_examples=40, deadline=None)
+@shared.examples(40, deadline=None)
 @given(strategies.of(Verification), strategies.of(Comparison), strategies.of(Sweep))
 def test_any_verification_is_a_page(verification: Verification, comparison: Comparison, sweep: Sweep) -> None:
     read(verification, comparison=comparison, sweep=sweep)

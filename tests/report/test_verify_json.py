@@ -7,7 +7,7 @@ import re
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from auditor.report.console import printed
 from auditor.report.verify import before_and_after as comparison_part
@@ -17,6 +17,7 @@ from auditor.verify.compare import Comparison, compare
 from auditor.verify.document import load
 from auditor.verify.knee import Step, Sweep, find
 from auditor.verify.model import Verification
+from tests import shared
 from tests.golden import CANONICAL, HOSTS, VERIFY_SCHEMA, report_of
 from tests.report.test_json import HOSTILE
 from tests.report.test_verify_html import Reader
@@ -69,7 +70,7 @@ def test_hostile_names_in_json(name: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@shared.examples(30, deadline=None)
 @given(strategies.of(Verification), strategies.of(Comparison), strategies.of(Sweep))
 def test_any_document_keeps_to_the_schema(verification: Verification, comparison: Comparison, sweep: Sweep) -> None:
     text = verify_json.render(verification, comparison=comparison, sweep=sweep)
@@ -110,7 +111,7 @@ def test_why_nothing_can_be_told_is_said_once() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
+@shared.examples(50, deadline=None)
 @given(strategies.of(Comparison))
 def test_any_comparison_is_rendered(comparison: Comparison) -> None:
     for width in (40, 120):
@@ -147,7 +148,7 @@ def test_a_sweep_without_a_knee_still_shows_its_figures() -> None:
     assert "not tried" in swept(Sweep(1, (Step(0, ()),)))
 
 
-@settings(max_examples=50, deadline=None)
+@shared.examples(50, deadline=None)
 @given(strategies.of(Sweep))
 def test_any_sweep_is_rendered(sweep: Sweep) -> None:
     for width in (40, 120):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.report.console import ASCII
@@ -183,7 +183,7 @@ def renamed(name: str) -> Verification:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@shared.examples(40, deadline=None)
 @given(strategies.of(Verification), st.sampled_from((40, 80, 120)), st.booleans())
 def test_any_verification_is_rendered(verification: Verification, width: int, ascii_only: bool) -> None:
     text = verify_terminal.render(verification, width=width, ascii_only=ascii_only, verbose=True)

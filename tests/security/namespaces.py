@@ -7,6 +7,7 @@ Nothing is installed and nothing outlives it: when the command ends, the kernel 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from auditor.host.live import READ_ONLY
-from auditor.host.request import Files
+from auditor.host.request import Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording
 
@@ -62,21 +63,16 @@ status=0
 "$@" || status=$?
 exit $status
 """
-# a tool: what was recorded of these arguments, as text in files beside it
-TOOL = """#!{python} -IS
-import os, sys
-folder = {folder!r} + "/" + os.fsencode("\\0".join(sys.argv[1:])).hex()[-200:]
-try:
-    code = int(open(folder + ".exit").read())
-except OSError:
-    os.write(2, b"not in the recording\\n")
-    os._exit(1)
-for number, name in ((1, ".out"), (2, ".err")):
-    data = open(folder + name, "rb").read()
-    while data:
-        data = data[os.write(number, data):]
-os._exit(code)
+# a tool: a shell that knows by itself what was recorded of these arguments; it is started fifty times in a check, and may start
+# nothing itself (tests/security/strace.py)
+TOOL = b"""#!/bin/sh
+IFS='\x1f'
+case "$*" in
+%s
+*) echo 'not in the recording' >&2; exit 1;;
+esac
 """
+ANSWER = b"%s) printf -- %s; %sexit %d;;"
 
 
 @cache
@@ -92,7 +88,7 @@ def missing() -> str:
 
 @dataclass(frozen=True)
 class FakeHost:
-    """One that :func:`lay_out` made; folder: of its own, which holds sbin, sys, proc and what the tools answer."""
+    """One that :func:`lay_out` made; folder: of its own, which holds sbin, sys and proc."""
 
     folder: Path
 
@@ -111,8 +107,7 @@ class FakeHost:
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a command in it to its end. hidden: places that are empty there. database: whether a server runs there.
         libudev: whether it can be loaded, which then finds no disk."""
-        shutil.rmtree(self.folder / "proc")
-        _lay_out_proc(self.folder)
+        _fresh_proc(self.folder)
         return subprocess.run(
             self.command(argv),
             env={
@@ -141,7 +136,7 @@ class FakeHost:
 def lay_out(recorded: Path, folder: Path) -> FakeHost:
     """A host that answers from a recording, below a folder that root alone may write."""
     past = recording.load(recorded)
-    for name in ("sbin", "sys", "answers", "spl"):
+    for name in ("sbin", "sys", "spl"):
         (folder / name).mkdir(parents=True)
     _lay_out_tools(past, folder)
     for files in past.files.values():
@@ -155,16 +150,25 @@ def lay_out(recorded: Path, folder: Path) -> FakeHost:
 
 def _lay_out_tools(past: Recording, folder: Path) -> None:
     for tool in dict.fromkeys(words[0] for words, _, _ in READ_ONLY):
-        answers = folder / "answers" / tool
-        answers.mkdir()
+        answers = [_answer(argv[1:], each) for argv, each in past.commands.items() if argv[0] == tool]
         path = folder / "sbin" / tool
-        path.write_text(TOOL.format(python=sys.executable, folder=str(answers)))
+        path.write_bytes(TOOL % b"\n".join(filter(None, answers)))
         path.chmod(0o755)
-    for argv, capture in past.commands.items():
-        if capture.exit is not None and (folder / "sbin" / argv[0]).exists():
-            stem = os.fsencode("\0".join(argv[1:])).hex()[-200:]
-            for ending, data in ((".exit", b"%d" % capture.exit), (".out", capture.stdout), (".err", capture.stderr)):
-                (folder / "answers" / argv[0] / f"{stem}{ending}").write_bytes(data)
+
+
+def _answer(arguments: tuple[str, ...], capture: Capture) -> bytes:
+    """The branch for these arguments; none where the recording has no answer."""
+    if capture.exit is None:
+        return b""
+    told = b"printf -- %s >&2; " % _format(capture.stderr) if capture.stderr else b""
+    words = os.fsencode("\x1f".join(arguments)).replace(b"'", rb"'\''")
+    return ANSWER % (b"'%s'" % words, _format(capture.stdout), told, capture.exit)
+
+
+def _format(data: bytes) -> bytes:
+    """For printf of a shell."""
+    plain = re.sub(rb"[^ -~\n]|[\\'%]", lambda each: b"%%" if each[0] == b"%" else b"\\%03o" % ord(each[0]), data)
+    return b"'%s'" % plain
 
 
 def _lay_out_files(files: Files, below: str, root: Path) -> None:
@@ -188,3 +192,11 @@ def _lay_out_proc(folder: Path) -> None:
     for name in (*names, *map(str, range(1, PROCESSES))):
         (proc / name).symlink_to(f".kernel/{name}")
     shutil.copytree(folder / "spl", proc / "spl", symlinks=True)
+
+
+def _fresh_proc(folder: Path) -> None:
+    """As laid out, again: what ran before the last command has left its folders."""
+    with os.scandir(folder / "proc") as entries:
+        for process in [each.path for each in entries if each.name.isdigit() and not each.is_symlink()]:
+            os.rmdir(process)
+            os.symlink(f".kernel/{os.path.basename(process)}", process)

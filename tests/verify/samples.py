@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -48,13 +49,22 @@ def timeline(
     *, seed: int = 1, seconds: int = 120, median_ms: float = 1.1, spike_ms: float = 8.0, txg_s: float = 5.0
 ) -> tuple[Slice, ...]:
     """One slice a second of a single committer: log-normal latencies, and spikes while a transaction group syncs."""
-    chance = random.Random(seed)
+    chance = random.Random(seed).random
+
+    def lognormal(sigma: float) -> float:
+        """As Random.lognormvariate(0, sigma), which takes twice as long for the hundred thousands of them."""
+        while True:
+            first, second = chance(), 1.0 - chance()
+            z = random.NV_MAGICCONST * (first - 0.5) / second  # type: ignore[attr-defined]
+            if z * z / 4.0 <= -math.log(second):
+                return math.exp(z * sigma)
+
     slices: list[list[float]] = [[] for _ in range(seconds)]
     now = 0.0
     while now < seconds:
         syncing = now >= txg_s and now % txg_s < 0.14 * txg_s
-        spike = syncing and chance.random() < 0.15
-        took = chance.lognormvariate(0, 0.7) * spike_ms if spike else chance.lognormvariate(0, 0.18) * median_ms
+        spike = syncing and chance() < 0.15
+        took = lognormal(0.7) * spike_ms if spike else lognormal(0.18) * median_ms
         now += took / 1e3 + 20e-6
         if now < seconds:
             slices[int(now)].append(took * 1e6)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.verify.compare import (
@@ -26,6 +27,7 @@ from auditor.verify.compare import (
 from auditor.verify.histogram import Histogram, together
 from auditor.verify.model import Verification
 from auditor.verify.result import Run, Slice
+from tests import shared
 from tests.verify import samples, strategies
 
 
@@ -156,17 +158,17 @@ def test_nothing_is_compared_with_what_was_not_judged() -> None:
 @pytest.mark.parametrize(
     ("after", "says"),
     [
-        (samples.traced()._replace(profile="etcd"), "the profile: postgres before, etcd after"),
-        (samples.traced()._replace(length="long"), "the length: quick before, long after"),
-        (samples.traced((samples.run(size="4g"),)), "--size of job wal of run log: 1g before, 4g after"),
-        (samples.traced((samples.run(seconds=60),)), "--runtime of job wal of run log: 120 before, 60 after"),
-        (samples.traced()._replace(size=1 << 32), "the size of the files: 1073741824 before, 4294967296 after"),
-        (samples.traced()._replace(job_file="[log]"), "the text of the profile postgres"),
-        (samples.traced((samples.run("other"),)), "the runs: none of them is in both"),
+        (lambda: samples.traced()._replace(profile="etcd"), "the profile: postgres before, etcd after"),
+        (lambda: samples.traced()._replace(length="long"), "the length: quick before, long after"),
+        (lambda: samples.traced((samples.run(size="4g"),)), "--size of job wal of run log: 1g before, 4g after"),
+        (lambda: samples.traced((samples.run(seconds=60),)), "--runtime of job wal of run log: 120 before, 60 after"),
+        (lambda: samples.traced()._replace(size=1 << 32), "the size of the files: 1073741824 before, 4294967296 after"),
+        (lambda: samples.traced()._replace(job_file="[log]"), "the text of the profile postgres"),
+        (lambda: samples.traced((samples.run("other"),)), "the runs: none of them is in both"),
     ],
 )
-def test_different_questions_are_not_compared(after: Verification, says: str) -> None:
-    found = compare(samples.traced(), after)
+def test_different_questions_are_not_compared(after: Callable[[], Verification], says: str) -> None:
+    found = compare(samples.traced(), after())
     assert says in found.differs
     assert found.rows == ()
 
@@ -239,7 +241,7 @@ def test_student(p: float, freedom: int, quantile: float) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@shared.examples(40, deadline=None)
 @given(strategies.of(Verification), strategies.of(Verification))
 def test_any_two_results_are_compared_or_not_without_an_accident(before: Verification, after: Verification) -> None:
     for one_, other in ((before, after), (before, before), (before, before._replace(chain=after.chain))):
@@ -248,7 +250,7 @@ def test_any_two_results_are_compared_or_not_without_an_accident(before: Verific
         assert all(row.why for row in found.rows if row.change == "cannot tell")
 
 
-@settings(max_examples=60, deadline=None)
+@shared.examples(60, deadline=None)
 @given(st.floats(1, 1e10), st.floats(1, 4), st.floats(1, 4), st.floats(1, 1e10), st.floats(1, 4), st.floats(1, 4))
 def test_the_ratio_lies_in_its_interval(old: float, a: float, b: float, new: float, c: float, d: float) -> None:
     low, high = ratio_between(old, (max(old / a, 1), old * b), new, (max(new / c, 1), new * d))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from auditor.verify.knee import INTERVALS, Knee, Step, Sweep, find, named
+from tests import shared
 from tests.verify import samples, strategies
 
 GIB = 2**30
@@ -109,7 +110,7 @@ def test_what_founds_no_knee_says_why(sweep: Sweep, why: str) -> None:
     assert found.at is None
 
 
-@settings(max_examples=200, deadline=None)
+@shared.examples(200, deadline=None)
 @given(st.floats(0.5, 100), st.floats(0.001, 100))
 def test_the_knee_is_what_is_written_in_the_time_of_a_sync(write_s: float, sync_ms: float) -> None:
     found = find(model(write_s, sync_ms, scatter=0.0))
@@ -126,7 +127,7 @@ def test_the_knee_is_what_is_written_in_the_time_of_a_sync(write_s: float, sync_
         assert found.at == pytest.approx(true, rel=0.05)
 
 
-@settings(max_examples=80, deadline=None)
+@shared.examples(80, deadline=None)
 @given(strategies.of(Sweep))
 def test_any_sweep_has_a_knee_or_a_reason(sweep: Sweep) -> None:
     found = find(sweep)
