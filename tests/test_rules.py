@@ -186,6 +186,8 @@ CHANGES = (
     ),
 )
 STRIKES = 'loses = "power"\ntakes = ["commits"]\n'
+ANSWERED = f'{STRIKES}word = "drive"\nanswer = "flushes honoured"\n'
+LIMIT = 'thresholds.limit = { default = 1, least = 0, most = 2, unit = "%", text = "t" }'
 MINIMAL = """
 title = "A rule"
 severity = "low"
@@ -206,6 +208,10 @@ example = [
 
 def test_a_minimal_rule_loads() -> None:
     assert load("a-rule", "a-rule.toml", MINIMAL.encode(), registry()).title == "A rule"
+    longest = MINIMAL.replace("A rule", "A" + "b" * 99)
+    assert len(load("a-rule", "a-rule.toml", longest.encode(), registry()).title) == 100
+    answered = MINIMAL.replace('severity = "low"', ANSWERED)
+    assert load("a-rule", "a-rule.toml", answered.encode(), registry()).answer == "flushes honoured"
 
 
 @pytest.mark.parametrize(
@@ -228,6 +234,32 @@ def test_a_minimal_rule_loads() -> None:
         (('impact = "It fills up."', 'impact = ""'), "impact must be text"),
         (('expect = "pool.capacity_percent < 80"', "expect = 1"), "expect must be text"),
         (('subject = "pool"', 'subject = "pond"'), "it is one of host"),
+        (('title = "A rule"', f'title = "A{"b" * 100}"'), "at most 100 characters"),
+        (('title = "A rule"', 'title = "a rule"'), "headline"),
+        (('harm = "hygiene"', 'harm = "hygiene"\norigin = "pool.sync"'), "not a fact of the rule's subject"),
+        (('harm = "hygiene"', 'harm = "hygiene"\norigin = "dataset.sync"'), "not a fact of the rule's subject"),
+        (('harm = "hygiene"', 'harm = "hygiene"\nmessage = "{subject"'), "unbalanced braces in '{subject'"),
+        (('harm = "hygiene"', 'harm = "hygiene"\nmessage = "subject}"'), "unbalanced braces in 'subject}'"),
+        (('harm = "hygiene"', 'harm = "hygiene"\ncases = 3'), "cases are a list of tables"),
+        (('harm = "hygiene"', 'harm = "hygiene"\ncases = [3]'), "cases are a list of tables"),
+        (('harm = "hygiene"', f'harm = "hygiene"\n{LIMIT}\ncases = 3'), "threshold limit is used in no expression"),
+        (('harm = "hygiene"', f'harm = "hygiene"\n{LIMIT}\ncases = [3]'), "threshold limit is used in no expression"),
+        (('harm = "hygiene"', 'harm = "hygiene"\nthresholds = 3'), "thresholds must be a table"),
+        (('harm = "hygiene"', 'harm = "hygiene"\nthresholds = 0'), "thresholds must be a table"),
+        (('harm = "hygiene"', 'harm = "hygiene"\ncases = [{ severity = "low" }]'), "a case needs when"),
+        (('harm = "hygiene"', 'harm = "hygiene"\nwhen = "1 < 2"'), "no example shows the verdict 'not applicable'"),
+        (('severity = "low"', f'{STRIKES}severity = "low"'), "give only one of the two"),
+        (('severity = "low"', 'severity = "low"\ntakes = ["commits"]'), "takes goes with loses"),
+        (('severity = "low"', 'severity = "low"\nword = "drive"'), "word goes with loses"),
+        (('severity = "low"', 'loses = "power"\ntakes = ["all"]'), "takes: 'all' is none of commits"),
+        (('severity = "low"', 'loses = "power"\ntakes = []'), "takes must be a list of at least 1"),
+        (('severity = "low"', f"{ANSWERED}cases = []"), "answer goes with the word of"),
+        (('references = ["zpoolprops.7 capacity"]', 'references = "zpoolprops.7"'), "references must be a list"),
+        (('references = ["zpoolprops.7 capacity"]', 'references = [""]'), "references must be a list"),
+        (('references = ["zpoolprops.7 capacity"]', "references = [1]"), "references must be a list"),
+        (('given = { }, verdict = "unknown"', 'given = 1, verdict = "unknown"'), "given must be a table"),
+        (('fix = { text = "Delete something.", cost = "safe" }', "fix = 3"), "fix must be a table"),
+        ((MINIMAL[MINIMAL.index("example =") :], "example = 3"), "examples are [[example]] tables"),
         (('title = "A rule"', "title = "), "Invalid"),
         (("title", f"origin = {'[' * 100_000}\ntitle"), "nested too deeply"),
         (("title", f"origin = {'9' * 5000}\ntitle"), "too many digits"),

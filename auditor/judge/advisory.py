@@ -80,7 +80,9 @@ def _checked(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         raise RuleError(f"an advisory has no key {stray[0]!r}")
     if len(given := CONDITION & entry.keys()) not in (0, 3):
         raise RuleError(f"{', '.join(sorted(CONDITION))} go together; only {', '.join(sorted(given))} is there")
-    examples = _examples(f"host.{builds.fact(name)}", tuple(_ranges(entry["affected"])), entry)
+    if not (ranges := tuple(_ranges(entry["affected"]))):
+        raise RuleError("affected must be text: FIRST-LAST or FIRST- of each line")
+    examples = _examples(f"host.{builds.fact(name)}", ranges, entry)
     return {**_judged(name, entry), **_said(entry), "example": list(examples)}
 
 

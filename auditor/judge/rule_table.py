@@ -118,12 +118,12 @@ def _judged(
 
 def _thresholds(table: Mapping[str, Any], decided: DecidedBy) -> tuple[Threshold, ...]:
     """Its thresholds, each used in an expression that decides."""
-    if not (tables := table.get("thresholds", {})):
+    if "thresholds" not in table:
         return ()
     cases = table.get("cases", [])
     conditions = (each.get("when", "") for each in cases if isinstance(each, dict)) if isinstance(cases, list) else ()
     deciding = (table.get("when", ""), table["expect"], *conditions)
-    return tuple(of_rule(tables, decided, map(str, deciding)))
+    return tuple(of_rule(table["thresholds"], decided, map(str, deciding)))
 
 
 def _kind(table: Mapping[str, Any]) -> Kind:

@@ -51,6 +51,7 @@ def verdict(rule: Any, text: str, system: str = "") -> Verdict:
     [
         ("2.1.0-1", "fail"),
         ("2.1.99", "fail"),
+        ("2.2.0-1", "pass"),
         ("2.2.2-1", "pass"),
         ("2.2.3-1", "fail"),
         ("2.2.5", "fail"),
@@ -66,8 +67,40 @@ def verdict(rule: Any, text: str, system: str = "") -> Verdict:
     ],
 )
 def test_ranges_and_builds(text: str, outcome: str) -> None:
-    (rule,) = advisory.load("a.toml", tomllib.loads(ENTRY), registry())
-    assert verdict(rule, text).outcome == outcome
+    for read in (advisory.load, advisory.load_trusted):
+        (rule,) = read("a.toml", tomllib.loads(ENTRY), registry())
+        assert verdict(rule, text).outcome == outcome
+
+
+def test_one_release_is_a_range() -> None:
+    (rule,) = advisory.load("a.toml", tomllib.loads(ENTRY.replace("2.1.0- 2.2.3-2.2.5", "2.2.5-2.2.5")), registry())
+    assert [verdict(rule, text).outcome for text in ("2.2.4-1", "2.2.5-1", "2.2.6-1")] == ["pass", "fail", "pass"]
+
+
+EXPOSED = """
+exposed  = 'host.zfs_recover == 1'
+exposing = { 'host.zfs_recover' = 1 }
+spared   = { 'host.zfs_recover' = 0 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "release", "given"),
+    [
+        (ENTRY, "an affected release, and the host is exposed", [2, 1, 0], {}),
+        (ENTRY, "a release of another line", [2, 2, 6], {}),
+        (ENTRY.replace(" 2.2.3-2.2.5", ""), "a release of another line", [2, 2, 0], {}),
+        (ENTRY.replace("2.1.0- ", ""), "the release that fixes it", [2, 2, 6], {}),
+        (ENTRY + EXPOSED, "an affected release, and the host is exposed", [2, 1, 0], {"host.zfs_recover": 1}),
+        (ENTRY + EXPOSED, "an affected release, and the host is not exposed", [2, 1, 0], {"host.zfs_recover": 0}),
+    ],
+)
+def test_an_example_differs_from_the_affected_host_in_what_its_name_says(
+    text: str, name: str, release: list[int], given: dict[str, Any]
+) -> None:
+    (rule,) = advisory.load("a.toml", tomllib.loads(text), registry())
+    example = next(each for each in rule.examples if each.name == name)
+    assert example.given == {"host.release": release, f"host.{builds.fact('zil-prune')}": True, **given}
 
 
 @pytest.mark.parametrize(
@@ -105,7 +138,10 @@ def test_what_the_rule_says() -> None:
         "needs restart",
     )
     assert rule.fix.text == "Upgrade to OpenZFS 2.2.6, or later; no release of 2.1 fixes it. Until then: Wait."
+    assert rule.outside == advisory.OUTSIDE
     assert [(each.verdict) for each in rule.examples] == ["fail", "pass", "unknown", "pass"]
+    (open_,) = advisory.load("a.toml", tomllib.loads(ENTRY.replace(" 2.2.3-2.2.5", "")), registry())
+    assert open_.fix.text == "Wait. No release is known to fix it."
     (mended,) = advisory.load("a.toml", tomllib.loads(ENTRY.replace("2.1.0- ", "")), registry())
     assert mended.fix.text == "Upgrade to OpenZFS 2.2.6, or later. Until then: Wait."
     fixing = next(each for each in mended.examples if each.name == "the release that fixes it")
@@ -245,6 +281,9 @@ def test_a_known_bug_that_does_not_touch_this_host_is_no_question_of_the_build()
         (("'2.1.0- 2.2.3-2.2.5'", "'2.1.0-2.2.5'"), "of one line"),
         (("'2.1.0- 2.2.3-2.2.5'", "'2.2.5-2.2.3'"), "is not FIRST-LAST"),
         (("'2.1.0- 2.2.3-2.2.5'", "'2.1.x-'"), "is not FIRST-LAST"),
+        (("'2.1.0- 2.2.3-2.2.5'", "''"), "affected must be text"),
+        (("'2.1.0- 2.2.3-2.2.5'", "2.1"), "affected must be text"),
+        ((ENTRY, "zil-prune = 1"), "an entry is a table"),
         (("until      = 'Wait.'", ""), "needs until"),
         (("until      = 'Wait.'", "until = 'Wait.'\nsince = '1'"), "no key 'since'"),
         (("until      = 'Wait.'", "until = 'Wait.'\nexposed = 'host.zfs_recover == 0'"), "go together"),

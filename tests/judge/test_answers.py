@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from typing import Any
 
 import jsonschema
@@ -11,9 +12,10 @@ import pytest
 from auditor import audit
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.judge import answers
-from auditor.judge.policy import PolicyError
+from auditor.judge.policy import NONE, Answer, PolicyError
 from auditor.judge.policy_file import bare, parse
 from auditor.judge.policy_sketch import sketch
+from auditor.judge.verdict import Verdict
 from auditor.recording import recording
 from auditor.report.audit import html, terminal
 from auditor.report.audit import json as json_report
@@ -111,6 +113,56 @@ def test_as_a_waiver_it_says_what_it_is_about(text: str, scope: str, name: str) 
     assert (waiver.rule, waiver.scope, waiver.name, waiver.owner) == ("data-no-plp", scope, name, "ann@example.org")
 
 
+ANN = Answer("drive", "S-1", "", "", "ann", "bought with capacitors", date(2027, 3, 1), 1)
+BOB = ANN._replace(serial="", model="X", owner="bob", expires=date(2027, 1, 1))
+BELOW = ANN._replace(party="hypervisor", serial="", owner="cy")
+SHELF: dict[str, tuple[str, ...]] = {
+    "a": ("S-1", "Y"),
+    "b": ("S-2", "X"),
+    "c": ("S-3", "Y"),
+    "d": ("S-1", "X"),
+    "e": (),
+}
+MIRROR = Subject("vdev", "mirror-0", "tank")
+
+
+def shelf(*held: str) -> Facts:
+    """A host with drives of these serials and models, one that says neither, and a vdev of some."""
+    facts = Facts(1.7e9)
+    for name, told in SHELF.items():
+        disk, leaf = Subject("disk", name), Subject("leaf", name, "tank")
+        facts.put(Fact(leaf, "disks", known((disk,), "")))
+        facts.put_all(
+            Fact(disk, fact, known(value, "")) for fact, value in zip(("serial", "model"), told, strict=False)
+        )
+    facts.put(Fact(MIRROR, "leaves", known(tuple(Subject("leaf", name, "tank") for name in held), "")))
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("disks", "who"),
+    [("a", ANN), ("b", BOB), ("ab", BOB), ("ba", BOB), ("d", ANN), ("c", None), ("ac", None), ("e", None), ("", None)],
+)
+def test_who_answers_for_several_drives_answers_for_each_and_until_the_first_day(
+    disks: str, who: Answer | None
+) -> None:
+    for order in ((ANN, BOB, BELOW), (BELOW, ANN, BOB)):
+        facts = shelf(*disks)
+        answering = answers.Answers(NONE._replace(answers=order), facts)
+        assert answering.of_disks([Subject("disk", name) for name in disks]) == who
+        rule = next(rule for rule in shared.rules() if rule.id == "data-no-plp")
+        verdict = Verdict(rule, MIRROR, "fail", "medium", strikes=rule.strikes)
+        assert answering.of(verdict) == who, "of all leaves of a vdev"
+        assert answering.of(verdict._replace(rule=rule._replace(answer=""))) is None, "which nobody asked for"
+        assert answers.Answers(NONE, facts).of(verdict) is None
+
+
+@pytest.mark.parametrize(("serial", "outcome"), [("LABSATA0", "pass"), ("ELSEWHERE", "not applicable")])
+def test_an_answer_is_of_use_where_its_drive_is_seen(serial: str, outcome: str) -> None:
+    report = judged(drive(serial=serial), DRIVES)
+    assert set(outcomes(report, "waiver-unused").values()) == {outcome}
+
+
 def test_an_answer_does_not_cover_what_loses() -> None:
     report = judged(HYPERVISOR)  # sync=disabled
     assert power(report)["outcome"] == "lost"
@@ -129,6 +181,7 @@ def test_an_answer_does_not_cover_what_loses() -> None:
         (HYPERVISOR.replace('owner = "ann@example.org"\n', ""), "line 1: owner missing"),
         (HYPERVISOR + HYPERVISOR, "line 6: flushes honoured by hypervisor is answered twice"),
         ("answer = 1", "line 1: answers are [[answer]] tables"),
+        ("answer = [1]", "line 1: an answer must be a table"),
     ],
 )
 def test_an_answer_is_read_strictly(text: str, says: str) -> None:

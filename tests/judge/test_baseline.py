@@ -11,6 +11,8 @@ from auditor.facts import HOST, Fact, Facts, Subject, known, unknown
 from auditor.judge import baseline, baseline_file
 from auditor.judge.baseline import Baseline
 from auditor.judge.baseline_file import BaselineError
+from auditor.judge.event import SEVERITIES
+from auditor.judge.verdict import Verdict
 from auditor.report.model import Report
 from tests import shared
 
@@ -67,6 +69,8 @@ def test_what_is_known_does_not_count_and_stays_in_the_report() -> None:
     report = judged(host(BAD, day=1), of)
     assert said(report) == [("sync-disabled", True, "tank", True)]
     assert (report.exit_code, report.standing, report.counts) == (0, "lost", (("known", 1),))
+    (new,) = judged(host(BAD), None).findings
+    assert report.findings[0].id == new.id, "it is the same finding, known or not"
 
 
 def test_what_inherits_it_is_no_news_and_what_is_set_elsewhere_is() -> None:
@@ -96,6 +100,7 @@ def test_a_known_failure_that_is_not_seen_is_undecided_and_no_news_when_it_is_se
     report = judged(blind, of)
     assert report.exit_code == 14, "what is undecided counts as what it may be"
     assert all(not each.failed and not each.known for each in report.findings)
+    assert [each.subject.name for each in report.verdicts if each.rule.id == "sync-disabled"] == list(BLIND)
     assert report.night
     assert [each.rule for each in report.night.unseen] == ["sync-disabled"]
     later = baseline.updated(report.night, report.verdicts, blind.facts)
@@ -120,6 +125,87 @@ def test_a_dataset_that_is_gone_is_gone_whatever_other_pools_are_audited() -> No
     assert report.night
     assert [each.subject.name for each in report.night.gone] == ["tank/db"]
     assert report.findings == ()
+
+
+def test_what_is_gone_is_gone_although_its_rule_fails_elsewhere() -> None:
+    of = accepted(host({"tank": ("standard", ""), "tank/db": ("disabled", "")}, pools=("tank",)))
+    report = judged(host({"tank": ("disabled", "")}, pools=("tank",), day=1), of)
+    assert report.night
+    assert ([str(each.subject) for each in report.night.gone], report.exit_code) == (["tank/db"], 14)
+
+
+@pytest.mark.parametrize(
+    ("subject", "fates"),
+    [
+        (Subject("dataset", "tank/db"), {"tank": "gone", "fast": "unseen"}),
+        (Subject("pool", "tank"), {"tank": "gone", "fast": "unseen"}),
+        (Subject("leaf", "sda", "tank"), {"tank": "gone", "fast": "unseen"}),
+        (Subject("disk", "sda"), {"tank": "unseen", "fast": "unseen"}),  # of either pool, or of both
+    ],
+)
+def test_what_is_not_there_is_gone_only_where_its_pool_was_looked_at(subject: Subject, fates: dict[str, str]) -> None:
+    rule = CHOSEN[0]
+    entry = baseline.Entry(rule.id, subject, "fail", "critical", "2023-11-14", "2023-11-14")
+    of = baseline.empty(host(GOOD).facts, ())._replace(entries={entry.key: entry})
+    for pools, fate in ({(pool,): fate for pool, fate in fates.items()} | {POOLS: "gone"}).items():
+        _, night = baseline.apply(of, host({}, pools=pools).facts, (), [rule])
+        assert {name: getattr(night, name) for name in ("unseen", "gone")} == {"unseen": (), "gone": ()} | {
+            fate: (entry,)
+        }
+
+
+def test_what_was_accepted_as_undecided_is_gone_with_its_pool() -> None:
+    of = accepted(host(BLIND), "unknown")
+    report = judged(host({"fast": ("standard", "")}, pools=("fast",), day=1), of)
+    assert report.night
+    assert (report.night.unseen, len(report.night.gone)) == ((), len(of.entries))
+    assert report.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("sync", "outcome"),
+    [
+        ({"tank": "zfs get: timed out", "tank/db": ("disabled", "tank")}, "fail"),
+        ({"tank/db": ("disabled", "tank"), "tank": "zfs get: timed out"}, "fail"),
+        ({"tank": "zfs get: timed out"}, "unknown"),
+    ],
+)
+def test_of_one_place_a_failure_is_known_and_not_what_is_undecided_there(sync: dict[str, Any], outcome: str) -> None:
+    of = accepted(host(sync, pools=("tank",)), "fail", "unknown")
+    assert of.entries["sync-disabled", Subject("dataset", "tank")].outcome == outcome
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_one_place_the_gravest_is_known(order: int) -> None:
+    rule, facts = CHOSEN[0], host(BAD).facts
+    found = [
+        Verdict(rule, Subject("dataset", f"tank/{severity}"), "fail", severity, origin="tank")
+        for severity in SEVERITIES[1:3][::order]
+    ]
+    _, night = baseline.apply(baseline.empty(facts, ()), facts, found, [rule])
+    (entry,) = baseline.updated(night, found, facts, frozenset({"fail"})).entries.values()
+    assert (entry.subject.name, entry.severity) == ("tank", "high")
+
+
+def test_an_update_accepts_nothing_that_fails_now() -> None:
+    of, look = accepted(host(BLIND), "unknown"), host(BAD, day=30)
+    report = judged(look, of)
+    assert report.night
+    later = baseline.updated(report.night, report.verdicts, look.facts)
+    key = "sync-disabled", Subject("dataset", "tank")
+    assert later.entries[key] == of.entries[key], "as it was, not as it is"
+    fresh = judged(look, baseline.empty(look.facts, ()))
+    assert fresh.night
+    assert baseline.updated(fresh.night, fresh.verdicts, look.facts).entries == {}
+
+
+def test_what_is_accepted_again_is_known_since_the_first_day() -> None:
+    again = accepted(host(BAD, day=30), of=accepted(host(BAD)))
+    assert [(each.first, each.last) for each in again.entries.values()] == [("2023-11-14", "2023-12-14")]
+
+
+def test_a_host_without_a_name_has_one_for_its_baseline() -> None:
+    assert baseline.host(Facts()) == "unknown"
 
 
 def test_what_is_gone_is_forgotten_and_would_be_new() -> None:
@@ -205,15 +291,20 @@ def test_what_is_not_understood_silences_nothing(was: str, now: str) -> None:
         baseline_file.parse(text.replace('"host"', '"guest"').encode(), "b")
     with pytest.raises(BaselineError, match=r"^b: not a baseline of zaudit: it is no zaudit-"):
         baseline_file.parse(b"{}", "b")
+    with pytest.raises(BaselineError, match=r"^b: not a baseline of zaudit: it is no zaudit-"):
+        baseline_file.parse(b"[]", "b")
     with pytest.raises(BaselineError):
         baseline_file.parse(b"[" * 100_000, "b")
     with pytest.raises(BaselineError):
         baseline_file.parse(b"\xff", "b")
 
 
-@pytest.mark.parametrize(("name", "targets", "said"), [("db2", (), "host"), ("db1", ("tank",), "targets")])
+@pytest.mark.parametrize(
+    ("name", "targets", "said"),
+    [("db2", (), "host: db1, not db2"), ("db1", ("tank", "fast"), "targets: all pools, not tank fast")],
+)
 def test_a_baseline_of_something_else_is_refused(name: str, targets: tuple[str, ...], said: str) -> None:
     of = accepted(host(BAD))
     baseline_file.must_fit(of, "db1", (), "b")
-    with pytest.raises(BaselineError, match=f"another {said}"):
+    with pytest.raises(BaselineError, match=f"another {said}$"):
         baseline_file.must_fit(of, name, targets, "b")

@@ -39,6 +39,7 @@ REGISTRY: dict[tuple[Kind, str], Spec] = {
     ("pool", "state"): word("", "ONLINE", "DEGRADED"),
     ("pool", "full"): number(""),
     ("pool", "limit"): number(""),
+    ("pool", "name"): word(""),
     ("pool", "version"): words(""),
     ("pool", "leaves"): links("leaf", ""),
     ("pool", "spares"): links("leaf", "", none_tells=True),
@@ -190,6 +191,12 @@ def test_reasons_are_joined_once_each() -> None:
         ("1 ** pool.full == 1", {"full": 65}, None),
         ("pool.full ** 2 == 4096", {"full": 64}, True),
         ("pool.full ** 2 == 4225", {"full": 65}, None),
+        ("pool.full ** 64 > 0", {"full": 4}, True),  # 2 ** 128, the largest
+        ("pool.full ** 64 + 1 > 0", {"full": 4}, None),
+        ("pool.full ** 64 > 0", {"full": 5}, None),
+        ("'ONLINE' == pool.state", {"state": "ONLINE"}, True),
+        ("'1' in pool.name", {"name": "a1"}, True),
+        ("len(pool.version) == 2", {"version": (2, 4)}, True),
     ],
 )
 def test_operations(source: Any, facts: Any, expected: Any) -> None:
@@ -214,6 +221,16 @@ def test_operations(source: Any, facts: Any, expected: Any) -> None:
         ("pool.leaves[0].ok", "not part of the rule language"),
         ("(lambda: True)()", "not part of the rule language"),
         ("[x for x in ()]", "not part of the rule language"),
+        ("'ONLIEN' == pool.state", "is not a possible value; it is one of ONLINE, DEGRADED"),
+        ("pool.fast", "pool.fast: no collector or derivation provides pool.fast$"),  # no pool has what a host has
+        ("pool.state + 1 > 0", "'pool.state' is a str, not a number"),
+        ("len(pool.state) == 1", "len(pool.state): it is a str"),
+        ("any(x.ok for x in pool)", "'pool' is a subject of kind pool; any and all range over linked subjects"),
+        ("any(x == pool for x in pool.leaves)", "compares a subject of kind leaf with a subject of kind pool"),
+        ("any(x.pool < pool for x in pool.leaves)", "a subject of kind pool cannot be ordered"),
+        ("host.fast < True", "a bool cannot be ordered"),
+        ("pool.full in 3", "cannot look for a number in a number"),
+        ("host.fast in ('x', 'y')", "cannot look for a bool in a tuple"),
         ("pool.state in ('ONLINE', None)", "'None': a tuple may hold only plain values"),
         ("pool.state in ('ONLINE', b'x')", "may hold only plain values"),
         ("pool.state in ('ONLINE', pool)", "'pool': a tuple may hold only plain values"),
@@ -227,7 +244,12 @@ def test_operations(source: Any, facts: Any, expected: Any) -> None:
 def test_what_is_not_a_rule_is_an_error_at_load(source: Any, says: Any) -> None:
     with pytest.raises(ExpressionError) as error:
         compile_condition(source, "pool", REGISTRY)
-    assert says in str(error.value)
+    assert says in f"{error.value}$"
+
+
+def test_a_number_with_a_name_cannot_become_a_subject() -> None:
+    with pytest.raises(ExpressionError, match="'limit' already means something here"):
+        compile_condition("any(limit.ok for limit in pool.leaves)", "pool", REGISTRY, {"limit": Known(1, ())})
 
 
 @given(st.text(max_size=60))
@@ -294,6 +316,7 @@ def test_evidence_without_words_stays_without_words() -> None:
         Subject("dataset", "t/a b"),
     )
     assert seen.evidence == (Evidence(""), Evidence("t/a b: sync=disabled", "zfs get sync 't/a b'"))
+    assert bind(Known(1, (Evidence("one"),)), HOST).evidence == (Evidence("one"),), "there is one host"
 
 
 def test_an_expression_may_be_as_long_as_that_and_no_longer() -> None:

@@ -15,7 +15,7 @@ from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
 from auditor.judge import example, outcomes, verdict
 from auditor.judge.answers import Answers
 from auditor.judge.cell import KEPT, ORDER, Cell, Word, joined
-from auditor.judge.event import EVENTS, INCLUDES, Event, Severity, Strike
+from auditor.judge.event import EVENTS, INCLUDES, Event, Party, Severity, Strike
 from auditor.judge.finding import exit_code
 from auditor.judge.outcomes import columns, matter
 from auditor.judge.policy import NONE, Answer, LeftOut, Waiver
@@ -83,7 +83,7 @@ def test_whatever_strikes_at_one_strikes_at_every_graver_one(event: Event) -> No
 def test_more_knowledge_never_overturns_an_answer(first: Any, second: Any) -> None:
     """By exhaustion: whatever either of two becomes, the answer becomes what it may become."""
     before: str = joined((Cell(first), Cell(second))).outcome
-    assert before == max(first, second, key=lambda each: ORDER[each])
+    assert before == max(first, second, key=("kept", "word", "unknown", "lost").index)
     for one, other in product(MAY_BECOME[first], MAY_BECOME[second]):
         assert joined((Cell(one), Cell(other))).outcome in MAY_BECOME[before]
 
@@ -361,10 +361,16 @@ def test_for_what_a_hypervisor_shows_its_answer_counts_only_where_the_drive_must
     facts.put(Fact(HOST, "virtualization", Known("kvm", ())))
     answered = Answer("hypervisor", "", "", "", "ann", "cache=none", date(2027, 1, 1), 1)
     answers = Answers(NONE._replace(answers=(answered,)), facts)
-    for party, who in (("drive", answered), ("controller", None)):
-        strikes = (Strike.at("power", party, ("commits",)),)  # type: ignore[arg-type]
-        undecided = failing(RULES["sync-disabled"], DISK, "unknown", strikes=strikes)
-        effect = outcomes._effect(undecided, facts, lambda subject: False, answers)
+    bob = ANN._replace(owner="bob")
+    ways: tuple[tuple[Party, dict[str, Any], Answer | Waiver | None], ...] = (
+        ("drive", {"outcome": "unknown"}, answered),
+        ("controller", {"outcome": "unknown"}, None),
+        ("drive", {"outcome": "fail"}, None),  # what was seen needs a waiver
+        ("drive", {"outcome": "waived", "was": "unknown", "waiver": bob}, bob),
+    )
+    for party, way, who in ways:
+        found = failing(RULES["sync-disabled"], DISK, strikes=(Strike.at("power", party, ("commits",)),), **way)
+        effect = outcomes._effect(found, facts, lambda subject: False, answers)
         assert effect
         assert effect.answer == who
 

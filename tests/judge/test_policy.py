@@ -12,11 +12,12 @@ import pytest
 
 from auditor import audit, rulebook
 from auditor.judge import example, policy
+from auditor.judge.event import SEVERITIES
 from auditor.judge.policy import NONE, PolicyError
 from auditor.judge.policy_file import bare, parse
 from auditor.judge.rule import RuleError
 from auditor.judge.rule_file import load
-from auditor.judge.threshold import Decided
+from auditor.judge.threshold import Decided, Threshold, is_number
 from auditor.recording import recording
 from auditor.registry import registry
 from auditor.report.audit import changes, terminal
@@ -81,6 +82,17 @@ def outcomes(report: Report, rule: str) -> dict[str, str]:
         (f"x = {'[' * 100_000}", "p.toml: nested too deeply"),
         (f"[thresholds]\nx.y = {'9' * 5000}", "p.toml: a number with too many digits"),
         ("[thresholds]\nx.y = nan", "line 2: x.y = nan: it must be a number"),
+        # what stands elsewhere, too, is told where it is wrong
+        ("[thresholds]\nsync-disabled.x = 1\n[rules]\nsync-disabled = 'of'", "line 4: sync-disabled = 'of'"),
+        ("[thresholds]\na.x = 1\n[datasets.tank]\nrole = 'log'\n[datasets.fast]\nrole = 'wal'", "line 6: role = 'wal'"),
+        ("# ours\n[thresholds]\na.b = 1\n[thresholds.x]\ny = 'a'", "line 5: x.y = 'a': it must be a number"),
+        ("[rules]\nx = 'off'\n[thresholds]\n\nx = { y = 'a' }", "line 5: x.y = 'a': it must be a number"),
+        ("\nthresholds.x.y = 'a'", "line 1: x.y = 'a': it must be a number"),  # which is found nowhere as such
+        ("\nwaiver = [{ rule = 'x' }]", "line 1: expires, owner, reason missing"),
+        ("waiver = [1]", "line 1: a waiver must be a table"),
+        ("datasets.tank = 1", "line 1: datasets.'tank' must be a table"),
+        ("\n[datasets.\"\"]\nrole = 'log'\n", "line 2: '' is no dataset"),
+        ("\n[datasets.'tank/']\nrole = 'log'\n", "line 2: 'tank/' is no dataset"),
         (WAIVER + WAIVER, "line 9: sync-disabled of dataset tank is waived twice"),
         (WAIVER + WAIVER.replace('"tank"', '"tank/a"').replace('"ann"', "3"), "line 12: owner must be text"),
     ],
@@ -91,6 +103,17 @@ def test_a_malformed_policy_stops_with_line_and_cause(text: str, says: str) -> N
     assert str(error.value).startswith("p.toml")
     assert says in str(error.value)
     assert error.value.exit_code == 2
+
+
+@pytest.mark.parametrize("head", ["[datasets.tank]", '[datasets."tank"]', "[datasets.'tank']"])
+def test_each_entry_knows_its_line_although_its_words_stand_above_it(head: str) -> None:
+    above = "[thresholds]\nx.y = 1\ntank.x = 1\n"
+    seen = parse(f"{above}[rules]\nx = 'off'\n{head}\nrole = 'log'\n{WAIVER}{WAIVER.replace('sync', 'x')}", "p")
+    assert seen.rules == {"x": ("off", 5)}
+    assert [each.line for each in seen.datasets] == [6]
+    assert [each.line for each in seen.waivers] == [9, 16]
+    assert (seen.thresholds["x"]["y"].line, seen.thresholds["tank"]["x"].line) == (2, 3)
+    assert [each.line for each in parse(f"\n{head}\nrole = 'log'", "p").datasets] == [2]
 
 
 @pytest.mark.parametrize("text", ["[rules]\nsync-disabeld = 'off'\n", "\n" + WAIVER.replace("sync-disabled", "x-y")])
@@ -194,12 +217,25 @@ def test_no_threshold_makes_its_rule_vacuous(rule: Any, threshold: Any, bound: s
         ('limit = { default = 3, least = 0, most = 2, unit = "%", text = "t" }', "in this order"),
         ('limit = { default = true, least = 0, most = 2, unit = "%", text = "t" }', "must be numbers"),
         ('limit = { default = 1, least = 0, most = 2, unit = "", text = "t" }', "unit and text must be text"),
+        ('limit = { default = 1, least = 0, most = 2, unit = 3, text = "t" }', "unit and text must be text"),
+        ('Limit = { default = 1, least = 0, most = 2, unit = "%", text = "t" }', "cannot be the name"),
+        ("limit = 3", "threshold limit must be a table of default"),
     ],
 )
 def test_a_malformed_threshold_is_an_error_of_its_rule(table: str, says: str) -> None:
     text = MINIMAL.replace("example = [", f"thresholds = {{ {table} }}\nexample = [")
     with pytest.raises(RuleError, match=says):
         load("a-rule", "a-rule.toml", text.encode(), registry())
+
+
+def test_a_number_is_said_as_it_is_written() -> None:
+    whole = Threshold("limit", 80, 50, 95, "%", "t")
+    part = whole._replace(default=0.5, least=0, most=1048576)
+    assert [whole.said(each) for each in (80, 1048576, 1.0, 0.1 + 0.2)] == ["80 %", "1048576 %", "1 %", "0.3 %"]
+    assert [whole.refusal(each) for each in (50, 95)] == ["", ""]
+    assert [part.refusal(each) for each in (0, 1, 0.7, 1048576.0)] == [""] * 4
+    assert whole.refusal(60.0) == "it must be a whole number"
+    assert (is_number(10**18 - 1), is_number(10**18), is_number(-(10**18))) == (True, False, False)
 
 
 @pytest.mark.parametrize(
@@ -282,6 +318,22 @@ def test_a_rule_that_cannot_become_critical_any_more_counts_as_less() -> None:
     assert {rule.gravest for rule in shared.rules() if rule.id == "slog-plp-failed"} == {"critical"}  # in one case
     out = policy.left_out(rules, policy.select(rules, (), (), followed), (), (), followed)
     assert out == (policy.LeftOut("slog-plp-failed", "critical", "policy p", "high"),)
+
+
+def test_what_was_left_out_names_by_whom() -> None:
+    rules = shared.audited()
+    followed = parse("[rules]\natime-on = 'off'\n", "p")
+    for only, skip, by in (
+        ((), ("atime-on",), "--skip"),
+        (("sync-disabled",), ("atime-on",), "--skip"),
+        (("sync-disabled",), (), "--rule"),
+        ((), (), "policy p"),
+    ):
+        out = policy.left_out(rules, policy.select(rules, only, skip, followed), only, skip, followed)
+        assert {each.rule: each.by for each in out}["atime-on"] == by
+        assert len(out) == (len(rules) - 1 if only else 1)
+        ranks = [SEVERITIES.index(each.severity) for each in out]
+        assert ranks == sorted(ranks, reverse=True)
 
 
 def test_what_is_waived_is_shown_and_does_not_count() -> None:

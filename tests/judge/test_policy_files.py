@@ -70,6 +70,11 @@ def test_every_entry_knows_its_line(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         assert found.place(line) == (str(home / "conf.d" / f"{name}.toml"), own)
 
 
+def test_each_file_begins_with_its_name_and_ends_with_one_line_break() -> None:
+    text = policy_files.joined([("a", "x = 1\n\n"), ("b", "y = 2")])
+    assert text == "#= file: a\nx = 1\n#= file: b\ny = 2\n"
+
+
 def test_names_are_quoted_as_toml_reads_them() -> None:
     for name in ('tank/"db"', "a\\b", "a\x00\x1f\x7f", "\u00e4"):
         assert tomllib.loads(f"name = {policy_file.quoted(name)}") == {"name": name}
@@ -100,6 +105,16 @@ def test_one_file_alone_is_as_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
             '[datasets."tank/db"]\nrole = "log"',
             '[datasets."tank/db"]\nrole = "data"',
             "dataset tank/db is also decided in",
+        ),
+        (
+            "[thresholds]\na.x = 1",
+            "[thresholds]\n\na.y = 1\na.z = 2",
+            "b.toml, line 3: thresholds of a is also decided in",
+        ),
+        (
+            WAIVER.replace("waiver", "answer").replace('rule    = "slog-unmirrored"', "target = 'flushes honoured'"),
+            WAIVER.replace("waiver", "answer").replace('rule    = "slog-unmirrored"', "target = 'flushes honoured'"),
+            "b.toml, line 2: answer flushes honoured by target db1 is also decided in",
         ),
         ("", "[ruels]", "b.toml, line 1: there is no 'ruels'"),
         ("", "#= file: /etc/passwd", "b.toml: a line that begins with '#= file:'"),

@@ -72,6 +72,8 @@ def _words(node: ast.AST) -> Iterator[ast.AST]:
                 yield part
         case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.Raise() | ast.Assert():
             yield node
+        case ast.keyword(arg="strict", value=part):  # of zip(): an assertion
+            yield part
 
 
 def _ways(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
