@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.derive.next_boot import reached, root_source
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, words_of
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown, words_of
 
 SUBJECT = "dataset"
 FACTS = {
@@ -24,10 +24,15 @@ NEEDS = (
 
 
 def derive(dataset: Subject, facts: Facts) -> Iterator[Fact]:
-    """Of datasets that are encrypted and have a keylocation of their own."""
+    """Unknown of datasets that are not encrypted, or have no keylocation of their own."""
     cipher, location = facts.get(dataset, "encryption"), facts.get(dataset, "keylocation")
-    if isinstance(cipher, Known) and isinstance(location, Known) and cipher.value != "off" and location.value != "none":
-        yield Fact(dataset, "key_loaded_at_boot", _loaded(dataset, facts))
+    if not (isinstance(cipher, Known) and isinstance(location, Known)):
+        found: Judged = join([each for each in (cipher, location) if isinstance(each, Unknown)])
+    elif cipher.value == "off" or location.value == "none":
+        found = unknown(f"{dataset.name} has no key of its own")
+    else:
+        found = _loaded(dataset, facts)
+    yield Fact(dataset, "key_loaded_at_boot", found)
 
 
 def _loaded(dataset: Subject, facts: Facts) -> Judged:
