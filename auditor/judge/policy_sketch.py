@@ -102,7 +102,7 @@ def _serials(facts: Facts, finding: Finding) -> list[str]:
         return [""]
     subjects = [each.subject for each in finding.verdicts]
     leaves = [leaf for each in subjects for leaf in (facts.linked(each, "leaves") if each.kind == "vdev" else (each,))]
-    disks = (disk for leaf in leaves if leaf.kind == "leaf" for disk in facts.linked(leaf, "disks"))
+    disks = (disk for leaf in leaves for disk in facts.linked(leaf, "disks"))
     return [serial for disk in disks if (serial := word_of(facts.get(disk, "serial")))]
 
 

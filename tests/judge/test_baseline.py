@@ -134,6 +134,13 @@ def test_what_is_gone_is_gone_although_its_rule_fails_elsewhere() -> None:
     assert ([str(each.subject) for each in report.night.gone], report.exit_code) == (["tank/db"], 14)
 
 
+def test_what_passes_is_gone_although_its_rule_is_undecided_elsewhere() -> None:
+    of = accepted(host({"tank": ("standard", ""), "tank/db": ("disabled", ""), "fast": ("standard", "")}))
+    report = judged(host({"tank": ("standard", ""), "tank/db": ("standard", ""), "fast": "timed out"}, day=1), of)
+    assert report.night
+    assert [str(each.subject) for each in report.night.gone] == ["tank/db"]
+
+
 @pytest.mark.parametrize(
     ("subject", "fates"),
     [
