@@ -11,7 +11,7 @@ DEMO   := fixtures/hosts/2.3-sync-disabled-local
 help:
 	@echo "make demo     audit the pools of this machine, or a recording of a real host when there are none"
 	@echo "make test     all tests; FLEET=1 with Dask, DuckDB, Parquet and S3, whose tests are skipped without them (700 MB)"
-	@echo "make quick    those that one runs before each commit: a minute and a half on two cores"
+	@echo "make quick    those that one runs before each commit: a minute on two cores"
 	@echo "make check    mypy --strict, ruff"
 	@echo "make coverage all tests, and which lines none of them reaches"
 	@echo "make pythons  the quick tests with every Python from 3.11 to 3.14 that is found here"
