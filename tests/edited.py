@@ -21,6 +21,7 @@ from auditor.collect import (
     guest_configs,
     guests,
     hibernation,
+    kernel_faults,
     kernel_hangs,
     kernel_log,
     pid_namespace,
@@ -118,6 +119,7 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     booted = b"[    0.000000] Linux version 6.12.57+deb13-amd64 (debian-kernel@lists.debian.org)\n"
     commands["dmesg", "--kernel"] = Capture(0, booted, keep=kernel_log.KEEP)
     commands["dmesg", "--facility=kern"] = Capture(0, booted, keep=kernel_hangs.KEEP)
+    commands[kernel_faults.request(HOST, Facts()).argv] = Capture(0, booted, keep=kernel_faults.KEEP)
     failed = failed_units.request(HOST, Facts())
     commands[failed.argv] = Capture(0)
     if not drive.cache:  # such a controller does not know the feature

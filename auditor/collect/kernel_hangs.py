@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from auditor.collect._kernel_lines import BOOT, HEAD, begins
+from auditor.collect._kernel_lines import BOOT, HEAD, lines
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
 from auditor.host.request import Output, Run
 
@@ -40,29 +40,11 @@ def request(host: Subject, facts: Facts) -> Run:
 
 def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     """What is there; that nothing is, where the log is whole. Raises ValueError for a line that was not asked for."""
-    *lines, rest = reply.text.split("\n")
-    if rest:
-        raise ValueError("the last line is cut off")
-    found: dict[str, Counter[str]] = {"hung": Counter(), "check": Counter()}
-    last: dict[tuple[str, str], str] = {}
-    boots = []
-    for at, line in enumerate(lines):
-        kind, match = next(
-            ((kind, hit) for kind, each in _PATTERNS.items() if (hit := each.fullmatch(line))), ("", None)
-        )
-        if match is None:
-            raise ValueError(f"a line that was not asked for: {line[:80]}")
-        if kind == "boot":
-            boots += [at] if begins(line) else []
-        else:
-            what = match["task"] if kind == "hung" else "mce"
-            found[kind][what] += 1
-            last[kind, what] = line
+    found, whole = lines(reply.text, _PATTERNS)
     none = Evidence("nothing of the kind in the kernel's log, which reaches back to its start", COMMAND)
     for fact, kind in (("hung_tasks", "hung"), ("machine_checks", "check")):
-        entries = tuple(f"{what}={times}" for what, times in found[kind].items())
-        seen = tuple(
-            Evidence(f"{last[kind, what].strip()} ({times} times)", COMMAND) for what, times in found[kind].items()
-        )
-        if entries or boots == [0]:
-            yield Fact(HOST, fact, Known(entries, seen or (none,)))
+        named = [(each.part or "mce", each.text.strip()) for each in found if each.kind == kind]
+        times, last = Counter(what for what, _ in named), dict(named)
+        if times or whole:
+            seen = tuple(Evidence(f"{last[what]} ({count} times)", COMMAND) for what, count in times.items())
+            yield Fact(HOST, fact, Known(tuple(f"{what}={count}" for what, count in times.items()), seen or (none,)))

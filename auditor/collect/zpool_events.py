@@ -20,6 +20,12 @@ CLASSES = {  # include/sys/fm/fs/zfs.h
     "events_io_failure": "ereport.fs.zfs.io_failure",
     "events_delay": "ereport.fs.zfs.delay",
     "events_checksum": "ereport.fs.zfs.checksum",
+    "events_direct_read": "ereport.fs.zfs.dio_verify_rd",
+    "events_direct_write": "ereport.fs.zfs.dio_verify_wr",
+    "events_authentication": "ereport.fs.zfs.authentication",
+    "events_probe_failure": "ereport.fs.zfs.probe_failure",
+    "events_removed": "resource.fs.zfs.removed",
+    "events_cache_file": "ereport.fs.zfs.config_cache_write",
 }
 CREATED = "sysevent.fs.zfs.pool_create"  # include/sys/sysevent/eventdefs.h ESC_ZFS_POOL_CREATE
 COUNTED = {
@@ -28,6 +34,12 @@ COUNTED = {
     "events_io_failure": number("of them: the pool was suspended because I/O failed"),
     "events_delay": number("of them: an I/O was slow"),
     "events_checksum": number("of them: a checksum did not match"),
+    "events_direct_read": number("of them: a checksum did not match in a read by Direct I/O"),
+    "events_direct_write": number("of them: a checksum did not match in a write by Direct I/O, which failed"),
+    "events_authentication": number("of them: an encrypted block could not be decrypted or authenticated"),
+    "events_probe_failure": number("of them: a device could neither be read nor written any more"),
+    "events_removed": number("of them: a device was gone"),
+    "events_cache_file": number("of them: the cache file of pools could not be written"),
 }
 FACTS = {**COUNTED, "events": words("TIME CLASS of each event, the oldest first, as the list has them")}
 LINE = re.compile(r"([A-Z][a-z]{2} [ \d]\d \d{4} +[\d:]++\.\d++)[^\t]*+\t([a-z][\w.]*)")

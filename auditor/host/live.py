@@ -75,7 +75,11 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
         re.compile(r"\*scrub\*|zfs\*"),
     ),
     (("dmesg", "--kernel"), frozenset(), re.compile(r"(?!)")),
-    (("dmesg", "--facility=kern"), frozenset(), re.compile(r"(?!)")),
+    (
+        ("dmesg", "--facility=kern"),
+        frozenset({"--level=emerg,alert,crit,err,warn,notice,info"}),
+        re.compile(r"(?!)"),
+    ),
     (("dmidecode", "-t", "memory"), frozenset(), re.compile(r"(?!)")),
 )
 

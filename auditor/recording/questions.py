@@ -70,7 +70,7 @@ FORMS = (
     _form("systemctl list-units", "--type --state --all"),
     _form("dmesg -k"),
     _form("dmesg --kernel"),
-    _form("dmesg --facility=kern"),
+    _form("dmesg --facility=kern", "--level"),
     _form("dmidecode", "-t", "-t"),
     _form(lzc.NAME, named=2),
 )

@@ -1,0 +1,94 @@
+"""``dmesg --facility=kern --level=...``: what went wrong in OpenZFS itself, with SCSI drives and their controllers, and for
+want of memory, since the host booted. A question of its own, as ``kernel_hangs`` says why.
+
+The lines are those of OpenZFS module/os/linux/spl/spl-err.c spl_panic, vcmn_err; module/zfs/zil.c zil_replay_error, zil_parse;
+Linux arch/x86/kernel/dumpstack.c show_ip; mm/oom_kill.c __oom_kill_process; drivers/scsi/scsi_error.c scsi_report_sense;
+drivers/scsi/mpt3sas/mpt3sas_scsih.c scsih_abort, mpt3sas_base.c; drivers/scsi/mpi3mr/mpi3mr_os.c;
+drivers/scsi/megaraid/megaraid_sas_fusion.c.
+
+Every disk reports its power-on once when it is attached; before it is a disk ("scsi 0:0:1:0") it is not counted. Commands
+that a program sends by itself (smartctl) time out sooner than the 30 s of the block layer, and are not counted, either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from auditor.collect._kernel_lines import BOOT, HEAD, lines
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, words
+from auditor.host.request import Output, Run
+
+PER = "host"
+SUBJECT = "host"
+FACTS = {
+    "faults_whole": flag("the kernel's log, which was looked through for faults, reaches back to its start"),
+    "zfs_panics": words("PLACE=TIMES of each place at which OpenZFS stopped a thread of its own since the host booted"),
+    "zfs_oopses": words(
+        "FUNCTION=TIMES of functions of OpenZFS in which the kernel faulted or was stuck since it booted"
+    ),
+    "log_replay_errors": words(
+        "DATASET=TIMES of records of the intent log that could not be replayed since the host booted"
+    ),
+    "oom_kills": words("PROGRAM=TIMES of programs that the kernel killed for want of memory since it booted"),
+    "oom_killed_servers": words("the same, of databases and virtual machines alone"),
+    "controller_faults": words("CONTROLLER=TIMES of faults and resets of storage controllers since the host booted"),
+    "scsi_power_ons": words(
+        "HOST:CHANNEL:TARGET:LUN=TIMES of power-ons and resets that drives reported; one evidence each"
+    ),
+    "scsi_aborts": words("HOST:CHANNEL:TARGET:LUN=TIMES of commands and drives that SCSI gave up; one evidence each"),
+}
+LEVELS = "--level=emerg,alert,crit,err,warn,notice,info"
+COMMAND = f"dmesg --facility=kern {LEVELS}"
+_SCSI = r"sd (\d+:\d+:\d+:\d+): "
+_LINES = {
+    "boot": BOOT,
+    "zfs_panics": r"PANIC(?: at ([\w.-]+:\d+):\w+\(\)|: (?!double fault|early exception)[!-~][ -~]*)",
+    "zfs_oopses": r"(?:RIP: \d+:|pc : )(\w{1,80})(?:\.\w{1,40}){0,4}\+0x[0-9a-f]+/0x[0-9a-f]+ \[(?:zfs|spl)\]",
+    "log_replay_errors": (
+        r"WARNING: ZFS (?:replay transaction|read log block) error \d+, dataset ([^,=]+), seq 0x[0-9a-f]+"
+        r"(?:, txtype \d+ ?(?:CI)?)?"
+    ),
+    "oom_kills": r"Out of memory(?: \(oom_kill_allocating_task\))?: Kill(?:ed)? process \d+ \(([ -~]{1,15})\)(?: [ -~]*|, .*)?",
+    "controller_faults": (
+        r"(?:(mpt[23]sas(?:_cm)?\d+): (?:fault_state\(0x[0-9a-f]+\)!|SAS host is non-operational !!!!).*"
+        r"|megaraid_sas ([0-9a-f:.]+): resetting fusion adapter scsi\d+\.)"
+    ),
+    "scsi_power_ons": rf"{_SCSI}Power-on or device reset occurred",
+    "scsi_aborts": (
+        rf"{_SCSI}(?:[Aa]ttempting [Tt]ask [Aa]bort! ?scmd\([0-9a-fx]+\)"
+        r"(?:, outstanding for \d+ ms & timeout (?:[3-9]\d{4}|\d{6,9}) ms)?"
+        r"|Device offlined - not ready after error recovery)"
+    ),
+}
+_PATTERNS = {name: re.compile(f"{HEAD}{pattern}") for name, pattern in _LINES.items()}
+_GROUP = re.compile(r"(?<!\\)[(](?![?])")
+KEEP = f"{HEAD}(?:{'|'.join(_GROUP.sub('(?:', pattern) for pattern in _LINES.values())})$"
+SERVERS = re.compile(
+    r"(?:postgres|postmaster|mysqld?|mariadbd?|mongod|redis-server|valkey-server|etcd|sqlservr|oracle|clickhouse|kvm|qemu)\b.*"
+)
+
+
+def request(host: Subject, facts: Facts) -> Run:
+    return Run(("dmesg", "--facility=kern", LEVELS), package="util-linux", keep=KEEP)
+
+
+def parse(reply: Output, host: Subject) -> Iterator[Fact]:
+    """What is there; of disks also where the beginning is gone, which ``faults_whole`` then says by its absence."""
+    told, whole = lines(reply.text, _PATTERNS)
+    if whole:
+        seen = Evidence("the kernel's log reaches back to its start", f"{COMMAND} | head -1")
+        yield Fact(HOST, "faults_whole", Known(True, (seen,)))
+    found = [(each.kind, each.part or "OpenZFS", each.text.strip()) for each in told]
+    found += [
+        ("oom_killed_servers", what, text) for kind, what, text in found if kind == "oom_kills" and SERVERS.match(what)
+    ]
+    for fact in FACTS:
+        named = [(what, text) for kind, what, text in found if kind == fact]
+        times, last = Counter(what for what, _ in named), dict(named)
+        if fact != "faults_whole" and (times or whole or fact.startswith("scsi_")):
+            none = Evidence("nothing of the kind in what is left of the kernel's log", COMMAND)
+            lines_of = tuple(Evidence(f"{last[what]} ({count} times)", COMMAND) for what, count in times.items())
+            entries = tuple(f"{what}={count}" for what, count in times.items())
+            yield Fact(HOST, fact, Known(entries, lines_of or (none,)))
