@@ -24,6 +24,7 @@ from auditor.collect import (
     kernel_faults,
     kernel_hangs,
     kernel_log,
+    kernel_traces,
     pid_namespace,
     sqlite_locks,
     swaps,
@@ -120,6 +121,7 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     commands["dmesg", "--kernel"] = Capture(0, booted, keep=kernel_log.KEEP)
     commands["dmesg", "--facility=kern"] = Capture(0, booted, keep=kernel_hangs.KEEP)
     commands[kernel_faults.request(HOST, Facts()).argv] = Capture(0, booted, keep=kernel_faults.KEEP)
+    commands[kernel_traces.request(HOST, Facts()).argv] = Capture(0, booted, keep=kernel_traces.KEEP)
     failed = failed_units.request(HOST, Facts())
     commands[failed.argv] = Capture(0)
     if not drive.cache:  # such a controller does not know the feature

@@ -181,6 +181,7 @@ CHANGES = (
         "systemctl enable",
         "systemctl mask",
         "zfs mount",
+        "zfs share",
         "zfs set",
         "zgenhostid",
     ),

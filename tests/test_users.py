@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from auditor import audit, rulebook
-from auditor.collect import block_targets, guests, pid_namespace, swaps, tgt_targets
+from auditor.collect import block_sysfs, block_targets, guests, pid_namespace, swaps, tgt_targets
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.host import guest_lines
 from auditor.host.allowed import allowed_part
@@ -314,6 +314,49 @@ def test_swap(rows: str, outcome: str) -> None:
     heading = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
     edit = files((swaps.PATH,), {swaps.PATH: heading + rows})
     assert judged(recorded(ON_ZVOL, edit), "swap-on-zvol", HOST).outcome == outcome
+
+
+def mapping(uuid: str, below: str = "zd0p3") -> Edit:
+    """A device of device mapper that lies in this one, which may be a partition of the zvol."""
+    blocks, devices = "/sys/class/block/", "../../devices/virtual/block/"
+    texts = {
+        "/sys/block/dm-7/dm/name": "guest-root\n",
+        "/sys/block/dm-7/dm/uuid": f"{uuid}\n",
+        f"{blocks}zd0p3/partition": "3\n",
+    }
+    links = {f"{blocks}dm-7": f"{devices}dm-7", f"{blocks}zd0p3": f"{devices}zd0/zd0p3"}
+    links |= {f"{blocks}dm-7/slaves/{below}": f"../../{below}"} if below else {}
+    asked = block_sysfs.request(HOST, Facts()).patterns
+
+    def edit(past: Recording) -> Recording:
+        said = past.files[asked]
+        errors = {each: why for each, why in said.errors.items() if "/dm/" not in each and "/slaves/" not in each}
+        new = said._replace(text={**said.text, **texts}, links={**said.links, **links}, errors=errors)
+        return replace(past, files={**past.files, asked: new})
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("uuid", "below", "mapped"),
+    [
+        ("LVM-cMg1rMsS", "zd0p3", ("guest-root (lvm)",)),
+        ("LVM-cMg1rMsS", "zd0", ("guest-root (lvm)",)),
+        ("mpath-3600", "zd0", ("guest-root (multipath)",)),
+        ("CRYPT-LUKS2-e9c9", "zd0", ()),  # somebody opened it by its name
+        ("LVM-cMg1rMsS", "vda", ()),
+        ("LVM-cMg1rMsS", "", None),
+    ],
+)
+def test_what_the_host_holds_in_a_volume(uuid: str, below: str, mapped: tuple[str, ...] | None) -> None:
+    found = looked(recorded(ON_ZVOL, running("keeps", "/dev/null"), mapping(uuid, below))).facts.get(VOLUME, "mapped")
+    assert (found.value if isinstance(found, Known) else None) == mapped
+
+
+@pytest.mark.parametrize(("opened", "outcome"), [("/dev/null", "pass"), ("/dev/zd0", "fail")])
+def test_lvm_of_a_guest_is_none_of_the_host(opened: str, outcome: str) -> None:
+    past = recorded(ON_ZVOL, running("keeps", opened), mapping("LVM-cMg1rMsS"))
+    assert judged(past, "volume-mapped-by-host").outcome == outcome
 
 
 def test_processes_that_are_hidden_leave_all_open() -> None:

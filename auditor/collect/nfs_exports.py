@@ -11,14 +11,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Facts, Subject, known, words
+from auditor.facts import HOST, Fact, Facts, Subject, flag, known, words
 from auditor.host.request import WITNESS, Files, Read
 from auditor.text import has_surrogates
 
 PER = "host"
 SUBJECT = "host"
-FACTS = {"nfs_exports": words("PATH CLIENT(OPTIONS) of every export; the path escaped as in /etc/exports")}
-TABLES = ("/etc/exports", "/etc/exports.d/*.exports", "/var/lib/nfs/etab")
+FACTS = {
+    "nfs_exports": words("PATH CLIENT(OPTIONS) of every export; the path escaped as in /etc/exports"),
+    "nfs_table": flag("there is a table of exports in force: exportfs has run here"),
+    "nfs_exports_in_force": words("PATH CLIENT(OPTIONS) of every export of the table in force"),
+}
+ETAB = "/var/lib/nfs/etab"
+TABLES = ("/etc/exports", "/etc/exports.d/*.exports", ETAB)
 
 _TOKEN = re.compile(r'"[^"]*"|[^\s"]+')
 
@@ -29,8 +34,13 @@ def request(host: Subject, facts: Facts) -> Read:
 
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
-    """One fact; nothing when any of the tables could not be read, or nobody said of it."""
+    """All exports where each of the tables could be read; those in force where that one could."""
     reply.witness()
+    if ETAB in reply.text or reply.absent(ETAB):
+        text = f"exportfs has run: {ETAB}" if ETAB in reply.text else f"no {ETAB}"
+        yield Fact(HOST, "nfs_table", known(ETAB in reply.text, text, f"ls {ETAB}"))
+        now = tuple(dict.fromkeys(exports(reply.text.get(ETAB, ""))))
+        yield Fact(HOST, "nfs_exports_in_force", known(now, f"{len(now)} exports", f"cat {ETAB}"))
     if not reply.complete(*TABLES):
         return
     found: dict[str, None] = {}

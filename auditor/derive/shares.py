@@ -1,5 +1,5 @@
-"""Which datasets are given to clients in a way that answers before data is on stable storage: NFS async, SMB without
-strict sync.
+"""Which datasets are given to clients in a way that answers before data is on stable storage (NFS async, SMB without
+strict sync) or loses their files (NFS subtree_check), and which are exported now.
 
 An export belongs to the dataset with the longest mount point that holds its path; with crossmnt or nohide also to those
 mounted below. A property that says so counts even while the share is not active: it will be.
@@ -17,9 +17,13 @@ SUBJECT = "host"  # each path is compared with all mount points
 FACTS = {
     "dataset.nfs_async": flag("an NFS export of it answers before data is on stable storage"),
     "dataset.smb_flush_ignored": flag("an SMB share of it ignores the flushes of its clients"),
+    "dataset.nfs_subtree_checked": flag(
+        "the NFS server checks for each file of it that it lies below the exported folder"
+    ),
+    "dataset.nfs_exported_now": flag("its mount point is in the table of exports in force, or below one with crossmnt"),
 }
 NEEDS = (
-    *("host.nfs_exports", "host.smb_shares_without_sync", "host.smb_global_without_sync"),
+    *("host.nfs_exports", "host.nfs_exports_in_force", "host.smb_shares_without_sync", "host.smb_global_without_sync"),
     *("dataset.type", "dataset.mountpoint", "dataset.sharenfs", "dataset.sharesmb"),
 )
 
@@ -34,17 +38,23 @@ class Share(NamedTuple):
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Both facts of every file system."""
+    """All facts of every file system."""
     datasets = [each for each in facts.subjects("dataset") if word_of(facts.get(each, "type")) != "volume"]
     exports, shares = facts.get(HOST, "nfs_exports"), facts.get(HOST, "smb_shares_without_sync")
     everywhere = facts.get(HOST, "smb_global_without_sync")
     lazy = everywhere if is_true(everywhere) else None
     async_exports = _hit(datasets, _async(exports), facts)
+    checked = _hit(datasets, _checked(exports), facts)
+    in_force = facts.get(HOST, "nfs_exports_in_force")
+    exported = _at(datasets, in_force, facts) if isinstance(in_force, Known) else {}
     lazy_shares = _hit(datasets, _lazy(shares), facts)
     for dataset in datasets:
         sharenfs, sharesmb = facts.get(dataset, "sharenfs"), facts.get(dataset, "sharesmb")
-        careless = "async" in re.split(r"[,:;()\s]+", word_of(sharenfs)) and not _reads_only(word_of(sharenfs))
+        careless = "async" in _words(sharenfs) and not _reads_only(word_of(sharenfs))
         yield Fact(dataset, "nfs_async", _judged(async_exports.get(dataset), careless, sharenfs, exports))
+        by_property = "subtree_check" in _words(sharenfs)
+        yield Fact(dataset, "nfs_subtree_checked", _judged(checked.get(dataset), by_property, sharenfs, exports))
+        yield Fact(dataset, "nfs_exported_now", exported.get(dataset) or _unless(in_force))
         shared = word_of(sharesmb) not in ("", "off")
         own = lazy if shared and lazy else None
         unsure = everywhere if shared and isinstance(everywhere, Unknown) else shares
@@ -72,16 +82,56 @@ def _no(table: Known) -> Known:
 _NO: dict[tuple[Evidence, ...], Known] = {}
 
 
-def _async(exports: Judged) -> Iterator[Share]:
-    """The exports with async that can be written to."""
+def _words(setting: Judged) -> list[str]:
+    return re.split(r"[,:;()\s]+", word_of(setting))
+
+
+def _unless(table: Judged) -> Judged:
+    """Not in the table, where it is known."""
+    return _no(table) if isinstance(table, Known) else table
+
+
+def _exports(exports: Judged) -> Iterator[tuple[Share, list[str]]]:
+    """Each with its options."""
     for line in words_of(exports):
         path, _, client = line.partition(" ")
         options = client.partition("(")[2].removesuffix(")").split(",")
-        last = next((each for each in reversed(options) if each in ("sync", "async")), "sync")
-        access = next((each for each in reversed(options) if each in ("ro", "rw")), "rw")
-        if last == "async" and access == "rw":
-            below = "crossmnt" in options or "nohide" in options
-            yield Share(_plain(path), below, f"{path} {client}", "exportfs -v")
+        below = "crossmnt" in options or "nohide" in options
+        yield Share(_plain(path), below, f"{path} {client}", "exportfs -v"), options
+
+
+def _last(options: list[str], *words: str) -> str:
+    """Which of them counts: the last one; the first word is the default."""
+    return next((each for each in reversed(options) if each in words), words[0])
+
+
+def _async(exports: Judged) -> Iterator[Share]:
+    """The exports with async that can be written to."""
+    for share, options in _exports(exports):
+        if _last(options, "sync", "async") == "async" and _last(options, "rw", "ro") == "rw":
+            yield share
+
+
+def _checked(exports: Judged) -> Iterator[Share]:
+    """The exports with subtree_check, which is not the default since nfs-utils 1.1.0. (man 5 exports)"""
+    for share, options in _exports(exports):
+        if _last(options, "no_subtree_check", "subtree_check") == "subtree_check":
+            yield share
+
+
+def _at(datasets: list[Subject], exports: Judged, facts: Facts) -> dict[Subject, Known]:
+    """The datasets that clients reach: at the path of an export, or below one that shows them what is mounted there."""
+    at: dict[str, Share] = {}
+    for share, _ in _exports(exports):
+        if share.below or share.path not in at:
+            at[share.path] = share
+    found: dict[Subject, Known] = {}
+    for dataset in datasets:
+        point = word_of(facts.get(dataset, "mountpoint"))
+        above = (at.get(each) for each in _folders(point))
+        if hit := next((each for each in above if each and (each.below or each.path == point)), None):
+            found[dataset] = _seen(hit)
+    return found
 
 
 def _reads_only(sharenfs: str) -> bool:
@@ -95,6 +145,13 @@ def _lazy(shares: Judged) -> Iterator[Share]:
     for line in words_of(shares):
         name, _, path = line.partition("=")
         yield Share(path, True, f"[{name}] {path}: strict sync = no", "testparm -sv")
+
+
+def _folders(path: str) -> Iterator[str]:
+    """A path, and the folders that it lies in."""
+    while path.startswith("/"):
+        yield path
+        path = path.rpartition("/")[0] or "/" * (path != "/")
 
 
 def _hit(datasets: list[Subject], shares: Iterable[Share], facts: Facts) -> dict[Subject, Known]:

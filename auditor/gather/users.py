@@ -1,5 +1,5 @@
 """What on this host uses its datasets and volumes: swap, virtual machines, targets of LIO, SCST and tgt, volumes of
-Kubernetes.
+Kubernetes, LVM and multipath.
 
 What drops the flushes of those above it keeps nothing that they have been told is stable: a guest with cache=unsafe, a target
 that says that it has no cache and has one, or that skips flushes. Such a write waits in memory (page cache or ARC).
@@ -12,6 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from auditor.collect import _blocks as blocks
 from auditor.collect._holders import Holders, Place
 from auditor.facts import (
     AGAIN,
@@ -34,6 +35,9 @@ from auditor.text import harmless
 
 PROVIDES = {
     "host.swap_volumes": words("DEVICE on DATASET of each swap space that lies on a volume, whoever audits it"),
+    "dataset.mapped": words(
+        "NAME (lvm) or (multipath) of each device-mapper device of this host that lies in the volume"
+    ),
     "dataset.used_by": words("the guests, backstores of targets, and volumes of pods that use it"),
     "dataset.flushes_dropped": words("the guests and backstores on it whose flushes are dropped, and how"),
     "dataset.flushes_dropped_at_start": words("the guests on it that are set to drop flushes when they start"),
@@ -44,6 +48,7 @@ LOOKUPS, ALL_LOOKUPS = 16, 20_000
 POD = re.compile(r".*/pods/([0-9a-f-]{36})/volumes/kubernetes\.io~csi/([^/]{1,253})/mount")
 KEEPS, DROPS, UNSURE = "keeps", "drops", "unsure"
 NEVER = Known(False, ())
+MAPPERS = {"LVM": "lvm", "mpath": "multipath"}  # by how the UUID of a device-mapper device begins
 PAST_THE_CACHE = ("SCST-", "tgt-aio")  # which write past the page cache: with sync=always each write is stable
 NOT_ALL = "not all of its disks are understood"
 
@@ -56,12 +61,21 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
     found.targets()
     found.pods()
     at_start = found.at_start()
+    mapped = _mapped(holders)
+    unmapped = known((), "no LVM and no multipath of this host lies in it", "dmsetup ls --tree")
     none = known((), "nothing that was seen uses it")
     for dataset in list(facts.subjects("dataset")):
         name = dataset.name
         by, unseen = tuple(_some([*found.by[name]])), found.unseen
         text = known(by, ", ".join(by)) if by else none
         yield Fact(dataset, "used_by", unseen[0] if unseen and not by else text)
+        if isinstance(mapped, Unknown):
+            yield Fact(dataset, "mapped", mapped)
+        else:
+            inside = mapped.get(name, ())
+            yield Fact(
+                dataset, "mapped", known((*inside,), ", ".join(inside), "dmsetup ls --tree") if inside else unmapped
+            )
         lost = (*[*found.dropped[name]][:TOLD], *_more(len(found.dropped[name])))
         doubt = [*found.doubts[name], *unseen]
         if lost:
@@ -208,6 +222,33 @@ class _Users:
             return self.holders.device(path)
         path = path if real else self.paths.of(path)
         return self.holders.path(path) if path else Place(how="it is not there, or could not be reached")
+
+
+def _mapped(holders: Holders) -> Mapping[str, Sequence[str]] | Unknown:
+    """By dataset; unknown where a device of LVM or multipath does not lead to its disks. (man 8 dmsetup: the UUID begins with
+    the subsystem)"""
+    inventory = holders.inventory
+    found: dict[str, list[str]] = defaultdict(list)
+    disks = list(inventory.subjects("disk"))
+    if not any("slaves" in inventory.of(disk) for disk in disks):
+        return unknown("/sys/class/block was not read: what lies in volumes is not known")
+    for disk in disks:
+        transport, uuid, name = (inventory.get(disk, each) for each in ("transport", "dm_uuid", "dm_name"))
+        if not isinstance(transport, Known) or transport.value != "dm":
+            continue
+        if isinstance(uuid, Unknown):
+            if isinstance(name, Known):  # it has none: neither LVM nor multipath made it
+                continue
+            return uuid
+        if not (kind := MAPPERS.get(str(uuid.value).partition("-")[0])):
+            continue
+        way = blocks.down(f"/dev/{disk.name}", inventory, holders.nodes)
+        if isinstance(way, Unknown):
+            return way
+        named = str(name.value) if isinstance(name, Known) else disk.name
+        for volume in {each for below in way.disks for each in holders.disk(below).datasets}:
+            found[volume].append(harmless(f"{named} ({kind})"))
+    return {each: _some(names) for each, names in found.items()}
 
 
 def _swap(swaps: Judged, holders: Holders) -> Judged:

@@ -77,7 +77,9 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("dmesg", "--kernel"), frozenset(), re.compile(r"(?!)")),
     (
         ("dmesg", "--facility=kern"),
-        frozenset({"--level=emerg,alert,crit,err,warn,notice,info"}),
+        frozenset(
+            {"--level=emerg,alert,crit,err,warn,notice,info", "--level=emerg,alert,crit,err,warn,notice,info,debug"}
+        ),
         re.compile(r"(?!)"),
     ),
     (("dmidecode", "-t", "memory"), frozenset(), re.compile(r"(?!)")),

@@ -605,7 +605,15 @@ def test_branches(pattern: str, says: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["zpool_history", "zpool_history_internal", "zpool_events_all", "kernel_log", "kernel_hangs", "kernel_faults"],
+    [
+        "zpool_history",
+        "zpool_history_internal",
+        "zpool_events_all",
+        "kernel_log",
+        "kernel_hangs",
+        "kernel_faults",
+        "kernel_traces",
+    ],
 )
 def test_branches_find_what_the_whole_pattern_finds(name: str) -> None:
     keep = str(registry.collectors()[name].KEEP)
