@@ -50,7 +50,9 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # side by side, a file of tests at a time: what one of them has worked out the others of its file need, too; those with the
 # longest proofs first (tests/conftest.py)
-PYTEST = $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+# one worker more than there are processors: a quarter of the time of a test is waiting for what it started
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/dev $(if $(FLEET),$(VENV)/fleet)
 	$(PYTEST)
