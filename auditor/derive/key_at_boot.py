@@ -2,7 +2,7 @@
 
 zfs-mount.service mounts without -l, so that it loads no key. The initramfs loads that of the root file system; where
 /etc/zfs/zfs-list.cache has a list of a pool, zfs-mount-generator makes a unit for each key; a site may have a unit of its own,
-which is found by its name (zfs...key...). What loads keys under other names is not seen. (OpenZFS
+which is found by its name (zfs...key...): what it loads is not read, so that then it is not known. (OpenZFS
 etc/systemd/system-generators/zfs-mount-generator.c, etc/systemd/system/zfs-mount.service.in, contrib/initramfs/scripts/zfs)
 """
 
@@ -45,6 +45,6 @@ def _loaded(dataset: Subject, facts: Facts) -> Judged:
     units = reached(facts)
     if isinstance(units, Unknown):
         return units
-    if any("key" in unit for unit in words_of(units)):
-        return Known(True, units.evidence)
+    if loading := [unit for unit in words_of(units) if "key" in unit]:
+        return unknown(f"{loading[0]} is enabled, and of which datasets it loads the key is not looked at")
     return lists if isinstance(lists, Unknown) else Known(False, (*units.evidence, *lists.evidence))

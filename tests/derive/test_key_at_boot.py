@@ -37,7 +37,6 @@ def loaded(
         ({}, False),
         ({"wanted": ("multi-user.target zfs-mount.service",)}, False),
         ({"wanted": ("zfs-mount.service zfs-load-key.service",)}, False),
-        ({"wanted": ("local-fs.target zfs-mount.service", "zfs-mount.service zfs-load-key.service")}, True),
         ({"wanted": ("local-fs.target zfs-load-key-masked.service",)}, False),
         ({"lists": ("tank",)}, True),
         ({"lists": ("rpool",)}, False),
@@ -51,6 +50,14 @@ def test_what_loads_it(given: dict[str, tuple[str, ...]], expected: bool) -> Non
 
 def test_without_systemd_it_is_not_known() -> None:
     assert isinstance(loaded(systemd=False), Unknown)
+
+
+def test_what_a_unit_loads_is_not_seen() -> None:
+    """It may be the key of another dataset."""
+    wanted = ("local-fs.target zfs-mount.service", "zfs-mount.service zfs-load-key@rpool.service")
+    assert loaded(wanted=wanted) == unknown(
+        "zfs-load-key@rpool.service is enabled, and of which datasets it loads the key is not looked at"
+    )
 
 
 def test_what_is_not_encrypted_has_no_key() -> None:
