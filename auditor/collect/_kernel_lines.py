@@ -12,6 +12,18 @@ BOOT = r"Linux version \S+ .*"
 # the kernel's own has no time yet: any user may run a program called "Linux version 6" that ends by a fault, which is logged
 _FIRST = re.compile(r"\[ *0\.000000\]")
 
+_GROUP = re.compile(r"(?<!\\)[(](?![?])")
+
+
+def compiled(of: Mapping[str, str]) -> dict[str, re.Pattern[str]]:
+    """A pattern for each kind of line, after what lines begin with."""
+    return {name: re.compile(f"{HEAD}{pattern}") for name, pattern in of.items()}
+
+
+def kept(of: Mapping[str, str]) -> str:
+    """One pattern for the lines of any kind, without groups that capture."""
+    return f"{HEAD}(?:{'|'.join(_GROUP.sub('(?:', pattern) for pattern in of.values())})$"
+
 
 def begins(line: str) -> bool:
     """Whether a line that reads like BOOT is the kernel's own."""

@@ -16,7 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from auditor.collect._kernel_lines import BOOT, HEAD, lines
+from auditor.collect._kernel_lines import BOOT, compiled, kept, lines
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, words
 from auditor.host.request import Output, Run
 
@@ -62,9 +62,7 @@ _LINES = {
         r"|Device offlined - not ready after error recovery)"
     ),
 }
-_PATTERNS = {name: re.compile(f"{HEAD}{pattern}") for name, pattern in _LINES.items()}
-_GROUP = re.compile(r"(?<!\\)[(](?![?])")
-KEEP = f"{HEAD}(?:{'|'.join(_GROUP.sub('(?:', pattern) for pattern in _LINES.values())})$"
+_PATTERNS, KEEP = compiled(_LINES), kept(_LINES)
 SERVERS = re.compile(
     r"(?:postgres|postmaster|mysqld?|mariadbd?|mongod|redis-server|valkey-server|etcd|sqlservr|oracle|clickhouse|kvm|qemu)\b.*"
 )

@@ -11,11 +11,10 @@ waits for a volume waits in the block layer, and is not seen here; nor are names
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 
-from auditor.collect._kernel_lines import BOOT, HEAD, lines
+from auditor.collect._kernel_lines import BOOT, compiled, kept, lines
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
 from auditor.host.request import Output, Run
 
@@ -39,9 +38,7 @@ _LINES = {
         rf"|(?:dbuf|dmu|txg|zfs|zil|zio|zpl|zvol)_[\w.]{{1,120}}{_PLACE})"
     ),
 }
-_PATTERNS = {name: re.compile(f"{HEAD}{pattern}") for name, pattern in _LINES.items()}
-_GROUP = re.compile(r"(?<!\\)[(](?![?])")
-KEEP = f"{HEAD}(?:{'|'.join(_GROUP.sub('(?:', pattern) for pattern in _LINES.values())})$"
+_PATTERNS, KEEP = compiled(_LINES), kept(_LINES)
 
 
 def request(host: Subject, facts: Facts) -> Run:
