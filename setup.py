@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parent
 
 def tables():
     rules = {path.stem: tomllib.loads(path.read_text()) for path in sorted((ROOT / "rules").glob("*.toml"))}
-    return {"rules": rules, "advisories": tomllib.loads((ROOT / "auditor/data/advisories.toml").read_text())}
+    bugs = {name: tomllib.loads((ROOT / f"auditor/data/{name}.toml").read_text()) for name in ("advisories", "fixes")}
+    return {"rules": rules, **bugs}
 
 
 class Build(build_py):

@@ -27,8 +27,8 @@ def known(zaudit: CommandLine, tmp_path: Path) -> Path:
     path = tmp_path / "known.json"
     done = zaudit("check", "--replay", REC, "--baseline", path, "--write-baseline", "--format", "summary")
     assert done.code == 14, "what is accepted tonight counts from tomorrow on no more"
-    assert done.out.startswith(f"zlab: 2 new, {UNDECIDED} undecided; sync-disabled tank (critical), ")
-    assert "2 failures and 0 undecided are known" in done.err
+    assert done.out.startswith(f"zlab: 3 new, {UNDECIDED} undecided; sync-disabled tank (critical), ")
+    assert "3 failures and 0 undecided are known" in done.err
     return path
 
 
@@ -55,7 +55,7 @@ def test_a_night_without_zfs_get_is_one_line(zaudit: CommandLine, known: Path, b
     page = zaudit("check", "--replay", blind, "--baseline", known).out
     assert "NOT SEEN  sync-disabled tank (critical, last seen 2026-11-21)" in page
     again = zaudit("check", "--replay", REC, "--baseline", known, "--format", "summary").out
-    assert again.startswith(f"zlab: {UNDECIDED} undecided, 2 known; "), "it does not come back as new"
+    assert again.startswith(f"zlab: {UNDECIDED} undecided, 3 known; "), "it does not come back as new"
 
 
 def test_a_diff_tells_one_cause_once(zaudit: CommandLine, blind: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_diff_tells_one_cause_once(zaudit: CommandLine, blind: Path) -> None:
 def test_the_night_after(zaudit: CommandLine, known: Path) -> None:
     done = zaudit("check", "--replay", REC, "--baseline", known)
     assert done.code == 14
-    assert f"{UNDECIDED} undecided · 2 known" in done.out
+    assert f"{UNDECIDED} undecided · 3 known" in done.out
     assert "KNOWN     sync-disabled tank (critical, since 2026-11-21)" in done.out
     assert "Fix first" not in done.out
     assert "LOSES commits" in done.out, "what a power cut takes is not changed by knowing it"
@@ -83,7 +83,7 @@ def test_all_of_it_accepted(zaudit: CommandLine, known: Path) -> None:
     accept = ("--write-baseline", "--accept-undecided")
     zaudit("check", "--replay", REC, "--baseline", known, *accept)
     done = zaudit("check", "--replay", REC, "--baseline", known, "--format", "summary")
-    assert (done.code, done.out) == (0, f"zlab: nothing new; {UNDECIDED + 2} known   (exit code 0)\n")
+    assert (done.code, done.out) == (0, f"zlab: nothing new; {UNDECIDED + 3} known   (exit code 0)\n")
     assert zaudit("check", "--replay", REC, "--baseline", known, "--skip", "sync-disabled").code == 0
 
 
@@ -100,10 +100,11 @@ def test_every_format_says_what_is_known(zaudit: CommandLine, known: Path) -> No
     assert [each["rule"] for each in document["findings"] if "known" in each] == [
         "sync-disabled",
         "container-or-vm-blind",
+        "release-lacks-fixes",
     ]
-    assert document["baseline"] == {"made": "2026-11-21", "known": 2, "unseen": [], "gone": []}
+    assert document["baseline"] == {"made": "2026-11-21", "known": 3, "unseen": [], "gone": []}
     states = [each["baselineState"] for each in json.loads(texts["sarif"])["runs"][0]["results"]]
-    assert sorted(states) == ["new"] * UNDECIDED + ["unchanged"] * 2
+    assert sorted(states) == ["new"] * UNDECIDED + ["unchanged"] * 3
     assert 'zaudit_findings{outcome="known",severity="critical"} 1' in texts["prometheus"]
     assert 'zaudit_findings{outcome="fail",severity="critical"} 0' in texts["prometheus"]
     assert texts["nagios"].startswith("ZAUDIT UNKNOWN - ")
@@ -154,9 +155,9 @@ def test_what_is_below_min_severity_is_counted_and_not_shown(zaudit: CommandLine
     assert part.code == whole.code == 14
     assert "container-or-vm-blind" in whole.out
     assert "container-or-vm-blind" not in part.out
-    assert f"{UNDECIDED} findings are below high and not shown (--min-severity)." in part.out
+    assert f"{UNDECIDED + 1} findings are below high and not shown (--min-severity)." in part.out
     page = zaudit("check", "--replay", REC, "--min-severity", "critical", "--format", "html").out
-    assert f"{UNDECIDED} findings are below critical and not shown (--min-severity)." in page
+    assert f"{UNDECIDED + 1} findings are below critical and not shown (--min-severity)." in page
     words = ("--format", "json")
     assert (
         zaudit("check", "--replay", REC, *words, "--min-severity", "high").out

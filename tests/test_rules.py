@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from auditor import data, rulebook
+from auditor.data import fixes
 from auditor.judge import example, rule_file, rule_table
 from auditor.judge.event import GRAVITY
 from auditor.judge.rule import RuleError, digest
@@ -73,19 +74,30 @@ def test_what_is_packed_is_what_is_written() -> None:
     assert json.loads(json.dumps(packed)) == {
         "rules": rulebook.tables(),
         "advisories": data.advisories(),
+        "fixes": data.bugs_fixed(),
     }
     assert sorted(packed["rules"]) == sorted(path.stem for path in rulebook.ours().glob("*.toml"))
 
 
 def test_a_packed_zaudit_reads_what_was_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     one = {"sync-disabled": rulebook.tables()["sync-disabled"]}
-    packed = json.dumps({"rules": one, "advisories": {"mmap-flush": data.advisories()["mmap-flush"]}})
+    bug = {"feature-refcount-race": data.bugs_fixed()["feature-refcount-race"]}
+    packed = json.dumps({"rules": one, "advisories": {"mmap-flush": data.advisories()["mmap-flush"]}, "fixes": bug})
     monkeypatch.setattr(data, "text", lambda name: packed if name == "rules.json" else "")
-    cached = (data.packed, data.advisories, rulebook.tables, rulebook.advisories, rulebook._as_written)
+    cached = (
+        data.packed,
+        data.advisories,
+        data.bugs_fixed,
+        fixes.load,
+        rulebook.tables,
+        rulebook.advisories,
+        rulebook._as_written,
+    )
     for each in cached:
         each.cache_clear()
     try:
         assert [rule.id for rule in rulebook.load()] == [rule.id for rule in rulebook.load(examples=False)]
+        assert [fix.name for fix in fixes.load()] == list(bug)
         assert {"sync-disabled", "advisory-mmap-flush"} == {rule.id for rule in rulebook.load()}
     finally:
         for each in cached:

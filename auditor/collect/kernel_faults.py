@@ -25,6 +25,9 @@ SUBJECT = "host"
 FACTS = {
     "faults_whole": flag("the kernel's log, which was looked through for faults, reaches back to its start"),
     "zfs_panics": words("PLACE=TIMES of each place at which OpenZFS stopped a thread of its own since the host booted"),
+    "zfs_stopped_in": words(
+        "functions of OpenZFS that stopped a thread so, where the line names one; one evidence each"
+    ),
     "zfs_oopses": words(
         "FUNCTION=TIMES of functions of OpenZFS in which the kernel faulted or was stuck since it booted"
     ),
@@ -41,6 +44,7 @@ FACTS = {
 }
 LEVELS = "--level=emerg,alert,crit,err,warn,notice,info"
 COMMAND = f"dmesg --facility=kern {LEVELS}"
+NONE = Evidence("nothing of the kind in what is left of the kernel's log", COMMAND)
 _SCSI = r"sd (\d+:\d+:\d+:\d+): "
 _LINES = {
     "boot": BOOT,
@@ -63,6 +67,7 @@ _LINES = {
     ),
 }
 _PATTERNS, KEEP = compiled(_LINES), kept(_LINES)
+_STOPPED_IN = re.compile(r"PANIC at [\w.-]+:\d+:(\w+)\(\)")
 SERVERS = re.compile(
     r"(?:postgres|postmaster|mysqld?|mariadbd?|mongod|redis-server|valkey-server|etcd|sqlservr|oracle|clickhouse|kvm|qemu)\b.*"
 )
@@ -82,11 +87,17 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     found += [
         ("oom_killed_servers", what, text) for kind, what, text in found if kind == "oom_kills" and SERVERS.match(what)
     ]
+    stopped = {hit[1]: text for kind, _, text in found if kind == "zfs_panics" and (hit := _STOPPED_IN.search(text))}
+    if stopped or whole:
+        yield Fact(
+            HOST,
+            "zfs_stopped_in",
+            Known(tuple(stopped), tuple(Evidence(text, COMMAND) for text in stopped.values()) or (NONE,)),
+        )
     for fact in FACTS:
         named = [(what, text) for kind, what, text in found if kind == fact]
         times, last = Counter(what for what, _ in named), dict(named)
-        if fact != "faults_whole" and (times or whole or fact.startswith("scsi_")):
-            none = Evidence("nothing of the kind in what is left of the kernel's log", COMMAND)
+        if fact not in ("faults_whole", "zfs_stopped_in") and (times or whole or fact.startswith("scsi_")):
             lines_of = tuple(Evidence(f"{last[what]} ({count} times)", COMMAND) for what, count in times.items())
             entries = tuple(f"{what}={count}" for what, count in times.items())
-            yield Fact(HOST, fact, Known(entries, lines_of or (none,)))
+            yield Fact(HOST, fact, Known(entries, lines_of or (NONE,)))

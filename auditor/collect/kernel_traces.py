@@ -11,6 +11,7 @@ waits for a volume waits in the block layer, and is not seen here; nor are names
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -23,7 +24,11 @@ SUBJECT = "host"
 FACTS = {
     "hung_in_zfs": words(
         "PROGRAM=TIMES of each task that the kernel found hanging in a function of OpenZFS since it booted"
-    )
+    ),
+    "hung_traces": words(
+        "FUNCTION FUNCTION... of each such trace: those of OpenZFS that are surely in it, innermost first,"
+        " without .part.N and the like"
+    ),
 }
 LEVELS = "--level=emerg,alert,crit,err,warn,notice,info,debug"
 COMMAND = f"dmesg --facility=kern {LEVELS}"
@@ -38,6 +43,7 @@ _LINES = {
         rf"|(?:dbuf|dmu|txg|zfs|zil|zio|zpl|zvol)_[\w.]{{1,120}}{_PLACE})"
     ),
 }
+_FUNCTION = re.compile(rf"([\w.]{{1,120}}){_PLACE}")
 _PATTERNS, KEEP = compiled(_LINES), kept(_LINES)
 
 
@@ -49,22 +55,27 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     """What is there; that nothing is, where the log is whole and each trace of a task tells. Raises ValueError for a line that
     was not asked for."""
     found, whole = lines(reply.text, _PATTERNS)
-    times, seen, unsure = Counter[str](), dict[str, str](), False
-    task, text, traces, frames = "", "", 0, set[str]()
+    times, seen, unsure, stacks = Counter[str](), dict[str, str](), False, dict[str, str]()
+    task, text, traces, frames, sure = "", "", 0, False, list[str]()
     for each in [*found, None]:
         if each and each.kind == "frame" and traces == 1:
-            frames.add(each.part)
+            frames = True
+            if not each.part and (function := _FUNCTION.search(each.text)):
+                sure.append(function[1].partition(".")[0])
         elif each and each.kind == "trace":
             traces += 1
         elif each is None or each.kind == "task":
-            if task and "" in frames:
+            if task and sure:
                 times[task] += 1
                 seen[task] = text
-            unsure |= bool(task) and "" not in frames and (not traces or bool(frames))
+                stacks[" ".join(sure)] = text
+            unsure |= bool(task) and not sure and (not traces or frames)
             task, text = (each.part, each.text) if each else ("", "")
-            traces, frames = 0, set()
+            traces, frames, sure = 0, False, []
     if times or (whole and not unsure):
         none = Evidence("no task hung in OpenZFS, says the kernel's log, which reaches back to its start", COMMAND)
         told = tuple(Evidence(f"{seen[name].strip()} ({count} times)", COMMAND) for name, count in times.items())
         entries = tuple(f"{name}={count}" for name, count in times.items())
         yield Fact(HOST, "hung_in_zfs", Known(entries, told or (none,)))
+        where = tuple(Evidence(f"{text.strip()} in {stack}", COMMAND) for stack, text in stacks.items())
+        yield Fact(HOST, "hung_traces", Known(tuple(stacks), where or (none,)))

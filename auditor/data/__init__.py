@@ -19,7 +19,7 @@ def text(name: str) -> str:
 
 @cache
 def packed() -> dict[str, Any]:
-    """Rules and known bugs, as setup.py makes one file of them when zaudit is packed: JSON is read in a tenth of the time that
+    """Rules and bugs, as setup.py makes one file of them when zaudit is packed: JSON is read in a tenth of the time that
     TOML takes. Nothing in a checkout."""
     try:
         found: dict[str, Any] = json.loads(text("rules.json"))
@@ -32,6 +32,13 @@ def packed() -> dict[str, Any]:
 def advisories() -> Mapping[str, Mapping[str, Any]]:
     """The known bugs of releases, by name, as they are written. Raises tomllib.TOMLDecodeError."""
     found: dict[str, Any] = packed().get("advisories") or tomllib.loads(text("advisories.toml"))
+    return found
+
+
+@cache
+def bugs_fixed() -> Mapping[str, Any]:
+    """The bugs that later releases fix, by name, as they are written. Raises tomllib.TOMLDecodeError."""
+    found: dict[str, Any] = packed().get("fixes") or tomllib.loads(text("fixes.toml"))
     return found
 
 

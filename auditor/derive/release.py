@@ -49,13 +49,13 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     if isinstance(version, Known) and isinstance(version.value, tuple) and version.value[:2] not in LINES:
         version = unknown(f"OpenZFS {'.'.join(map(str, version.value))} is of no line that zaudit knows (2.1 to 2.4)")
     yield Fact(HOST, "release", version)
-    alike = _all_bugs(text, facts.get(HOST, "os_name"))
+    alike = published(text, facts.get(HOST, "os_name"))
     build = builds.load().get(str(text.value)) if isinstance(alike, Unknown) and isinstance(text, Known) else None
     for bug in BUGS:
         yield Fact(HOST, builds.fact(bug), _has(bug, build, text) if build and isinstance(text, Known) else alike)
 
 
-def _all_bugs(text: Judged, system: Judged) -> Judged:
+def published(text: Judged, system: Judged) -> Judged:
     """Known and true of a build as it was published; else why it is not known."""
     if isinstance(text, Unknown):
         return text

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from auditor.data import builds
+from auditor.data import builds, releases
+from auditor.data.releases import Range, Release, after, spelt
 from auditor.facts import HOST, Judged, Known
 from auditor.judge.compiler import Registry
 from auditor.judge.expression import Expression, Scope, fact
@@ -25,8 +26,6 @@ CONDITION = {"exposed", "exposing", "spared"}
 OPTIONAL = {"remedy", "unprovoked"} | STRIKE  # remedy: other words than "Upgrade to ..."
 NOWHERE = "No release is known to fix it."
 OUTSIDE = "The bug strikes while the host runs; no event brings it about."
-
-Release = tuple[int, ...]
 
 
 def load(path: str, tables: Mapping[str, Any], registry: Registry) -> list[Rule]:
@@ -54,22 +53,18 @@ def _trusted(path: str, name: str, table: Mapping[str, Any], registry: Registry)
 
 def _at_a_glance(expect: Expression, affected: str) -> Expression:
     """The same condition, which need not be compiled where the release is affected by none of it: nearly always."""
-    ranges = tuple(_ranges(affected))
+    ranges = releases.ranges(affected)
 
     def evaluate(scope: Scope) -> Judged:
         match fact(HOST, "release", scope):
-            case Known((int(), int(), int()) as release) as known if not any(_holds(each, release) for each in ranges):
+            case Known((int(), int(), int()) as release) as known if not any(
+                releases.within(each, release) for each in ranges
+            ):
                 return Known(True, known.evidence)
             case _:
                 return expect.evaluate(scope)
 
     return Expression(expect.source, expect.type, evaluate)
-
-
-def _holds(bounds: tuple[Release, Release], release: tuple[object, ...]) -> bool:
-    numbers = tuple(part for part in release if isinstance(part, int))
-    first, last = bounds
-    return first <= numbers and numbers[: len(last)] <= last
 
 
 def _checked(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,15 +75,13 @@ def _checked(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         raise RuleError(f"an advisory has no key {stray[0]!r}")
     if len(given := CONDITION & entry.keys()) not in (0, 3):
         raise RuleError(f"{', '.join(sorted(CONDITION))} go together; only {', '.join(sorted(given))} is there")
-    if not (ranges := tuple(_ranges(entry["affected"]))):
-        raise RuleError("affected must be text: FIRST-LAST or FIRST- of each line")
-    examples = _examples(f"host.{builds.fact(name)}", ranges, entry)
+    examples = _examples(f"host.{builds.fact(name)}", _ranges(entry), entry)
     return {**_judged(name, entry), **_said(entry), "example": list(examples)}
 
 
 def _judged(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     condition = f" and ({' '.join(entry['exposed'].split())})" if "exposed" in entry else ""
-    affected = " or ".join(map(_within, _ranges(entry["affected"])))
+    affected = " or ".join(map(_within, _ranges(entry)))
     return {
         **{key: entry[key] for key in ("title", "harm", *sorted(STRIKE)) if key in entry},
         **({} if "loses" in entry else {"outside": OUTSIDE}),
@@ -99,11 +92,11 @@ def _judged(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said(entry: Mapping[str, Any]) -> dict[str, Any]:
-    ranges = tuple(_ranges(entry["affected"]))
-    fixed = [_text(_after(last)) for _, last in ranges if len(last) == 3]
+    ranges = _ranges(entry)
+    fixed = [spelt(each) for each in releases.mended(ranges)]
     remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later." if fixed else NOWHERE
     if fixed and len(fixed) < len(ranges):
-        unfixed = ", ".join(_text(last) for _, last in ranges if len(last) == 2)
+        unfixed = ", ".join(spelt(last) for _, last in ranges if len(last) == 2)
         remedy = f"Upgrade to OpenZFS {' or '.join(fixed)}, or later; no release of {unfixed} fixes it."
     remedy = entry.get("remedy", remedy)
     return {
@@ -117,36 +110,20 @@ def _fix(entry: Mapping[str, Any], remedy: str) -> str:
     return f"{entry['until']} {remedy}" if remedy == NOWHERE else f"{remedy} Until then: {entry['until']}"
 
 
-def _ranges(text: str) -> Iterator[tuple[Release, Release]]:
-    """(first, last) of each range; last has two numbers, its line, where no release of it mends the bug."""
-    for each in text.split() if isinstance(text, str) else ():
-        first, mark, last = each.partition("-")
-        try:
-            start, end = (tuple(map(int, one.split("."))) for one in (first, last or first.rpartition(".")[0]))
-        except ValueError:
-            mark = ""
-        if not mark or len(start) != 3 or start[:2] != end[:2] or (end[2:] and end < start):
-            raise RuleError(f"affected: {each!r} is not FIRST-LAST of one line, or FIRST-")
-        yield start, end
+def _ranges(entry: Mapping[str, Any]) -> tuple[Range, ...]:
+    try:
+        return releases.ranges(entry["affected"])
+    except ValueError as error:
+        raise RuleError(str(error)) from None
 
 
-def _within(bounds: tuple[Release, Release]) -> str:
+def _within(bounds: Range) -> str:
     first, last = bounds
     end = f"<= {last}" if len(last) == 3 else f"< {(last[0], last[1] + 1, 0)}"
     return f"{first} <= host.release {end}"
 
 
-def _after(last: Release) -> Release:
-    return (*last[:2], last[2] + 1)
-
-
-def _text(release: Release) -> str:
-    return ".".join(map(str, release))
-
-
-def _examples(
-    has: str, ranges: tuple[tuple[Release, Release], ...], entry: Mapping[str, Any]
-) -> Iterator[dict[str, Any]]:
+def _examples(has: str, ranges: tuple[Range, ...], entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     first, last = ranges[0]
     exposing = entry.get("exposing", {})
 
@@ -156,15 +133,15 @@ def _examples(
         facts = {"host.release": list(release), has: in_build, **given}
         return {"name": name, "given": facts, "verdict": verdict}
 
-    changed = {"unknown": f"{_text(first)}-1+deb12u1 is a build of its own: fixes of later releases may be in it"}
+    changed = {"unknown": f"{spelt(first)}-1+deb12u1 is a build of its own: fixes of later releases may be in it"}
     yield example("an affected release, and the host is exposed", "fail", first, True, exposing)
     if len(last) == 3:
-        yield example("the release that fixes it", "pass", _after(last), True, exposing)
+        yield example("the release that fixes it", "pass", after(last), True, exposing)
     if "spared" in entry:
         yield example("an affected release, and the host is not exposed", "pass", first, True, entry["spared"])
     elif len(last) == 2:
         newest = ranges[-1][1]
-        other = _after(newest) if len(newest) == 3 else (newest[0], newest[1] + 1, 0)
+        other = after(newest) if len(newest) == 3 else (newest[0], newest[1] + 1, 0)
         yield example("a release of another line", "pass", other, True, {})
     yield example("a distribution's build of an affected release", "unknown", first, changed, exposing)
     yield example("a distribution's build that carries the fix", "pass", first, False, exposing)

@@ -1,0 +1,161 @@
+"""Which bugs a release has that a later one fixes (``auditor/data/fixes.toml``), and the mark of which is in the kernel's log.
+
+What a bug needs to strike counts as used unless it was seen that it is not. A build of a distribution may carry a fix without a
+new number: of the known ones builds.toml tells which; of the others nothing is said here, but a mark in the log is named all
+the same: there it has happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from auditor.data import builds, fixes, releases
+from auditor.data.fixes import Fix
+from auditor.data.releases import Release
+from auditor.derive.release import published
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    join,
+    pairs_of,
+    unknown,
+    word,
+    word_of,
+    words,
+    words_of,
+)
+
+SUBJECT = "host"
+TOLD = 3
+FACTS = {
+    "bugs_fixed_later": words(
+        "what can go wrong here in this build and does not in a later release, the gravest first"
+    ),
+    "bugs_fixed_later_told": word("how many those are, and the gravest of them"),
+    "bugs_in_the_log": words("those bugs of this release whose mark is in the kernel's log"),
+}
+
+
+class _Use(NamedTuple):
+    """In use where a fact of any pool, or of anything that it links to, begins with a word, or where it is not this word."""
+
+    link: str
+    fact: str
+    word: str = ""
+    but: str = ""
+
+
+_USES = {
+    "encryption": _Use("datasets", "encryption", but="off"),
+    "dedup": _Use("datasets", "dedup", but="off"),
+    "volumes": _Use("datasets", "type", "volume"),
+    "nfs": _Use("datasets", "sharenfs", but="off"),
+    "raidz": _Use("vdevs", "type", "raidz"),
+    "draid": _Use("vdevs", "type", "draid"),
+    "mirror": _Use("vdevs", "type", "mirror"),
+    "removal": _Use("vdevs", "type", "indirect"),
+    "special": _Use("vdevs", "allocation_class", "special"),
+    "log": _Use("vdevs", "allocation_class", "log"),
+    "cache": _Use("leaves", "allocation_class", "cache"),
+    "spares": _Use("leaves", "allocation_class", "spare"),
+    "multihost": _Use("", "multihost", "on"),
+    "autotrim": _Use("", "autotrim", "on"),
+}
+NEEDS = (
+    *("host.zfs_version", "host.zfs_version_text", "host.os_name", "host.pools"),
+    *("pool.datasets", "pool.vdevs", "pool.leaves", "pool.multihost", "pool.autotrim"),
+    *("dataset.encryption", "dataset.dedup", "dataset.type", "dataset.sharenfs"),
+    *("vdev.type", "vdev.allocation_class", "leaf.allocation_class"),
+    *("host.zfs_stopped_in", "host.zfs_oopses", "host.hung_traces"),
+)
+
+
+def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
+    """Both facts."""
+    version, text = facts.get(HOST, "zfs_version"), facts.get(HOST, "zfs_version_text")
+    if isinstance(version, Unknown) or isinstance(text, Unknown):
+        why = join(each for each in (version, text) if isinstance(each, Unknown))
+        yield from (Fact(HOST, name, why) for name in FACTS)
+        return
+    assert isinstance(version.value, tuple)
+    release = tuple(part for part in version.value if isinstance(part, int))[:3]
+    build = builds.load().get(str(text.value))
+    carried = build.carries if build else ()
+    here = [fix for fix in fixes.load() if fix.strikes(release) and fix.subject not in carried]
+    ahead = _ahead(here, release, text, build, facts)
+    yield Fact(HOST, "bugs_fixed_later", ahead)
+    yield Fact(HOST, "bugs_fixed_later_told", ahead if isinstance(ahead, Unknown) else _told(ahead))
+    yield Fact(HOST, "bugs_in_the_log", _logged(here, release, facts))
+
+
+def _ahead(here: list[Fix], release: Release, text: Known, build: builds.Build | None, facts: Facts) -> Judged:
+    if not fixes.covers(release):
+        return unknown(f"which bugs of OpenZFS {releases.spelt(release)} were fixed later is not known to this zaudit")
+    alike = published(text, facts.get(HOST, "os_name"))
+    if not here or not (build or isinstance(alike, Known)):
+        return Known((), text.evidence) if not here else alike
+    used = {use for use in set().union(*(fix.uses for fix in here)) if _used(use, facts)}
+    struck = [fix for fix in here if fix.uses <= used]
+    seen = (Evidence(f"{_spelt(fix, release)} [{fix.source}]") for fix in struck)
+    newer = (
+        (Evidence(f"{build.name} carries none of these fixes ({build.source}); newer: {build.newer}"),) if build else ()
+    )
+    return Known(tuple(_spelt(fix, release) for fix in struck), (*text.evidence, *newer, *seen))
+
+
+def _told(ahead: Known) -> Known:
+    first = "; ".join(words_of(ahead)[:TOLD])
+    return Known(f"{len(words_of(ahead))}{', the gravest: ' if first else ''}{first}", ahead.evidence)
+
+
+def _used(use: str, facts: Facts) -> bool:
+    """Whether a feature is in use, or may be."""
+    if (how := _USES.get(use)) is None or not isinstance(facts.get(HOST, "pools"), Known):
+        return True
+    pools = facts.linked(HOST, "pools")
+    if how.link and not all(isinstance(facts.get(pool, how.link), Known) for pool in pools):
+        return True
+    of = [each for pool in pools for each in (facts.linked(pool, how.link) if how.link else (pool,))]
+    return any(_tells(how, facts.get(each, how.fact)) for each in of)
+
+
+def _tells(how: _Use, found: Judged) -> bool:
+    if not isinstance(found, Known):
+        return True
+    return word_of(found).startswith(how.word) if how.word else word_of(found) != how.but
+
+
+def _spelt(fix: Fix, release: Release) -> str:
+    """With the next release that has it not."""
+    later = [each for each in releases.mended(fix.affected) if each > release]
+    return f"{fix.bug} ({releases.spelt(min(later))})"
+
+
+def _logged(here: list[Fix], release: Release, facts: Facts) -> Judged:
+    judged = {
+        "panic": facts.get(HOST, "zfs_stopped_in"),
+        "fault": facts.get(HOST, "zfs_oopses"),
+        "hung": facts.get(HOST, "hung_traces"),
+    }
+    logged = {
+        "panic": [{function} for function in words_of(judged["panic"])],
+        "fault": [{function} for function, _ in pairs_of(judged["fault"])],
+        "hung": [set(trace.split()) for trace in words_of(judged["hung"])],
+    }
+    found = {
+        fix: kind for fix in here for kind, mark in fix.marks if any(mark <= functions for functions in logged[kind])
+    }
+    if not found and (gone := [each for each in judged.values() if isinstance(each, Unknown)]):
+        return join(gone)
+    seen = tuple(Evidence(f"{_spelt(fix, release)} [{fix.source}]") for fix in found)
+    return Known(
+        tuple(_spelt(fix, release) for fix in found),
+        seen or (Evidence("no mark of a bug that is known to be fixed later"),),
+    )

@@ -1,0 +1,166 @@
+"""Bugs that a later release fixes: in which build they are, what they need to strike, and their mark in the kernel's log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from auditor.data import TableError, builds, fixes
+from auditor.derive import fixes_ahead
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown, words_of
+
+TABLE: dict[str, dict[str, object]] = {
+    "opens-snapshot": {
+        "bug": "panics when a snapshot is opened",
+        "does": "panic",
+        "uses": ["snapshots"],
+        "affected": "2.3.0- 2.4.0-2.4.1",
+        "subject": "Fix it",
+        "issues": [1],
+        "panic": ["zil_async_to_sync"],
+    },
+    "loses-keys": {
+        "bug": "hangs where encrypted volumes are sent",
+        "does": "hang",
+        "uses": ["encryption", "volumes"],
+        "affected": "2.2.0-2.2.3 2.3.0-2.3.4",
+        "subject": "Fix keys",
+        "issues": [],
+        "hung": [["zil_close", "zil_commit"]],
+        "fault": ["zvol_read"],
+    },
+}
+POOL, DATASET = Subject("pool", "tank"), Subject("dataset", "tank/db")
+LOG = ("zfs_stopped_in", "zfs_oopses", "hung_traces")
+
+
+@pytest.fixture(autouse=True)
+def of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fixes, "load", lambda: fixes.parse(TABLE))
+
+
+def told(
+    release: str,
+    *,
+    properties: Mapping[str, str] | None = None,
+    seen: bool = True,
+    log: Mapping[str, tuple[str, ...] | None] | None = None,
+) -> dict[str, Known | Unknown]:
+    """What is derived on a host with one dataset, none of whose log shows anything but what is given."""
+    facts = Facts()
+    numbers = tuple(map(int, release.partition("-")[0].split(".")))
+    facts.put(Fact(HOST, "zfs_version", known(numbers, release)))
+    facts.put(Fact(HOST, "zfs_version_text", known(release, release)))
+    facts.put(Fact(HOST, "pools", known((POOL,), "zpool list")))
+    facts.put(Fact(POOL, "datasets", known((DATASET,), "zfs get") if seen else unknown("nobody may ask")))
+    for name, given in (properties or {}).items():
+        facts.put(Fact(DATASET, name, known(given, given)))
+    for name in LOG:
+        value = (log or {}).get(name, ())
+        facts.put(Fact(HOST, name, unknown("not asked") if value is None else known(value, "dmesg")))
+    return {fact.name: fact.value for fact in fixes_ahead.derive(HOST, facts)}
+
+
+PLAIN = {"encryption": "off", "type": "filesystem"}
+BOTH = {"encryption": "aes-256-gcm", "type": "volume"}
+SNAPSHOT = "panics when a snapshot is opened (2.4.2)"
+KEYS = "hangs where encrypted volumes are sent (2.3.5)"
+
+
+@pytest.mark.parametrize(
+    ("release", "properties", "bugs"),
+    [
+        ("2.3.4-1", PLAIN, [SNAPSHOT]),
+        ("2.3.4-1", BOTH, [SNAPSHOT, KEYS]),
+        ("2.3.4-1", {**BOTH, "type": "filesystem"}, [SNAPSHOT]),
+        ("2.3.4-1", {**BOTH, "encryption": "off"}, [SNAPSHOT]),
+        ("2.3.5-1", BOTH, [SNAPSHOT]),
+        ("2.2.3", BOTH, ["hangs where encrypted volumes are sent (2.2.4)"]),
+        ("2.2.4", BOTH, []),
+        ("2.4.2-1", BOTH, []),
+        ("2.1.11-1", BOTH, []),
+    ],
+)
+def test_in_which_release_and_with_what_in_use(release: str, properties: dict[str, str], bugs: list[str]) -> None:
+    found = told(release, properties=properties)
+    assert list(words_of(found["bugs_fixed_later"])) == bugs
+    said = found["bugs_fixed_later_told"]
+    assert isinstance(said, Known)
+    assert str(said.value).startswith(str(len(bugs)))
+    assert all(bug in str(said.value) for bug in bugs)
+
+
+def test_what_was_not_seen_may_be_in_use() -> None:
+    assert words_of(told("2.3.4", properties={})["bugs_fixed_later"]) == (SNAPSHOT, KEYS)
+    assert words_of(told("2.3.4", properties=PLAIN, seen=False)["bugs_fixed_later"]) == (SNAPSHOT, KEYS)
+
+
+@pytest.mark.parametrize("release", ["2.4.99", "2.5.0", "2.0.7", "2.3.4-1ubuntu9"])
+def test_of_a_release_after_the_table_and_of_a_build_with_patches_nothing_is_known(release: str) -> None:
+    assert isinstance(told(release, properties=PLAIN)["bugs_fixed_later"], Unknown)
+
+
+def test_a_build_with_patches_of_a_release_without_bugs_has_none_to_carry() -> None:
+    assert words_of(told("2.4.4-1~bpo13+1")["bugs_fixed_later"]) == ()
+    assert isinstance(told("2.4.4-1~bpo13+1")["bugs_fixed_later"], Known)
+
+
+def test_what_a_known_build_carries_it_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    build = builds.Build("Debian 13", "its changelog", "a newer one", frozenset(), ("Fix keys",))
+    monkeypatch.setattr(builds, "load", lambda: {"2.3.4-1+deb13u1": build})
+    assert words_of(told("2.3.4-1+deb13u1", properties=BOTH)["bugs_fixed_later"]) == (SNAPSHOT,)
+
+
+@pytest.mark.parametrize(
+    ("release", "log", "marked"),
+    [
+        ("2.3.4", {"zfs_stopped_in": ("zil_async_to_sync",)}, [SNAPSHOT]),
+        ("2.3.4-1ubuntu9", {"zfs_stopped_in": ("zil_async_to_sync",)}, [SNAPSHOT]),
+        ("2.4.2", {"zfs_stopped_in": ("zil_async_to_sync",)}, []),
+        ("2.3.4", {"zfs_oopses": ("zil_async_to_sync=1",)}, []),
+        ("2.3.4", {"zfs_oopses": ("zvol_read=2",)}, [KEYS]),
+        ("2.3.4", {"hung_traces": ("cv_wait zil_commit", "cv_wait zil_close")}, []),
+        ("2.3.4", {"hung_traces": ("cv_wait zil_commit zil_close",)}, [KEYS]),
+        ("2.3.4", {}, []),
+    ],
+)
+def test_the_mark_of_a_bug_in_the_log(release: str, log: Mapping[str, tuple[str, ...]], marked: list[str]) -> None:
+    assert list(words_of(told(release, log=log)["bugs_in_the_log"])) == marked
+
+
+@pytest.mark.parametrize("missing", LOG)
+def test_where_a_part_of_the_log_was_not_seen_none_is_not_said(missing: str) -> None:
+    assert isinstance(told("2.3.4", log={missing: None})["bugs_in_the_log"], Unknown)
+
+
+def test_a_mark_counts_where_a_part_of_the_log_was_not_seen() -> None:
+    found = told("2.3.4", log={"zfs_stopped_in": ("zil_async_to_sync",), "hung_traces": None})["bugs_in_the_log"]
+    assert words_of(found) == (SNAPSHOT,)
+
+
+def test_nothing_without_a_release() -> None:
+    facts = Facts()
+    facts.add(HOST)
+    assert all(isinstance(fact.value, Unknown) for fact in fixes_ahead.derive(HOST, facts))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"bug": " "}, "texts"),
+        ({"does": "explode"}, "does is one of"),
+        ({"uses": ["zstd"]}, "uses are of"),
+        ({"uses": "log"}, "uses are of"),
+        ({"issues": ["1"]}, "numbers"),
+        ({"affected": "2.3"}, "affected"),
+        ({"affected": "2.3.0-2.3.4 2.4.0-"}, "no release fixes it"),
+        ({"hung": "zil_commit"}, "lists"),
+        ({"panic": [1]}, "lists"),
+        ({"panic": []}, "lists"),
+        ({"stack": []}, "and no more"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_refused(change: dict[str, object], why: str) -> None:
+    with pytest.raises(TableError, match=why):
+        fixes.parse({"it": TABLE["loses-keys"] | change})
