@@ -9,11 +9,12 @@ import click
 
 if TYPE_CHECKING:
     from auditor.audit import Look
-    from auditor.facts import Facts
+    from auditor.facts import Facts, Judged
     from auditor.judge.rule import Rule
 
 PRODUCT = "openzfs"
 RELEASED = "release-abandoned"
+LACKED = "bugs_fixed_later"
 FOUND, OPEN = "fail", "unknown"
 
 
@@ -30,23 +31,27 @@ def release(context: click.Context, option: click.Parameter, value: str | None) 
 
 def told(seen: Look, rules: Sequence[Rule], wanted: tuple[int, ...]) -> Iterator[str]:
     """Lines: what of the rules about releases changes. The facts of the host are those of the other release afterwards."""
+    from auditor.data import fixes
+    from auditor.derive import fixes_ahead
     from auditor.derive import release as derived
-    from auditor.facts import HOST, Fact, Known, known
+    from auditor.facts import HOST, Fact, Known, known, words_of
     from auditor.judge.advisory import PREFIX
     from auditor.text import harmless
 
     about = [rule for rule in rules if rule.id.startswith(PREFIX) or rule.id == RELEASED]
-    now = _outcomes(about, seen.facts)
+    now, lacked = _outcomes(about, seen.facts), seen.facts.get(HOST, LACKED)
     here = seen.facts.get(HOST, "zfs_version_text")
     text = ".".join(map(str, wanted))
     why = f"{text}, supposed"
     seen.facts.replace(Fact(HOST, "zfs_version", known(wanted, why)))
     seen.facts.replace(Fact(HOST, "zfs_version_text", known(text, why)))
-    for fact in derived.derive(HOST, seen.facts):
-        seen.facts.replace(fact)
+    for derivation in (derived, fixes_ahead):
+        for fact in [*derivation.derive(HOST, seen.facts)]:
+            seen.facts.replace(fact)
     then = _outcomes(about, seen.facts)
     old = harmless(str(here.value)) if isinstance(here, Known) else "a release that is not known"
-    yield f"With OpenZFS {text}, as it was published, in place of {old}; of the {len(about)} bugs that zaudit knows of:"
+    bugs = len(about) + len(fixes.load())
+    yield f"With OpenZFS {text}, as it was published, in place of {old}; of the {bugs} bugs that zaudit knows of:"
     names = {rule.id: rule for rule in about}
     for word, ids in (
         ("goes", [each for each in now if now[each] == FOUND and then[each] not in (FOUND, OPEN)]),
@@ -57,9 +62,25 @@ def told(seen: Look, rules: Sequence[Rule], wanted: tuple[int, ...]) -> Iterator
         for each in sorted(ids):
             was = "" if word in ("goes", "stays") or now[each] != OPEN else ", not decided now"
             yield f"{word:6} {each} ({names[each].gravest}{was}): {names[each].title}"
-    if not any(outcome in (FOUND, OPEN) for outcome in (*now.values(), *then.values())):
+    yield from _fixed(lacked, seen.facts.get(HOST, LACKED))
+    if not any(outcome in (FOUND, OPEN) for outcome in (*now.values(), *then.values())) and not words_of(lacked):
         yield "none of them concerns this host, now or then"
     yield "Bugs that nobody has found yet are not among them. Leave zpool upgrade until the new release has proved itself."
+
+
+def _fixed(now: Judged, then: Judged) -> Iterator[str]:
+    """Of bugs that only the rule release-lacks-fixes names, each with the release that fixes it."""
+    from auditor.facts import Known, words_of
+
+    before, after = (dict(zip(map(_bug, each), each, strict=True)) for each in (words_of(now), words_of(then)))
+    yield from (f"goes   {before[bug]}" for bug in before if bug not in after and isinstance(then, Known))
+    was = "" if isinstance(now, Known) else ", not decided now"
+    yield from (f"comes  {after[bug]}{was}" for bug in after if bug not in before)
+    yield from (f"stays  {after[bug]}" for bug in after if bug in before)
+
+
+def _bug(text: str) -> str:
+    return text.rpartition(" (")[0]
 
 
 def _outcomes(rules: Sequence[Rule], facts: Facts) -> dict[str, str]:
