@@ -28,6 +28,7 @@ STAGES: dict[str, set[str]] = {
         "host.guest_lines",
         "host.guest_settings",
         "host.limits",
+        "host.module_list",
         "host.pool_cache",
         "host.request",
         "host.scrub_jobs",

@@ -1,7 +1,8 @@
-"""Which installed kernels have no zfs module although dkms has built one for the kernel that runs.
+"""Which installed kernels have no zfs module although the kernel that runs has one of a package, an image or dkms.
 
-A module that dkms could not build is told once, in the middle of an upgrade; the host then starts without its pools. Only of
-kernels newer than the one that runs is it told: one of them starts next, unless somebody chooses another.
+A module that dkms could not build is told once, in the middle of an upgrade, and one that an image lacks not at all; the host
+then starts without its pools. Only of kernels newer than the one that runs is it told: one of them starts next, unless
+somebody chooses another.
 """
 
 from __future__ import annotations
@@ -9,22 +10,31 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.derive.combine import values
+from auditor.derive.combine import evidence, values
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown, words, words_of
 
 SUBJECT = "host"
 FACTS = {
     "zfs_by_dkms": flag("dkms has built the zfs module of the running kernel"),
-    "kernels_without_zfs": words("kernels with headers, newer than the running one, that dkms has built no zfs for"),
+    "zfs_by_depmod": flag("depmod has listed a zfs module of the running kernel"),
+    "kernels_without_zfs": words("kernels, newer than the running one, that have no zfs module"),
 }
-NEEDS = ("host.kernel_release", "host.dkms_zfs_kernels", "host.kernels_with_headers")
+NEEDS = (
+    "host.kernel_release",
+    "host.dkms_zfs_kernels",
+    "host.kernels_with_headers",
+    "host.kernels_listed",
+    "host.kernels_with_zfs",
+)
 Key = tuple[tuple[bool, int], ...]
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Where dkms did not build the module of the running kernel nothing is said of others: their packages bring it."""
-    yield Fact(HOST, "zfs_by_dkms", _by_dkms(facts))
-    yield Fact(HOST, "kernels_without_zfs", _without(facts))
+    """Where the running kernel has its module from neither, as where it is built in, nothing is said of others."""
+    by_dkms, by_depmod = _by_dkms(facts), _by_depmod(facts)
+    yield Fact(HOST, "zfs_by_dkms", by_dkms)
+    yield Fact(HOST, "zfs_by_depmod", by_depmod)
+    yield Fact(HOST, "kernels_without_zfs", _without(facts, by_dkms, by_depmod))
 
 
 def _by_dkms(facts: Facts) -> Judged:
@@ -32,12 +42,31 @@ def _by_dkms(facts: Facts) -> Judged:
     if isinstance(found, Unknown):
         return found
     running, built = found
-    return Known(
-        any(_is_for(each, str(running.value)) for each in words_of(built)), (*running.evidence, *built.evidence)
-    )
+    return Known(any(_is_for(each, str(running.value)) for each in words_of(built)), evidence(running, built))
 
 
-def _without(facts: Facts) -> Judged:
+def _by_depmod(facts: Facts) -> Judged:
+    found = values(facts, HOST, "kernel_release", "kernels_listed", "kernels_with_zfs")
+    if isinstance(found, Unknown):
+        return found
+    running, listed, with_zfs = found
+    if words_of(listed) and running.value not in words_of(listed):  # an upgrade has taken its folder away
+        return unknown(f"the modules of {running.value}, which runs, are not among those listed")
+    return Known(running.value in words_of(with_zfs), evidence(running, listed, with_zfs))
+
+
+def _without(facts: Facts, by_dkms: Judged, by_depmod: Judged) -> Judged:
+    """As depmod has listed them; where it has not listed the running kernel's, as dkms has built them."""
+    listed = values(facts, HOST, "kernel_release", "kernels_listed", "kernels_with_zfs")
+    if isinstance(by_depmod, Known) and by_depmod.value and not isinstance(listed, Unknown):
+        here, lists, with_zfs = _key(str(listed[0].value)), words_of(listed[1]), words_of(listed[2])
+        return Known(tuple(each for each in lists if _key(each) > here and each not in with_zfs), by_depmod.evidence)
+    if isinstance(by_dkms, Known) and not by_dkms.value:
+        return by_depmod if isinstance(by_depmod, Unknown) else Known((), evidence(by_dkms, by_depmod))
+    return _not_built(facts)
+
+
+def _not_built(facts: Facts) -> Judged:
     found = values(facts, HOST, "kernel_release", "dkms_zfs_kernels", "kernels_with_headers")
     if isinstance(found, Unknown):
         return found
@@ -51,7 +80,7 @@ def _without(facts: Facts) -> Judged:
         for kernel in words_of(installed)
         if _key(kernel) > _key(str(running.value)) and not any(_is_for(each, kernel) for each in words_of(built))
     )
-    return Known(without, (*running.evidence, *built.evidence, *installed.evidence))
+    return Known(without, evidence(running, built, installed))
 
 
 def _is_for(name: str, kernel: str) -> bool:

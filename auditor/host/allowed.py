@@ -9,7 +9,7 @@ import re
 
 from auditor.databases import SERVERS, kept
 from auditor.databases.engine import ARGUMENT, path
-from auditor.host import fstab, guest_lines, guest_settings, pool_cache, scrub_jobs, zed_settings
+from auditor.host import fstab, guest_lines, guest_settings, module_list, pool_cache, scrub_jobs, zed_settings
 
 PROCESS_ROOT = re.compile(r"/proc/(?:\d+|self)/root/")
 CONFIGURATION = re.compile(r"[\w.@#-]+\.(?:conf|cnf|ya?ml)")
@@ -38,6 +38,8 @@ def allowed_part(name: str, text: str, *, wide: bool = False) -> str | None:
         return fstab.kept(text)
     if (settings := guest_settings.kept(name, text)) is not None:
         return settings
+    if (modules := module_list.kept(name, text)) is not None:
+        return modules
     if _UNITS.fullmatch(name) or name.startswith(zed_settings.FOLDER):
         return ""
     found = _PROCESS.fullmatch(name)

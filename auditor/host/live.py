@@ -34,7 +34,7 @@ from auditor.host.tools import PATH as PATH
 ENVIRONMENT = {"PATH": ":".join(PATH), "LC_ALL": "C", "LANG": "C", "TZ": "UTC", "HOME": "/nonexistent"}
 ROOTS = (
     *("/sys/", "/proc/", "/etc/", "/run/", "/dev/", "/usr/lib/", "/var/lib/nfs/", "/var/lib/dkms/"),
-    *("/usr/local/lib/modprobe.d/", "/lib/modprobe.d/"),
+    *("/usr/local/lib/modprobe.d/", "/lib/modprobe.d/", "/ostree/deploy/"),
 )
 
 # Command, the options that it may have, what else may stand there. Nothing else is ever started; each only reads.

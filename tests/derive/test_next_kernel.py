@@ -17,8 +17,8 @@ UNSEEN = unknown("/var/lib/dkms: permission denied")
         ((HERE,), (HERE, NEXT), True, (NEXT,)),
         ((HERE,), (HERE, OLD), True, ()),
         ((HERE, NEXT), (HERE, NEXT), True, ()),
-        ((), (HERE, NEXT), False, (NEXT,)),
-        ((OLD,), (HERE, NEXT), False, (NEXT,)),
+        ((), (HERE, NEXT), False, None),  # of packages, and what depmod lists is not known
+        ((OLD,), (HERE, NEXT), False, None),
         ((HERE,), (), True, None),  # nothing seen, as where kernels are in a /lib that is no link: not fine
         ((HERE,), (NEXT,), True, None),
         (UNSEEN, (HERE, NEXT), None, None),
@@ -35,6 +35,34 @@ def test_which_have_none(
     names = built if isinstance(built, Unknown) else tuple(f"{each}-x86_64" for each in built)
     world.put(HOST, kernel_release=HERE, dkms_zfs_kernels=names, kernels_with_headers=installed)
     assert (world.get(HOST, "zfs_by_dkms"), world.get(HOST, "kernels_without_zfs")) == (by_dkms, without)
+
+
+@pytest.mark.parametrize(
+    ("listed", "with_zfs", "built", "by_depmod", "without"),
+    [
+        ((HERE, NEXT), (HERE,), (), True, (NEXT,)),
+        ((HERE, NEXT), (HERE, NEXT), (), True, ()),
+        ((HERE, OLD), (HERE,), (), True, ()),
+        ((HERE, NEXT), (HERE,), (HERE,), True, (NEXT,)),  # without headers, of which dkms says nothing
+        ((HERE, NEXT), (HERE, NEXT), (HERE,), True, ()),
+        ((HERE, NEXT), (), (), False, ()),  # built in
+        ((), (), (), False, ()),
+        ((NEXT,), (), (), None, None),
+        (UNSEEN, UNSEEN, (), None, None),
+    ],
+)
+def test_what_depmod_has_listed(
+    listed: tuple[str, ...] | Unknown,
+    with_zfs: tuple[str, ...] | Unknown,
+    built: tuple[str, ...],
+    by_depmod: bool | None,
+    without: tuple[str, ...] | None,
+) -> None:
+    world = World()
+    names = tuple(f"{each}-x86_64" for each in built)
+    world.put(HOST, kernel_release=HERE, dkms_zfs_kernels=names, kernels_with_headers=(HERE,))
+    world.put(HOST, kernels_listed=listed, kernels_with_zfs=with_zfs)
+    assert (world.get(HOST, "zfs_by_depmod"), world.get(HOST, "kernels_without_zfs")) == (by_depmod, without)
 
 
 @pytest.mark.parametrize(

@@ -121,13 +121,17 @@ def _edited(past: Recording, edit: Mapping[str, str]) -> Recording:
 
 def _asked(past: Recording, path: str) -> Recording:
     """With the answer to the question about that file, where the base was recorded before there was one: there is none."""
-    if any(questions.meant(path, pattern) for patterns in past.files for pattern in patterns):
+    if any(_among(path, patterns) for patterns in past.files):
         return past
     asked = (module.request(HOST, Facts()) for module in collectors().values() if module.PER == "host")
-    patterns = next(each.patterns for each in asked if isinstance(each, Read) and path in each.patterns)
+    patterns = next(each.patterns for each in asked if isinstance(each, Read) and _among(path, each.patterns))
     witness = {WITNESS: "nodev\tsysfs\n"} if WITNESS in patterns else {}
     gone = {each: "no such file" for each in patterns if each not in witness}
     return replace(past, files={**past.files, patterns: Files(witness, errors=gone)})
+
+
+def _among(path: str, patterns: tuple[str, ...]) -> bool:
+    return any(questions.meant(path, pattern) for pattern in patterns)
 
 
 def _without(patterns: tuple[str, ...], answer: Files, path: str) -> Files:
@@ -161,7 +165,7 @@ def _files(
 ) -> Files:
     """The answer to one question with some of its files, or links, changed or added."""
     links = links or {}
-    asked = [path for path in (*texts, *links) if any(questions.meant(path, pattern) for pattern in patterns)]
+    asked = [path for path in (*texts, *links) if _among(path, patterns)]
     if not asked:
         return answer
     gone = set(asked) | {pattern for pattern in patterns for path in asked if questions.meant(path, pattern)}

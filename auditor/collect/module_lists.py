@@ -1,0 +1,51 @@
+"""``modules.dep``: which kernels are installed with their modules, and which of them have a zfs module.
+
+Whoever brings a module, a package, an image or dkms, runs depmod after it; modprobe finds what is listed there, whichever
+folder it is in: kernel, extra, updates, weak-updates (man 5 modules.dep, man 8 depmod). A folder whose list names no module
+of the kernel itself is what is left of a kernel that was removed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from auditor.facts import HOST, Fact, Facts, Subject, known, words
+from auditor.host.module_list import IMAGES, LIST, OWN, PATTERN
+from auditor.host.request import WITNESS, Files, Read
+
+PER = "host"
+SUBJECT = "host"
+FACTS = {
+    "kernels_listed": words("releases of the installed kernels whose modules depmod has listed"),
+    "kernels_with_zfs": words("those of them with a zfs module among these"),
+}
+BOOTED = "/run/ostree-booted"  # made by ostree where an image of it has started
+_NAME = re.compile(r"[\w.+~-]{1,100}", re.ASCII)
+
+
+def request(host: Subject, facts: Facts) -> Read:
+    return Read((PATTERN, IMAGES, BOOTED, WITNESS))
+
+
+def parse(reply: Files, host: Subject) -> Iterator[Fact]:
+    """Both, where every list was read. Raises ValueError for a name that is no kernel's."""
+    reply.witness()
+    lists = {path: text.splitlines() for path, text in sorted(reply.text.items()) if path.endswith(LIST)}
+    images = any(path.startswith(IMAGES.partition("*")[0]) for path in lists)
+    if not reply.complete(PATTERN, IMAGES, BOOTED) or (BOOTED in reply.text and not images):
+        return
+    found: dict[str, bool] = {}
+    for (
+        path,
+        lines,
+    ) in lists.items():  # any of the images may start; the folder in use, last, counts for its own kernels
+        if f"{OWN}:" in lines:
+            kernel = path.removesuffix(LIST).rpartition("/")[2]
+            found[kernel] = len(lines) > 1 and (found.get(kernel, True) or path.startswith("/usr/"))
+    if wrong := [each for each in found if not _NAME.fullmatch(each)]:
+        raise ValueError(f"{wrong[0][:40]!r} is no release of a kernel")
+    with_zfs = tuple(each for each in found if found[each])
+    yield Fact(HOST, "kernels_listed", known(tuple(found), ", ".join(found) or "none", f"ls {PATTERN}"))
+    text = f"zfs among the modules of {', '.join(with_zfs) or 'none'}"
+    yield Fact(HOST, "kernels_with_zfs", known(with_zfs, text, f"grep -l '/zfs[.]ko' {PATTERN}"))
