@@ -27,6 +27,7 @@ STAGES: dict[str, set[str]] = {
         "host.fstab",
         "host.guest_lines",
         "host.guest_settings",
+        "host.hostid",
         "host.limits",
         "host.pool_cache",
         "host.request",
