@@ -27,6 +27,7 @@ STAGES: dict[str, set[str]] = {
         "host.fstab",
         "host.guest_lines",
         "host.guest_settings",
+        "host.hostid",
         "host.limits",
         "host.module_list",
         "host.pool_cache",

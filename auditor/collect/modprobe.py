@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
+from auditor.host import hostid
 from auditor.host.request import Files, Read, Request
 
 PER = "host"
@@ -20,7 +21,10 @@ SUBJECT = "host"
 FACTS = {
     "zfs_boot_options": words(
         "NAME=VALUE of each option that the zfs module is loaded with; where there are any, one evidence each"
-    )
+    ),
+    "command_line_hostids": words(
+        "each id that the kernel's command line gives, 8 hexadecimal digits; one evidence each"
+    ),
 }
 FOLDERS = (
     "/etc/modprobe.d",
@@ -42,7 +46,10 @@ def request(host: Subject, facts: Facts) -> Request:
 
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
-    """One fact, only when nothing was kept from us: a file that cannot be read may hold any option."""
+    """Of the options only when nothing was kept from us: a file that cannot be read may hold any option."""
+    line = reply.text.get(CMDLINE, "")
+    if line.endswith("\n"):
+        yield _ids(line)
     if not reply.complete(*PATTERNS, CMDLINE) or CMDLINE not in reply.text:
         return
     found: dict[str, tuple[str, Evidence]] = {}  # the last of each parameter
@@ -54,7 +61,6 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
                 case ["options", "zfs", *options]:
                     for name, value in map(_option, options):
                         found[name] = value, Evidence(f"options zfs {name}={value} in {path}", f"cat {path}")
-    line = reply.text[CMDLINE]
     if not line.endswith("\n"):
         raise ValueError(f"{CMDLINE} is cut off")
     from_kernel = (each.strip('"') for each in _WORD.findall(line))  # a boot loader may quote the whole option
@@ -63,6 +69,13 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     chosen = tuple(f"{name}={found[name][0]}" for name in sorted(found))
     none = Evidence("no option for the zfs module", "modprobe -c | grep 'options zfs'")
     yield Fact(HOST, "zfs_boot_options", Known(chosen, tuple(found[name][1] for name in sorted(found)) or (none,)))
+
+
+def _ids(line: str) -> Fact:
+    ids = tuple(hostid.of_line(line))
+    said = tuple(Evidence(f"{name} is {each} on the kernel's command line", f"cat {CMDLINE}") for name, each in ids)
+    none = Evidence("no spl_hostid on the kernel's command line", f"cat {CMDLINE}")
+    return Fact(HOST, "command_line_hostids", Known(tuple(each for _, each in ids), said or (none,)))
 
 
 def _option(word: str) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from functools import cache
 
 from auditor.databases import kept
 from auditor.databases.engine import WITHHELD
-from auditor.host import guest_lines, lzc, sql
+from auditor.host import guest_lines, hostid, lzc, sql
 from auditor.host.allowed import allowed_part
 from auditor.host.request import Capture, Files
 from auditor.recording.host_names import HOST_FILE, HOSTNAME, datasets, hosts, made_with, ordinary, words
@@ -29,9 +29,10 @@ _SHARED = re.compile(rb"\tsharenfs\t[^\t\n]*=[^\t\n]*")
 _GUESTS = "/etc/libvirt/qemu/"
 _SMB_CONF = "/etc/samba/smb.conf"
 _SMB_LINE = re.compile(r"\s*(?:\[|(?i:path|strict\s*sync|include|config|copy|registry)\b)")
-_BINARY = "/etc/hostid"  # only that it exists says anything
+# of host ids only whether they are the same says anything, or that one is zero; these read the same from both ends
+_HOSTID, _GIVEN, _ZERO, _OWN, _OTHER = "/etc/hostid", re.compile(hostid.OPTION), "00" * 4, "01" * 4, "02" * 4
 _BUILDER = re.compile(rb"(Linux version \S+) .*")  # who built the kernel, and on which host
-_CMDLINE, _ZFS_OPTION = "/proc/cmdline", re.compile(r'(?<!\S)"?(?:zfs|spl)\.[^\s"]+"?')
+_CMDLINE, _ZFS_OPTION = "/proc/cmdline", re.compile(r'(?<!\S)"?(?:zfs\.|spl\.|spl_hostid=)[^\s"]+"?')
 _ZFS_WORD = re.compile(r"\b(?:zfs|spl)\b")
 _ENVIRON = re.compile(r"/proc/\d+/environ")
 _OF_DATABASES = re.compile(r"/proc/(?:\d+|self)/(?:cmdline|maps|root/.+)")
@@ -53,7 +54,7 @@ def redact(recording: Recording, key: bytes = b"") -> Recording:
     """
     import secrets
 
-    recording = _cut(recording)
+    recording = _cut(_with_other_hostids(recording))
     replace_all = _replacement(recording, key or secrets.token_bytes(32))
 
     @cache  # paths, targets of links and errors stand there again and again
@@ -185,14 +186,34 @@ def _cut(recording: Recording) -> Recording:
     )
 
 
+def _with_other_hostids(recording: Recording) -> Recording:
+    """With a stand-in for the id of the host, and one for all others."""
+    own = [each for files in recording.files.values() for each in hostid.of_file(files.text.get(_HOSTID, ""))]
+
+    def option(match: re.Match[str]) -> str:
+        given = hostid.of_option(match[1].replace("-", "_"), match[2])
+        return f"{match[1]}=0x{_ZERO if given in ('', hostid.ZERO) else _OWN if given in own else _OTHER}"
+
+    def text(path: str, content: str) -> str:
+        if path == _HOSTID:
+            return bytes.fromhex(_OWN).decode() if hostid.of_file(content) else ""
+        return _GIVEN.sub(option, content) if path == _CMDLINE else content
+
+    return replace(
+        recording,
+        files={
+            patterns: files._replace(text={path: text(path, content) for path, content in files.text.items()})
+            for patterns, files in recording.files.items()
+        },
+    )
+
+
 def _unnamed(path: str, number: int) -> str:
     """libvirt calls its files as their guests."""
     return f"{_GUESTS}guest{number}.xml" if path.startswith(_GUESTS) and "*" not in path else path
 
 
 def _without(path: str, content: str, others: Files) -> str:
-    if path == _BINARY:
-        return ""
     if path == _SMB_CONF:
         return "".join(line for line in content.splitlines(keepends=True) if _SMB_LINE.match(line))
     if _EXPORTS.fullmatch(path):

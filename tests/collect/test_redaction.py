@@ -234,7 +234,30 @@ def test_the_name_of_the_host(name: str) -> None:
     assert b"hostname: '%s'" % stand_in.encode() in zdb
     assert b"179354119" not in zdb
     assert left.commands["zpool", "status"].stdout == status
-    assert files[hostid] == ""
+    assert files[hostid] == "\1\1\1\1"
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ("spl_hostid=0ab0ba07", "spl_hostid=0x01010101"),
+        ("spl_hostid=0x07bab00a", "spl_hostid=0x01010101"),  # of a host that is big-endian
+        ('"spl.spl_hostid=179354119"', "spl.spl_hostid=0x01010101"),
+        ('spl.spl-hostid="0xab0ba07"', "spl.spl-hostid=0x01010101"),
+        ("spl_hostid=00bab10c", "spl_hostid=0x02020202"),
+        ("spl_hostid=mine", "spl_hostid=0x02020202"),
+        ("spl_hostid=00000000", "spl_hostid=0x00000000"),
+        ("spl.spl_hostid=0", "spl.spl_hostid=0x00000000"),
+    ],
+)
+def test_of_host_ids_only_which_are_the_same_is_left(given: str, left: str) -> None:
+    line, hostid = "/proc/cmdline", "/etc/hostid"
+    files: dict[tuple[str, ...], Files] = {}
+    files[line,] = Files({line: f"quiet {given} ro\n"})
+    files[hostid,] = Files({hostid: "\x07\udcba\udcb0\n"})
+    found = redaction.redact(Recording(0.0, 0, (), files=files)).files
+    assert found[line,].text[line] == f"{left}\n"
+    assert found[hostid,].text[hostid] == "\1\1\1\1"
 
 
 def test_a_short_serial_is_not_cut_out_of_other_numbers() -> None:

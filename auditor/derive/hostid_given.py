@@ -1,0 +1,27 @@
+"""Whether the kernel's command line gives another host id than /etc/hostid.
+
+Where /etc/hostid could not be read, or a recording does not tell it, nothing is known: then what such a recording has of the
+command line may be less than what stood there, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.derive.combine import every
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, flag, words_of
+
+SUBJECT = "host"
+FACTS = {"hostid_overridden": flag("the kernel's command line gives another id than /etc/hostid, or zero")}
+NEEDS = ("host.hostids", "host.command_line_hostids")
+
+
+def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
+    """Any that differs counts."""
+    found = every(facts.get(HOST, name.partition(".")[2]) for name in NEEDS)
+    if isinstance(found, Unknown):
+        yield Fact(HOST, "hostid_overridden", found)
+        return
+    own, given = found
+    other = any(each not in words_of(own) for each in words_of(given))
+    yield Fact(HOST, "hostid_overridden", Known(other, (*given.evidence, *own.evidence)))

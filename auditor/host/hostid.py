@@ -1,0 +1,47 @@
+"""The host id, as /etc/hostid and the kernel's command line give it: 8 hexadecimal digits.
+
+spl_hostid= is for the initramfs: that of dracut makes an /etc/hostid of it, with zgenhostid, to which zero means a random id.
+spl.spl_hostid= is the parameter of the module, which counts before any /etc/hostid; there zero means none. (OpenZFS 2.4.4
+contrib/dracut/90zfs/parse-zfs.sh.in, cmd/zgenhostid.c, module/os/linux/spl/spl-generic.c zone_get_hostid)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+OPTION = r'(?<!\S)"?(spl\.spl[-_]hostid|spl_hostid)="?([^\s"]+)"?'  # a boot loader may quote the whole or the value
+MALFORMED, ZERO = "malformed", "zero"
+_BYTES = 4
+_MASK = 0xFFFFFFFF
+
+
+def of_file(text: str) -> tuple[str, ...]:
+    """Its first four bytes as little- and big-endian hosts read them; nothing where they are fewer. (hostid_read)"""
+    data = text.encode("utf-8", "surrogateescape")[:_BYTES]
+    return (data[::-1].hex(), data.hex()) if len(data) == _BYTES else ()
+
+
+def of_line(line: str) -> Iterator[tuple[str, str]]:
+    """(option, id) of each option of a kernel's command line that counts: the last of its name, and one that says something."""
+    last = {name.replace("-", "_"): value for name, value in re.findall(OPTION, line)}
+    for name, value in sorted(last.items()):
+        found = of_option(name, value)
+        if found:
+            yield name, found
+
+
+def of_option(name: str, value: str) -> str:
+    """Its id, ZERO of the first option, MALFORMED, or empty where it leaves /etc/hostid in force."""
+    if name == "spl_hostid":
+        digits = re.fullmatch(r"(?:0[xX])?([0-9A-Fa-f]{1,8})", value)
+        if not digits:
+            return MALFORMED
+        return f"{int(digits[1], 16):08x}" if digits[1].strip("0") else ZERO
+    # as the kernel's kstrtoul reads it, with base 0
+    for pattern, base in ((r"0[xX]([0-9A-Fa-f]{1,16})", 16), (r"0([0-7]{0,21})", 8), (r"([1-9][0-9]{0,18})", 10)):
+        digits = re.fullmatch(pattern, value)
+        if digits:
+            number = int(digits[1] or "0", base)
+            return f"{number & _MASK:08x}" if number else ""
+    return MALFORMED
