@@ -21,14 +21,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from auditor.collect import trim_nixos, trim_timers
+from auditor.collect import module_lists, trim_nixos, trim_timers
+from auditor.facts import HOST, Facts
 from auditor.host import pool_cache, scrub_jobs
 from auditor.host.allowed import allowed_part
 from auditor.host.request import NOTHING, WITNESS, Capture, Files
 from auditor.recording import recording
 from auditor.recording.recording import Recording
 from tests.bench import synthetic
-from tests.edited import BASE, HOSTS_OF, edited
+from tests.edited import BASE, HOSTS_OF, edited, modules
 
 OS_RELEASE, HOSTNAME, RELEASE = "/etc/os-release", "/proc/sys/kernel/hostname", "/proc/sys/kernel/osrelease"
 LOCAL = "local"
@@ -141,6 +142,7 @@ def composed(base: Recording, name: str) -> Recording:
     texts |= {pool_cache.PATH: "".join(f"{each}\n" for each in pools)}
     versions = {f"/sys/module/{each}/version": f"{platform.zfs}\n" for each in ("zfs", "spl")}
     files = {patterns: _files(each, texts | versions, platform) for patterns, each in made.files.items()}
+    files[module_lists.request(HOST, Facts()).patterns] = modules("" if name == "nixos" else platform.kernel)
     for path in (scrub_jobs.PATH, trim_nixos.TIMER):
         kept = {path: str(allowed_part(path, platform.jobs[path]))} if path in platform.jobs else {}
         files[path, WITNESS] = Files(

@@ -25,6 +25,7 @@ from auditor.collect import (
     kernel_hangs,
     kernel_log,
     kernel_traces,
+    module_lists,
     pid_namespace,
     sqlite_locks,
     swaps,
@@ -35,7 +36,7 @@ from auditor.collect import (
 from auditor.databases.engine import WITHHELD
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host import fstab as kept_fstab
-from auditor.host import pool_cache, zed_settings
+from auditor.host import module_list, pool_cache, zed_settings
 from auditor.host.request import WITNESS, Capture, Files, Run
 from auditor.recording import recording
 from auditor.recording.recording import Recording
@@ -207,8 +208,17 @@ def _around() -> dict[tuple[str, ...], Files]:
         (swaps.PATH,): Files({swaps.PATH: heading}),
         fstab.request(HOST, Facts()).patterns: Files(filesystems | {kept_fstab.PATH: "- / - defaults\n"}),
         dkms_kernels.request(HOST, Facts()).patterns: Files(filesystems, kernels),
+        module_lists.request(HOST, Facts()).patterns: modules(KERNEL),
         (pid_namespace.OWN,): Files({}, {pid_namespace.OWN: f"pid:[{pid_namespace.FIRST}]"}),
     }
+
+
+def modules(kernel: str) -> Files:
+    """What depmod has listed for the only kernel there is; without one, that there is no such folder."""
+    own = module_list.PATTERN.replace("*", kernel)
+    listed = {own: f"{module_list.OWN}:\nupdates/dkms/zfs.ko.xz:\n"} if kernel else {}
+    gone = [module_list.IMAGES, module_lists.BOOTED, *([] if kernel else [module_list.PATTERN])]
+    return Files({WITNESS: "nodev\tsysfs\n", **listed}, errors=dict.fromkeys(gone, "no such file"))
 
 
 def _said(argv: tuple[str, ...], drive: Drive) -> bytes | None:

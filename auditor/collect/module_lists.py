@@ -36,10 +36,8 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     if not reply.complete(PATTERN, IMAGES, BOOTED) or (BOOTED in reply.text and not images):
         return
     found: dict[str, bool] = {}
-    for (
-        path,
-        lines,
-    ) in lists.items():  # any of the images may start; the folder in use, last, counts for its own kernels
+    # any of the images may start; the folder in use comes last, and counts for its own kernels
+    for path, lines in lists.items():
         if f"{OWN}:" in lines:
             kernel = path.removesuffix(LIST).rpartition("/")[2]
             found[kernel] = len(lines) > 1 and (found.get(kernel, True) or path.startswith("/usr/"))
