@@ -43,7 +43,7 @@ _LINES = {
         rf"|(?:dbuf|dmu|txg|zfs|zil|zio|zpl|zvol)_[\w.]{{1,120}}{_PLACE})"
     ),
 }
-_FUNCTION = re.compile(rf"([\w.]{{1,120}}){_PLACE}")
+_FUNCTION = re.compile(rf"(?<![\w.])([\w.]{{1,120}}){_PLACE}")
 _PATTERNS, KEEP = compiled(_LINES), kept(_LINES)
 
 

@@ -1,8 +1,8 @@
 """Which bugs a release has that a later one fixes (``auditor/data/fixes.toml``), and the mark of which is in the kernel's log.
 
-What a bug needs to strike counts as used unless it was seen that it is not. A build of a distribution may carry a fix without a
-new number: of the known ones builds.toml tells which; of the others nothing is said here, but a mark in the log is named all
-the same: there it has happened.
+What a bug needs to strike counts as used where it is of a kind that zaudit never sees (sends, clones). A build of a
+distribution may carry a fix without a new number: of the known ones builds.toml tells which; of the others nothing is said
+here, but a mark in the log is named all the same: there it has happened.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from auditor.data import builds, fixes, releases
 from auditor.data.fixes import Fix
 from auditor.data.releases import Release
+from auditor.derive.combine import every
 from auditor.derive.release import published
 from auditor.facts import (
     HOST,
@@ -23,7 +24,9 @@ from auditor.facts import (
     Known,
     Subject,
     Unknown,
+    is_true,
     join,
+    known,
     pairs_of,
     unknown,
     word,
@@ -101,8 +104,10 @@ def _ahead(here: list[Fix], release: Release, text: Known, build: builds.Build |
     alike = published(text, facts.get(HOST, "os_name"))
     if not here or not (build or isinstance(alike, Known)):
         return Known((), text.evidence) if not here else alike
-    used = {use for use in set().union(*(fix.uses for fix in here)) if _used(use, facts)}
-    struck = [fix for fix in here if fix.uses <= used]
+    found = {use: _used(use, facts) for use in set().union(*(fix.uses for fix in here))}
+    if unseen := [each for each in found.values() if isinstance(each, Unknown)]:
+        return join(unseen)
+    struck = [fix for fix in here if all(is_true(found[use]) for use in fix.uses)]
     seen = (Evidence(f"{_spelt(fix, release)} [{fix.source}]") for fix in struck)
     newer = (
         (Evidence(f"{build.name} carries none of these fixes ({build.source}); newer: {build.newer}"),) if build else ()
@@ -115,20 +120,26 @@ def _told(ahead: Known) -> Known:
     return Known(f"{len(words_of(ahead))}{', the gravest: ' if first else ''}{first}", ahead.evidence)
 
 
-def _used(use: str, facts: Facts) -> bool:
-    """Whether a feature is in use, or may be."""
-    if (how := _USES.get(use)) is None or not isinstance(facts.get(HOST, "pools"), Known):
-        return True
-    pools = facts.linked(HOST, "pools")
-    if how.link and not all(isinstance(facts.get(pool, how.link), Known) for pool in pools):
-        return True
-    of = [each for pool in pools for each in (facts.linked(pool, how.link) if how.link else (pool,))]
-    return any(_tells(how, facts.get(each, how.fact)) for each in of)
+def _used(use: str, facts: Facts) -> Judged:
+    """Whether a feature is in use; of one that nobody can see, that it is."""
+    if (how := _USES.get(use)) is None:
+        return known(value=True, text=f"whether there are {use} is not seen")
+    pools = facts.get(HOST, "pools")
+    if isinstance(pools, Unknown):
+        return pools
+    of = list(facts.linked(HOST, "pools"))
+    if how.link:
+        links = every(facts.get(pool, how.link) for pool in of)
+        if isinstance(links, Unknown):
+            return links
+        of = [each for pool in of for each in facts.linked(pool, how.link)]
+    told = [facts.get(each, how.fact) for each in of]
+    if any(isinstance(each, Known) and _tells(how, each) for each in told):
+        return known(value=True, text=use)
+    return next((each for each in told if isinstance(each, Unknown)), known(value=False, text=use))
 
 
-def _tells(how: _Use, found: Judged) -> bool:
-    if not isinstance(found, Known):
-        return True
+def _tells(how: _Use, found: Known) -> bool:
     return word_of(found).startswith(how.word) if how.word else word_of(found) != how.but
 
 

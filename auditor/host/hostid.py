@@ -12,6 +12,12 @@ from collections.abc import Iterator
 
 OPTION = r'(?<!\S)"?(spl\.spl[-_]hostid|spl_hostid)="?([^\s"]+)"?'  # a boot loader may quote the whole or the value
 MALFORMED, ZERO = "malformed", "zero"
+# as the kernel's kstrtoul reads a number with base 0
+_NUMBERS = (
+    (16, re.compile(r"0[xX]([0-9A-Fa-f]{1,16})")),
+    (8, re.compile(r"0([0-7]{0,21})")),
+    (10, re.compile(r"([1-9][0-9]{0,18})")),
+)
 _BYTES = 4
 _MASK = 0xFFFFFFFF
 
@@ -38,9 +44,8 @@ def of_option(name: str, value: str) -> str:
         if not digits:
             return MALFORMED
         return f"{int(digits[1], 16):08x}" if digits[1].strip("0") else ZERO
-    # as the kernel's kstrtoul reads it, with base 0
-    for pattern, base in ((r"0[xX]([0-9A-Fa-f]{1,16})", 16), (r"0([0-7]{0,21})", 8), (r"([1-9][0-9]{0,18})", 10)):
-        digits = re.fullmatch(pattern, value)
+    for base, pattern in _NUMBERS:
+        digits = pattern.fullmatch(value)
         if digits:
             number = int(digits[1] or "0", base)
             return f"{number & _MASK:08x}" if number else ""
