@@ -24,9 +24,15 @@ def begin() -> None:
 def of_this_process() -> list[int]:
     """Those since the beginning of the test, of all its threads, also such as have ended and were not waited for
     (proc_pid_task(5), children). Not the one with which multiprocessing keeps its books, for as long as this process runs."""
-    found = [each.read_text().split() for each in Path("/proc/self/task").glob("*/children")]
-    every = {int(number) for numbers in found for number in numbers} - _before
-    return [number for number in every if b"resource_tracker" not in Path(f"/proc/{number}/cmdline").read_bytes()]
+    while True:
+        try:
+            found = [each.read_text().split() for each in Path("/proc/self/task").glob("*/children")]
+            every = {int(number) for numbers in found for number in numbers} - _before
+            return [
+                number for number in every if b"resource_tracker" not in Path(f"/proc/{number}/cmdline").read_bytes()
+            ]
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # a thread or a process ended meanwhile: what a thread had started is another's now
 
 
 def kill(number: int) -> None:
