@@ -48,6 +48,12 @@ def test_the_same_release_changes_nothing(zaudit: CommandLine) -> None:
     assert "comes" not in found
 
 
+def test_of_a_release_after_the_table_nothing_is_called_clean(zaudit: CommandLine) -> None:
+    done = zaudit("check", "--replay", str(HOSTS / "2.4-healthy-physical-no-cache"), "--as", "openzfs=2.4.9")
+    assert "none of them concerns" not in done.out
+    assert "open   which bugs a release after 2.4.9 fixes" in done.out
+
+
 @pytest.mark.parametrize("words", ["2.4.4", "openzfs=2.4", "openzfs=2.4.x", "zfs=2.4.4", "openzfs=2.4.99999"])
 def test_what_is_no_release_is_a_usage_error(words: str, zaudit: CommandLine) -> None:
     done = zaudit("check", "--replay", str(HOSTS / "2.3-sync-disabled-local"), "--as", words)

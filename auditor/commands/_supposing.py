@@ -34,7 +34,7 @@ def told(seen: Look, rules: Sequence[Rule], wanted: tuple[int, ...]) -> Iterator
     from auditor.data import fixes
     from auditor.derive import fixes_ahead
     from auditor.derive import release as derived
-    from auditor.facts import HOST, Fact, Known, known, words_of
+    from auditor.facts import HOST, Fact, Known, Unknown, known, words_of
     from auditor.judge.advisory import PREFIX
     from auditor.text import harmless
 
@@ -62,8 +62,13 @@ def told(seen: Look, rules: Sequence[Rule], wanted: tuple[int, ...]) -> Iterator
         for each in sorted(ids):
             was = "" if word in ("goes", "stays") or now[each] != OPEN else ", not decided now"
             yield f"{word:6} {each} ({names[each].gravest}{was}): {names[each].title}"
-    yield from _fixed(lacked, seen.facts.get(HOST, LACKED))
-    if not any(outcome in (FOUND, OPEN) for outcome in (*now.values(), *then.values())) and not words_of(lacked):
+    lacking = seen.facts.get(HOST, LACKED)
+    yield from _fixed(lacked, lacking)
+    if isinstance(lacking, Unknown):
+        yield f"open   which bugs a release after {text} fixes: {lacking.reasons[0].text}"
+    known_both = isinstance(lacked, Known) and isinstance(lacking, Known)
+    none = not any(outcome in (FOUND, OPEN) for outcome in (*now.values(), *then.values()))
+    if none and known_both and not words_of(lacked) and not words_of(lacking):
         yield "none of them concerns this host, now or then"
     yield "Bugs that nobody has found yet are not among them. Leave zpool upgrade until the new release has proved itself."
 

@@ -102,6 +102,19 @@ def test_of_a_release_after_the_table_and_of_a_build_with_patches_nothing_is_kno
     assert isinstance(told(release, properties=PLAIN)["bugs_fixed_later"], Unknown)
 
 
+@pytest.mark.parametrize("use", ["cache", "spares"])
+def test_what_a_pool_has_besides_its_vdevs_is_seen(use: str) -> None:
+    facts = Facts()
+    leaf = Subject("leaf", "nvme9n1", "tank")
+    facts.put(Fact(HOST, "pools", known((POOL,), "zpool list")))
+    links = {"cache": "cache_leaves", "spares": "spare_leaves"}
+    for each in links.values():
+        facts.put(Fact(POOL, each, known((leaf,) if each == links[use] else (), "zpool status")))
+    facts.put(Fact(leaf, "allocation_class", known({"cache": "cache", "spares": "spare"}[use], "zpool status")))
+    used = {each: fixes_ahead._used(each, facts) for each in links}
+    assert {each for each, found in used.items() if isinstance(found, Known) and found.value is True} == {use}
+
+
 def test_a_build_with_patches_of_a_release_without_bugs_has_none_to_carry() -> None:
     assert words_of(told("2.4.4-1~bpo13+1")["bugs_fixed_later"]) == ()
     assert isinstance(told("2.4.4-1~bpo13+1")["bugs_fixed_later"], Known)
