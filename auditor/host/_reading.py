@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 SIZES = 100  # of blocks: ZFS has powers of two up to 16 MiB
 CHUNK = 1 << 16  # a sysctl refuses a large buffer
+NONE = b"no such file"
 NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # where a link may lead
 TEXT, LINK, ERROR, OTHER = "text", "link", "error", "other"
 DEVICE, CHANGED, BLOCKS = "device", "changed", "blocks"
@@ -58,8 +59,8 @@ class Reader:
         self._hidden, self._since, self._writes = hidden, since, writes
         self._file_bytes, self._left, self._over = file_bytes, total_bytes, over
         self._files, self._files_left, self._entries = files, files, entries
-        self._folders: dict[str, list[str]] = {}  # many patterns go through the same ones
-        self._unlisted: OSError | ValueError | None = None
+        # many patterns go through the same ones: what is in them, or why that is not known
+        self._folders: dict[str, list[str] | OSError | ValueError] = {}
         self._descriptors = os.open("/proc/self/fd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def close(self) -> None:
@@ -70,10 +71,13 @@ class Reader:
         devices of folders."""
         several, there = "*" in pattern, False
         try:
-            paths = self._expand(pattern) if several else [pattern]
+            paths, unlisted = self._expand(pattern) if several else ([pattern], {})
         except OSError as error:
             self._error(pattern, error)
             return
+        for part, why in unlisted.items():
+            there = True
+            self._error(part, why)
         for path in paths:
             try:
                 file = self._opened(path, os.O_NOFOLLOW)
@@ -92,28 +96,28 @@ class Reader:
         if several and content and self._since is not None:
             self._tell_folder(pattern[: pattern.index("*")].rpartition("/")[0])
         if several and not there:
-            self._why_none(pattern)
+            self._said(ERROR, pattern, NONE)
 
     def blocks(self, pattern: str) -> None:
         """Say of the regular files that a pattern names which sizes of blocks there are (st_blksize), and how many files of
         each; 0 stands for those of no more than one block. Their names and content stay untold."""
         found: dict[int, int] = {}
         try:
-            paths = self._expand(pattern)
+            paths, unlisted = self._expand(pattern)
             for path in paths:
                 if (size := self._block(path)) is not None:
                     found[size] = found.get(size, 0) + 1
             if len(found) > SIZES:
                 raise OSError(errno.EFBIG, f"more than {SIZES} sizes of blocks")
-            if self._unlisted:
-                raise self._unlisted
+            for why in unlisted.values():
+                raise why
         except (OSError, ValueError) as error:
             self._error(pattern, error)
             return
         if found:
             self._said(BLOCKS, pattern, "".join(f"{size} {found[size]}\n" for size in sorted(found)).encode())
         else:
-            self._why_none(pattern)
+            self._said(ERROR, pattern, NONE)
 
     def _block(self, path: str) -> int | None:
         """The size of a file's blocks, 0 where it has no more than one; None for what is no file. Raises OSError for a link:
@@ -208,30 +212,37 @@ class Reader:
         self._left -= size
         return b"".join(chunks)
 
-    def _expand(self, pattern: str) -> list[str]:
-        """The paths that match, sorted. Where the last part is no pattern, the path may turn out not to exist."""
+    def _expand(self, pattern: str) -> tuple[list[str], dict[str, OSError | ValueError]]:
+        """(the paths that match, sorted; what of the pattern lies in each folder that could not be listed, and why not). Where
+        the last part is no pattern, the path may turn out not to exist. Raises OSError (EFBIG)."""
         paths = [""]
-        for part in pattern.split("/")[1:]:
-            if "*" in part:
-                paths = [f"{path}/{name}" for path in paths for name in self._names(path) if matches(name, part)]
-            else:
+        unlisted: dict[str, OSError | ValueError] = {}
+        parts = pattern.split("/")[1:]
+        for at, part in enumerate(parts):
+            if "*" not in part:
                 paths = [f"{path}/{part}" for path in paths]
-        return sorted(paths)
+                continue
+            folders, paths = paths, []
+            for folder in folders:
+                names = self._names(folder)
+                if isinstance(names, list):
+                    paths += [f"{folder}/{name}" for name in names if matches(name, part)]
+                else:
+                    unlisted["/".join((folder, *parts[at:]))] = names
+        return sorted(paths), unlisted
 
-    def _names(self, folder: str) -> list[str]:
-        """What ``*`` may mean in a folder; nothing where it cannot be listed. Raises OSError (EFBIG)."""
-        if (known := self._folders.get(folder)) is not None:
-            return known
-        try:
-            names = self._listed(folder)
-        except (OSError, ValueError) as error:
-            if isinstance(error, OSError) and error.errno == errno.EFBIG:
-                raise
-            if not isinstance(error, FileNotFoundError | NotADirectoryError):
-                self._unlisted = error
-            names = []
-        self._folders[folder] = names
-        return names
+    def _names(self, folder: str) -> list[str] | OSError | ValueError:
+        """What ``*`` may mean in a folder: nothing where it is none; or why it cannot be listed. Raises OSError (EFBIG)."""
+        if folder not in self._folders:
+            try:
+                self._folders[folder] = self._listed(folder)
+            except (FileNotFoundError, NotADirectoryError):
+                self._folders[folder] = []
+            except (OSError, ValueError) as error:
+                if isinstance(error, OSError) and error.errno == errno.EFBIG:
+                    raise
+                self._folders[folder] = error
+        return self._folders[folder]
 
     def _listed(self, folder: str) -> list[str]:
         names = []
@@ -249,16 +260,6 @@ class Reader:
         finally:
             os.close(listing)
         return [name for name in names if self._hidden or not name.startswith(".")]
-
-    def _why_none(self, pattern: str) -> None:
-        """Why a pattern matches nothing: a folder that may not be listed is none that is empty."""
-        try:
-            self._listed(pattern[: pattern.index("*")].rpartition("/")[0])
-        except (OSError, ValueError) as error:
-            if not isinstance(error, FileNotFoundError | NotADirectoryError):
-                self._error(pattern, error)
-                return
-        self._said(ERROR, pattern, b"no such file")
 
     def _error(self, path: str, error: OSError | ValueError) -> None:
         self._said(ERROR, path, reason(error).encode("utf-8", "surrogateescape"))

@@ -22,7 +22,7 @@ import pytest
 
 from auditor.collect import database_process, database_settings
 from auditor.facts import Facts, Subject
-from auditor.host import _owner_child, limits, owner
+from auditor.host import _owner_child, _reading, limits, owner
 from auditor.host.files import read_files
 from auditor.host.live import LiveHost
 from auditor.host.request import BARRED, Files, Read
@@ -699,3 +699,28 @@ def test_who_started_a_program(size: int, secure: int, started: tuple[int, ...],
     assert _owner_child.as_started(vector, 5, 6) is as_started
     with pytest.raises(_owner_child.Refused):
         _owner_child.pairs(vector[size:])
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "denied"), OSError(5, "Input/output error")])
+def test_a_folder_on_the_way_that_cannot_be_listed_is_told(tmp_path: Path, error: OSError) -> None:
+    """What is read of the folders beside it is not all there is."""
+    for name in ("one", "two"):
+        (tmp_path / name / "in").mkdir(parents=True)
+        (tmp_path / name / "in" / "list").write_text("kept\n")
+    barred = str(tmp_path / "two")
+
+    def opened(path: str, flags: int) -> int:
+        if path == barred:
+            raise error
+        return os.open(path, os.O_PATH | os.O_CLOEXEC | flags)
+
+    said: list[tuple[str, str]] = []
+    reader = _reading.Reader(
+        opened, lambda kind, path, _: said.append((kind, path)),
+        file_bytes=100, total_bytes=100, files=100, entries=100, over="",
+    )  # fmt: skip
+    reader.read(f"{tmp_path}/*/*/list", content=True)
+    reader.close()
+    assert sorted(said) == [(_reading.ERROR, f"{barred}/*/list"), (_reading.TEXT, f"{tmp_path}/one/in/list")]
+    text, errors = ({path: "" for kind, path in said if kind == which} for which in (_reading.TEXT, _reading.ERROR))
+    assert not Files(text, errors=errors).complete(f"{tmp_path}/*/*/list")
