@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from auditor.derive.mounts_of_zfs import mounted_at
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, join, unknown, words, words_of
 
 SUBJECT = "host"  # a line of fstab needs the nearest file system alone
@@ -52,7 +53,7 @@ def _needs(facts: Facts) -> Judged:
 
 def _places(facts: Facts) -> Mapping[str, str]:
     """Mount point, escaped as in fstab -> dataset of those that ``zfs mount -a`` mounts; of several with the same, the last."""
-    roots = _roots(facts)
+    roots = mounted_at(facts, "/")
     listed = words_of(facts.get(HOST, "generated_pools"))
     found = {}
     for dataset in facts.subjects("dataset"):
@@ -62,16 +63,6 @@ def _places(facts: Facts) -> Mapping[str, str]:
                 if not early and dataset.name.partition("/")[0] not in listed:
                     found[point.replace(" ", "\\040")] = dataset.name
     return found
-
-
-def _roots(facts: Facts) -> list[str]:
-    """The datasets that are mounted as root file system."""
-    rows = (str(line).split(" ") for line in words_of(facts.get(HOST, "mount_table")))
-    return [
-        row[row.index("-") + 2]
-        for row in rows
-        if len(row) > 4 and row[4] == "/" and row[row.index("-") + 1 :][:1] == ["zfs"]
-    ]
 
 
 def _nearest(path: str, places: Mapping[str, str]) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from auditor.derive.mounts_of_zfs import mounted_at
 from auditor.derive.scrub_schedule import escaped
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown, words_of
 
@@ -53,13 +54,8 @@ def reached(facts: Facts) -> Judged:
 def root_source(facts: Facts) -> Known | None:
     """The dataset of the root file system, where it is one of ZFS."""
     table = facts.get(HOST, "mount_table")
-    rows = (str(line).split(" ") for line in words_of(table))
-    for row in rows:
-        if len(row) > 4 and row[4] == "/" and "-" in row:
-            kind, source = row[row.index("-") + 1 : row.index("-") + 3]
-            if kind == "zfs" and isinstance(table, Known):
-                return Known(source, table.evidence)
-    return None
+    found = mounted_at(facts, "/")
+    return Known(found[0], table.evidence) if found and isinstance(table, Known) else None
 
 
 def _root(pool: Subject, facts: Facts) -> Known | None:
