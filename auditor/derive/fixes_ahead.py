@@ -1,8 +1,8 @@
 """Which bugs a release has that a later one fixes (``auditor/data/fixes.toml``), and the mark of which is in the kernel's log.
 
-What a bug needs to strike counts as used where it is of a kind that zaudit never sees (sends, clones). A build of a
-distribution may carry a fix without a new number: of the known ones builds.toml tells which; of the others nothing is said
-here, but a mark in the log is named all the same: there it has happened.
+What a bug needs to strike counts as used where it is of a kind that zaudit never sees (sends, clones), and where only a part of
+the host was looked at: the rest may use it. A build of a distribution may carry a fix without a new number: of the known ones
+builds.toml tells which; of the others nothing is said here, but a mark in the log is named all the same: there it has happened.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from auditor.data import builds, fixes, releases
+from auditor.data import fixes, releases
+from auditor.data.builds import Build
 from auditor.data.fixes import Fix
 from auditor.data.releases import Release
-from auditor.derive.combine import every
-from auditor.derive.release import published
+from auditor.derive.release import build_of
 from auditor.facts import (
     HOST,
     Evidence,
@@ -47,19 +47,21 @@ FACTS = {
 
 
 class _Use(NamedTuple):
-    """In use where a fact of any pool, or of anything that it links to, begins with a word, or where it is not this word."""
+    """In use where a fact of any pool, or of anything that it links to, begins with a word, or where it is not this word.
+    of: the only type of datasets that has the fact."""
 
     link: str
     fact: str
     word: str = ""
     but: str = ""
+    of: str = ""
 
 
 _USES = {
     "encryption": _Use("datasets", "encryption", but="off"),
     "dedup": _Use("datasets", "dedup", but="off"),
     "volumes": _Use("datasets", "type", "volume"),
-    "nfs": _Use("datasets", "sharenfs", but="off"),
+    "nfs": _Use("datasets", "sharenfs", but="off", of="filesystem"),
     "raidz": _Use("vdevs", "type", "raidz"),
     "draid": _Use("vdevs", "type", "draid"),
     "mirror": _Use("vdevs", "type", "mirror"),
@@ -71,7 +73,7 @@ _USES = {
     "autotrim": _Use("", "autotrim", "on"),
 }
 NEEDS = (
-    *("host.zfs_version", "host.zfs_version_text", "host.os_name", "host.pools"),
+    *("host.zfs_version", "host.zfs_version_text", "host.os_name", "host.pools", "host.imported_pools"),
     *("pool.datasets", "pool.vdevs", "pool.cache_leaves", "pool.spare_leaves", "pool.multihost", "pool.autotrim"),
     *("dataset.encryption", "dataset.dedup", "dataset.type", "dataset.sharenfs"),
     *("vdev.type", "vdev.allocation_class", "leaf.allocation_class"),
@@ -80,7 +82,7 @@ NEEDS = (
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """Both facts."""
+    """All facts of FACTS."""
     version, text = facts.get(HOST, "zfs_version"), facts.get(HOST, "zfs_version_text")
     if isinstance(version, Unknown) or isinstance(text, Unknown):
         why = join(each for each in (version, text) if isinstance(each, Unknown))
@@ -88,21 +90,23 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
         return
     assert isinstance(version.value, tuple)
     release = tuple(part for part in version.value if isinstance(part, int))[:3]
-    build = builds.load().get(str(text.value))
+    alike, build = build_of(text, facts.get(HOST, "os_name"))
     carried = build.carries if build else ()
     here = [fix for fix in fixes.load() if fix.strikes(release) and fix.subject not in carried]
-    ahead = _ahead(here, release, text, build, facts)
+    ahead = _ahead(here, release, text, (alike, build), facts)
     yield Fact(HOST, "bugs_fixed_later", ahead)
     yield Fact(HOST, "bugs_fixed_later_told", ahead if isinstance(ahead, Unknown) else _told(ahead))
     yield Fact(HOST, "bugs_in_the_log", _logged(here, release, facts))
 
 
-def _ahead(here: list[Fix], release: Release, text: Known, build: builds.Build | None, facts: Facts) -> Judged:
+def _ahead(here: list[Fix], release: Release, text: Known, of: tuple[Judged, Build | None], facts: Facts) -> Judged:
     if not fixes.covers(release):
         return unknown(f"which bugs of OpenZFS {releases.spelt(release)} were fixed later is not known to this zaudit")
-    alike = published(text, facts.get(HOST, "os_name"))
-    if not here or not (build or isinstance(alike, Known)):
-        return Known((), text.evidence) if not here else alike
+    alike, build = of
+    if not here:
+        return Known((), text.evidence)
+    if isinstance(alike, Unknown) and not build:
+        return alike
     found = {use: _used(use, facts) for use in set().union(*(fix.uses for fix in here))}
     if unseen := [each for each in found.values() if isinstance(each, Unknown)]:
         return join(unseen)
@@ -123,19 +127,25 @@ def _used(use: str, facts: Facts) -> Judged:
     """Whether a feature is in use; of one that nobody can see, that it is."""
     if (how := _USES.get(use)) is None:
         return known(value=True, text=f"whether there are {use} is not seen")
-    pools = facts.get(HOST, "pools")
-    if isinstance(pools, Unknown):
-        return pools
-    of = list(facts.linked(HOST, "pools"))
-    if how.link:
-        links = every(facts.get(pool, how.link) for pool in of)
-        if isinstance(links, Unknown):
-            return links
-        of = [each for pool in of for each in facts.linked(pool, how.link)]
-    told = [facts.get(each, how.fact) for each in of]
-    if any(isinstance(each, Known) and _tells(how, each) for each in told):
+    pools = facts.linked(HOST, "pools")
+    needed = [facts.get(HOST, "pools"), facts.get(HOST, "imported_pools")]
+    needed += [facts.get(pool, how.link) for pool in pools if how.link]
+    if unseen := [each for each in needed if isinstance(each, Unknown)]:
+        return join(unseen)
+    of = [each for pool in pools for each in facts.linked(pool, how.link)] if how.link else pools
+    told = [
+        facts.get(each, how.fact) for each in of if not how.of or word_of(facts.get(each, "type"), how.of) == how.of
+    ]
+    if not _whole(facts) or any(isinstance(each, Known) and _tells(how, each) for each in told):
         return known(value=True, text=use)
     return next((each for each in told if isinstance(each, Unknown)), known(value=False, text=use))
+
+
+def _whole(facts: Facts) -> bool:
+    """Whether all pools were looked at, and all of their datasets: one that was named brings all below it along."""
+    pools = facts.linked(HOST, "pools")
+    roots = (Subject("dataset", pool.name) in facts.linked(pool, "datasets") for pool in pools)
+    return {*facts.linked(HOST, "imported_pools")} <= {*pools} and all(roots)
 
 
 def _tells(how: _Use, found: Known) -> bool:
@@ -159,9 +169,7 @@ def _logged(here: list[Fix], release: Release, facts: Facts) -> Judged:
         "fault": [{function} for function, _ in pairs_of(judged["fault"])],
         "hung": [set(trace.split()) for trace in words_of(judged["hung"])],
     }
-    found = {
-        fix: kind for fix in here for kind, mark in fix.marks if any(mark <= functions for functions in logged[kind])
-    }
+    found = [fix for fix in here if any(mark <= functions for kind, mark in fix.marks for functions in logged[kind])]
     if not found and (gone := [each for each in judged.values() if isinstance(each, Unknown)]):
         return join(gone)
     seen = tuple(Evidence(f"{_spelt(fix, release)} [{fix.source}]") for fix in found)

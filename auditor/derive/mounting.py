@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.facts import Fact, Facts, Known, Subject, Unknown, flag, known, word
+from auditor.facts import Fact, Facts, Known, Subject, Unknown, known, word
 
 SUBJECT = "dataset"
 FACTS = {
@@ -15,8 +15,7 @@ FACTS = {
         "root",
         "legacy",
         "none",
-    ),
-    "at_boot": flag("it is mounted at /boot: kernels lie there, which the boot loader reads from the pool by itself"),
+    )
 }
 NEEDS = ("dataset.mountpoint",)
 _COMMAND = "zfs get mountpoint {subject}"
@@ -26,8 +25,6 @@ _KINDS = {
     "none": known("none", "mountpoint=none", _COMMAND),
 }
 _PATH = known("path", "mountpoint is a path", _COMMAND)
-_AT_BOOT = known(True, "mountpoint=/boot", _COMMAND)
-_ELSEWHERE = known(False, "mountpoint is not /boot", _COMMAND)
 
 
 def derive(dataset: Subject, facts: Facts) -> Iterator[Fact]:
@@ -35,7 +32,5 @@ def derive(dataset: Subject, facts: Facts) -> Iterator[Fact]:
     match facts.get(dataset, "mountpoint"):
         case Known(str() as point):
             yield Fact(dataset, "mounts_at", _KINDS.get(point, _PATH))
-            yield Fact(dataset, "at_boot", _AT_BOOT if point == "/boot" else _ELSEWHERE)
         case Unknown() as hole:
             yield Fact(dataset, "mounts_at", hole)
-            yield Fact(dataset, "at_boot", hole)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from auditor.derive.combine import evidence, values
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown, words, words_of
@@ -26,7 +27,7 @@ NEEDS = (
     "host.kernels_listed",
     "host.kernels_with_zfs",
 )
-Key = tuple[tuple[bool, int], ...]
+_PART = re.compile(r"\d{1,9}|[A-Za-z][A-Za-z-]{0,99}")
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
@@ -59,8 +60,8 @@ def _without(facts: Facts, by_dkms: Judged, by_depmod: Judged) -> Judged:
     """As depmod has listed them; where it has not listed the running kernel's, as dkms has built them."""
     listed = values(facts, HOST, "kernel_release", "kernels_listed", "kernels_with_zfs")
     if isinstance(by_depmod, Known) and by_depmod.value and not isinstance(listed, Unknown):
-        here, lists, with_zfs = _key(str(listed[0].value)), words_of(listed[1]), words_of(listed[2])
-        return Known(tuple(each for each in lists if _key(each) > here and each not in with_zfs), by_depmod.evidence)
+        here, lists, with_zfs = str(listed[0].value), words_of(listed[1]), words_of(listed[2])
+        return Known(tuple(each for each in lists if _newer(each, here) and each not in with_zfs), by_depmod.evidence)
     if isinstance(by_dkms, Known) and not by_dkms.value:
         return by_depmod if isinstance(by_depmod, Unknown) else Known((), evidence(by_dkms, by_depmod))
     return _not_built(facts)
@@ -78,7 +79,7 @@ def _not_built(facts: Facts) -> Judged:
     without = tuple(
         kernel
         for kernel in words_of(installed)
-        if _key(kernel) > _key(str(running.value)) and not any(_is_for(each, kernel) for each in words_of(built))
+        if _newer(kernel, str(running.value)) and not any(_is_for(each, kernel) for each in words_of(built))
     )
     return Known(without, evidence(running, built, installed))
 
@@ -88,7 +89,16 @@ def _is_for(name: str, kernel: str) -> bool:
     return name.rpartition("-")[0] == kernel
 
 
-def _key(kernel: str) -> Key:
-    """6.1.0-13 comes before 6.1.0-130 and 6.10.0-2; numbers after words, as in rpmvercmp(): 80.el8 before 80.1.2.el8_0."""
-    parts = re.findall(r"\d{1,9}|[A-Za-z][A-Za-z-]{0,99}", kernel)[:12]
-    return tuple((each.isdecimal(), int(each) if each.isdecimal() else 0) for each in parts)
+def _newer(kernel: str, than: str) -> bool:
+    """6.1.0-130 is newer than 6.1.0-13, and 80.1.2.el8_0 than 80.el8: numbers come after words, as in rpmvercmp(). Where the
+    first difference is a word, it is another kind of kernel of the same release (+rt, -rpi-v8), which is no newer one."""
+    for ours, theirs in zip_longest(_parts(kernel), _parts(than), fillvalue=""):
+        if ours != theirs:
+            both = ours.isdecimal() and theirs.isdecimal()
+            return int(ours) > int(theirs) if both else ours.isdecimal()
+    return False
+
+
+def _parts(kernel: str) -> list[str]:
+    """Numbers without zeros in front, and words."""
+    return [each.lstrip("0") or "0" if each.isdecimal() else each for each in _PART.findall(kernel)[:12]]

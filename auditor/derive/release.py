@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from auditor import data
 from auditor.data import builds
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown, words
+from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown, word_of, words
 
 SUBJECT = "host"
 LINES = ((2, 1), (2, 2), (2, 3), (2, 4))
@@ -28,7 +28,7 @@ FACTS = {
     **{builds.fact(bug): flag(f"the build has the bug {bug}, if its release has") for bug in BUGS},
 }
 NEEDS = ("host.zfs_version", "host.zfs_version_text", "host.os_name")
-_PUBLISHED = re.compile(r"\d+\.\d+\.\d+(-1)?")
+_AS_TAGGED = re.compile(r"\d+\.\d+\.\d+(-1)?")
 _CHANGELOG = "zless /usr/share/doc/zfsutils-linux/changelog.Debian.gz"
 # in the version or the name of the system -> how to find out, or to get past it
 REMEDIES = (
@@ -49,18 +49,23 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     if isinstance(version, Known) and isinstance(version.value, tuple) and version.value[:2] not in LINES:
         version = unknown(f"OpenZFS {'.'.join(map(str, version.value))} is of no line that zaudit knows (2.1 to 2.4)")
     yield Fact(HOST, "release", version)
-    alike = published(text, facts.get(HOST, "os_name"))
-    build = builds.load().get(str(text.value)) if isinstance(alike, Unknown) and isinstance(text, Known) else None
+    alike, build = build_of(text, facts.get(HOST, "os_name"))
     for bug in BUGS:
         yield Fact(HOST, builds.fact(bug), _has(bug, build, text) if build and isinstance(text, Known) else alike)
 
 
-def published(text: Judged, system: Judged) -> Judged:
-    """Known and true of a build as it was published; else why it is not known."""
+def build_of(text: Judged, system: Judged) -> tuple[Judged, builds.Build | None]:
+    """(Known and true of a build as it was published, else why that is not known; then the build, if builds.toml has it)."""
+    alike = _published(text, system)
+    other = isinstance(alike, Unknown) and isinstance(text, Known)
+    return alike, builds.load().get(word_of(text)) if other else None
+
+
+def _published(text: Judged, system: Judged) -> Judged:
     if isinstance(text, Unknown):
         return text
     version, name = str(text.value), str(system.value) if isinstance(system, Known) else ""
-    if _PUBLISHED.fullmatch(version) and "NixOS" not in name:
+    if _AS_TAGGED.fullmatch(version) and "NixOS" not in name:
         return Known(True, text.evidence)
     remedy = next((each for mark, each in REMEDIES if mark in version or mark in name), "its maintainer's changelog")
     return unknown(f"{version} is a build of its own: fixes of later releases may be in it", remedy)

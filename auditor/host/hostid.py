@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 OPTION = r'(?<!\S)"?(spl\.spl[-_]hostid|spl_hostid)="?([^\s"]+)"?'  # a boot loader may quote the whole or the value
+PARAMETER = "spl.spl_hostid"
 MALFORMED, ZERO = "malformed", "zero"
 # as the kernel's kstrtoul reads a number with base 0
 _NUMBERS = (

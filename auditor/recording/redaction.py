@@ -29,8 +29,10 @@ _SHARED = re.compile(rb"\tsharenfs\t[^\t\n]*=[^\t\n]*")
 _GUESTS = "/etc/libvirt/qemu/"
 _SMB_CONF = "/etc/samba/smb.conf"
 _SMB_LINE = re.compile(r"\s*(?:\[|(?i:path|strict\s*sync|include|config|copy|registry)\b)")
-# of host ids only whether they are the same says anything, or that one is zero; these read the same from both ends
-_HOSTID, _GIVEN, _ZERO, _OWN, _OTHER = "/etc/hostid", re.compile(hostid.OPTION), "00" * 4, "01" * 4, "02" * 4
+# of host ids only whether they are the same says anything, from either end, or that one is zero
+_HOSTID, _PARAMETER = "/etc/hostid", "/sys/module/spl/parameters/spl_hostid"
+_GIVEN = re.compile(r'(?<!\S)"?((?:[\w-]+\.)?spl[-_]hostid)="?([^\s"]+)"?')
+_OWN, _ZERO, _OTHER = ("01020304", "04030201"), "00" * 4, "0a0b0c0d"
 _BUILDER = re.compile(rb"(Linux version \S+) .*")  # who built the kernel, and on which host
 _CMDLINE, _ZFS_OPTION = "/proc/cmdline", re.compile(r'(?<!\S)"?(?:zfs\.|spl\.|spl_hostid=)[^\s"]+"?')
 _ZFS_WORD = re.compile(r"\b(?:zfs|spl)\b")
@@ -188,15 +190,25 @@ def _cut(recording: Recording) -> Recording:
 
 def _with_other_hostids(recording: Recording) -> Recording:
     """With a stand-in for the id of the host, and one for all others."""
-    own = [each for files in recording.files.values() for each in hostid.of_file(files.text.get(_HOSTID, ""))]
+    files_of_it = (files.text[_HOSTID] for files in recording.files.values() if _HOSTID in files.text)
+    own = next(filter(None, map(hostid.of_file, files_of_it)), ())
 
-    def option(match: re.Match[str]) -> str:
-        given = hostid.of_option(match[1].replace("-", "_"), match[2])
-        return f"{match[1]}=0x{_ZERO if given in ('', hostid.ZERO) else _OWN if given in own else _OTHER}"
+    def stand_in(name: str, value: str) -> str:
+        given = hostid.of_option(name, value)
+        if given in own:
+            return _OWN[own.index(given)]
+        return _ZERO if given in ("", hostid.ZERO) else _OTHER
+
+    def option(match: re.Match[str], name: str = "") -> str:
+        return f"{match[1]}=0x{stand_in(name or match[1].replace('-', '_'), match[2])}"
 
     def text(path: str, content: str) -> str:
         if path == _HOSTID:
-            return bytes.fromhex(_OWN).decode() if hostid.of_file(content) else ""
+            return bytes.fromhex(_OWN[1]).decode() if hostid.of_file(content) else ""
+        if path == _PARAMETER and content.strip():
+            return f"{int(stand_in(hostid.PARAMETER, content.strip()), 16)}\n"
+        if "/modprobe.d/" in path:
+            return _GIVEN.sub(lambda match: option(match, hostid.PARAMETER), content)
         return _GIVEN.sub(option, content) if path == _CMDLINE else content
 
     return replace(

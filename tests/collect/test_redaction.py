@@ -234,20 +234,21 @@ def test_the_name_of_the_host(name: str) -> None:
     assert b"hostname: '%s'" % stand_in.encode() in zdb
     assert b"179354119" not in zdb
     assert left.commands["zpool", "status"].stdout == status
-    assert files[hostid] == "\1\1\1\1"
+    assert files[hostid] == "\4\3\2\1"
 
 
 @pytest.mark.parametrize(
     ("given", "left"),
     [
-        ("spl_hostid=0ab0ba07", "spl_hostid=0x01010101"),
-        ("spl_hostid=0x07bab00a", "spl_hostid=0x01010101"),  # of a host that is big-endian
-        ('"spl.spl_hostid=179354119"', "spl.spl_hostid=0x01010101"),
-        ('spl.spl-hostid="0xab0ba07"', "spl.spl-hostid=0x01010101"),
-        ("spl_hostid=00bab10c", "spl_hostid=0x02020202"),
-        ("spl_hostid=mine", "spl_hostid=0x02020202"),
+        ("spl_hostid=0ab0ba07", "spl_hostid=0x01020304"),
+        ("spl_hostid=0x07bab00a", "spl_hostid=0x04030201"),  # of a host that is big-endian
+        ('"spl.spl_hostid=179354119"', "spl.spl_hostid=0x01020304"),
+        ('spl.spl-hostid="0xab0ba07"', "spl.spl-hostid=0x01020304"),
+        ("spl_hostid=00bab10c", "spl_hostid=0x0a0b0c0d"),
+        ("spl_hostid=mine", "spl_hostid=0x0a0b0c0d"),
         ("spl_hostid=00000000", "spl_hostid=0x00000000"),
         ("spl.spl_hostid=0", "spl.spl_hostid=0x00000000"),
+        ("zfs.spl_hostid=0x0ab0ba07", "zfs.spl_hostid=0x01020304"),
     ],
 )
 def test_of_host_ids_only_which_are_the_same_is_left(given: str, left: str) -> None:
@@ -257,7 +258,25 @@ def test_of_host_ids_only_which_are_the_same_is_left(given: str, left: str) -> N
     files[hostid,] = Files({hostid: "\x07\udcba\udcb0\n"})
     found = redaction.redact(Recording(0.0, 0, (), files=files)).files
     assert found[line,].text[line] == f"{left}\n"
-    assert found[hostid,].text[hostid] == "\1\1\1\1"
+    assert found[hostid,].text[hostid] == "\4\3\2\1"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "left"),
+    [
+        ("/sys/module/spl/parameters/spl_hostid", "179354119\n", "16909060\n"),
+        ("/sys/module/spl/parameters/spl_hostid", "12235020\n", "168496141\n"),
+        ("/sys/module/spl/parameters/spl_hostid", "0\n", "0\n"),
+        ("/etc/modprobe.d/spl.conf", "options spl spl_hostid=0x0ab0ba07\n", "options spl spl_hostid=0x01020304\n"),
+        ("/etc/modprobe.d/spl.conf", "options spl spl_hostid=12235020\n", "options spl spl_hostid=0x0a0b0c0d\n"),
+    ],
+)
+def test_the_id_is_left_nowhere_else(path: str, text: str, left: str) -> None:
+    files: dict[tuple[str, ...], Files] = {
+        (path,): Files({path: text}),
+        ("/etc/hostid",): Files({"/etc/hostid": "\x07\udcba\udcb0\n"}),
+    }
+    assert redaction.redact(Recording(0.0, 0, (), files=files)).files[path,].text[path] == left
 
 
 def test_a_short_serial_is_not_cut_out_of_other_numbers() -> None:

@@ -31,7 +31,10 @@ TABLE: dict[str, dict[str, object]] = {
         "fault": ["zvol_read"],
     },
 }
-POOL, DATASET = Subject("pool", "tank"), Subject("dataset", "tank/db")
+POOL, ROOT, DATASET = Subject("pool", "tank"), Subject("dataset", "tank"), Subject("dataset", "tank/db")
+OTHER = Subject("pool", "other")
+PLAIN = {"encryption": "off", "type": "filesystem"}
+BOTH = {"encryption": "aes-256-gcm", "type": "volume"}
 LOG = ("zfs_stopped_in", "zfs_oopses", "hung_traces")
 
 
@@ -45,6 +48,7 @@ def told(
     *,
     properties: Mapping[str, str] | None = None,
     seen: bool = True,
+    part: str = "",
     log: Mapping[str, tuple[str, ...] | None] | None = None,
 ) -> dict[str, Known | Unknown]:
     """What is derived on a host with one dataset, none of whose log shows anything but what is given."""
@@ -53,7 +57,11 @@ def told(
     facts.put(Fact(HOST, "zfs_version", known(numbers, release)))
     facts.put(Fact(HOST, "zfs_version_text", known(release, release)))
     facts.put(Fact(HOST, "pools", known((POOL,), "zpool list")))
-    facts.put(Fact(POOL, "datasets", known((DATASET,), "zfs get") if seen else unknown("nobody may ask")))
+    facts.put(Fact(HOST, "imported_pools", known((POOL, OTHER) if part == "pool" else (POOL,), "zpool list")))
+    datasets = (DATASET,) if part == "dataset" else (ROOT, DATASET)
+    facts.put(Fact(POOL, "datasets", known(datasets, "zfs get") if seen else unknown("nobody may ask")))
+    for name, given in PLAIN.items():
+        facts.put(Fact(ROOT, name, known(given, given)))
     for name, given in (properties or {}).items():
         facts.put(Fact(DATASET, name, known(given, given)))
     for name in LOG:
@@ -62,8 +70,6 @@ def told(
     return {fact.name: fact.value for fact in fixes_ahead.derive(HOST, facts)}
 
 
-PLAIN = {"encryption": "off", "type": "filesystem"}
-BOTH = {"encryption": "aes-256-gcm", "type": "volume"}
 SNAPSHOT = "panics when a snapshot is opened (2.4.2)"
 KEYS = "hangs where encrypted volumes are sent (2.3.5)"
 
@@ -91,6 +97,32 @@ def test_in_which_release_and_with_what_in_use(release: str, properties: dict[st
     assert all(bug in str(said.value) for bug in bugs)
 
 
+@pytest.mark.parametrize("part", ["pool", "dataset"])
+def test_where_a_part_was_looked_at_the_rest_may_use_it(part: str) -> None:
+    assert words_of(told("2.3.4", properties=PLAIN, part=part)["bugs_fixed_later"]) == (SNAPSHOT, KEYS)
+    assert words_of(told("2.3.4", properties=PLAIN)["bugs_fixed_later"]) == (SNAPSHOT,)
+
+
+def test_volumes_are_shared_by_no_nfs() -> None:
+    facts = Facts()
+    for name in ("pools", "imported_pools"):
+        facts.put(Fact(HOST, name, known((POOL,), "zpool list")))
+    facts.put(Fact(POOL, "datasets", known((ROOT, DATASET), "zfs get")))
+    facts.put_all([Fact(ROOT, "type", known("filesystem", "")), Fact(ROOT, "sharenfs", known("off", ""))])
+    facts.put(Fact(DATASET, "type", known("volume", "")))
+    found = fixes_ahead._used("nfs", facts)
+    assert isinstance(found, Known)
+    assert found.value is False
+
+
+def test_who_builds_it_under_the_same_number_is_not_debian() -> None:
+    """2.1.11-1 is what OpenZFS tags, and what Debian built once."""
+    assert "2.1.11-1" in builds.load()
+    found = told("2.1.11-1", properties=PLAIN)["bugs_fixed_later"]
+    assert isinstance(found, Known)
+    assert not any("Debian" in each.text for each in found.evidence)
+
+
 def test_what_was_not_seen_leaves_it_open() -> None:
     assert isinstance(told("2.3.4", properties={})["bugs_fixed_later"], Unknown)
     assert isinstance(told("2.3.4", properties=PLAIN, seen=False)["bugs_fixed_later"], Unknown)
@@ -106,7 +138,9 @@ def test_of_a_release_after_the_table_and_of_a_build_with_patches_nothing_is_kno
 def test_what_a_pool_has_besides_its_vdevs_is_seen(use: str) -> None:
     facts = Facts()
     leaf = Subject("leaf", "nvme9n1", "tank")
-    facts.put(Fact(HOST, "pools", known((POOL,), "zpool list")))
+    for name in ("pools", "imported_pools"):
+        facts.put(Fact(HOST, name, known((POOL,), "zpool list")))
+    facts.put(Fact(POOL, "datasets", known((ROOT,), "zfs get")))
     links = {"cache": "cache_leaves", "spares": "spare_leaves"}
     for each in links.values():
         facts.put(Fact(POOL, each, known((leaf,) if each == links[use] else (), "zpool status")))

@@ -50,7 +50,7 @@ def test_of_the_file(text: str, own: tuple[str, ...]) -> None:
     [
         ((), False),
         ((OWN,), False),
-        (("0cb1ba00",), False),  # a big-endian host
+        ((OWN, "0cb1ba00", "0a0b0c0d"), True),
         ((OWN, "0a0b0c0d"), True),
         ((hostid.MALFORMED,), True),
         ((hostid.ZERO,), True),
@@ -63,6 +63,16 @@ def test_another_than_that_of_the_file(given: tuple[str, ...], other: bool) -> N
     (found,) = hostid_given.derive(HOST, facts)
     assert isinstance(found.value, Known)
     assert found.value.value is other
+
+
+@pytest.mark.parametrize("given", [("0cb1ba00",), (OWN, "0cb1ba00")])
+def test_the_same_bytes_from_the_other_end_are_left_open(given: tuple[str, ...]) -> None:
+    """It is the same id on a big-endian host, and another on all others."""
+    facts = Facts()
+    facts.put(Fact(HOST, "hostids", known(OWNS, OWN)))
+    facts.put(Fact(HOST, "command_line_hostids", known(given, "ids")))
+    (found,) = hostid_given.derive(HOST, facts)
+    assert isinstance(found.value, Unknown)
 
 
 @pytest.mark.parametrize("missing", ["hostids", "command_line_hostids"])

@@ -77,6 +77,10 @@ def test_what_depmod_has_listed(
         ("6.1.0-13-cloud-amd64", "6.1.0-13-amd64", False),
         ("6.8.0-40-generic", "6.8.0-40-lowlatency", False),
         ("6.18.0-rc1-amd64", "6.18.0-1-amd64", True),
+        ("6.6.31+rpt-rpi-v8", "6.6.31+rpt-rpi-2712", False),  # another kind of the same release
+        ("6.6.31+rpt-rpi-v8", "6.6.51+rpt-rpi-2712", True),
+        ("5.14.0-570.el9.x86_64", "5.14.0-570.el9.x86_64+rt", False),
+        ("6.11.3-300.fc40.x86_64", "6.11.3-300.fc41.x86_64", True),
     ],
 )
 def test_which_is_newer(running: str, other: str, newer: bool) -> None:
