@@ -22,6 +22,7 @@ from auditor.host.live import Host
 from auditor.judge import baseline, finding, policy_files, verdict, waivers
 from auditor.judge.answers import Answers
 from auditor.judge.baseline import Baseline
+from auditor.judge.finding import Finding
 from auditor.judge.policy import NONE as NONE
 from auditor.judge.policy import LeftOut, Policy
 from auditor.judge.rule import Rule, Severity, digest
@@ -88,9 +89,14 @@ class Look(NamedTuple):
 
 
 def look(host: Host, names: Sequence[str], options: Options, progress: Progress | None = None) -> Look:
-    """Collect and derive. Raises NothingToAudit."""
+    """Collect and derive. Raises NothingToAudit, with the facts of the host where it has them."""
     started = time.process_time()
-    facts, roots, unasked = gather(host, names, options.wanted, registry.collectors(), progress)
+    try:
+        facts, roots, unasked = gather(host, names, options.wanted, registry.collectors(), progress)
+    except NothingToAudit as nothing:
+        if nothing.facts:
+            derive.run(registry.derivations(), nothing.facts)
+        raise
     gathered = time.process_time()
     facts.put_all(waivers.facts_of(options.policy, facts))
     derive.run(registry.derivations(), facts)
@@ -109,6 +115,14 @@ def _no_empty_links(facts: Facts) -> None:
                     why = facts.get(subject, name)
                     if isinstance(why, Known):
                         facts.replace(Fact(subject, name, unknown(f"{subject}: no {name} are known")))
+
+
+def alone(host: Facts, rules: Sequence[Rule]) -> tuple[Finding, ...]:
+    """What fails on a host without a pool, the gravest first and from medium on: it may tell why there is none. No verdict on
+    anything else."""
+    about = [rule for rule in rules if rule.subject == "host"]
+    found = finding.findings(verdict.judge(about, host))
+    return tuple(each for each in found if each.failed and each.severity != "low")
 
 
 def focus(seen: Look, host: Host, names: Sequence[str]) -> Look:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from auditor import __version__, audit, rulebook
+from auditor.gather.look import LOADERS
 from auditor.host import live as seam
 from auditor.host.request import Capture
 from auditor.recording import recording
@@ -381,6 +382,15 @@ LIST = b"tank\t1000\t100\t900\t10\t0\tONLINE\t123456789012\nbackup\t1000\t100\t9
 FILES = {"/sys/module/zfs/version": "2.3.9-1\n", "/proc/self/mountinfo": MOUNTS}
 
 
+OWN = "kernel/fs/ext4/ext4.ko.xz:\n"
+MODULES = {
+    "/proc/filesystems": "nodev\tsysfs\n",
+    "/proc/sys/kernel/osrelease": "6.12.57\n",
+    "/usr/lib/modules/6.12.48/modules.dep": OWN + "updates/dkms/zfs.ko.xz: updates/dkms/spl.ko.xz\n",
+    "/usr/lib/modules/6.12.57/modules.dep": OWN,
+}
+
+
 def with_pools() -> FakeHost:
     commands: dict[tuple[str, ...], Capture] = {
         ("zpool", "list"): Capture(0, LIST),
@@ -510,9 +520,19 @@ def test_nothing_to_audit(zaudit: CommandLine) -> None:
     done = zaudit("check")
     assert (done.code, done.out) == (3, "")
     assert "OpenZFS is not loaded here (/sys/module/zfs/version: no such file)" in done.err
-    assert zaudit.host.ran == [], "zpool list would load the module"
+    assert not LOADERS & {argv[0] for argv in zaudit.host.ran}, "zpool list would load the module"
     done = zaudit("check", "/usr")
     assert (done.code, done.out) == (3, "")
+    zaudit.host = FakeHost({}, MODULES)
+    done = zaudit("check")
+    assert (done.code, done.out) == (3, "")
+    assert "no zfs module for 6.12.57, which runs\n" in done.err
+    assert "zfs among the modules of 6.12.48" in done.err
+    assert done.err.endswith("no such file); of the host: high running-kernel-without-zfs\n")
+    assert not LOADERS & {argv[0] for argv in zaudit.host.ran}
+    assert "Fix" not in zaudit("check", "--quiet").err
+    assert "running-kernel-without-zfs" in zaudit("check", "--format", "nagios").out
+    assert "of the host" not in zaudit("check", "tank").err, "whoever names a pool asks about that"
     unmounted = {path: text for path, text in FILES.items() if "mountinfo" not in path}  # what is mounted is imported
     zaudit.host = FakeHost({("zpool", "list"): Capture(0, b"", b"no pools available\n")}, unmounted)
     done = zaudit("check")

@@ -137,7 +137,12 @@ def check(
         live: Host = recording.ReplayHost(past) if past else LiveHost(timeout, deadline)
         host = recording.RecordingHost(live) if record else live
         asked = past.targets if past else targets
-        seen = audit.look(host, asked, options, None if replay or quiet else progress())
+        try:
+            seen = audit.look(host, asked, options, None if replay or quiet else progress())
+        except audit.NothingToAudit as nothing:
+            from auditor.commands import _host_alone
+
+            raise _host_alone.told(nothing, rules, quiet=quiet) from None
         focus = targets if past and targets and targets != asked else ()
         narrowed = audit.focus(seen, host, focus) if focus else seen
         if supposed:

@@ -10,7 +10,7 @@ from auditor.facts import HOST, Facts, Subject, Unknown, unknown
 from auditor.gather import answer, packages
 from auditor.gather.answer import Answer
 from auditor.host.live import Host
-from auditor.host.request import Capture, Files, Read, Run, Skip
+from auditor.host.request import Capture, Files, Read, Request, Run, Skip
 from auditor.host.running import Workers
 
 Progress = Callable[[int, int, str], None]  # how many were answered, how many asked, what is waited for
@@ -23,6 +23,7 @@ class Gatherer:
     def __init__(self, host: Host, collectors: Mapping[str, ModuleType], progress: Progress | None = None) -> None:
         self.host = host
         self.collectors = collectors
+        self.withheld: Mapping[str, str] = {}  # program -> why it must not run here
         self._order = {name: number for number, name in enumerate(collectors)}
         self.progress: Progress = progress or (lambda done, total, what: None)
         self.systems: tuple[str, ...] = ()  # what the host is and is like, as os-release says; empty until it is read
@@ -40,7 +41,7 @@ class Gatherer:
         for subject in subjects:
             key = (name, subject)
             if key not in self._questions and key not in self.answers:
-                request = self.collectors[name].request(subject, facts)
+                request = self._allowed(self.collectors[name].request(subject, facts))
                 if isinstance(request, Skip):
                     self.answers[key] = Answer(Facts(), unknown(request.reason, request.remedy), request.applies)
                 else:
@@ -51,6 +52,14 @@ class Gatherer:
                         self._workers.start(key, partial(self._answer, request))
                     else:
                         self._hear(key, self._answer(request))
+
+    def withhold(self, programs: Iterable[str], why: str) -> None:
+        """Run none of these programs from now on, for this reason."""
+        self.withheld = dict.fromkeys(programs, why)
+
+    def _allowed(self, request: Request) -> Request:
+        why = self.withheld.get(request.argv[0]) if isinstance(request, Run) else None
+        return Skip(why) if why else request
 
     def settle(self, facts: Facts, names: Sequence[str] | None = None) -> None:
         """Wait for the answers of these collectors (all, when None) and store them by collector and subject: the first that

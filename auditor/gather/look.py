@@ -9,17 +9,25 @@ from typing import NamedTuple
 
 from auditor.databases import ENGINES
 from auditor.errors import EXIT_NOTHING, Stop
-from auditor.facts import HOST, Fact, Facts, Known, Subject, known
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, known, unknown
 from auditor.gather import pool_lists, targets, walk
 from auditor.gather.gatherer import Gatherer, Progress
 from auditor.host import sql
 from auditor.host.live import Host
 
+# As root these would load the module (libzfs_core_init() of lib/libzfs_core), and zaudit changes nothing
+LOADERS = frozenset({"zfs", "zpool", "zdb"})
+
 
 class NothingToAudit(Stop):
-    """No ZFS here, no pool, or no such target; the text says which and what is there instead."""
+    """No ZFS here, no pool, or no such target; the text says which and what is there instead. facts: of the host, where no
+    pool was named and none is imported, so that they may tell why; else None."""
 
     exit_code = EXIT_NOTHING
+
+    def __init__(self, text: str, facts: Facts | None = None) -> None:
+        super().__init__(text)
+        self.facts = facts
 
 
 class DatabaseError(Stop):
@@ -86,9 +94,18 @@ def gather(
     gatherer = Gatherer(host, collectors, progress)
     try:
         walk.read_host(gatherer, facts, inventory)
-        _must_be_loaded(gatherer, facts)
+        loaded = _loaded(gatherer, facts)
+        facts.put(Fact(HOST, "zfs_loaded", loaded))
+        why = loaded.evidence[0].text if isinstance(loaded, Known) and not loaded.value else ""
+        if why:
+            if names:
+                raise NothingToAudit(why)
+            gatherer.withhold(LOADERS, why)
         walk.ask_host(gatherer, facts)
         roots, imported = _roots(gatherer, facts, inventory, host, names)
+        if not roots:
+            walk.look_at_pools(gatherer, facts, inventory, roots)
+            raise NothingToAudit(why or "no pool is imported", facts)
         walk.look_at_pools(gatherer, facts, inventory, roots, imported)
         for root in roots:
             targets.must_exist(host, root, gatherer.failure("zfs_list", root))
@@ -122,11 +139,9 @@ def _roots(
     gatherer.settle(facts, ["zpool_list", "zfs_version", "zfs_userland"])
     pools = pool_lists.imported(facts)
     if not names:
-        if not pools:
-            raise NothingToAudit(
-                "no pool is imported" if pools is not None else f"no pool can be listed: {_why(gatherer)}"
-            )
-        names = pools
+        if pools is None and not gatherer.withheld:
+            raise NothingToAudit(f"no pool can be listed: {_why(gatherer)}")
+        names = pools or ()
     held = partial(walk.held, gatherer, facts, inventory)
     return tuple(
         sorted({each for name in names for each in targets.resolve(host, name, pools, held, facts)})
@@ -139,14 +154,14 @@ def _why(gatherer: Gatherer) -> str:
     return "; ".join(reason.text for reason in failure.reasons) if failure else "zpool list names none"
 
 
-def _must_be_loaded(gatherer: Gatherer, facts: Facts) -> None:
-    """Raises NothingToAudit where the OpenZFS module is not loaded, before any command of it runs.
-
-    As root ``zpool list`` would load the module (libzfs_core_init() of lib/libzfs_core), and zaudit changes nothing.
-    """
-    if any(isinstance(facts.get(HOST, name), Known) for name in ("zfs_version", "zfs_txg_timeout", "kstat_pools")):
-        return
-    module = gatherer.failure("zfs_version", HOST)
-    if module and any("no such file" in reason.text for reason in module.reasons):
-        why = "; ".join(reason.text for reason in module.reasons if "/zfs/" in reason.text)
-        raise NothingToAudit(f"OpenZFS is not loaded here ({why})")
+def _loaded(gatherer: Gatherer, facts: Facts) -> Judged:
+    """Is the module of OpenZFS loaded? Where it is not, the text of the evidence is the whole sentence."""
+    for name in ("zfs_version", "zfs_txg_timeout"):
+        if isinstance(fact := facts.get(HOST, name), Known):
+            return Known(True, fact.evidence)
+    module = gatherer.failure("zfs_version", HOST) or unknown("it was not looked for")
+    pools = isinstance(facts.get(HOST, "kstat_pools"), Known)  # a folder of the module, and so of one that is loaded
+    if pools or not any("no such file" in reason.text for reason in module.reasons):
+        return module
+    why = "; ".join(reason.text for reason in module.reasons if "/zfs/" in reason.text)
+    return known(False, f"OpenZFS is not loaded here ({why})")

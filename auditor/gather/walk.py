@@ -21,6 +21,7 @@ from auditor.host.request import Read
 
 PROVIDES = {
     "host.pools": links("pool", "the pools that are audited"),
+    "host.zfs_loaded": flag("OpenZFS is in the kernel that runs"),
     "host.consistent": flag("the properties of datasets are to be read in one transaction group"),
     "host.waivers": links("waiver", "what the policy waives"),
     "waiver.expired": flag("its last day was over"),

@@ -45,10 +45,11 @@ def found(report: Report) -> Iterator[RenderableType]:
         if finding_words.unasked(group[0]):
             yield _unasked(group, report)
         else:
-            yield _failed(group[0]) if group[0].failed else _undecided(group)
+            yield failed(group[0]) if group[0].failed else _undecided(group)
 
 
-def _failed(finding: Finding) -> RenderableType:
+def failed(finding: Finding) -> RenderableType:
+    """A failure alone: what it puts at risk, what was seen, what mends it."""
     rule = finding.rule
     rows: list[tuple[str, Text]] = []
     if finding.severity != "low":
