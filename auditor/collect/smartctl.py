@@ -51,6 +51,10 @@ FACTS = {
     "smart_available_spare_threshold_percent": number("spare blocks at which the drive warns (NVMe)"),
     "smart_media_errors": number("unrecovered data integrity errors (NVMe)"),
     "smart_unsafe_shutdowns": number("power losses without a shutdown notification (NVMe)"),
+    "smart_temperature_c": number("degrees Celsius inside the drive now"),
+    "smart_temperature_limit_c": number(
+        "degrees Celsius that it is meant to run at for long (SATA), or at which it trips (SCSI); 0: it names none"
+    ),
     "smart_power_on_hours": number("hours powered on"),
     "smart_start_stops": number("times that the spindle was started (SATA)"),
     "smart_power_cycles": number("times that the power was turned on (SATA)"),
@@ -62,6 +66,10 @@ COMMAND = "smartctl -x /dev/{subject}"
 LOG = "nvme_smart_health_information_log"
 SELF_TEST = "ata_smart_data.self_test.status.value"
 ENDURANCE = "Percentage Used Endurance Indicator"
+
+# SATA: what the temperature history log calls recommended (ataprint.cpp ataPrintSCTTempHist; kernel drivetemp: temp1_max);
+# SCSI: the reference temperature of the log page (SPC, Temperature log page)
+HOT = ("temperature.op_limit_max", "temperature.drive_trip")
 
 # fact -> (where in the JSON, in order of preference)
 TEXTS = {
@@ -140,6 +148,11 @@ def parse(reply: Output, disk: Subject) -> Iterator[Fact]:
         yield fact("smart_percent_used", worn, f"{ENDURANCE} {worn}")
     if wwn := _wwn(root):
         yield fact("smart_wwn", wwn, wwn)
+    if (degrees := counter(_at(root, "temperature.current"))) is not None:
+        yield fact("smart_temperature_c", degrees, f"temperature.current {degrees}")
+        limits = [(place, limit) for place in HOT if (limit := counter(_at(root, place)))]
+        place, limit = limits[0] if limits else ("no limit of its own", 0)
+        yield fact("smart_temperature_limit_c", limit, f"{place} {limit}" if limit else place)
     if (errors := _uncorrected(root)) is not None:
         yield fact("smart_uncorrected_errors", errors, f"{errors} uncorrected errors")
     if (ended := non_negative(_at(root, SELF_TEST))) is not None and ended <= 0xFF:
