@@ -27,6 +27,7 @@ LOOKS = (
         "testparm",
         "zfs get",
         "zfs list",
+        "zpool import",
         "zfs version",
     ),
     *("zpool events", "zpool history", "zpool iostat", "zpool list", "zpool status"),
