@@ -25,6 +25,7 @@ LOOKS = (
         "nvme smart-log",
         "smartctl",
         "testparm",
+        "systemctl --failed",
         "zfs get",
         "zfs list",
         "zpool import",
