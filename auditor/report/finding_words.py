@@ -22,6 +22,7 @@ LOOKS = (
         "dmesg",
         "dmidecode",
         "grep",
+        "lsblk",
         "nvme smart-log",
         "smartctl",
         "testparm",
