@@ -8,11 +8,11 @@ the highest priority has it, and between equals nobody can tell from here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from auditor.collect import bus
-from auditor.facts import HOST, Fact, Facts, Subject, known, word, words
+from auditor.facts import Fact, Facts, Subject, known, word, words
 from auditor.host.request import Output, Run
 
 PER = "host"
@@ -32,7 +32,6 @@ FACTS = {
     "udev_boot_partitions": words("those that firmware starts the host from: EFI system, BIOS boot"),
     "devlinks": words("every path under /dev that denotes the whole disk"),
     "device_names": words("PATH=NODE for every path under /dev that denotes the disk or one of its partitions"),
-    "host.zfs_labels": words("POOL=NODE for every device on which blkid finds a label of ZFS; none of zvols"),
 }
 COMMAND = "udevadm info /dev/{subject}"
 
@@ -48,7 +47,6 @@ _QUIET = _BOOT | frozenset(
         "e3c9e316-0b5c-4db8-817d-f92df00215ae",
     }
 )
-_POOL = re.compile(r"[A-Za-z][\w .:-]{0,254}", re.ASCII)  # module/zcommon/zfs_namecheck.c pool_namecheck()
 _PRIORITY = re.compile(r"-?\d{1,9}")
 _ESCAPE = re.compile(r"\\x([0-9a-fA-F]{2})")
 
@@ -150,19 +148,6 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
         yield Fact(disk, "devlinks", known(mine, " ".join(mine), COMMAND))
         pairs = tuple(map("=".join, paths[device.name]))
         yield Fact(disk, "device_names", known(pairs, f"{len(pairs)} paths", COMMAND))
-    labels = tuple(sorted(set(_labels(found.values()))))
-    yield Fact(HOST, "zfs_labels", known(labels, " ".join(labels) or "no label of ZFS", "lsblk -o NAME,FSTYPE,LABEL"))
-
-
-def _labels(found: Iterable[Device]) -> Iterator[str]:
-    """Of the probe of libblkid (superblocks/zfs.c: the label is the name of the pool). What lies on a zvol is a guest's, and a
-    path of a multipath device is that device's."""
-    for device in found:
-        get = device.properties.get
-        pool = _decoded(get("ID_FS_LABEL_ENC", "")) or get("ID_FS_LABEL", "")
-        own = not device.disk.startswith("zd") and get("DM_MULTIPATH_DEVICE_PATH") != "1"
-        if get("ID_FS_TYPE") == "zfs_member" and own and _POOL.fullmatch(pool):
-            yield f"{pool}={device.name}"
 
 
 def _identity(device: Device) -> dict[str, tuple[str, str]]:

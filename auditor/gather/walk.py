@@ -79,7 +79,6 @@ def look_at_pools(
     for name in neighbours.COLLECTORS:
         gatherer.ask(name, others, facts)
     _settle_disks(gatherer, inventory)
-    facts.put_all(Fact(HOST, name, value) for name, value in inventory.of(HOST).items())
     if why := gatherer.failure("dmsetup_table", HOST):  # what is stacked is not among the disks that fill() looks after
         inventory.put_all(Fact(disk, "dm_targets", why) for disk in list(inventory.subjects("disk")))
     gatherer.settle(facts, ["zpool_status", "zpool_status_paths"])

@@ -36,8 +36,8 @@ def parsed(module: ModuleType, text: str, disk: Subject) -> dict[str, object]:
 def checked(module: ModuleType, facts: list[Fact]) -> dict[str, object]:
     found: dict[str, object] = {}
     for subject, name, value in facts:
-        of_its_own = subject.kind == module.SUBJECT
-        spec = module.FACTS[name if of_its_own else f"{subject.kind}.{name}"]
+        spec = module.FACTS[name]
+        assert subject.kind == module.SUBJECT
         assert isinstance(value, Known)
         assert type(value.value) is spec.type, (name, value.value)
         assert not spec.values or value.value in spec.values, (name, value.value)
