@@ -29,7 +29,6 @@ FACTS = {
     "udev_dm_uuid": word("UUID of a device-mapper device; its prefix says LVM-, CRYPT-, mpath-"),
     "udev_partitions": words("kernel names of the partitions"),
     "udev_quiet_partitions": words("those of a type that next to nothing is written to"),
-    "udev_boot_partitions": words("those that firmware starts the host from: EFI system, BIOS boot"),
     "devlinks": words("every path under /dev that denotes the whole disk"),
     "device_names": words("PATH=NODE for every path under /dev that denotes the disk or one of its partitions"),
 }
@@ -38,11 +37,11 @@ COMMAND = "udevadm info /dev/{subject}"
 # Of a partition table (ID_PART_ENTRY_TYPE of blkid): the reserve that OpenZFS leaves at the end of a disk, boot code, EFI
 # system (FAT, written to when a kernel is installed), swap, Microsoft's reserve. (UEFI Specification; util-linux
 # include/pt-gpt-partnames.h)
-_BOOT = frozenset({"21686148-6449-6e6f-744e-656564454649", "c12a7328-f81f-11d2-ba4b-00a0c93ec93b", "0xef"})
-_QUIET = _BOOT | frozenset(
+_QUIET = frozenset(
     {
         "6a945a3b-1dd2-11b2-99a6-080020736631",
-        *("9e1a2d38-c612-4316-aa26-8b49521e5a8b", "0x41"),
+        *("21686148-6449-6e6f-744e-656564454649", "9e1a2d38-c612-4316-aa26-8b49521e5a8b", "0x41"),
+        *("c12a7328-f81f-11d2-ba4b-00a0c93ec93b", "0xef"),
         *("0657fd6d-a4ab-43c4-84e5-0933c84b4f4f", "0x82"),
         "e3c9e316-0b5c-4db8-817d-f92df00215ae",
     }
@@ -142,9 +141,8 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
         mine = tuple(path for path, name in paths[device.name] if name == device.name)
         inside = tuple(sorted(parts.get(device.name, ())))
         yield Fact(disk, "udev_partitions", known(inside, " ".join(inside) or "no partitions", COMMAND))
-        for fact, types in (("udev_quiet_partitions", _QUIET), ("udev_boot_partitions", _BOOT)):
-            these = tuple(each for each in inside if found[each].properties.get("ID_PART_ENTRY_TYPE") in types)
-            yield Fact(disk, fact, known(these, " ".join(these) or "none of these", COMMAND))
+        quiet = tuple(each for each in inside if found[each].properties.get("ID_PART_ENTRY_TYPE") in _QUIET)
+        yield Fact(disk, "udev_quiet_partitions", known(quiet, " ".join(quiet) or "none of these", COMMAND))
         yield Fact(disk, "devlinks", known(mine, " ".join(mine), COMMAND))
         pairs = tuple(map("=".join, paths[device.name]))
         yield Fact(disk, "device_names", known(pairs, f"{len(pairs)} paths", COMMAND))
@@ -157,7 +155,7 @@ def _identity(device: Device) -> dict[str, tuple[str, str]]:
     def first(*keys: str) -> tuple[str, str]:
         return next(((key, value) for key in keys if (value := get(key, "").strip())), (keys[0], ""))
 
-    encoded = _decoded(get("ID_MODEL_ENC", ""))
+    encoded = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), get("ID_MODEL_ENC", "")).strip()
     serial = ("ID_SCSI_SERIAL", "ID_SERIAL_SHORT") if get("ID_BUS") == "scsi" else ("ID_SERIAL_SHORT", "ID_SERIAL")
     return {
         "udev_vendor": first("ID_VENDOR"),
@@ -169,10 +167,6 @@ def _identity(device: Device) -> dict[str, tuple[str, str]]:
         "udev_dm_name": first("DM_NAME"),
         "udev_dm_uuid": first("DM_UUID"),
     }
-
-
-def _decoded(text: str) -> str:
-    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text).strip()
 
 
 def _transport(device: Device) -> str:
