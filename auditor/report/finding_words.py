@@ -21,6 +21,7 @@ LOOKS = (
         "dkms status",
         "dmesg",
         "dmidecode",
+        "findmnt",
         "grep",
         "lsblk",
         "nvme smart-log",

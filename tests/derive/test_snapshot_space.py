@@ -33,15 +33,25 @@ def told(sizes: dict[str, tuple[int, int, int]], **unread: str) -> dict[str, obj
 
 
 def test_what_is_used_and_neither_referred_to_nor_a_childs_is_held_by_snapshots() -> None:
-    # tank/pg: 500 - 200 - 40; tank/home: 10; a clone and a volume with a reservation tell nothing
+    # tank/pg: 500 - 200 - 40; tank/home: 10; a clone tells nothing, and the volume may hold 70 at most
     assert told(SIZES) == {
         "snapshots_percent": 27,
+        "snapshots_percent_most": None,
         "held_by_snapshots": ("tank/pg (260 GiB)", "tank/home (10 GiB)"),
     }
 
 
+def test_a_volume_holds_at_least_what_its_reservation_cannot_be() -> None:
+    found = told({"tank": (500, 0, 0), "tank/vol": (500, 50, 100)})
+    assert (found["snapshots_percent"], found["held_by_snapshots"]) == (48, ("tank/vol (350 GiB)",))
+
+
 def test_a_pool_without_snapshots() -> None:
-    assert told({"tank": (100, 0, 0), "tank/pg": (100, 100, 0)}) == {"snapshots_percent": 0, "held_by_snapshots": ()}
+    assert told({"tank": (100, 0, 0), "tank/pg": (100, 100, 0)}) == {
+        "snapshots_percent": 0,
+        "snapshots_percent_most": 0,
+        "held_by_snapshots": (),
+    }
 
 
 def test_what_was_not_seen_is_not_told() -> None:
