@@ -52,9 +52,12 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
         lines = tuple(reply.text[path].split("\n")[:-1])
         yield Fact(HOST, "mount_table", known(lines, f"{len(lines)} mounts", f"cat {path}"))
         table = mounts(reply.text[path])
-        hidden, uppers = tuple(_hidden(table)), tuple(sorted(_uppers(table)))
-        yield Fact(HOST, "hidden_mounts", known(hidden, "; ".join(hidden) or "a path leads to each", "findmnt -t zfs"))
-        yield Fact(HOST, "overlay_uppers", known(uppers, ", ".join(uppers) or "on none of ZFS", "findmnt -t overlay"))
+        if (hidden := _hidden(table)) is not None:
+            text = "; ".join(hidden) or "a path leads to each"
+            yield Fact(HOST, "hidden_mounts", known(hidden, text, "findmnt -t zfs"))
+        if (uppers := _uppers(table)) is not None:
+            text = ", ".join(uppers) or "on none of ZFS"
+            yield Fact(HOST, "overlay_uppers", known(uppers, text, "findmnt -t overlay"))
     found: dict[str, str] = {}
     for path in tables:
         for mount in mounts(reply.text[path]):
@@ -66,29 +69,31 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     yield Fact(HOST, "zfs_mounts", known(pairs, text, f"grep ' - zfs ' {' '.join(tables)}"))
 
 
-def _hidden(table: Table) -> Iterator[str]:
-    """A later mount over a folder above hides it; what is mounted elsewhere, too, may be seen there."""
-    places: dict[str, list[str]] = {}
+def _hidden(table: Table) -> tuple[str, ...] | None:
+    """A later mount over a folder above hides it; what is mounted elsewhere, too, may be seen there. None where more mounts are
+    on the way than zaudit follows: whoever owns a folder can stack them with FUSE."""
+    places: dict[str, str] = {}
     seen: set[str] = set()
-    above: dict[str, str] = {}
     for mount in table:
         if mount.fstype == "zfs" and "@" not in mount.source:
-            here = mount_of(table, mount.mount_point)
-            if here is None or here.source == mount.source:
+            if (here := mount_of(table, mount.mount_point)) is None:
+                return None
+            if here.source == mount.source:
                 seen.add(mount.source)
             else:
-                places.setdefault(mount.source, []).append(mount.mount_point)
-                above[mount.source] = f"{here.source}, which is mounted at {here.mount_point}"
-    for source in sorted(places.keys() - seen):
-        yield f"{source} at {places[source][0]} below {above[source]}"
+                what = here.source if here.fstype == "zfs" else here.fstype
+                places.setdefault(mount.source, f"{mount.mount_point} below {what}, mounted at {here.mount_point}")
+    return tuple(f"{source} at {places[source]}" for source in sorted(places.keys() - seen))
 
 
-def _uppers(table: Table) -> set[str]:
+def _uppers(table: Table) -> tuple[str, ...] | None:
+    """The datasets; None as above."""
     found = set()
     for mount in table:
-        if mount.fstype == OVERLAY:
-            upper = next((each[9:] for each in mount.shared if each.startswith("upperdir=/")), "")
-            here = mount_of(table, plain(upper)) if upper else None
-            if here and here.fstype == "zfs":
+        upper = next((each[9:] for each in mount.shared if each.startswith("upperdir=/")), "")
+        if mount.fstype == OVERLAY and upper:
+            if (here := mount_of(table, plain(upper))) is None:
+                return None
+            if here.fstype == "zfs":
                 found.add(here.source)
-    return found
+    return tuple(sorted(found))
