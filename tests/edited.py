@@ -17,6 +17,7 @@ from auditor.collect import (
     boot_units,
     dkms_kernels,
     failed_units,
+    failed_upkeep,
     fstab,
     guest_configs,
     guests,
@@ -123,8 +124,7 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     commands["dmesg", "--facility=kern"] = Capture(0, booted, keep=kernel_hangs.KEEP)
     commands[kernel_faults.request(HOST, Facts()).argv] = Capture(0, booted, keep=kernel_faults.KEEP)
     commands[kernel_traces.request(HOST, Facts()).argv] = Capture(0, booted, keep=kernel_traces.KEEP)
-    failed = failed_units.request(HOST, Facts())
-    commands[failed.argv] = Capture(0)
+    commands |= {each.request(HOST, Facts()).argv: Capture(0) for each in (failed_units, failed_upkeep)}
     if not drive.cache:  # such a controller does not know the feature
         refused = Capture(
             1, b"NVMe status: Invalid Field in Command: A reserved coded value or an unsupported value (0x4002)\n"

@@ -41,7 +41,7 @@ STAGES: dict[str, set[str]] = {
         "databases",
     },
     "gather": {"errors", "facts", "host", "collect", "text", "data", "databases"},
-    "derive": {"facts", "text", "data", "databases"},
+    "derive": {"facts", "text", "units", "data", "databases"},
     "judge": {"errors", "facts", "text", "data", "databases"},
     "report": {"facts", "text", "units", "judge"},
     "report.audit": {"facts", "text", "judge", "report"},

@@ -37,9 +37,9 @@ def without_pools(recording: Recording) -> Recording:
 @pytest.mark.parametrize(
     ("name", "shows"),
     [
-        ("2.1-healthy-mirrored-slog", {"advisory-mmap-read-race"}),
-        ("2.3-rescue-parameters", {"zfs-recover", "zfs-no-scrub-io", "zfs-scan-ignore-errors"}),
-        ("2.4-healthy-draid", set()),
+        ("2.1-healthy-mirrored-slog", {"pool-not-imported", "advisory-mmap-read-race"}),
+        ("2.3-rescue-parameters", {"pool-not-imported", "zfs-recover", "zfs-no-scrub-io", "zfs-scan-ignore-errors"}),
+        ("2.4-healthy-draid", {"pool-not-imported"}),
     ],
 )
 def test_what_the_host_shows_is_told_and_nothing_of_pools(name: str, shows: set[str]) -> None:

@@ -39,6 +39,7 @@ class Row(NamedTuple):
     """One vdev. type: root, mirror, raidz1-3, draid, spare, replacing, indirect, hole, missing, disk, file, dspare, or
     empty where it cannot be told. state, path, guid, note: empty where the source does not say. counts: those of
     read, write, checksum and slow that it says. ashifts: (configured, physical) where the source says that they differ.
+    space: (allocated, all) bytes of a top-level vdev where the source says so.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Row(NamedTuple):
     note: str = ""
     ashifts: tuple[int, ...] = ()
     children: tuple[Row, ...] = ()
+    space: tuple[int, ...] = ()
 
     def leaves(self, replacing: bool = False) -> Iterator[tuple[Row, bool]]:
         """All leaves, each with whether a ``replacing`` vdev stands above it."""

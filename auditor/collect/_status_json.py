@@ -103,6 +103,7 @@ def _row(name: str, vdev: dict[str, Any], resilvering: bool, level: int = 0) -> 
     counts = {each: count(vdev.get(f"{each}_errors")) for each in ("read", "write", "checksum")}
     if "slow_ios" in vdev:
         counts["slow"] = count(vdev["slow_ios"])
+    space = [size(vdev.get(f"{each}_space")) for each in ("alloc", "total")]
     notes = [f"was {vdev['was']}"] if "was" in vdev else []
     notes += [_NOTES.get(aux, aux.lower().replace("_", " "))] if aux and aux != "NONE" else []
     notes += [f"block size: {1 << ashifts[0]}B configured, {1 << ashifts[1]}B native"] if _plausible(ashifts) else []
@@ -120,6 +121,7 @@ def _row(name: str, vdev: dict[str, Any], resilvering: bool, level: int = 0) -> 
         note="  ".join(each for each in notes if each),
         ashifts=tuple(ashifts) if _plausible(ashifts) else (),
         children=children,
+        space=tuple(space) if 0 <= space[0] <= space[1] > 0 else (),
     )
 
 

@@ -69,6 +69,7 @@ FACTS: dict[str, Spec] = {
     "vdev.legs": number("legs of a mirror; a disk and the spare or the new disk in its place are one"),
     "vdev.guid": GUID,
     "vdev.allocating": flag("new blocks may go there: neither being removed nor set to non-allocating"),
+    "vdev.used_percent": number("share of its space that is allocated, percent (from OpenZFS 2.3 on)"),
     "vdev.note": _NOTE,
     "vdev.pool": link("pool", "its pool"),
     "vdev.leaves": links("leaf", "its leaves, spares in use and disks under replacement included", nonempty=True),
@@ -204,6 +205,10 @@ def _of_vdevs(status: PoolStatus, pool: Subject, command: str) -> Iterator[Fact]
         values |= {name: row.counts[key] for key, (name, _) in _ERRORS.items() if key in row.counts}
         for name, value in values.items():
             yield Fact(vdev, name, known(value, _text(row, name, value), command))
+        if row.space:
+            allocated, space = row.space
+            text = f"{row.name}: {allocated:,} of {space:,} bytes are allocated"
+            yield Fact(vdev, "used_percent", known(allocated * 100 // space, text, "zpool list -v"))
         yield Fact(vdev, "pool", home)
         if members := tuple(dict.fromkeys(Subject("leaf", leaf.name, pool.name) for leaf, _ in row.leaves())):
             yield Fact(vdev, "leaves", known(members, ", ".join(each.name for each in members), command))

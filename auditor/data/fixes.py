@@ -1,4 +1,4 @@
-"""fixes.toml: bugs of releases from 2.1 on that later releases fix. Its head says what its words mean."""
+"""fixes.toml: bugs of releases that later releases fix. Its head says what its words mean."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ class Fix(NamedTuple):
 
 def covers(release: tuple[object, ...]) -> bool:
     """Whether the table was made after the release: what is fixed after a newer one nobody knew then."""
-    return any(each[:2] == release[:2] and release <= each for each in NEWEST)
+    return release < NEWEST[0][:2] or any(each[:2] == release[:2] and release <= each for each in NEWEST)
 
 
 @cache
 def load() -> tuple[Fix, ...]:
-    """All entries, the gravest first, and then in their order. Raises TableError."""
+    """All entries, the gravest first, of these those first that need least in use. Raises TableError."""
     return parse(data.bugs_fixed())
 
 
 def parse(tables: Mapping[str, Any]) -> tuple[Fix, ...]:
     """Raises TableError for anything misspelt, missing or of the wrong type."""
     found = [_fix(f"{FILE}: [{name}]", name, entry) for name, entry in tables.items()]
-    return tuple(sorted(found, key=lambda fix: DOES.index(fix.does)))
+    return tuple(sorted(found, key=lambda fix: (DOES.index(fix.does), len(fix.uses))))
 
 
 def _fix(where: str, name: str, entry: object) -> Fix:
@@ -80,7 +80,7 @@ def _fix(where: str, name: str, entry: object) -> Fix:
         affected = releases.ranges(entry["affected"])
     except ValueError as error:
         raise TableError(f"{where}: {error}") from None
-    if len(affected[-1][1]) == 2:
+    if releases.without(affected, affected[-1][0]) is None:
         raise TableError(f"{where}: no release fixes it")
     marks = tuple(
         (kind, _functions(where, mark)) for kind in sorted(MARKS & entry.keys()) for mark in _list(where, entry[kind])

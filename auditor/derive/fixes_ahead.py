@@ -3,6 +3,8 @@
 What a bug needs to strike counts as used where it is of a kind that zaudit never sees (sends, clones), and where only a part of
 the host was looked at: the rest may use it. A build of a distribution may carry a fix without a new number: of the known ones
 builds.toml tells which; of the others nothing is said here, but a mark in the log is named all the same: there it has happened.
+What has an advisory is left to it, but no advisory speaks of lines that have ended. Of those the bugs of the release as it was
+published are named, whoever built it, and what was not seen counts as used.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from auditor.data import fixes, releases
 from auditor.data.builds import Build
 from auditor.data.fixes import Fix
 from auditor.data.releases import Release
-from auditor.derive.release import build_of
+from auditor.derive.release import BUGS, build_of, opened
 from auditor.facts import (
     HOST,
     Evidence,
@@ -24,11 +26,11 @@ from auditor.facts import (
     Known,
     Subject,
     Unknown,
-    is_true,
     join,
     known,
     pairs_of,
     unknown,
+    value_of,
     word,
     word_of,
     words,
@@ -41,7 +43,7 @@ FACTS = {
     "bugs_fixed_later": words(
         "what can go wrong here in this build and does not in a later release, the gravest first"
     ),
-    "bugs_fixed_later_told": word("how many those are, and the gravest of them"),
+    "bugs_fixed_later_told": word("how many those are, and the gravest of them; never empty"),
     "bugs_in_the_log": words("those bugs of this release whose mark is in the kernel's log"),
 }
 
@@ -73,7 +75,7 @@ _USES = {
     "autotrim": _Use("", "autotrim", "on"),
 }
 NEEDS = (
-    *("host.zfs_version", "host.zfs_version_text", "host.os_name", "host.pools", "host.imported_pools"),
+    *("host.zfs_version_text", "host.os_name", "host.pools", "host.imported_pools"),
     *("pool.datasets", "pool.vdevs", "pool.cache_leaves", "pool.spare_leaves", "pool.multihost", "pool.autotrim"),
     *("dataset.encryption", "dataset.dedup", "dataset.type", "dataset.sharenfs"),
     *("vdev.type", "vdev.allocation_class", "leaf.allocation_class"),
@@ -83,16 +85,16 @@ NEEDS = (
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     """All facts of FACTS."""
-    version, text = facts.get(HOST, "zfs_version"), facts.get(HOST, "zfs_version_text")
-    if isinstance(version, Unknown) or isinstance(text, Unknown):
-        why = join(each for each in (version, text) if isinstance(each, Unknown))
+    text = facts.get(HOST, "zfs_version_text")
+    if isinstance(text, Unknown) or (release := releases.of(str(text.value))) is None:
+        why = text if isinstance(text, Unknown) else unknown(f"{text.value} is not a release")
         yield from (Fact(HOST, name, why) for name in FACTS)
         return
-    assert isinstance(version.value, tuple)
-    release = tuple(part for part in version.value if isinstance(part, int))[:3]
     alike, build = build_of(text, facts.get(HOST, "os_name"))
     carried = build.carries if build else ()
     here = [fix for fix in fixes.load() if fix.strikes(release) and fix.subject not in carried]
+    if release[:2] not in releases.ENDED:
+        here = [fix for fix in here if not any(fix.subject in opened(bug) for bug in BUGS)]
     ahead = _ahead(here, release, text, (alike, build), facts)
     yield Fact(HOST, "bugs_fixed_later", ahead)
     yield Fact(HOST, "bugs_fixed_later_told", ahead if isinstance(ahead, Unknown) else _told(ahead))
@@ -103,14 +105,15 @@ def _ahead(here: list[Fix], release: Release, text: Known, of: tuple[Judged, Bui
     if not fixes.covers(release):
         return unknown(f"which bugs of OpenZFS {releases.spelt(release)} were fixed later is not known to this zaudit")
     alike, build = of
+    ended = release[:2] in releases.ENDED
     if not here:
         return Known((), text.evidence)
-    if isinstance(alike, Unknown) and not build:
+    if isinstance(alike, Unknown) and not build and not ended:
         return alike
     found = {use: _used(use, facts) for use in set().union(*(fix.uses for fix in here))}
-    if unseen := [each for each in found.values() if isinstance(each, Unknown)]:
+    if not ended and (unseen := [each for each in found.values() if isinstance(each, Unknown)]):
         return join(unseen)
-    struck = [fix for fix in here if all(is_true(found[use]) for use in fix.uses)]
+    struck = [fix for fix in here if all(value_of(found[use]) is not False for use in fix.uses)]
     seen = (Evidence(f"{_spelt(fix, release)} [{fix.source}]") for fix in struck)
     newer = (
         (Evidence(f"{build.name} carries none of these fixes ({build.source}); newer: {build.newer}"),) if build else ()
@@ -154,8 +157,8 @@ def _tells(how: _Use, found: Known) -> bool:
 
 def _spelt(fix: Fix, release: Release) -> str:
     """With the next release that has it not."""
-    later = [each for each in releases.mended(fix.affected) if each > release]
-    return f"{fix.bug} ({releases.spelt(min(later))})"
+    later = releases.without(fix.affected, release)
+    return f"{fix.bug} ({releases.spelt(later or ())})"
 
 
 def _logged(here: list[Fix], release: Release, facts: Facts) -> Judged:

@@ -71,12 +71,15 @@ def _published(text: Judged, system: Judged) -> Judged:
     return unknown(f"{version} is a build of its own: fixes of later releases may be in it", remedy)
 
 
+def opened(bug: str) -> str:
+    """The references of an advisory on one line: they name the commit that mends the bug by its subject."""
+    return " ".join(" ".join(BUGS[bug]["references"]).split())
+
+
 def _has(bug: str, build: builds.Build, text: Known) -> Known:
-    """The references of an advisory name the commit that mends it by its subject."""
     if bug in build.fixes:
         return Known(False, (*text.evidence, Evidence(f"{build.name} sees to it by itself ({build.source})")))
-    opened = " ".join(" ".join(BUGS[bug]["references"]).split())
-    if carried := next((subject for subject in build.carries if subject in opened), None):
+    if carried := next((subject for subject in build.carries if subject in opened(bug)), None):
         return Known(False, (*text.evidence, Evidence(f"{build.name} carries '{carried}' ({build.source})")))
     return Known(
         True, (*text.evidence, Evidence(f"{build.name} does not carry the fix ({build.source}); newer: {build.newer}"))

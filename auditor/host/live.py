@@ -72,7 +72,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (
         ("systemctl", "list-units"),
         frozenset({"--type=timer", "--state=failed", "--plain", "--no-legend"}),
-        re.compile(r"\*scrub\*|zfs\*"),
+        re.compile(r"\*scrub\*|(zfs|sanoid|syncoid|zrepl|znapzend|pyznap|zettarepl|zpool-|pvesr)\*"),
     ),
     (("dmesg", "--kernel"), frozenset(), re.compile(r"(?!)")),
     (

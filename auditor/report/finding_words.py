@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from auditor.facts import AGAIN, Evidence
-from auditor.judge.finding import Finding
+from auditor.judge.finding import RANK, Finding
 from auditor.judge.verdict import Verdict
 from auditor.report.model import Report
 from auditor.text import harmless, quoted
@@ -21,12 +21,16 @@ LOOKS = (
         "dkms status",
         "dmesg",
         "dmidecode",
+        "findmnt",
         "grep",
+        "lsblk",
         "nvme smart-log",
         "smartctl",
         "testparm",
+        "systemctl --failed",
         "zfs get",
         "zfs list",
+        "zpool import",
         "zfs version",
     ),
     *("zpool events", "zpool history", "zpool iostat", "zpool list", "zpool status"),
@@ -132,7 +136,7 @@ def hidden(report: Report) -> str:
 
 
 def known(report: Report) -> Iterator[tuple[str, str]]:
-    """(KNOWN, NOT SEEN or GONE, which) of what a baseline knows; of many the first."""
+    """(KNOWN, NOT SEEN or GONE, which) of what a baseline knows, the gravest first; of many the first."""
     if not report.night:
         return
     old = [
@@ -144,7 +148,10 @@ def known(report: Report) -> Iterator[tuple[str, str]]:
     lists = [
         (
             word,
-            [f"{each.rule} {harmless(str(each.subject))} ({each.severity}, last seen {each.last})" for each in found],
+            [
+                f"{each.rule} {harmless(str(each.subject))} ({each.severity}, last seen {each.last})"
+                for each in sorted(found, key=lambda each: -RANK[each.severity])
+            ],
         )
         for word, found in entries
     ]

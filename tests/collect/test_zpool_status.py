@@ -158,7 +158,7 @@ def test_text_and_json_agree() -> None:
             values(zpool_status, (COMMANDS / "zpool_status" / f"{each}.out").read_text(), pool) for each in (one, other)
         )
         assert text.items() <= rich.items()
-        assert {name for _, name in rich.keys() - text.keys()} == {"guid", "path", "slow_ios"}
+        assert {name for _, name in rich.keys() - text.keys()} == {"guid", "path", "slow_ios", "used_percent"}
 
 
 def test_which_output_is_asked_for() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from auditor.data import TableError, builds, fixes
+from auditor.data import TableError, builds, fixes, releases
 from auditor.derive import fixes_ahead
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown, words_of
 
@@ -31,6 +31,7 @@ TABLE: dict[str, dict[str, object]] = {
         "fault": ["zvol_read"],
     },
 }
+REAL = fixes.load()
 POOL, ROOT, DATASET = Subject("pool", "tank"), Subject("dataset", "tank"), Subject("dataset", "tank/db")
 OTHER = Subject("pool", "other")
 PLAIN = {"encryption": "off", "type": "filesystem"}
@@ -53,8 +54,6 @@ def told(
 ) -> dict[str, Known | Unknown]:
     """What is derived on a host with one dataset, none of whose log shows anything but what is given."""
     facts = Facts()
-    numbers = tuple(map(int, release.partition("-")[0].split(".")))
-    facts.put(Fact(HOST, "zfs_version", known(numbers, release)))
     facts.put(Fact(HOST, "zfs_version_text", known(release, release)))
     facts.put(Fact(HOST, "pools", known((POOL,), "zpool list")))
     facts.put(Fact(HOST, "imported_pools", known((POOL, OTHER) if part == "pool" else (POOL,), "zpool list")))
@@ -129,7 +128,7 @@ def test_what_was_not_seen_leaves_it_open() -> None:
     assert words_of(told("2.3.5", properties={}, seen=False)["bugs_fixed_later"]) == (SNAPSHOT,), "it needs neither"
 
 
-@pytest.mark.parametrize("release", ["2.4.99", "2.5.0", "2.0.7", "2.3.4-1ubuntu9"])
+@pytest.mark.parametrize("release", ["2.4.99", "2.5.0", "2.3.4-1ubuntu9"])
 def test_of_a_release_after_the_table_and_of_a_build_with_patches_nothing_is_known(release: str) -> None:
     assert isinstance(told(release, properties=PLAIN)["bugs_fixed_later"], Unknown)
 
@@ -187,10 +186,75 @@ def test_a_mark_counts_where_a_part_of_the_log_was_not_seen() -> None:
     assert words_of(found) == (SNAPSHOT,)
 
 
-def test_nothing_without_a_release() -> None:
+@pytest.mark.parametrize("version", [unknown("not loaded"), known("v2", "v2")])
+def test_nothing_without_a_release(version: Known | Unknown) -> None:
     facts = Facts()
-    facts.add(HOST)
+    facts.put(Fact(HOST, "zfs_version_text", version))
     assert all(isinstance(fact.value, Unknown) for fact in fixes_ahead.derive(HOST, facts))
+
+
+OLD = TABLE["loses-keys"] | {"affected": "0.6.5-0.6.5.1 0.8.0- 2.0.0-2.0.3", "uses": ["encryption"]}
+FLUSHES = {**TABLE["opens-snapshot"], "affected": "2.0.0- 2.1.0-2.1.13", "subject": "Fix buffered/direct/mmap I/O race"}
+
+
+@pytest.mark.parametrize(
+    ("release", "mended"),
+    [
+        ("0.6.5-1", "0.6.5.2"),
+        ("0.6.5.1-1", "0.6.5.2"),
+        ("0.6.5.2-1", ""),
+        ("0.8.3-1ubuntu12.14", "2.0.4"),
+        ("2.0.3-9", "2.0.4"),
+        ("2.0.4-1", ""),
+    ],
+)
+def test_of_a_line_that_has_ended_whoever_built_it(monkeypatch: pytest.MonkeyPatch, release: str, mended: str) -> None:
+    found = fixes.parse({"ended": OLD})
+    monkeypatch.setattr(fixes, "load", lambda: found)
+    wanted = (f"{OLD['bug']} ({mended})",) if mended else ()
+    assert words_of(told(release, properties=BOTH)["bugs_fixed_later"]) == wanted
+    assert words_of(told(release, properties=PLAIN)["bugs_fixed_later"]) == (), "it needs encryption"
+    assert words_of(told(release, seen=False)["bugs_fixed_later"]) == wanted, "the release is a finding as it is"
+
+
+def test_what_has_an_advisory_is_named_of_lines_that_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = fixes.parse({"flushes": FLUSHES})
+    monkeypatch.setattr(fixes, "load", lambda: found)
+    assert words_of(told("2.0.7-1")["bugs_fixed_later"]) == (f"{FLUSHES['bug']} (2.1.14)",)
+    assert words_of(told("2.1.5-1")["bugs_fixed_later"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("release", "bug", "there"),
+    [
+        ("0.6.2-1", "msync", True),
+        ("0.6.3-1", "msync", False),
+        ("0.6.5.1-1", "one after the other", True),
+        ("0.6.5.2-1", "one after the other", False),
+        ("0.7.6-1", "files vanish", False),
+        ("0.7.7-1", "files vanish", True),
+        ("0.7.8-1", "files vanish", False),
+        ("0.8.3-1ubuntu12.14", "raw stream", True),
+        ("2.0.1-1", "writers hang", True),
+        ("2.0.2-1", "writers hang", False),
+        ("2.0.7-1", "can hold zeros", True),
+    ],
+)
+def test_which_old_release_has_it(release: str, bug: str, there: bool) -> None:
+    numbers = releases.of(release)
+    assert numbers
+    assert any(bug in fix.bug for fix in REAL if fix.strikes(numbers)) is there
+
+
+@pytest.mark.parametrize("release", ["0.6.0", "0.6.5.11-1", "0.7.13-1", "0.8.6-1", "2.0.7-1"])
+def test_every_release_that_has_ended_has_a_bug_that_needs_nothing(release: str) -> None:
+    numbers = releases.of(release)
+    assert numbers
+    assert [fix for fix in REAL if fix.strikes(numbers) and not fix.uses]
+
+
+def test_every_bug_has_a_release_without_it() -> None:
+    assert all(releases.without(fix.affected, bounds[0]) for fix in REAL for bounds in fix.affected)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,82 @@
+"""``udevadm info --export-db``: which block devices of this host bear labels of pools, and which partitions firmware starts a
+boot loader from.
+
+blkid read them when they came, or when somebody last closed them after writing: a label can be older than what is on the device
+by now. (util-linux libblkid/src/superblocks/zfs.c: ID_FS_LABEL is the name of the pool, ID_FS_UUID its GUID in decimal; systemd
+60-block.rules)
+
+A cache device or spare has a label without a pool. Not of this host: zvols, and what is mapped for others or by any local user
+(loop, nbd, rbd, volumes of LVM, which are disks of guests for the most part). Paths of a multipath device and legs of md are
+below what bears the label.
+
+An EFI system partition without a file system starts nothing: what copies a partition table makes such ones. A leg of md RAID 1
+with its superblock at the end looks like FAT to the firmware. (UEFI Specification, 13.3 File System Format; GRUB manual, BIOS
+installation)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from auditor.collect import udev
+from auditor.facts import HOST, Fact, Facts, Subject, known, words
+from auditor.host.request import Output, Run
+
+PER = "host"
+SUBJECT = "host"
+FACTS = {
+    "zfs_labels": words("GUID NODE DISK NAME: the pool's GUID, the device, the whole device that it is on, the pool"),
+    "labelled_paths": words("PATH=NODE for every path under /dev that denotes one of these devices"),
+    "boot_partitions": words(
+        "KIND DISK NODE: efi (EFI system partition with a file system), empty (without one) or bios (code of GRUB)"
+    ),
+}
+COMMAND = "lsblk -o NAME,FSTYPE,LABEL,UUID"
+_OF_OTHERS = re.compile(r"(?:zd|loop|nbd|rbd|ram|zram)\d.*")
+_OF_THIS_HOST = ("mpath-", "CRYPT-")
+_EFI = ("c12a7328-f81f-11d2-ba4b-00a0c93ec93b", "0xef")
+_BIOS = "21686148-6449-6e6f-744e-656564454649"
+_STARTS = ("vfat", "linux_raid_member")
+
+
+def request(host: Subject, facts: Facts) -> Run:
+    return udev.request(host, facts)
+
+
+def parse(reply: Output, host: Subject) -> Iterator[Fact]:
+    """All facts. Raises ValueError where the database is cut off or empty, as in a container."""
+    found = udev.devices(reply.text)
+    if not found:
+        raise ValueError("no block device in it")
+    labels = {name: told for name, device in found.items() if (told := _label(device, found.get(device.disk, device)))}
+    text = "; ".join(f"{name}: {told[1]}" for name, told in labels.items()) or "no device bears a label of a pool"
+    lines = tuple(f"{guid} {name} {found[name].disk} {pool}" for name, (guid, pool) in labels.items())
+    yield Fact(HOST, "zfs_labels", known(lines, text, COMMAND))
+    paths = tuple(f"{path}={name}" for path, name in sorted(udev.names(found).items()) if name in labels)
+    yield Fact(HOST, "labelled_paths", known(paths, f"{len(paths)} paths", COMMAND))
+    kinds = {device.name: kind for device in found.values() if (kind := _boots(device))}
+    lines = tuple(f"{kind} {found[name].disk} {name}" for name, kind in kinds.items())
+    text = ", ".join(f"{name}: {kind}" for name, kind in kinds.items()) or "no partition to boot from"
+    yield Fact(HOST, "boot_partitions", known(lines, text, "lsblk -o NAME,PARTTYPE,FSTYPE"))
+
+
+def _label(device: udev.Device, disk: udev.Device) -> tuple[str, str] | None:
+    """GUID and name of the pool; None where it bears no label, or is not this host's own."""
+    get = device.properties.get
+    guid, pool = get("ID_FS_UUID", ""), get("ID_FS_LABEL", "")
+    if get("ID_FS_TYPE") != "zfs_member" or not (guid.isascii() and guid.isdigit() and pool):
+        return None
+    if _OF_OTHERS.fullmatch(device.name) or disk.properties.get("DM_MULTIPATH_DEVICE_PATH") == "1":
+        return None
+    if device.name.startswith("dm-") and not any(kind in get("DM_UUID", "") for kind in _OF_THIS_HOST):
+        return None
+    return guid, pool
+
+
+def _boots(device: udev.Device) -> str:
+    """What kind of boot partition it is; empty where it is none."""
+    type_ = device.properties.get("ID_PART_ENTRY_TYPE", "")
+    if type_ in _EFI:
+        return "efi" if device.properties.get("ID_FS_TYPE") in _STARTS else "empty"
+    return "bios" if type_ == _BIOS else ""

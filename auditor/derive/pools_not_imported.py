@@ -1,0 +1,64 @@
+"""Pools whose labels drives of this host bear, and that are not imported.
+
+What udev knows of a device that a pool was made on later may be the label of before: no leaf of an imported pool counts. Nor
+does a device that a virtual machine has open: only who may open it can do so. An old leg of an imported pool bears that pool's
+GUID.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, join, known, pairs_of, word_of, words, words_of
+
+SUBJECT = "host"
+FACTS = {"pools_not_imported": words("name and GUID of each, and the devices that bear its label")}
+NEEDS = (
+    *(
+        "host.zfs_labels",
+        "host.labelled_paths",
+        "host.imported_pools",
+        "host.zfs_loaded",
+        "host.guests",
+        "host.guest_files",
+    ),
+    *("pool.list_guid", "leaf.path", "leaf.state", "leaf.type"),
+)
+THERE = ("ONLINE", "DEGRADED")
+COMMAND = "zpool import"
+
+
+def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
+    """Known where no label is of another pool, whatever else is not known."""
+    labels, pools, loaded = (facts.get(HOST, name) for name in ("zfs_labels", "imported_pools", "zfs_loaded"))
+    if isinstance(loaded, Known) and not loaded.value:
+        pools = loaded  # and none is imported
+    if unseen := [each for each in (labels, pools) if isinstance(each, Unknown)]:
+        yield Fact(HOST, "pools_not_imported", join(unseen))
+        return
+    guids = [facts.get(pool, "list_guid") for pool in facts.linked(HOST, "imported_pools")]
+    leaves = [facts.get(leaf, "path") for leaf in facts.subjects("leaf") if _is_there(leaf, facts)]
+    guests, opened = words_of(facts.get(HOST, "guests")), facts.get(HOST, "guest_files")
+    nodes, mine = dict(pairs_of(facts.get(HOST, "labelled_paths"))), {word_of(each) for each in guids}
+    taken = {nodes.get(word_of(path), "") for path in leaves}
+    taken |= {path.partition(" ")[2].removeprefix("/dev/") for path in words_of(opened)}
+    others: dict[str, list[str]] = {}
+    for line in words_of(labels):
+        guid, node, disk, name = line.split(" ", 3)
+        if guid not in mine and not {node, disk} & taken:
+            others.setdefault(f"{name} (GUID {guid})", []).append(node)
+    doubts = [each for each in (*guids, *leaves, *([opened] if guests else [])) if isinstance(each, Unknown)]
+    if others and doubts:
+        yield Fact(HOST, "pools_not_imported", join(doubts))
+        return
+    found = tuple(f"{pool} on {', '.join(sorted(devices))}" for pool, devices in others.items())
+    text = "; ".join(found) or "every label is that of an imported pool, or its device is in use"
+    yield Fact(HOST, "pools_not_imported", known(found, text, COMMAND))
+
+
+def _is_there(leaf: Subject, facts: Facts) -> bool:
+    """Whether it is a device that its pool writes to, as far as that is known."""
+    kind, state = facts.get(leaf, "type"), facts.get(leaf, "state")
+    return not (isinstance(kind, Known) and kind.value in ("file", "dspare")) and (
+        isinstance(state, Unknown) or state.value in THERE
+    )

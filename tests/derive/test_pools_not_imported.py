@@ -1,0 +1,67 @@
+"""Which labels are of pools that are missed, and which of pools that are there, of devices in use, and of guests."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.derive import pools_not_imported
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Value, known, unknown
+
+TANK, LEAF = Subject("pool", "tank"), Subject("leaf", "sda1", "tank")
+SDA = "1 sda1 sda tank"
+OLD = "2 sdb1 sdb old"
+MISSED = ("old (GUID 2) on sdb1",)
+
+
+def missed(*labels: str, lost: str = "", pools: tuple[Subject, ...] = (TANK,), **given: Value) -> object:
+    """The pools, or why they are not known."""
+    facts = Facts()
+    values: list[tuple[Subject, str, Value]] = [
+        (HOST, "zfs_labels", labels),
+        (HOST, "labelled_paths", ("/dev/disk/by-id/b-part1=sdb1", "/dev/sdb1=sdb1", "/dev/sda1=sda1")),
+        (HOST, "imported_pools", pools),
+        (HOST, "guests", given.get("guests", ())),
+        (HOST, "guest_files", given.get("guest_files", ())),
+        *((pool, "list_guid", "1") for pool in pools),
+        (LEAF, "path", given.get("path", "/dev/sda1")),
+        (LEAF, "state", given.get("state", "ONLINE")),
+        (LEAF, "type", given.get("type", "disk")),
+    ]
+    for subject, name, value in values:
+        facts.put(Fact(subject, name, unknown("lost") if name == lost else known(value, name)))
+    (found,) = [each.value for each in pools_not_imported.derive(HOST, facts)]
+    return found.value if isinstance(found, Known) else found.reasons[0].text
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (missed(), ()),
+        (missed(SDA), ()),
+        (missed("1 sdc1 sdc tank"), ()),  # an old leg
+        (missed("1 sdc1 sdc another name"), ()),  # of before it was renamed
+        (missed(SDA, OLD), MISSED),
+        (missed("2 sdc1 sdc tank"), ("tank (GUID 2) on sdc1",)),  # another pool of the same name
+        (missed(SDA, "2 sda sda old"), ("old (GUID 2) on sda",)),  # left over beside a partition in use
+        (missed("2 sdc1 sdc old", OLD), ("old (GUID 2) on sdb1, sdc1",)),
+        (missed(OLD, pools=()), MISSED),  # nothing is imported
+        # what udev knows of a leaf can be of before its pool was made
+        (missed(OLD, path="/dev/disk/by-id/b-part1"), ()),
+        (missed(OLD, path="/dev/disk/by-id/b-part1", state="UNAVAIL"), MISSED),
+        # guests: what one has open, and not what one says
+        (missed(OLD, guests=("7 vm",), guest_files=("7 /dev/sdb",)), ()),
+        (missed(OLD, guests=("7 vm",), guest_files=("7 /dev/sdb1",)), ()),
+        (missed(OLD, guests=("7 vm",), guest_files=("7 /dev/sdc",)), MISSED),
+        (missed(OLD, guests=("7 vm",), lost="guest_files"), "lost"),
+        (missed(OLD, lost="guest_files"), MISSED),  # there is no guest
+        (missed(SDA, guests=("7 vm",), lost="guest_files"), ()),
+        (missed(OLD, lost="list_guid"), "lost"),
+        (missed(OLD, lost="path"), "lost"),
+        (missed(OLD, lost="path", type="file"), MISSED),
+        (missed(SDA, lost="path"), ()),
+        (missed(OLD, lost="zfs_labels"), "lost"),
+        (missed(OLD, lost="imported_pools"), "lost"),
+    ],
+)
+def test_missed(found: object, says: object) -> None:
+    assert found == says
