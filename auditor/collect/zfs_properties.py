@@ -44,7 +44,7 @@ PROPERTIES: dict[str, Spec] = {
     "mountpoint": word("the mount point, legacy or none"),
     "sharenfs": word("off, on or the options of the NFS export"),
     "sharesmb": word("off, on or the options of the SMB share"),
-    "origin": word("the snapshot that it is a clone of"),
+    "origin": word("the snapshot that it is a clone of; empty where it is no clone"),
     "snapdir": word("how .zfs shows", "hidden", "visible", "disabled"),
     "direct": word("what O_DIRECT does", "standard", "always", "disabled"),
     "readonly": word("whether it refuses writes", "on", "off"),
@@ -176,7 +176,7 @@ def _value(name: str, value: str) -> bool | int | str | None:
     """The value in its type; None when the property has no meaning here ("-") or is not one that we know."""
     spec = PROPERTIES[name]
     if value == "-":
-        return None
+        return "" if name == "origin" else None
     if spec.type is bool:
         return {"yes": True, "no": False}.get(value)
     if spec.type is int:

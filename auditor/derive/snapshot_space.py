@@ -2,8 +2,8 @@
 
 OpenZFS tells it in one property each (usedbysnapshots); it follows from those that are read anyway: what a dataset uses beyond
 what it refers to and beyond what its children use or have reserved is held by its snapshots, or reserved for itself, as of a
-volume: so much less they hold at least. Of a clone that is too little, as what it shares with its origin counts as referred to
-and not as used. (man 7 zfsprops: used, referenced, refreservation; module/zfs/dsl_dir.c dd_used_breakdown)
+volume: so much less they hold at least. Of a clone, which refers to what it shares with its origin and does not use it, it is
+all that can be told. (man 7 zfsprops: used, referenced, refreservation; module/zfs/dsl_dir.c dd_used_breakdown)
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, number, unknown, words
+from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, number, unknown, word_of, words
 from auditor.text import quoted
 from auditor.units import size
 
@@ -22,8 +22,9 @@ FACTS = {
     "held_by_snapshots": words("DATASET (size) where they hold most"),
 }
 SIZES = ("used", "available", "referenced", "refreservation", "reservation")
-NEEDS = ("pool.datasets", *(f"dataset.{name}" for name in SIZES))
+NEEDS = ("pool.datasets", "dataset.origin", *(f"dataset.{name}" for name in SIZES))
 NAMED = 3
+NO_CLONE = ""
 LEAST = 1 << 20  # bytes: of a dataset without a snapshot it is not quite zero
 
 
@@ -39,7 +40,7 @@ def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
     named = tuple(f"{name} ({size(count)})" for name, count in sorted(least.items(), key=lambda each: -each[1])[:NAMED])
     total, most = sum(least.values()), sum(bounds[1] for bounds in found.values())
     text = f"snapshots hold {size(total)} of {size(space)}" + (f", most of it on {', '.join(named)}" if named else "")
-    hidden = f"what volumes have reserved may hide {size(most - total)} more that snapshots hold"
+    hidden = f"what is reserved or cloned may hide {size(most - total)} more that snapshots hold"
     seen = (Evidence(text, f"zfs list -o space -r {quoted(pool.name)}"),)
     yield Fact(pool, "snapshots_percent", Known(total * 100 // space if space else 0, seen))
     same = Known(most * 100 // space if space else 0, seen)
@@ -58,15 +59,17 @@ def _held(pool: Subject, facts: Facts) -> dict[str, tuple[int, int]] | Unknown:
         return unknown(f"{pool}: not all of its datasets are audited")
     children: dict[str, int] = defaultdict(int)
     for dataset in every:
-        for name in SIZES:
+        for name in ("origin", *SIZES):
             if isinstance(why := facts.get(dataset, name), Unknown):
                 return why
         counts = max(_bytes(facts, dataset, "used"), _bytes(facts, dataset, "reservation"))
         children[dataset.name.rpartition("/")[0]] += counts
     found = {}
     for dataset in every:
-        beyond = _bytes(facts, dataset, "used") - _bytes(facts, dataset, "referenced") - children[dataset.name]
-        found[dataset.name] = max(beyond - _bytes(facts, dataset, "refreservation"), 0), max(beyond, 0)
+        own = _bytes(facts, dataset, "used") - children[dataset.name]
+        beyond = own - _bytes(facts, dataset, "referenced")
+        most = beyond if word_of(facts.get(dataset, "origin")) == NO_CLONE else own
+        found[dataset.name] = max(beyond - _bytes(facts, dataset, "refreservation"), 0), max(most, 0)
     return found
 
 

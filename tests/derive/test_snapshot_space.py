@@ -24,6 +24,9 @@ def told(sizes: dict[str, tuple[int, int, int]], **unread: str) -> dict[str, obj
     for dataset, (used, referenced, reserved) in zip(datasets, sizes.values(), strict=True):
         row = {"used": used, "referenced": referenced, "refreservation": reserved, "available": 220}
         row["reservation"] = 170 if dataset.name == "tank/home" else 0
+        clone = "tank/pg@monday" if dataset.name == "tank/clone" else ""
+        seen = unread.get("origin") != dataset.name
+        facts.put(Fact(dataset, "origin", known(clone, "") if seen else unknown("timed out")))
         for name, count in row.items():
             value = unknown("timed out") if unread.get(name) == dataset.name else known(count * GIB, "")
             facts.put(Fact(dataset, name, value))
@@ -46,6 +49,11 @@ def test_a_volume_holds_at_least_what_its_reservation_cannot_be() -> None:
     assert (found["snapshots_percent"], found["held_by_snapshots"]) == (48, ("tank/vol (350 GiB)",))
 
 
+def test_of_a_clone_it_is_not_known_what_its_snapshots_hold() -> None:
+    found = told({"tank": (300, 0, 0), "tank/clone": (300, 290, 0)})
+    assert (found["snapshots_percent"], found["snapshots_percent_most"]) == (1, None), "all 300 may be in snapshots"
+
+
 def test_a_pool_without_snapshots() -> None:
     assert told({"tank": (100, 0, 0), "tank/pg": (100, 100, 0)}) == {
         "snapshots_percent": 0,
@@ -56,7 +64,7 @@ def test_a_pool_without_snapshots() -> None:
 
 def test_what_was_not_seen_is_not_told() -> None:
     assert told({"tank/pg": SIZES["tank/pg"]})["snapshots_percent"] is None, "the rest of the pool was not looked at"
-    for name in snapshot_space.SIZES:
+    for name in ("origin", *snapshot_space.SIZES):
         assert told(SIZES, **{name: "tank/home"})["snapshots_percent"] is None
     facts = Facts(0)
     facts.put(Fact(POOL, "datasets", unknown("zfs list: timed out")))
