@@ -45,10 +45,13 @@ def request(host: Subject, facts: Facts) -> Run:
 
 
 def parse(reply: Output, host: Subject) -> Iterator[Fact]:
-    """All facts. Raises ValueError where the database is cut off or empty, as in a container."""
+    """All facts; none where blkid found nothing on any device, as where it was not asked. Raises ValueError where the database
+    is cut off or empty, as in a container."""
     found = udev.devices(reply.text)
     if not found:
         raise ValueError("no block device in it")
+    if not any("ID_FS_TYPE" in device.properties for device in found.values()):
+        return
     labels = {name: told for name, device in found.items() if (told := _label(device, found.get(device.disk, device)))}
     text = "; ".join(f"{name}: {told[1]}" for name, told in labels.items()) or "no device bears a label of a pool"
     lines = tuple(f"{guid} {name} {found[name].disk} {pool}" for name, (guid, pool) in labels.items())

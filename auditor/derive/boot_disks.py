@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from auditor.derive.at_boot import BOOT
 from auditor.derive.mounts_of_zfs import mounted_at
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, known, word, words_of
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, known, unknown, word, words_of
 
 SUBJECT = "pool"
 FACTS = {
@@ -46,5 +46,7 @@ def _lone(pool: Subject, facts: Facts) -> Judged:
     rows = [line.split(" ") for line in words_of(partitions)]
     # where one has a file system, that is what the host starts from, by UEFI or by GRUB of Proxmox
     starting = {disk for kind, disk, _ in rows if kind == "efi"} or {disk for kind, disk, _ in rows if kind == "bios"}
+    if not starting:  # code before the first partition, a network, or udev that was not told of partitions
+        return unknown(f"no partition was seen that {pool} could be started from", "lsblk -o NAME,PARTTYPENAME,FSTYPE")
     (lone,) = starting if len(starting) == 1 and starting <= mine and len(mine) > 1 else ("",)
     return Known(lone, partitions.evidence if isinstance(partitions, Known) else ())

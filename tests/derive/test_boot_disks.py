@@ -62,7 +62,7 @@ def test_mounts_that_are_not_known() -> None:
         (judged(("bios sda sda1", "empty sda sda2", "bios sdb sdb1", "empty sdb sdb2")), ""),  # GRUB reads the pool
         (judged(("efi sda sda2", "efi sdc sdc1")), ""),  # or it starts from elsewhere
         (judged(("efi sdc sdc1",)), ""),
-        (judged(), ""),
+        (judged(), "no partition was seen that rpool could be started from"),
         (judged(("efi sda sda2",), disks=("sda", "sda")), ""),  # no other drive
         (judged(("efi sda sda2",), lost="boot_partitions"), "lost"),
         (judged(("efi sda sda2",), lost="data_vdevs"), "lost"),
