@@ -21,11 +21,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from auditor.collect import module_lists, trim_nixos, trim_timers
+from auditor.collect import initrd_times, modprobe, module_lists, trim_nixos, trim_timers, zfs_mounts
 from auditor.facts import HOST, Facts
 from auditor.host import pool_cache, scrub_jobs
 from auditor.host.allowed import allowed_part
-from auditor.host.request import NOTHING, WITNESS, Capture, Files
+from auditor.host.request import NOTHING, WITNESS, Capture, Files, Run
 from auditor.recording import recording
 from auditor.recording.recording import Recording
 from tests.bench import synthetic
@@ -148,8 +148,25 @@ def composed(base: Recording, name: str) -> Recording:
         files[path, WITNESS] = Files(
             {WITNESS: "nodev\tsysfs\n", **kept}, errors={} if kept else {path: "no such file or directory"}
         )
-    commands = dict(_commands(made, platform, pools))
+    commands = dict(_commands(made, platform, pools)) | dict(_initrd(files))
     return replace(made, commands=commands, files=files, edited=f"{made.edited}, composed as {name}")
+
+
+def _initrd(files: Mapping[tuple[str, ...], Files]) -> Iterator[tuple[tuple[str, ...], Capture]]:
+    """Where the root file system is on ZFS: of the initrd of Debian and Ubuntu that it was written last."""
+    facts = Facts()
+    for module in (zfs_mounts, module_lists, modprobe):
+        facts.put_all(module.parse(files[module.request(HOST, facts).patterns], HOST))
+    asked = initrd_times.request(HOST, facts)
+    if isinstance(asked, Run):
+        there = [path for path in asked.argv[4:] if not path.startswith("/boot/") or "initrd.img-" in path]
+        times = {
+            path: "1763700000 1763700000" if path.startswith("/boot/") else "1763600000 1763600000" for path in there
+        }
+        missing = "".join(
+            f"stat: cannot statx '{each}': No such file or directory\n" for each in asked.argv[4:] if each not in there
+        )
+        yield asked.argv, Capture(1, "".join(f"{times[each]} {each}\n" for each in there).encode(), missing.encode())
 
 
 def _commands(made: Recording, platform: Platform, pools: list[str]) -> Iterator[tuple[tuple[str, ...], Capture]]:

@@ -135,8 +135,7 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     commands |= {("nvme", "ocp", "smart-add-log", node, "-o", "json"): none for node in nodes}
     commands = dict(_asked_more(argv, each) for argv, each in commands.items())
     files = {patterns: _files(each, text, drive, machine) for patterns, each in past.files.items()}
-    files[sqlite_locks.LOCKS, *zfs_mounts.TABLES] = Files({sqlite_locks.LOCKS: ""} | dict.fromkeys(MOUNTS[:2], TABLE))
-    files[MOUNTS] = Files(dict.fromkeys(MOUNTS[:2], TABLE), dict.fromkeys(MOUNTS[2:], "mnt:[4026531841]"))
+    files |= _mounted()
     stacked = tuple(f"/sys/block/*/{file}" for file in ("md/degraded", "bcache/cache_mode", "bcache/state"))
     files[stacked] = Files({}, errors=dict.fromkeys(stacked, "no such file"))
     files |= _around()
@@ -168,7 +167,16 @@ def unused(past: Recording) -> Recording:
         block_targets.request(HOST, Facts()).patterns,
         (pid_namespace.OWN,),
     )
-    return replace(past, files={**past.files, **{each: around[each] for each in asked}})
+    return replace(past, files={**past.files, **{each: around[each] for each in asked}, **_mounted()})
+
+
+def _mounted() -> dict[tuple[str, ...], Files]:
+    """The table of mounts, of the host itself."""
+    tables = dict.fromkeys(MOUNTS[:2], TABLE)
+    return {
+        (sqlite_locks.LOCKS, *zfs_mounts.TABLES): Files({sqlite_locks.LOCKS: ""} | tables),
+        MOUNTS: Files(tables, dict.fromkeys(MOUNTS[2:], "mnt:[4026531841]")),
+    }
 
 
 def _around() -> dict[tuple[str, ...], Files]:

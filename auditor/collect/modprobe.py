@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, known, words
 from auditor.host import hostid
 from auditor.host.request import Files, Read, Request
 
@@ -22,6 +22,7 @@ FACTS = {
     "zfs_boot_options": words(
         "NAME=VALUE of each option that the zfs module is loaded with; where there are any, one evidence each"
     ),
+    "modprobe_files": words("the paths of those files that are in /etc, whatever they are about"),
     "command_line_hostids": words(
         "each id that the kernel's command line gives, 8 hexadecimal digits; one evidence each"
     ),
@@ -37,6 +38,7 @@ PATTERNS = tuple(f"{folder}/*.conf" for folder in FOLDERS)
 CMDLINE = "/proc/cmdline"
 COMMANDS = frozenset({"alias", "blacklist", "install", "options", "remove", "softdep", "weakdep"})
 _NOT_UTF8 = re.compile("[\ud800-\udfff]")
+_PATH = re.compile(r"/[\w./+~-]{1,300}", re.ASCII)
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 
 
@@ -52,6 +54,9 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
         yield _ids(line)
     if not reply.complete(*PATTERNS, CMDLINE) or CMDLINE not in reply.text:
         return
+    own = tuple(path for path in sorted({**reply.text, **reply.links}) if path.startswith(f"{FOLDERS[0]}/"))
+    if all(map(_PATH.fullmatch, own)):
+        yield Fact(HOST, "modprobe_files", known(own, ", ".join(own) or "none", f"ls {PATTERNS[0]}"))
     found: dict[str, tuple[str, Evidence]] = {}  # the last of each parameter
     for path in _in_order({**dict.fromkeys(reply.links, ""), **reply.text}):
         for command in _commands(reply.text.get(path, ""), path):

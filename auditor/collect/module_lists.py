@@ -7,6 +7,7 @@ of the kernel itself is what is left of a kernel that was removed.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 
@@ -19,6 +20,7 @@ SUBJECT = "host"
 FACTS = {
     "kernels_listed": words("releases of the installed kernels whose modules depmod has listed"),
     "kernels_with_zfs": words("those of them with a zfs module among these"),
+    "zfs_modules": words("KERNEL PATH of each zfs module that modprobe finds for an installed kernel"),
 }
 BOOTED = "/run/ostree-booted"  # made by ostree where an image of it has started
 _NAME = re.compile(r"[\w.+~-]{1,100}", re.ASCII)
@@ -36,14 +38,18 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     if not reply.complete(PATTERN, IMAGES, BOOTED) or (BOOTED in reply.text and not images):
         return
     found: dict[str, bool] = {}
+    modules: list[str] = []
     # any of the images may start; the folder in use comes last, and counts for its own kernels
     for path, lines in lists.items():
         if f"{OWN}:" in lines:
             kernel = path.removesuffix(LIST).rpartition("/")[2]
             found[kernel] = len(lines) > 1 and (found.get(kernel, True) or path.startswith("/usr/"))
+            paths = [each.removesuffix(":") for each in lines if each != f"{OWN}:" and path.startswith("/usr/")]
+            modules += (f"{kernel} {posixpath.join(posixpath.dirname(path), each)}" for each in paths)
     if wrong := [each for each in found if not _NAME.fullmatch(each)]:
         raise ValueError(f"{wrong[0][:40]!r} is no release of a kernel")
     with_zfs = tuple(each for each in found if found[each])
     yield Fact(HOST, "kernels_listed", known(tuple(found), ", ".join(found) or "none", f"ls {PATTERN}"))
     text = f"zfs among the modules of {', '.join(with_zfs) or 'none'}"
     yield Fact(HOST, "kernels_with_zfs", known(with_zfs, text, f"grep -l '/zfs[.]ko' {PATTERN}"))
+    yield Fact(HOST, "zfs_modules", known(tuple(modules), ", ".join(modules) or "none", f"grep '/zfs[.]ko' {PATTERN}"))

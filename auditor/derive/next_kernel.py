@@ -61,7 +61,7 @@ def _without(facts: Facts, by_dkms: Judged, by_depmod: Judged) -> Judged:
     listed = values(facts, HOST, "kernel_release", "kernels_listed", "kernels_with_zfs")
     if isinstance(by_depmod, Known) and by_depmod.value and not isinstance(listed, Unknown):
         here, lists, with_zfs = str(listed[0].value), words_of(listed[1]), words_of(listed[2])
-        return Known(tuple(each for each in lists if _newer(each, here) and each not in with_zfs), by_depmod.evidence)
+        return Known(tuple(each for each in lists if newer(each, here) and each not in with_zfs), by_depmod.evidence)
     if isinstance(by_dkms, Known) and not by_dkms.value:
         return by_depmod if isinstance(by_depmod, Unknown) else Known((), evidence(by_dkms, by_depmod))
     return _not_built(facts)
@@ -79,7 +79,7 @@ def _not_built(facts: Facts) -> Judged:
     without = tuple(
         kernel
         for kernel in words_of(installed)
-        if _newer(kernel, str(running.value)) and not any(_is_for(each, kernel) for each in words_of(built))
+        if newer(kernel, str(running.value)) and not any(_is_for(each, kernel) for each in words_of(built))
     )
     return Known(without, evidence(running, built, installed))
 
@@ -89,7 +89,7 @@ def _is_for(name: str, kernel: str) -> bool:
     return name.rpartition("-")[0] == kernel
 
 
-def _newer(kernel: str, than: str) -> bool:
+def newer(kernel: str, than: str) -> bool:
     """6.1.0-130 is newer than 6.1.0-13, and 80.1.2.el8_0 than 80.el8: numbers come after words, as in rpmvercmp(). Where the
     first difference is a word, it is another kind of kernel of the same release (+rt, -rpi-v8), which is no newer one."""
     for ours, theirs in zip_longest(_parts(kernel), _parts(than), fillvalue=""):

@@ -1,16 +1,34 @@
 """Module parameters: as they are, as the next boot will set them, and what the release would have them be.
 
-The value after the next boot is that of modprobe.d or the kernel's command line, else the default. What a service writes
-to /sys later is not seen, and an initramfs may hold older files.
+The value after the next boot is that of modprobe.d or the kernel's command line, else the default; where the module is
+loaded from an initramfs that may hold older files than modprobe.d, that of the command line or none. What a service writes
+to /sys later is not seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from auditor.data import tunables
 from auditor.data.tunables import Tunable
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, join, number, unknown, words
+from auditor.derive import initrd
+from auditor.derive.initrd import options_in_doubt
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    join,
+    number,
+    unknown,
+    words,
+    words_of,
+)
 
 SUBJECT = "host"
 LOSES_COMMITS = ("zfs_nocacheflush", "zil_nocacheflush", "zil_replay_disable")
@@ -39,19 +57,28 @@ FACTS = {
     "tunables_risky": words("those of them that can cost data"),
     "tunables_drifting": words("parameters that the next boot sets to another value than they have now"),
 }
+ON_THE_LINE = "cat /proc/cmdline"  # the evidence of an option of the command line
 OTHERS = "all others at their defaults; some have rules of their own"
-NEEDS = ("host.zfs_boot_options", "host.release", *(f"host.{name}" for name in DURABILITY))
+NEEDS = ("host.zfs_boot_options", "host.release", *initrd.NEEDS, *(f"host.{name}" for name in DURABILITY))
+
+
+class Boot(NamedTuple):
+    """options: of modprobe.d and the command line, one evidence each. doubt: why those of modprobe.d may be others then."""
+
+    options: Judged
+    doubt: Unknown | None
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     """All of FACTS. A list that is not empty may be short of parameters that could not be read."""
     table = tunables.load()
     release = facts.get(HOST, "release")
+    boot = Boot(facts.get(HOST, "zfs_boot_options"), options_in_doubt(facts))
     defaults = {name: _default(each, release) for name, each in table.items()}
     for name in DURABILITY:
         default = defaults[name]
         yield Fact(HOST, f"{name}_default", _as_number(default))
-        yield Fact(HOST, f"{name}_boot", _as_number(_boot(table[name], default, facts)))
+        yield Fact(HOST, f"{name}_boot", _as_number(_boot(table[name], default, boot)))
     there = [each for name, each in table.items() if isinstance(release, Unknown) or isinstance(defaults[name], Known)]
     ruled = [each for each in there if each.changed in ("low", "medium")]
     yield Fact(HOST, "tunables_changed", _listed((_change(each, defaults[each.name], facts) for each in ruled), OTHERS))
@@ -61,7 +88,7 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(
         HOST,
         "tunables_drifting",
-        _listed((_drift(each, defaults[each.name], facts) for each in steady), "the next boot changes none"),
+        _listed((_drift(each, defaults[each.name], boot, facts) for each in steady), "the next boot changes none"),
     )
 
 
@@ -81,16 +108,14 @@ def _default(tunable: Tunable, release: Judged) -> Judged:
     return Known(value, (Evidence(f"{tunable.name}={value} by default", "man 4 zfs"),))
 
 
-def _boot(tunable: Tunable, default: Judged, facts: Facts) -> Judged:
-    options = facts.get(HOST, "zfs_boot_options")
-    if isinstance(options, Unknown):
-        return options
-    assert isinstance(options.value, tuple)
-    for option, seen in zip(options.value, options.evidence, strict=False):
+def _boot(tunable: Tunable, default: Judged, boot: Boot) -> Judged:
+    if isinstance(boot.options, Unknown):
+        return boot.options
+    for option, seen in zip(words_of(boot.options), boot.options.evidence, strict=False):
         name, _, value = str(option).partition("=")
         if name == tunable.name:
-            return Known(value, (seen,))
-    return default
+            return boot.doubt if boot.doubt and seen.command != ON_THE_LINE else Known(value, (seen,))
+    return boot.doubt or default
 
 
 def _as_number(found: Judged) -> Judged:
@@ -121,14 +146,14 @@ def _change(tunable: Tunable, default: Judged, facts: Facts) -> Judged | None:
     return Known(f"{tunable.name}={now.value}", (Evidence(text, now.evidence[0].command),))
 
 
-def _drift(tunable: Tunable, default: Judged, facts: Facts) -> Judged | None:
+def _drift(tunable: Tunable, default: Judged, boot: Boot, facts: Facts) -> Judged | None:
     """What the next boot changes; None where it does not."""
-    now, boot = facts.get(HOST, tunable.name), _boot(tunable, default, facts)
-    if isinstance(now, Unknown) or isinstance(boot, Unknown):
-        return join([each for each in (now, boot) if isinstance(each, Unknown)])
-    if _same(now.value, boot.value):
+    now, later = facts.get(HOST, tunable.name), _boot(tunable, default, boot)
+    if isinstance(now, Unknown) or isinstance(later, Unknown):
+        return join([each for each in (now, later) if isinstance(each, Unknown)])
+    if _same(now.value, later.value):
         return None
-    return Known(f"{tunable.name}={now.value} becomes {boot.value}", (*now.evidence, *boot.evidence))
+    return Known(f"{tunable.name}={now.value} becomes {later.value}", (*now.evidence, *later.evidence))
 
 
 def _listed(each: Iterable[Judged | None], none: str) -> Judged:

@@ -83,6 +83,11 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
         re.compile(r"(?!)"),
     ),
     (("dmidecode", "-t", "memory"), frozenset(), re.compile(r"(?!)")),
+    (
+        ("stat", "-L", "-c", "%Y %Z %n"),
+        frozenset(),
+        re.compile(r"/boot/init[\w.+~-]+|(?:/usr)?/lib/modules/[\w./+~-]+|/etc/(?:hostid|modprobe\.d(?:/[\w.+~-]+)?)"),
+    ),
 )
 
 

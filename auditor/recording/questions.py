@@ -72,6 +72,7 @@ FORMS = (
     _form("dmesg --kernel"),
     _form("dmesg --facility=kern", "--level"),
     _form("dmidecode", "-t", "-t"),
+    _form("stat", "-L -c", "-c"),
     _form(lzc.NAME, named=2),
 )
 

@@ -26,6 +26,7 @@ LOOKS = (
         "lsblk",
         "nvme smart-log",
         "smartctl",
+        "stat",
         "testparm",
         "systemctl --failed",
         "zfs get",

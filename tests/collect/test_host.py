@@ -117,6 +117,14 @@ def states() -> Iterator[Facts]:
     yield Facts()
     facts = Facts()
     facts.put(Fact(HOST, "guests", known(("4711 vm1",), "")))
+    facts.put(Fact(HOST, "mount_table", known(("41 28 0:51 / / rw - zfs rpool/ROOT rw",), "")))
+    facts.put(Fact(HOST, "zfs_modules", known(("6.12-lts /usr/lib/modules/6.12-lts/extra/zfs.ko.xz",), "")))
+    facts.put(Fact(HOST, "modprobe_files", known(("/etc/modprobe.d/zfs.conf",), "")))
+    for path in ("/home/ann/zfs.ko", "/usr/lib/modules/6.12/../../../../home/ann/zfs.ko"):
+        odd = Facts()
+        odd.put_all(facts)
+        odd.replace(Fact(HOST, "zfs_modules", known((f"6.12 {path}",), "")))
+        yield odd
     yield facts
     for engine, dsn in (("postgres", "service=audit"), ("mariadb", "mariadb://root@/?unix_socket=/run/s")):
         facts = Facts()

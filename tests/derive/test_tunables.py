@@ -24,6 +24,7 @@ def on(options: tuple[str, ...] | None, version: str = "2.3.9-1", **now: int | s
     facts = Facts()
     numbers = tuple(map(int, version.partition("-")[0].split(".")))
     facts.put(Fact(HOST, "zfs_version", known(numbers, version)))
+    facts.put(Fact(HOST, "mount_table", known(("28 1 259:1 / / rw - ext4 /dev/sda1 rw",), "mounts")))
     facts.put(Fact(HOST, "zfs_version_text", known(version, version)))
     facts.put_all(release.derive(HOST, facts))
     for name, each in tunables.load().items():
