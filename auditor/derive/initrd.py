@@ -39,7 +39,9 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
 
 
 def options_in_doubt(facts: Facts) -> Unknown | None:
-    """Why the options of modprobe.d may not be those with which the module is loaded at the next boot; None where they are."""
+    """Why the options of modprobe.d may not be those with which the module is loaded at the next boot; None where they are.
+
+    A file below /usr that gave an option once, and is gone since, is not seen."""
     root = _root(facts)
     if isinstance(root, Unknown):
         return root
@@ -49,6 +51,10 @@ def options_in_doubt(facts: Facts) -> Unknown | None:
     if isinstance(found, Unknown):
         return found
     times, initrds = found
+    options = facts.get(HOST, "zfs_boot_options")
+    files = [each.command.removeprefix("cat ") for each in options.evidence] if isinstance(options, Known) else []
+    if elsewhere := [path for path in files if path.endswith(".conf") and path not in times]:
+        return unknown(f"{elsewhere[0]}: whether it was changed after the initrd was written was not looked at")
     for initrd in initrds.values():
         for path in times:
             if path.startswith(OPTIONS) and max(times[path]) > times[initrd].content:

@@ -127,6 +127,14 @@ def test_the_command_line_counts_whatever_the_initrd_holds() -> None:
     assert not isinstance(values["zfs_nocacheflush_boot"], Known)
 
 
+def test_options_of_a_file_whose_times_were_not_asked_for() -> None:
+    facts = told(times())
+    facts.replace(
+        Fact(HOST, "zfs_boot_options", known(("zil_replay_disable=0",), "options", "cat /usr/lib/modprobe.d/z.conf"))
+    )
+    assert "/usr/lib/modprobe.d/z.conf" in str(initrd.options_in_doubt(facts))
+
+
 @pytest.mark.parametrize(
     ("kernel", "name"),
     [
