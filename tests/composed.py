@@ -29,7 +29,7 @@ from auditor.host.request import NOTHING, WITNESS, Capture, Files, Run
 from auditor.recording import recording
 from auditor.recording.recording import Recording
 from tests.bench import synthetic
-from tests.edited import BASE, HOSTS_OF, edited, modules
+from tests.edited import BASE, HOSTS_OF, edited, modules, told_of_modules
 
 OS_RELEASE, HOSTNAME, RELEASE = "/etc/os-release", "/proc/sys/kernel/hostname", "/proc/sys/kernel/osrelease"
 LOCAL = "local"
@@ -148,7 +148,7 @@ def composed(base: Recording, name: str) -> Recording:
         files[path, WITNESS] = Files(
             {WITNESS: "nodev\tsysfs\n", **kept}, errors={} if kept else {path: "no such file or directory"}
         )
-    commands = dict(_commands(made, platform, pools)) | dict(_initrd(files))
+    commands = dict(_commands(made, platform, pools)) | dict(_initrd(files)) | told_of_modules(files, platform.zfs)
     return replace(made, commands=commands, files=files, edited=f"{made.edited}, composed as {name}")
 
 

@@ -27,6 +27,7 @@ from auditor.collect import (
     kernel_log,
     kernel_traces,
     module_lists,
+    module_versions,
     pid_namespace,
     sqlite_locks,
     swaps,
@@ -38,7 +39,7 @@ from auditor.databases.engine import WITHHELD
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host import fstab as kept_fstab
 from auditor.host import module_list, pool_cache, zed_settings
-from auditor.host.request import WITNESS, Capture, Files, Run
+from auditor.host.request import WITNESS, Capture, Files, Run, Skip
 from auditor.recording import recording
 from auditor.recording.recording import Recording
 from tests import second_looks
@@ -139,6 +140,7 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     stacked = tuple(f"/sys/block/*/{file}" for file in ("md/degraded", "bcache/cache_mode", "bcache/state"))
     files[stacked] = Files({}, errors=dict.fromkeys(stacked, "no such file"))
     files |= _around()
+    commands |= told_of_modules(files, "2.4.4-1~bpo13+1")
     folder = "/sys/devices/system/edac/mc/mc"
     memory = next(patterns for patterns in files if patterns[0].startswith(folder))
     counts = {f"{folder}{i}/{kind}_count": "0\n" for i in range(2) for kind in ("ue", "ce")}
@@ -227,6 +229,20 @@ def modules(kernel: str) -> Files:
     listed = {own: f"{module_list.OWN}:\nupdates/dkms/zfs.ko.xz:\n"} if kernel else {}
     gone = [module_list.IMAGES, module_lists.BOOTED, *([] if kernel else [module_list.PATTERN])]
     return Files({WITNESS: "nodev\tsysfs\n", **listed}, errors=dict.fromkeys(gone, "no such file"))
+
+
+def told_of_modules(files: Mapping[tuple[str, ...], Files], version: str) -> dict[tuple[str, ...], Capture]:
+    """What modinfo says of the modules that depmod has listed: all of one release, each built for its kernel."""
+    facts = Facts()
+    facts.put_all(module_lists.parse(files[module_lists.request(HOST, facts).patterns], HOST))
+    asked, found = module_versions.request(HOST, facts), module_lists.paths(facts)
+    if not isinstance(asked, Run) or isinstance(found, Skip):
+        return {}
+    lines = (
+        f"filename:       {path}\nversion:        {version}\nvermagic:       {kernel} SMP preempt mod_unload modversions \n"
+        for kernel, path in found
+    )
+    return {asked.argv: Capture(0, "".join(lines).encode(), keep=asked.keep)}
 
 
 def _said(argv: tuple[str, ...], drive: Drive) -> bytes | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.collect import mounts
+from auditor.collect import module_lists, mounts
 from auditor.data.initrds import HOSTID, OPTIONS, names
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, words, words_of
 from auditor.host.request import Output, Run, Skip
@@ -22,7 +22,6 @@ FACTS = {
     )
 }
 FORM = "%Y %Z %n"
-MODULES = "/usr/lib/modules/", "/lib/modules/"
 MOST = 200  # files that are asked for
 _LINE = re.compile(r"(\d{1,12}) (\d{1,12}) (/[\w./+~-]{1,300})", re.ASCII)
 
@@ -32,15 +31,15 @@ def request(host: Subject, facts: Facts) -> Run | Skip:
     needed = [facts.get(HOST, name) for name in ("mount_table", "zfs_modules", "modprobe_files")]
     if not all(isinstance(each, Known) for each in needed):
         return Skip("which modules and options an initrd has to hold is not known")
-    table, modules, options = map(words_of, needed)
+    table, _, options = map(words_of, needed)
     mounted = mounts.mounts("".join(f"{line}\n" for line in table))
     if not any(each.mount_point == "/" and each.fstype == "zfs" for each in mounted):
         return Skip("the root file system is not on ZFS", applies=False)
     if [each.fstype for each in mounted.at.get("/boot", [])][-1:] == ["autofs"]:
         return Skip("/boot is not mounted, and a look would mount it")
-    pairs = [each.partition(" ")[::2] for each in modules]
-    if strange := [path for _, path in pairs if not path.startswith(MODULES) or ".." in path]:
-        return Skip(f"{strange[0]}: no place for a module")
+    pairs = module_lists.paths(facts)
+    if isinstance(pairs, Skip):
+        return pairs
     initrds = [name for kernel, _ in pairs for name in names(kernel)]
     asked = dict.fromkeys((*initrds, *(path for _, path in pairs), OPTIONS, *options, HOSTID))
     if not pairs or len(asked) > MOST:

@@ -11,9 +11,9 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Facts, Subject, known, words
+from auditor.facts import HOST, Fact, Facts, Subject, known, words, words_of
 from auditor.host.module_list import IMAGES, LIST, OWN, PATTERN
-from auditor.host.request import WITNESS, Files, Read
+from auditor.host.request import WITNESS, Files, Read, Skip
 
 PER = "host"
 SUBJECT = "host"
@@ -24,6 +24,7 @@ FACTS = {
 }
 BOOTED = "/run/ostree-booted"  # made by ostree where an image of it has started
 _NAME = re.compile(r"[\w.+~-]{1,100}", re.ASCII)
+_MODULE = re.compile(r"(?:/usr)?/lib/modules/[\w./+~-]{1,300}", re.ASCII)
 
 
 def request(host: Subject, facts: Facts) -> Read:
@@ -53,3 +54,12 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     text = f"zfs among the modules of {', '.join(with_zfs) or 'none'}"
     yield Fact(HOST, "kernels_with_zfs", known(with_zfs, text, f"grep -l '/zfs[.]ko' {PATTERN}"))
     yield Fact(HOST, "zfs_modules", known(tuple(modules), ", ".join(modules) or "none", f"grep '/zfs[.]ko' {PATTERN}"))
+
+
+def paths(facts: Facts) -> list[tuple[str, str]] | Skip:
+    """(kernel, path) of each zfs module, where all of them are below folders of modules."""
+    pairs = [
+        (kernel, path) for kernel, _, path in (each.partition(" ") for each in words_of(facts.get(HOST, "zfs_modules")))
+    ]
+    strange = [path for _, path in pairs if not _MODULE.fullmatch(path) or ".." in path]
+    return Skip(f"{strange[0]}: no place for a module") if strange else pairs

@@ -83,6 +83,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
         re.compile(r"(?!)"),
     ),
     (("dmidecode", "-t", "memory"), frozenset(), re.compile(r"(?!)")),
+    (("modinfo",), frozenset(), re.compile(r"(?:/usr)?/lib/modules/[\w./+~-]+", re.ASCII)),
     (
         ("stat", "-L", "-c", "%Y %Z %n"),
         frozenset(),

@@ -73,6 +73,7 @@ FORMS = (
     _form("dmesg --facility=kern", "--level"),
     _form("dmidecode", "-t", "-t"),
     _form("stat", "-L -c", "-c"),
+    _form("modinfo"),
     _form(lzc.NAME, named=2),
 )
 
