@@ -11,6 +11,7 @@ from collections.abc import Iterable
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+_HEX = re.compile(r"\\x([0-9a-fA-F]{2})")
 
 
 def near(word: str, there: Iterable[str]) -> str:
@@ -71,6 +72,11 @@ def argument(word: str) -> str:
     """The same for a command in which ``{subject}`` is going to be a name: none is set into the word."""
     inside = quoted(word)
     return inside.replace("{subject}", r"{\x73ubject}" if inside.startswith("$") else "{'subject'}")
+
+
+def unescaped(text: str) -> str:
+    """The text with each ``\\xHH`` as the character that it stands for. (man 1 systemd-escape, man 7 udev)"""
+    return _HEX.sub(lambda found: chr(int(found[1], 16)), text)
 
 
 def starred(path: str) -> str:

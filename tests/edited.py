@@ -28,6 +28,7 @@ from auditor.collect import (
     kernel_traces,
     module_lists,
     module_versions,
+    mount_units,
     pid_namespace,
     sqlite_locks,
     swaps,
@@ -219,6 +220,7 @@ def _around() -> dict[tuple[str, ...], Files]:
         fstab.request(HOST, Facts()).patterns: Files(filesystems | {kept_fstab.PATH: "- / - defaults\n"}),
         dkms_kernels.request(HOST, Facts()).patterns: Files(filesystems, kernels),
         module_lists.request(HOST, Facts()).patterns: modules(KERNEL),
+        mount_units.request(HOST, Facts()).patterns: Files(filesystems, errors={mount_units.UNITS: "no such file"}),
         (pid_namespace.OWN,): Files({}, {pid_namespace.OWN: f"pid:[{pid_namespace.FIRST}]"}),
     }
 

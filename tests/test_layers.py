@@ -30,6 +30,7 @@ STAGES: dict[str, set[str]] = {
         "host.hostid",
         "host.limits",
         "host.module_list",
+        "host.mount_units",
         "host.pool_cache",
         "host.request",
         "host.scrub_jobs",

@@ -192,6 +192,7 @@ CHANGES = (
         "swapoff",
         "systemctl enable",
         "systemctl mask",
+        "systemctl start",
         "zfs mount",
         "zfs share",
         "zfs set",

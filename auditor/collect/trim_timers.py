@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from auditor.facts import HOST, Fact, Facts, Subject, flag, known, words
 from auditor.host.request import WITNESS, Files, Read
+from auditor.text import unescaped
 
 PER = "host"
 SUBJECT = "host"
@@ -22,7 +23,6 @@ FACTS = {
 UNITS = "/etc/systemd/system/*.wants/zfs-trim-*"
 CRON = "/etc/cron.d/zfsutils-linux"
 _TIMER = re.compile(r"zfs-trim-(?:weekly|monthly)@(.+)\.timer")
-_ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
 
 
 def request(host: Subject, facts: Facts) -> Read:
@@ -35,7 +35,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     links = [path.rpartition("/")[2] for path in sorted((*reply.links, *reply.text))]
     timers = [found[1] for name in links if (found := _TIMER.fullmatch(name))]
     if timers or reply.complete(UNITS):
-        pools = tuple(dict.fromkeys(_ESCAPE.sub(lambda found: chr(int(found[1], 16)), each) for each in timers))
+        pools = tuple(dict.fromkeys(map(unescaped, timers)))
         text = ", ".join(pools) or "no zfs-trim timer is enabled"
         yield Fact(HOST, "trim_timers", known(pools, text, "systemctl list-timers 'zfs-trim-*'"))
     if CRON in reply.text:

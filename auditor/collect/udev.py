@@ -14,6 +14,7 @@ from typing import NamedTuple
 from auditor.collect import bus
 from auditor.facts import Fact, Facts, Subject, known, word, words
 from auditor.host.request import Output, Run
+from auditor.text import unescaped
 
 PER = "host"
 SUBJECT = "disk"
@@ -47,7 +48,6 @@ _QUIET = frozenset(
     }
 )
 _PRIORITY = re.compile(r"-?\d{1,9}")
-_ESCAPE = re.compile(r"\\x([0-9a-fA-F]{2})")
 
 
 class Device(NamedTuple):
@@ -155,7 +155,7 @@ def _identity(device: Device) -> dict[str, tuple[str, str]]:
     def first(*keys: str) -> tuple[str, str]:
         return next(((key, value) for key in keys if (value := get(key, "").strip())), (keys[0], ""))
 
-    encoded = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), get("ID_MODEL_ENC", "")).strip()
+    encoded = unescaped(get("ID_MODEL_ENC", "")).strip()
     serial = ("ID_SCSI_SERIAL", "ID_SERIAL_SHORT") if get("ID_BUS") == "scsi" else ("ID_SERIAL_SHORT", "ID_SERIAL")
     return {
         "udev_vendor": first("ID_VENDOR"),

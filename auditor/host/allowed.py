@@ -9,7 +9,16 @@ import re
 
 from auditor.databases import SERVERS, kept
 from auditor.databases.engine import ARGUMENT, path
-from auditor.host import fstab, guest_lines, guest_settings, module_list, pool_cache, scrub_jobs, zed_settings
+from auditor.host import (
+    fstab,
+    guest_lines,
+    guest_settings,
+    module_list,
+    mount_units,
+    pool_cache,
+    scrub_jobs,
+    zed_settings,
+)
 
 PROCESS_ROOT = re.compile(r"/proc/(?:\d+|self)/root/")
 CONFIGURATION = re.compile(r"[\w.@#-]+\.(?:conf|cnf|ya?ml)")
@@ -40,6 +49,8 @@ def allowed_part(name: str, text: str, *, wide: bool = False) -> str | None:
         return settings
     if (modules := module_list.kept(name, text)) is not None:
         return modules
+    if (bound := mount_units.kept(name, text)) is not None:
+        return bound
     if _UNITS.fullmatch(name) or name.startswith(zed_settings.FOLDER):
         return ""
     found = _PROCESS.fullmatch(name)

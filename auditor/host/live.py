@@ -71,8 +71,8 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     ),
     (
         ("systemctl", "list-units"),
-        frozenset({"--type=timer", "--state=failed", "--plain", "--no-legend"}),
-        re.compile(r"\*scrub\*|(zfs|sanoid|syncoid|zrepl|znapzend|pyznap|zettarepl|zpool-|pvesr)\*"),
+        frozenset({"--type=timer", "--state=failed", "--state=active", "--plain", "--no-legend"}),
+        re.compile(r"\*scrub\*|zfs-load-key@\*|(zfs|sanoid|syncoid|zrepl|znapzend|pyznap|zettarepl|zpool-|pvesr)\*"),
     ),
     (("dmesg", "--kernel"), frozenset(), re.compile(r"(?!)")),
     (

@@ -120,6 +120,7 @@ def states() -> Iterator[Facts]:
     facts.put(Fact(HOST, "mount_table", known(("41 28 0:51 / / rw - zfs rpool/ROOT rw",), "")))
     facts.put(Fact(HOST, "zfs_modules", known(("6.12-lts /usr/lib/modules/6.12-lts/extra/zfs.ko.xz",), "")))
     facts.put(Fact(HOST, "modprobe_files", known(("/etc/modprobe.d/zfs.conf",), "")))
+    facts.put(Fact(HOST, "keys_bound", known(("tank/enc",), "")))
     for path in ("/home/ann/zfs.ko", "/usr/lib/modules/6.12/../../../../home/ann/zfs.ko"):
         odd = Facts()
         odd.put_all(facts)
