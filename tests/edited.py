@@ -22,6 +22,7 @@ from auditor.collect import (
     guest_configs,
     guests,
     hibernation,
+    kernel_buses,
     kernel_faults,
     kernel_hangs,
     kernel_log,
@@ -125,6 +126,7 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     commands["dmesg", "--kernel"] = Capture(0, booted, keep=kernel_log.KEEP)
     commands["dmesg", "--facility=kern"] = Capture(0, booted, keep=kernel_hangs.KEEP)
     commands[kernel_faults.request(HOST, Facts()).argv] = Capture(0, booted, keep=kernel_faults.KEEP)
+    commands[kernel_buses.request(HOST, Facts()).argv] = Capture(0, booted, keep=kernel_buses.KEEP)
     commands[kernel_traces.request(HOST, Facts()).argv] = Capture(0, booted, keep=kernel_traces.KEEP)
     commands |= {each.request(HOST, Facts()).argv: Capture(0) for each in (failed_units, failed_upkeep)}
     if not drive.cache:  # such a controller does not know the feature

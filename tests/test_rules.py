@@ -192,6 +192,7 @@ CHANGES = (
         "swapoff",
         "systemctl enable",
         "systemctl mask",
+        "udevadm trigger",
         "systemctl start",
         "zfs mount",
         "zfs share",

@@ -316,6 +316,35 @@ def test_swap(rows: str, outcome: str) -> None:
     assert judged(recorded(ON_ZVOL, edit), "swap-on-zvol", HOST).outcome == outcome
 
 
+def udev(change: Mapping[str, str]) -> Edit:
+    """What udev says, with some of its lines changed."""
+    asked = ("udevadm", "info", "--export-db")
+
+    def edit(past: Recording) -> Recording:
+        said = past.commands[asked].stdout.decode()
+        for old, new in change.items():
+            assert old in said
+            said = said.replace(old, new)
+        return replace(past, commands={**past.commands, asked: Capture(0, said.encode())})
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome"),
+    [
+        ({}, "pass"),
+        ({"S: zvol/tank/volume\n": ""}, "fail"),
+        (
+            {"S: ": "X: "},
+            "unknown",
+        ),  # as in a container, where the kernel shows devices and udev's database is not there
+    ],
+)
+def test_a_volume_without_a_name(change: Mapping[str, str], outcome: str) -> None:
+    assert judged(recorded(ON_ZVOL, udev(change)), "volume-without-name", HOST).outcome == outcome
+
+
 def mapping(uuid: str, below: str = "zd0p3") -> Edit:
     """A device of device mapper that lies in this one, which may be a partition of the zvol."""
     blocks, devices = "/sys/class/block/", "../../devices/virtual/block/"

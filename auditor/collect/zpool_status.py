@@ -67,6 +67,7 @@ FACTS: dict[str, Spec] = {
     "vdev.state": word("its state", *ROW_STATES),
     "vdev.parity": PARITY,
     "vdev.legs": number("legs of a mirror; a disk and the spare or the new disk in its place are one"),
+    "vdev.width": number("disks side by side in a raidz; a disk and the spare or the new disk in its place are one"),
     "vdev.guid": GUID,
     "vdev.allocating": flag("new blocks may go there: neither being removed nor set to non-allocating"),
     "vdev.used_percent": number("share of its space that is allocated, percent (from OpenZFS 2.3 on)"),
@@ -202,6 +203,8 @@ def _of_vdevs(status: PoolStatus, pool: Subject, command: str) -> Iterator[Fact]
             values["parity"] = disks
         if row.type == "mirror":
             values["legs"] = len(row.children)
+        if row.type.startswith("raidz"):
+            values["width"] = len(row.children)
         values |= {name: row.counts[key] for key, (name, _) in _ERRORS.items() if key in row.counts}
         for name, value in values.items():
             yield Fact(vdev, name, known(value, _text(row, name, value), command))

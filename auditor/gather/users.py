@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from auditor.collect import _blocks as blocks
-from auditor.collect._holders import Holders, Place
+from auditor.collect._holders import ZVOL, Holders, Place
 from auditor.facts import (
     AGAIN,
     HOST,
@@ -35,6 +35,7 @@ from auditor.text import harmless
 
 PROVIDES = {
     "host.swap_volumes": words("DEVICE on DATASET of each swap space that lies on a volume, whoever audits it"),
+    "host.unnamed_volumes": words("zdN of each volume that udev has no name for below /dev/zvol, whoever audits it"),
     "dataset.mapped": words(
         "NAME (lvm) or (multipath) of each device-mapper device of this host that lies in the volume"
     ),
@@ -56,6 +57,7 @@ NOT_ALL = "not all of its disks are understood"
 def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
     """All of PROVIDES."""
     yield Fact(HOST, "swap_volumes", _swap(facts.get(HOST, "swaps"), holders))
+    yield Fact(HOST, "unnamed_volumes", _unnamed(holders.inventory))
     found = _Users(facts, holders, paths)
     found.guests()
     found.targets()
@@ -249,6 +251,24 @@ def _mapped(holders: Holders) -> Mapping[str, Sequence[str]] | Unknown:
         for volume in {each for below in way.disks for each in holders.disk(below).datasets}:
             found[volume].append(harmless(f"{named} ({kind})"))
     return {each: _some(names) for each, names in found.items()}
+
+
+def _unnamed(inventory: Facts) -> Judged:
+    """By the links that udev has of them. In a container the kernel shows all devices and udev's database is not there: only
+    where some device has a link does it count that a volume has none."""
+    links = {disk.name: inventory.get(disk, "devlinks") for disk in inventory.subjects("disk")}
+    if unseen := [each for each in links.values() if isinstance(each, Unknown)]:
+        return unseen[0]
+    if not any(len(words_of(each)) > 1 for each in links.values()):  # beside its own node
+        return unknown("udev has no links of any block device: its database is not that of the host", HERE)
+    volumes = [name for name in links if re.fullmatch(r"zd\d+", name)]
+    bare = tuple(name for name in volumes if not any(each.startswith(ZVOL) for each in words_of(links[name])))
+    text = (
+        f"udev has no name for {', '.join(_some(bare))}"
+        if bare
+        else f"of {len(volumes):,} devices of volumes none lacks a name"
+    )
+    return known(tuple(_some(bare)), text, "udevadm info --export-db")
 
 
 def _swap(swaps: Judged, holders: Holders) -> Judged:

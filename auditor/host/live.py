@@ -78,7 +78,11 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (
         ("dmesg", "--facility=kern"),
         frozenset(
-            {"--level=emerg,alert,crit,err,warn,notice,info", "--level=emerg,alert,crit,err,warn,notice,info,debug"}
+            {
+                "--level=emerg,alert,crit,err,warn,notice,info",
+                "--level=emerg,alert,crit,err,warn,notice,info,debug",
+                "--level=debug,info,notice,warn,err,crit,alert,emerg",
+            }
         ),
         re.compile(r"(?!)"),
     ),

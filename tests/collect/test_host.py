@@ -622,6 +622,7 @@ def test_branches(pattern: str, says: list[str]) -> None:
         "kernel_hangs",
         "kernel_faults",
         "kernel_traces",
+        "kernel_buses",
     ],
 )
 def test_branches_find_what_the_whole_pattern_finds(name: str) -> None:

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from auditor.collect import kernel_faults, kernel_hangs, kernel_log, kernel_traces
+from auditor.collect import kernel_buses, kernel_faults, kernel_hangs, kernel_log, kernel_traces
 from auditor.facts import HOST, Facts
 from auditor.host.request import WITNESS, Capture, Files, Read
 from auditor.recording import questions
@@ -39,6 +39,7 @@ KEEP: Mapping[tuple[str, ...], str] = {
     ("dmesg", "--kernel"): kernel_log.KEEP,
     ("dmesg", "--facility=kern"): kernel_hangs.KEEP,
     ("dmesg", "--facility=kern", kernel_faults.LEVELS): kernel_faults.KEEP,
+    ("dmesg", "--facility=kern", kernel_buses.LEVELS): kernel_buses.KEEP,
     ("dmesg", "--facility=kern", kernel_traces.LEVELS): kernel_traces.KEEP,
 }
 

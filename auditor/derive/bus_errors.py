@@ -1,0 +1,59 @@
+"""What the kernel logged since it booted of the PCI Express links on the way to each disk, and of its controller's accesses to
+memory.
+
+The log names PCI functions, the path of the disk in sysfs every one on the way to it: bridges, switches, its controller. What
+is there counts even where the beginning of the log is gone; that nothing is there counts only where it is whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from auditor.derive.scsi_faults import GONE
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    is_true,
+    number,
+    pairs_of,
+    unknown,
+)
+
+SUBJECT = "disk"
+FACTS = {
+    "pcie_corrected": number("errors of links on the way to it that were corrected, of those that the log still names"),
+    "pcie_uncorrected": number("errors of links on the way to it that were not corrected"),
+    "dma_faults": number("accesses to memory of what it is attached to that the IOMMU refused"),
+}
+NEEDS = ("host.buses_whole", *(f"host.{name}" for name in FACTS), "disk.sysfs_path", "disk.virtual")
+_FUNCTION = re.compile(r"/([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?=/)")
+
+
+def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:
+    place = facts.get(disk, "sysfs_path")
+    for name in FACTS:
+        log = facts.get(HOST, name)
+        if isinstance(log, Unknown) or isinstance(place, Unknown):
+            yield Fact(disk, name, log if isinstance(log, Unknown) else place)
+        else:
+            yield Fact(disk, name, _counted(disk, str(place.value), log, facts.get(HOST, "buses_whole")))
+
+
+def _counted(disk: Subject, place: str, log: Known, whole: Judged) -> Judged:
+    way = set(_FUNCTION.findall(place))
+    if not way:  # a path of multipath, a layer, or what is behind no PCI
+        return unknown(f"{disk}: no PCI device on the way to it ({place})")
+    pairs = pairs_of(log)
+    mine = [(int(times), seen) for (at, times), seen in zip(pairs, log.evidence, strict=False) if at in way]
+    if mine:
+        return Known(sum(times for times, _ in mine), tuple(seen for _, seen in mine))
+    if not is_true(whole):
+        return unknown(GONE)
+    return Known(0, (Evidence(f"nothing of {disk} in the kernel's log, which reaches back to its start", "dmesg -k"),))
