@@ -31,6 +31,7 @@ from auditor.collect import (
     module_versions,
     mount_units,
     pid_namespace,
+    reclaim,
     sqlite_locks,
     swaps,
     zed_rc,
@@ -212,6 +213,7 @@ def _around() -> dict[tuple[str, ...], Files]:
     return {
         boot_units.request(HOST, Facts()).patterns: Files(texts, links, none),
         hibernation.request(HOST, Facts()).patterns: Files(filesystems | power),
+        reclaim.request(HOST, Facts()).patterns: Files(filesystems | {reclaim.PATH: "0x0007\n"}),
         guests.request(HOST, Facts()).patterns: Files({guests.FIRST: f"{WITHHELD}\0"}),
         configs: Files(filesystems, errors=dict.fromkeys(configs[:-1], "no such file")),
         targets: Files(filesystems, errors=no_targets),
