@@ -68,6 +68,18 @@ def test_which_releases_are_near(
     assert [each for each in untold if not releases.untold(version, each) or not releases.untold(each, version)] == []
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2.1.0- 2.2.0- 2.3.0-2.3.3", "all of 2.1, all of 2.2, 2.3.0 to 2.3.3"),
+        ("2.2.1-", "2.2.1 and later of 2.2"),
+        ("2.2.7-2.2.7 2.3.0-2.3.1", "2.2.7, 2.3.0 to 2.3.1"),
+    ],
+)
+def test_ranges_as_people_read_them(text: str, expected: str) -> None:
+    assert releases.told(releases.ranges(text)) == expected
+
+
 @pytest.mark.parametrize("text", NO_RELEASES)
 def test_what_follows_from_a_number_is_not_known_of_what_is_no_release(text: str) -> None:
     facts = host(text)

@@ -124,6 +124,18 @@ def spelt(release: Release) -> str:
     return ".".join(map(str, release))
 
 
+def told(bounds: tuple[Range, ...]) -> str:
+    """``all of 2.1, 2.2.1 and later of 2.2, 2.3.0 to 2.3.3``."""
+    return ", ".join(map(_told, bounds))
+
+
+def _told(bounds: Range) -> str:
+    first, last = bounds
+    if len(last) == 2:
+        return f"all of {spelt(last)}" if first[2:] == (0,) else f"{spelt(first)} and later of {spelt(last)}"
+    return spelt(first) if first == last else f"{spelt(first)} to {spelt(last)}"
+
+
 def mended(bounds: tuple[Range, ...]) -> Iterator[Release]:
     """The first release of each line that has not the bug any more."""
     return (after(last) for _, last in bounds if len(last) > 2)

@@ -87,7 +87,7 @@ def _judged(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         **({} if "loses" in entry else {"outside": OUTSIDE}),
         "subject": "host",
         "expect": f"not (({affected}) and host.{builds.fact(name)}{condition})",
-        "message": f"OpenZFS {{host.zfs_version_text}} is affected: {entry['affected']}",
+        "message": f"OpenZFS {{host.zfs_version_text}} is affected: {releases.told(_ranges(entry))}",
     }
 
 
