@@ -275,7 +275,7 @@ def test_every_scenario_came_out_as_its_file_says() -> None:
 @pytest.mark.parametrize("readme", tables.READMES, ids=lambda path: str(path.parent.name))
 def test_the_tables_are_those_of_the_results(readme: Path) -> None:
     text = readme.read_text(encoding="utf-8")
-    assert text.count("<!-- table: ") >= 2
+    assert text.count("<!-- table: ") >= 1
     assert tables.filled(text) == text
     with pytest.raises(ValueError, match="no table 'dances'"):
         tables.filled("<!-- table: dances -->\n<!-- end -->")
