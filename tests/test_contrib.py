@@ -13,6 +13,7 @@ from typing import get_args
 import click
 import pytest
 
+from auditor import __version__
 from auditor.cli import main
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED
 from auditor.report.model import Standing
@@ -25,6 +26,14 @@ DASHBOARD = CONTRIB / "grafana" / "zaudit.json"
 
 def metrics(text: str) -> set[str]:
     return set(re.findall(r"\bzaudit_[a-z_]+\b", text))
+
+
+def test_packages_have_the_version_of_the_program_and_no_document_says_one() -> None:
+    spec = (CONTRIB / "rpm" / "zaudit.spec").read_text()
+    assert re.findall(r"^Version: +(\S+)$", spec, re.MULTILINE) == [__version__]
+    assert (CONTRIB / "debian" / "changelog").read_text().startswith(f"zaudit ({__version__}-")
+    documents = (CONTRIB.parent / "docs").glob("*.md")
+    assert [each.name for each in documents if re.search(r"zaudit[-_]\d+\.\d", each.read_text())] == []
 
 
 @pytest.mark.parametrize("path", [RULES, DASHBOARD], ids=lambda path: str(path.name))

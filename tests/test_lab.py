@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -21,6 +22,7 @@ from tests.lab.verdict import Outcome
 
 pytestmark = pytest.mark.lab
 
+TOOLS = ("mmdebstrap", "mke2fs", "xz", "unshare", "chroot", "apt-get")
 SCENARIOS = scenario.everything()
 RULES = {rule.id: rule for rule in shared.rules()}
 REQUIRED = set(
@@ -152,6 +154,52 @@ def test_what_builds_the_guests_knows_the_same_lines(tmp_path: Path) -> None:
     assert absent not in build(tmp_path, "2.2")
 
 
+META = "Meta:          1\nName:          zfs\nVersion:       {}\nRelease:       {}\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "release", "said"),
+    [
+        ("2.2.9", "1", "build.sh: the Debian mirror file:///nowhere does not answer\n"),  # the next question
+        ("2.2.0", "rc3", "has no release of line 2.2\n"),
+        ("2.2.99", "1", "has no release of line 2.2\n"),
+        ("2.3.1", "1", "has no release of line 2.2\n"),
+        (
+            "",
+            "",
+            "is neither a git repository of OpenZFS (git ls-remote refuses it) nor a folder with a release of it\n",
+        ),
+    ],
+)
+def test_the_source_of_a_guest_may_be_a_release_that_was_unpacked(
+    version: str, release: str, said: str, tmp_path: Path
+) -> None:
+    for tool, output in {**dict.fromkeys(TOOLS, ""), "id": "0", "uname": "x86_64"}.items():
+        stub = tmp_path / "bin" / tool
+        stub.parent.mkdir(exist_ok=True)
+        stub.write_text(f"#!/bin/sh\necho {output}\n")
+        stub.chmod(0o755)
+    source = tmp_path / "zfs"
+    source.mkdir()
+    if version:
+        (source / "META").write_text(META.format(version, release))
+    done = subprocess.run(
+        ["bash", str(Path(machine.__file__).with_name("build.sh")), "--check", "2.2"],
+        env={
+            "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+            "ZAUDIT_LAB": str(tmp_path / "cache"),
+            "ZAUDIT_LAB_ZFS_SOURCE": str(source),
+            "ZAUDIT_LAB_MIRROR": "file:///nowhere",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.endswith(said)
+    assert done.stderr.count("\n") == 1
+
+
 def test_archive_is_one_that_the_kernel_reads() -> None:
     archive = cpio.pack(cpio.files("in", {"a/b/file": b"content", "a/other": b""}))
     assert len(archive) % 512 == 0
@@ -227,7 +275,7 @@ def test_every_scenario_came_out_as_its_file_says() -> None:
 @pytest.mark.parametrize("readme", tables.READMES, ids=lambda path: str(path.parent.name))
 def test_the_tables_are_those_of_the_results(readme: Path) -> None:
     text = readme.read_text(encoding="utf-8")
-    assert text.count("<!-- table: ") >= 2
+    assert text.count("<!-- table: ") >= 1
     assert tables.filled(text) == text
     with pytest.raises(ValueError, match="no table 'dances'"):
         tables.filled("<!-- table: dances -->\n<!-- end -->")

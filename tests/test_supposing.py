@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from auditor.commands._supposing import WORDS
 from tests.fake import CommandLine
 from tests.golden import HOSTS
+from tests.shared import rules
 
 
 def supposed(zaudit: CommandLine, host: str, release: str) -> tuple[str, dict[str, list[str]]]:
@@ -37,9 +41,13 @@ def test_bugs_without_a_rule_of_their_own_are_told_too(zaudit: CommandLine) -> N
     done = zaudit("check", "--replay", str(HOSTS / "2.1-sync-disabled-inherited"), "--as", "openzfs=2.3.4")
     lines = done.out.splitlines()
     reclaims = "panics on Linux 6.7 and later when memory is reclaimed from a dataset that is being unmounted"
-    assert f"goes   {reclaims} (2.2.7)" in lines
-    assert any(line.startswith("comes  panics on a pool with damaged space maps") for line in lines)
-    assert any(line.startswith("stays  does not import pools at boot where systemd-udev-settle") for line in lines)
+    lacks = "release-lacks-fixes (low): OpenZFS"
+    assert f"goes   {lacks} 2.1.11-1+deb12u1 {reclaims}; fixed in 2.2.7" in lines
+    assert any(line.startswith(f"comes  {lacks} 2.3.4 panics on a pool with damaged space maps") for line in lines)
+    assert any(
+        line.startswith(f"stays  {lacks} 2.3.4 does not import pools at boot where systemd-udev-settle")
+        for line in lines
+    )
 
 
 def test_the_same_release_changes_nothing(zaudit: CommandLine) -> None:
@@ -51,7 +59,45 @@ def test_the_same_release_changes_nothing(zaudit: CommandLine) -> None:
 def test_of_a_release_after_the_table_nothing_is_called_clean(zaudit: CommandLine) -> None:
     done = zaudit("check", "--replay", str(HOSTS / "2.4-healthy-physical-no-cache"), "--as", "openzfs=2.4.9")
     assert "none of them concerns" not in done.out
-    assert "open   which bugs a release after 2.4.9 fixes" in done.out
+    assert "open   release-lacks-fixes (low): which bugs a release after 2.4.9 fixes" in done.out
+    assert (
+        "the newest release of this line that zaudit knows is 2.4.4; whether there is 2.4.9 it does not know"
+        in done.out
+    )
+
+
+def test_every_row_names_a_rule_that_explain_takes(zaudit: CommandLine) -> None:
+    done = zaudit("check", "--replay", str(HOSTS / "2.1-sync-disabled-inherited"), "--as", "openzfs=2.2.0")
+    names = {rule.id for rule in rules()}
+    assert {line.split()[1] for line in done.out.splitlines() if line.split()[0] in WORDS} <= names
+
+
+def test_a_kernel_that_is_too_new_for_the_release_is_told(zaudit: CommandLine) -> None:
+    done = zaudit("check", "--replay", str(HOSTS / "2.3-sync-disabled-local"), "--as", "openzfs=2.2.0")
+    (line,) = (each for each in done.out.splitlines() if "kernel-unsupported" in each)
+    assert line.startswith("comes  ")
+    assert "OpenZFS 2.2.0 supports up to 6.5" in line
+
+
+def test_a_snapshot_of_development_is_no_release(zaudit: CommandLine) -> None:
+    done = zaudit("check", "--replay", str(HOSTS / "2.3-sync-disabled-local"), "--as", "openzfs=2.4.99")
+    assert done.code == 2
+    assert "2.4.99 is no release, but a snapshot" in " ".join(done.err.split())
+
+
+def test_programs_read_it_as_json(zaudit: CommandLine) -> None:
+    past = str(HOSTS / "2.3-sync-disabled-local")
+    done = zaudit("check", "--replay", past, "--as", "openzfs=2.4.1", "--format", "json")
+    assert (done.code, done.err) == (0, "")
+    found = json.loads(done.out)
+    assert (found["schema"], found["release"], found["now"]) == ("zaudit-supposed/1", "2.4.1", "2.3.9-0+deb13u1")
+    assert {
+        "what": "comes",
+        "rule": "advisory-clone-after-truncate",
+        "severity": "high",
+        "text": "Blocks that were cloned over a truncation read as zeros",
+        "undecided_now": False,
+    } in found["changes"]
 
 
 @pytest.mark.parametrize("words", ["2.4.4", "openzfs=2.4", "openzfs=2.4.x", "zfs=2.4.4", "openzfs=2.4.99999"])
@@ -63,5 +109,5 @@ def test_what_is_no_release_is_a_usage_error(words: str, zaudit: CommandLine) ->
 
 def test_it_is_no_report(zaudit: CommandLine) -> None:
     past = str(HOSTS / "2.3-sync-disabled-local")
-    done = zaudit("check", "--replay", past, "--as", "openzfs=2.4.4", "--format", "json")
+    done = zaudit("check", "--replay", past, "--as", "openzfs=2.4.4", "--format", "sarif")
     assert done.code == 2

@@ -11,7 +11,7 @@ from auditor.host.request import Output, Request, Run
 PER = "host"
 SUBJECT = "host"
 FACTS = {
-    "zfs_userland_version": words("release of the zfs command: three numbers"),
+    "zfs_userland_version": words("version of the zfs command: three numbers, and a mark where it is no release"),
     "zfs_userland_version_text": word("the same with the distribution's suffix"),
 }
 

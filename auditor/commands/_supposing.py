@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -13,79 +13,154 @@ if TYPE_CHECKING:
     from auditor.judge.rule import Rule
 
 PRODUCT = "openzfs"
-RELEASED = "release-abandoned"
+ABANDONED, LACKING, KERNEL = "release-abandoned", "release-lacks-fixes", "kernel-unsupported"
 LACKED = "bugs_fixed_later"
 FOUND, OPEN = "fail", "unknown"
+GOES, COMES, STAYS, UNDECIDED = WORDS = ("goes", "comes", "stays", "open")
+
+
+class Change(NamedTuple):
+    """One bug, or what cannot be told. what: one of WORDS; rule: its id, as zaudit explain takes it; undecided_now: whether it
+    may strike now is not known."""
+
+    what: str
+    rule: str
+    severity: str
+    text: str
+    undecided_now: bool = False
+
+
+class Supposed(NamedTuple):
+    """now: the version that runs, empty where it is not known. of: how many bugs were looked at. settled: whether all of them
+    were decided."""
+
+    release: str
+    now: str
+    of: int
+    settled: bool
+    changes: tuple[Change, ...]
 
 
 def release(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, ...]:
     """``openzfs=2.4.4`` as numbers; none where the option was not given."""
+    from auditor.data import releases
+
     if not value:
         return ()
     product, _, text = value.partition("=")
     numbers = text.split(".")
     if product != PRODUCT or len(numbers) != 3 or not all(each.isdecimal() and len(each) <= 4 for each in numbers):
         raise click.BadParameter(f"as in {PRODUCT}=2.4.4")
-    return tuple(map(int, numbers))
+    wanted = tuple(map(int, numbers))
+    if why := releases.nature(wanted):
+        raise click.BadParameter(f"{why}. Name a release, as in {PRODUCT}=2.4.4")
+    return wanted
 
 
-def told(seen: Look, rules: Sequence[Rule], wanted: tuple[int, ...]) -> Iterator[str]:
-    """Lines: what of the rules about releases changes. The facts of the host are those of the other release afterwards."""
+def suppose(seen: Look, rules: Sequence[Rule], wanted: tuple[int, ...]) -> Supposed:
+    """What of the rules about releases changes. The facts of the host are those of the other release afterwards."""
     from auditor.data import fixes
-    from auditor.derive import fixes_ahead
+    from auditor.derive import fixes_ahead, kernel_support
     from auditor.derive import release as derived
-    from auditor.facts import HOST, Fact, Known, Unknown, known, words_of
+    from auditor.facts import HOST, Fact, Known, known
     from auditor.judge.advisory import PREFIX
-    from auditor.text import harmless
 
-    about = [rule for rule in rules if rule.id.startswith(PREFIX) or rule.id == RELEASED]
+    about = [rule for rule in rules if rule.id.startswith(PREFIX) or rule.id in (ABANDONED, KERNEL)]
     now, lacked = _outcomes(about, seen.facts), seen.facts.get(HOST, LACKED)
     here = seen.facts.get(HOST, "zfs_version_text")
     text = ".".join(map(str, wanted))
     why = f"{text}, supposed"
     seen.facts.replace(Fact(HOST, "zfs_version", known(wanted, why)))
     seen.facts.replace(Fact(HOST, "zfs_version_text", known(text, why)))
-    for derivation in (derived, fixes_ahead):
+    for derivation in (derived, fixes_ahead, kernel_support):
         for fact in [*derivation.derive(HOST, seen.facts)]:
             seen.facts.replace(fact)
-    then = _outcomes(about, seen.facts)
-    old = harmless(str(here.value)) if isinstance(here, Known) else "a release that is not known"
-    bugs = len(about) + len(fixes.load())
-    yield f"With OpenZFS {text}, as it was published, in place of {old}; of the {bugs} bugs that zaudit knows of:"
-    names = {rule.id: rule for rule in about}
-    for word, ids in (
-        ("goes", [each for each in now if now[each] == FOUND and then[each] not in (FOUND, OPEN)]),
-        ("comes", [each for each in then if then[each] == FOUND and now[each] != FOUND]),
-        ("stays", [each for each in then if then[each] == FOUND == now[each]]),
-        ("open", [each for each in then if then[each] == OPEN]),
-    ):
-        for each in sorted(ids):
-            was = "" if word in ("goes", "stays") or now[each] != OPEN else ", not decided now"
-            yield f"{word:6} {each} ({names[each].gravest}{was}): {names[each].title}"
-    lacking = seen.facts.get(HOST, LACKED)
-    yield from _fixed(lacked, lacking)
-    if isinstance(lacking, Unknown):
-        yield f"open   which bugs a release after {text} fixes: {lacking.reasons[0].text}"
-    known_both = isinstance(lacked, Known) and isinstance(lacking, Known)
-    none = not any(outcome in (FOUND, OPEN) for outcome in (*now.values(), *then.values()))
-    if none and known_both and not words_of(lacked) and not words_of(lacking):
+    then, lacking = _outcomes(about, seen.facts), seen.facts.get(HOST, LACKED)
+    names = {rule.id: rule for rule in rules}
+    found = [
+        Change(what, each, names[each].gravest, _said(names[each], seen.facts), now[each] == OPEN and what == COMES)
+        for what, ids in (
+            (GOES, [each for each in now if now[each] == FOUND and then[each] not in (FOUND, OPEN)]),
+            (COMES, [each for each in then if then[each] == FOUND and now[each] != FOUND]),
+            (STAYS, [each for each in then if then[each] == FOUND == now[each]]),
+            (UNDECIDED, [each for each in then if then[each] == OPEN]),
+        )
+        for each in sorted(ids)
+    ]
+    version = str(here.value) if isinstance(here, Known) else ""
+    if lacks := names.get(LACKING):
+        found += _fixed(lacked, lacking, version, text, lacks.gravest)
+        found += _unknown_to_us(wanted, lacking, text, lacks.gravest)
+    bugs = sum(rule.id.startswith(PREFIX) for rule in about) + len(fixes.load())
+    undecided = OPEN in (*now.values(), *then.values())
+    settled = not undecided and isinstance(lacked, Known) and isinstance(lacking, Known)
+    return Supposed(text, version, bugs, settled, tuple(found))
+
+
+def written(found: Supposed, how: str) -> str:
+    """As text: lines for people, or JSON for programs (zaudit-supposed/1)."""
+    import json
+
+    if how != "json":
+        return "".join(f"{line}\n" for line in _told(found))
+    changes = [each._asdict() for each in found.changes]
+    return json.dumps({"schema": "zaudit-supposed/1", **found._asdict(), "changes": changes}, indent=1) + "\n"
+
+
+def _told(found: Supposed) -> Iterator[str]:
+    from auditor.text import harmless
+
+    now = harmless(found.now) if found.now else "a release that is not known"
+    yield (
+        f"With OpenZFS {found.release}, as it was published, in place of {now}; of the {found.of} bugs that zaudit knows of:"
+    )
+    for each in found.changes:
+        was = ", not decided now" if each.undecided_now else ""
+        yield f"{each.what:6} {each.rule} ({each.severity}{was}): {harmless(each.text)}"
+    if not found.changes and found.settled:
         yield "none of them concerns this host, now or then"
+    else:
+        yield "zaudit explain NAME tells more of each."
     yield "Bugs that nobody has found yet are not among them. Leave zpool upgrade until the new release has proved itself."
 
 
-def _fixed(now: Judged, then: Judged) -> Iterator[str]:
+def _said(rule: Rule, facts: Facts) -> str:
+    """The title of a bug; of kernels, which one runs and up to which one the release was made for."""
+    from auditor.facts import HOST, is_true
+
+    unsupported = facts.get(HOST, "kernel_unsupported")
+    return f"{rule.title}: {unsupported.evidence[0].text}" if rule.id == KERNEL and is_true(unsupported) else rule.title
+
+
+def _fixed(now: Judged, then: Judged, old: str, new: str, severity: str) -> Iterator[Change]:
     """Of bugs that only the rule release-lacks-fixes names, each with the release that fixes it."""
     from auditor.facts import Known, words_of
 
-    before, after = (dict(zip(map(_bug, each), each, strict=True)) for each in (words_of(now), words_of(then)))
-    yield from (f"goes   {before[bug]}" for bug in before if bug not in after and isinstance(then, Known))
-    was = "" if isinstance(now, Known) else ", not decided now"
-    yield from (f"comes  {after[bug]}{was}" for bug in after if bug not in before)
-    yield from (f"stays  {after[bug]}" for bug in after if bug in before)
+    before, after = (dict(each.rpartition(" (")[::2] for each in words_of(judged)) for judged in (now, then))
+    undecided = not isinstance(now, Known)
+    for what, version, bugs in (
+        (GOES, old, {bug: fixed for bug, fixed in before.items() if bug not in after and isinstance(then, Known)}),
+        (COMES, new, {bug: fixed for bug, fixed in after.items() if bug not in before}),
+        (STAYS, new, {bug: fixed for bug, fixed in after.items() if bug in before}),
+    ):
+        for bug, fixed in bugs.items():
+            text = f"OpenZFS {version} {bug}; fixed in {fixed.removesuffix(')')}"
+            yield Change(what, LACKING, severity, text, undecided and what == COMES)
 
 
-def _bug(text: str) -> str:
-    return text.rpartition(" (")[0]
+def _unknown_to_us(wanted: tuple[int, ...], lacking: Judged, text: str, severity: str) -> Iterator[Change]:
+    from auditor.data import fixes
+    from auditor.facts import Unknown
+
+    if not isinstance(lacking, Unknown):
+        return
+    why = lacking.reasons[0].text
+    if newest := [each for each in fixes.NEWEST if each[:2] == wanted[:2] and each < wanted]:
+        known = ".".join(map(str, newest[0]))
+        why = f"the newest release of this line that zaudit knows is {known}; whether there is {text} it does not know"
+    elif wanted > fixes.NEWEST[-1]:
+        why = f"zaudit knows no release of this line; whether there is {text} it does not know"
+    yield Change(UNDECIDED, LACKING, severity, f"which bugs a release after {text} fixes: {why}")
 
 
 def _outcomes(rules: Sequence[Rule], facts: Facts) -> dict[str, str]:

@@ -56,7 +56,7 @@ from auditor.streams import progress
     "supposed",
     metavar="openzfs=X.Y.Z",
     callback=_supposing.release,
-    help="Only say which known bugs that release would fix or bring.",
+    help="Only say which known bugs that release would fix or bring (also as --format json).",
 )
 @click.option("--verify", "verifying", is_flag=True, help="Also run zaudit verify --quick (it writes); one report.")
 @click.option(
@@ -114,8 +114,8 @@ def check(
     from auditor.host.live import Host, LiveHost
     from auditor.recording import recording, replacing
 
-    if supposed and (verifying or record or wanted or baseline):
-        raise click.UsageError("--as cannot be combined with --verify, --record, --format or --baseline")
+    if supposed and (verifying or record or baseline or any(each.name != "json" for each in wanted)):
+        raise click.UsageError("--as cannot be combined with --verify, --record, --baseline or a format but json")
     looks(color, quiet)
     wanted = settled(wanted, output, "terminal")
     known = _baseline.wish(baseline, write_baseline, accept_undecided, update)
@@ -146,7 +146,9 @@ def check(
         focus = targets if past and targets and targets != asked else ()
         narrowed = audit.focus(seen, host, focus) if focus else seen
         if supposed:
-            write("".join(f"{line}\n" for line in _supposing.told(narrowed, rules, supposed)), output, "told")
+            found = _supposing.suppose(narrowed, rules, supposed)
+            for each in wanted:
+                write(_supposing.written(found, each.name), each.file, "told")
             sys.exit(0)
         names = focus or asked
         report = audit.judge(

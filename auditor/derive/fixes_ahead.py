@@ -4,7 +4,7 @@ What a bug needs to strike counts as used where it is of a kind that zaudit neve
 the host was looked at: the rest may use it. A build of a distribution may carry a fix without a new number: of the known ones
 builds.toml tells which; of the others nothing is said here, but a mark in the log is named all the same: there it has happened.
 What has an advisory is left to it, but no advisory speaks of lines that have ended. Of those the bugs of the release as it was
-published are named, whoever built it, and what was not seen counts as used.
+published are named, whoever built it, and what was not seen counts as used. Of a version that is no release nothing is said.
 """
 
 from __future__ import annotations
@@ -95,10 +95,13 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     here = [fix for fix in fixes.load() if fix.strikes(release) and fix.subject not in carried]
     if release[:2] not in releases.ENDED:
         here = [fix for fix in here if not any(fix.subject in opened(bug) for bug in BUGS)]
-    ahead = _ahead(here, release, text, (alike, build), facts)
+    strange = releases.nature(releases.version(str(text.value), releases.spelt(release)))
+    no_release = unknown(strange, releases.REMEDY)
+    ahead = no_release if strange else _ahead(here, release, text, (alike, build), facts)
     yield Fact(HOST, "bugs_fixed_later", ahead)
     yield Fact(HOST, "bugs_fixed_later_told", ahead if isinstance(ahead, Unknown) else _told(ahead))
-    yield Fact(HOST, "bugs_in_the_log", _logged(here, release, facts))
+    logged = _logged(here, release, facts)
+    yield Fact(HOST, "bugs_in_the_log", no_release if strange and not words_of(logged) else logged)
 
 
 def _ahead(here: list[Fix], release: Release, text: Known, of: tuple[Judged, Build | None], facts: Facts) -> Judged:

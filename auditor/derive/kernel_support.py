@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from auditor.data import releases
 from auditor.derive.combine import every
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown
 
@@ -70,12 +71,14 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
 
 def _judged(version: Known, text: Known, kernel: Known) -> Judged:
     running = _KERNEL.match(str(kernel.value))
-    numbers = version.value if isinstance(version.value, tuple) else ()
-    if running is None or len(numbers) != 3 or not all(isinstance(each, int) for each in numbers):
+    numbers = tuple(each for each in version.value if isinstance(each, int)) if isinstance(version.value, tuple) else ()
+    if running is None or len(numbers) != 3:
         return unknown(f"{text.value} on {kernel.value}: no release, or no kernel, that zaudit knows")
-    line, patch = (int(str(numbers[0])), int(str(numbers[1]))), int(str(numbers[2]))
+    if isinstance(version.value, tuple) and (why := releases.untold(version.value, numbers)):
+        return unknown(why, releases.REMEDY)
+    line, patch = (numbers[0], numbers[1]), numbers[2]
     steps = NEWEST.get(line, {})
-    if not steps or patch == 99:
+    if not steps:
         return unknown(f"for which kernels OpenZFS {text.value} was made is not known")
     newest = next(steps[at] for at in sorted(steps, reverse=True) if at <= patch)
     seen = (Evidence(f"Linux {kernel.value}; OpenZFS {text.value} supports up to {newest[0]}.{newest[1]}", "uname -r"),)

@@ -74,7 +74,8 @@ def _older(facts: Facts, found: tuple[list[Module], list[Known]] | Unknown) -> t
     if isinstance(found, Unknown):
         return found, found
     modules, seen = found
-    here = tuple(each for each in loaded.value if isinstance(each, int)) if isinstance(loaded.value, tuple) else ()
+    version = loaded.value if isinstance(loaded.value, tuple) else ()
+    here = tuple(each for each in version if isinstance(each, int))
     older: dict[str, releases.Release] = {}
     for each in modules:
         release = releases.of(each.version)
@@ -83,7 +84,13 @@ def _older(facts: Facts, found: tuple[list[Module], list[Known]] | Unknown) -> t
                 f"{each.version} of {each.kernel} beside {here}: a release without numbers cannot be compared"
             )
             return why, why
-        if newer(each.kernel, str(seen[0].value)) and release < here:
+        if not newer(each.kernel, str(seen[0].value)):
+            continue
+        theirs = releases.version(each.version, releases.spelt(release))
+        if theirs != version and (strange := releases.untold(theirs, version)):
+            why = unknown(f"{each.version} of {each.kernel} beside {here}: {strange}", releases.REMEDY)
+            return why, why
+        if release < here:
             older[f"{each.kernel} ({each.version})"] = release
     line = any(release[:2] < here[:2] for release in older.values())
     because = evidence(loaded, *seen)

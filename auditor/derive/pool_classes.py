@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from auditor.data import releases
 from auditor.derive.combine import about, every
 from auditor.facts import (
     HOST,
@@ -48,6 +49,7 @@ NEEDS = (
     "host.zfs_version",
 )
 NO_DATA = ("indirect", "hole", "missing")
+BEFORE_NORMAL = (2, 4)  # from here on the special class comes before the normal one
 KNOWN_RELEASES = ((2, 0), (2, 5))  # from, to (exclusive): where the order of the classes was read in the source
 
 
@@ -113,10 +115,12 @@ def _zil_class(by_class: dict[str, tuple[Subject, ...]], facts: Facts, pool: Sub
     if isinstance(release, Unknown):
         return release
     assert isinstance(release.value, tuple)
+    if why := releases.untold(release.value, BEFORE_NORMAL) or releases.untold(release.value, KNOWN_RELEASES[1]):
+        return unknown(why, releases.REMEDY)
     version = tuple(part for part in release.value if isinstance(part, int))[:2]
     if not KNOWN_RELEASES[0] <= version < KNOWN_RELEASES[1]:
         return unknown(f"where OpenZFS {'.'.join(map(str, version))} puts ZIL blocks is not known to this zaudit")
-    return Known("special" if version >= (2, 4) else "normal", (without, *release.evidence))
+    return Known("special" if version >= BEFORE_NORMAL else "normal", (without, *release.evidence))
 
 
 def _numbers(pool: Subject, vdevs: tuple[Subject, ...], facts: Facts) -> Iterator[Fact]:

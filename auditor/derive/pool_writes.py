@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from auditor.data import releases
 from auditor.derive.combine import every
 from auditor.facts import (
     HOST,
@@ -63,7 +64,8 @@ def _log_blocks(pool: Subject, logs: int, facts: Facts) -> Judged:
         return release
     assert isinstance(release.value, tuple)
     version = tuple(part for part in release.value if isinstance(part, int))
-    if version >= BY_DATASET and (unread := [each for each in counted if isinstance(each, Unknown)]):
+    counts_apart = version >= BY_DATASET or releases.untold(release.value, BY_DATASET)
+    if counts_apart and (unread := [each for each in counted if isinstance(each, Unknown)]):
         return unread[0]
     together = every((facts.get(HOST, COUNT), facts.get(HOST, "imported_pools")))
     if isinstance(together, Unknown):

@@ -13,18 +13,19 @@ import re
 from collections.abc import Iterator
 
 from auditor import data
-from auditor.data import builds
+from auditor.data import builds, releases
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown, word_of, words
 
 SUBJECT = "host"
-LINES = ((2, 1), (2, 2), (2, 3), (2, 4))
+LINES = tuple(each for each in releases.LINES if each not in releases.ENDED)
 
 
 BUGS = data.advisories()
 
 
 FACTS = {
-    "release": words("release of the loaded zfs module, of a line that zaudit knows: three numbers"),
+    "release": words("version of the loaded zfs module, of a line that zaudit knows: three numbers, perhaps a mark"),
+    "line_ended": flag("it is a release of a line that ended before the oldest that zaudit knows"),
     **{builds.fact(bug): flag(f"the build has the bug {bug}, if its release has") for bug in BUGS},
 }
 NEEDS = ("host.zfs_version", "host.zfs_version_text", "host.os_name")
@@ -48,10 +49,21 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     version, text = facts.get(HOST, "zfs_version"), facts.get(HOST, "zfs_version_text")
     if isinstance(version, Known) and isinstance(version.value, tuple) and version.value[:2] not in LINES:
         version = unknown(f"OpenZFS {'.'.join(map(str, version.value))} is of no line that zaudit knows (2.1 to 2.4)")
+    yield Fact(HOST, "line_ended", _ended(facts.get(HOST, "zfs_version")))
     yield Fact(HOST, "release", version)
     alike, build = build_of(text, facts.get(HOST, "os_name"))
     for bug in BUGS:
         yield Fact(HOST, builds.fact(bug), _has(bug, build, text) if build and isinstance(text, Known) else alike)
+
+
+def _ended(version: Judged) -> Judged:
+    """Of a snapshot nobody says that it is maintained."""
+    if isinstance(version, Unknown) or not isinstance(version.value, tuple):
+        return version
+    numbers = tuple(each for each in version.value if isinstance(each, int))
+    if numbers[2:] == (releases.DEVELOPMENT,):
+        return unknown(releases.nature(version.value), releases.REMEDY)
+    return Known(numbers[:2] < LINES[0], version.evidence)
 
 
 def build_of(text: Judged, system: Judged) -> tuple[Judged, builds.Build | None]:
@@ -65,6 +77,9 @@ def _published(text: Judged, system: Judged) -> Judged:
     if isinstance(text, Unknown):
         return text
     version, name = str(text.value), str(system.value) if isinstance(system, Known) else ""
+    numbers = releases.of(version)
+    if numbers and (why := releases.nature(releases.version(version, releases.spelt(numbers)))):
+        return unknown(why, releases.REMEDY)
     if _AS_TAGGED.fullmatch(version) and "NixOS" not in name:
         return Known(True, text.evidence)
     remedy = next((each for mark, each in REMEDIES if mark in version or mark in name), "its maintainer's changelog")

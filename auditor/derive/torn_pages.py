@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from auditor.data import releases
 from auditor.derive.combine import about, every
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, known, unknown
 
@@ -39,6 +40,7 @@ NEEDS = (
     "host.zfs_immediate_write_sz",
     "host.zfs_dio_enabled",
 )
+SPLITS_LESS, DIRECT_IO, HALF_A_RECORD = (2, 2), (2, 3), (2, 4)  # since which line
 HEADERS = 184 + 192  # bytes of a log block that hold no data: zil_chain_t, lr_write_t (include/sys/zil.h)
 RECORD = 192  # lr_write_t; its data is filled up to a multiple of 8
 BUFFERED = ("FSYNC", "O_DSYNC", "LITTLESYNC", "NOSYNC")  # innodb_flush_method without O_DIRECT
@@ -89,17 +91,19 @@ def _split_on(database: Subject, dataset: Subject, page: int, facts: Facts) -> J
     version, largest, _ = (each.value for each in needed)
     assert isinstance(version, tuple)
     assert isinstance(largest, int)
+    if why := releases.untold(version, SPLITS_LESS):
+        return unknown(why, releases.REMEDY)
     line = tuple(each for each in version if isinstance(each, int))[:2]
-    whole = (min(largest, LARGEST) - HEADERS) // (8 if line < (2, 2) else 16) // 8 * 8 - RECORD
+    whole = (min(largest, LARGEST) - HEADERS) // (8 if line < SPLITS_LESS else 16) // 8 * 8 - RECORD
     zfs = f"OpenZFS {'.'.join(map(str, line))}"
     if page <= whole:
         return known(False, f"{zfs} splits no write of {whole:,} bytes and less over two log blocks", COMMAND)
-    if pointed := _pointed(dataset, page, line, facts) or _direct(database, dataset, line, facts):
+    if pointed := _pointed(dataset, page, version, facts) or _direct(database, dataset, version, facts):
         return pointed
     return known(True, f"{zfs} may split a write of more than {whole:,} bytes over two log blocks", COMMAND)
 
 
-def _pointed(dataset: Subject, page: int, line: tuple[int, ...], facts: Facts) -> Judged | None:
+def _pointed(dataset: Subject, page: int, version: tuple[object, ...], facts: Facts) -> Judged | None:
     """False where a large write goes to its place at once and the log holds a pointer: where the log lies on the data vdevs,
     from zfs_immediate_write_sz on; 2.4 wants half of a record, too, of what is committed with its write."""
     classes = [facts.get(pool, "zil_class") for pool in facts.linked(dataset, "pool")]
@@ -109,15 +113,17 @@ def _pointed(dataset: Subject, page: int, line: tuple[int, ...], facts: Facts) -
     least, record, *chosen = needed
     if not chosen or chosen[0].value != "normal" or not isinstance(least.value, int) or page < least.value:
         return None
-    if line >= (2, 4) and (not isinstance(record.value, int) or record.value > 2 * page):
+    if why := releases.untold(version, HALF_A_RECORD):
+        return unknown(why, releases.REMEDY)
+    if version[:2] >= HALF_A_RECORD and (not isinstance(record.value, int) or record.value > 2 * page):
         return None
     return Known(False, (*about(dataset, chosen[0]), *least.evidence))
 
 
-def _direct(database: Subject, dataset: Subject, line: tuple[int, ...], facts: Facts) -> Unknown | None:
+def _direct(database: Subject, dataset: Subject, version: tuple[object, ...], facts: Facts) -> Unknown | None:
     """Unknown where pages may be written with Direct I/O, for which the log holds a pointer too: whether each of them is,
     nobody sees, for ZFS falls back where a file is also mapped."""
-    if line < (2, 3):
+    if version[:2] < DIRECT_IO and not releases.untold(version, DIRECT_IO):
         return None
     needed = every((facts.get(HOST, "zfs_dio_enabled"), facts.get(dataset, "direct"), facts.get(database, "engine")))
     if isinstance(needed, Unknown):

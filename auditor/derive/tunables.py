@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from auditor.data import tunables
+from auditor.data import releases, tunables
 from auditor.data.tunables import Tunable
 from auditor.derive import initrd
 from auditor.derive.initrd import options_in_doubt
@@ -79,7 +79,7 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
         default = defaults[name]
         yield Fact(HOST, f"{name}_default", _as_number(default))
         yield Fact(HOST, f"{name}_boot", _as_number(_boot(table[name], default, boot)))
-    there = [each for name, each in table.items() if isinstance(release, Unknown) or isinstance(defaults[name], Known)]
+    there = [each for name, each in table.items() if not isinstance(release, Known) or not _lacking(each, release)]
     ruled = [each for each in there if each.changed in ("low", "medium")]
     yield Fact(HOST, "tunables_changed", _listed((_change(each, defaults[each.name], facts) for each in ruled), OTHERS))
     risky = [each for each in ruled if each.changed == "medium"]
@@ -101,11 +101,23 @@ def _numbers(release: Known) -> tuple[int, ...]:
 def _default(tunable: Tunable, release: Judged) -> Judged:
     if isinstance(release, Unknown):
         return release
-    numbers = _numbers(release)
-    value = tunable.default(numbers)
-    if not value:
-        return unknown(f"{tunable.name}: OpenZFS {'.'.join(map(str, numbers))} has no such parameter")
+    if why := _untold(tunable, release):
+        return unknown(why, releases.REMEDY)
+    if _lacking(tunable, release):
+        return unknown(f"{tunable.name}: OpenZFS {releases.spelt(_numbers(release))} has no such parameter")
+    value = tunable.default(_numbers(release))
     return Known(value, (Evidence(f"{tunable.name}={value} by default", "man 4 zfs"),))
+
+
+def _untold(tunable: Tunable, release: Known) -> str:
+    """Why a version that is no release may have this default or that."""
+    version = release.value if isinstance(release.value, tuple) else ()
+    since = (step[:2] if step[2:] == (0,) else step for step, _ in tunable.steps)
+    return next((why for each in since if (why := releases.untold(version, each))), "")
+
+
+def _lacking(tunable: Tunable, release: Known) -> bool:
+    return not _untold(tunable, release) and not tunable.default(_numbers(release))
 
 
 def _boot(tunable: Tunable, default: Judged, boot: Boot) -> Judged:

@@ -2,13 +2,15 @@
 
 A patch release changes nothing between them, and what a minor release adds to the interface is backwards compatible: older
 commands speak to a newer module as before, newer commands may ask an older module for what it does not have. A .99 is a
-build of the development branch, for which nothing is promised. (openzfs/zfs RELEASES.md)
+build of the development branch, for which nothing is promised. (openzfs/zfs RELEASES.md) A candidate for a release, and what
+was built from git after it, count as that release here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from auditor.data.releases import DEVELOPMENT
 from auditor.derive.combine import evidence, values
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, unknown, word
 
@@ -17,7 +19,6 @@ FACTS = {
     "zfs_version_gap": word("module beside commands", "none", "patch", "module newer", "module older", "unrelated"),
 }
 NEEDS = ("host.zfs_version", "host.zfs_userland_version")
-DEVELOPMENT = 99
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
@@ -30,7 +31,8 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     if not module or not commands:
         yield Fact(HOST, "zfs_version_gap", unknown("a release without numbers cannot be compared"))
         return
-    yield Fact(HOST, "zfs_version_gap", Known(_gap(module, commands), evidence(*found)))
+    gap = "none" if found[0].value == found[1].value else _gap(module, commands)
+    yield Fact(HOST, "zfs_version_gap", Known(gap, evidence(*found)))
 
 
 def _numbers(found: Known) -> tuple[int, ...]:
@@ -38,8 +40,6 @@ def _numbers(found: Known) -> tuple[int, ...]:
 
 
 def _gap(module: tuple[int, ...], commands: tuple[int, ...]) -> str:
-    if module == commands:
-        return "none"
     if module[:1] != commands[:1] or DEVELOPMENT in (module[-1], commands[-1]):
         return "unrelated"
     if module[:2] == commands[:2]:

@@ -57,7 +57,7 @@ def _at_a_glance(expect: Expression, affected: str) -> Expression:
 
     def evaluate(scope: Scope) -> Judged:
         match fact(HOST, "release", scope):
-            case Known((int(), int(), int()) as release) as known if not any(
+            case Known((int(), int(), int()) as release) as known if not releases.nature(release) and not any(
                 releases.within(each, release) for each in ranges
             ):
                 return Known(True, known.evidence)
@@ -87,7 +87,7 @@ def _judged(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         **({} if "loses" in entry else {"outside": OUTSIDE}),
         "subject": "host",
         "expect": f"not (({affected}) and host.{builds.fact(name)}{condition})",
-        "message": f"OpenZFS {{host.zfs_version_text}} is affected: {entry['affected']}",
+        "message": f"OpenZFS {{host.zfs_version_text}} is affected: {releases.told(_ranges(entry))}",
     }
 
 
@@ -119,7 +119,7 @@ def _ranges(entry: Mapping[str, Any]) -> tuple[Range, ...]:
 
 def _within(bounds: Range) -> str:
     first, last = bounds
-    end = f"<= {last}" if len(last) == 3 else f"< {(last[0], last[1] + 1, 0)}"
+    end = f"<= {last}" if len(last) == 3 else f"< {(last[0], last[1] + 1)}"
     return f"{first} <= host.release {end}"
 
 

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from auditor.data import releases
 from auditor.facts import Judged, Kind, Known, Spec, Subject, Unknown, unknown
 from auditor.judge import types
 from auditor.judge.expression import LARGEST, Evaluate, Expression, Scope, fact, subject_of
@@ -28,6 +29,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
 }
+_ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -201,11 +203,12 @@ class _Compiler:
         steps = []
         for i, op in enumerate(node.ops):
             types.check_comparison(sides[i][0], op, sides[i + 1][0], node)
-            steps.append((sides[i][1], _COMPARE[type(op)], sides[i + 1][1]))
+            judge = _in_order if isinstance(op, _ORDER) and sides[i][0].base == "tuple" else strict
+            steps.append((sides[i][1], judge, _COMPARE[type(op)], sides[i + 1][1]))
         if len(steps) == 1:
-            first, apply, second = steps[0]
-            return BOOL, lambda scope: strict(apply, first(scope), second(scope))
-        return BOOL, lambda scope: connective((strict(op, a(scope), b(scope)) for a, op, b in steps), False)
+            first, judge, apply, second = steps[0]
+            return BOOL, lambda scope: judge(apply, first(scope), second(scope))
+        return BOOL, lambda scope: connective((judge(op, a(scope), b(scope)) for a, judge, op, b in steps), False)
 
     def length(self, node: ast.expr, names: Mapping[str, Kind]) -> tuple[Type, Evaluate]:
         type_, evaluate = self.build(node, names)
@@ -266,6 +269,14 @@ class _Compiler:
 def _sane(value: bool | int | float | str) -> None:
     if isinstance(value, int | float) and not abs(value) <= LARGEST:
         raise ExpressionError("a number is too large")
+
+
+def _in_order(apply: Callable[[Any, Any], Any], left: Judged, right: Judged) -> Judged:
+    """Which of two versions comes first: what is no release is neither before nor after one that is near."""
+    match left, right:
+        case Known(tuple() as one), Known(tuple() as other) if why := releases.untold(one, other):
+            return unknown(why, releases.REMEDY)
+    return strict(apply, left, right)
 
 
 def _length(links: Judged) -> Judged:

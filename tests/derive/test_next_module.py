@@ -37,6 +37,8 @@ def world(running: str, modules: dict[str, str], built_for: dict[str, str] | Non
         ({HERE: "2.3.4-1", NEXT: "2.3.3-1"}, (f"{NEXT} (2.3.3-1)",), "patch"),
         ({HERE: "2.3.4-1", OLD: "2.2.2-0ubuntu9.4"}, (), "none"),  # does not start next
         ({HERE: "2.2.2-0ubuntu9.4"}, (), "none"),  # the loaded one was built since: that of another rule
+        ({HERE: "2.3.4-1", NEXT: "2.2.99-1"}, None, None),  # of development: it may have what 2.3.4 has
+        ({HERE: "2.3.4-1", NEXT: "2.1.99-1"}, (f"{NEXT} (2.1.99-1)",), "line"),
         ({HERE: "2.3.4-1", NEXT: "v2.2-rc"}, None, None),
     ],
 )

@@ -132,6 +132,11 @@ def test_where_zil_blocks_land_in_a_release_that_nobody_read_is_unknown() -> Non
     assert "OpenZFS 2.9" in world.why(POOL, "zil_leaves")
     world.put(HOST, zfs_version=unknown("no such file"))
     assert "no such file" in world.why(POOL, "zil_class")
+    for version in ((2, 3, 99), (2, 4, 0, "rc1"), (2, 4, 99)):
+        world.put(HOST, zfs_version=version)
+        assert "its number does not say" in world.why(POOL, "zil_class")
+    world.put(HOST, zfs_version=(2, 2, 99))
+    assert names(world.get(POOL, "zil_leaves")) == ["a", "b"]
 
 
 def test_a_slog_that_cannot_be_written_to_is_passed_over() -> None:

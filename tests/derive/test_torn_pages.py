@@ -41,9 +41,12 @@ def derived(page: int, given: Mapping[str, Value]) -> dict[str, bool | None]:
         ((2, 3, 9), 8192, True),
         ((2, 4, 4), 4096, False),
         ((2, 4, 4), 16384, True),
+        ((2, 1, 99), 4096, None),  # of development: an eighth or a sixteenth
+        ((2, 2, 99), 4096, False),
+        ((2, 3, 0, "rc3"), 8192, True),
     ],
 )
-def test_what_the_log_splits_by_line_and_page(version: tuple[int, ...], page: int, split: bool) -> None:
+def test_what_the_log_splits_by_line_and_page(version: tuple[int | str, ...], page: int, split: bool | None) -> None:
     given: Mapping[str, Value] = {
         "zfs_version": version,
         "zil_class": "log",
@@ -84,6 +87,7 @@ def test_what_else_decides_for_pages_of_32_kib(values: Mapping[str, Value], spli
         ({"direct": "disabled"}, True),
         ({"zfs_dio_enabled": 0}, True),
         ({"zfs_version": (2, 2, 9)}, True),
+        ({"zfs_version": (2, 2, 99)}, None),
         ({"zil_class": "normal", "zfs_immediate_write_sz": 8192}, False),
     ],
 )

@@ -28,7 +28,7 @@ from auditor.host.request import WITNESS, Capture, Files, Read
 from auditor.recording import questions
 from auditor.recording.recording import Recording, load
 from auditor.registry import collectors
-from tests.golden import HOSTS
+from tests.shared import HOSTS
 
 TABLE = Path(__file__).with_name("incidents.toml")
 BASE = "2.4-healthy-physical-protected-cache"

@@ -1,8 +1,9 @@
 #!/bin/bash
 # build.sh [LINE...]: build the guests of the lab (OpenZFS lines 2.1, 2.2, 2.3, 2.4; all by default) from Debian's packages.
 # build.sh --check [LINE...]: build nothing; exit code 1 and one sentence where this host cannot build them.
-# Line 2.2 is in no suite of Debian that is here: it is built from OpenZFS's own source, at the newest tag of the line, where
-# ZAUDIT_LAB_ZFS_SOURCE names a git repository (a folder or an address). Without it "all" is the other lines.
+# Line 2.2 is in no suite of Debian that is here: it is built from OpenZFS's own source, which ZAUDIT_LAB_ZFS_SOURCE names: a git
+# repository (a folder or an address), of which the newest tag of the line is taken, or a folder with a release that was unpacked.
+# Without it "all" is the other lines.
 #
 # A step whose result exists is skipped; a result appears under its final name only when it is complete. Below the cache,
 # ${ZAUDIT_LAB:-~/.cache/zaudit-lab}:
@@ -97,22 +98,38 @@ from_source() { [ "$1" = 2.2 ]; }
 # available LINE: was it built before, or is there what it is built from?
 available() { ! from_source "$1" || [ -e "$LAB/root-$1/lab-zfs-version" ] || [ -n "${ZAUDIT_LAB_ZFS_SOURCE:-}" ]; }
 
-# newest_tag LINE: of its releases (zfs-2.2.99 marks where the line began)
+# unpacked: is the source a release as it is published, in place of a git repository?
+unpacked() { [ -f "$ZAUDIT_LAB_ZFS_SOURCE/META" ] && [ ! -e "$ZAUDIT_LAB_ZFS_SOURCE/.git" ]; }
+
+# newest_tag LINE: of the releases of a line in the source, zfs-VERSION (zfs-2.2.99 marks where the line began)
 newest_tag() {
-    git ls-remote --tags -- "$ZAUDIT_LAB_ZFS_SOURCE" "refs/tags/zfs-$1.*" |
-        sed -nE "s,.*\trefs/tags/(zfs-${1/./\\.}\.[0-9]+)\$,\1,p" | grep -v '\.99$' | sort -V | tail -n 1
+    local source=$ZAUDIT_LAB_ZFS_SOURCE found
+    if unpacked; then  # META of a candidate says "Release: rc1"
+        found=$(awk '{ said[$1] = $2 } END { if (said["Release:"] !~ /^rc/) print "zfs-" said["Version:"] }' "$source/META")
+    else
+        command -v git >/dev/null || die "missing on this host: git, which reads $source"
+        found=$(git ls-remote --tags -- "$source" "refs/tags/zfs-$1.*" 2>/dev/null) ||
+            die "$source is neither a git repository of OpenZFS (git ls-remote refuses it) nor a folder with a release of it"
+    fi
+    found=$(sed -nE "/\.99\$/d; s,^(.*refs/tags/)?(zfs-${1/./\\.}\.[0-9]+)\$,\2,p" <<<"$found" | sort -V | tail -n 1)
+    [ -n "$found" ] || die "$source has no release of line $1"
+    echo "$found"
 }
 
 # build_source TAG KERNEL: the release as it was tagged, without its test suite, and with what dkms asks for
 build_source() {
     local tag=$1 build=$LAB/builder-$2/build repository=$ZAUDIT_LAB_ZFS_SOURCE
     rm -rf "$build"; mkdir -p "$build" "$LAB/src"
-    if [ ! -d "$repository" ]; then
-        repository=$build.git; rm -rf "$repository"
-        git clone -q --bare --depth 1 --branch "$tag" -- "$ZAUDIT_LAB_ZFS_SOURCE" "$repository"
+    if unpacked; then
+        tar -C "$repository" --exclude=./tests -c . | tar -x --no-same-owner -C "$build"
+    else
+        if [ ! -d "$repository" ]; then
+            repository=$build.git; rm -rf "$repository"
+            git clone -q --bare --depth 1 --branch "$tag" -- "$ZAUDIT_LAB_ZFS_SOURCE" "$repository"
+        fi
+        git -C "$repository" archive "$tag" -- . ':(exclude)tests' | tar -x -C "$build"
+        rm -rf "$build.git"
     fi
-    git -C "$repository" archive "$tag" -- . ':(exclude)tests' | tar -x -C "$build"
-    rm -rf "$build.git"
     grep -qx "Version: *${tag#zfs-}" "$build/META"
     sed -i '\,tests/Makefile.am,d' "$build/Makefile.am"
     sed -i '\,tests/zfs-tests/tests/Makefile,d' "$build/configure.ac"
@@ -218,7 +235,7 @@ check_mirror() {
 
 check=
 if [ "${1:-}" = --check ]; then check=yes; shift; fi
-absent="line 2.2 is not available: no Debian package has it; set ZAUDIT_LAB_ZFS_SOURCE to a git repository of OpenZFS"
+absent="line 2.2 is not available: no Debian package has it; set ZAUDIT_LAB_ZFS_SOURCE to a git repository of OpenZFS, or to a folder with a release of it"
 if [ $# -eq 0 ]; then
     set -- 2.1 2.3 2.4
     if available 2.2; then set -- 2.1 2.2 2.3 2.4; else echo "build.sh: $absent" >&2; fi
@@ -228,6 +245,9 @@ for line in "$@"; do
     available "$line" || die "$absent"
 done
 check_host
+for line in "$@"; do
+    if from_source "$line" && [ ! -e "$LAB/root-$line/lab-zfs-version" ]; then newest_tag "$line" >/dev/null; fi
+done
 MIRROR=${ZAUDIT_LAB_MIRROR:-$(find_mirror)}
 [ -n "$MIRROR" ] || die "no Debian mirror in this machine's apt configuration; set ZAUDIT_LAB_MIRROR=URL"
 if [ -n "$check" ]; then check_mirror; exit 0; fi
@@ -243,7 +263,6 @@ for line in "$@"; do
     kernel=$(basename "$LAB/root-$line"/boot/vmlinuz-*); kernel=${kernel#vmlinuz-}
     if [ ! -e "$LAB/root-$line/lab-zfs-version" ]; then
         tag=$(newest_tag "$line")
-        [ -n "$tag" ] || die "$ZAUDIT_LAB_ZFS_SOURCE has no tag of line $line"
         [ -d "$LAB/builder-$kernel" ] || step "builder-$kernel" build_builder "$kernel" "$suite"
         has "builder-$kernel" compiles "$COMPILES" || step "compilers-$kernel" add "builder-$kernel" compiles "$COMPILES"
         [ -d "$LAB/src/$tag" ] || step "source-$tag" build_source "$tag" "$kernel"

@@ -6,6 +6,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tests import incidents
+
 from . import fixed, outcomes, provoked
 from . import scenario as scenarios
 from .diagnose import run as causes
@@ -14,7 +16,8 @@ from .power import cells, matrix, report, results
 from .verify import case as verify_cases
 
 HERE = Path(__file__).parent
-READMES = (HERE / "README.md", *(HERE / name / "README.md" for name in ("power", "verify", "diagnose")))
+PROOF = HERE.parent.parent / "docs" / "proof.md"
+READMES = (HERE / "README.md", *(HERE / name / "README.md" for name in ("power", "verify", "diagnose")), PROOF)
 VERIFY, DIAGNOSE = (HERE / name / "outcomes.json" for name in ("verify", "diagnose"))
 # what counters alone tell of the same loads, and what they tell with samples of stacks
 UNTRACED = {name: HERE / "diagnose" / f"{name}.json" for name in ("counters", "stacks")}
@@ -300,6 +303,24 @@ def case_lines(known: Sequence[verify_cases.Case | causes.Cause], rows: Sequence
     return table(("line", "OpenZFS", "cases", "run", "as they must be", "not run", "date"), found)
 
 
+def incident_table() -> str:
+    """Public incidents by group: how many, how many of them a host shows, and what the rules said of those, then and now."""
+    every = list(incidents.everything().values())
+    groups = [(group, [each for each in every if each.group == group]) for group in incidents.GROUPS]
+    found = []
+    for group, mine in (*groups, ("all", every)):
+        signs = [each for each in mine if each.now != "out"]
+        then = [each for each in signs if each.first]
+        verdicts = ([each.first for each in then], [each.now for each in then], [each.now for each in signs])
+        found.append((group, len(mine), len(signs), len(then), *map(_verdicts, verdicts)))
+    head = ("group", "incidents", "with a sign on the host", "of them judged before anything was mended", "then")
+    return table((*head, "these now", "all now"), found)
+
+
+def _verdicts(given: Sequence[str]) -> str:
+    return " / ".join(str(given.count(each)) for each in ("caught", "partly", "missed"))
+
+
 def blocks() -> dict[str, str]:
     """What stands after each mark."""
     ran, cuts, verified = outcomes.read(), results.read(), outcomes.read(VERIFY)
@@ -312,6 +333,7 @@ def blocks() -> dict[str, str]:
         "rules not provoked": unprovoked_table(),
         "fixes": fix_table(),
         "fixes not run": unfixed_table(),
+        "incidents": incident_table(),
         "power lines": power_lines(cuts),
         "power": power(cuts),
         "events": event_sums(cuts, happened),
