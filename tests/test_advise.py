@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.commands import _log_advice
-from auditor.commands.advise import share
+from auditor.commands import _block_sizes, _db_advice, _log_advice
+from auditor.commands._block_sizes import Layout, Pool, chosen
 from auditor.data import TableError, advice
 from auditor.databases import ENGINES
-from auditor.facts import HOST, Fact, Facts, Known, Subject
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown
 from tests.fake import CommandLine
 from tests.golden import HOSTS, OLDER
 
@@ -42,18 +42,84 @@ def test_engines_of_the_table_are_engines() -> None:
     assert {name for each in advice.load() for name in each.engines} <= set(ENGINES)
 
 
+def test_each_reason_is_one_line() -> None:
+    """At 80 columns, after the word why."""
+    assert [each.reason for each in (*advice.load(), _db_advice.MIRRORS) if len(each.reason) > 69] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_size_of_records_has_a_dispute_with_a_source(engine: str) -> None:
+    (size,) = (each for each in advice.of(engine, "data", "filesystem") if each.property == "recordsize")
+    assert "Holds" in size.dispute or "not hold" in size.dispute
+
+
 def test_what_differs_is_told_with_its_command(zaudit: CommandLine) -> None:
     done = zaudit(
         "advise", "db", "mysql", "tank/db", "--part", "data", "--replay", str(OLDER / "2.3-sync-disabled-local")
     )
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("MySQL InnoDB on tank/db: its data. Nothing is changed by this.")
-    assert (
-        "sync: sync=disabled, inherited from tank; advised: standard\n  do       zfs set sync=standard tank/db\n"
-        in done.out
+    assert "sync: disabled, inherited from tank; advised: standard\n" in done.out
+    assert "logbias: latency (default): as advised\n  why      Commits use the log device" in done.out
+    assert "  zfs set recordsize=16K tank/db\n" in done.out
+    assert "  zfs set sync=standard tank\n" in done.out
+
+
+def told_of(zaudit: CommandLine, engine: str, name: str, *options: str) -> str:
+    done = zaudit("advise", "db", engine, "tank/db", *options, "--replay", str(HOSTS / name))
+    assert (done.code, done.err) == (0, "")
+    return done.out
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_each_property_has_its_reason_cost_source_and_dispute(
+    zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch, engine: str, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for name in ("2.4-healthy-raidz1", "2.4-healthy-draid", "2.4-healthy-mirrored-slog"):
+        text = told_of(zaudit, engine, name)
+        assert max(map(len, text.splitlines())) <= columns
+        entries = [each for each in text.split("\n\n")[1:-1] if not each.startswith("layout")]
+        for each in entries:
+            assert [word for word in ("why", "cost", "source", "dispute") if f"\n  {word:8} " not in each] == [], each
+        assert "zfs set sync=disabled" not in text
+        assert "advised: disabled" not in text
+
+
+def test_short_is_what_is_set_and_why(zaudit: CommandLine) -> None:
+    text = told_of(zaudit, "postgres", "2.4-healthy-raidz1", "--short")
+    assert "  why      An fsync then means" in text
+    assert "  cost  " not in text
+    assert text.endswith(
+        "Of 9 properties: 8 as advised, 1 differs.\nWhat would set them:\n  zfs set atime=off tank/db\n"
     )
-    assert "logbias: logbias=latency (default): as advised" in done.out
-    assert "  do       zfs set recordsize=16K tank/db" in done.out
+
+
+@pytest.mark.parametrize("name", ["2.4-healthy-raidz1", "2.4-healthy-draid"])
+def test_on_raidz_and_draid_the_next_size_is_advised(zaudit: CommandLine, name: str) -> None:
+    text = told_of(zaudit, "mysql", name)
+    assert "recordsize: 128K (default); advised: 32K here, 16K on mirrors" in text
+    assert "  zfs set recordsize=32K tank/db\n" in text
+    assert "a pool of mirrors is the better answer" in " ".join(text.split())
+    assert " block     8K   16K   32K   64K  128K\n" in text
+
+
+def test_on_mirrors_the_page_is_advised(zaudit: CommandLine) -> None:
+    text = told_of(zaudit, "mysql", "2.4-healthy-mirrored-slog")
+    assert "recordsize: 16K (local): as advised\n" in text
+    assert "recordsize: 16K (local): does as well as 32K\n" in told_of(zaudit, "postgres", "2.4-healthy-mirrored-slog")
+    assert "layout" not in text
+
+
+def test_where_the_vdevs_are_not_known_no_size_is_set() -> None:
+    facts, db = Facts(), Subject("dataset", "tank/db")
+    facts.put_all([Fact(db, "recordsize", Known(16384, ()))])
+    (size,) = (each for each in _db_advice.told("mysql", db, "data", facts) if each.advice.property == "recordsize")
+    assert size.stand == "not known"
+    assert size.said.startswith("16K; not compared, for what the pool is made of is not known (")
+    assert size.said.endswith("advised on mirrors: 16K")
+    assert _db_advice.commands([size], db, facts) == []
 
 
 def test_a_dataset_that_is_not_there(zaudit: CommandLine) -> None:
@@ -61,18 +127,99 @@ def test_a_dataset_that_is_not_there(zaudit: CommandLine) -> None:
     assert done.code == 3
 
 
-def test_the_share_of_a_raidz_is_told(zaudit: CommandLine) -> None:
-    done = zaudit("advise", "db", "postgres", "tank/db", "--replay", str(HOSTS / "2.4-healthy-raidz1"))
-    assert "of the raw space blocks hold 8K" in done.out
+@pytest.mark.parametrize(
+    ("more", "says", "why"),
+    [
+        ({}, "8K; advised: 16K", "It is InnoDB's page"),
+        (
+            {"db_engine": "mariadb", "db_page_bytes": 65536},
+            "8K; advised: 64K",
+            "The server's pages are larger than 16K",
+        ),
+        ({"ashift": 14}, "8K; advised: 32K", "The sectors are of 16K"),
+        ({"special_small_blocks": 32768}, "8K; advised: 64K", "Blocks up to 32K would go to the special vdevs"),
+        ({"special_small_blocks": 131072}, "8K; no size of 16K to 128K fits", ""),
+        (
+            {"type": "raidz2", "width": 6},
+            "8K; advised: 32K here, 16K on mirrors",
+            "Each block costs the disks of a raidz",
+        ),
+        (
+            {"type": "raidz2", "width": 5, "ashift": 13},
+            "8K; advised: 64K here, 16K on mirrors",
+            "Blocks of 16K lose space on",
+        ),
+    ],
+)
+def test_why_another_size(more: dict[str, object], says: str, why: str) -> None:
+    facts, pool, vdev, db = (
+        Facts(),
+        Subject("pool", "tank"),
+        Subject("vdev", "v-0", "tank"),
+        Subject("dataset", "tank/db"),
+    )
+    of_vdev = {"type": "mirror", "ashift": 12} | {key: more[key] for key in ("type", "width", "ashift") if key in more}
+    of_db = {"recordsize": 8192, "special_small_blocks": 0} | {key: more[key] for key in more if key not in of_vdev}
+    values = {pool: {"data_vdevs": (vdev,), "special_vdevs": (vdev,)}, vdev: of_vdev, db: of_db}
+    facts.put_all(Fact(each, name, Known(value, ())) for each, of in values.items() for name, value in of.items())  # type: ignore[attr-defined]
+    (size,) = (each for each in _db_advice.told("mysql", db, "data", facts) if each.advice.property == "recordsize")
+    assert size.said == says
+    assert size.advice.reason.startswith(why)
+    assert len(size.advice.reason) <= 69
+    assert _db_advice.commands([size], db, facts) == (
+        [] if "no size" in says else [f"zfs set recordsize={says.split()[2]} tank/db"]
+    )
+
+
+def raidz(disks: int, parity: int, sector: int = 4096) -> Layout:
+    return Layout("raidz-0", False, disks, disks - parity, parity, sector)
+
+
+def draid(data: int, parity: int, sector: int = 4096) -> Layout:
+    return Layout("draid-0", True, data + parity, data, parity, sector)
 
 
 @pytest.mark.parametrize(
-    ("block", "disks", "parity", "ashift", "part"),
-    [(8192, 3, 1, 12, 1 / 2), (16384, 6, 2, 12, 2 / 3), (8192, 6, 2, 12, 1 / 3), (131072, 6, 2, 12, 32 / 48)],
+    ("layout", "block", "takes"),
+    [
+        (raidz(3, 1), 8, 16), (raidz(3, 1), 16, 24), (raidz(6, 2), 8, 24), (raidz(6, 2), 16, 24), (raidz(6, 2), 128, 192),
+        (raidz(8, 2), 128, 180), (raidz(9, 3), 32, 64), (raidz(12, 2), 32, 48), (raidz(6, 2, 512), 8, 12),
+        (draid(8, 1), 4, 36), (draid(8, 1), 32, 36), (draid(8, 2), 36, 80), (draid(16, 2), 64, 72), (draid(2, 1), 16, 24),
+    ],
+)  # fmt: skip
+def test_what_a_block_takes(layout: Layout, block: int, takes: int) -> None:
+    """KiB, by hand: parity for each row, rounded up to parity + 1 sectors (vdev_raidz_psize_to_asize()); whole stripes
+    (vdev_draid_psize_to_asize()). zpoolconcepts.7: with D=8 and 4 KiB sectors the minimum allocation is 32 KiB of data."""
+    assert layout.takes(block << 10) == takes << 10
+
+
+@pytest.mark.parametrize(
+    ("wanted", "page", "pool", "best"),
+    [
+        (16, 16, Pool((), 4096, 0), 16),
+        (16, 32, Pool((), 4096, 0), 32),
+        (16, 16, Pool((), 16384, 0), 32),
+        (16, 16, Pool((), 4096, 32 << 10), 64),
+        (16, 16, Pool((), 4096, 128 << 10), 0),
+        (16, 16, Pool((raidz(3, 1),), 4096, 0), 32),
+        (16, 16, Pool((raidz(12, 2),), 4096, 0), 64),
+        (16, 16, Pool((draid(16, 2),), 4096, 0), 64),
+        (32, 8, Pool((draid(32, 3),), 4096, 0), 128),
+        (64, 4, Pool((raidz(6, 2),), 4096, 0), 64),
+        (16, 16, Pool((draid(64, 3),), 4096, 0), 128),
+    ],
 )
-def test_share(block: int, disks: int, parity: int, ashift: int, part: float) -> None:
-    """By hand, after vdev_raidz_psize_to_asize(): parity for each row, and rounded up to parity + 1 sectors."""
-    assert share(block, disks, parity, ashift) == pytest.approx(part)
+def test_the_size_that_is_chosen(wanted: int, page: int, pool: Pool, best: int) -> None:
+    assert chosen(wanted << 10, (32 << 10, 64 << 10), page << 10, pool)[0] == best << 10
+
+
+def test_a_draid_without_its_width_is_not_known() -> None:
+    facts, pool, vdev = Facts(), Subject("pool", "tank"), Subject("vdev", "draid-0", "tank")
+    values = {pool: {"data_vdevs": (vdev,), "special_vdevs": ()}, vdev: {"type": "draid", "ashift": 12}}
+    facts.put_all(Fact(each, name, Known(value, ())) for each, of in values.items() for name, value in of.items())  # type: ignore[attr-defined]
+    found = _block_sizes.of(Subject("dataset", "tank/db"), facts)
+    assert isinstance(found, Unknown)
+    assert "does not say how many data disks" in found.reasons[0].text
 
 
 @pytest.mark.parametrize(
