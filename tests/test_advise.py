@@ -8,7 +8,7 @@ from auditor.commands import _block_sizes, _db_advice, _log_advice
 from auditor.commands._block_sizes import Layout, Pool, chosen
 from auditor.data import TableError, advice
 from auditor.databases import ENGINES
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown
+from auditor.facts import HOST, Fact, Facts, Known, Reason, Subject, Unknown
 from tests.fake import CommandLine
 from tests.golden import HOSTS, OLDER
 
@@ -238,12 +238,24 @@ def test_a_wrong_table_is_an_error(change: tuple[str, str], says: str) -> None:
         advice.parse(ENTRY.replace(*change))
 
 
-def counted(mine: dict[str, object], *, disk: dict[str, object], logs: tuple[Subject, ...] = ()) -> Facts:
+def counted(
+    mine: dict[str, object],
+    *,
+    disk: dict[str, object],
+    logs: tuple[Subject, ...] = (),
+    pool_facts: dict[str, object] | None = None,
+) -> Facts:
     """A pool of one dataset and one drive with these facts."""
     facts, pool, leaf, drive = Facts(), Subject("pool", "tank"), Subject("leaf", "sda", "tank"), Subject("disk", "sda")
     dataset = Subject("dataset", "tank/db")
-    of_pool = {"datasets": (dataset,), "data_leaves": (leaf,), "log_vdevs": logs, "txg_dirty_bytes_max": 10 << 20}
+    of_pool: dict[str, object] = {
+        "datasets": (dataset,),
+        "data_leaves": (leaf,),
+        "log_vdevs": logs,
+        "txg_dirty_bytes_max": 10 << 20,
+    }
     of_pool |= {"txg_open_ms_p95": 5000.0, "txg_sync_ms_p95": 500.0, "log_bytes": 16 << 30}
+    of_pool |= {"zil_class": "log" if logs else "normal", "zil_leaves": (leaf,), "guid": "1"} | (pool_facts or {})
     values = {
         pool: of_pool,
         dataset: mine,
@@ -255,8 +267,9 @@ def counted(mine: dict[str, object], *, disk: dict[str, object], logs: tuple[Sub
     return facts
 
 
-def told(facts: Facts) -> str:
-    return "\n".join(_log_advice.page(Subject("pool", "tank"), facts))
+def told(facts: Facts, before: Facts | None = None) -> str:
+    """In one line: where lines are broken is not what these tests are about."""
+    return " ".join("\n".join(_log_advice.page(Subject("pool", "tank"), facts, before)).split())
 
 
 BUSY = {
@@ -273,23 +286,24 @@ BUSY = {
     ("disk", "says"),
     [
         ({"hdd": True}, "Would one help? Yes: each commit waits for a write and a flush on hard disks"),
-        ({"hdd": False, "plp_grade": 1}, "Would one help? Yes, if it has power-loss protection"),
-        ({"hdd": False, "plp_grade": 4}, "Would one help? Hardly: the data drives need not empty a cache"),
+        ({"hdd": False, "keeps_acknowledged": False}, "Would one help? Yes, if it has power-loss protection"),
+        ({"hdd": False, "keeps_acknowledged": True}, "Would one help? Hardly: the data drives need not empty a cache"),
         ({"hdd": False}, "Would one help? Not known: what the data drives are"),
     ],
 )
 def test_a_log_device_helps_by_what_the_data_drives_are(disk: dict[str, object], says: str) -> None:
     text = told(counted(BUSY, disk=disk))
     assert says in text
-    assert "commits      10 a second, on 1 dataset, counted over 24 h and more" in text
+    assert "commits 10 a second on 1 dataset, the mean of 24 h and more since the mount" in text
+    assert "bursts A mean hides them" in text
 
 
 def test_how_large_a_log_device_must_be() -> None:
     """1 MiB a second for an open group of 5 s and two that are written in 0.5 s; three groups of 10 MiB."""
     text = told(counted(BUSY, disk={"hdd": True}))
-    assert "     6 MiB  on average: 1 MiB/s for 6 s" in text
-    assert "    30 MiB  if all that was written had been synced" in text
-    assert "     1 GiB  zfs_wrlog_data_max" in text
+    assert "6 MiB on average: 1 MiB/s for 6 s" in text
+    assert "30 MiB if all that was written had been synced" in text
+    assert "1 GiB zfs_wrlog_data_max" in text
     assert "each rated for 30.1 TiB of writes a year" in text
     assert "zpool add tank log mirror" in text
 
@@ -297,11 +311,23 @@ def test_how_large_a_log_device_must_be() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"zil_commit_count": 0}, "Would one help? No: nothing that was counted has asked for a commit."),
+        ({"zil_commit_count": 0}, "Would one help? No: in 24 h nothing that was counted has asked for a commit."),
         ({"zil_commit_count": 0, "sync": "disabled"}, "Would one help? Not known: what would be committed"),
-        ({"zil_commit_count": 864}, "Would one help? Hardly: on average there is a commit every 100 s."),
+        (
+            {"zil_commit_count": 864},
+            "Would one help? Hardly: in 24 h on average there was a commit every 100 s. Each still",
+        ),
         ({"zil_counted_s": 60.0}, "This is a short time to judge by"),
-        ({"logbias": "throughput"}, "bypassing    tank/db"),
+        ({"logbias": "throughput"}, "bypassing tank/db"),
+        (
+            {"zil_counted_s": 60.0, "zil_commit_count": 0},
+            "Not known: nothing that was counted has asked for a commit, but 60 s",
+        ),
+        (
+            {"zil_counted_s": 60.0, "zil_commit_count": 1},
+            "Not known: on average there was a commit every 60 s, but 60 s are",
+        ),
+        ({"zil_commit_count": 86400 * 3420}, "commits 3,420 a second"),
     ],
 )
 def test_what_is_not_counted_is_not_claimed(change: dict[str, object], says: str) -> None:
@@ -325,9 +351,59 @@ def test_a_recorded_host_is_counted(zaudit: CommandLine) -> None:
     done = zaudit("advise", "log", "tank", "--replay", str(HOSTS / "2.3-db-postgres-healthy"))
     assert (done.code, done.err) == (0, "")
     assert "The pool has log devices: mirror-1" in done.out
-    assert "a second, on 3 datasets, counted over" in done.out
+    assert "a second on 3 datasets, the mean of" in done.out
 
 
 def test_a_counter_that_was_not_seen_is_no_zero() -> None:
     with pytest.raises(_log_advice.NotMeasured):
         told(counted({key: value for key, value in BUSY.items() if key != "zil_commit_count"}, disk={"hdd": True}))
+
+
+def test_where_the_log_lies_on_special_vdevs_these_decide() -> None:
+    """OpenZFS 2.4: hard disks for the data, and a special vdev with power-loss protection."""
+    facts = counted(BUSY, disk={"hdd": True}, pool_facts={"zil_class": "special"})
+    leaf, drive = Subject("leaf", "nvme0n1", "tank"), Subject("disk", "nvme0n1")
+    of_drive = {"hdd": False, "keeps_acknowledged": True}
+    facts.replace(Fact(Subject("pool", "tank"), "zil_leaves", Known((leaf,), ())))
+    facts.put(Fact(leaf, "disks", Known((drive,), ())))
+    facts.put_all(Fact(drive, name, Known(value, ())) for name, value in of_drive.items())
+    text = told(facts)
+    assert "Would one help? Hardly: the special vdevs, where the log lies without a log vdev since OpenZFS 2.4," in text
+    assert "hard disks" not in text
+    assert "zpool add" not in text
+    facts.replace(Fact(drive, "keeps_acknowledged", Known(False, ())))
+    assert "Would one help? Yes, if it has power-loss protection: the special vdevs" in told(facts)
+
+
+def test_where_the_log_lies_is_not_known() -> None:
+    facts = counted(BUSY, disk={"hdd": True})
+    facts.replace(Fact(Subject("pool", "tank"), "zil_class", Unknown((Reason("no release"),))))
+    assert "Would one help? Not known: no release" in told(facts)
+
+
+def test_between_two_looks_only_what_came_in_between_counts() -> None:
+    before = counted({**BUSY, "zil_counted_s": 80000.0, "zil_commit_count": 0}, disk={"hdd": True})
+    text = told(counted({**BUSY, "zil_counted_s": 83600.0, "zil_commit_count": 36000}, disk={"hdd": True}), before)
+    assert "commits 10 a second on 1 dataset, in the 60 min since the earlier look" in text
+    assert "bursts" not in text
+
+
+@pytest.mark.parametrize(
+    ("then", "pool", "says"),
+    [
+        ({"zil_counted_s": 90000.0}, "1", "without being mounted anew"),
+        ({"zil_commit_count": 900000}, "1", "without being mounted anew"),
+        ({}, "2", "at another pool"),
+    ],
+)
+def test_two_looks_that_do_not_compare(then: dict[str, object], pool: str, says: str) -> None:
+    before = counted({**BUSY, "zil_counted_s": 80000.0, **then}, disk={"hdd": True}, pool_facts={"guid": pool})
+    with pytest.raises(_log_advice.NotMeasured, match=says):
+        told(counted(BUSY, disk={"hdd": True}), before)
+
+
+def test_two_recordings(zaudit: CommandLine) -> None:
+    name = str(HOSTS / "2.3-db-postgres-healthy")
+    done = zaudit("advise", "log", "tank", "--since", name, "--replay", name)
+    assert done.code == 10
+    assert "no dataset was counted at both times" in done.out

@@ -58,19 +58,25 @@ def db(
 
 @advise.command(short_help="Whether a log device would help, which kind, and how large.")
 @click.argument("pool")
+@click.option("--since", type=Local(), metavar="REC", help="An earlier recording: only what was counted since then.")
 @click.option("--replay", type=Local(), metavar="REC", help="A recording instead of this host.")
 @looking
-def log(pool: str, replay: Path | None, timeout: float, deadline: float, consistent: bool) -> None:
+def log(pool: str, since: Path | None, replay: Path | None, timeout: float, deadline: float, consistent: bool) -> None:
     """Tell from the counters of POOL whether a log device would help it, which kind, and how large: commits and bytes of its
     log since its datasets were mounted, and the times of its transaction groups. Without these counters nothing is said, and
-    the exit code is 10."""
+    the exit code is 10.
+
+    A mean since the mount hides bursts. Record the host before a load (zaudit record), and give that recording with --since
+    after it: then only what was counted in between counts."""
     from auditor.commands import _log_advice
     from auditor.facts import Subject
     from auditor.judge.finding import EXIT_UNDECIDED
 
+    before = _look(pool, since, timeout, deadline, consistent).facts if since else None
     seen = _look(pool, replay, timeout, deadline, consistent)
     try:
-        say("\n".join(_log_advice.page(Subject("pool", pool.partition("/")[0]), seen.facts)))
+        lines = _log_advice.page(Subject("pool", pool.partition("/")[0]), seen.facts, before, min(width(), 110))
+        say("\n".join(lines))
     except _log_advice.NotMeasured as why:
         say(f"Nothing can be said of a log device for {harmless(pool)}: {harmless(str(why))}")
         raise SystemExit(EXIT_UNDECIDED) from None
