@@ -11,7 +11,7 @@ from auditor import audit, derive, registry
 from auditor.commands import _db_advice
 from auditor.data.advice import PARTS, SIZES
 from auditor.databases import ENGINES
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Value
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, Value, unknown, value_of
 from auditor.judge import verdict
 from auditor.judge.rule import Rule
 from auditor.recording import recording
@@ -194,3 +194,18 @@ def test_a_log_apart_is_set_with_its_data() -> None:
     found = _db_advice.told("postgres", data, "data", facts)
     assert "zfs set sync=standard tank/pg/wal" in _db_advice.commands(found, data, facts)
     assert newly("postgres", data, "data", facts, audited()) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "least"), [("mirror-0", 0, 16), ("raidz2-0", 6, 32), ("draid2:8d:12c:2s-0", 0, 32)]
+)
+def test_what_check_would_set_is_what_it_lets_pass(name: str, width: int, least: int) -> None:
+    """The command of recordsize-vs-page. Of vdevs that are not known it has none."""
+    facts = laid(name, width, 12, recordsize=1 << 20, compression="off", primarycache="all")
+    put(facts, HOST, database="mysql")
+    derived = {fact.name: fact.value for fact in registry.derivations()["database"].derive(DB, facts)}
+    assert value_of(derived["db_recordsize"]) == least << 10
+    facts.replace(Fact(TANK, "data_vdevs", unknown("zpool status: killed")))
+    derived = {fact.name: fact.value for fact in registry.derivations()["database"].derive(DB, facts)}
+    assert isinstance(derived["db_recordsize"], Unknown)
+    assert value_of(derived["db_page_bytes"]) == 16384
