@@ -244,9 +244,15 @@ def counted(
     disk: dict[str, object],
     logs: tuple[Subject, ...] = (),
     pool_facts: dict[str, object] | None = None,
+    now: float = 0.0,
 ) -> Facts:
     """A pool of one dataset and one drive with these facts."""
-    facts, pool, leaf, drive = Facts(), Subject("pool", "tank"), Subject("leaf", "sda", "tank"), Subject("disk", "sda")
+    facts, pool, leaf, drive = (
+        Facts(now),
+        Subject("pool", "tank"),
+        Subject("leaf", "sda", "tank"),
+        Subject("disk", "sda"),
+    )
     dataset = Subject("dataset", "tank/db")
     of_pool: dict[str, object] = {
         "datasets": (dataset,),
@@ -382,24 +388,27 @@ def test_where_the_log_lies_is_not_known() -> None:
 
 
 def test_between_two_looks_only_what_came_in_between_counts() -> None:
-    before = counted({**BUSY, "zil_counted_s": 80000.0, "zil_commit_count": 0}, disk={"hdd": True})
-    text = told(counted({**BUSY, "zil_counted_s": 83600.0, "zil_commit_count": 36000}, disk={"hdd": True}), before)
+    before = counted({**BUSY, "zil_counted_s": 80000.0, "zil_commit_count": 0}, disk={"hdd": True}, now=1e9)
+    later = {**BUSY, "zil_counted_s": 83600.0, "zil_commit_count": 36000}
+    text = told(counted(later, disk={"hdd": True}, now=1e9 + 3602), before)
     assert "commits 10 a second on 1 dataset, in the 60 min since the earlier look" in text
     assert "bursts" not in text
 
 
 @pytest.mark.parametrize(
-    ("then", "pool", "says"),
+    ("then", "pool", "now", "says"),
     [
-        ({"zil_counted_s": 90000.0}, "1", "without being mounted anew"),
-        ({"zil_commit_count": 900000}, "1", "without being mounted anew"),
-        ({}, "2", "at another pool"),
+        ({"zil_counted_s": 90000.0}, "1", 80000.0, "without being mounted anew"),
+        ({"zil_commit_count": 900000}, "1", 80000.0, "without being mounted anew"),
+        ({"zil_counted_s": 1000.0}, "1", 0.0, "without being mounted anew"),
+        ({}, "2", 80000.0, "at another pool"),
     ],
 )
-def test_two_looks_that_do_not_compare(then: dict[str, object], pool: str, says: str) -> None:
-    before = counted({**BUSY, "zil_counted_s": 80000.0, **then}, disk={"hdd": True}, pool_facts={"guid": pool})
+def test_two_looks_that_do_not_compare(then: dict[str, object], pool: str, now: float, says: str) -> None:
+    """The third: by its clocks it was mounted in between, though more was counted than before."""
+    before = counted({**BUSY, "zil_counted_s": 80000.0, **then}, disk={"hdd": True}, pool_facts={"guid": pool}, now=now)
     with pytest.raises(_log_advice.NotMeasured, match=says):
-        told(counted(BUSY, disk={"hdd": True}), before)
+        told(counted(BUSY, disk={"hdd": True}, now=86400.0), before)
 
 
 def test_two_recordings(zaudit: CommandLine) -> None:

@@ -20,6 +20,7 @@ from auditor.units import duration, size
 
 ALLOCATED = "zil_itx_metaslab_normal_alloc", "zil_itx_metaslab_slog_alloc"
 SHORT_S = 3600.0  # less is little to judge by, and no commits in less say nothing
+APART_S = 300.0  # by which the clock of a recording and that of a counter may differ: it takes a while to look
 DAY_S, YEAR = 86400, 365
 STATES = 3
 SELDOM = 1.0  # commits a second below which nobody is seen to wait for them
@@ -80,8 +81,10 @@ def measured(pool: Subject, facts: Facts, before: Facts | None = None) -> Measur
     datasets = facts.get(pool, "datasets")
     if isinstance(datasets, Unknown):
         raise NotMeasured(datasets.reasons[0].text)
-    if before is not None and value_of(before.get(pool, "guid")) != value_of(facts.get(pool, "guid")):
-        raise NotMeasured(f"the earlier look was at another pool {pool}, or does not say at which")
+    if before is not None:
+        guid = value_of(facts.get(pool, "guid"))
+        if guid is None or guid != value_of(before.get(pool, "guid")):
+            raise NotMeasured(f"the earlier look was at another pool {pool}, or it is not known at which")
     commits = rate = 0.0
     times = list[float]()
     unseen, unsynced, past = list[str](), list[str](), list[str]()
@@ -92,9 +95,8 @@ def measured(pool: Subject, facts: Facts, before: Facts | None = None) -> Measur
             past.append(dataset.name)
         numbers = _counts(dataset, facts)
         if numbers and before is not None:
-            earlier = _counts(dataset, before)
-            numbers = [now - then for now, then in zip(numbers, earlier, strict=True)] if earlier else []
-        if not numbers or numbers[0] <= 0 or min(numbers) < 0:  # less than before: it was mounted anew
+            numbers = _between(numbers, _counts(dataset, before), facts.now - before.now)
+        if not numbers or numbers[0] <= 0:
             unseen.append(dataset.name)
             continue
         times.append(numbers[0])
@@ -104,6 +106,14 @@ def measured(pool: Subject, facts: Facts, before: Facts | None = None) -> Measur
         raise NotMeasured(_why_not(pool, unseen, facts, before))
     seen = tuple(unseen), tuple(unsynced), tuple(past)
     return Measured(commits, rate, min(times), len(times), *seen, before is not None)
+
+
+def _between(now: Sequence[float], then: Sequence[float], elapsed: float) -> list[float]:
+    """What was counted in so many seconds; nothing where it was mounted anew: then less is counted than before, or not over
+    the time that has gone by."""
+    found = [each - before for each, before in zip(now, then, strict=False)]
+    same = len(then) == len(now) and min(found) >= 0 and abs(found[0] - elapsed) <= APART_S
+    return found if same else []
 
 
 def _counts(dataset: Subject, facts: Facts) -> list[float]:
