@@ -1,14 +1,16 @@
 """What ``zaudit advise log`` says: whether a log device would help a pool, which kind, and how large, from counters that were
 read. Pure.
 
-A commit that finds sync=disabled is not counted (zil_commit() returns first). A log block is free again when its transaction
-group is on disk; up to three of these are in the works, open, quiescing and syncing, so that the log holds at most what came
-in meanwhile. Writers are throttled when it approaches zfs_wrlog_data_max. (OpenZFS module/zfs/zil.c,
-include/sys/zil.h zil_stats_t, include/sys/txg.h TXG_CONCURRENT_STATES; man 4 zfs)
+A commit waits for the drives on which the intent log lies: those of a log vdev; without one, from 2.4 on, those of a special
+vdev; else those of the data (derive/pool_classes.py). A commit that finds sync=disabled is not counted (zil_commit() returns
+first). A log block is free again when its transaction group is on disk; up to three of these are in the works, open, quiescing
+and syncing, so that the log holds at most what came in meanwhile. Writers are throttled when it approaches zfs_wrlog_data_max.
+(OpenZFS module/zfs/zil.c, include/sys/zil.h zil_stats_t, include/sys/txg.h TXG_CONCURRENT_STATES; man 4 zfs)
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -17,7 +19,8 @@ from auditor.text import harmless, quoted
 from auditor.units import duration, size
 
 ALLOCATED = "zil_itx_metaslab_normal_alloc", "zil_itx_metaslab_slog_alloc"
-SHORT_S = 3600.0  # of less it is said that it is little to judge by
+SHORT_S = 3600.0  # less is little to judge by, and no commits in less say nothing
+APART_S = 300.0  # by which the clock of a recording and that of a counter may differ: it takes a while to look
 DAY_S, YEAR = 86400, 365
 STATES = 3
 SELDOM = 1.0  # commits a second below which nobody is seen to wait for them
@@ -30,7 +33,8 @@ class NotMeasured(Exception):
 
 class Measured(NamedTuple):
     """Of the datasets whose counters were read. rate: bytes of log blocks a second; seconds: the shortest time that was
-    counted; unsynced: those with sync=disabled, whose commits are not counted; past: those with logbias=throughput."""
+    counted; between: from an earlier look to this one; unsynced: those with sync=disabled, whose commits are not counted;
+    past: those with logbias=throughput."""
 
     commits: float
     rate: float
@@ -39,28 +43,48 @@ class Measured(NamedTuple):
     unseen: tuple[str, ...]
     unsynced: tuple[str, ...]
     past: tuple[str, ...]
+    between: bool = False
 
 
-def page(pool: Subject, facts: Facts) -> Iterator[str]:
-    """Lines. Raises NotMeasured."""
-    found = measured(pool, facts)
+def page(pool: Subject, facts: Facts, before: Facts | None = None, wide: int = 100) -> Iterator[str]:
+    """Lines. before: an earlier look at the same pool, where only what was counted since is to count. Raises NotMeasured."""
+    found = measured(pool, facts, before)
     yield f"Log device for pool {harmless(pool.name)}, by what was counted. Nothing is changed by this."
     yield ""
-    yield from _seen(found)
-    yield from _txgs(pool, facts)
+    for head, text in (*_seen(pool, found), _txgs(pool, facts)):
+        yield from _wrapped(text, wide, f"{head:12} ")
     yield ""
-    yield from _whether(pool, found, facts)
+    helps, answer = _whether(pool, found, facts)
+    yield from _wrapped(answer, wide)
+    text = f"zaudit verify {quoted(pool.name)} measures what commits take now; --ab slog, what a log device is worth."
+    yield from _wrapped(text, wide)
     if found.commits:
         yield ""
-        yield from _size(pool, found, facts)
-        yield from _which(pool, found, facts)
+        yield from _size(pool, found, facts, wide)
+        if helps:
+            yield from _which(pool, found, facts, wide)
 
 
-def measured(pool: Subject, facts: Facts) -> Measured:
+def _wrapped(text: str, wide: int, first: str = "") -> list[str]:
+    return textwrap.wrap(
+        text,
+        wide,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def measured(pool: Subject, facts: Facts, before: Facts | None = None) -> Measured:
     """The counters of all datasets of a pool together. Raises NotMeasured."""
     datasets = facts.get(pool, "datasets")
     if isinstance(datasets, Unknown):
         raise NotMeasured(datasets.reasons[0].text)
+    if before is not None:
+        guid = value_of(facts.get(pool, "guid"))
+        if guid is None or guid != value_of(before.get(pool, "guid")):
+            raise NotMeasured(f"the earlier look was at another pool {pool}, or it is not known at which")
     commits = rate = 0.0
     times = list[float]()
     unseen, unsynced, past = list[str](), list[str](), list[str]()
@@ -69,99 +93,151 @@ def measured(pool: Subject, facts: Facts) -> Measured:
             unsynced.append(dataset.name)
         elif value_of(facts.get(dataset, "logbias")) == "throughput":
             past.append(dataset.name)
-        names = ("zil_counted_s", "zil_commit_count", *ALLOCATED)
-        values = [each.value for name in names if isinstance(each := facts.get(dataset, name), Known)]
-        numbers = [float(each) for each in values if isinstance(each, int | float)]
-        if len(numbers) < len(names) or numbers[0] <= 0:
+        numbers = _counts(dataset, facts)
+        if numbers and before is not None:
+            numbers = _between(numbers, _counts(dataset, before), facts.now - before.now)
+        if not numbers or numbers[0] <= 0:
             unseen.append(dataset.name)
             continue
         times.append(numbers[0])
         commits += numbers[1] / numbers[0]
         rate += (numbers[2] + numbers[3]) / numbers[0]
     if not times:
-        raise NotMeasured(_why_not(pool, unseen, facts))
-    return Measured(commits, rate, min(times), len(times), tuple(unseen), tuple(unsynced), tuple(past))
+        raise NotMeasured(_why_not(pool, unseen, facts, before))
+    seen = tuple(unseen), tuple(unsynced), tuple(past)
+    return Measured(commits, rate, min(times), len(times), *seen, before is not None)
 
 
-def _why_not(pool: Subject, unseen: Sequence[str], facts: Facts) -> str:
+def _between(now: Sequence[float], then: Sequence[float], elapsed: float) -> list[float]:
+    """What was counted in so many seconds; nothing where it was mounted anew: then less is counted than before, or not over
+    the time that has gone by."""
+    found = [each - before for each, before in zip(now, then, strict=False)]
+    same = len(then) == len(now) and min(found) >= 0 and abs(found[0] - elapsed) <= APART_S
+    return found if same else []
+
+
+def _counts(dataset: Subject, facts: Facts) -> list[float]:
+    """Seconds, commits, and bytes of log blocks on the two places; nothing where one of them is not known."""
+    found = [_number(dataset, name, facts) for name in ("zil_counted_s", "zil_commit_count", *ALLOCATED)]
+    known = [each for each in found if each is not None]
+    return known if len(known) == len(found) else []
+
+
+def _why_not(pool: Subject, unseen: Sequence[str], facts: Facts, before: Facts | None) -> str:
     if not unseen:
         return f"pool {pool} has no dataset"
+    if before is not None and any(_counts(Subject("dataset", each), facts) for each in unseen):
+        return "no dataset was counted at both times without being mounted anew in between"
     why = facts.get(Subject("dataset", unseen[0]), "zil_itx_metaslab_slog_alloc")
     reason = f": {why.reasons[0].text}" if isinstance(why, Unknown) else ""
     return f"no counters of the log of {unseen[0]}{reason} (OpenZFS 2.2 and later have them, for what is mounted)"
 
 
-def _seen(found: Measured) -> Iterator[str]:
-    span = duration(found.seconds * 1e9) if found.seconds < 60 else _long(found.seconds)
-    yield f"commits      {found.commits:.3g} a second, on {_several(found.counted)}, counted over {span} and more"
-    yield f"log          {size(found.rate)} a second, {size(found.rate * DAY_S)} a day, of blocks allocated for it"
+def _seen(pool: Subject, found: Measured) -> Iterator[tuple[str, str]]:
+    span = _span(found.seconds)
+    over = f"in the {span} since the earlier look" if found.between else f"the mean of {span} and more since the mount"
+    yield "commits", f"{_rate(found.commits)} a second on {_several(found.counted)}, {over}"
+    yield "log", f"{size(found.rate)} a second, {size(found.rate * DAY_S)} a day, of blocks allocated for it"
     if found.seconds < SHORT_S:
-        yield "             This is a short time to judge by: ask again after a day of ordinary work."
+        yield "", "This is a short time to judge by: ask again after a day of ordinary work."
+    if not found.between:
+        name = quoted(pool.name)
+        text = (
+            "A mean hides them: an hour of load at night is a 24th of it in a day. To see the load alone: zaudit record -o "
+            f"BEFORE {name}, then the load, then zaudit advise log {name} --since BEFORE; or zaudit diagnose {name} meanwhile"
+        )
+        yield "bursts", text
     if found.unseen:
-        yield f"not counted  {_some(found.unseen)}: not mounted, or without counters"
+        why = "not counted at both times, or mounted anew" if found.between else "not mounted, or without counters"
+        yield "not counted", f"{_some(found.unseen)}: {why}"
     if found.unsynced:
-        yield f"not counted  {_some(found.unsynced)}: with sync=disabled no commit reaches the log. A log device does"
-        yield "             nothing there until sync=standard is set."
+        yield (
+            "not counted",
+            f"{_some(found.unsynced)}: with sync=disabled no commit reaches the log. A log device does nothing there until "
+            "sync=standard is set.",
+        )
     if found.past:
-        yield f"bypassing    {_some(found.past)}: with logbias=throughput the data does not go to a log device"
+        yield "bypassing", f"{_some(found.past)}: with logbias=throughput the data does not go to a log device"
 
 
-def _txgs(pool: Subject, facts: Facts) -> Iterator[str]:
+def _txgs(pool: Subject, facts: Facts) -> tuple[str, str]:
     opened, synced = _number(pool, "txg_open_ms_p95", facts), _number(pool, "txg_sync_ms_p95", facts)
     if opened is None or synced is None:
-        yield "groups       the times of transaction groups are not known (zfs_txg_history)"
-    else:
-        text = f"open {duration(opened * 1e6)}, written in {duration(synced * 1e6)} (95 % of them at most)"
-        yield f"groups       {text}"
+        return "groups", "the times of transaction groups are not known (zfs_txg_history)"
+    return "groups", f"open {duration(opened * 1e6)}, written in {duration(synced * 1e6)} (95 % of them at most)"
 
 
-def _whether(pool: Subject, found: Measured, facts: Facts) -> Iterator[str]:
-    logs = facts.get(pool, "log_vdevs")
-    kind = drives(pool, facts)
-    if isinstance(logs, Unknown):
-        yield f"Would one help? Not known: {harmless(logs.reasons[0].text)}"
-    elif logs.value:
+def _whether(pool: Subject, found: Measured, facts: Facts) -> tuple[bool, str]:
+    """Whether it may help, and the answer in words. No and hardly need an hour of counters."""
+    logs, place = facts.get(pool, "log_vdevs"), facts.get(pool, "zil_class")
+    for each in (logs, place):
+        if isinstance(each, Unknown):
+            return True, f"Would one help? Not known: {harmless(each.reasons[0].text)}"
+    assert isinstance(place, Known)
+    if isinstance(logs, Known) and logs.value:
         held = facts.get(pool, "log_bytes")
         room = size(held.value) if isinstance(held, Known) and isinstance(held.value, int) else "an unknown size"
-        yield f"The pool has log devices: {', '.join(each.name for each in facts.linked(pool, 'log_vdevs'))}, {room}."
-    elif not found.commits and found.unsynced:
-        yield "Would one help? Not known: what would be committed with sync=standard was not counted."
-    elif not found.commits:
-        yield "Would one help? No: nothing that was counted has asked for a commit."
-    elif found.commits < SELDOM:
-        yield f"Would one help? Hardly: on average there is a commit every {_long(1 / found.commits)}."
-    elif kind == HDD:
-        yield "Would one help? Yes: each commit waits for a write and a flush on hard disks, and a log device with"
-        yield "power-loss protection answers in a fraction of that."
-    elif kind == UNPROTECTED:
-        yield "Would one help? Yes, if it has power-loss protection: the data drives have none that is known of, so that each"
-        yield "commit waits until they have emptied their caches."
-    elif kind == PROTECTED:
-        yield "Would one help? Hardly: the data drives need not empty a cache to keep a commit, and a log device of their kind"
-        yield "is no faster. It would take from them what the log writes twice."
-    else:
-        yield "Would one help? Not known: what the data drives are, or whether they have power-loss protection, was not seen."
-    yield f"zaudit verify {quoted(pool.name)} measures what commits take now; --ab slog, what a log device is worth."
+        names = ", ".join(each.name for each in facts.linked(pool, "log_vdevs"))
+        lost = "" if place.value == "log" else " None of them can be written to: the log lies elsewhere."
+        return True, harmless(f"The pool has log devices: {names}, {room}.{lost}")
+    if found.commits >= SELDOM:
+        return _waiting(pool, str(place.value), facts)
+    if found.unsynced and not found.commits:
+        return True, "Would one help? Not known: what would be committed with sync=standard was not counted."
+    seen = "nothing that was counted has asked for a commit"
+    if found.commits:
+        seen = f"on average there was a commit every {_span(1 / found.commits)}"
+    if found.seconds < SHORT_S:
+        return True, f"Would one help? Not known: {seen}, but {_span(found.seconds)} are too short to tell."
+    word = "Hardly" if found.commits else "No"
+    still = " Each still waits for hard disks." if found.commits and drives(pool, facts) == HDD else ""
+    return False, f"Would one help? {word}: in {_span(found.seconds)} {seen}.{still}"
+
+
+def _waiting(pool: Subject, place: str, facts: Facts) -> tuple[bool, str]:
+    """By what its commits wait for now."""
+    kind = drives(pool, facts)
+    special = place == "special"
+    where = (
+        "the special vdevs, where the log lies without a log vdev since OpenZFS 2.4," if special else "the data drives"
+    )
+    if kind == HDD:
+        on = "hard disks of the special vdevs" if special else "hard disks"
+        return True, (
+            f"Would one help? Yes: each commit waits for a write and a flush on {on}, and a log device with power-loss "
+            "protection answers in a fraction of that."
+        )
+    if kind == UNPROTECTED:
+        return True, (
+            f"Would one help? Yes, if it has power-loss protection: {where} have none that is known of, so that each commit "
+            "waits until they have emptied their caches."
+        )
+    if kind == PROTECTED:
+        return False, (
+            f"Would one help? Hardly: {where} need not empty a cache to keep a commit, and a log device of their kind is no "
+            "faster. It would take from them what the log writes twice."
+        )
+    drive = "the special vdevs are, on which the log lies," if special else "the data drives are,"
+    return True, f"Would one help? Not known: what {drive} or whether they have power-loss protection, was not seen."
 
 
 def drives(pool: Subject, facts: Facts) -> str:
-    """HDD, UNPROTECTED, PROTECTED or UNSEEN: the worst of the data drives where all are known."""
-    if not isinstance(facts.get(pool, "data_leaves"), Known):
+    """HDD, UNPROTECTED, PROTECTED or UNSEEN: the worst of the drives on which the intent log lies, where all are known."""
+    if not isinstance(facts.get(pool, "zil_leaves"), Known):
         return UNSEEN
-    leaves = facts.linked(pool, "data_leaves")
+    leaves = facts.linked(pool, "zil_leaves")
     disks = [disk for leaf in leaves for disk in facts.linked(leaf, "disks")]
     if not disks or not all(facts.linked(leaf, "disks") for leaf in leaves):
         return UNSEEN
     if all(value_of(facts.get(disk, "hdd")) is True for disk in disks):
         return HDD
-    grades = [_number(disk, "plp_grade", facts) for disk in disks]
-    known = [grade for grade in grades if grade is not None]
-    if any(grade < 3 for grade in known):
+    kept = [value_of(facts.get(disk, "keeps_acknowledged")) for disk in disks]
+    if False in kept:
         return UNPROTECTED
-    return PROTECTED if len(known) == len(grades) else UNSEEN
+    return PROTECTED if all(each is True for each in kept) else UNSEEN
 
 
-def _size(pool: Subject, found: Measured, facts: Facts) -> Iterator[str]:
+def _size(pool: Subject, found: Measured, facts: Facts, wide: int) -> Iterator[str]:
     """By the average, by the largest transaction group, and what it never exceeds."""
     needs = list[tuple[float, str]]()
     opened, synced = _number(pool, "txg_open_ms_p95", facts), _number(pool, "txg_sync_ms_p95", facts)
@@ -178,18 +254,22 @@ def _size(pool: Subject, found: Measured, facts: Facts) -> Iterator[str]:
         yield "How large? Not known: no transaction groups were seen."
     else:
         yield "How large?"
-        yield from (f"  {size(need):>8}  {text}" for need, text in needs)
+        for need, text in needs:
+            yield from _wrapped(text, wide, f"  {size(need):>8}  ")
     if limit is not None:
         text = "zfs_wrlog_data_max: writers are throttled before the log of a pool holds more; larger is of no use"
-        yield f"  {size(limit):>8}  {text}"
+        yield from _wrapped(text, wide, f"  {size(limit):>8}  ")
 
 
-def _which(pool: Subject, found: Measured, facts: Facts) -> Iterator[str]:
+def _which(pool: Subject, found: Measured, facts: Facts, wide: int) -> Iterator[str]:
     year = size(found.rate * DAY_S * YEAR)
-    yield f"Which? Two drives with power-loss protection as a mirror, each rated for {year} of writes a year and more:"
-    yield "  zaudit drives MODEL          says what is known of a drive"
+    text = f"Which? Two drives with power-loss protection as a mirror, each rated for {year} of writes a year and more."
+    yield from _wrapped(text, wide)
+    yield "What is known of a drive:"
+    yield "  zaudit drives MODEL"
     if not facts.linked(pool, "log_vdevs"):
-        yield f"  zpool add {quoted(pool.name)} log mirror DEVICE1 DEVICE2     can be removed again with zpool remove"
+        yield "What would add them; zpool remove takes them out again:"
+        yield f"  zpool add {quoted(pool.name)} log mirror DEVICE1 DEVICE2"
 
 
 def _number(subject: Subject, name: str, facts: Facts) -> float | None:
@@ -206,8 +286,13 @@ def _some(names: Sequence[str]) -> str:
     return harmless(", ".join(names[:3])) + more
 
 
-def _long(seconds: float) -> str:
+def _rate(number: float) -> str:
+    """3,420; 10; 0.25."""
+    return f"{number:.3g}" if number < 999.5 else f"{number:,.0f}"
+
+
+def _span(seconds: float) -> str:
     for unit, length in (("days", DAY_S), ("h", 3600), ("min", 60)):
         if seconds >= 2 * length:
-            return f"{seconds / length:.3g} {unit}"
+            return f"{seconds / length:.3g} {unit}" if seconds < 1000 * length else f"{seconds / length:,.0f} {unit}"
     return f"{seconds:.3g} s"

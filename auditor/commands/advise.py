@@ -3,9 +3,6 @@ would help a pool. It changes nothing."""
 
 from __future__ import annotations
 
-import shlex
-import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,12 +17,8 @@ from auditor.text import harmless
 
 if TYPE_CHECKING:
     from auditor.audit import Look
-    from auditor.data.advice import Advice
-    from auditor.facts import Facts, Subject
 
 PARTS = ("both", "data", "log")
-BLOCKS = (8, 16, 32, 64, 128)  # KiB, for which the share of a raidz is shown
-SAME, UNSEEN, OTHER = "as advised", "not known", "differs"
 
 
 @click.group(short_help="Recommended properties for a database; whether a log device would help.")
@@ -39,36 +32,51 @@ def advise() -> None:
 @click.option(
     "--part", type=click.Choice(PARTS), default="both", show_default=True, help="Which part of the database lies there."
 )
+@click.option("--short", is_flag=True, help="Only what is set, what is advised and why.")
 @click.option("--replay", type=Local(), metavar="REC", help="A recording instead of this host.")
 @looking
 def db(
-    engine: str, dataset: str, part: str, replay: Path | None, timeout: float, deadline: float, consistent: bool
+    engine: str,
+    dataset: str,
+    part: str,
+    short: bool,
+    replay: Path | None,
+    timeout: float,
+    deadline: float,
+    consistent: bool,
 ) -> None:
-    """Compare what DATASET is set to with what is recommended for ENGINE: the reason, the source, what it costs, who disputes
-    it, and the command that would change it."""
+    """Compare what DATASET is set to with what is recommended for ENGINE on the vdevs of its pool: the reason, what it costs,
+    the source, who disputes it, and the commands that would change it."""
+    from auditor.commands import _db_advice
     from auditor.facts import Subject
 
     seen = _look(dataset, replay, timeout, deadline, consistent)
     found = [each for each in seen.roots if each.kind == "dataset"]
     subject = found[0] if found else Subject("dataset", dataset)
-    say("\n".join(_page(engine, subject, part, seen.facts, min(width(), 110))))
+    say("\n".join(_db_advice.page(engine, subject, part, seen.facts, min(width(), 110), short)))
 
 
 @advise.command(short_help="Whether a log device would help, which kind, and how large.")
 @click.argument("pool")
+@click.option("--since", type=Local(), metavar="REC", help="An earlier recording: only what was counted since then.")
 @click.option("--replay", type=Local(), metavar="REC", help="A recording instead of this host.")
 @looking
-def log(pool: str, replay: Path | None, timeout: float, deadline: float, consistent: bool) -> None:
+def log(pool: str, since: Path | None, replay: Path | None, timeout: float, deadline: float, consistent: bool) -> None:
     """Tell from the counters of POOL whether a log device would help it, which kind, and how large: commits and bytes of its
     log since its datasets were mounted, and the times of its transaction groups. Without these counters nothing is said, and
-    the exit code is 10."""
+    the exit code is 10.
+
+    A mean since the mount hides bursts. Record the host before a load (zaudit record), and give that recording with --since
+    after it: then only what was counted in between counts."""
     from auditor.commands import _log_advice
     from auditor.facts import Subject
     from auditor.judge.finding import EXIT_UNDECIDED
 
+    before = _look(pool, since, timeout, deadline, consistent).facts if since else None
     seen = _look(pool, replay, timeout, deadline, consistent)
     try:
-        say("\n".join(_log_advice.page(Subject("pool", pool.partition("/")[0]), seen.facts)))
+        lines = _log_advice.page(Subject("pool", pool.partition("/")[0]), seen.facts, before, min(width(), 110))
+        say("\n".join(lines))
     except _log_advice.NotMeasured as why:
         say(f"Nothing can be said of a log device for {harmless(pool)}: {harmless(str(why))}")
         raise SystemExit(EXIT_UNDECIDED) from None
@@ -86,75 +94,6 @@ def _look(name: str, replay: Path | None, timeout: float, deadline: float, consi
     options = audit.Options.from_words(past.options) if past else audit.Options(consistent)
     seen = audit.look(host, asked, options, None if past else progress())
     return audit.focus(seen, host, (name,)) if past else seen
-
-
-def _page(engine: str, dataset: Subject, part: str, facts: Facts, wide: int) -> Iterator[str]:
-    from auditor.data import advice
-    from auditor.facts import Known
-
-    kind = facts.get(dataset, "type")
-    word = str(kind.value) if isinstance(kind, Known) else "filesystem"
-    what = {"both": "its data and its log", "data": "its data", "log": "its log"}[part]
-    yield f"{ENGINES[engine].title} on {dataset.name}: {what}. Nothing is changed by this."
-    for each in advice.of(engine, part, word):
-        yield ""
-        yield from _one(each, dataset, facts, wide)
-    yield from _raidz(dataset, facts)
-
-
-def _one(each: Advice, dataset: Subject, facts: Facts, wide: int) -> Iterator[str]:
-    verdict, text = _compared(each, dataset, facts)
-    yield f"{each.property}: {text}"
-    if verdict == OTHER:
-        made = each.property == "volblocksize"
-        setting = f"{each.property}={each.shown} {shlex.quote(dataset.name)}"
-        yield f"  do       {'only a new volume can have it' if made else f'zfs set {setting}'}"
-    lines = [("why", each.reason), ("cost", each.cost), ("source", each.source), ("dispute", each.dispute)]
-    for name, said in lines if verdict != SAME else lines[2:]:
-        if said:
-            yield from textwrap.wrap(
-                said, wide, initial_indent=f"  {name:8} ", subsequent_indent=" " * 11, break_on_hyphens=False
-            )
-
-
-def _compared(each: Advice, dataset: Subject, facts: Facts) -> tuple[str, str]:
-    """How what is set compares, and in words."""
-    from auditor.facts import Unknown
-
-    now = facts.get(dataset, each.property)
-    if isinstance(now, Unknown):
-        return UNSEEN, f"{UNSEEN} ({harmless(now.reasons[0].text)}); advised: {each.shown}"
-    seen = harmless(now.evidence[0].text) if now.evidence else harmless(str(now.value))
-    if now.value == each.value or now.value in each.also:
-        return SAME, f"{seen}: {SAME}" if now.value == each.value else f"{seen}: does as well as {each.shown}"
-    return OTHER, f"{seen}; advised: {each.shown}"
-
-
-def _raidz(dataset: Subject, facts: Facts) -> Iterator[str]:
-    """How much of the raw space blocks of each size leave for data, where the pool is of raidz."""
-    from auditor.facts import Known, Subject
-
-    pool = Subject("pool", dataset.name.partition("/")[0])
-    for vdev in facts.linked(pool, "data_vdevs"):
-        kind, ashift = facts.get(vdev, "type"), facts.get(vdev, "ashift")
-        disks = len(facts.linked(vdev, "leaves"))
-        if not (isinstance(kind, Known) and isinstance(ashift, Known) and str(kind.value).startswith("raidz")):
-            continue
-        parity, shift = int(str(kind.value)[-1:]), int(str(ashift.value))
-        if disks <= parity:
-            continue
-        shares = (f"{each}K {share(each << 10, disks, parity, shift):.0%}" for each in BLOCKS)
-        best = (disks - parity) / disks
-        yield ""
-        text = f"{vdev.name} of {disks} disks, ashift={shift}: of the raw space blocks hold"
-        yield f"{text} {', '.join(shares)} (at best {best:.0%})"
-
-
-def share(block: int, disks: int, parity: int, ashift: int) -> float:
-    """Data of the sectors that a block takes on a raidz. (OpenZFS module/zfs/vdev_raidz.c vdev_raidz_asize)"""
-    data = -(-block // (1 << ashift))
-    sectors = data + parity * -(-data // (disks - parity))
-    return data / (-(-sectors // (parity + 1)) * (parity + 1))
 
 
 COMMAND = advise

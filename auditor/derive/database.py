@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.databases import ENGINES
+from auditor.derive.combine import every
 from auditor.facts import (
     HOST,
     Evidence,
@@ -28,7 +29,7 @@ FACTS = {
     "db_engine": word("which it is", *ENGINES, "none"),
     "db_page_bytes": number("page of the database's data files"),
     "db_recordsize": number(
-        "the least recordsize that fits it: its page, or 16 KiB, below which compression saves nothing"
+        "the least recordsize that fits it: its page, or 16 KiB, below which compression saves nothing; 32 KiB on raidz, dRAID"
     ),
 }
 NEEDS = (
@@ -40,19 +41,37 @@ NEEDS = (
     "database.page_bytes",
     "database.process",
     "database.engine",
+    "dataset.pool",
+    "pool.data_vdevs",
+    "vdev.type",
 )
 
 
 def derive(dataset: Subject, facts: Facts) -> Iterator[Fact]:
     """db_page_bytes of one that was named is the default of that database; a server built otherwise is not seen here."""
     named, engine, page = _of(facts, dataset)
-    fitting = page
-    if isinstance(page, Known) and isinstance(page.value, int):  # OpenZFS documentation, Workload Tuning: SQLite
-        fitting = Known(max(page.value, SMALLEST), page.evidence)
+    fitting = _fitting(dataset, page, facts)
     yield from (Fact(dataset, name, value) for name, value in zip(FACTS, (named, engine, page, fitting), strict=True))
 
 
-SMALLEST = 16 << 10  # four sectors of 4096 bytes
+SMALLEST = 16 << 10  # four sectors of 4096 bytes (OpenZFS documentation, Workload Tuning: SQLite)
+
+
+def _fitting(dataset: Subject, page: Judged, facts: Facts) -> Judged:
+    """On raidz and dRAID more than the rule raidz-small-blocks objects to."""
+    if not isinstance(page, Known) or not isinstance(page.value, int):
+        return page
+    vdevs = every(facts.get(each, "data_vdevs") for each in facts.linked(dataset, "pool"))
+    if isinstance(vdevs, Unknown):
+        return vdevs
+    tops = (top for each in facts.linked(dataset, "pool") for top in facts.linked(each, "data_vdevs"))
+    types = every(facts.get(top, "type") for top in tops)
+    if isinstance(types, Unknown):
+        return types
+    spread = any(str(each.value).startswith(("raidz", "draid")) for each in types)
+    return Known(max(page.value, 2 * SMALLEST if spread else SMALLEST), page.evidence)
+
+
 Three = tuple[Judged, Judged, Judged]
 _NOBODY = (Evidence("no database named", "--db"),)
 _NONE = Known(False, _NOBODY), Known("none", _NOBODY), unknown("no database was named", "--db")

@@ -1,0 +1,286 @@
+"""What ``zaudit advise db`` says: the properties of a dataset for one database, beside what is set, and the commands that would
+set them. Pure. The sizes of records and blocks are those that suit the vdevs of the pool (:mod:`._block_sizes`).
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from auditor.commands import _block_sizes
+from auditor.commands._block_sizes import ENOUGH, Layout, Pool, spoken
+from auditor.data import advice
+from auditor.data.advice import SIZES, Advice
+from auditor.databases import ENGINES
+from auditor.facts import HOST, Facts, Known, Subject, Unknown, value_of
+from auditor.text import harmless, quoted
+
+Stand = Literal["as advised", "differs", "not known"]
+SHOWN = (8, 16, 32, 64, 128)  # KiB, of which it is told what they take
+GUARDS = {"postgres": "full_page_writes = on", "mysql": "innodb_doublewrite = ON", "mariadb": "innodb_doublewrite = ON"}
+MIRRORS = Advice(
+    (), (), "any", "layout", "mirrors", "mirrors", (),
+    "Each block is spread over the disks: a vdev does the I/O of one disk.",
+    "Half of the raw space, and a new pool to which the data is sent (zfs send, zfs receive).",
+    "OpenZFS documentation, Workload Tuning, Pool Geometry; zpoolconcepts.7 draid; Proxmox VE Administration Guide, ZFS RAID "
+    "Level Considerations",
+    "OpenZFS documentation, Workload Tuning, RAID-Z stripe width: exact numbers hardly ever matter. Holds for large records, "
+    "as of archives; blocks of a few sectors are rounded up.",
+)  # fmt: skip
+
+
+class Told(NamedTuple):
+    """One property. now: what it is set to, in words; wanted: the value to set, as zfs set takes it, empty where none fits;
+    beside: other things to say of it here, each a heading and a text."""
+
+    advice: Advice
+    stand: Stand
+    now: str
+    wanted: str
+    said: str
+    beside: tuple[tuple[str, str], ...] = ()
+
+
+def told(engine: str, dataset: Subject, part: str, facts: Facts) -> list[Told]:
+    """Each property that is advised, and how what is set compares."""
+    kind = value_of(facts.get(dataset, "type"))
+    found = advice.of(engine, part, str(kind or "filesystem"))
+    return [
+        _size(each, engine, dataset, facts) if each.property in SIZES else _word(each, dataset, facts) for each in found
+    ]
+
+
+def commands(found: Sequence[Told], dataset: Subject, facts: Facts) -> list[str]:
+    """What would set what differs, in an order in which each is right after the ones before. A volume keeps its blocks."""
+    lines = []
+    for each in found:
+        if each.stand == "differs" and each.wanted and each.advice.property != "volblocksize":
+            places = _places(found, dataset, facts) if each.advice.property == "sync" else [dataset]
+            lines += [f"zfs set {each.advice.property}={each.wanted} {quoted(place.name)}" for place in places]
+    return lines
+
+
+def page(engine: str, dataset: Subject, part: str, facts: Facts, wide: int, short: bool = False) -> Iterator[str]:
+    """Lines."""
+    found = told(engine, dataset, part, facts)
+    what = {"both": "its data and its log", "data": "its data", "log": "its log"}[part]
+    yield f"{ENGINES[engine].title} on {harmless(dataset.name)}: {what}. Nothing is changed by this."
+    pool = _block_sizes.of(dataset, facts)
+    spread = pool.spread if isinstance(pool, Pool) else ()
+    if spread and part != "log" and ENGINES[engine].page_bytes:
+        yield ""
+        yield from _wrapped(
+            f"layout: {harmless(str(spread[0]))}; for small pages a pool of mirrors is the better answer", wide, ""
+        )
+        yield from _reasons(MIRRORS, wide, short)
+    for each in found:
+        yield ""
+        yield from _wrapped(f"{each.advice.property}: {each.said}", wide, "")
+        yield from _reasons(each.advice, wide, short)
+        if not short:
+            for name, text in each.beside:
+                yield from [f"  {name:8} {text}"] if "  " in text else _wrapped(text, wide, f"  {name:8} ")
+    yield ""
+    yield from _to_do(found, dataset, facts, wide)
+
+
+def _reasons(each: Advice, wide: int, short: bool) -> Iterator[str]:
+    lines = [("why", each.reason), ("cost", each.cost), ("source", each.source)]
+    lines.append(("dispute", each.dispute or "None is known."))
+    for name, text in lines[:1] if short else lines:
+        yield from _wrapped(text, wide, f"  {name:8} ")
+
+
+def _to_do(found: Sequence[Told], dataset: Subject, facts: Facts, wide: int) -> Iterator[str]:
+    """How many differ, and the commands."""
+    by = {stand: [each for each in found if each.stand == stand] for stand in ("as advised", "differs", "not known")}
+    some = "differ" if len(by["differs"]) > 1 else "differs"
+    counts = [f"{len(each)} {some if stand == 'differs' else stand}" for stand, each in by.items() if each]
+    yield from _wrapped(f"Of {len(found)} properties: {', '.join(counts)}.", wide, "")
+    lines = commands(found, dataset, facts)
+    guards = unguarded(found, dataset, facts) if lines else []
+    for database, setting in guards:
+        text = f"First {setting} in {harmless(database.name)}: the log may split pages that nothing else keeps whole"
+        yield from _wrapped(f"{text} (zaudit explain torn-page-guard-off).", wide, "")
+    if lines:
+        yield "Then what would set them:" if guards else "What would set them:"
+        yield from (f"  {line}" for line in lines)
+    if len(_places(found, dataset, facts)) > 1:
+        yield from _wrapped(
+            "sync is off in more places than this one: whatever is below them then honours fsync.", wide, ""
+        )
+    volume = next((each for each in by["differs"] if each.advice.property == "volblocksize" and each.wanted), None)
+    if volume:
+        text = f"A volume keeps its blocks: zfs create -V SIZE -o volblocksize={volume.wanted} NAME, and copy in the guest."
+        yield from _wrapped(text, wide, "")
+    if any(line.startswith("zfs set recordsize=") for line in lines):
+        yield from _wrapped("recordsize acts on files that are made from now on: dump and restore, or copy.", wide, "")
+
+
+def _wrapped(text: str, wide: int, first: str) -> list[str]:
+    rest = " " * (len(first) or 2)
+    return textwrap.wrap(
+        text, wide, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False
+    )
+
+
+def _seen(found: Known, name: str) -> str:
+    """The value and where it is set, as the evidence has it; sizes as people write them."""
+    text = harmless(found.evidence[0].text) if found.evidence else harmless(str(found.value))
+    text = text.removeprefix(f"{name}=")
+    if name in SIZES and isinstance(found.value, int):
+        text = text.replace(str(found.value), spoken(found.value), 1)
+    return text
+
+
+def _word(each: Advice, dataset: Subject, facts: Facts) -> Told:
+    now = facts.get(dataset, each.property)
+    if isinstance(now, Unknown):
+        return _unseen(each, now, each.shown)
+    seen = _seen(now, each.property)
+    if now.value == each.value:
+        return Told(each, "as advised", seen, each.shown, f"{seen}: as advised")
+    if now.value in each.also:
+        return Told(each, "as advised", seen, each.shown, f"{seen}: does as well as {each.shown}")
+    return Told(each, "differs", seen, each.shown, f"{seen}; advised: {each.shown}")
+
+
+def _unseen(each: Advice, why: Unknown, wanted: str) -> Told:
+    return Told(each, "not known", "", wanted, f"not known ({harmless(why.reasons[0].text)}); advised: {wanted}")
+
+
+def _size(each: Advice, engine: str, dataset: Subject, facts: Facts) -> Told:
+    """recordsize or volblocksize: by the vdevs of the pool, and no smaller than the page of the database."""
+    now, pool = facts.get(dataset, each.property), _block_sizes.of(dataset, facts)
+    if isinstance(pool, Unknown):
+        seen = "not known" if isinstance(now, Unknown) else _seen(now, each.property)
+        why = harmless(pool.reasons[0].text)
+        said = (
+            f"{seen}; not compared, for what the pool is made of is not known ({why}); advised on mirrors: {each.shown}"
+        )
+        return Told(each, "not known", seen, "", said)
+    assert isinstance(each.value, int)
+    also = [size for size in each.also if isinstance(size, int)]
+    page = _page(each, engine, dataset, facts)
+    best, suiting = _block_sizes.chosen(each.value, also, page, pool)
+    beside = tuple(_beside(pool, each, best))
+    if best and best != each.value:
+        cost = f"What changes in a block costs the write of {spoken(best)}. {each.cost}"
+        each = each._replace(reason=_why_here(each, best, pool), cost=cost)
+    if not best:
+        text = f"no size of {spoken(_block_sizes.SIZES[0])} to {spoken(_block_sizes.SIZES[-1])} fits"
+        seen = "not known" if isinstance(now, Unknown) else _seen(now, each.property)
+        return Told(each, "differs", seen, "", f"{seen}; {text}", beside)
+    wanted = spoken(best) + (f" here, {each.shown} on mirrors" if pool.spread and best != each.value else "")
+    if isinstance(now, Unknown):
+        return _unseen(each, now, wanted)._replace(wanted=spoken(best), beside=beside)
+    seen = _seen(now, each.property)
+    if now.value == best:
+        return Told(each, "as advised", seen, spoken(best), f"{seen}: as advised", beside)
+    if now.value in suiting:
+        return Told(each, "as advised", seen, spoken(best), f"{seen}: does as well as {spoken(best)}", beside)
+    return Told(each, "differs", seen, spoken(best), f"{seen}; advised: {wanted}", beside)
+
+
+def _why_here(each: Advice, best: int, pool: Pool) -> str:
+    """Why another size than on mirrors."""
+    assert isinstance(each.value, int)
+    if pool.passes(each.value) and not pool.spread:
+        return f"The server's pages are larger than {each.shown}: {spoken(best)} holds one."
+    if pool.captured >= each.value:
+        return f"Blocks up to {spoken(pool.captured)} would go to the special vdevs."
+    if not pool.spread:
+        return f"The sectors are of {spoken(pool.sector)}: smaller records do not compress."
+    if not all(layout.share(best) >= ENOUGH * layout.best for layout in pool.spread):
+        return f"Blocks of {each.shown} lose space on {pool.kind}; {spoken(best)} lose least of it."
+    if not all(layout.share(each.value) >= ENOUGH * layout.best for layout in pool.spread):
+        return f"Blocks of {each.shown} lose space on {pool.kind}; {spoken(best)} is the least that fits."
+    return f"Each block costs the disks of a {pool.kind} an I/O: {spoken(best)} carry more in it."
+
+
+def _page(each: Advice, engine: str, dataset: Subject, facts: Facts) -> int:
+    """Of the server that was found there, else of the engine; not of what a guest keeps on a volume."""
+    if each.property != "recordsize":
+        return 0
+    page = facts.get(dataset, "db_page_bytes")
+    here = {engine, value_of(facts.get(dataset, "db_engine"))} in ({engine}, {"mysql", "mariadb"})
+    return (
+        page.value if here and isinstance(page, Known) and isinstance(page.value, int) else ENGINES[engine].page_bytes
+    )
+
+
+def _beside(pool: Pool, each: Advice, best: int) -> Iterator[tuple[str, str]]:
+    """What of the pool decides the size, and what blocks take there."""
+    if pool.spread and best and best != each.value:
+        yield "mirrors", each.reason
+        yield "see", "zaudit explain raidz-small-blocks"
+    for layout in pool.spread:
+        yield "space", f"{harmless(str(layout))}; large blocks are {layout.best:.0%} data"
+        yield from (("", line) for line in _table(layout))
+    if pool.spread:
+        yield "", "A block that compresses takes what the smaller size does, into which it then fits."
+    if pool.captured:
+        yield "special", f"Blocks up to {spoken(pool.captured)} go to the special vdevs (special_small_blocks)."
+    if not best and pool.captured >= _block_sizes.SIZES[-1]:
+        yield "first", "Lower special_small_blocks: it takes each block of these sizes."
+
+
+def _table(layout: Layout) -> Iterator[str]:
+    sizes = [kib << 10 for kib in SHOWN]
+    for name, cells in (
+        ("block", map(spoken, sizes)),
+        ("takes", (spoken(layout.takes(each)) for each in sizes)),
+        ("data", (f"{layout.share(each):.0%}" for each in sizes)),
+    ):
+        yield f"{name:6}" + "".join(f"{each:>6}" for each in cells)
+
+
+def _below(dataset: Subject, other: Subject) -> bool:
+    return other == dataset or other.name.startswith(f"{dataset.name}/")
+
+
+def unguarded(found: Sequence[Told], dataset: Subject, facts: Facts) -> list[tuple[Subject, str]]:
+    """(database, setting) of those with data where something is set, whose pages nothing keeps whole. (torn-page-guard-off)"""
+    places = _places(found, dataset, facts)
+    return [
+        (database, GUARDS[engine])
+        for database in _databases(places, "data_datasets", facts)
+        if value_of(facts.get(database, "torn_page_guard")) is False
+        and (engine := str(value_of(facts.get(database, "engine")))) in GUARDS
+    ]
+
+
+def _databases(places: Sequence[Subject], link: str, facts: Facts) -> list[Subject]:
+    """Those that lie on one of these datasets, or below."""
+    known = dict.fromkeys((*facts.linked(HOST, "databases"), *facts.linked(HOST, "other_databases")))
+    return [each for each in known if any(_below(top, one) for top in places for one in facts.linked(each, link))]
+
+
+def _places(found: Sequence[Told], dataset: Subject, facts: Facts) -> list[Subject]:
+    """Where sync is to be set: on what is above and has it off, lest whatever is made there has it off, too; on the dataset,
+    where it does not get it from there; on the others of its databases. (rules sync-ancestor-trap, sync-mixed-log-data)"""
+    if not any(each.advice.property == "sync" and each.stand == "differs" for each in found):
+        return [dataset]
+    above = [
+        each
+        for each in facts.linked(dataset, "ancestors")
+        if _off_here(each, facts) and value_of(facts.get(each, "role")) != "rebuildable"
+    ]
+    places = above if _origin(dataset, facts) in above else [*above, dataset]
+    for database in _databases([dataset], "datasets", facts):
+        for other in facts.linked(database, "datasets"):
+            if _off_here(other, facts) and other not in places:
+                places = [*places, other]
+    return places
+
+
+def _off_here(dataset: Subject, facts: Facts) -> bool:
+    return value_of(facts.get(dataset, "sync")) == "disabled" and _origin(dataset, facts) == dataset
+
+
+def _origin(dataset: Subject, facts: Facts) -> Subject:
+    """Where its sync is set."""
+    sync = facts.get(dataset, "sync")
+    name = sync.evidence[0].origin if isinstance(sync, Known) and sync.evidence else ""
+    return Subject("dataset", name) if name else dataset
