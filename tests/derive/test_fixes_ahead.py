@@ -238,6 +238,11 @@ def test_what_has_an_advisory_is_named_of_lines_that_have_ended(monkeypatch: pyt
         ("2.0.1-1", "writers hang", True),
         ("2.0.2-1", "writers hang", False),
         ("2.0.7-1", "can hold zeros", True),
+        ("2.1.16-1", "with AMX", True),
+        ("2.2.0-1", "with AMX", False),
+        ("0.6.5.1-1", "snapshot that is mounted already", False),
+        ("0.6.5.3-1", "snapshot that is mounted already", True),
+        ("0.7.13-1", "request of no length", True),
     ],
 )
 def test_which_old_release_has_it(release: str, bug: str, there: bool) -> None:
