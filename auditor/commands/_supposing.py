@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 PRODUCT = "openzfs"
 RELEASED = "release-abandoned"
-LACKED = "bugs_fixed_later"
+LACKED, UNMENDED = "bugs_fixed_later", "bugs_not_fixed"
 FOUND, OPEN = "fail", "unknown"
 
 
@@ -39,7 +39,7 @@ def told(seen: Look, rules: Sequence[Rule], wanted: tuple[int, ...]) -> Iterator
     from auditor.text import harmless
 
     about = [rule for rule in rules if rule.id.startswith(PREFIX) or rule.id == RELEASED]
-    now, lacked = _outcomes(about, seen.facts), seen.facts.get(HOST, LACKED)
+    now, lacked, unmended = _outcomes(about, seen.facts), *(seen.facts.get(HOST, each) for each in (LACKED, UNMENDED))
     here = seen.facts.get(HOST, "zfs_version_text")
     text = ".".join(map(str, wanted))
     why = f"{text}, supposed"
@@ -62,23 +62,27 @@ def told(seen: Look, rules: Sequence[Rule], wanted: tuple[int, ...]) -> Iterator
         for each in sorted(ids):
             was = "" if word in ("goes", "stays") or now[each] != OPEN else ", not decided now"
             yield f"{word:6} {each} ({names[each].gravest}{was}): {names[each].title}"
-    lacking = seen.facts.get(HOST, LACKED)
+    lacking, still = (seen.facts.get(HOST, each) for each in (LACKED, UNMENDED))
     yield from _fixed(lacked, lacking)
+    yield from _fixed(unmended, still)
     if isinstance(lacking, Unknown):
         yield f"open   which bugs a release after {text} fixes: {lacking.reasons[0].text}"
-    known_both = isinstance(lacked, Known) and isinstance(lacking, Known)
+    bugs_told = (lacked, lacking, unmended, still)
     none = not any(outcome in (FOUND, OPEN) for outcome in (*now.values(), *then.values()))
-    if none and known_both and not words_of(lacked) and not words_of(lacking):
+    if none and all(isinstance(each, Known) and not words_of(each) for each in bugs_told):
         yield "none of them concerns this host, now or then"
     yield "Bugs that nobody has found yet are not among them. Leave zpool upgrade until the new release has proved itself."
 
 
 def _fixed(now: Judged, then: Judged) -> Iterator[str]:
-    """Of bugs that only the rule release-lacks-fixes names, each with the release that fixes it."""
+    """Of bugs that have no rule of their own, each with the release that fixes it, or that there is none: such a one goes only
+    with a release that does not have it yet."""
+    from auditor.derive.fixes_ahead import NONE
     from auditor.facts import Known, words_of
 
     before, after = (dict(zip(map(_bug, each), each, strict=True)) for each in (words_of(now), words_of(then)))
-    yield from (f"goes   {before[bug]}" for bug in before if bug not in after and isinstance(then, Known))
+    gone = [bug for bug in before if bug not in after and isinstance(then, Known)]
+    yield from (f"goes   {bug if NONE in before[bug] else before[bug]}" for bug in gone)
     was = "" if isinstance(now, Known) else ", not decided now"
     yield from (f"comes  {after[bug]}{was}" for bug in after if bug not in before)
     yield from (f"stays  {after[bug]}" for bug in after if bug in before)
