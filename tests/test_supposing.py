@@ -34,7 +34,9 @@ def test_an_upgrade_brings_bugs_of_its_own(zaudit: CommandLine) -> None:
 def test_an_upgrade_takes_bugs_away(zaudit: CommandLine) -> None:
     _, found = supposed(zaudit, "2.1-sync-disabled-inherited", "2.4.4")
     assert {"advisory-mmap-read-race", "advisory-line-not-maintained"} <= {*found["goes"]}
-    assert "comes" not in found
+    done = zaudit("check", "--replay", str(HOSTS / "2.1-sync-disabled-inherited"), "--as", "openzfs=2.4.4")
+    comes = [line for line in done.out.splitlines() if line.startswith("comes")]
+    assert all("no release up to 2.4.4 fixes it" in line for line in comes), "what newer lines brought, and still have"
 
 
 def test_bugs_without_a_rule_of_their_own_are_told_too(zaudit: CommandLine) -> None:
@@ -48,6 +50,20 @@ def test_bugs_without_a_rule_of_their_own_are_told_too(zaudit: CommandLine) -> N
         line.startswith(f"stays  {lacks} 2.3.4 does not import pools at boot where systemd-udev-settle")
         for line in lines
     )
+
+
+def test_what_no_release_fixes_stays_or_goes_with_a_release_that_has_it_not_yet(zaudit: CommandLine) -> None:
+    past = str(HOSTS / "2.3-sync-disabled-local")
+    bug = "leaves a pool that is hard to import when the host crashes just as a RAIDZ expansion starts"
+    freed = "panics when a file is freed, often in zfs receive, as a check of its blocks is too strict"
+    ahead = zaudit("check", "--replay", past, "--as", "openzfs=2.4.4").out.splitlines()
+    lacks = "release-lacks-fixes (low): OpenZFS"
+    assert f"stays  {lacks} 2.4.4 {freed}; no release up to 2.4.4 fixes it" in ahead
+    assert not any(line.startswith("goes") and "no release" in line for line in ahead)
+    mounts = "lets any user who may make user namespaces stop all zfs and zpool commands, by a mount without a source"
+    back = zaudit("check", "--replay", past, "--as", "openzfs=2.1.16").out.splitlines()
+    assert f"goes   {lacks} 2.3.9-0+deb13u1 {mounts}" in back
+    assert not any(bug in line and not line.startswith("goes") for line in back)
 
 
 def test_the_same_release_changes_nothing(zaudit: CommandLine) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 PRODUCT = "openzfs"
 ABANDONED, LACKING, KERNEL = "release-abandoned", "release-lacks-fixes", "kernel-unsupported"
-LACKED = "bugs_fixed_later"
+LACKED, UNMENDED = "bugs_fixed_later", "bugs_not_fixed"
 FOUND, OPEN = "fail", "unknown"
 GOES, COMES, STAYS, UNDECIDED = WORDS = ("goes", "comes", "stays", "open")
 
@@ -66,7 +66,7 @@ def suppose(seen: Look, rules: Sequence[Rule], wanted: tuple[int, ...]) -> Suppo
     from auditor.judge.advisory import PREFIX
 
     about = [rule for rule in rules if rule.id.startswith(PREFIX) or rule.id in (ABANDONED, KERNEL)]
-    now, lacked = _outcomes(about, seen.facts), seen.facts.get(HOST, LACKED)
+    now, lacked, unmended = _outcomes(about, seen.facts), *(seen.facts.get(HOST, each) for each in (LACKED, UNMENDED))
     here = seen.facts.get(HOST, "zfs_version_text")
     text = ".".join(map(str, wanted))
     why = f"{text}, supposed"
@@ -75,7 +75,7 @@ def suppose(seen: Look, rules: Sequence[Rule], wanted: tuple[int, ...]) -> Suppo
     for derivation in (derived, fixes_ahead, kernel_support):
         for fact in [*derivation.derive(HOST, seen.facts)]:
             seen.facts.replace(fact)
-    then, lacking = _outcomes(about, seen.facts), seen.facts.get(HOST, LACKED)
+    then, lacking, still = _outcomes(about, seen.facts), *(seen.facts.get(HOST, each) for each in (LACKED, UNMENDED))
     names = {rule.id: rule for rule in rules}
     found = [
         Change(what, each, names[each].gravest, _said(names[each], seen.facts), now[each] == OPEN and what == COMES)
@@ -90,10 +90,11 @@ def suppose(seen: Look, rules: Sequence[Rule], wanted: tuple[int, ...]) -> Suppo
     version = str(here.value) if isinstance(here, Known) else ""
     if lacks := names.get(LACKING):
         found += _fixed(lacked, lacking, version, text, lacks.gravest)
+        found += _fixed(unmended, still, version, text, lacks.gravest)
         found += _unknown_to_us(wanted, lacking, text, lacks.gravest)
     bugs = sum(rule.id.startswith(PREFIX) for rule in about) + len(fixes.load())
     undecided = OPEN in (*now.values(), *then.values())
-    settled = not undecided and isinstance(lacked, Known) and isinstance(lacking, Known)
+    settled = not undecided and all(isinstance(each, Known) for each in (lacked, lacking, unmended, still))
     return Supposed(text, version, bugs, settled, tuple(found))
 
 
@@ -133,10 +134,19 @@ def _said(rule: Rule, facts: Facts) -> str:
 
 
 def _fixed(now: Judged, then: Judged, old: str, new: str, severity: str) -> Iterator[Change]:
-    """Of bugs that only the rule release-lacks-fixes names, each with the release that fixes it."""
+    """Of bugs that have no rule of their own, each with the release that fixes it, or that there is none: such a one goes only
+    with a release that does not have it yet."""
+    from auditor.derive.fixes_ahead import NONE
     from auditor.facts import Known, words_of
 
-    before, after = (dict(each.rpartition(" (")[::2] for each in words_of(judged)) for judged in (now, then))
+    def parts(told: str) -> tuple[str, str]:
+        bug, none, rest = told.partition(f" ({NONE}")
+        if none:
+            return bug, f"{NONE}{rest.removesuffix(')')}"
+        bug, _, fixed = told.rpartition(" (")
+        return bug, f"fixed in {fixed.removesuffix(')')}"
+
+    before, after = (dict(map(parts, words_of(judged))) for judged in (now, then))
     undecided = not isinstance(now, Known)
     for what, version, bugs in (
         (GOES, old, {bug: fixed for bug, fixed in before.items() if bug not in after and isinstance(then, Known)}),
@@ -144,7 +154,8 @@ def _fixed(now: Judged, then: Judged, old: str, new: str, severity: str) -> Iter
         (STAYS, new, {bug: fixed for bug, fixed in after.items() if bug in before}),
     ):
         for bug, fixed in bugs.items():
-            text = f"OpenZFS {version} {bug}; fixed in {fixed.removesuffix(')')}"
+            older = what == GOES and fixed.startswith(NONE)  # which does not have it yet
+            text = f"OpenZFS {version} {bug}" + ("" if older else f"; {fixed}")
             yield Change(what, LACKING, severity, text, undecided and what == COMES)
 
 

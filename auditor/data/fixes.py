@@ -1,4 +1,4 @@
-"""fixes.toml: bugs of releases that later releases fix. Its head says what its words mean."""
+"""fixes.toml: bugs of releases that later releases fix, or that none does yet. Its head says what its words mean."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ USES = frozenset(
 )
 NEEDED = {"bug", "does", "uses", "affected", "subject", "issues"}
 MARKS = {"panic", "fault", "hung"}
+UNRELEASED = {"unreleased", "until"}
 
 
 class Fix(NamedTuple):
-    """One entry. marks: of how it shows in the kernel's log, (word of MARKS, functions that are all in one message)."""
+    """One entry. marks: of how it shows in the kernel's log, (word of MARKS, functions that are all in one message).
+    unreleased: no release fixes it, only what is developed now; until: what to do meanwhile, or nothing."""
 
     name: str
     bug: str
@@ -35,6 +37,8 @@ class Fix(NamedTuple):
     subject: str
     issues: tuple[int, ...]
     marks: tuple[tuple[str, frozenset[str]], ...]
+    unreleased: bool
+    until: str
 
     @property
     def source(self) -> str:
@@ -64,9 +68,10 @@ def parse(tables: Mapping[str, Any]) -> tuple[Fix, ...]:
 
 
 def _fix(where: str, name: str, entry: object) -> Fix:
-    if not isinstance(entry, dict) or not NEEDED <= entry.keys() <= NEEDED | MARKS:
+    perhaps = MARKS | UNRELEASED
+    if not isinstance(entry, dict) or not NEEDED <= entry.keys() <= NEEDED | perhaps:
         raise TableError(
-            f"{where}: it has {', '.join(sorted(NEEDED))}, perhaps {', '.join(sorted(MARKS))}, and no more"
+            f"{where}: it has {', '.join(sorted(NEEDED))}, perhaps {', '.join(sorted(perhaps))}, and no more"
         )
     bug, does, subject = (entry[key] for key in ("bug", "does", "subject"))
     if not all(isinstance(each, str) and each.strip() for each in (bug, subject)) or does not in DOES:
@@ -80,12 +85,15 @@ def _fix(where: str, name: str, entry: object) -> Fix:
         affected = releases.ranges(entry["affected"])
     except ValueError as error:
         raise TableError(f"{where}: {error}") from None
-    if releases.without(affected, affected[-1][0]) is None:
-        raise TableError(f"{where}: no release fixes it")
+    unreleased, until = entry.get("unreleased", False), entry.get("until", "")
+    if not isinstance(unreleased, bool) or not isinstance(until, str) or (until and not unreleased) or "(" in until:
+        raise TableError(f"{where}: unreleased is true or false, until a text of what is unreleased, without brackets")
+    if unreleased is not (releases.without(affected, affected[-1][0]) is None):
+        raise TableError(f"{where}: {'a release fixes it' if unreleased else 'no release fixes it'}")
     marks = tuple(
         (kind, _functions(where, mark)) for kind in sorted(MARKS & entry.keys()) for mark in _list(where, entry[kind])
     )
-    return Fix(name, bug, does, frozenset(uses), affected, subject, tuple(issues), marks)
+    return Fix(name, bug, does, frozenset(uses), affected, subject, tuple(issues), marks, unreleased, until)
 
 
 def _list(where: str, found: object) -> list[object]:

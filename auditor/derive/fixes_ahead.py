@@ -1,4 +1,5 @@
-"""Which bugs a release has that a later one fixes (``auditor/data/fixes.toml``), and the mark of which is in the kernel's log.
+"""Which bugs a release has that a later one fixes (``auditor/data/fixes.toml``), which none fixes, and the mark of which is in
+the kernel's log.
 
 What a bug needs to strike counts as used where it is of a kind that zaudit never sees (sends, clones), and where only a part of
 the host was looked at: the rest may use it. A build of a distribution may carry a fix without a new number: of the known ones
@@ -39,12 +40,16 @@ from auditor.facts import (
 
 SUBJECT = "host"
 TOLD = 3
+NONE = "no release up to"
 FACTS = {
     "bugs_fixed_later": words(
         "what can go wrong here in this build and does not in a later release, the gravest first"
     ),
     "bugs_fixed_later_told": word("how many those are, and the gravest of them; never empty"),
-    "bugs_in_the_log": words("those bugs of this release whose mark is in the kernel's log"),
+    "bugs_not_fixed": words(
+        "what can go wrong here in this build and no release has mended yet, the gravest first; what to do stands with it"
+    ),
+    "bugs_in_the_log": words("the bugs of this release, mended later or not, whose mark is in the kernel's log"),
 }
 
 
@@ -95,12 +100,16 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     here = [fix for fix in fixes.load() if fix.strikes(release) and fix.subject not in carried]
     if release[:2] not in releases.ENDED:
         here = [fix for fix in here if not any(fix.subject in opened(bug) for bug in BUGS)]
+    mended = [fix for fix in here if not fix.unreleased]
+    not_mended = [fix for fix in here if fix.unreleased and fixes.covers(release)]
     strange = releases.nature(releases.version(str(text.value), releases.spelt(release)))
     no_release = unknown(strange, releases.REMEDY)
-    ahead = no_release if strange else _ahead(here, release, text, (alike, build), facts)
+    ahead = no_release if strange else _ahead(mended, release, text, (alike, build), facts)
     yield Fact(HOST, "bugs_fixed_later", ahead)
     yield Fact(HOST, "bugs_fixed_later_told", ahead if isinstance(ahead, Unknown) else _told(ahead))
-    logged = _logged(here, release, facts)
+    still = no_release if strange else _ahead(not_mended, release, text, (alike, build), facts)
+    yield Fact(HOST, "bugs_not_fixed", still)
+    logged = _logged([*mended, *not_mended], release, facts)
     yield Fact(HOST, "bugs_in_the_log", no_release if strange and not words_of(logged) else logged)
 
 
@@ -118,9 +127,8 @@ def _ahead(here: list[Fix], release: Release, text: Known, of: tuple[Judged, Bui
         return join(unseen)
     struck = [fix for fix in here if all(value_of(found[use]) is not False for use in fix.uses)]
     seen = (Evidence(f"{_spelt(fix, release)} [{fix.source}]") for fix in struck)
-    newer = (
-        (Evidence(f"{build.name} carries none of these fixes ({build.source}); newer: {build.newer}"),) if build else ()
-    )
+    lacks = f"{build.name} carries none of these fixes ({build.source}); newer: {build.newer}" if build else ""
+    newer = (Evidence(lacks),) if lacks and not here[0].unreleased else ()
     return Known(tuple(_spelt(fix, release) for fix in struck), (*text.evidence, *newer, *seen))
 
 
@@ -159,7 +167,10 @@ def _tells(how: _Use, found: Known) -> bool:
 
 
 def _spelt(fix: Fix, release: Release) -> str:
-    """With the next release that has it not."""
+    """With the next release that has it not, or that there is none."""
+    if fix.unreleased:
+        until = f"; until then: {fix.until}" if fix.until else ""
+        return f"{fix.bug} ({NONE} {releases.spelt(fixes.NEWEST[-1])} fixes it{until})"
     later = releases.without(fix.affected, release)
     return f"{fix.bug} ({releases.spelt(later or ())})"
 
@@ -181,5 +192,5 @@ def _logged(here: list[Fix], release: Release, facts: Facts) -> Judged:
     seen = tuple(Evidence(f"{_spelt(fix, release)} [{fix.source}]") for fix in found)
     return Known(
         tuple(_spelt(fix, release) for fix in found),
-        seen or (Evidence("no mark of a bug that is known to be fixed later"),),
+        seen or (Evidence("no mark of a bug that the table of fixes has"),),
     )

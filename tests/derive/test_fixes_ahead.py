@@ -31,6 +31,17 @@ TABLE: dict[str, dict[str, object]] = {
         "fault": ["zvol_read"],
     },
 }
+OPEN: dict[str, object] = {
+    "bug": "stops what mounts nothing",
+    "does": "hang",
+    "uses": ["encryption"],
+    "affected": "2.2.0- 2.3.0- 2.4.0-",
+    "subject": "Reject it",
+    "issues": [2],
+    "panic": ["zpl_get_tree"],
+    "unreleased": True,
+    "until": "mount nothing",
+}
 REAL = fixes.load()
 POOL, ROOT, DATASET = Subject("pool", "tank"), Subject("dataset", "tank"), Subject("dataset", "tank/db")
 OTHER = Subject("pool", "other")
@@ -193,6 +204,59 @@ def test_nothing_without_a_release(version: Known | Unknown) -> None:
     assert all(isinstance(fact.value, Unknown) for fact in fixes_ahead.derive(HOST, facts))
 
 
+@pytest.fixture
+def of_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fixes, "load", lambda: fixes.parse({**TABLE, "open": OPEN}))
+
+
+NONE = "stops what mounts nothing (no release up to 2.4.4 fixes it; until then: mount nothing)"
+
+
+@pytest.mark.parametrize(
+    ("release", "properties", "bugs"),
+    [
+        ("2.4.4-1", BOTH, (NONE,)),
+        ("2.4.4-1", PLAIN, ()),
+        ("2.2.11-1", BOTH, (NONE,)),
+        ("2.1.16-1", BOTH, ()),
+    ],
+)
+def test_what_no_release_fixes_is_told_apart(
+    release: str, properties: dict[str, str], bugs: tuple[str, ...], of_three: None
+) -> None:
+    found = told(release, properties=properties)
+    assert words_of(found["bugs_not_fixed"]) == bugs
+    assert NONE not in words_of(found["bugs_fixed_later"]), "an upgrade does not mend it"
+
+
+@pytest.mark.parametrize(("release", "named"), [("2.4.4-1", (NONE,)), ("2.3.4-1ubuntu9", (NONE,)), ("2.1.16-1", ())])
+def test_the_mark_of_what_no_release_fixes(release: str, named: tuple[str, ...], of_three: None) -> None:
+    assert words_of(told(release, log={"zfs_stopped_in": ("zpl_get_tree",)})["bugs_in_the_log"]) == named
+
+
+@pytest.mark.parametrize("release", ["2.4.5-1", "2.5.0-1"])
+def test_a_release_after_the_table_may_have_fixed_it(release: str, of_three: None) -> None:
+    found = told(release, properties=BOTH, log={"zfs_stopped_in": ("zpl_get_tree",)})
+    assert isinstance(found["bugs_not_fixed"], Unknown)
+    assert words_of(found["bugs_in_the_log"]) == ()
+
+
+def test_what_no_release_fixes_and_a_build_carries(monkeypatch: pytest.MonkeyPatch, of_three: None) -> None:
+    build = builds.Build("Debian 13", "its changelog", "a newer one", frozenset(), ("Reject it",))
+    monkeypatch.setattr(builds, "load", lambda: {"2.3.4-1+deb13u1": build})
+    assert words_of(told("2.3.4-1+deb13u1", properties=BOTH)["bugs_not_fixed"]) == ()
+    assert isinstance(told("2.3.4-1ubuntu9", properties=BOTH)["bugs_not_fixed"], Unknown)
+
+
+def test_no_newer_build_is_offered_where_none_helps(monkeypatch: pytest.MonkeyPatch, of_three: None) -> None:
+    build = builds.Build("Debian 13", "its changelog", "a newer one", frozenset(), ())
+    monkeypatch.setattr(builds, "load", lambda: {"2.3.4-1+deb13u1": build})
+    found = told("2.3.4-1+deb13u1", properties=BOTH)["bugs_not_fixed"]
+    assert isinstance(found, Known)
+    assert words_of(found) == (NONE,)
+    assert not any("a newer one" in each.text for each in found.evidence)
+
+
 OLD = TABLE["loses-keys"] | {"affected": "0.6.5-0.6.5.1 0.8.0- 2.0.0-2.0.3", "uses": ["encryption"]}
 FLUSHES = {**TABLE["opens-snapshot"], "affected": "2.0.0- 2.1.0-2.1.13", "subject": "Fix buffered/direct/mmap I/O race"}
 
@@ -238,6 +302,13 @@ def test_what_has_an_advisory_is_named_of_lines_that_have_ended(monkeypatch: pyt
         ("2.0.1-1", "writers hang", True),
         ("2.0.2-1", "writers hang", False),
         ("2.0.7-1", "can hold zeros", True),
+        ("2.1.16-1", "with AMX", True),
+        ("2.2.0-1", "with AMX", False),
+        ("0.6.5.1-1", "snapshot that is mounted already", False),
+        ("0.6.5.3-1", "snapshot that is mounted already", True),
+        ("0.7.13-1", "request of no length", True),
+        ("2.4.4-1", "mount without a source", True),
+        ("2.1.16-1", "mount without a source", False),
     ],
 )
 def test_which_old_release_has_it(release: str, bug: str, there: bool) -> None:
@@ -253,8 +324,10 @@ def test_every_release_that_has_ended_has_a_bug_that_needs_nothing(release: str)
     assert [fix for fix in REAL if fix.strikes(numbers) and not fix.uses]
 
 
-def test_every_bug_has_a_release_without_it() -> None:
-    assert all(releases.without(fix.affected, bounds[0]) for fix in REAL for bounds in fix.affected)
+def test_every_bug_has_a_release_without_it_or_is_said_to_have_none() -> None:
+    assert all(
+        (releases.without(fix.affected, bounds[0]) is None) is fix.unreleased for fix in REAL for bounds in fix.affected
+    )
 
 
 @pytest.mark.parametrize(
@@ -271,6 +344,12 @@ def test_every_bug_has_a_release_without_it() -> None:
         ({"panic": [1]}, "lists"),
         ({"panic": []}, "lists"),
         ({"stack": []}, "and no more"),
+        ({"unreleased": True}, "a release fixes it"),
+        ({"affected": "2.4.0-", "unreleased": False}, "no release fixes it"),
+        ({"affected": "2.4.0-", "unreleased": 1}, "true or false"),
+        ({"affected": "2.4.0-", "unreleased": True, "until": ["wait"]}, "true or false"),
+        ({"affected": "2.4.0-", "unreleased": True, "until": "wait (long)"}, "without brackets"),
+        ({"until": "wait"}, "of what is unreleased"),
     ],
 )
 def test_a_table_that_cannot_be_used_is_refused(change: dict[str, object], why: str) -> None:
