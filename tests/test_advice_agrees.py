@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from functools import cache
 
@@ -15,6 +16,7 @@ from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, 
 from auditor.judge import verdict
 from auditor.judge.rule import Rule
 from auditor.recording import recording
+from auditor.text import quoted
 from tests.shared import HOSTS, audited, briefly, host, rules
 
 TANK, DB = Subject("pool", "tank"), Subject("dataset", "tank/db")
@@ -64,8 +66,12 @@ def apply(engine: str, dataset: Subject, part: str, facts: Facts) -> None:
     for database, _ in _db_advice.unguarded(found, dataset, facts) if lines else ():
         put(facts, database, torn_page_guard=True)
     volume = [each for each in found if each.advice.property == "volblocksize" and each.stand == "differs"]
-    for line in (*lines, *(f"zfs set volblocksize={each.wanted} {dataset.name}" for each in volume if each.wanted)):
-        (name, _, value), place = line.split()[2].partition("="), Subject("dataset", line.split()[3])
+    for line in (
+        *lines,
+        *(f"zfs set volblocksize={each.wanted} {quoted(dataset.name)}" for each in volume if each.wanted),
+    ):
+        words = shlex.split(line)
+        (name, _, value), place = words[2].partition("="), Subject("dataset", words[3])
         typed = parsed(value) if name in SIZES else value
         for each in facts.subjects("dataset"):
             if each == place or (name != "volblocksize" and inherits(each, place, name, facts)):
