@@ -96,7 +96,7 @@ def _record(words: argparse.Namespace, rules: str) -> None:
     wanted = LookOptions(words.consistent)
     wanted = wanted.with_database(words.db) if words.db else wanted
     host = LiveHost(max(words.timeout, 0.1), words.deadline)
-    taken = taken_of(host, tuple(words.targets), wanted, rules, progress())
+    taken = taken_of(host, tuple(words.targets), wanted, rules, progress(words.deadline))
     for left_out in recording.write(redaction.redact(taken, b"") if words.redact else taken, words.output):
         _say(left_out)
     files = sum(len(each.text) for each in taken.files.values())

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from auditor import audit
-from auditor.facts import Subject
+from auditor.facts import HOST, Subject
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read
 from auditor.recording import recording
 from auditor.recording.recording import Recording, RecordingHost, ReplayHost
+from auditor.report.audit import terminal
 from tests import shared
-from tests.bench import synthetic, tools
+from tests.bench import pools, synthetic, tools
 from tests.bench.__main__ import RECORDING
 
 
@@ -90,3 +91,24 @@ def test_the_longest_chain(small: Recording) -> None:
     assert chain(zdb=5.0, list=1.0) == 6.0
     assert chain(status=2.0, smartctl=4.0, list=1.0) == 7.0
     assert chain(udevadm=9.0, smartctl=1.0) == 10.0
+
+
+def test_a_host_of_many_pools(small: Recording) -> None:
+    """Each is whole; what decides the gravest rules is asked of all of them first; and the page says of what does not fit on it
+    how many there are and where."""
+    asking = RecordingHost(ReplayHost(pools.with_pools(synthetic.large(small, 6, 80), 7)))
+    seen = audit.look(asking, (), audit.Options())
+    facts = seen.facts
+    assert len(facts.linked(HOST, "pools")) == 7
+    leaves = list(facts.subjects("leaf"))
+    assert len({disk for leaf in leaves for disk in facts.linked(leaf, "disks")}) == len(leaves) == 42
+    for pool in facts.linked(HOST, "pools"):
+        assert len(facts.linked(pool, "datasets")) == 83
+        assert {each.name.partition("/")[0] for each in facts.linked(pool, "datasets")} == {pool.name}
+    asked = [" ".join(argv[:2]) for argv in asking.commands if argv[0] in ("zfs", "zpool")]
+    assert asked.index("zpool history") > len(asked) - 1 - asked[::-1].index("zfs get") > 7
+    page = terminal.render(audit.judge(seen, shared.audited(), (), "low"), width=140)
+    assert "tank, tank01, tank02, tank03, tank04, tank05 and 1 more on zlab" in page
+    page = " ".join(page.split())
+    where = "(3 datasets: tank04/app000/db077, tank05/app000/db077 and 1 more)"
+    assert f" MORE critical: sync-disabled {where}; medium: container-or-vm-blind (host) " in page

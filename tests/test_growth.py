@@ -19,7 +19,7 @@ from auditor.judge.rule import Rule
 from auditor.recording import recording
 from auditor.recording.recording import Recording, ReplayHost
 from tests import shared
-from tests.bench import synthetic
+from tests.bench import pools, synthetic
 from tests.bench.__main__ import RECORDING
 
 pytestmark = pytest.mark.slow
@@ -160,6 +160,7 @@ HOSTS: dict[str, Callable[[Recording, int], Recording]] = {
     "no status": lambda small, drives: without(synthetic.large(small, drives, 10), "zpool"),
     "flush errors": lambda small, drives: logged(synthetic.large(small, drives, 10), drives),
     "datasets": lambda small, drives: synthetic.large(small, 4, 3 * drives),
+    "pools": lambda small, drives: pools.with_pools(synthetic.large(small, 4, 10), drives // 2),
 }
 
 

@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -89,15 +90,45 @@ def test_progress_is_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("TERM", "xterm")
     show = streams.progress()
     assert show
-    show(1, 2, "zpool status \x1b[31m" + "x" * 80)
+    show(1, 2, "zpool status \x1b[31m" + "x" * 80, 0.0)
     written = seen.getvalue()
-    assert written.startswith("\r\x1b[K1 of 2 zpool status ")
+    assert written.startswith("\r\x1b[K1/2 zpool status ")
     assert "\x1b[31m" not in written
     assert len(written) < 90
-    show(2, 2, "")
+    show(2, 2, "", 0.0)
     assert seen.getvalue().endswith("\r\x1b[K")
     monkeypatch.setenv("TERM", "dumb")
     assert streams.progress() is None
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     monkeypatch.setenv("TERM", "xterm")
     assert streams.progress() is None
+
+
+def test_seconds_are_counted_where_one_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", seen := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    show = streams.progress(900.0)
+    assert show
+    monkeypatch.setattr(time, "monotonic", lambda: 148.2)
+    show(1, 96, "properties of 2,000 datasets of tank (zfs get)", 0.4)
+    show(1, 96, "properties of 2,000 datasets of tank (zfs get)", 48.2)
+    before = seen.getvalue()
+    show(1, 96, "properties of 2,000 datasets of tank (zfs get)", 48.3)  # nothing is written where nothing has changed
+    assert seen.getvalue() == before
+    assert before.split("\r\x1b[K")[1:] == [
+        "1/96 properties of 2,000 datasets of tank (zfs get)",
+        "1/96 properties of 2,000 datasets of tank (zfs get), 48 s, at most 852 s more",
+    ]
+    show(1, 96, "x" * 200, 50.0)
+    assert seen.getvalue().endswith("xxx..., 50 s, at most 852 s more")
+    assert len(seen.getvalue().rpartition("\x1b[K")[2]) == 79
+
+
+def test_without_a_deadline_nothing_is_said_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", seen := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    show = streams.progress()
+    assert show
+    show(1, 2, "names of the datasets of tank (zfs list)", 7.0)
+    assert seen.getvalue().endswith("1/2 names of the datasets of tank (zfs list), 7 s")

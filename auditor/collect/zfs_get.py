@@ -16,7 +16,7 @@ PER = "target"
 AFTER = ("zfs_channel_program",)  # which reads all datasets in one transaction group
 SUBJECT = "dataset"
 FACTS = zfs_properties.FACTS
-PART = True  # of thousands of datasets some may be known when the time is over
+PART = True  # of thousands of datasets some are known when the time is over: see gather/by_name.py
 COLUMNS = "name,property,value,source"
 
 
@@ -28,12 +28,13 @@ def request(target: Subject, facts: Facts) -> Request:
     names = zfs_properties.known_to(facts, "zfs_userland_version")
     if isinstance(wanted := facts.get(HOST, "consistent"), Known) and wanted.value is True:
         names = tuple(name for name in names if name in lzc.CANNOT_SAY)
+    deep = below(target, facts)
     return Run(
         (
             "zfs",
             "get",
             "-Hp",
-            *below(target, facts),
+            *deep,
             "-t",
             "filesystem,volume",
             "-o",
@@ -43,6 +44,7 @@ def request(target: Subject, facts: Facts) -> Request:
         ),
         package="zfsutils-linux",
         part=True,
+        halved=bool(deep),
     )
 
 

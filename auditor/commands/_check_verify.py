@@ -66,7 +66,7 @@ def run(
         chosen=chosen,
         policy=options.policy,
     )
-    found = _verifying.live(request, progress(), steps())
+    found = _verifying.live(request, progress(deadline), steps())
     assert found is not None  # only a dry run finds nothing
     write(_verifying.rendered(found, format_, look(output)), output, _verifying.summary(found))
     if found.unkept:

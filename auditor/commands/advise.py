@@ -92,7 +92,7 @@ def _look(name: str, replay: Path | None, timeout: float, deadline: float, consi
     host: Host = recording.ReplayHost(past) if past else LiveHost(timeout, deadline)
     asked = past.targets if past else (name,)
     options = audit.Options.from_words(past.options) if past else audit.Options(consistent)
-    seen = audit.look(host, asked, options, None if past else progress())
+    seen = audit.look(host, asked, options, None if past else progress(deadline))
     return audit.focus(seen, host, (name,)) if past else seen
 
 

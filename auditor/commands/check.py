@@ -138,7 +138,7 @@ def check(
         host = recording.RecordingHost(live) if record else live
         asked = past.targets if past else targets
         try:
-            seen = audit.look(host, asked, options, None if replay or quiet else progress())
+            seen = audit.look(host, asked, options, None if replay or quiet else progress(deadline))
         except audit.NothingToAudit as nothing:
             from auditor.commands import _host_alone
 

@@ -63,7 +63,7 @@ def checklist(
     wanted = command.Wanted(
         target, replays, options, options.policy if policy_file else None, timeout, deadline, time.time()
     )
-    found = command.draw(wanted, progress())
+    found = command.draw(wanted, progress(deadline))
     text = command.rendered(found, format_, look(output), verbose=verbose)
     write(text, output, command.summary(found), encoded=format_ == "html")
     sys.exit(found.exit_code)

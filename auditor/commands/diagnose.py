@@ -93,7 +93,7 @@ def diagnose(
             deadline=deadline,
             database=database,
         )
-        found = command.live(wanted, progress(), None if watch else steps())
+        found = command.live(wanted, progress(deadline), None if watch else steps())
     if watch and format_ == "terminal" and not output:
         say("")
     text = command.rendered(found, format_, look(output), verbose=verbose)

@@ -180,7 +180,7 @@ def _blocks(
         for each, rows in zip(left, judged, strict=True):
             done += 1
             if show:
-                show(done, len(every), each.name)
+                show(done, len(every), each.name, 0.0)
             if journal:
                 journal.add(each, rows)
             else:

@@ -46,7 +46,7 @@ def init(
     options = audit.Options.from_words(past.options) if past else audit.Options(consistent)
     options = options._replace(policy=audit.NONE)
     asked = past.targets if past else targets
-    seen = audit.look(host, asked, options, None if past else progress())
+    seen = audit.look(host, asked, options, None if past else progress(deadline))
     if past and targets:
         seen = audit.focus(seen, host, targets)
     rules = rulebook.select((), (), ())

@@ -61,7 +61,7 @@ def record(
     if redact and policy.path:  # owners and reasons are names of people and places
         policy = files.parse(files.bare(policy), files.PATH)
     options = wanted._replace(policy=policy)
-    audit.look(host, targets, options, progress())
+    audit.look(host, targets, options, progress(deadline))
     judges = rule.digest(rulebook.select((), (), (), policy))
     taken = host.recording(targets, options.words(), __version__, judges)
     for left_out in recording.write(redaction.redact(taken, key) if redact else taken, path):

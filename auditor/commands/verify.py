@@ -96,7 +96,7 @@ def verify(
             policy=_policy.read(policy_file),
             **given,
         )
-        done = command.live(request, progress(), steps())
+        done = command.live(request, progress(request.deadline), steps())
         if done is None:
             sys.exit(0)
         found = done

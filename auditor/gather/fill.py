@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from types import ModuleType
 from typing import cast
@@ -17,7 +17,10 @@ def fill(gatherer: Gatherer, facts: Facts) -> None:
 
     Where several could have given it, the reason of one that applies to the subject is the better one.
     """
-    roots = [subject for name, subject in gatherer.answers if gatherer.collectors[name].PER == "target"]
+    roots: dict[Subject, dict[Subject, None]] = {}  # by pool: of many pools no dataset is compared with all roots
+    for name, subject in gatherer.answers:
+        if gatherer.collectors[name].PER == "target":
+            roots.setdefault(pool_of(subject), {})[subject] = None
     for of_kind, names_of in _sources(tuple(gatherer.collectors.items())).items():
         pers = dict.fromkeys(gatherer.collectors[name].PER for name in names_of)
         known: dict[tuple[Subject, ...], list[tuple[Unknown, list[str]]]] = {}  # of all datasets below one root alike
@@ -54,7 +57,7 @@ def _reasons(
     return [(why, names) for _, why, names in sorted(found, key=lambda each: each[0])]
 
 
-def _asked(per: str, subject: Subject, roots: list[Subject]) -> Subject:
+def _asked(per: str, subject: Subject, roots: Mapping[Subject, Iterable[Subject]]) -> Subject:
     """The subject that a collector was asked about to learn of this one."""
     match per:
         case "host":
@@ -62,7 +65,8 @@ def _asked(per: str, subject: Subject, roots: list[Subject]) -> Subject:
         case "pool":
             return pool_of(subject)
         case "target":
-            inside = (root for root in roots if covers(root, subject) or covers(subject, root))
+            mine = roots.get(pool_of(subject), ())
+            inside = (root for root in mine if covers(root, subject) or covers(subject, root))
             return max(inside, key=lambda root: len(root.name), default=subject)
         case _:
             return subject

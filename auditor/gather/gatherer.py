@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from types import ModuleType
 
 from auditor.facts import HOST, Facts, Subject, Unknown, unknown
-from auditor.gather import answer, packages
+from auditor.gather import answer, by_name, in_words, packages
 from auditor.gather.answer import Answer
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Request, Run, Skip
 from auditor.host.running import Workers
 
-Progress = Callable[[int, int, str], None]  # how many were answered, how many asked, what is waited for
+# how many were answered, how many asked, what has been waited for longest, and for how many seconds
+Progress = Callable[[int, int, str, float], None]
 
 
 class Gatherer:
@@ -25,16 +27,18 @@ class Gatherer:
         self.collectors = collectors
         self.withheld: Mapping[str, str] = {}  # program -> why it must not run here
         self._order = {name: number for number, name in enumerate(collectors)}
-        self.progress: Progress = progress or (lambda done, total, what: None)
+        self.progress: Progress = progress or (lambda done, total, what, seconds: None)
         self.systems: tuple[str, ...] = ()  # what the host is and is like, as os-release says; empty until it is read
         self.answers: dict[tuple[str, Subject], Answer] = {}
         self._asked = self._done = 0
         self._questions: dict[tuple[str, Subject], Run | Read] = {}  # whose answers are not stored yet
         self._workers: Workers[tuple[str, Subject], Capture | Files] = Workers(host.at_once)
         self._told: dict[tuple[str, Subject], Answer] = {}  # and not stored yet
-        self._open: dict[
-            tuple[str, Subject], None
-        ] = {}  # that nobody has answered yet, in the order in which they were asked
+        # that nobody has answered yet, in the order in which they were asked: when that was
+        self._open: dict[tuple[str, Subject], float] = {}
+        # of those that are asked again of less at a time: how far that is, and what is asked next
+        self._again: dict[tuple[str, Subject], tuple[by_name.ByName, Generator[Run, Capture, Capture]]] = {}
+        self._datasets: dict[Subject, int] = {}  # below a target, as far as they are listed
 
     def ask(self, name: str, subjects: Iterable[Subject], facts: Facts) -> None:
         """Put one collector's question for each subject; does not wait."""
@@ -47,11 +51,8 @@ class Gatherer:
                 else:
                     self._asked += 1
                     self._questions[key] = request
-                    self._open[key] = None
-                    if self.host.at_once > 1:
-                        self._workers.start(key, partial(self._answer, request))
-                    else:
-                        self._hear(key, self._answer(request))
+                    self._open[key] = time.monotonic()
+                    self._put(key, request)
 
     def withhold(self, programs: Iterable[str], why: str) -> None:
         """Run none of these programs from now on, for this reason."""
@@ -67,7 +68,7 @@ class Gatherer:
         wanted = (key for key in self._questions if names is None or key[0] in names)
         keys = sorted(wanted, key=lambda key: (self._order[key[0]], key[1]))
         while not all(key in self._told for key in keys):
-            self._hear(*self._workers.ended())
+            self._take(*self._workers.ended(self._tell))
         for key in keys:
             answer = self._told.pop(key)
             del self._questions[key]
@@ -96,19 +97,56 @@ class Gatherer:
     def _answer(self, request: Run | Read) -> Capture | Files:
         return self.host.run(request) if isinstance(request, Run) else self.host.read(request)
 
+    def _put(self, key: tuple[str, Subject], request: Run | Read) -> None:
+        if self.host.at_once > 1:
+            self._workers.start(key, partial(self._answer, request))
+        else:
+            self._take(key, self._answer(request))
+
+    def _take(self, key: tuple[str, Subject], reply: Capture | Files) -> None:
+        """An answer, or a step to one: behind all that was asked meanwhile the next is put."""
+        while isinstance(then := self._next(key, reply), Run):
+            if self.host.at_once > 1:
+                self._workers.start(key, partial(self._answer, then))
+                return
+            reply = self._answer(then)
+        self._hear(key, then)
+
+    def _next(self, key: tuple[str, Subject], reply: Capture | Files) -> Run | Capture | Files:
+        """What is to be asked before the question is answered, or its answer."""
+        request = self._questions[key]
+        try:
+            if key in self._again and isinstance(reply, Capture):
+                return self._again[key][1].send(reply)
+            if isinstance(request, Run) and isinstance(reply, Capture) and by_name.wanted(request, reply):
+                again = by_name.ByName(request, reply)
+                self._again[key] = (again, steps := again.steps())
+                return next(steps)
+        except StopIteration as answered:
+            del self._again[key]
+            whole: Capture = answered.value
+            return whole
+        return reply
+
     def _hear(self, key: tuple[str, Subject], reply: Capture | Files) -> None:
         name, subject = key
         told = answer.answer_of(self.collectors[name], subject, self._questions[key], reply, self.host)
         self._told[key] = told._replace(failure=told.failure and packages.here(told.failure, self.systems))
         self._done += 1
         del self._open[key]
-        self.progress(self._done, self._asked, self._waiting())
+        if name == "zfs_list":
+            self._datasets[subject] = sum(1 for _ in told.facts.subjects("dataset"))
+        self._tell()
 
-    def _waiting(self) -> str:
+    def _tell(self) -> None:
         """What is waited for longest, in words."""
-        name, subject = next(iter(self._open), ("", HOST))
-        of_what = "" if subject == HOST else f" of {subject.name}"
-        return f"waiting for {name.replace('_', ' ')}{of_what}" if name else ""
+        key, began = next(iter(self._open.items()), (("", HOST), 0.0))
+        if not key[0]:
+            self.progress(self._done, self._asked, "", 0.0)
+            return
+        again = self._again[key][0] if key in self._again else None
+        what = in_words.of(key[0], self._questions[key], key[1], self._datasets.get(key[1], 0), again)
+        self.progress(self._done, self._asked, what, time.monotonic() - began)
 
 
 def of(collectors: Mapping[str, ModuleType], per: str) -> list[str]:

@@ -31,6 +31,8 @@ PROVIDES = {
     "dataset.database": word("the database that the policy names for it, or empty"),
     "pool.datasets": links("dataset", "what is audited of its datasets"),
 }
+# Of many pools these are asked before all others: what they say decides the gravest rules, and a deadline may end the rest.
+GRAVEST = ("zfs_get", "zfs_list", "zpool_status")
 
 
 def read_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
@@ -72,6 +74,8 @@ def look_at_pools(
     """The pools of the roots, the datasets under them, and then the disks behind the leaves, while slower answers still come
     in; last what the databases on them use elsewhere. imported: names of all pools of this host."""
     pools = tuple(dict.fromkeys(pool_of(root) for root in roots))
+    for name in GRAVEST:
+        gatherer.ask(name, roots if gatherer.collectors[name].PER == "target" else pools, facts)
     _look_into(gatherer, facts, pools)
     for name in of(gatherer.collectors, "target"):
         gatherer.ask(name, roots, facts)
@@ -176,7 +180,9 @@ def datasets_of(
 ) -> Iterator[Fact]:
     """pool.datasets: what is audited of each pool; unknown when one of its roots could not be listed. more: that were not
     named, each alone: one that could not be looked at is there, and undecided."""
-    every = sorted({*facts.subjects("dataset"), *more})
+    every: dict[Subject, list[Subject]] = {}
+    for each in sorted({*facts.subjects("dataset"), *more}):
+        every.setdefault(pool_of(each), []).append(each)
     for pool in pools:
         mine = [root for root in roots if pool_of(root) == pool]
         # of one that zfs list did not name, what zfs get said before it was given up is not all that there is
@@ -188,7 +194,8 @@ def datasets_of(
         unseen = [root for root in mine if not facts.of(root) or root in part]
         failures = [why for root in unseen if (why := gatherer.failure("zfs_get", root))]
         alone = {each for each in more if pool_of(each) == pool}
-        inside = tuple(each for each in every if each in alone or any(covers(root, each) for root in mine))
+        there = every.get(pool, ())
+        inside = tuple(each for each in there if each in alone or any(covers(root, each) for root in mine))
         words = " ".join(shlex.quote(root.name) for root in (*mine, *alone))
         seen = Evidence(f"{len(inside)} datasets", f"zfs list {'-r ' if mine else ''}{words}")
         yield Fact(pool, "datasets", join(failures) if failures else Known(inside, (seen,)))

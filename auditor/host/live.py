@@ -175,7 +175,8 @@ class LiveHost:
         if isinstance(tool, Capture):
             return tool
         words, environment, chosen = (tool, *argv[1:]), {**ENVIRONMENT, **more}, (request.keep, request.first)
-        return process.run(words, self._allowed(), environment, *chosen, self._total, part=request.part)
+        allowed = self._allowed(halved=request.halved)
+        return process.run(words, allowed, environment, *chosen, self._total, part=request.part)
 
     def read(self, request: Read) -> Files:
         if not all(pattern.startswith(ROOTS) and ".." not in pattern.split("/") for pattern in request.patterns):
@@ -210,12 +211,14 @@ class LiveHost:
             raise error
         return found
 
-    def _allowed(self) -> Time:
-        """For the next question."""
+    def _allowed(self, *, halved: bool = False) -> Time:
+        """For the next question. halved: the rest is for what comes after it."""
         left = self._began + self._deadline_s - time.monotonic()
-        if not self._deadline_s or left >= self._timeout_s:
+        if not self._deadline_s or left >= self._timeout_s * (2 if halved else 1):
             return Time.of(self._timeout_s)
         deadline = f"the deadline of {self._deadline_s:g} s"
+        if halved and left > 0:
+            return Time(left / 2, f"no answer within {round(left / 2, 1):g} s, half of what {deadline} left")
         return Time(left, f"not asked: {deadline} was over" if left <= 0 else f"no answer before {deadline}")
 
     def _tool(self, names: tuple[str, ...], allowed: Time) -> str | Capture:

@@ -41,7 +41,8 @@ class Run(NamedTuple):
     same. accept: exit codes with which the output is still an answer (smartctl's is a bit mask). also: other names under
     which vendors ship the same tool. keep: of a long history only the lines in which this regular expression is found are
     kept, and recorded; first: of the first line in which this one is found, that match at the least, so that the history
-    tells how far it goes back. part: what it printed is kept where it is given up, and not only its beginning.
+    tells how far it goes back. part: what it printed is kept where it is given up, and not only its beginning. halved: where it
+    is late it is asked again of less at a time (``gather/by_name.py``), for which half of what the deadline leaves is spared.
     """
 
     argv: tuple[str, ...]
@@ -52,6 +53,7 @@ class Run(NamedTuple):
     extra: str = ""
     first: str = ""
     part: bool = False
+    halved: bool = False
 
 
 class Read(NamedTuple):

@@ -93,9 +93,9 @@ class Workers(Generic[K, T]):
                 if not self._threads:
                     self._make()
 
-    def ended(self) -> tuple[K, T]:
+    def ended(self, waiting: Callable[[], None] = lambda: None) -> tuple[K, T]:
         """The next that was called, in the order in which they end: waits for it, and raises what it raised. Raises MemoryError
-        where its thread had too little memory to say so itself."""
+        where its thread had too little memory to say so itself. waiting: called now and then meanwhile."""
         idle = 0
         while True:
             idle = 0 if self._busy else idle + 1
@@ -104,6 +104,7 @@ class Workers(Generic[K, T]):
             except Empty:
                 if idle > PATIENCE:
                     self._make_here()
+                waiting()
                 continue
             self._open -= 1
             return key, result()

@@ -46,7 +46,7 @@ def host() -> Recording:
     return recording.parse(FILE, members)
 
 
-def run(rules: Sequence[Rule], progress: Callable[[int, int, str], None] | None = None) -> list[Row]:
+def run(rules: Sequence[Rule], progress: Callable[[int, int, str, float], None] | None = None) -> list[Row]:
     """All rules, with their examples, by id."""
     past = host()
     trials = Trials.of(rules, past)
@@ -55,7 +55,7 @@ def run(rules: Sequence[Rule], progress: Callable[[int, int, str], None] | None 
     steps = list(_steps(trials))
     for done, (name, step) in enumerate(steps, 1):
         if progress:
-            progress(done, len(steps), name)
+            progress(done, len(steps), name, 0.0)
         column = columns.setdefault(name, {rule.id: Cell(0, ()) for rule in rules})
         for id, cell in step().items():
             column[id] = Cell(column[id].cases + cell.cases, column[id].wrong + cell.wrong)

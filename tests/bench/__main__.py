@@ -17,7 +17,7 @@ from typing import NamedTuple
 from auditor.recording import recording
 from auditor.recording.recording import Recording
 from tests.bench import commands as commands_
-from tests.bench import measure, synthetic, tools
+from tests.bench import measure, pools, synthetic, tools
 from tests.first_rules import THE_FIRST
 
 RECORDING = measure.ROOT / "fixtures" / "hosts" / "2.4-healthy-mirrored-slog"
@@ -56,6 +56,7 @@ def rows(path: Path, folder: Path) -> Iterator[Row]:
     yield from replay("replay, 10,000 datasets", path, 4, 10_000, folder / "datasets")
     yield from replay("replay, 400 drives", path, 400, 100, folder / "drives")
     yield from in_proportion(path, folder)
+    yield from many_pools(path, folder / "pools")
     for loops in (0, 4 * (os.cpu_count() or 1)):
         yield commands(loops)
     yield from start()
@@ -118,6 +119,19 @@ def in_proportion(path: Path, folder: Path) -> Iterator[Row]:
     yield Row(said, f"{ratio:.2f} x", "<= 2.30 x", ratio <= 2.3)
     said = f"    memory: {many.memory_mib:.0f} MiB, 1,000 drives {few.memory_mib:.0f} MiB"
     yield Row(said, f"{size:.2f} x", "<= 2.10 x", size <= 2.1)
+
+
+def many_pools(path: Path, folder: Path) -> Iterator[Row]:
+    """A live host of 60 pools with 1,080 drives; and the same where commands take a second and the deadline is early."""
+    size = ("60", "18", "100")
+    measure.run((sys.executable, "-m", "tests.bench.pools", str(path), *size, str(folder)))
+    said = f"60 pools, 1,080 drives, 6,000 datasets, {60 * pools.SNAPSHOTS:,} snapshots"
+    for pause, words in (("0", ()), ("1", ("--deadline", "12"))):
+        cost = measure.run((sys.executable, "-m", "tests.bench.pools", "check", str(folder), pause, *words))
+        yield Row(" ".join((said, *words)), "")
+        yield Row(
+            f"    on the clock; of it own processor time, peak: {cost.stderr.splitlines()[-1]}", f"{cost.wall_s:.1f} s"
+        )
 
 
 def made(path: Path, drives: int, datasets: int, folder: Path) -> None:

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from auditor import interrupt
-from auditor.facts import Facts, Subject
+from auditor.facts import HOST, Facts, Subject
+from auditor.gather import by_name, in_words
 from auditor.gather.gatherer import Gatherer
 from auditor.host import process, running
 from auditor.host.live import ENVIRONMENT, LiveHost
@@ -462,7 +463,7 @@ class Listing(FakeHost):
 def test_progress_says_what_is_waited_for() -> None:
     host, said = Listing(), list[tuple[int, int, str]]()
 
-    def progress(done: int, asked: int, what: str) -> None:
+    def progress(done: int, asked: int, what: str, seconds: float) -> None:
         said.append((done, asked, what))
         host.free.set()
 
@@ -470,7 +471,40 @@ def test_progress_says_what_is_waited_for() -> None:
     gatherer.ask("zfs_get", [tank], facts)
     gatherer.ask("zfs_list", [tank], facts)
     gatherer.settle(facts)
-    assert said == [(1, 2, "waiting for zfs get of tank"), (2, 2, "")]
+    assert said == [(1, 2, "properties of the datasets of tank (zfs get)"), (2, 2, "")]
+
+
+def test_progress_goes_on_while_nothing_is_answered() -> None:
+    """It names how many datasets there are as soon as they are listed, and counts the seconds."""
+    host, said = Listing(), list[tuple[str, float]]()
+
+    def progress(done: int, asked: int, what: str, seconds: float) -> None:
+        said.append((what, seconds))
+        if len(said) == 4:
+            host.free.set()
+
+    host.commands = {("zfs", "list"): Capture(0, b"tank\ntank/db\n")}
+    gatherer, facts, tank = Gatherer(host, collectors(), progress), Facts(), Subject("dataset", "tank")
+    gatherer.ask("zfs_get", [tank], facts)
+    gatherer.ask("zfs_list", [tank], facts)
+    gatherer.settle(facts)
+    assert {what for what, _ in said[:-1]} <= {
+        "properties of the datasets of tank (zfs get)", "properties of 2 datasets of tank (zfs get)"}  # fmt: skip
+    assert said[-2][0] == "properties of 2 datasets of tank (zfs get)"
+    assert said[-2][1] > said[0][1]
+
+
+def test_every_question_is_said_in_words() -> None:
+    tank, sda = Subject("dataset", "tank"), Subject("disk", "sda")
+    smart = Run(("smartctl", "-j", "-x", "/dev/sda"))
+    assert in_words.of("smartctl", smart, sda, 0, None) == "health of sda (smartctl)"
+    assert in_words.of("hdparm", Run(("hdparm", "-W", "/dev/sda")), sda, 0, None) == "hdparm -W /dev/sda"
+    assert in_words.of("memory", Read(("/proc/meminfo",)), HOST, 0, None) == "/proc/meminfo"
+    get = Run(("zfs", "get", "-Hp", "-r", "sync", "tank"), halved=True)
+    again = by_name.ByName(get, Capture(None))
+    again.put, again.of = 480, 2000
+    assert in_words.of("zfs_get", get, tank, 0, again) == "properties of 480 of 2,000 datasets of tank (zfs get)"
+    assert set(in_words.WORDS) <= set(collectors())
 
 
 @pytest.mark.slow

@@ -23,6 +23,8 @@ COLUMNS_SHOWN = 3
 RULES_SHOWN = 2
 FAILURES_SHOWN = 4
 NEEDS_SHOWN = 3
+PLACES_SHOWN = 2
+SEVERAL = {"leaf": "leaves"}  # of all other kinds of subjects with an s
 TABLE_AT = 44  # column of what an event costs, where no combination of events is longer
 SAID_IN = 30  # columns at least for that; below the event where there are fewer
 BROUGHT_SHOWN = 5
@@ -92,14 +94,36 @@ def _brief(report: Report) -> Iterator[RenderableType]:
     for finding in grave[:FAILURES_SHOWN]:
         yield from _shortly(finding)
     rest = grave[FAILURES_SHOWN:]
-    low = [each for each in failed if each.severity == "low"]
-    for word, findings in (("MORE", rest), ("LOW", low)):
-        if findings:
-            ids = list(dict.fromkeys(each.rule.id for each in findings))
-            yield Hanging(Text(word, STYLES["low"]), Text(", ".join(ids)), MARGIN)
+    if rest:
+        yield Hanging(Text("MORE", STYLES["low"]), Text(_more(rest)), MARGIN)
+    if low := [each for each in failed if each.severity == "low"]:
+        yield Hanging(Text("LOW", STYLES["low"]), Text(", ".join(_of_rules(low, named=False))), MARGIN)
     yield from _unseen(report)
     yield from _silenced(report)
     yield from _last(report)
+
+
+def _more(rest: list[Finding]) -> str:
+    """How many there are of what does not fit on the page, how grave they are and where: one of them may be the worst."""
+    grades = dict.fromkeys(each.severity for each in rest)
+    return "; ".join(
+        f"{grade}: {', '.join(_of_rules([each for each in rest if each.severity == grade], named=True))}"
+        for grade in grades
+    )
+
+
+def _of_rules(findings: list[Finding], *, named: bool) -> Iterator[str]:
+    """``sync-disabled (56 datasets: tank04/db, tank05/db and 54 more)``. named: say where, not only how many places."""
+    for id in dict.fromkeys(each.rule.id for each in findings):
+        found = [verdict.subject for each in findings if each.rule.id == id for verdict in each.verdicts]
+        subjects = list(dict.fromkeys(found))
+        kind = subjects[0].kind
+        places = [f"{len(subjects):,} {SEVERAL.get(kind, f'{kind}s')}"] if len(subjects) > 1 else []
+        if named:
+            names = [harmless(str(each)) for each in subjects]
+            left = f" and {len(names) - PLACES_SHOWN:,} more" if len(names) > PLACES_SHOWN else ""
+            places.append(", ".join(names[:PLACES_SHOWN]) + left)
+        yield f"{id} ({': '.join(places)})" if places else id
 
 
 def _shortly(finding: Finding) -> Iterator[RenderableType]:
@@ -178,7 +202,7 @@ def _last(report: Report) -> Iterator[RenderableType]:
 def _title(report: Report) -> Text:
     words = (
         f"zaudit {report.zaudit}",
-        f"{', '.join(map(harmless, report.targets))} on {harmless(report.hostname)}",
+        f"{finding_words.listed([harmless(each) for each in report.targets])} on {harmless(report.hostname)}",
         f"OpenZFS {harmless(report.release)}",
         *(f"{count} {word}" for word, count in report.counts),
     )
