@@ -12,18 +12,19 @@ from collections import Counter
 from collections.abc import Iterator
 
 from auditor.collect._kernel_lines import BOOT, compiled, kept, lines
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, words
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, tally
 from auditor.host.request import Output, Run
+from auditor.text import often
 
 PER = "host"
 SUBJECT = "host"
 FACTS = {
     "buses_whole": flag("the kernel's log, which was looked through for errors of buses, reaches back to its start"),
-    "pcie_corrected": words(
+    "pcie_corrected": tally(
         "PCI ADDRESS=TIMES of errors of a link that were corrected by sending again; one evidence each"
     ),
-    "pcie_uncorrected": words("PCI ADDRESS=TIMES of errors of a link that were not corrected; one evidence each"),
-    "dma_faults": words("PCI ADDRESS=TIMES of accesses to memory that the IOMMU refused; one evidence each"),
+    "pcie_uncorrected": tally("PCI ADDRESS=TIMES of errors of a link that were not corrected; one evidence each"),
+    "dma_faults": tally("PCI ADDRESS=TIMES of accesses to memory that the IOMMU refused; one evidence each"),
 }
 LEVELS = "--level=debug,info,notice,warn,err,crit,alert,emerg"
 COMMAND = f"dmesg --facility=kern {LEVELS}"
@@ -56,5 +57,5 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
         named = [(each.part if each.part.count(":") > 1 else f"0000:{each.part}", each.text.strip())
                  for each in told if each.kind == kind]  # fmt: skip
         times, last = Counter(at for at, _ in named), dict(named)
-        told_of = tuple(Evidence(f"{last[at]} ({count} times)", COMMAND) for at, count in times.items())
+        told_of = tuple(Evidence(f"{last[at]} ({often(count)})", COMMAND) for at, count in times.items())
         yield Fact(HOST, kind, Known(tuple(f"{at}={count}" for at, count in times.items()), told_of or (NONE,)))
