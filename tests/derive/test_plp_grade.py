@@ -223,7 +223,7 @@ def test_the_evidence_names_the_table_and_how_sure_it_is() -> None:
     ]
     inferred = judged(nvme(INFERRED), "drive_class")
     assert isinstance(inferred, Known)
-    assert "confidence C, declared: model code" in inferred.evidence[0].text
+    assert "confidence C, declared: no document: model code" in inferred.evidence[0].text
 
 
 # -- identity ------------------------------------------------------------------------------------------------------
