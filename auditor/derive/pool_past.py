@@ -74,7 +74,9 @@ def _returns(pool: Subject, facts: Facts) -> Judged:
     if isinstance(found, Unknown):
         return found
     times = [(int(seconds), host) for seconds, host in pairs_of(found)]
-    here, away_since, was_here, count, last = times[-1][1] if times else "", 0, False, 0, 0
+    if not times:
+        return unknown(f"zpool history -i {pool.name}: no host that had a name is on record as having taken it up")
+    here, away_since, was_here, count, last = times[-1][1], 0, False, 0, 0
     for seconds, host in times:
         if host != here:
             away_since = away_since or seconds
