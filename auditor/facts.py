@@ -149,6 +149,7 @@ class Spec(NamedTuple):
     type: bool, int, float, str, tuple (of scalars) or Subject (a link). kind: of the subjects that a link leads to.
     many: a link to several subjects. nonempty: a link that leads nowhere is a hole in what was seen, not a fact.
     none_tells: that there are none is an answer to any(); of all other links nothing is said of nothing.
+    tallied: the texts are NAME=TIMES, and a reader is told "NAME (3 times)".
     """
 
     type: type
@@ -158,6 +159,7 @@ class Spec(NamedTuple):
     many: bool = False
     nonempty: bool = False
     none_tells: bool = False
+    tallied: bool = False
 
 
 def flag(text: str) -> Spec:
@@ -183,6 +185,11 @@ def word(text: str, *values: str) -> Spec:
 def words(text: str) -> Spec:
     """A tuple of strings or numbers (versions are tuples of integers)."""
     return Spec(tuple, text)
+
+
+def tally(text: str) -> Spec:
+    """A tuple of NAME=TIMES."""
+    return Spec(tuple, text, tallied=True)
 
 
 def link(kind: Kind, text: str) -> Spec:

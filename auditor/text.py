@@ -22,6 +22,11 @@ def near(word: str, there: Iterable[str]) -> str:
     return f"; similar: {', '.join(map(harmless, found))}" if found else ""
 
 
+def often(count: int | str) -> str:
+    """ "once", "3 times"."""
+    return "once" if str(count) == "1" else f"{count} times"
+
+
 VALUES = 5_000_000
 _PARTS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[^"]++', re.DOTALL)
 

@@ -15,7 +15,7 @@ EVENTS = ("zpool", "events", "-H", "-v")
 
 
 def added(past: Recording) -> Recording:
-    """The same, where it has the first looks and not the second ones."""
+    """The same, where it has the first looks and not the second ones as they are asked today."""
     commands = dict(past.commands)
     lists = []
     for argv, answer in past.commands.items():
@@ -23,7 +23,9 @@ def added(past: Recording) -> Recording:
             case ("zpool", "events", "-H", pool) if answer.exit == 0 and pool != "-v":
                 lists.append((pool, answer.stdout.decode().splitlines()))
             case ("zpool", "history", pool) if answer.exit == 0:
-                commands.setdefault(("zpool", "history", "-i", pool), _again(answer))
+                again = ("zpool", "history", "-i", pool)
+                if again not in commands or commands[again].keep != zpool_history_internal.KEEP:
+                    commands[again] = _again(answer)
     if lists:
         commands.setdefault(EVENTS, Capture(0, _numbered(lists).encode(), keep=zpool_events_all.KEEP))
     files = {patterns: _with_devices(patterns, answer) for patterns, answer in past.files.items()}

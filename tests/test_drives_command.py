@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from auditor.data import drives
+from auditor.data import drives, shingled
 from tests.fake import CommandLine
 from tests.folded import for_each
 
@@ -31,6 +31,22 @@ def test_a_model_that_is_not(zaudit: CommandLine) -> None:
     found = json.loads(zaudit("drives", "No Such Drive 3000", "--format", "json").out)
     assert (found["in_table"], found["drive"]) == (False, None)
     assert [each["grade"] for each in found["grades"]] == [1, None, 3]
+
+
+@for_each("entry", shingled.load(), ids=lambda entry: entry.family)
+def test_a_hard_disk_that_is_known_to_be_shingled(zaudit: CommandLine, entry: shingled.Family) -> None:
+    model = entry.examples[0]
+    said = " ".join(zaudit("drives", *model.split()).out.split())
+    assert "shingled (SMR)" in said
+    assert entry.family in said
+    assert entry.source in said
+    assert "not in the table" not in said
+    assert "grade 1" not in said
+    found = json.loads(zaudit("drives", model, "--format", "json").out)
+    assert (found["shingled"]["family"], found["drive"], found["grades"]) == (entry.family, None, [])
+    assert drives.match(model) is None
+    other = entry.others[0]
+    assert json.loads(zaudit("drives", other, "--format", "json").out)["shingled"] is None
 
 
 def test_what_is_no_drive_has_no_grade(zaudit: CommandLine) -> None:

@@ -14,11 +14,12 @@ import pytest
 
 from auditor import data, rulebook
 from auditor.data import fixes
+from auditor.facts import HOST, Fact, Facts, Judged, Known, known, unknown
 from auditor.judge import example, rule_file, rule_table
 from auditor.judge.event import GRAVITY
 from auditor.judge.rule import RuleError, digest
 from auditor.judge.rule_file import load, load_folder
-from auditor.judge.verdict import ROUTES
+from auditor.judge.verdict import ROUTES, fill
 from auditor.registry import registry
 from auditor.report import finding_words
 from tests import rule_format, shared
@@ -227,6 +228,25 @@ def test_a_minimal_rule_loads() -> None:
     assert len(load("a-rule", "a-rule.toml", longest.encode(), registry()).title) == 100
     answered = MINIMAL.replace('severity = "low"', ANSWERED)
     assert load("a-rule", "a-rule.toml", answered.encode(), registry()).answer == "flushes honoured"
+
+
+@pytest.mark.parametrize(
+    ("hung", "said"),
+    [
+        (known(("txg_sync=1", "z_wr=iss=12"), ""), "txg_sync (once), z_wr=iss (12 times)"),
+        (known((), ""), "none"),
+        (unknown("not asked"), "(unknown)"),
+    ],
+)
+def test_of_a_list_a_reader_is_told_how_often_or_that_it_is_empty(hung: Judged, said: str) -> None:
+    facts = Facts()
+    facts.put_all(Fact(HOST, name, each) for name, each in (("hung_tasks", hung), ("tunables_changed", known((), ""))))
+    text = "hung: {host.hung_tasks}; {len(host.hung_tasks)} changed: {host.tunables_changed}"
+    for value in rule_table.AT_ONCE.value, rule_table.WHEN_ASKED.value:
+        many = len(hung.value) if isinstance(hung, Known) and isinstance(hung.value, tuple) else "(unknown)"
+        template = rule_table._template(text, "host", registry(), value)
+        assert fill(template, HOST, "", facts, shell=False) == f"hung: {said}; {many} changed: none"
+        assert fill(template, HOST, "", facts, shell=True).endswith("changed: ''")
 
 
 @pytest.mark.parametrize(

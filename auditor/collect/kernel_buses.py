@@ -1,34 +1,54 @@
-"""``dmesg --facility=kern --level=...``: errors of PCI Express links and memory accesses that an IOMMU refused, since the host
-booted. A question of its own, as ``kernel_hangs`` says why.
+"""``dmesg --facility=kern --level=...``: errors of PCI Express links, memory accesses that an IOMMU refused, what the firmware
+reports of memory and processors, and what SCSI drives say of the commands that failed, since the host booted. A question of its
+own, as ``kernel_hangs`` says why.
 
 The lines are those of Linux drivers/pci/pcie/aer.c aer_print_error, aer_error_severity_string ("Correctable" was "Corrected"
 before 6.0); drivers/iommu/amd/iommu.c amd_iommu_report_page_fault; drivers/iommu/intel/dmar.c dmar_fault_do_one, which names no
-domain: 0000 is what hosts have that have one. The kernel says of each device no more than a few of them in a while.
+domain: 0000 is what hosts have that have one; drivers/scsi/scsi_logging.c scsi_format_sense_hdr, scsi_format_extd_sense;
+drivers/edac/mce_amd.c decode_error_status. The kernel says of each device no more than a few of them in a while.
+
+Firmware that looks at errors first hands them to the kernel as records of sections (drivers/acpi/apei/ghes.c
+__ghes_print_estatus, drivers/firmware/efi/cper.c cper_estatus_print_section; two records at most in five seconds). A section of
+PCI Express counts as an error of the link that it names. What firmware says of itself, and what it only tells ("info"), is left
+out; so is what it kept of the time before this boot.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from auditor.collect._kernel_lines import BOOT, compiled, kept, lines
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, words
+from auditor.collect._kernel_lines import BOOT, Line, compiled, kept, lines
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, tally
 from auditor.host.request import Output, Run
+from auditor.text import often
 
 PER = "host"
 SUBJECT = "host"
 FACTS = {
     "buses_whole": flag("the kernel's log, which was looked through for errors of buses, reaches back to its start"),
-    "pcie_corrected": words(
+    "pcie_corrected": tally(
         "PCI ADDRESS=TIMES of errors of a link that were corrected by sending again; one evidence each"
     ),
-    "pcie_uncorrected": words("PCI ADDRESS=TIMES of errors of a link that were not corrected; one evidence each"),
-    "dma_faults": words("PCI ADDRESS=TIMES of accesses to memory that the IOMMU refused; one evidence each"),
+    "pcie_uncorrected": tally("PCI ADDRESS=TIMES of errors of a link that were not corrected; one evidence each"),
+    "dma_faults": tally("PCI ADDRESS=TIMES of accesses to memory that the IOMMU refused; one evidence each"),
+    "hardware_errors": tally(
+        "WHAT, SEVERITY=TIMES of errors of memory, processors and others that the firmware or the processor reported"
+    ),
+    "scsi_medium_errors": tally(
+        "HOST:CHANNEL:TARGET:LUN=TIMES of commands that failed for the medium, as the drive said; one evidence each"
+    ),
+    "scsi_hardware_errors": tally(
+        "HOST:CHANNEL:TARGET:LUN=TIMES of commands that failed for the drive's own hardware; one evidence each"
+    ),
 }
 LEVELS = "--level=debug,info,notice,warn,err,crit,alert,emerg"
 COMMAND = f"dmesg --facility=kern {LEVELS}"
 NONE = Evidence("nothing of the kind in what is left of the kernel's log", COMMAND)
 _SHORT = r"[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+_SCSI = r"sd (\d+:\d+:\d+:\d+): \[sd[a-z]{1,4}\] +(?:tag#\d+ +)?"
+_RECORD = r"\{(\d{1,10})\}\[Hardware Error\]: +"
 _DEVICE = rf"[\w-]{{1,40}} ([0-9a-f]{{4,8}}:{_SHORT}): "
 _LINES = {
     "boot": BOOT,
@@ -38,7 +58,22 @@ _LINES = {
         rf"(?:{_DEVICE}AMD-Vi: Event logged \[IO_PAGE_FAULT [ -~]{{1,120}}\]"
         rf"|DMAR: \[DMA (?:Read|Write)[ \w]{{0,20}}\] Request device \[({_SHORT})\] (?:PASID \w+ )?fault addr [ -~]{{1,160}})"
     ),
+    "scsi_medium_errors": rf"{_SCSI}Sense Key : Medium Error \[(?:current|deferred)\] ?(?:\[descriptor\])? ?",
+    "scsi_hardware_errors": rf"{_SCSI}Sense Key : Hardware Error \[(?:current|deferred)\] ?(?:\[descriptor\])? ?",
+    "sense": rf"{_SCSI}(?:Add\. Sense: [ -~]{{1,80}}|(?:<<vendor>>)?ASC=0x[0-9a-f]+ (?:<<vendor>>)?ASCQ=0x[0-9a-f]+ ?)",
+    "processor": (
+        r"\[Hardware Error\]: (?:System Fatal error|Uncorrected, software (?:restartable|containable) error"
+        r"|(?:Deferred|Corrected) error, no action required)\."
+    ),
+    "record": (
+        rf"{_RECORD}(?:Error \d+, type: (?:recoverable|fatal|corrected|info|unknown)"
+        rf"|section_type: (?:(?:general|ARM|IA32/X64) processor|memory|PCIe) error|section_type: CXL Protocol Error"
+        rf"|device_id: [0-9a-f]{{4,8}}:{_SHORT})"
+    ),
 }
+KINDS = tuple(name for name in FACTS if name != "buses_whole")
+_PART = re.compile(r"\{\d+\}\[Hardware Error\]: +(Error \d+, type|section_type|device_id): (.+)")
+_BEFORE_SENSE = re.compile(r"^.*\[sd[a-z]+\] +(?:tag#\d+ +)?")
 _PATTERNS, KEEP = compiled(_LINES), kept(_LINES)
 
 
@@ -52,9 +87,47 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     if whole:
         seen = Evidence("the kernel's log reaches back to its start", f"{COMMAND} | head -1")
         yield Fact(HOST, "buses_whole", Known(True, (seen,)))
-    for kind in ("pcie_corrected", "pcie_uncorrected", "dma_faults"):
-        named = [(each.part if each.part.count(":") > 1 else f"0000:{each.part}", each.text.strip())
-                 for each in told if each.kind == kind]  # fmt: skip
-        times, last = Counter(at for at, _ in named), dict(named)
-        told_of = tuple(Evidence(f"{last[at]} ({count} times)", COMMAND) for at, count in times.items())
+    found = [*_sections(told), *_sensed(told)]
+    for each in told:
+        if each.kind in ("pcie_corrected", "pcie_uncorrected", "dma_faults"):
+            found.append((each.kind, each.part if each.part.count(":") > 1 else f"0000:{each.part}", each.text))
+        elif each.kind == "processor":
+            severity = each.text.rpartition(": ")[2].partition(" error")[0].lower().removeprefix("system ")
+            found.append(("hardware_errors", f"memory or processor, {severity.partition(',')[0]}", each.text))
+    for kind in KINDS:
+        named = [(what, text.strip()) for fact, what, text in found if fact == kind]
+        times, last = Counter(what for what, _ in named), dict(named)
+        told_of = tuple(Evidence(f"{last[at]} ({often(count)})", COMMAND) for at, count in times.items())
         yield Fact(HOST, kind, Known(tuple(f"{at}={count}" for at, count in times.items()), told_of or (NONE,)))
+
+
+def _sections(told: Sequence[Line]) -> Iterator[tuple[str, str, str]]:
+    """(fact, what, line) of each section of a record of the firmware. The lines of two records may be mixed."""
+    sections: list[tuple[dict[str, str], str]] = []
+    open_: dict[str, dict[str, str]] = {}
+    for each in told:
+        if each.kind == "record" and (part := _PART.search(each.text)):
+            if part[1] != "section_type" and part[1] != "device_id":
+                open_[each.part] = {"severity": part[2]}
+            elif section := open_.get(each.part):
+                section[part[1]] = part[2]
+                if part[1] == "section_type":
+                    sections.append((section, each.text))
+    for section, text in sections:
+        what, severity, device = section["section_type"], section["severity"], section.get("device_id")
+        if severity == "info":
+            continue
+        if what == "PCIe error" and device:
+            link = "pcie_corrected" if severity == "corrected" else "pcie_uncorrected"
+            yield link, device, f"{text.rstrip()}, {severity}, device_id: {device}"
+        else:
+            yield "hardware_errors", f"{what}, {severity}", text
+
+
+def _sensed(told: Sequence[Line]) -> Iterator[tuple[str, str, str]]:
+    """(fact, drive, line) of each command; what the drive adds stands on its next line."""
+    for at, each in enumerate(told):
+        if each.kind in ("scsi_medium_errors", "scsi_hardware_errors"):
+            after = next((line for line in told[at + 1 : at + 9] if line.part == each.part), None)
+            more = _BEFORE_SENSE.sub("", after.text) if after and after.kind == "sense" else ""
+            yield each.kind, each.part, f"{each.text.strip()} {more}"

@@ -17,30 +17,31 @@ from collections import Counter
 from collections.abc import Iterator
 
 from auditor.collect._kernel_lines import BOOT, compiled, kept, lines
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, words
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, tally, words
 from auditor.host.request import Output, Run
+from auditor.text import often
 
 PER = "host"
 SUBJECT = "host"
 FACTS = {
     "faults_whole": flag("the kernel's log, which was looked through for faults, reaches back to its start"),
-    "zfs_panics": words("PLACE=TIMES of each place at which OpenZFS stopped a thread of its own since the host booted"),
+    "zfs_panics": tally("PLACE=TIMES of each place at which OpenZFS stopped a thread of its own since the host booted"),
     "zfs_stopped_in": words(
         "functions of OpenZFS that stopped a thread so, where the line names one; one evidence each"
     ),
-    "zfs_oopses": words(
+    "zfs_oopses": tally(
         "FUNCTION=TIMES of functions of OpenZFS in which the kernel faulted or was stuck since it booted"
     ),
-    "log_replay_errors": words(
+    "log_replay_errors": tally(
         "DATASET=TIMES of records of the intent log that could not be replayed since the host booted"
     ),
-    "oom_kills": words("PROGRAM=TIMES of programs that the kernel killed for want of memory since it booted"),
+    "oom_kills": tally("PROGRAM=TIMES of programs that the kernel killed for want of memory since it booted"),
     "oom_killed_servers": words("the same, of databases and virtual machines alone"),
-    "controller_faults": words("CONTROLLER=TIMES of faults and resets of storage controllers since the host booted"),
-    "scsi_power_ons": words(
+    "controller_faults": tally("CONTROLLER=TIMES of faults and resets of storage controllers since the host booted"),
+    "scsi_power_ons": tally(
         "HOST:CHANNEL:TARGET:LUN=TIMES of power-ons and resets that drives reported; one evidence each"
     ),
-    "scsi_aborts": words("HOST:CHANNEL:TARGET:LUN=TIMES of commands and drives that SCSI gave up; one evidence each"),
+    "scsi_aborts": tally("HOST:CHANNEL:TARGET:LUN=TIMES of commands and drives that SCSI gave up; one evidence each"),
 }
 LEVELS = "--level=emerg,alert,crit,err,warn,notice,info"
 COMMAND = f"dmesg --facility=kern {LEVELS}"
@@ -98,6 +99,6 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
         named = [(what, text) for kind, what, text in found if kind == fact]
         times, last = Counter(what for what, _ in named), dict(named)
         if fact not in ("faults_whole", "zfs_stopped_in") and (times or whole or fact.startswith("scsi_")):
-            lines_of = tuple(Evidence(f"{last[what]} ({count} times)", COMMAND) for what, count in times.items())
+            lines_of = tuple(Evidence(f"{last[what]} ({often(count)})", COMMAND) for what, count in times.items())
             entries = tuple(f"{what}={count}" for what, count in times.items())
             yield Fact(HOST, fact, Known(entries, lines_of or (NONE,)))

@@ -12,14 +12,15 @@ from collections import Counter
 from collections.abc import Iterator
 
 from auditor.collect._kernel_lines import BOOT, HEAD, lines
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, tally
 from auditor.host.request import Output, Run
+from auditor.text import often
 
 PER = "host"
 SUBJECT = "host"
 FACTS = {
-    "hung_tasks": words("THREAD=TIMES of each thread of OpenZFS that the kernel found hanging since it booted"),
-    "machine_checks": words("mce=TIMES of messages of machine checks, errors of memory and processor, since it booted"),
+    "hung_tasks": tally("THREAD=TIMES of each thread of OpenZFS that the kernel found hanging since it booted"),
+    "machine_checks": tally("mce=TIMES of messages of machine checks, errors of memory and processor, since it booted"),
 }
 COMMAND = "dmesg --facility=kern"
 _LINES = {
@@ -46,5 +47,5 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
         named = [(each.part or "mce", each.text.strip()) for each in found if each.kind == kind]
         times, last = Counter(what for what, _ in named), dict(named)
         if times or whole:
-            seen = tuple(Evidence(f"{last[what]} ({count} times)", COMMAND) for what, count in times.items())
+            seen = tuple(Evidence(f"{last[what]} ({often(count)})", COMMAND) for what, count in times.items())
             yield Fact(HOST, fact, Known(tuple(f"{what}={count}" for what, count in times.items()), seen or (none,)))

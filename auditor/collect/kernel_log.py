@@ -20,28 +20,29 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from auditor.collect._kernel_lines import BOOT, HEAD, begins
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, words
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, tally
 from auditor.host.request import Output, Run
+from auditor.text import often
 
 PER = "host"
 SUBJECT = "host"
 FACTS = {
     "kernel_log_whole": flag("the kernel's log reaches back to its start"),
-    "kernel_log_io_errors": words(
+    "kernel_log_io_errors": tally(
         "DEVICE=NUMBER of messages of reads and writes that failed, or PATH=NUMBER where OpenZFS says it; one evidence each"
     ),
-    "kernel_log_flush_errors": words("DEVICE=NUMBER of cache flushes that failed; one evidence each"),
-    "kernel_log_flush_path_errors": words(
+    "kernel_log_flush_errors": tally("DEVICE=NUMBER of cache flushes that failed; one evidence each"),
+    "kernel_log_flush_path_errors": tally(
         "DEVICE=NUMBER of these that may be the fault of the path: dm-multipath repeats them on another; one evidence each"
     ),
-    "kernel_log_resets": words(
+    "kernel_log_resets": tally(
         "NAME=NUMBER of messages of NVMe controllers and ATA ports of commands that timed out, failed at first, or resets"
     ),
-    "kernel_log_trim_errors": words(
+    "kernel_log_trim_errors": tally(
         "DEVICE=NUMBER, or of ATA ports NAME=NUMBER, of TRIM commands that failed; one evidence each"
     ),
-    "kernel_log_suspended": words("POOL=NUMBER of suspensions of each pool; one evidence each"),
-    "kernel_log_assumed": words(
+    "kernel_log_suspended": tally("POOL=NUMBER of suspensions of each pool; one evidence each"),
+    "kernel_log_assumed": tally(
         "DEVICE=1 of each whose cache the kernel could not ask about, and took for write through"
     ),
 }
@@ -137,7 +138,7 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
         seen = Evidence("the kernel's log reaches back to its start", f"{COMMAND} | head -1")
         yield Fact(HOST, "kernel_log_whole", Known(True, (seen,)))
     for fact, counted in found.items():
-        lines = [Evidence(f"{last[fact, each].strip()} ({times} times)", COMMAND) for each, times in counted.items()]
+        lines = [Evidence(f"{last[fact, each].strip()} ({often(times)})", COMMAND) for each, times in counted.items()]
         none = Evidence("nothing of the kind in what is left of the kernel's log", COMMAND)
         entries = tuple(f"{device}={times}" for (device, _), times in counted.items())
         yield Fact(HOST, fact, Known(entries, (*lines,) or (none,)))

@@ -16,13 +16,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 from auditor.collect._kernel_lines import BOOT, compiled, kept, lines
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, tally, words
 from auditor.host.request import Output, Run
+from auditor.text import often
 
 PER = "host"
 SUBJECT = "host"
 FACTS = {
-    "hung_in_zfs": words(
+    "hung_in_zfs": tally(
         "PROGRAM=TIMES of each task that the kernel found hanging in a function of OpenZFS since it booted"
     ),
     "hung_traces": words(
@@ -74,7 +75,7 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
             traces, frames, sure = 0, False, []
     if times or (whole and not unsure):
         none = Evidence("no task hung in OpenZFS, says the kernel's log, which reaches back to its start", COMMAND)
-        told = tuple(Evidence(f"{seen[name].strip()} ({count} times)", COMMAND) for name, count in times.items())
+        told = tuple(Evidence(f"{seen[name].strip()} ({often(count)})", COMMAND) for name, count in times.items())
         entries = tuple(f"{name}={count}" for name, count in times.items())
         yield Fact(HOST, "hung_in_zfs", Known(entries, told or (none,)))
         where = tuple(Evidence(f"{text.strip()} in {stack}", COMMAND) for stack, text in stacks.items())

@@ -61,7 +61,7 @@ def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
     """How often, and when last; raises ValueError when the beginning or the end of the history is missing."""
     seen = lines(reply.text, pool)
     if seen:
-        yield Fact(pool, "history_since_s", known(_seconds(seen[0][:STAMP]), seen[0][:STAMP], reply.command))
+        yield Fact(pool, "history_since_s", known(seconds(seen[0][:STAMP]), seen[0][:STAMP], reply.command))
     seen = tuple(line for line in seen if len(line) > STAMP)
     found = [match for line in seen if (match := _LINE.fullmatch(line))]
     yield Fact(pool, "history", known(seen, f"{len(seen)} lines", reply.command))
@@ -72,7 +72,7 @@ def parse(reply: Output, pool: Subject) -> Iterator[Fact]:
         text = f"{last[1]} zpool {last[2]} {last[3]}" if last else f"no such command in {len(found)} lines"
         yield Fact(pool, name, known(len(hits), text, "zpool history {subject}"))
         if last:
-            yield Fact(pool, when, known(_seconds(last[1]), text, "zpool history {subject}"))
+            yield Fact(pool, when, known(seconds(last[1]), text, "zpool history {subject}"))
 
 
 def lines(text: str, pool: Subject) -> tuple[str, ...]:
@@ -87,6 +87,6 @@ def lines(text: str, pool: Subject) -> tuple[str, ...]:
     return tuple(line for line in (first, *seen) if _STAMP.match(line))
 
 
-def _seconds(stamp: str) -> int:
-    """Raises ValueError."""
+def seconds(stamp: str) -> int:
+    """Since the epoch. Raises ValueError."""
     return timegm(strptime(stamp.strip(), "%Y-%m-%d.%H:%M:%S"))

@@ -1,4 +1,5 @@
-"""``zaudit drives``: what is known of the power-loss protection of a model, and what zaudit makes of it."""
+"""``zaudit drives``: what is known of the power-loss protection of a model, what zaudit makes of it, and of a hard disk that it
+is shingled."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from auditor.commands._terminal import say, width
 
 if TYPE_CHECKING:
     from auditor.data.drives import Drive
+    from auditor.data.shingled import Family
     from auditor.facts import Judged
 
 CONFIDENCE = {
@@ -26,6 +28,11 @@ UNLISTED = (
     "drive itself says that it has no volatile write cache, and then as protected by its own word alone. A hard disk needs no "
     "protection but a flush that is honoured."
 )
+SHINGLED = (
+    "shingled (SMR), managed by the drive: small writes stall for seconds when its cache is full, and during a resilver it may "
+    "be ejected (disk-shingled)"
+)
+HARD_DISK = "A hard disk, which needs no protection but a flush that is honoured: no grade is given to it."
 CASES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("it has a volatile write cache that is on", {"volatile_cache": True, "nvme_vwc_present": True}),
     (
@@ -43,18 +50,19 @@ def drives(words: tuple[str, ...], format_: str) -> None:
     """What is known about the power-loss protection of MODEL (as nvme list, lsblk or smartctl print it) and why, and which
     grade of evidence that makes, depending on what the drive reports about itself. Without MODEL: the whole table."""
     from auditor.data import drives as table
+    from auditor.data import shingled
 
     model = " ".join(" ".join(words).split())
     if not model:
         _all(table.load(), format_)
         return
-    found = table.match(model)
+    found, recorded = table.match(model), shingled.match(model)
     if format_ == "json":
         import json
 
-        say(json.dumps(_document(model, found), indent=1))
+        say(json.dumps(_document(model, found, recorded), indent=1))
     else:
-        say("\n".join(_page(model, found, min(width(), 100))))
+        say("\n".join(_page(model, found, recorded, min(width(), 100))))
 
 
 def _grades(found: Drive | None) -> Iterator[tuple[str, Judged]]:
@@ -87,7 +95,7 @@ def _virtual(found: Drive | None) -> bool:
     return found is not None and found.plp in ("virtual", "ephemeral")
 
 
-def _page(model: str, found: Drive | None, columns: int) -> Iterator[str]:
+def _page(model: str, found: Drive | None, recorded: Family | None, columns: int) -> Iterator[str]:
     from auditor.derive.disk_identity import SAYS
     from auditor.text import harmless
 
@@ -96,6 +104,13 @@ def _page(model: str, found: Drive | None, columns: int) -> Iterator[str]:
 
     yield harmless(model)
     yield ""
+    if recorded:
+        yield from field("Recording", SHINGLED)
+        yield from field("Family", recorded.family)
+        yield from field("Source", recorded.source)
+        yield ""
+        yield from field("Means", HARD_DISK)
+        return
     if found is None:
         yield from field("Class", UNLISTED)
     else:
@@ -116,7 +131,7 @@ def _page(model: str, found: Drive | None, columns: int) -> Iterator[str]:
     yield from field("", "5 is proven, 4 strong, 3 declared, 2 flushed data only, 1 none. zaudit check asks the drive.")
 
 
-def _document(model: str, found: Drive | None) -> dict[str, Any]:
+def _document(model: str, found: Drive | None, recorded: Family | None) -> dict[str, Any]:
     known_of = None
     if found:
         names = ("family", "confidence", "source")
@@ -125,8 +140,14 @@ def _document(model: str, found: Drive | None) -> dict[str, Any]:
             **{name: getattr(found, name) for name in names},
             "pattern": found.pattern,
         }
-    grades = [] if _virtual(found) else [{"when": says, "grade": _number(grade)} for says, grade in _grades(found)]
-    return {"model": model, "in_table": found is not None, "drive": known_of, "grades": grades}
+    graded = () if recorded or _virtual(found) else _grades(found)
+    return {
+        "model": model,
+        "in_table": found is not None,
+        "drive": known_of,
+        "shingled": {"family": recorded.family, "source": recorded.source} if recorded else None,
+        "grades": [{"when": says, "grade": _number(grade)} for says, grade in graded],
+    }
 
 
 def _number(grade: Judged) -> int | None:

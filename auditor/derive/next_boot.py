@@ -18,6 +18,7 @@ from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, fl
 SUBJECT = "pool"
 FACTS = {
     "imported_at_boot": flag("something that is enabled imports it when the host starts"),
+    "scanned_at_boot": flag("all pools that are found on any device are imported when the host starts, and so is it"),
     "mounted_at_boot": flag("something that is enabled mounts its file systems when the host starts"),
 }
 NEEDS = (
@@ -28,8 +29,9 @@ CACHE, SCAN, MOUNT = "zfs-import-cache.service", "zfs-import-scan.service", "zfs
 
 
 def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
-    """Both, where the host starts with systemd."""
+    """All, where the host starts with systemd."""
     units = reached(facts)
+    yield Fact(pool, "scanned_at_boot", _scanned(units, facts))
     yield Fact(pool, "imported_at_boot", _root(pool, facts) or _imported(pool, units, facts))
     yield Fact(pool, "mounted_at_boot", _mounted(pool, units, facts))
 
@@ -62,6 +64,14 @@ def _root(pool: Subject, facts: Facts) -> Known | None:
     """That the root file system lies on it."""
     found = root_source(facts)
     return Known(True, found.evidence) if found and str(found.value).partition("/")[0] == pool.name else None
+
+
+def _scanned(units: Judged, facts: Facts) -> Judged:
+    """The scan is for hosts without a cache file, and takes whatever it finds."""
+    cached = facts.get(HOST, "cached_pools")
+    if isinstance(units, Unknown) or (isinstance(units, Known) and SCAN not in words_of(units)):
+        return units if isinstance(units, Unknown) else Known(False, units.evidence)
+    return cached if isinstance(cached, Unknown) else Known(not cached.value, (*units.evidence, *cached.evidence))
 
 
 def _imported(pool: Subject, units: Judged, facts: Facts) -> Judged:

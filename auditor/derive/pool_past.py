@@ -1,4 +1,4 @@
-"""How long ago what zpool history remembers was done, and whether anything trims the pool."""
+"""How long ago what zpool history remembers was done, whether hosts take turns with the pool, and whether anything trims it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from auditor.facts import (
     flag,
     is_true,
     join,
+    number,
+    pairs_of,
     real,
     unknown,
     words_of,
 )
-from auditor.text import quoted
+from auditor.text import often, quoted
 
 SUBJECT = "pool"
 FACTS = {
@@ -30,6 +32,9 @@ FACTS = {
     "rewind_days": real("days since the last import or clear that could discard transactions"),
     "history_days": real("days for which zpool history remembers every command"),
     "history_whole": flag("its history goes back to the day on which the pool was created; never false"),
+    "returns": number(
+        "times in the last year that this host took it up again from another one that had had it for 30 days at most"
+    ),
     "trimmed": flag(
         "its free space is trimmed: by itself, or on a schedule (perhaps, where by hand in the last 100 days)"
     ),
@@ -40,6 +45,7 @@ NEEDS = (
         "dataset.creation",
         "pool.import_without_log_s",
         "pool.rewind_s",
+        "pool.taken_up",
         "pool.trims",
         "pool.trim_s",
         "pool.autotrim",
@@ -48,6 +54,7 @@ NEEDS = (
     *("host.trim_timers", "host.trim_cron", "host.trim_nixos", "host.os_ids", "leaf.disks", "disk.transport"),
 )
 BY_HAND_DAYS = 100
+AWAY_DAYS, YEAR_DAYS = 30, 365
 
 
 def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
@@ -56,7 +63,35 @@ def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(pool, "rewind_days", since(facts, pool, "rewind_s", "rewound"))
     yield Fact(pool, "history_days", since(facts, pool, "history_since_s", "the history begins"))
     yield Fact(pool, "history_whole", _whole(pool, facts))
+    yield Fact(pool, "returns", _returns(pool, facts))
     yield Fact(pool, "trimmed", _trimmed(pool, facts))
+
+
+def _returns(pool: Subject, facts: Facts) -> Judged:
+    """Whoever took it up last is this host, under whatever name: a pool that moved for good, or a host that was given another
+    name, does not come back. Somebody who may have a line of his own logged (zpool_history) may bring a return about."""
+    found = facts.get(pool, "taken_up")
+    if isinstance(found, Unknown):
+        return found
+    times = [(int(seconds), host) for seconds, host in pairs_of(found)]
+    if not times:
+        return unknown(f"zpool history -i {pool.name}: no host that had a name is on record as having taken it up")
+    here, away_since, was_here, count, last = times[-1][1], 0, False, 0, 0
+    for seconds, host in times:
+        if host != here:
+            away_since = away_since or seconds
+            continue
+        if away_since and was_here and seconds - away_since <= AWAY_DAYS * DAY_S:
+            recent = facts.now - seconds <= YEAR_DAYS * DAY_S
+            count, last = count + recent, seconds
+        away_since, was_here = 0, True
+    if not count:
+        return Known(0, (Evidence("no host took it up in turns with this one", found.evidence[0].command),))
+    days = round((facts.now - last) / DAY_S)
+    text = (
+        f"another host took it up, and this one again within {AWAY_DAYS} days: {often(count)}, the last {days} days ago"
+    )
+    return Known(count, (Evidence(text, "zpool history -i {subject} | grep ' uts '"),))
 
 
 def _whole(pool: Subject, facts: Facts) -> Judged:

@@ -1,7 +1,9 @@
-"""What the kernel logged of each disk as a SCSI device since it booted: that it was reset, and commands that were given up.
+"""What the kernel logged of each disk as a SCSI device since it booted: that it was reset, commands that were given up, and
+what it said of those that failed.
 
-The log names host, channel, target and LUN, which stand in the path of the disk in sysfs. What is there counts even where
-the beginning of the log is gone; that nothing is there counts only where it is whole.
+The log names host, channel, target and LUN, which stand in the path of the disk in sysfs; of a disk that is none of SCSI it can
+hold nothing. What is there counts even where the beginning of the log is gone; that nothing is there counts only where it is
+whole.
 """
 
 from __future__ import annotations
@@ -30,21 +32,33 @@ FACTS = {
     "logged_aborts": number(
         "commands to it that were aborted after 30 s or more since the host booted, and that it was given up"
     ),
+    "logged_medium_errors": number("commands since the host booted that failed for its medium, as it said itself"),
+    "logged_hardware_errors": number("commands since the host booted that failed for its own hardware, as it said"),
 }
-SOURCES = {"logged_power_ons": "scsi_power_ons", "logged_aborts": "scsi_aborts"}
-NEEDS = ("host.faults_whole", *(f"host.{name}" for name in SOURCES.values()), "disk.sysfs_path")
+# where the log names it, and the fact that says whether that question saw the whole log
+SOURCES = {
+    "logged_power_ons": ("scsi_power_ons", "faults_whole"),
+    "logged_aborts": ("scsi_aborts", "faults_whole"),
+    "logged_medium_errors": ("scsi_medium_errors", "buses_whole"),
+    "logged_hardware_errors": ("scsi_hardware_errors", "buses_whole"),
+}
+NEEDS = ("disk.sysfs_path", *(f"host.{name}" for name in dict.fromkeys(sum(SOURCES.values(), ()))))
 GONE = "dmesg: the beginning of the kernel's log is gone, so what it no longer holds is not known"
+_NVME = re.compile(r"/nvme\d+n\d+$")
 _ADDRESS = re.compile(r"/(\d+:\d+:\d+:\d+)/")
 
 
 def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:
-    place, whole = facts.get(disk, "sysfs_path"), facts.get(HOST, "faults_whole")
-    for name, source in SOURCES.items():
+    place = facts.get(disk, "sysfs_path")
+    for name, (source, whole) in SOURCES.items():
         log = facts.get(HOST, source)
-        if isinstance(log, Unknown) or isinstance(place, Unknown):
+        addresses = _ADDRESS.findall(f"{place.value}/") if isinstance(place, Known) else []
+        if isinstance(place, Known) and not addresses and _NVME.search(str(place.value)):
+            yield Fact(disk, name, Known(0, (Evidence(f"{disk} is attached by NVMe, and not by SCSI"),)))
+        elif isinstance(log, Unknown) or isinstance(place, Unknown):
             yield Fact(disk, name, log if isinstance(log, Unknown) else place)
         else:
-            yield Fact(disk, name, _counted(disk, _ADDRESS.findall(f"{place.value}/"), log, whole))
+            yield Fact(disk, name, _counted(disk, addresses, log, facts.get(HOST, whole)))
 
 
 def _counted(disk: Subject, addresses: list[str], log: Known, whole: Judged) -> Judged:

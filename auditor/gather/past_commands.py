@@ -9,7 +9,7 @@ from auditor.collect import zpool_history, zpool_history_internal
 from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
 from auditor.text import harmless
 
-_COMMAND = re.compile(zpool_history_internal.KEEP)
+_COMMAND = re.compile(zpool_history_internal.COMMANDS)
 
 
 def compare(facts: Facts) -> None:

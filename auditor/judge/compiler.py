@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from auditor.data import releases
-from auditor.facts import Judged, Kind, Known, Spec, Subject, Unknown, unknown
+from auditor.facts import Judged, Kind, Known, Spec, Subject, Unknown, pairs_of, unknown
 from auditor.judge import types
 from auditor.judge.expression import LARGEST, Evaluate, Expression, Scope, fact, subject_of
 from auditor.judge.kleene import connective, negation, strict
 from auditor.judge.types import BOOL, NUMBER, ExpressionError, Type
+from auditor.text import often
 
 Registry = Mapping[tuple[Kind, str], Spec]  # (kind, fact name) -> what it is
 Constants = Mapping[str, Known]  # name -> number
@@ -71,7 +72,27 @@ def compile_condition(source: str, kind: Kind, registry: Registry, constants: Co
     return compiled
 
 
-def deferred(source: str, kind: Kind, registry: Registry, constants: Constants = NO_CONSTANTS) -> Expression:
+def compile_words(source: str, kind: Kind, registry: Registry, constants: Constants = NO_CONSTANTS) -> Expression:
+    """The same, for an expression in a text: of NAME=TIMES a reader is told "NAME (3 times)"."""
+    compiled = compile_expression(source, kind, registry, constants)
+    if not compiled.type.tallied:
+        return compiled
+
+    def evaluate(scope: Scope) -> Judged:
+        found = compiled.evaluate(scope)
+        told = tuple(f"{name} ({often(times)})" for name, times in pairs_of(found))
+        return found if isinstance(found, Unknown) else found._replace(value=told)
+
+    return compiled._replace(evaluate=evaluate)
+
+
+def deferred(
+    source: str,
+    kind: Kind,
+    registry: Registry,
+    constants: Constants = NO_CONSTANTS,
+    compile_: Callable[..., Expression] = compile_expression,
+) -> Expression:
     """A condition that is compiled when it is first asked for: most rules pass, and need neither words nor severities.
 
     What is wrong with it comes out only then, so it is for rules that were compiled whole by their tests.
@@ -80,7 +101,7 @@ def deferred(source: str, kind: Kind, registry: Registry, constants: Constants =
 
     def evaluate(scope: Scope) -> Judged:
         if not compiled:
-            compiled.append(compile_expression(source, kind, registry, constants).evaluate)
+            compiled.append(compile_(source, kind, registry, constants).evaluate)
         return compiled[0](scope)
 
     return Expression(source, BOOL, evaluate)

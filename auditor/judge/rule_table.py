@@ -8,7 +8,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 from auditor.facts import KINDS, Kind
-from auditor.judge.compiler import Registry, compile_condition, compile_expression, deferred
+from auditor.judge.compiler import Registry, compile_condition, compile_words, deferred
 from auditor.judge.event import ANSWER, ANSWERING, EVENTS, PARTIES, SEVERITIES, TAKES, Event, Severity, Strike
 from auditor.judge.expression import Expression
 from auditor.judge.rule import (
@@ -57,8 +57,8 @@ class _Compilers(NamedTuple):
         return _Compilers(partial(self.condition, constants=numbers), partial(self.value, constants=numbers))
 
 
-AT_ONCE = _Compilers(compile_condition, compile_expression)
-WHEN_ASKED = _Compilers(deferred, deferred)
+AT_ONCE = _Compilers(compile_condition, compile_words)
+WHEN_ASKED = _Compilers(deferred, partial(deferred, compile_=compile_words))
 
 
 def from_table(

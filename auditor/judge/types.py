@@ -14,12 +14,13 @@ class ExpressionError(ValueError):
 
 class Type(NamedTuple):
     """base: bool, number, str, tuple, subject or subjects. values: of a closed set of words. kind: of subjects.
-    none_tells: of subjects, that there are none is an answer."""
+    none_tells: of subjects, that there are none is an answer. tallied: of a tuple, its texts are NAME=TIMES."""
 
     base: str
     values: tuple[str, ...] = ()
     kind: Kind | None = None
     none_tells: bool = False
+    tallied: bool = False
 
     def __str__(self) -> str:
         return f"{self.base} of kind {self.kind}" if self.kind else self.base
@@ -39,6 +40,8 @@ def of_fact(spec: Spec) -> Type:
         return Type("subjects" if spec.many else "subject", kind=spec.kind, none_tells=spec.none_tells)
     if spec.type is str:
         return Type("str", ("", *spec.values) if spec.values else ())
+    if spec.tallied:
+        return Type("tuple", tallied=True)
     return {bool: BOOL, int: NUMBER, float: NUMBER, tuple: TUPLE}[spec.type]
 
 

@@ -225,14 +225,15 @@ def _origin(rule: Rule, subject: Subject, facts: Facts) -> str:
 
 
 def fill(template: Template, subject: Subject, origin: str, facts: Facts, *, shell: bool) -> str:
-    """The template with its values; what is not known is spelt "(unknown)", in a command "UNKNOWN"."""
+    """The template with its values; what is not known is spelt "(unknown)", in a command "UNKNOWN", and of a list without
+    entries a reader is told "none"."""
     scope = Scope(facts, subject)
     words = []
     for part in template.parts:
         if isinstance(part, str):
             words.append(part)
             continue
-        value = _place(part, subject, origin) if isinstance(part, Place) else _value(part, scope)
+        value = _place(part, subject, origin) if isinstance(part, Place) else _value(part, scope, shell)
         if value is None:
             words.append("UNKNOWN" if shell else "(unknown)")
         else:
@@ -248,13 +249,15 @@ def _place(place: Place, subject: Subject, origin: str) -> str:
     return subject.name
 
 
-def _value(expression: Expression, scope: Scope) -> str | None:
+def _value(expression: Expression, scope: Scope, shell: bool) -> str | None:
     result: Judged = expression.evaluate(scope)
     if isinstance(result, Unknown):
         return None
     match result.value:
         case Subject() as subject:
             return subject.name
+        case () if not shell:
+            return "none"
         case tuple() as many:
             return ", ".join(each.name if isinstance(each, Subject) else str(each) for each in many)
         case bool() as switch:

@@ -15,10 +15,11 @@ from auditor.recording.stand_ins import StandIns, any_of
 
 HOST_FILE = "/proc/sys/kernel/hostname"
 SHORTEST = 2
-# where nothing but a host can be named: zdb, md, NFS and SMB
+# where nothing but a host can be named: zdb, md, NFS and SMB, and zpool history of each host that took a pool up
 HOSTNAME = re.compile(
     rb"(?<=\bhostname: ')[^'\n]+(?=')|(?<=\bMD_NAME=)[^:\s]+(?=:)|(?<=\bmd-name-)[^:\s\"'=/]+(?=:)"
     rb"|(?<= - nfs )[^\s:/]+(?=:)|(?<= - nfs4 )[^\s:/]+(?=:)|(?<= - (?:cifs|smb3) //)[^\s/]+"
+    rb"|(?<=; uts )(?!\(none\)|localhost\b)[^\s]+(?= )"
 )
 _LISTS = {("zfs", "list"), ("zfs", "get"), ("zpool", "list")}
 # who serves a mount, and the options that name somebody

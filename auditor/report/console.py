@@ -72,6 +72,24 @@ class Hanging:
         return list(self._text.wrap(console, width, overflow="fold"))
 
 
+class Whole:
+    """Parts one after the other, none of which is divided over two lines where it fits one; the blanks and the dot that join
+    a part to the one before, at its beginning, are left out where a line begins."""
+
+    def __init__(self, parts: Iterable[Text]) -> None:
+        self._parts = parts
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        line = Text()
+        for part in self._parts:
+            if line and line.cell_len + part.cell_len > options.max_width:
+                yield line
+                line = Text()
+                part = part[len(part) - len(part.plain.lstrip(" ·")) :]
+            line.append_text(part)
+        yield line
+
+
 def head(word: str, style: str, name: str, where: Text) -> Hanging:
     """The first line of a finding: CRITICAL  sync-disabled  tank."""
     words = Text.assemble((word, style), " " * (MARGIN - len(word)), (name, "bold"), "  ")

@@ -10,7 +10,7 @@ from rich.text import Text
 from auditor.judge.finding import Finding
 from auditor.judge.verdict import Verdict
 from auditor.report import finding_words
-from auditor.report.console import body, head, says
+from auditor.report.console import Whole, body, head, says
 from auditor.report.model import Report
 from auditor.text import harmless
 
@@ -29,13 +29,13 @@ EVIDENCE_SHOWN = 4
 COMMANDS_SHOWN = 3
 
 
-def answer(report: Report) -> Text:
+def answer(report: Report) -> Whole:
     """The headline, and how many findings of which severity."""
-    line = Text(report.headline, HEADLINE_STYLES.get(report.standing, "bold yellow"))
+    parts = [Text(report.headline, HEADLINE_STYLES.get(report.standing, "bold yellow"))]
     for i, (word, count) in enumerate(report.counts):
-        line.append("   " if i == 0 else " · ", "default not bold")
-        line.append(f"{count} {word}", STYLES[word] if word != "critical" else "bold red")
-    return line
+        style = STYLES[word] if word != "critical" else "bold red"
+        parts.append(Text.assemble("   " if i == 0 else " · ", (f"{count} {word}", style)))
+    return Whole(parts)
 
 
 def found(report: Report) -> Iterator[RenderableType]:

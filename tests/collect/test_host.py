@@ -284,19 +284,30 @@ def test_of_a_history_only_the_lines_that_were_asked_for_are_kept(
     assert LiveHost(5).run(request._replace(also=())).fault == "not installed"
 
 
-def test_of_what_the_kernel_did_by_itself_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_what_the_kernel_did_by_itself_only_who_took_the_pool_up_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = (
         "2026-11-20.09:49:12 zpool import tank",
         "2026-11-20.09:49:12 [txg:4] set tank/db (54) a:b=zpool import x",
         "2026-11-20.09:49:13 ioctl set_prop",
         "        a:b: zpool trim x",
+        "2026-11-20.09:49:13 [txg:7] set tank (54) a:b=open pool version 5000; software version x; uts y z",
+        "2026-11-20.09:49:13 [txg:8] open pool version 5000; software version zfs-2.4.4-1; uts db2 6.12.0 1 x86_64",
         "2026-11-20.09:49:14 (3ms) zpool trim x",
     )
     (tmp_path / "zpool").write_text("#!/bin/sh\nprintf 'History for tank:\\n" + "\\n".join(lines) + "\\n\\n'\n")
     (tmp_path / "zpool").chmod(0o755)
     monkeypatch.setattr(seam, "PATH", (str(tmp_path),))
     request = zpool_history_internal.request(Subject("pool", "tank"), Facts(0.0))
-    assert LiveHost(5).run(request).stdout.decode().split("\n") == ["History for tank:", lines[0], lines[-1], "", ""]
+    assert LiveHost(5).run(request).stdout.decode().split("\n") == [
+        "History for tank:",
+        lines[0],
+        lines[-2],
+        lines[-1],
+        "",
+        "",
+    ]
 
 
 def test_streams_are_apart_and_the_exit_code_is_kept() -> None:

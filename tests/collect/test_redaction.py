@@ -693,3 +693,18 @@ def test_an_archive_does_not_keep_its_name_and_is_the_same_each_time(tmp_path: P
     assert packed[3] == 0  # flags of gzip: no name
     assert packed == (tmp_path / "other.tar.gz").read_bytes()
     assert recording.load(tmp_path / "secret.tar.gz").targets == taken.targets
+
+
+def test_the_names_of_other_hosts_that_took_a_pool_up_go_and_that_one_had_none_stays() -> None:
+    from auditor.collect import zpool_history_internal
+
+    told = "2026-11-21.08:00:00 [txg:9] open pool version 5000; software version zfs-2.4.4-1; uts {} 6.12.57 #1 x86_64"
+    names = ("zlab", "(none)", "otherhost.example.net", "localhost", "zlab")
+    text = "\n".join(("History for 'tank':", *(told.format(name) for name in names), "", ""))
+    past = recording.load(golden.HOSTS / "2.4-healthy-raidz1")
+    argv = ("zpool", "history", "-i", "tank")
+    answer = Capture(0, text.encode(), keep=zpool_history_internal.KEEP)
+    left = redaction.redact(replace(past, commands={**past.commands, argv: answer})).commands[argv].stdout.decode()
+    shown = [line.partition(" uts ")[2].split()[0] for line in left.splitlines()[1:-1]]
+    assert (shown[1], shown[3], shown[0] == shown[4]) == ("(none)", "localhost", True)
+    assert not re.search(r"zlab|otherhost|example", left)

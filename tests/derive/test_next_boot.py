@@ -23,6 +23,7 @@ def derived(
     *,
     systemd: bool = True,
     lost: str = "",
+    names: tuple[str, ...] = ("imported_at_boot", "mounted_at_boot"),
 ) -> list[bool | str]:
     """imported, mounted; a text where it is not known."""
     facts = Facts()
@@ -36,7 +37,7 @@ def derived(
     }
     for name, value in values.items():
         facts.put(Fact(HOST, name, unknown("lost") if name == lost else known(value, name)))
-    found = [each.value for each in next_boot.derive(TANK, facts)]
+    found = [each.value for each in next_boot.derive(TANK, facts) if each.name in names]
     return [bool(each.value) if isinstance(each, Known) else each.reasons[0].text for each in found]
 
 
@@ -64,6 +65,17 @@ def derived(
 )
 def test_what_brings_it_back(found: list[bool | str], says: list[bool | str]) -> None:
     assert found == says
+
+
+def test_the_scan_takes_all_pools_where_there_is_no_cache_file() -> None:
+    scanned = ("scanned_at_boot",)
+    assert derived(SCAN, cached=(), names=scanned) == [True]
+    assert derived(SCAN, names=scanned) == [False]
+    assert derived(CACHE, cached=(), names=scanned) == [False]
+    assert derived(SCAN, masked=("zfs-import-scan.service",), cached=(), names=scanned) == [False]
+    assert derived(SCAN, lost="cached_pools", names=scanned) == ["lost"]
+    assert derived(CACHE, lost="cached_pools", names=scanned) == [False]
+    assert derived(SCAN, lost="zfs_units_wanted", names=scanned) == ["lost"]
 
 
 def test_nothing_known_says_nothing() -> None:

@@ -216,14 +216,14 @@ def test_the_evidence_names_the_table_and_how_sure_it_is() -> None:
     assert isinstance(result, Known)
     assert [line.text for line in result.evidence] == [
         "Samsung SSD 970 EVO Plus 2TB: no power-loss protection (Samsung 970 EVO Plus; drives.toml, confidence A: "
-        "client family; kept its flushed data in a public power-cut test (R. Bishop 2022, 2 TB))",
+        "product line, client; kept its flushed data in a public power-cut test (R. Bishop 2022, 2 TB))",
         "nvme_model=Samsung SSD 970 EVO Plus 2TB",
         "nvme_write_cache=True",
         "nvme_vwc_present=True",
     ]
     inferred = judged(nvme(INFERRED), "drive_class")
     assert isinstance(inferred, Known)
-    assert "confidence C, declared: model code" in inferred.evidence[0].text
+    assert "confidence C, declared: no document: model code" in inferred.evidence[0].text
 
 
 # -- identity ------------------------------------------------------------------------------------------------------

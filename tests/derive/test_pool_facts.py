@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from auditor import derive, registry
+from auditor.derive import pool_past
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, Value, known, unknown
 
 POOL = Subject("pool", "tank")
@@ -707,3 +708,33 @@ def test_how_far_the_history_of_a_pool_goes_back(first: int, whole: bool) -> Non
     assert world.get(POOL, "history_whole") is (True if whole else None)
     if not whole:
         assert f"begins {first - 100} days after the pool was created" in world.why(POOL, "history_whole")
+
+
+@pytest.mark.parametrize(
+    ("taken_up", "returns"),
+    [
+        (((-9, 1),), 0),
+        (((-90, 1), (-9, 2), (-8, 2)), 0),  # it moved for good, or the host was given another name
+        (((-90, 1), (-9, 2), (-8, 1)), 1),
+        (((-300, 1), (-9, 2), (-8, 1)), 1),  # a host that ran for long before
+        (((-90, 1), (-50, 2), (-8, 1)), 0),  # it was away for longer
+        (((-900, 1), (-890, 2), (-889, 1)), 0),  # long ago
+        (((-90, 2), (-50, 1), (-49, 2), (-48, 3), (-47, 2)), 2),
+        (((-90, 3), (-50, 1), (-49, 2)), 0),
+    ],
+)
+def test_a_pool_that_comes_back_from_another_host(taken_up: tuple[tuple[int, int], ...], returns: int) -> None:
+    now = 2_000 * DAY
+    world = World(("vda", "disk", "normal", ("vda",)), now=now)
+    world.put(POOL, taken_up=tuple(f"{now + days * DAY}={host}" for days, host in taken_up))
+    found = {each.name: each.value for each in pool_past.derive(POOL, world.facts)}["returns"]
+    assert isinstance(found, Known)
+    assert found.value == returns
+
+
+def test_of_a_history_that_was_not_asked_for_hosts_nothing_is_known() -> None:
+    world = World()
+    for given in ({}, {"taken_up": ()}):  # hosts that had no name yet are not told apart
+        world.put(POOL, **given)
+        found = {each.name: each.value for each in pool_past.derive(POOL, world.facts)}["returns"]
+        assert isinstance(found, Unknown)

@@ -12,7 +12,7 @@ from rich.text import Text
 from auditor.judge.finding import Finding
 from auditor.judge.verdict import Verdict
 from auditor.report import event_words, finding_words
-from auditor.report.console import MARGIN, Hanging, body, head, printed, says
+from auditor.report.console import MARGIN, Hanging, Whole, body, head, printed, says
 from auditor.report.findings_terminal import COST_STYLES, HEADLINE_STYLES, STYLES, answer, evidence, found
 from auditor.report.model import Report
 from auditor.text import harmless
@@ -199,14 +199,14 @@ def _last(report: Report) -> Iterator[RenderableType]:
     yield Text.assemble("Next: ", (harmless(report.next_step), "bold"))
 
 
-def _title(report: Report) -> Text:
+def _title(report: Report) -> Whole:
     words = (
         f"zaudit {report.zaudit}",
         f"{finding_words.listed([harmless(each) for each in report.targets])} on {harmless(report.hostname)}",
         f"OpenZFS {harmless(report.release)}",
         *(f"{count} {word}" for word, count in report.counts),
     )
-    return Text(" · ".join(words), "dim")
+    return Whole(Text(f"{' · ' if i else ''}{each}", "dim") for i, each in enumerate(words))
 
 
 def _waived(finding: Finding) -> RenderableType:

@@ -1,0 +1,31 @@
+"""What the reports for a terminal have in common."""
+
+from __future__ import annotations
+
+import re
+
+from rich.text import Text
+
+from auditor.report.audit import terminal
+from auditor.report.console import Whole, printed
+from tests.golden import HOSTS, report_of
+
+
+def lines(parts: list[str], width: int) -> list[str]:
+    whole = Whole(Text(each) for each in parts)
+    return printed([whole], width=width, color=False, ascii_only=False).splitlines()
+
+
+def test_a_part_is_not_divided_where_it_fits_a_line() -> None:
+    parts = ["zaudit 0.2.0", " · tank on db1", " · 2 high", " · 22 undecided"]
+    assert lines(parts, 60) == ["".join(parts)]
+    assert lines(parts, 40) == ["zaudit 0.2.0 · tank on db1 · 2 high", "22 undecided"]
+    assert lines(["x" * 50, "   2 high", " · 3 low"], 40) == ["x" * 40, "x" * 10, "2 high · 3 low"]
+
+
+def test_the_first_lines_of_a_report_keep_numbers_with_their_words() -> None:
+    report = report_of(HOSTS / "2.3-drives-that-warn")
+    for width in range(40, 140):
+        for verbose in (False, True):
+            said = terminal.render(report, width=width, verbose=verbose)
+            assert not re.search(r" \d+$\n(?:high|medium|low|undecided)", said, re.MULTILINE), (width, verbose)
