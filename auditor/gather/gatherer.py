@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import ModuleType
 
-from auditor.facts import HOST, Facts, Subject, Unknown, unknown
-from auditor.gather import answer, packages
+from auditor.data import platforms
+from auditor.facts import HOST, Facts, Reason, Subject, Unknown, unknown
+from auditor.gather import answer
 from auditor.gather.answer import Answer
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Request, Run, Skip
@@ -26,7 +27,7 @@ class Gatherer:
         self.withheld: Mapping[str, str] = {}  # program -> why it must not run here
         self._order = {name: number for number, name in enumerate(collectors)}
         self.progress: Progress = progress or (lambda done, total, what: None)
-        self.systems: tuple[str, ...] = ()  # what the host is and is like, as os-release says; empty until it is read
+        self.platform = platforms.ANY  # in whose words remedies are
         self.answers: dict[tuple[str, Subject], Answer] = {}
         self._asked = self._done = 0
         self._questions: dict[tuple[str, Subject], Run | Read] = {}  # whose answers are not stored yet
@@ -99,7 +100,7 @@ class Gatherer:
     def _hear(self, key: tuple[str, Subject], reply: Capture | Files) -> None:
         name, subject = key
         told = answer.answer_of(self.collectors[name], subject, self._questions[key], reply, self.host)
-        self._told[key] = told._replace(failure=told.failure and packages.here(told.failure, self.systems))
+        self._told[key] = told._replace(failure=told.failure and in_words(told.failure, self.platform))
         self._done += 1
         del self._open[key]
         self.progress(self._done, self._asked, self._waiting())
@@ -114,3 +115,10 @@ class Gatherer:
 def of(collectors: Mapping[str, ModuleType], per: str) -> list[str]:
     """Names of the collectors that are asked per this kind of subject."""
     return [name for name, module in collectors.items() if per == module.PER]
+
+
+def in_words(failure: Unknown, platform: str) -> Unknown:
+    """The same, with what is not installed in words of a platform."""
+    if not any("apt install " in each.remedy for each in failure.reasons):
+        return failure
+    return Unknown(tuple(Reason(each.text, platforms.installed(each.remedy, platform)) for each in failure.reasons))

@@ -184,6 +184,8 @@ def need(remedy: str) -> str:
         return "a new recording"
     if remedy == "run as root":
         return "root"
+    if remedy.startswith("install "):
+        return remedy.removeprefix("install ")
     if remedy.startswith(("apt install ", "dnf install ", "zypper install ", "apk add ", "pacman -S ")):
         return f"{remedy.split(' ', 2)[2]} ({remedy})"
     return remedy
