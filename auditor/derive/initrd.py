@@ -26,6 +26,7 @@ from auditor.facts import (
     Subject,
     Unknown,
     flag,
+    known,
     unknown,
     word_of,
     words,
@@ -67,7 +68,7 @@ def options_in_doubt(facts: Facts) -> Unknown | None:
     root = _root(facts)
     if isinstance(root, Unknown):
         return root
-    if not root.value or "nixos" in words_of(facts.get(HOST, "os_ids")):  # which builds both together
+    if not root.value or _built_together(facts):
         return None
     found = _initrds(facts)
     if isinstance(found, Unknown):
@@ -85,6 +86,11 @@ def options_in_doubt(facts: Facts) -> Unknown | None:
     return None
 
 
+def _built_together(facts: Facts) -> bool:
+    """NixOS builds an initrd with every configuration, and puts it where no other system has its own."""
+    return "nixos" in words_of(facts.get(HOST, "os_ids"))
+
+
 def _root(facts: Facts) -> Judged:
     table = facts.get(HOST, "mount_table")
     found = root_source(facts)
@@ -93,6 +99,8 @@ def _root(facts: Facts) -> Judged:
 
 def _outdated(facts: Facts) -> Judged:
     """By the times of content; where only other times are later, as of a file that a package brought, it is not known."""
+    if _built_together(facts):
+        return known((), "NixOS builds the initrd together with what it holds", "grep ID /etc/os-release")
     found = _initrds(facts)
     if isinstance(found, Unknown):
         return found
