@@ -274,6 +274,8 @@ def test_a_minimal_rule_loads() -> None:
         (('references = ["zpoolprops.7 capacity"]', "references = [1]"), "references must be a list"),
         (('given = { }, verdict = "unknown"', 'given = 1, verdict = "unknown"'), "given must be a table"),
         (('fix = { text = "Delete something.", cost = "safe" }', "fix = 3"), "fix must be a table"),
+        (("Delete something.", "Delete {pool}."), "{pool} is no word of a platform"),
+        (("Delete something.", "Install it: {package}."), "{package} is no word of a platform"),
         ((MINIMAL[MINIMAL.index("example =") :], "example = 3"), "examples are [[example]] tables"),
         (('title = "A rule"', "title = "), "Invalid"),
         (("title", f"origin = {'[' * 100_000}\ntitle"), "nested too deeply"),

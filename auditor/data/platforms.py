@@ -16,7 +16,7 @@ from auditor.data import TableError
 FILE = "platforms.toml"
 ANY = "any"  # a host that does not say what it is, and every page about a rule
 LISTS = ("ids", "kernel", "packages")
-_WORD = re.compile(r"\{([a-z_]+)(?::([^{}]*))?\}")
+WORD = re.compile(r"\{([a-z_]+)(?::([^{}]*))?\}")
 _DEBIAN = re.compile(r"apt install ([\w.+-]+)")
 
 
@@ -104,7 +104,7 @@ def filled(text: str, platform: str) -> str:
         argument = found[2] or ""
         return filled(of.words[found[1]].replace("{}", of.packages.get(argument, argument)), platform)
 
-    return _WORD.sub(word, text)
+    return WORD.sub(word, text)
 
 
 def installed(remedy: str, platform: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
-from auditor.data.platforms import ANY, filled, load
+from auditor.data.platforms import ANY, WORD, filled, load
 from auditor.facts import KINDS, Kind
 from auditor.judge.compiler import Registry, compile_condition, compile_expression, deferred
 from auditor.judge.event import ANSWER, ANSWERING, EVENTS, PARTIES, SEVERITIES, TAKES, Event, Severity, Strike
@@ -243,7 +243,7 @@ def _fix(table: Any, kind: Kind, registry: Registry, value: Compile, platform: s
     _keys(table, {"text", "cost"}, {"command"}, "fix")
     command = filled(_text(table, "command"), platform) if "command" in table else ""
     text = filled(_text(table, "text"), platform)
-    if stray := PLACEHOLDER.search(text):
+    if stray := WORD.search(text):  # {a,b} of a shell may stand there
         raise RuleError(f"{stray[0]} is no word of a platform; there are {', '.join(sorted(load()[ANY].words))}")
     template = _template(command, kind, registry, value) if command else None  # some platforms have no command for it
     return Fix(template, text, _one_of(table, "cost", COSTS))
