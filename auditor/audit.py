@@ -8,10 +8,11 @@ from functools import partial
 from typing import NamedTuple
 
 from auditor import __version__, derive, registry
+from auditor.data.platforms import ANY
 from auditor.databases import ENGINES
 from auditor.derive import databases
 from auditor.errors import Stop
-from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown
+from auditor.facts import HOST, Fact, Facts, Known, Subject, known, unknown, value_of
 from auditor.gather import brought, layers, targets
 from auditor.gather.gatherer import Progress
 from auditor.gather.look import DatabaseError as DatabaseError
@@ -120,9 +121,15 @@ def _no_empty_links(facts: Facts) -> None:
 def alone(host: Facts, rules: Sequence[Rule]) -> tuple[Finding, ...]:
     """What fails on a host without a pool, the gravest first and from medium on: it may tell why there is none. No verdict on
     anything else."""
-    about = [rule for rule in rules if rule.subject == "host"]
+    about = [rule for rule in _spoken(rules, host) if rule.subject == "host"]
     found = finding.findings(verdict.judge(about, host))
     return tuple(each for each in found if each.failed and each.severity != "low")
+
+
+def _spoken(rules: Sequence[Rule], facts: Facts) -> list[Rule]:
+    """The rules, with their fixes in words of the host's platform."""
+    here = str(value_of(facts.get(HOST, "platform")) or ANY)
+    return [rule._replace(platform=here) for rule in rules]
 
 
 def focus(seen: Look, host: Host, names: Sequence[str]) -> Look:
@@ -167,6 +174,7 @@ def judge(
 ) -> Report:
     """Judge what was seen and say what it comes to. left_out: rules that somebody chose not to run; failed_only: what is
     undecided does not count for the exit code as what it may be; known: findings that do not count."""
+    rules = _spoken(rules, seen.facts)
     about_waivers = [rule for rule in rules if rule.subject == "waiver"]
     verdicts = verdict.judge([rule for rule in rules if rule.subject != "waiver"], seen.facts)
     answers = Answers(seen.policy, seen.facts)

@@ -1,23 +1,23 @@
-"""Hosts of platforms that the lab does not boot, composed of a recorded host: ``python -m tests.composed FOLDER``
-writes them there.
+"""Hosts of platforms that the lab does not boot, composed of a recorded host: ``python -m tests.composed`` writes them anew
+below fixtures/hosts.
 
 Each is the healthy physical host of :mod:`tests.edited` with what the platform is known to differ in: what os-release and
 the releases say, which datasets of the system lie on its pools, how they are mounted, which tools there are and how a scrub is
-started. Nothing of a database differs. Each says of itself that it is composed; they are made anew from whatever is recorded.
+started. Nothing of a database differs, and all that OpenZFS answers is of 2.4.4. Each says of itself that it is composed.
 
-Sources: os-release and packages of the platforms; Proxmox VE Administration Guide, "ZFS on Linux"; TrueNAS SCALE
-(truenas/middleware, plugins/boot.py: boot-pool/ROOT/VERSION with datasets below it, several of them read-only); Ubuntu zsys
-(ubiquity's zsys-setup: rpool/ROOT/ubuntu_ID, rpool/USERDATA, bpool); NixOS manual, "ZFS".
+Sources: os-release and packages of the platforms; releases that people run together: zfs-2.4.3-pve1 on 7.0.14-12-pve, OpenZFS
+2.3.8 in TrueNAS 25.10.7 (truenas/zfs#426) on 6.12.105, 2.4.1-1ubuntu5 on 7.0.0-28-generic; Proxmox VE Administration Guide,
+"ZFS on Linux"; TrueNAS (truenas/middleware, plugins/boot.py: boot-pool/ROOT/VERSION; truenas/scale-build, fhs.py: the
+datasets below it, read-only and noexec; boot-pool/grub); Ubuntu zsys (ubiquity's zsys-setup: rpool/ROOT/ubuntu_ID,
+rpool/USERDATA, bpool); NixOS manual, "ZFS".
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ from auditor.recording import recording
 from auditor.recording.recording import Recording
 from tests.bench import synthetic
 from tests.edited import BASE, HOSTS_OF, edited, modules, told_of_modules
+from tests.shared import HOSTS
 
 OS_RELEASE, HOSTNAME, RELEASE = "/etc/os-release", "/proc/sys/kernel/hostname", "/proc/sys/kernel/osrelease"
 LOCAL = "local"
@@ -48,9 +49,9 @@ class Dataset(NamedTuple):
 
 class Platform(NamedTuple):
     """system: os-release. pool: what tank is called. datasets: of the system on that pool. boot: the name of a second pool, of
-    the system alone, with these datasets in the place of tank/db and tank/db/wal. scrub: what systemctl says of timers; cron:
-    whether Debian's cron job is there; jobs: other files
-    that start scrubs and trims. below: where pools are mounted, in place of /. autotrim: whether pools trim by themselves."""
+    the system alone, with these datasets in the place of tank/db and tank/db/wal, and those of boot_system. scrub: what
+    systemctl says of timers; cron: whether Debian's cron job is there; jobs: other files that start scrubs and trims. below:
+    where pools are mounted, in place of /. autotrim: whether pools trim by themselves."""
 
     system: str
     zfs: str
@@ -59,6 +60,7 @@ class Platform(NamedTuple):
     datasets: tuple[Dataset, ...] = ()
     boot: str = ""
     boot_datasets: tuple[str, str] = ("", "")
+    boot_system: tuple[Dataset, ...] = ()
     jobs: Mapping[str, str] = NOTHING
     below: str = ""
     autotrim: bool = False
@@ -71,6 +73,10 @@ def _legacy(at: str) -> Set:
 
 
 ROOT: Set = {"mountpoint": ("/", LOCAL), "canmount": ("noauto", LOCAL)}  # the initramfs mounts the one that boots
+READ_ONLY: Set = {"readonly": ("on", LOCAL)}
+NOEXEC: Set = {"exec": ("off", LOCAL)}
+# what OpenZFS leaves at the end of a drive that it was given whole; what an installer makes of each, which leaves it a part
+RESERVED, ESP = "6a945a3b-1dd2-11b2-99a6-080020736631", "c12a7328-f81f-11d2-ba4b-00a0c93ec93b"
 # as truenas/middleware makes it; of the job of a user nothing is kept
 CRONTAB = """\
 SHELL=/bin/sh
@@ -81,23 +87,30 @@ SHELL=/bin/sh
 15 1 * * * root PATH="/usr/bin:/usr/sbin" midclt call cronjob.run 1 true > /dev/null 2> /dev/null
 """
 PLATFORMS: Mapping[str, Platform] = {
-    "proxmox-ve": Platform(
+    "proxmox-ve-9": Platform(
         'PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nNAME="Debian GNU/Linux"\nVERSION_ID="13"\nID=debian\n',
-        "2.4.4-pve1", "6.17.2-1-pve", "rpool",
+        "2.4.3-pve1", "7.0.14-12-pve", "rpool",
         (
             Dataset("ROOT", "/rpool/ROOT"), Dataset("ROOT/pve-1", "/", ROOT),
             Dataset("data", "/rpool/data"), Dataset("var-lib-vz", "/var/lib/vz", {"mountpoint": ("/var/lib/vz", LOCAL)}),
         ),
     ),
-    "truenas-scale": Platform(
+    "truenas-25.10": Platform(
         'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nNAME="Debian GNU/Linux"\nVERSION_ID="12"\nID=debian\n',
-        "2.4.4-1", "6.12.33-production+truenas",
-        boot="boot-pool", boot_datasets=("boot-pool/ROOT", "boot-pool/ROOT/25.10.0"), scrub="", cron=False,
+        "2.3.8-1", "6.12.105-production+truenas",
+        boot="boot-pool", boot_datasets=("boot-pool/ROOT", "boot-pool/grub"), scrub="", cron=False,
+        boot_system=(
+            Dataset("ROOT/25.10.7", "/", {**ROOT, **READ_ONLY}),
+            *(
+                Dataset(f"ROOT/25.10.7/{each}", f"/{each}", {**ROOT, "mountpoint": (f"/{each}", LOCAL), **how})
+                for each, how in (("conf", {**READ_ONLY, **NOEXEC}), ("usr", READ_ONLY), ("etc", NOEXEC), ("var", {}))
+            ),
+        ),
         jobs={scrub_jobs.PATH: CRONTAB}, below="/mnt", autotrim=True,
     ),
-    "ubuntu-zsys": Platform(
-        'PRETTY_NAME="Ubuntu 24.04.3 LTS"\nNAME="Ubuntu"\nVERSION_ID="24.04"\nID=ubuntu\nID_LIKE=debian\n',
-        "2.4.4-0ubuntu1", "6.14.0-33-generic", "rpool",
+    "ubuntu-zsys-26.04": Platform(
+        'PRETTY_NAME="Ubuntu 26.04 LTS"\nNAME="Ubuntu"\nVERSION_ID="26.04"\nID=ubuntu\nID_LIKE=debian\n',
+        "2.4.1-1ubuntu5", "7.0.0-28-generic", "rpool",
         (
             Dataset("ROOT", "", {"canmount": ("off", LOCAL), "mountpoint": ("none", LOCAL)}),
             Dataset("ROOT/ubuntu_7x1k2p", "/", ROOT),
@@ -112,12 +125,12 @@ PLATFORMS: Mapping[str, Platform] = {
             Dataset("USERDATA/root_9q3f0c", "/root", {"mountpoint": ("/root", LOCAL)}),
         ),
     ),
-    "rocky-linux": Platform(
+    "rocky-9": Platform(
         'NAME="Rocky Linux"\nVERSION="9.6 (Blue Onyx)"\nID="rocky"\nID_LIKE="rhel centos fedora"\nVERSION_ID="9.6"\n',
         "2.4.4-1", "5.14.0-570.12.1.el9_6.x86_64", cron=False,
         jobs={"/etc/systemd/system/timers.target.wants/zfs-trim-weekly@tank.timer": ""},
     ),
-    "nixos": Platform(
+    "nixos-25.11": Platform(
         'NAME=NixOS\nID=nixos\nPRETTY_NAME="NixOS 25.11 (Xantusia)"\nVERSION_ID="25.11"\n',
         "2.4.4-1", "6.12.57", "rpool",
         (
@@ -129,20 +142,21 @@ PLATFORMS: Mapping[str, Platform] = {
 }  # fmt: skip
 
 
-def composed(base: Recording, name: str) -> Recording:
-    """The host of one platform."""
+def composed(base: Recording, name: str, zfs: str = "") -> Recording:
+    """The host of one platform; zfs: with another release than its own."""
     platform = PLATFORMS[name]
-    small = with_datasets(base, platform.datasets)
+    platform = platform._replace(zfs=zfs or platform.zfs)
+    made = edited(with_boot_pool(base, platform) if platform.boot else base, *HOSTS_OF[LIKE], f"composed-{name}")
+    made = with_datasets(made, platform.datasets)
     if platform.boot:
-        small = with_boot_pool(small, platform)
-    made = edited(small, *HOSTS_OF[LIKE], f"2.4-composed-{name}")
+        made = with_datasets(made, platform.boot_system, platform.boot)
     made = renamed(made, platform.pool)
     pools = [platform.pool, *([platform.boot] if platform.boot else [])]
-    texts = {OS_RELEASE: platform.system, HOSTNAME: f"{name}\n", RELEASE: f"{platform.kernel}\n"}
+    texts = {OS_RELEASE: platform.system, HOSTNAME: f"{name.partition('.')[0]}\n", RELEASE: f"{platform.kernel}\n"}
     texts |= {pool_cache.PATH: "".join(f"{each}\n" for each in pools)}
     versions = {f"/sys/module/{each}/version": f"{platform.zfs}\n" for each in ("zfs", "spl")}
     files = {patterns: _files(each, texts | versions, platform) for patterns, each in made.files.items()}
-    files[module_lists.request(HOST, Facts()).patterns] = modules("" if name == "nixos" else platform.kernel)
+    files[module_lists.request(HOST, Facts()).patterns] = modules("" if name.startswith("nixos") else platform.kernel)
     for path in (scrub_jobs.PATH, trim_nixos.TIMER):
         kept = {path: str(allowed_part(path, platform.jobs[path]))} if path in platform.jobs else {}
         files[path, WITNESS] = Files(
@@ -179,9 +193,12 @@ def _commands(made: Recording, platform: Platform, pools: list[str]) -> Iterator
                 several = "{}" in platform.scrub
                 text = "".join(platform.scrub.format(pool, pool) for pool in pools) if several else platform.scrub
             case ("zfs", "get", *_):
-                text = re.sub(r"(?m)(\tmountpoint\t)(/.*)$", rf"\g<1>{platform.below}\2", text)
-                text = re.sub(r"(?m)^(boot-pool/ROOT/\S+\treadonly\t)off\tdefault$", r"\g<1>on\tlocal", text)
-                text = re.sub(r"(?m)^(boot-pool/ROOT/\S+\tcanmount\t)on\tdefault$", r"\g<1>noauto\tlocal", text)
+                text = re.sub(rf"(?m)^({platform.pool}\S*\tmountpoint\t)(/.*)$", rf"\g<1>{platform.below}\2", text)
+                text = re.sub(r"(?m)^(boot-pool(?:/ROOT)?\tmountpoint\t).*$", r"\g<1>none\tlocal", text)
+                text = re.sub(r"(?m)^(boot-pool/grub\tmountpoint\t).*$", r"\g<1>legacy\tlocal", text)
+                text = re.sub(r"(?m)^(boot-pool(?:/ROOT|/grub)?\tmounted\t).*$", r"\g<1>no\t-", text)
+            case ("udevadm", "info", *_) if any(each.at == "/" for each in (*platform.datasets, *platform.boot_system)):
+                text = text.replace(f"={RESERVED}\n", f"={ESP}\nE: ID_FS_TYPE=vfat\n")
             case ("zpool", "get", *_) if platform.autotrim:
                 text = text.replace("\tautotrim\toff\tdefault", "\tautotrim\ton\tlocal")
         yield argv, each._replace(stdout=text.encode("utf-8", "surrogateescape"))
@@ -192,7 +209,7 @@ def _files(each: Files, texts: Mapping[str, str], platform: Platform) -> Files:
     gone = {path for path in each.text if path.startswith("/etc/cron.d/") and not platform.cron}
     text = {path: texts.get(path, content) for path, content in each.text.items() if path not in gone}
     text = {
-        path: re.sub(r"(?m)^(\d+ \d+ \S+ \S+ )(/.*) - zfs ", rf"\g<1>{platform.below}\2 - zfs ", content)
+        path: re.sub(rf"(?m)^(\d+ \d+ \S+ \S+ )(/.*) - zfs (?={platform.pool})", rf"\g<1>{platform.below}\2 - zfs ", content)
         if path.endswith("/mountinfo") else content
         for path, content in text.items()
     }  # fmt: skip
@@ -204,47 +221,69 @@ def _files(each: Files, texts: Mapping[str, str], platform: Platform) -> Files:
     return each._replace(text=text, errors=errors)
 
 
-def with_datasets(past: Recording, datasets: tuple[Dataset, ...]) -> Recording:
-    """Of a host with the pool tank: with more datasets, each a copy of the pool's own."""
-    names = {f"tank/{each.name}": each for each in datasets}
+def with_datasets(past: Recording, datasets: tuple[Dataset, ...], pool: str = "tank") -> Recording:
+    """Of a host with this pool: with more datasets, each a copy of the pool's own."""
+    names = {f"{pool}/{each.name}": each for each in datasets}
     commands = dict(past.commands)
     for argv, capture in past.commands.items():
         text = capture.stdout.decode()
+        if argv[-1] != pool:
+            continue
         if argv[:2] == ("zfs", "list"):
             whole = sorted({*text.splitlines(), *names})
             commands[argv] = capture._replace(stdout="".join(f"{each}\n" for each in whole).encode())
         elif argv[:2] == ("zfs", "get"):
-            own = "".join(line for line in text.splitlines(keepends=True) if line.startswith("tank\t"))
-            more = "".join(_rows(own, name, each) for name, each in names.items())
+            own = "".join(line for line in text.splitlines(keepends=True) if line.startswith(f"{pool}\t"))
+            more = "".join(_rows(own, pool, name, each) for name, each in names.items())
             commands[argv] = capture._replace(stdout=(text + more).encode())
     mounts = "".join(
-        f"{60 + number} 28 0:{70 + number} / {each.at} rw,relatime - zfs {name} rw,xattr,posixacl\n"
+        f"{28 if each.at == '/' else 60 + number} {_above(each)} 0:{70 + number} / {each.at} "
+        f"{_options(each)},relatime - zfs {name} {_options(each)},xattr,posixacl\n"
         for number, (name, each) in enumerate(names.items())
         if each.at
     )
-    files = {patterns: _more(each, names, mounts) for patterns, each in past.files.items()}
+    files = {patterns: _more(each, names, mounts, pool) for patterns, each in past.files.items()}
     return replace(past, commands=commands, files=files)
 
 
-def _rows(own: str, name: str, dataset: Dataset) -> str:
+def _above(dataset: Dataset) -> int:
+    """The number of the mount on which it is mounted: the pool's own, where it inherits its mount point; none of the root."""
+    return 1 if dataset.at == "/" else 28 if "mountpoint" in dataset.set else 40
+
+
+def _options(dataset: Dataset) -> str:
+    """Of its mount."""
+    access = "ro" if READ_ONLY.items() <= dataset.set.items() else "rw"
+    return f"{access},noexec" if NOEXEC.items() <= dataset.set.items() else access
+
+
+def _rows(own: str, pool: str, name: str, dataset: Dataset) -> str:
     """What ``zfs get`` says of one more dataset."""
-    text = re.sub(r"(?m)^tank\t", f"{name}\t", own).replace(
-        "\tmountpoint\t/tank\tdefault", f"\tmountpoint\t/{name}\tdefault"
+    text = re.sub(rf"(?m)^{pool}\t", f"{name}\t", own).replace(
+        f"\tmountpoint\t/{pool}\tdefault", f"\tmountpoint\t/{name}\tdefault"
     )
     for what, (value, source) in {**dataset.set, "mounted": ("yes" if dataset.at else "no", "-")}.items():
         text = re.sub(rf"(?m)^({re.escape(name)}\t{what}\t).*$", rf"\g<1>{value}\t{source}", text)
     return text
 
 
-def _more(files: Files, names: Mapping[str, Dataset], mounts: str) -> Files:
+def _table(table: str, mounts: str) -> str:
+    """With these mounts; the one that is the root stands in the place of the other, below all the rest."""
+    root = re.search(r"(?m)^28 1 .*\n", mounts)
+    if root:
+        table, mounts = re.sub(r"(?m)^28 1 .*\n", root[0], table), mounts.replace(root[0], "")
+    return table + mounts
+
+
+def _more(files: Files, names: Mapping[str, Dataset], mounts: str, pool: str) -> Files:
     text = {
-        path: each + mounts if path.endswith("/mountinfo") and "- zfs tank " in each else each
+        path: _table(each, mounts) if path.endswith("/mountinfo") and "- zfs tank " in each else each
         for path, each in files.text.items()
     }
-    first = next((path for path, each in files.text.items() if "objset-" in path and " tank\n" in each), "")
+    first = next((path for path, each in files.text.items() if "objset-" in path and f" {pool}\n" in each), "")
     for number, name in enumerate(names if first else ()):
         at = f"{first.rpartition('/')[0]}/objset-0x{0x1000 + number:x}"
-        text[at] = files.text[first].replace(" tank\n", f" {name}\n")
+        text[at] = files.text[first].replace(f" {pool}\n", f" {name}\n")
     return files._replace(text=text)
 
 
@@ -327,11 +366,11 @@ def renamed(past: Recording, pool: str) -> Recording:
     return replace(past, commands=commands, files=files)
 
 
-def main(folder: Path) -> None:
+def main() -> None:
     base = recording.load(BASE)
     for name in PLATFORMS:
-        recording.write(composed(base, name), folder / f"2.4-composed-{name}")
+        recording.write(composed(base, name), HOSTS / f"composed-{name}")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

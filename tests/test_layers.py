@@ -69,9 +69,9 @@ STAGES: dict[str, set[str]] = {
     **{name: {*DIAGNOSED, *VERIFIED} for name in DIAGNOSED},
     "verify.specs": {"facts", "verify.words"},
     "verify.words": set(),
-    "audit": {"errors", "facts", "databases", "derive", "gather", "host", "judge", "registry", "report"},
+    "audit": {"errors", "facts", "data", "databases", "derive", "gather", "host", "judge", "registry", "report"},
     "verify": {
-        *("errors", "facts", "text", "units", "host", "collect", "derive", "judge", "report", "audit"),
+        *("errors", "facts", "text", "units", "data", "host", "collect", "derive", "judge", "report", "audit"),
         *("verify.specs", "verify.words", *VERIFIED),
     },
     "diagnose": {

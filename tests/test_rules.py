@@ -116,7 +116,7 @@ def test_every_file_is_laid_out_alike(path: Path) -> None:
 def test_layout_changes_no_rule() -> None:
     for id, table in rulebook.tables().items():
         again = tomllib.loads(rule_format.rule(table))
-        assert rule_table.from_table(id, "", again, registry()).said() is not None
+        assert rule_table.from_table(id, "", again, registry()).fix
         assert digest([rule_table.trusted(id, "", again, registry(), {})]) == digest([QUICK[id]])
         assert again["example"] == table["example"]
 
@@ -294,6 +294,8 @@ def test_of_a_list_a_reader_is_told_how_often_or_that_it_is_empty(hung: Judged, 
         (('references = ["zpoolprops.7 capacity"]', "references = [1]"), "references must be a list"),
         (('given = { }, verdict = "unknown"', 'given = 1, verdict = "unknown"'), "given must be a table"),
         (('fix = { text = "Delete something.", cost = "safe" }', "fix = 3"), "fix must be a table"),
+        (("Delete something.", "Delete {pool}."), "{pool} is no word of a platform"),
+        (("Delete something.", "Install it: {package}."), "{package} is no word of a platform"),
         ((MINIMAL[MINIMAL.index("example =") :], "example = 3"), "examples are [[example]] tables"),
         (('title = "A rule"', "title = "), "Invalid"),
         (("title", f"origin = {'[' * 100_000}\ntitle"), "nested too deeply"),

@@ -61,7 +61,7 @@ def live(request: VerifyRequest, progress: Callable[..., None] | None, steps: ru
         return None
     if standing := [each for each in refused if each.override not in request.despite or not each.override]:
         raise Refused("not run: " + "; ".join(map(reason, standing)))
-    conduct.ready(asked)
+    conduct.ready(asked, seen.facts)
     if planned.most_bytes > ASK_FROM and not request.yes:
         confirm(planned)
     done = _trial(request, machine, planned, seen, steps)

@@ -80,7 +80,7 @@ _USES = {
     "autotrim": _Use("", "autotrim", "on"),
 }
 NEEDS = (
-    *("host.zfs_version_text", "host.os_name", "host.pools", "host.imported_pools"),
+    *("host.zfs_version_text", "host.platform", "host.pools", "host.imported_pools"),
     *("pool.datasets", "pool.vdevs", "pool.cache_leaves", "pool.spare_leaves", "pool.multihost", "pool.autotrim"),
     *("dataset.encryption", "dataset.dedup", "dataset.type", "dataset.sharenfs"),
     *("vdev.type", "vdev.allocation_class", "leaf.allocation_class"),
@@ -95,7 +95,7 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
         why = text if isinstance(text, Unknown) else unknown(f"{text.value} is not a release")
         yield from (Fact(HOST, name, why) for name in FACTS)
         return
-    alike, build = build_of(text, facts.get(HOST, "os_name"))
+    alike, build = build_of(text, facts)
     carried = build.carries if build else ()
     here = [fix for fix in fixes.load() if fix.strikes(release) and fix.subject not in carried]
     if release[:2] not in releases.ENDED:

@@ -12,17 +12,40 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from auditor.data.initrds import HOSTID, OPTIONS, names
+from auditor.data.platforms import ANY, filled
 from auditor.derive.combine import values
 from auditor.derive.next_boot import root_source
 from auditor.derive.next_kernel import newer
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown, words, words_of
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    flag,
+    known,
+    unknown,
+    word_of,
+    words,
+    words_of,
+)
 
 SUBJECT = "host"
 FACTS = {
     "root_on_zfs": flag("the root file system is on ZFS"),
     "initrd_outdated": words("files that were changed after the initrd that should hold them was written"),
 }
-NEEDS = ("host.mount_table", "host.initrd_times", "host.zfs_modules", "host.zfs_boot_options", "host.os_ids")
+NEEDS = (
+    "host.mount_table",
+    "host.initrd_times",
+    "host.zfs_modules",
+    "host.zfs_boot_options",
+    "host.os_ids",
+    "host.platform",
+)
 
 
 class Times(NamedTuple):
@@ -45,7 +68,7 @@ def options_in_doubt(facts: Facts) -> Unknown | None:
     root = _root(facts)
     if isinstance(root, Unknown):
         return root
-    if not root.value or "nixos" in words_of(facts.get(HOST, "os_ids")):  # which builds both together
+    if not root.value or _built_together(facts):
         return None
     found = _initrds(facts)
     if isinstance(found, Unknown):
@@ -59,8 +82,13 @@ def options_in_doubt(facts: Facts) -> Unknown | None:
         for path in times:
             if path.startswith(OPTIONS) and max(times[path]) > times[initrd].content:
                 text = f"{initrd} was written before {path} was changed: it may hold other options"
-                return unknown(text, "write the initrd anew (update-initramfs -u, dracut -f)")
+                return unknown(text, filled("{rebuild}", word_of(facts.get(HOST, "platform"), ANY)))
     return None
+
+
+def _built_together(facts: Facts) -> bool:
+    """NixOS builds an initrd with every configuration, and puts it where no other system has its own."""
+    return "nixos" in words_of(facts.get(HOST, "os_ids"))
 
 
 def _root(facts: Facts) -> Judged:
@@ -71,6 +99,8 @@ def _root(facts: Facts) -> Judged:
 
 def _outdated(facts: Facts) -> Judged:
     """By the times of content; where only other times are later, as of a file that a package brought, it is not known."""
+    if _built_together(facts):
+        return known((), "NixOS builds the initrd together with what it holds", "grep ID /etc/os-release")
     found = _initrds(facts)
     if isinstance(found, Unknown):
         return found

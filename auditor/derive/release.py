@@ -3,8 +3,8 @@ that release the build has.
 
 Distributions mend bugs without a new number: "2.1.11-1+deb12u1" is 2.1.11 with some fixes of later releases, and what they
 are stands in builds.toml for those builds whose patches were read. What OpenZFS tags builds as "2.3.9-1" (Release: 1 in
-META), and so do distributions that change nothing. NixOS keeps that form where it adds patches (nixpkgs gave 2.1.13 the fix
-of 2.1.14), so its builds are unknown.
+META), and so do distributions that change nothing. NixOS and TrueNAS keep that form where they add patches (nixpkgs gave 2.1.13
+the fix of 2.1.14; truenas/zfs#384 gave 2.4.2 commits of the line to come), so their builds are unknown.
 """
 
 from __future__ import annotations
@@ -28,16 +28,18 @@ FACTS = {
     "line_ended": flag("it is a release of a line that ended before the oldest that zaudit knows"),
     **{builds.fact(bug): flag(f"the build has the bug {bug}, if its release has") for bug in BUGS},
 }
-NEEDS = ("host.zfs_version", "host.zfs_version_text", "host.os_name")
+NEEDS = ("host.zfs_version", "host.zfs_version_text", "host.platform")
 _AS_TAGGED = re.compile(r"\d+\.\d+\.\d+(-1)?")
 _CHANGELOG = "zless /usr/share/doc/zfsutils-linux/changelog.Debian.gz"
-# in the version or the name of the system -> how to find out, or to get past it
+OWN = ("nixos", "truenas")  # whose builds are called as OpenZFS tags them, and are not the same
+# in the version, or the platform -> how to find out, or to get past it
 REMEDIES = (
     ("-pve", f"{_CHANGELOG}; or upgrade: pveupgrade, and restart"),
     (
-        "NixOS",
+        "nixos",
         "pkgs/os-specific/linux/zfs at nixos-version --revision; or upgrade: nixos-rebuild boot --upgrade, and restart",
     ),
+    ("truenas", "the branch of this release of TrueNAS in truenas/zfs; or update it (System, Update)"),
     ("ubuntu", f"{_CHANGELOG}; or upgrade: apt full-upgrade, and restart"),
     ("deb", f"{_CHANGELOG}; or upgrade: apt full-upgrade, and restart"),
     ("bpo", f"{_CHANGELOG}; or upgrade: apt full-upgrade, and restart"),
@@ -51,7 +53,7 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
         version = unknown(f"OpenZFS {'.'.join(map(str, version.value))} is of no line that zaudit knows (2.1 to 2.4)")
     yield Fact(HOST, "line_ended", _ended(facts.get(HOST, "zfs_version")))
     yield Fact(HOST, "release", version)
-    alike, build = build_of(text, facts.get(HOST, "os_name"))
+    alike, build = build_of(text, facts)
     for bug in BUGS:
         yield Fact(HOST, builds.fact(bug), _has(bug, build, text) if build and isinstance(text, Known) else alike)
 
@@ -66,23 +68,25 @@ def _ended(version: Judged) -> Judged:
     return Known(numbers[:2] < LINES[0], version.evidence)
 
 
-def build_of(text: Judged, system: Judged) -> tuple[Judged, builds.Build | None]:
+def build_of(text: Judged, facts: Facts) -> tuple[Judged, builds.Build | None]:
     """(Known and true of a build as it was published, else why that is not known; then the build, if builds.toml has it)."""
-    alike = _published(text, system)
+    alike = _published(text, word_of(facts.get(HOST, "platform")))
     other = isinstance(alike, Unknown) and isinstance(text, Known)
     return alike, builds.load().get(word_of(text)) if other else None
 
 
-def _published(text: Judged, system: Judged) -> Judged:
+def _published(text: Judged, platform: str) -> Judged:
     if isinstance(text, Unknown):
         return text
-    version, name = str(text.value), str(system.value) if isinstance(system, Known) else ""
+    version = str(text.value)
     numbers = releases.of(version)
     if numbers and (why := releases.nature(releases.version(version, releases.spelt(numbers)))):
         return unknown(why, releases.REMEDY)
-    if _AS_TAGGED.fullmatch(version) and "NixOS" not in name:
+    if _AS_TAGGED.fullmatch(version) and platform not in OWN:
         return Known(True, text.evidence)
-    remedy = next((each for mark, each in REMEDIES if mark in version or mark in name), "its maintainer's changelog")
+    remedy = next(
+        (each for mark, each in REMEDIES if mark in version or mark == platform), "its maintainer's changelog"
+    )
     return unknown(f"{version} is a build of its own: fixes of later releases may be in it", remedy)
 
 

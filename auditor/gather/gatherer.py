@@ -7,8 +7,9 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from types import ModuleType
 
-from auditor.facts import HOST, Facts, Subject, Unknown, unknown
-from auditor.gather import answer, by_name, in_words, packages
+from auditor.data import platforms
+from auditor.facts import HOST, Facts, Reason, Subject, Unknown, unknown
+from auditor.gather import answer, by_name, in_words
 from auditor.gather.answer import Answer
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Request, Run, Skip
@@ -28,7 +29,7 @@ class Gatherer:
         self.withheld: Mapping[str, str] = {}  # program -> why it must not run here
         self._order = {name: number for number, name in enumerate(collectors)}
         self.progress: Progress = progress or (lambda done, total, what, seconds: None)
-        self.systems: tuple[str, ...] = ()  # what the host is and is like, as os-release says; empty until it is read
+        self.platform = platforms.ANY  # in whose words remedies are
         self.answers: dict[tuple[str, Subject], Answer] = {}
         self._asked = self._done = 0
         self._questions: dict[tuple[str, Subject], Run | Read] = {}  # whose answers are not stored yet
@@ -131,7 +132,7 @@ class Gatherer:
     def _hear(self, key: tuple[str, Subject], reply: Capture | Files) -> None:
         name, subject = key
         told = answer.answer_of(self.collectors[name], subject, self._questions[key], reply, self.host)
-        self._told[key] = told._replace(failure=told.failure and packages.here(told.failure, self.systems))
+        self._told[key] = told._replace(failure=told.failure and of_platform(told.failure, self.platform))
         self._done += 1
         del self._open[key]
         if name == "zfs_list":
@@ -152,3 +153,10 @@ class Gatherer:
 def of(collectors: Mapping[str, ModuleType], per: str) -> list[str]:
     """Names of the collectors that are asked per this kind of subject."""
     return [name for name, module in collectors.items() if per == module.PER]
+
+
+def of_platform(failure: Unknown, platform: str) -> Unknown:
+    """The same, with what is not installed in words of a platform."""
+    if not any("apt install " in each.remedy for each in failure.reasons):
+        return failure
+    return Unknown(tuple(Reason(each.text, platforms.installed(each.remedy, platform)) for each in failure.reasons))

@@ -12,8 +12,24 @@ from auditor.collect import zpool_status_paths
 from auditor.collect._holders import Holders, Place
 from auditor.collect.mounts import Mount
 from auditor.collect.zfs_properties import above
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, join, links, value_of, word, words_of
-from auditor.gather import brought, database_walk, layers, mounted, neighbours, packages, users, witnesses
+from auditor.data import platforms
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Known,
+    Subject,
+    Unknown,
+    flag,
+    join,
+    links,
+    value_of,
+    word,
+    word_of,
+    words_of,
+)
+from auditor.gather import brought, database_walk, layers, mounted, neighbours, users, witnesses
 from auditor.gather.fill import fill
 from auditor.gather.gatherer import Gatherer, of
 from auditor.gather.targets import covers, pool_of
@@ -22,6 +38,7 @@ from auditor.host.request import Read
 PROVIDES = {
     "host.pools": links("pool", "the pools that are audited"),
     "host.zfs_loaded": flag("OpenZFS is in the kernel that runs"),
+    "host.platform": word("in whose words fixes and remedies are (auditor/data/platforms.toml)"),
     "host.consistent": flag("the properties of datasets are to be read in one transaction group"),
     "host.waivers": links("waiver", "what the policy waives"),
     "waiver.expired": flag("its last day was over"),
@@ -46,14 +63,24 @@ def read_host(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
     gatherer.settle(facts, [name for name in first if not _about_disks(gatherer.collectors[name])])
     gatherer.settle(inventory, first)
     mounted.stand(facts)
-    kernel = value_of(facts.get(HOST, "kernel_release"))
-    gatherer.systems = packages.systems(words_of(facts.get(HOST, "os_ids")), str(kernel or ""))
+    facts.put(platform := _platform(facts))
+    gatherer.platform = str(value_of(platform.value) or platforms.ANY)
 
 
 def ask_host(gatherer: Gatherer, facts: Facts) -> None:
     """All commands that are run once; does not wait."""
     for name in of(gatherer.collectors, "host"):
         gatherer.ask(name, [HOST], facts)
+
+
+def _platform(facts: Facts) -> Fact:
+    """Which platform it is, by its kernel where that tells, else by what os-release says."""
+    ids, kernel = facts.get(HOST, "os_ids"), facts.get(HOST, "kernel_release")
+    name = platforms.here(words_of(ids), word_of(kernel))
+    if name == platforms.ANY and isinstance(ids, Unknown):
+        return Fact(HOST, "platform", ids)
+    evidence = tuple(piece for each in (ids, kernel) if isinstance(each, Known) for piece in each.evidence)
+    return Fact(HOST, "platform", Known(name, evidence))
 
 
 def _reads_only(module: ModuleType, facts: Facts) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
+from auditor.data.platforms import ANY
 from auditor.errors import Stop
 from auditor.facts import Evidence, Kind
 from auditor.judge.event import SEVERITIES as SEVERITIES
@@ -72,7 +73,8 @@ class Rule(NamedTuple):
     """One rule. expect must hold where when holds. strike: what its failure does; cases: the first whose condition is true
     counts in place of it. outside: of a rule about commits or corruption whose failure no event brings about, why.
     answer: what a site can say to it in its policy; or empty. amount: how much goes, after "commits": "of up to 15 s".
-    page: of our own rules, where in the repository more is said."""
+    page: of our own rules, where in the repository more is said. said: by platform, in whose words its fix is; platform: of the
+    host that is judged."""
 
     id: str
     title: str
@@ -84,7 +86,7 @@ class Rule(NamedTuple):
     expect: Expression
     origin: str
     message: Template | None
-    said: Callable[[], Said]
+    said: Callable[[str], Said]
     examples: tuple[Example, ...]
     path: str
     thresholds: tuple[Threshold, ...] = ()
@@ -92,6 +94,7 @@ class Rule(NamedTuple):
     answer: str = ""
     amount: Template | None = None
     page: str = ""
+    platform: str = ANY
 
     @property
     def severity(self) -> Severity:
@@ -116,27 +119,27 @@ class Rule(NamedTuple):
     @property
     def impact(self) -> str:
         """What is at stake, in words that a manager reads."""
-        return self.said().impact
+        return self.said(self.platform).impact
 
     @property
     def why(self) -> str:
         """What OpenZFS, the kernel or the database does; paragraphs are kept."""
-        return self.said().why
+        return self.said(self.platform).why
 
     @property
     def fix(self) -> Fix:
         """How to mend it."""
-        return self.said().fix
+        return self.said(self.platform).fix
 
     @property
     def references(self) -> tuple[str, ...]:
         """Where it is written; at least one."""
-        return self.said().references
+        return self.said(self.platform).references
 
     @property
     def conflicts(self) -> tuple[str, ...]:
         """Where respected sources disagree, and when each holds."""
-        return self.said().conflicts
+        return self.said(self.platform).conflicts
 
 
 def digest(rules: Iterable[Rule]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
+from auditor.data.platforms import ANY, WORD, filled, load
 from auditor.facts import KINDS, Kind
 from auditor.judge.compiler import Registry, compile_condition, compile_words, deferred
 from auditor.judge.event import ANSWER, ANSWERING, EVENTS, PARTIES, SEVERITIES, TAKES, Event, Severity, Strike
@@ -68,8 +69,9 @@ def from_table(
     _keys(table, REQUIRED | SAID | {"example"}, OPTIONAL | SAID_IF, "a rule")
     thresholds = _thresholds(table, decided)
     compilers = AT_ONCE.knowing(thresholds)
-    said = _said(table, _kind(table), registry, compilers.value)
-    rule = _judged(id, path, table, registry, compilers, lambda: said)
+    said = cache(partial(_said, table, _kind(table), registry, compilers.value))
+    said(ANY)
+    rule = _judged(id, path, table, registry, compilers, said)
     return rule._replace(thresholds=thresholds, examples=_examples(table["example"], with_when=rule.when is not None))
 
 
@@ -80,7 +82,7 @@ def trusted(
     are compiled when they are first asked for. Most rules of an audit pass."""
     thresholds = _thresholds(table, decided)
     compilers = WHEN_ASKED.knowing(thresholds)
-    said = cache(lambda: _said(table, _kind(table), registry, compilers.value))
+    said = cache(partial(_said, table, _kind(table), registry, compilers.value))
     return _judged(id, path, table, registry, compilers, said)._replace(thresholds=thresholds)
 
 
@@ -90,7 +92,7 @@ def _judged(
     table: Mapping[str, Any],
     registry: Registry,
     compilers: _Compilers,
-    said: Callable[[], Said],
+    said: Callable[[str], Said],
 ) -> Rule:
     kind, condition = _kind(table), compilers.condition
     origin = _text(table, "origin") if "origin" in table else ""
@@ -130,11 +132,12 @@ def _kind(table: Mapping[str, Any]) -> Kind:
     return cast(Kind, _one_of(table, "subject", KINDS))
 
 
-def _said(table: Mapping[str, Any], kind: Kind, registry: Registry, value: Compile) -> Said:
+def _said(table: Mapping[str, Any], kind: Kind, registry: Registry, value: Compile, platform: str) -> Said:
+    """In words of a platform, which are not known when the rule is loaded."""
     return Said(
         impact=_text(table, "impact"),
         why=_text(table, "why"),
-        fix=_fix(table["fix"], kind, registry, value),
+        fix=_fix(table["fix"], kind, registry, value, platform),
         references=_texts(table, "references", least=1),
         conflicts=_texts(table, "conflicts", least=0),
         unprovoked=_text(table, "unprovoked") if "unprovoked" in table else "",
@@ -234,12 +237,16 @@ def _template(source: str, kind: Kind, registry: Registry, value: Compile) -> Te
     return Template(source, tuple(parts))
 
 
-def _fix(table: Any, kind: Kind, registry: Registry, value: Compile) -> Fix:
+def _fix(table: Any, kind: Kind, registry: Registry, value: Compile, platform: str) -> Fix:
     if not isinstance(table, dict):
         raise RuleError("fix must be a table")
     _keys(table, {"text", "cost"}, {"command"}, "fix")
-    command = _template(_text(table, "command"), kind, registry, value) if "command" in table else None
-    return Fix(command, _text(table, "text"), _one_of(table, "cost", COSTS))
+    command = filled(_text(table, "command"), platform) if "command" in table else ""
+    text = filled(_text(table, "text"), platform)
+    if stray := WORD.search(text):  # {a,b} of a shell may stand there
+        raise RuleError(f"{stray[0]} is no word of a platform; there are {', '.join(sorted(load()[ANY].words))}")
+    template = _template(command, kind, registry, value) if command else None  # some platforms have no command for it
+    return Fix(template, text, _one_of(table, "cost", COSTS))
 
 
 def _examples(tables: Any, with_when: bool) -> tuple[Example, ...]:

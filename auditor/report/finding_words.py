@@ -12,6 +12,7 @@ from auditor.report.model import Report
 from auditor.text import harmless, quoted
 
 SUBJECTS_SHOWN = 6
+_PACKAGE = re.compile(r"(?:[a-z]+ )?(?:install|add|-S) ([\w.+-]+)")  # as platforms install one
 LEFT_OUT_SHOWN = 5
 # commands of fixes that show where to begin and change nothing; a test knows the others
 LOOKS = (
@@ -184,6 +185,6 @@ def need(remedy: str) -> str:
         return "a new recording"
     if remedy == "run as root":
         return "root"
-    if remedy.startswith(("apt install ", "dnf install ", "zypper install ", "apk add ", "pacman -S ")):
-        return f"{remedy.split(' ', 2)[2]} ({remedy})"
+    if way := _PACKAGE.fullmatch(remedy):
+        return f"{way[1]} ({remedy})" if not remedy.startswith("install ") else way[1]
     return remedy

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.facts import Facts, Known, Subject
+from auditor.data.platforms import ANY, filled
+from auditor.facts import HOST, Facts, Known, Subject, word_of
 from auditor.text import harmless
 from auditor.verify import failures, flushes
 from auditor.verify.model import Chain, Link
@@ -29,7 +30,7 @@ def follow(trial: Trial, runs: tuple[Run, ...], section: Section, facts: Facts) 
     pool = Subject("pool", trial.dataset.partition("/")[0])
     log = next((run for run in runs if run.purpose == "log"), None)
     calls = next((run for run in runs if run.purpose == "calls"), None)
-    links = [_dataset(trial), _calls(calls, trial, section)]
+    links = [_dataset(trial), _calls(calls, trial, section, word_of(facts.get(HOST, "platform"), ANY))]
     if log is None or not log.jobs:
         why = "; ".join(log.faults) if log else f"the run of the log did not take place{_last(trial)}"
         links.append(Link("fio", "unseen", why))
@@ -75,13 +76,14 @@ def _dataset(trial: Trial) -> Link:
     return Link("dataset", "accounts", f"the files lie on {harmless(trial.dataset)}")
 
 
-def _calls(run: Run | None, trial: Trial, section: Section) -> Link:
-    """A short pass of its own: strace slows down what it watches."""
+def _calls(run: Run | None, trial: Trial, section: Section, platform: str) -> Link:
+    """A short pass of its own: strace slows down what it watches. platform: in whose words it is said what is missing."""
     name = "system calls"
     if run is None and not any(ran.purpose == "log" for ran in trial.runs):
         return Link(name, "unseen", "the run under strace did not take place")
     if run is None:
-        return Link(name, "unseen", "strace is not installed (apt install strace): the system calls were not traced")
+        missing = filled("strace is not installed ({package:strace})", platform)
+        return Link(name, "unseen", f"{missing}: the system calls were not traced")
     if run.syscalls is None or not run.jobs:
         return Link(name, "unseen", "; ".join(run.faults) or "strace saw nothing")
     seen, job = run.syscalls, run.log

@@ -8,8 +8,9 @@ import os
 from collections.abc import Iterator
 
 from auditor.collect import mounts
+from auditor.data.platforms import ANY, filled
 from auditor.errors import EXIT_NOTHING, Stop
-from auditor.facts import Facts, Known, Subject
+from auditor.facts import HOST, Facts, Known, Subject, word_of
 from auditor.host.live import Host
 from auditor.host.request import Read, Run
 from auditor.text import harmless
@@ -36,11 +37,12 @@ class CannotVerify(Stop):
 NEEDED = (("fio", "fio"), ("setpriv", "util-linux"), *((tool, "coreutils") for tool in ("env", "mkdir", "rm", "rmdir")))
 
 
-def ready(profile: Profile) -> str:
-    """What ``fio --version`` says. Raises CannotVerify."""
+def ready(profile: Profile, facts: Facts) -> str:
+    """What ``fio --version`` says. facts: of the host, in whose words it is said what is missing. Raises CannotVerify."""
     for tool, package in NEEDED:
         if not tools.found(tool):
-            raise CannotVerify(f"{tool} is not installed (apt install {package})")
+            way = filled(f"{{package:{package}}}", word_of(facts.get(HOST, "platform"), ANY))
+            raise CannotVerify(f"{tool} is not installed ({way})")
     code, said = tools.call(("fio", "--version"))
     try:
         if code or fio_output.version(said) < fio_output.OLDEST:
@@ -53,7 +55,7 @@ def ready(profile: Profile) -> str:
 
 def trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: run.Progress | None, *, keep: bool) -> Trial:
     """Carry out a plan. Raises CannotVerify, PlaceError or Interrupted; the place is gone then, unless keep says otherwise."""
-    version = ready(plan.profile)
+    version = ready(plan.profile, facts)
     pool = Subject("pool", plan.dataset.partition("/")[0])
     patterns = [*witnesses.patterns(pool.name, witnesses.disks(pool, facts)), *_smart(host, pool, facts)]
     notes, landed = [], ""

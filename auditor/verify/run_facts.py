@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Reason, Subject, Unknown, known, unknown
+from auditor.data.platforms import ANY, filled
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Reason, Subject, Unknown, known, unknown, word_of
 from auditor.text import harmless
 from auditor.units import duration
 from auditor.verify import chain
@@ -54,7 +55,7 @@ def _facts(
     yield "purpose", known(run.purpose, f"[{run.name}] of {trial.profile}: {section.text or run.purpose}")
     yield "dataset", known(Subject("dataset", trial.target), "")
     yield "pool", known(pool, "")
-    yield "followed", _followed(run, seen)
+    yield "followed", _followed(run, seen, word_of(facts.get(HOST, "platform"), ANY))
     yield "fio_ended_well", _ended_well(run)
     yield "scan_ran", _scan(trial)
     yield "foreign_load", _foreign(run, trial, facts)
@@ -97,18 +98,18 @@ def _foreign(run: Run, trial: Trial, facts: Facts) -> Judged:
     return known(False, "no commits or writes of others were seen")
 
 
-def _followed(run: Run, seen: Chain) -> Judged:
+def _followed(run: Run, seen: Chain, platform: str) -> Judged:
     if run.purpose != "log":
         return unknown(f"run {run.name}: only the log run is followed")
     if seen.outcome == "INCONCLUSIVE":
-        return Unknown(tuple(Reason(each, _remedy(each)) for each in seen.reasons))
+        return Unknown(tuple(Reason(each, _remedy(each, platform)) for each in seen.reasons))
     wrong = [link for link in seen.links if link.status == "contradicts"]
     return known(seen.outcome == "TRACED", "; ".join(f"{link.name}: {link.text}" for link in wrong or seen.links))
 
 
-def _remedy(reason: str) -> str:
+def _remedy(reason: str, platform: str) -> str:
     if "strace is not installed" in reason:
-        return "apt install strace"
+        return filled("{package:strace}", platform)
     if "foreign load" in reason:
         return "repeat when the pool is quiet"
     return "run as root" if "run as root" in reason or "ermission denied" in reason else ""

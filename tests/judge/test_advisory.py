@@ -35,11 +35,11 @@ references = ['somewhere']
 """
 
 
-def verdict(rule: Any, text: str, system: str = "") -> Verdict:
-    """What a host with this release comes to; nothing else is known of it but, where it is given, the name of its system."""
+def verdict(rule: Any, text: str, platform: str = "") -> Verdict:
+    """What a host with this release comes to; nothing else is known of it but, where it is given, its platform."""
     facts = Facts()
-    if system:
-        facts.put(Fact(HOST, "os_name", known(system, system, "cat /etc/os-release")))
+    if platform:
+        facts.put(Fact(HOST, "platform", known(platform, "")))
     facts.put_all(versions("zfs_version", text, "cat /sys/module/zfs/version"))
     facts.put_all(release.derive(HOST, facts))
     return judge_one(rule, HOST, facts)
@@ -192,7 +192,7 @@ def test_builds_of_distributions(text: str, bug: str, outcome: str) -> None:
     ("text", "system", "remedy"),
     [
         ("2.2.7-pve2", "Debian GNU/Linux 12 (bookworm)", "pveupgrade"),
-        ("2.1.13-1", "NixOS 23.11 (Tapir)", "nixos-rebuild boot --upgrade"),
+        ("2.1.13-1", "nixos", "nixos-rebuild boot --upgrade"),
         ("2.2.2-0ubuntu9.99", "Ubuntu 24.04 LTS", "apt full-upgrade"),
         ("2.1.11-1+deb12u9", "Debian GNU/Linux 12 (bookworm)", "apt full-upgrade"),
         ("2.1.13-r3", "", "its maintainer's changelog"),

@@ -74,7 +74,7 @@ def reasons() -> dict[str, str]:
     same."""
     seen = {*by_scenario(), *by_host()}
     return {
-        rule.id: rule.said().unprovoked or NO_SUCH_BUILD
+        rule.id: rule.said(rule.platform).unprovoked or NO_SUCH_BUILD
         for rule in shared.rules()
-        if rule.said().unprovoked or (rule.id.startswith(advisory.PREFIX) and rule.id not in seen)
+        if rule.said(rule.platform).unprovoked or (rule.id.startswith(advisory.PREFIX) and rule.id not in seen)
     }

@@ -67,7 +67,7 @@ def never(*_: object, **__: object) -> Any:
 def runs(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     """The same, where the run comes out as it did then."""
     past = trial.from_text(recording.load(TRACED).trial.decode())
-    monkeypatch.setattr(conduct, "ready", lambda asked: None)
+    monkeypatch.setattr(conduct, "ready", lambda asked, facts: None)
     monkeypatch.setattr(conduct, "trial", lambda *_, **__: past)
     return zaudit
 
@@ -99,7 +99,7 @@ def runs(zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
 def test_errors_are_one_line(
     zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch, words: tuple[object, ...], code: int, says: str
 ) -> None:
-    monkeypatch.setattr(conduct, "ready", lambda asked: None)
+    monkeypatch.setattr(conduct, "ready", lambda asked, facts: None)
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     done = zaudit("verify", *words)
     assert done.code == code, done.err

@@ -97,7 +97,7 @@ def test_remedies() -> None:
         for what in (world(traced=False), world(others={"tank/b": 500}))
         for reason in getattr(log(what, "followed"), "reasons", ())
     ]
-    assert remedies == ["apt install strace", "repeat when the pool is quiet"]
+    assert remedies == ["install strace", "repeat when the pool is quiet"]
 
 
 def test_whether_fio_ended_well() -> None:

@@ -1,0 +1,112 @@
+"""platforms.toml: how things are done on the platforms that zaudit knows, as words in the texts of fixes and remedies. Its head
+says how to read it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import chain
+from typing import Any, NamedTuple
+
+from auditor import data
+from auditor.data import TableError
+
+FILE = "platforms.toml"
+ANY = "any"  # a host that does not say what it is, and every page about a rule
+LISTS = ("ids", "kernel", "packages")
+WORD = re.compile(r"\{([a-z_]+)(?::([^{}]*))?\}")
+_DEBIAN = re.compile(r"apt install ([\w.+-]+)")
+
+
+class Platform(NamedTuple):
+    """ids: of os-release; kernel: in its release; packages: of Debian by their name there; words: all that there are."""
+
+    name: str
+    ids: tuple[str, ...]
+    kernel: tuple[str, ...]
+    packages: Mapping[str, str]
+    words: Mapping[str, str]
+
+
+@cache
+def load() -> Mapping[str, Platform]:
+    """All, by name; the first is ANY."""
+    return parse(data.text(FILE))
+
+
+def parse(text: str) -> dict[str, Platform]:
+    """The platforms of a table in this form. Raises TableError for anything misspelt, missing, of the wrong type or twice."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise TableError(f"{FILE}: {error}") from None
+    found: dict[str, Platform] = {}
+    entries = document.get("platform")
+    if set(document) != {"platform"} or not isinstance(entries, list):
+        raise TableError(f"{FILE}: expected [[platform]] entries and nothing else")
+    for number, entry in enumerate(entries, 1):
+        platform = _platform(f"{FILE}: entry {number}", entry, found)
+        found[platform.name] = platform
+    if ANY not in found:
+        raise TableError(f"{FILE}: the first entry is {ANY}, which has all words")
+    return found
+
+
+def _platform(where: str, entry: object, before: Mapping[str, Platform]) -> Platform:
+    if not isinstance(entry, Mapping) or not isinstance(name := entry.get("name"), str) or name in before:
+        raise TableError(f"{where}: a table with a name of its own")
+    if (name == ANY) is bool(before):
+        raise TableError(f"{where}: {ANY} is the first entry, and no other")
+    lists = {key: _texts(f"{where}: {key}", entry.get(key, [])) for key in LISTS}
+    base = before.get(entry.get("like", ANY))
+    words = {key: value for key, value in entry.items() if key not in ("name", "like", *LISTS)}
+    if wrong := [key for key, value in words.items() if not isinstance(value, str)]:
+        raise TableError(f"{where}: {wrong[0]} is a text")
+    if before and not base:
+        raise TableError(f"{where}: like names an entry before it")
+    if base and (stray := sorted(words.keys() - base.words.keys())):
+        raise TableError(f"{where}: {stray[0]} is no word of the first entry")
+    if unequal := [each for each in lists["packages"] if each.count("=") != 1]:
+        raise TableError(f"{where}: {unequal[0]!r} is not NAME=NAME")
+    packages = dict(each.split("=") for each in lists["packages"])
+    return Platform(
+        name,
+        lists["ids"],
+        lists["kernel"],
+        {**(base.packages if base else {}), **packages},
+        {**(base.words if base else {}), **words},
+    )
+
+
+def _texts(where: str, found: Any) -> tuple[str, ...]:
+    if not isinstance(found, list) or not all(isinstance(each, str) and each for each in found):
+        raise TableError(f"{where} is a list of texts")
+    return tuple(found)
+
+
+def here(ids: Sequence[str], kernel: str) -> str:
+    """The platform of a host; ANY: none of these. ids: of os-release, what it is and is like, the nearest first. kernel: its
+    release, which tells those that call themselves Debian there (6.12.33-production+truenas, 6.17.2-1-pve)."""
+    by_kernel = (each.name for each in load().values() if any(mark in kernel for mark in each.kernel))
+    by_id = (each.name for id in ids for each in load().values() if id in each.ids)
+    return next(chain(by_kernel, by_id), ANY)
+
+
+def filled(text: str, platform: str) -> str:
+    """The text with the words of a platform in the place of {word} and {word:argument}; other braces stay as they are."""
+    every, of = load()[ANY], load()[platform]
+
+    def word(found: re.Match[str]) -> str:
+        if found[1] not in every.words or ("{}" in every.words[found[1]]) is (found[2] is None):
+            return found[0]
+        argument = found[2] or ""
+        return filled(of.words[found[1]].replace("{}", of.packages.get(argument, argument)), platform)
+
+    return WORD.sub(word, text)
+
+
+def installed(remedy: str, platform: str) -> str:
+    """A remedy in which ``apt install`` stands for all ways to install a package, as the platform says it."""
+    return _DEBIAN.sub(lambda found: filled(f"{{package:{found[1]}}}", platform), remedy)
