@@ -21,6 +21,7 @@ from tests.test_host_layers import EXT4, ON_ZVOL, TANK, VOLUME, looked, mounted,
 from tests.test_states import Edit
 
 RULES = tuple(rulebook.load(examples=False))
+DOTTED = {"driver": "raw", "cache.no-flush": True, "file.driver": "host_device", "file.filename": "/dev/zd0"}
 NODE = {"driver": "host_device", "filename": "/dev/zvol/tank/v", "cache": {"direct": False, "no-flush": True}}
 
 
@@ -57,6 +58,15 @@ def line(*words: str) -> str | None:
         (("-drive", "file=a.img"), "unsure"),
         (("-hda", "/a.img"), "keeps /a.img"),
         (("-readconfig", "/etc/vm"), "unsure"),
+        (("-drive", "file=host_device:/dev/zd0,cache=unsafe"), "drops /dev/zd0"),
+        (("-drive", "file=file:/mnt/volume/vm.img,cache=unsafe"), "drops /mnt/volume/vm.img"),
+        (("-drive", f"file=json:{json.dumps(NODE).replace(',', ',,')}"), "drops /dev/zvol/tank/v"),
+        (("-drive", f"file=json:{json.dumps(DOTTED).replace(',', ',,')}"), "drops /dev/zd0"),
+        (("-drive", 'file=json:{"file.filename":"/dev/zd0"},cache=unsafe'), "drops /dev/zd0"),
+        (("-drive", "file=json:[1]"), "unsure"),
+        (("-drive", f"file={'json:{'}"), "unsure"),
+        (("-set", "drive.d0.cache=unsafe"), "unsure"),
+        (("-pflash", "/dev/zd0"), "keeps /dev/zd0"),
         (("-drive", "file=rbd:pool/image:key=secret"), ""),
     ],
 )
@@ -100,6 +110,10 @@ def running(how: str, *opened: str, refused: bool = False) -> Edit:
     none = files(targets, {WITNESS: "nodev\tsysfs\n"}, errors=dict.fromkeys(targets[:-1], "no such file"))
     table = mounted(TANK, EXT4)
     return lambda past: table(held(found(none(processes(pid_namespace.FIRST)(past)))))
+
+
+def both(one: Edit, other: Edit) -> Edit:
+    return lambda past: other(one(past))
 
 
 def judged(past: Recording, rule: str = "guest-ignores-flushes", subject: Subject = VOLUME) -> Verdict:
@@ -223,6 +237,51 @@ def test_a_disk_in_a_file_is_the_one_that_is_open(opened: tuple[str, ...], outco
     assert judged(files(patterns, lines)(there)).outcome == outcome
 
 
+def started(*words: str, opened: tuple[str, ...] = ("/dev/zd0",), real: Mapping[str, str] | None = None) -> Edit:
+    """A virtual machine with this command line. real: where links lead."""
+    lines = {guests.FIRST: "(withheld)\0", "/proc/4711/cmdline": str(line("/usr/bin/kvm", "-name", "db1", *words))}
+    there = both(running("keeps", *opened), files(guests.request(HOST, Facts()).patterns, lines))
+    paths = {f"{STEADY}{link}": to for link, to in (real or {}).items()}
+    return lambda past: replace(there(past), paths={**there(past).paths, **paths})
+
+
+@pytest.mark.parametrize(
+    ("edit", "outcome"),
+    [
+        (started(), "unknown"),  # plugged in while it runs
+        (started("-hda", "/dev/zd0"), "pass"),
+        (started("-hda", "/dev/zvol/tank/volume"), "pass"),
+        (started("-drive", "file=host_device:/dev/zd0,cache=unsafe"), "fail"),
+        (started("-drive", "file=nbd:unix:/run/nbd"), "unknown"),
+        (started("-hda", "/dev/zd0", opened=("/dev/zd0", "/mnt/volume/vm.img")), "unknown"),
+        (started("-hda", "/mnt/volume/vm.img", opened=("/mnt/volume/vm.img",)), "pass"),
+        (started("-hda", "/mnt/volume/vm.img", opened=("/mnt/volume/vm.img", "/mnt/volume/2.img")), "unknown"),
+        (started("-drive", "file=/vm,cache=unsafe", real={"/vm": "/dev/zd0"}), "fail"),
+        (started("-drive", "file=/vm", real={"/vm": "/dev/zd0"}), "pass"),
+        (started(opened=("/memfd:ram (deleted)", "/dev/null", "/dev/kvm")), "pass"),
+    ],
+)
+def test_what_a_guest_has_open_is_one_of_its_disks(edit: Edit, outcome: str) -> None:
+    """Else its monitor gave it that, and nobody said with which cache."""
+    found = judged(recorded(ON_ZVOL, edit))
+    assert found.outcome == outcome
+    if outcome == "unknown":
+        assert "guest db1 (process 4711): its command line does not name " in found.reasons[0].text
+
+
+def test_a_guest_leaves_undecided_what_it_has_open_and_nothing_else() -> None:
+    """Whoever calls his process QEMU."""
+    past = recorded(ON_ZVOL, started(opened=("/tank/his",)))
+    assert judged(past, subject=Subject("dataset", "tank")).outcome == "unknown"
+    assert judged(past).outcome == "pass"
+
+
+def test_a_guest_on_a_volume_without_a_name_may_be_on_any() -> None:
+    past = recorded(ON_ZVOL, started("-drive", "file=/dev/zd0,cache=unsafe"), udev({"S: zvol/tank/volume\n": ""}))
+    assert "has /dev/zd0 open: udev does not say" in str(judged(past).reasons)
+    assert judged(past, subject=Subject("dataset", "tank")).outcome == "pass"
+
+
 def test_an_older_recording_knows_nothing_of_guests() -> None:
     assert judged(recorded(ON_ZVOL)).outcome == "unknown"
 
@@ -271,10 +330,6 @@ def tgt(store: str, *, answers: bool = True, path: str = "/dev/zd0") -> Edit:
     asked = {tuple(tgt_targets.COMMAND.split()): said if answers else refused}
     paths = {f"{STEADY}{path}": path}
     return lambda past: replace(runs(past), commands={**past.commands, **asked}, paths={**past.paths, **paths})
-
-
-def both(one: Edit, other: Edit) -> Edit:
-    return lambda past: other(one(past))
 
 
 @pytest.mark.parametrize(

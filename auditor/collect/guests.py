@@ -28,6 +28,7 @@ LINES = "/proc/*/cmdline"
 FIRST = "/proc/1/cmdline"  # readable by everybody, unless processes of others are hidden (hidepid)
 _PATH = re.compile(r"/proc/(\d+)/cmdline")
 TOLD = 20  # by name in the evidence
+NOT_READ = "(unread)"  # in place of a name
 UNREAD = (*UNANSWERED, "more than ")
 
 
@@ -45,7 +46,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
         if (found := _PATH.fullmatch(path)) and not error.startswith("no such"):  # one that ended is none
             if path == FIRST or not error.startswith(UNREAD):
                 raise ValueError(f"{path}: {error}")
-            guests.append(f"{found[1]} (unread)")  # if it is one: what it has open decides what depends on that
+            guests.append(f"{found[1]} {NOT_READ}")  # if it is one: what it has open decides what depends on that
             disks.append(f"{found[1]} {UNSURE}")
     for path, text in sorted(reply.text.items()):
         if (found := _PATH.fullmatch(path)) and text.startswith(GUEST):

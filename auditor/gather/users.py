@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import chain
 
 from auditor.collect import _blocks as blocks
+from auditor.collect import guests
 from auditor.collect._holders import ZVOL, Holders, Place
 from auditor.facts import (
     AGAIN,
@@ -29,6 +31,7 @@ from auditor.facts import (
     words,
     words_of,
 )
+from auditor.gather import layers
 from auditor.gather.layers import Paths
 from auditor.gather.mounted import HERE
 from auditor.text import harmless
@@ -51,6 +54,8 @@ KEEPS, DROPS, UNSURE = "keeps", "drops", "unsure"
 NEVER = Known(False, ())
 MAPPERS = {"LVM": "lvm", "mpath": "multipath"}  # by how the UUID of a device-mapper device begins
 PAST_THE_CACHE = ("SCST-", "tgt-aio")  # which write past the page cache: with sync=always each write is stable
+# memory without a name, which shows as /memfd:NAME (deleted) and the like: root alone puts files there
+MEMORY = re.compile(r"/(?:dmabuf:[^/]*|[^/]* \(deleted\))", re.DOTALL)
 NOT_ALL = "not all of its disks are understood"
 
 
@@ -89,6 +94,10 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
         )
 
 
+def _guest(number: str, names: Mapping[str, str]) -> str:
+    return f"guest {names.get(number, number)} (process {number})"
+
+
 def _some(names: Sequence[str]) -> Sequence[str]:
     return [*names[:TOLD], *(each.text for each in _more(len(names)))]
 
@@ -118,41 +127,78 @@ class _Users:
             self.unseen.append(unknown(f"{every.evidence[0].text}: guests and targets of the host are not seen", HERE))
 
     def guests(self) -> None:
-        guests, disks = self._words("guests"), self._words("guest_disks")
+        running, disks = self._words("guests"), self._words("guest_disks")
         opened = self.facts.get(HOST, "guest_files")
-        names = dict(each.split(" ", 1) for each in guests)
-        if guests and isinstance(opened, Unknown):  # whatever a guest says of its disks, any of them may be there
+        names = dict(each.split(" ", 1) for each in running)
+        if running and isinstance(opened, Unknown):  # whatever a guest says of its disks, any of them may be there
             self.unseen.append(opened)
         if closed := words_of(self.facts.get(HOST, "closed_guests")):
             more = f", and {len(closed) - 1:,} more of them" if len(closed) > 1 else ""
             self.unseen.append(
                 unknown(harmless(f"a guest, or what calls itself one: {closed[0].partition(' ')[2]}{more}"))
             )
-        held: dict[str, set[str]] = defaultdict(set)
-        files = {*words_of(opened)}
-        for number, _, path in (each.partition(" ") for each in files):
-            held[number] |= {*self._place(path, real=True).datasets}
+        self._disks(disks, names, {*words_of(opened)})
+
+    def _disks(self, disks: Sequence[str], names: Mapping[str, str], files: Set[str]) -> None:
+        """files: NUMBER PATH of what each guest has open."""
+        held = self._held(names, files)
+        every = {number: {*chain(*things.values())} for number, things in held.items()}
+        named: dict[str, set[str]] = defaultdict(set)  # what its disks are, by guest
         lookups = Counter[str]()
         for number, how, path in ((each + " ").split(" ", 2) for each in disks):
-            if not held[number]:
+            if number not in held:
                 continue
-            guest, path = f"guest {names.get(number, number)} (process {number})", path.strip()
-            real = f"{number} {path}" in files
-            if not real and not path.startswith("/dev/"):
+            guest, path, real = _guest(number, names), path.strip(), ""
+            if path.startswith("/dev/") or f"{number} {path}" in files:
+                real = path
+            elif path:
                 lookups[number] += 1
-            asked = path and lookups[number] <= LOOKUPS and lookups.total() <= ALL_LOOKUPS
-            place = self._place(path, real=real) if asked else Place(how="was not looked up")
+                asked = lookups[number] <= LOOKUPS and lookups.total() <= ALL_LOOKUPS
+                real = self.paths.of(path) if asked else ""
+            place = self._at(real)
+            named[number].add(self._one(real))
             if how == UNSURE or not (place.datasets or place.off):
-                why = unknown(harmless(f"{guest}: its disk {path}: {place.how}" if path else f"{guest}: {NOT_ALL}"))
-                for each in held[number]:
-                    if len(self.doubts[each]) < TOLD:
-                        self.doubts[each].append(why)
-            else:
-                for each in held[number] & {*place.datasets}:
-                    self.by[each][guest] = None
-                    if how == DROPS:
-                        text = f"{guest}: its disk {path} has cache=unsafe or no-flush=on"
-                        self.dropped[each][Evidence(harmless(text), f"tr '\\0' '\\n' </proc/{number}/cmdline")] = None
+                text = f"{guest}: its disk {path}: {place.how}" if path else f"{guest}: {NOT_ALL}"
+                self._doubt(every[number], text)
+            elif how == DROPS:
+                text = f"{guest}: its disk {path} has cache=unsafe or no-flush=on"
+                for each in every[number] & {*place.datasets}:
+                    self.dropped[each][Evidence(harmless(text), f"tr '\\0' '\\n' </proc/{number}/cmdline")] = None
+        for number, things in held.items():
+            for path in things.keys() - named[number]:
+                text = f"{_guest(number, names)}: its command line does not name {path}, which it has open"
+                self._doubt(things[path], f"{text}: it may drop its flushes (info block in its monitor says it)")
+
+    def _held(self, names: Mapping[str, str], files: Set[str]) -> Mapping[str, Mapping[str, Sequence[str]]]:
+        """By guest and what it has open: datasets. Of several names of a device one."""
+        held: dict[str, dict[str, Sequence[str]]] = defaultdict(dict)
+        nameless = set[str]()
+        for number, _, path in (each.partition(" ") for each in sorted(files)):
+            place = Place() if MEMORY.fullmatch(path) else self._at(path)
+            for each in place.datasets:
+                held[number][self._one(path)] = place.datasets
+                if names.get(number) != guests.NOT_READ:
+                    self.by[each][_guest(number, names)] = None
+            if not place.datasets and self._is_volume(path) and self._one(path) not in nameless:
+                nameless.add(self._one(path))
+                volumes = [each for each in self.facts.subjects("dataset") if layers.is_volume(each, self.facts)]
+                self._doubt((each.name for each in volumes), f"{_guest(number, names)} has {path} open: {place.how}")
+        return held
+
+    def _is_volume(self, path: str) -> bool:
+        _, disk = self.holders.nodes.get(path, ("", ""))
+        kind = self.holders.inventory.get(Subject("disk", disk), "transport")
+        return isinstance(kind, Known) and kind.value == "zvol"
+
+    def _doubt(self, datasets: Iterable[str], text: str) -> None:
+        why = unknown(harmless(text))
+        for each in datasets:
+            if len(self.doubts[each]) < TOLD:
+                self.doubts[each].append(why)
+
+    def _one(self, path: str) -> str:
+        """The same for all names of a device."""
+        return f"/dev/{self.holders.nodes[path][0]}" if path in self.holders.nodes else path
 
     def targets(self) -> None:
         tgt = self.facts.get(HOST, "tgt_daemons")
@@ -219,10 +265,14 @@ class _Users:
             self.unseen.append(found)
         return words_of(found)
 
-    def _place(self, path: str, *, real: bool = False) -> Place:
+    def _place(self, path: str) -> Place:
+        """Of a name, which may be that of a link."""
+        return self._at(path if path.startswith("/dev/") else self.paths.of(path))
+
+    def _at(self, path: str) -> Place:
+        """Of a path without links; empty: of one that could not be looked up."""
         if path.startswith("/dev/"):
             return self.holders.device(path)
-        path = path if real else self.paths.of(path)
         return self.holders.path(path) if path else Place(how="it is not there, or could not be reached")
 
 

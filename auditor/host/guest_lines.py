@@ -15,12 +15,16 @@ from typing import Any
 
 from auditor.databases.engine import WITHHELD, place
 
-PROGRAM = re.compile(r"(?:.*/)?(?:kvm|qemu-kvm|qemu-system-[a-z0-9_]+)", re.DOTALL)
+# NixOS starts programs through wrappers
+PROGRAM = re.compile(r"(?:.*/)?\.?(?:kvm|qemu-kvm|qemu-system-[a-z0-9_]+)(?:-wrapped)?", re.DOTALL)
 GUEST, KEEPS, DROPS, UNSURE = "guest ", "keeps ", "drops ", "unsure"
 CHARACTERS, DEPTH, DISKS = 1 << 17, 16, 256
 _NAME = re.compile(r"[\w.+:@-]{1,64}", re.ASCII)
 _KEPT = re.compile(r"(?:keeps|drops) (.+)|unsure|guest (\S+)")
 _ON = ("on", "yes", "true", "y")
+# how QEMU spells that what follows is a path of this host. (block/file-posix.c, protocol_name)
+_PROTOCOL = re.compile(r"^(?:file|host_device|host_cdrom):")
+_JSON = "json:"
 
 
 def kept(text: str) -> str | None:
@@ -63,13 +67,15 @@ def _disks(option: str, value: str) -> Iterator[str]:
     """Raises ValueError for what is not understood."""
     match option:
         case "drive" | "blockdev":
-            tree = json.loads(value) if value.startswith("{") else _tree(_pairs(value))
+            tree = _tree(json.loads(value) if value.startswith("{") else _pairs(value))
             if isinstance(tree.get("file"), str) and option == "drive":
                 tree["filename"] = tree.pop("file")
             yield from _nodes(tree, drops=False, depth=0)
-        case "hda" | "hdb" | "hdc" | "hdd":
+        case "hda" | "hdb" | "hdc" | "hdd" | "cdrom" | "fda" | "fdb" | "sd" | "pflash" | "mtdblock":
             yield from _disk(value, drops=False)
         case "readconfig":
+            yield UNSURE
+        case "set" if value.startswith("drive."):
             yield UNSURE
 
 
@@ -79,8 +85,10 @@ def _pairs(value: str) -> dict[str, str]:
     return {key: text for key, equals, text in parts if equals}
 
 
-def _tree(pairs: Mapping[str, str]) -> dict[str, Any]:
-    """``file.cache.no-flush=on`` as a tree of nodes."""
+def _tree(pairs: Any, depth: int = 0) -> dict[str, Any]:
+    """``file.cache.no-flush=on`` as a tree of nodes; JSON may spell its keys so, too."""
+    if not isinstance(pairs, Mapping) or depth > DEPTH:
+        raise ValueError("no node")
     tree: dict[str, Any] = {}
     for key, value in pairs.items():
         *above, last = key.split(".")
@@ -88,6 +96,8 @@ def _tree(pairs: Mapping[str, str]) -> dict[str, Any]:
         for each in above[:DEPTH]:
             below = node.setdefault(each, {})
             node = below if isinstance(below, dict) else node.setdefault(f"{each}.", {})
+        if isinstance(value, Mapping):
+            value = {**(there if isinstance(there := node.get(last), dict) else {}), **_tree(value, depth + 1)}
         node[last] = value
     return tree
 
@@ -102,7 +112,7 @@ def _nodes(node: Mapping[str, Any], *, drops: bool, depth: int) -> Iterator[str]
     elif isinstance(cache, Mapping) and "no-flush" in cache:
         drops = cache["no-flush"] in (True, *_ON)
     if isinstance(path := node.get("filename"), str):
-        yield from _disk(path, drops=drops and not _reads_only(node))
+        yield from _disk(path, drops=drops and not _reads_only(node), depth=depth)
     for name, below in node.items():
         if isinstance(below, Mapping) and name != "cache":
             yield from _nodes(below, drops=drops, depth=depth + 1)
@@ -112,8 +122,12 @@ def _reads_only(node: Mapping[str, Any]) -> bool:
     return node.get("media") == "cdrom" or any(node.get(each) in (True, *_ON) for each in ("read-only", "readonly"))
 
 
-def _disk(path: str, *, drops: bool) -> Iterator[str]:
+def _disk(path: str, *, drops: bool, depth: int = 0) -> Iterator[str]:
     """What is no path of this host (a server, a pool of another storage) is none of its disks."""
+    if path.startswith(_JSON):
+        yield from _nodes(_tree(json.loads(path.removeprefix(_JSON))), drops=drops, depth=depth + 1)
+        return
+    path = _PROTOCOL.sub("", path)
     if place(path):
         yield (DROPS if drops else KEEPS) + path
     elif path.startswith(("/", ".")) or ":" not in path:
