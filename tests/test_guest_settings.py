@@ -82,6 +82,7 @@ def test_what_a_guest_will_start_with_is_judged(text: str, outcome: str) -> None
     assert found.outcome == outcome
     if outcome == "fail":
         assert "guest db1: /dev/zd0 is set to cache=unsafe" in str(found.message)
+        assert found.fix.text.startswith("virsh edit")
 
 
 def test_settings_that_were_not_read_are_not_known() -> None:

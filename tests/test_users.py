@@ -76,6 +76,20 @@ def test_a_command_line_comes_down_to_disks(words: tuple[str, ...], kept: str) -
     assert guest_lines.kept(str(found)) == found
 
 
+@pytest.mark.parametrize(
+    ("words", "by"),
+    [
+        (("-id", "100", "-name", "db1,debug-threads=on"), "by proxmox\n"),
+        (("-name", "guest=db1,debug-threads=on"), "by libvirt\n"),
+        (("-name", "db1"), ""),
+    ],
+)
+def test_who_started_a_guest_is_kept(words: tuple[str, ...], by: str) -> None:
+    found = line("/usr/bin/kvm", *words, "-hda", "/a.img")
+    assert found == f"guest db1\n{by}keeps /a.img\n"
+    assert guest_lines.kept(found) == found
+
+
 def test_of_other_processes_nothing_is_kept() -> None:
     path = "/proc/7/cmdline"
     assert allowed_part(path, "bash\0-c\0password=x\0", wide=True) is None
@@ -297,6 +311,25 @@ def test_what_uses_a_volume_is_named() -> None:
         "guest db1 (process 4711)",
         "volume pvc-1 of pod 01234567-89ab-cdef-0123-456789abcdef",
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("-id", "100"), "qm config VMID"),
+        (("-name", "guest=db1"), "virsh edit"),
+        ((), "Start the guest with cache=none"),
+    ],
+)
+def test_a_fix_speaks_to_who_started_the_guest(words: tuple[str, ...], says: str) -> None:
+    past = recorded(ON_ZVOL, started("-drive", "file=/dev/zd0,cache=unsafe", *words))
+    assert judged(past).fix.text.startswith(says)
+
+
+def test_a_guest_and_a_target_on_one_volume_have_no_one_fix() -> None:
+    assert judged(recorded(ON_ZVOL, running("keeps", "/dev/null"), lio("0"))).fix.text.startswith("targetcli")
+    edits = (started("-drive", "file=/dev/zd0,cache=unsafe"), lio("0"))
+    assert judged(recorded(ON_ZVOL, *edits)).fix.text.startswith("Have each of them")
 
 
 def lio(wce: str) -> Edit:

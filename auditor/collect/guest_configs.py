@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
+from auditor.host import guest_lines
 from auditor.host.guest_settings import DROPS, GUEST_FILE, LIBVIRT, PROXMOX, STORAGES, UNSURE
 from auditor.host.request import WITNESS, Files, Read
 
@@ -18,7 +19,7 @@ PER = "host"
 SUBJECT = "host"
 FACTS = {
     "guests_set_to_drop": words(
-        "GUEST PLACE of each disk that drops flushes from its guest's next start on: path or dataset"
+        "WHO GUEST PLACE of each disk that drops flushes from its guest's next start on: proxmox or libvirt, path or dataset"
     )
 }
 _VOLUME = re.compile(r"([\w.-]+):(.+)")
@@ -48,7 +49,8 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
                 raise ValueError(f"{path}: not all of its disks are understood")
             volume = line.removeprefix(DROPS)
             text = f"guest {guest}: {volume} is set to cache=unsafe"
-            found[f"{guest.replace(' ', '_')} {_place(volume, storages)}"] = Evidence(text, f"grep unsafe {path}")
+            who = guest_lines.LIBVIRT if path.endswith(".xml") else guest_lines.PROXMOX
+            found[f"{who} {guest.replace(' ', '_')} {_place(volume, storages)}"] = Evidence(text, f"grep unsafe {path}")
     if len(found) > MOST:
         raise ValueError(f"more than {MOST} disks")
     none = Evidence(

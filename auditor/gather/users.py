@@ -28,6 +28,7 @@ from auditor.facts import (
     Unknown,
     known,
     unknown,
+    word,
     words,
     words_of,
 )
@@ -36,6 +37,8 @@ from auditor.gather.layers import Paths
 from auditor.gather.mounted import HERE
 from auditor.text import harmless
 
+SEVERAL = "several"
+WHO = ("proxmox", "libvirt", "qemu", "lio", "scst", "tgt", SEVERAL)
 PROVIDES = {
     "host.swap_volumes": words("DEVICE on DATASET of each swap space that lies on a volume, whoever audits it"),
     "host.unnamed_volumes": words("zdN of each volume that udev has no name for below /dev/zvol, whoever audits it"),
@@ -44,7 +47,9 @@ PROVIDES = {
     ),
     "dataset.used_by": words("the guests, backstores of targets, and volumes of pods that use it"),
     "dataset.flushes_dropped": words("the guests and backstores on it whose flushes are dropped, and how"),
+    "dataset.flushes_dropped_by": word("who has to pass them on", *WHO),
     "dataset.flushes_dropped_at_start": words("the guests on it that are set to drop flushes when they start"),
+    "dataset.flushes_dropped_at_start_by": word("in whose settings that is to be changed", *WHO),
 }
 TOLD = 50  # guests of one dataset: whoever has files on it can start thousands
 # of names that a guest gives to what it may have open under another one (a disk whose name is a link): of each guest, of all
@@ -71,6 +76,7 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
     mapped = _mapped(holders)
     unmapped = known((), "no LVM and no multipath of this host lies in it", "dmsetup ls --tree")
     none = known((), "nothing that was seen uses it")
+    unset = known((), "no guest that uses it is set so")
     for dataset in list(facts.subjects("dataset")):
         name = dataset.name
         by, unseen = tuple(_some([*found.by[name]])), found.unseen
@@ -83,15 +89,10 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
             yield Fact(
                 dataset, "mapped", known((*inside,), ", ".join(inside), "dmsetup ls --tree") if inside else unmapped
             )
-        lost = (*[*found.dropped[name]][:TOLD], *_more(len(found.dropped[name])))
         doubt = [*found.doubts[name], *unseen]
-        if lost:
-            yield Fact(dataset, "flushes_dropped", Known(tuple(each.text for each in lost), lost))
-        else:
-            yield Fact(dataset, "flushes_dropped", doubt[0] if doubt else none)
-        yield Fact(
-            dataset, "flushes_dropped_at_start", at_start if isinstance(at_start, Unknown) else _of(name, at_start)
-        )
+        yield from _dropped(dataset, "flushes_dropped", found.dropped[name] or (doubt[0] if doubt else none))
+        there = at_start if isinstance(at_start, Unknown) else at_start.get(name, unset)
+        yield from _dropped(dataset, "flushes_dropped_at_start", there)
 
 
 def _guest(number: str, names: Mapping[str, str]) -> str:
@@ -106,9 +107,15 @@ def _more(count: int) -> Sequence[Evidence]:
     return [Evidence(f"{count - TOLD:,} more")] if count > TOLD else []
 
 
-def _of(name: str, at_start: Mapping[str, Sequence[Evidence]]) -> Known:
-    found = tuple(at_start.get(name, ()))
-    return Known(tuple(each.text for each in found), found or (Evidence("no guest that uses it is set so"),))
+def _dropped(dataset: Subject, fact: str, found: Mapping[Evidence, str] | Judged) -> Iterator[Fact]:
+    """found: what was seen, and whose it is; or why there is none, or it is not known."""
+    if isinstance(found, Known | Unknown):
+        yield Fact(dataset, fact, found)
+        yield Fact(dataset, f"{fact}_by", found if isinstance(found, Unknown) else found._replace(value=""))
+        return
+    seen, whose = (*[*found][:TOLD], *_more(len(found))), {*found.values()}
+    yield Fact(dataset, fact, Known(tuple(each.text for each in seen), seen))
+    yield Fact(dataset, f"{fact}_by", Known(whose.pop() if len(whose) == 1 else SEVERAL, seen))
 
 
 class _Users:
@@ -117,7 +124,7 @@ class _Users:
     def __init__(self, facts: Facts, holders: Holders, paths: Paths) -> None:
         self.facts, self.holders, self.paths = facts, holders, paths
         self.by: dict[str, dict[str, None]] = defaultdict(dict)
-        self.dropped: dict[str, dict[Evidence, None]] = defaultdict(dict)
+        self.dropped: dict[str, dict[Evidence, str]] = defaultdict(dict)
         self.doubts: dict[str, list[Unknown]] = defaultdict(list)
         self.unseen: list[Unknown] = []
         every = facts.get(HOST, "all_processes")
@@ -141,7 +148,7 @@ class _Users:
 
     def _disks(self, disks: Sequence[str], names: Mapping[str, str], files: Set[str]) -> None:
         """files: NUMBER PATH of what each guest has open."""
-        held = self._held(names, files)
+        held, starters = self._held(names, files), dict(each.split(" ", 1) for each in self._words("guest_starters"))
         every = {number: {*chain(*things.values())} for number, things in held.items()}
         named: dict[str, set[str]] = defaultdict(set)  # what its disks are, by guest
         lookups = Counter[str]()
@@ -163,7 +170,9 @@ class _Users:
             elif how == DROPS:
                 text = f"{guest}: its disk {path} has cache=unsafe or no-flush=on"
                 for each in every[number] & {*place.datasets}:
-                    self.dropped[each][Evidence(harmless(text), f"tr '\\0' '\\n' </proc/{number}/cmdline")] = None
+                    self.dropped[each][Evidence(harmless(text), f"tr '\\0' '\\n' </proc/{number}/cmdline")] = (
+                        starters.get(number, "qemu")
+                    )
         for number, things in held.items():
             for path in things.keys() - named[number]:
                 text = f"{_guest(number, names)}: its command line does not name {path}, which it has open"
@@ -221,7 +230,7 @@ class _Users:
                     if isinstance(always, Unknown):
                         self.doubts[each].append(always)
                     elif always.value is not True:
-                        self.dropped[each][seen] = None
+                        self.dropped[each][seen] = name.partition("-")[0].lower()
                 if how == UNSURE:
                     self.doubts[each].append(
                         unknown(harmless(f"{seen.text}: whether it passes flushes on is not known"))
@@ -236,7 +245,7 @@ class _Users:
                 for each in self.holders.mount(mount).datasets:
                     self.by[each][harmless(f"volume {found[2]} of pod {found[1]}")] = None
 
-    def at_start(self) -> Mapping[str, list[Evidence]] | Unknown:
+    def at_start(self) -> Mapping[str, Mapping[Evidence, str]] | Unknown:
         """By dataset; unknown where one of their disks cannot be followed, or the guests of the host are not those of a
         container."""
         every, disks = self.facts.get(HOST, "all_processes"), self.facts.get(HOST, "guests_set_to_drop")
@@ -244,14 +253,14 @@ class _Users:
             return unseen[0]
         if isinstance(every, Known) and every.value is not True:
             return unknown(f"{every.evidence[0].text}: guests of the host are not seen", HERE)
-        found: dict[str, list[Evidence]] = defaultdict(list)
+        found: dict[str, dict[Evidence, str]] = defaultdict(dict)
         for line, seen in zip(words_of(disks), disks.evidence if isinstance(disks, Known) else (), strict=False):
-            where = line.partition(" ")[2]
+            who, _, where = line.split(" ", 2)
             place = self._place(where) if where.startswith("/") else Place((where,))
             if not place.datasets and not place.off:
                 return unknown(harmless(f"{seen.text}: {place.how}"))
             for each in place.datasets:
-                found[each].append(Evidence(harmless(seen.text), seen.command))
+                found[each][Evidence(harmless(seen.text), seen.command)] = who
         return found
 
     def _always(self, name: str) -> Judged:

@@ -1,9 +1,12 @@
-"""What is kept of the command line of a virtual machine: its name, its disks on this host, and whether their flushes are
-dropped. All the rest (secrets, addresses, keys) is not.
+"""What is kept of the command line of a virtual machine: its name, who started it, its disks on this host, and whether their
+flushes are dropped. All the rest (secrets, addresses, keys) is not.
 
 With cache=unsafe, or no-flush=on of a node, QEMU completes the flushes of its guest and asks the host for none. An option
 that is not given is inherited by the nodes below. (QEMU documentation, qemu-block-drivers and invocation, -drive cache=;
 block.c bdrv_inherited_options; block/io.c bdrv_co_flush: BDRV_O_NO_FLUSH)
+
+Proxmox VE gives its guests an option of its own, -id; libvirt writes guest= before their names. (qemu-server
+config_to_command; libvirt qemuBuildNameCommandLine)
 """
 
 from __future__ import annotations
@@ -18,9 +21,10 @@ from auditor.databases.engine import WITHHELD, place
 # NixOS starts programs through wrappers
 PROGRAM = re.compile(r"(?:.*/)?\.?(?:kvm|qemu-kvm|qemu-system-[a-z0-9_]+)(?:-wrapped)?", re.DOTALL)
 GUEST, KEEPS, DROPS, UNSURE = "guest ", "keeps ", "drops ", "unsure"
+BY, PROXMOX, LIBVIRT = "by ", "proxmox", "libvirt"
 CHARACTERS, DEPTH, DISKS = 1 << 17, 16, 256
 _NAME = re.compile(r"[\w.+:@-]{1,64}", re.ASCII)
-_KEPT = re.compile(r"(?:keeps|drops) (.+)|unsure|guest (\S+)")
+_KEPT = re.compile(r"(?:keeps|drops) (.+)|unsure|by (?:proxmox|libvirt)|guest (\S+)")
 _ON = ("on", "yes", "true", "y")
 # how QEMU spells that what follows is a path of this host. (block/file-posix.c, protocol_name)
 _PROTOCOL = re.compile(r"^(?:file|host_device|host_cdrom):")
@@ -28,7 +32,8 @@ _JSON = "json:"
 
 
 def kept(text: str) -> str | None:
-    """A line ``guest NAME``, then one for each disk; None where it is no virtual machine. What was kept is kept again."""
+    """A line ``guest NAME``, one ``by WHO`` where it shows who started it, then one for each disk; None where it is no
+    virtual machine. What was kept is kept again."""
     if text.startswith(GUEST):
         return text if all(map(_was_kept, text.splitlines())) else f"{GUEST}{WITHHELD}\n{UNSURE}\n"
     words = text[:CHARACTERS].rstrip("\0").split("\0")
@@ -44,7 +49,7 @@ def kept(text: str) -> str | None:
     found = [*dict.fromkeys(disks)]
     if len(found) > DISKS:  # nobody has so many
         found[DISKS:] = [UNSURE]
-    return "".join(f"{each}\n" for each in (GUEST + _name(given), *found))
+    return "".join(f"{each}\n" for each in (GUEST + _name(given), *_starter(given), *found))
 
 
 def _was_kept(line: str) -> bool:
@@ -61,6 +66,13 @@ def _name(given: Sequence[tuple[str, str]]) -> str:
             name = keys.get("guest") or value.partition(",")[0]
             return name if _NAME.fullmatch(name) else WITHHELD
     return WITHHELD
+
+
+def _starter(given: Sequence[tuple[str, str]]) -> Iterator[str]:
+    if any(option == "-id" and value.isdecimal() for option, value in given):
+        yield BY + PROXMOX
+    elif any(option == "-name" and value.startswith("guest=") for option, value in given):
+        yield BY + LIBVIRT
 
 
 def _disks(option: str, value: str) -> Iterator[str]:

@@ -68,7 +68,7 @@ def from_table(
     _keys(table, REQUIRED | SAID | {"example"}, OPTIONAL | SAID_IF, "a rule")
     thresholds = _thresholds(table, decided)
     compilers = AT_ONCE.knowing(thresholds)
-    said = _said(table, _kind(table), registry, compilers.value)
+    said = _said(table, _kind(table), registry, compilers)
     rule = _judged(id, path, table, registry, compilers, lambda: said)
     return rule._replace(thresholds=thresholds, examples=_examples(table["example"], with_when=rule.when is not None))
 
@@ -80,7 +80,7 @@ def trusted(
     are compiled when they are first asked for. Most rules of an audit pass."""
     thresholds = _thresholds(table, decided)
     compilers = WHEN_ASKED.knowing(thresholds)
-    said = cache(lambda: _said(table, _kind(table), registry, compilers.value))
+    said = cache(lambda: _said(table, _kind(table), registry, compilers))
     return _judged(id, path, table, registry, compilers, said)._replace(thresholds=thresholds)
 
 
@@ -130,11 +130,11 @@ def _kind(table: Mapping[str, Any]) -> Kind:
     return cast(Kind, _one_of(table, "subject", KINDS))
 
 
-def _said(table: Mapping[str, Any], kind: Kind, registry: Registry, value: Compile) -> Said:
+def _said(table: Mapping[str, Any], kind: Kind, registry: Registry, compilers: _Compilers) -> Said:
     return Said(
         impact=_text(table, "impact"),
         why=_text(table, "why"),
-        fix=_fix(table["fix"], kind, registry, value),
+        fix=_fix(table["fix"], kind, registry, compilers),
         references=_texts(table, "references", least=1),
         conflicts=_texts(table, "conflicts", least=0),
         unprovoked=_text(table, "unprovoked") if "unprovoked" in table else "",
@@ -212,11 +212,15 @@ def _answer(table: Mapping[str, Any]) -> str:
 
 
 def _cases(tables: Any, kind: Kind, registry: Registry, condition: Compile) -> Iterable[tuple[Strike, Expression]]:
-    if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables) or len(tables) > CASES:
-        raise RuleError(f"cases are a list of tables, at most {CASES}")
-    for table in tables:
+    for table in _tables(tables):
         _keys(table, {"when"}, STRIKE, "a case")
         yield _strike(table), condition(_text(table, "when"), kind, registry)
+
+
+def _tables(tables: Any) -> list[dict[str, Any]]:
+    if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables) or len(tables) > CASES:
+        raise RuleError(f"cases are a list of tables, at most {CASES}")
+    return tables
 
 
 def _template(source: str, kind: Kind, registry: Registry, value: Compile) -> Template:
@@ -234,11 +238,20 @@ def _template(source: str, kind: Kind, registry: Registry, value: Compile) -> Te
     return Template(source, tuple(parts))
 
 
-def _fix(table: Any, kind: Kind, registry: Registry, value: Compile) -> Fix:
+def _fix(table: Any, kind: Kind, registry: Registry, compilers: _Compilers) -> Fix:
     if not isinstance(table, dict):
         raise RuleError("fix must be a table")
-    _keys(table, {"text", "cost"}, {"command"}, "fix")
-    command = _template(_text(table, "command"), kind, registry, value) if "command" in table else None
+    _keys(table, {"text", "cost"}, {"command", "cases"}, "fix")
+    cases = []
+    for each in _tables(table.get("cases", [])):
+        _keys(each, {"when", "text", "cost"}, {"command"}, "a case of a fix")
+        condition = compilers.condition(_text(each, "when"), kind, registry)
+        cases.append((_one_fix(each, kind, registry, compilers), condition))
+    return _one_fix(table, kind, registry, compilers)._replace(cases=tuple(cases))
+
+
+def _one_fix(table: Mapping[str, Any], kind: Kind, registry: Registry, compilers: _Compilers) -> Fix:
+    command = _template(_text(table, "command"), kind, registry, compilers.value) if "command" in table else None
     return Fix(command, _text(table, "text"), _one_of(table, "cost", COSTS))
 
 

@@ -204,7 +204,7 @@ def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
     """One command. Latency means nothing while a durability finding stands, so a grave one is mended before it is measured."""
     for finding in found:
         if finding.failed and finding.severity in ("critical", "high"):
-            template = finding.rule.fix.command
+            template = finding.fix.command
             whole = template and not PLACEHOLDER.search(template.source)
             commands = [each.command for each in finding.verdicts if each.command and whole]
             return commands[0] if commands else f"zaudit explain {finding.rule.id}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from typing import Any
 
@@ -12,6 +13,7 @@ from auditor.facts import (
     Evidence,
     Fact,
     Facts,
+    Judged,
     Known,
     Reason,
     Spec,
@@ -172,6 +174,32 @@ def test_a_value_in_a_sentence_and_in_a_command(source: str, text: str, command:
 def test_places_in_a_command(subject: Subject, origin: str, words: tuple[str, ...]) -> None:
     filled = [verdict.fill(Template("", (Place(word),)), subject, origin, Facts(), shell=False) for word in PLACES]
     assert filled == list(words)
+
+
+FIXES = """fix = { text = "Delete something.", cost = "safe", cases = [
+  { when = "pool.health == 'ONLINE'", text = "Wait.", command = "zpool list {subject}", cost = "needs restart" },
+] }
+"""
+
+
+def test_of_a_fix_the_case_counts_that_is_known_to_hold() -> None:
+    """Findings of several cases say what the rule says for all."""
+    text = re.sub(r"fix = .*\n", FIXES, MINIMAL)
+    rule = load("a-rule", "a-rule.toml", text.encode(), registry())
+    pools = [Subject("pool", name) for name in ("a", "b", "c")]
+    facts = Facts()
+    facts.put(Fact(HOST, "pools", Known(tuple(pools), ())))
+    states: list[Judged] = [Known("ONLINE", ()), Known("DEGRADED", ()), unknown("not seen")]
+    for pool, health in zip(pools, states, strict=True):
+        facts.put(Fact(pool, "capacity_percent", Known(81, (Evidence("81 %"),))))
+        facts.put(Fact(pool, "health", health))
+    found = verdict.judge([rule], facts)
+    assert [each.fix.text for each in found] == ["Wait.", "Delete something.", "Delete something."]
+    assert [each.command for each in found] == ["zpool list a", "", ""]
+    (one,) = findings(found[:1])
+    assert (one.fix.cost, one.fix.text) == ("needs restart", "Wait.")
+    both = one._replace(verdicts=tuple(found))
+    assert both.fix.text == "Delete something."
 
 
 CASE = """

@@ -50,7 +50,7 @@ def _start(report: Report, title: str) -> Iterator[str]:
     if found := finding_words.first(report.fresh):
         word, first = found
         commands = finding_words.commands(first)
-        words = f"<code>{escaped(commands[0])}</code>" if commands else escaped(first.rule.fix.text)
+        words = f"<code>{escaped(commands[0])}</code>" if commands else escaped(first.fix.text)
         fix = f"<p><b>{word}</b> ({escaped(first.rule.id)}): {words}</p>"
     yield (
         f'<div class="verdict {kind}"><div class="word">{escaped(report.headline)}</div>'

@@ -151,8 +151,8 @@ def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
         "impact": rule.impact,
         "fix": {
             "commands": list(dict.fromkeys(each["command"] for each in verdicts if "command" in each)),
-            "text": rule.fix.text,
-            "cost": rule.fix.cost,
+            "text": finding.fix.text,
+            "cost": finding.fix.cost,
         },
         "references": list(rule.references),
         **({"page": rule.page} if rule.page else {}),
