@@ -21,6 +21,7 @@ LOOKS = (
         "dkms status",
         "dmesg",
         "dmidecode",
+        "exportfs -v",
         "findmnt",
         "grep",
         "lsblk",

@@ -34,6 +34,7 @@ from auditor.judge.rule import PLACES, Place, Rule, Template
 from auditor.judge.rule_file import load
 from auditor.judge.verdict import Verdict
 from auditor.registry import registry
+from tests import shared
 from tests.test_rules import MINIMAL
 
 RULES = [load(name, name, MINIMAL.encode(), registry()) for name in ("a", "b", "c", "d", "e")]
@@ -200,6 +201,22 @@ def test_of_a_fix_the_case_counts_that_is_known_to_hold() -> None:
     assert (one.fix.cost, one.fix.text) == ("needs restart", "Wait.")
     both = one._replace(verdicts=tuple(found))
     assert both.fix.text == "Delete something."
+
+
+@pytest.mark.parametrize(
+    ("sharenfs", "command"), [("off", "exportfs -v"), ("rw,async", "zfs get -r sharenfs tank"), (None, "exportfs -v")]
+)
+def test_async_is_looked_for_where_it_is_written(sharenfs: str | None, command: str) -> None:
+    (rule,) = [each for each in shared.rules() if each.id == "nfs-export-async"]
+    facts = Facts()
+    facts.put(Fact(HOST, "pools", Known((TANK,), ())))
+    facts.put(Fact(TANK, "datasets", Known((DATASET,), ())))
+    words = {"type": "filesystem", "readonly": "off", "sync": "standard", "nfs_async": True}
+    for name, value in words.items():
+        facts.put(Fact(DATASET, name, Known(value, (Evidence("seen"),))))
+    facts.put(Fact(DATASET, "sharenfs", Known(sharenfs, ()) if sharenfs else unknown("not seen")))
+    (found,) = verdict.judge([rule], facts)
+    assert (found.outcome, found.command) == ("fail", command)
 
 
 CASE = """
