@@ -166,7 +166,7 @@ def _said(mount: Mount) -> str:
     return harmless(f"{mount.fstype} at {mount.mount_point}")
 
 
-def _unused(size: Judged) -> bool:
+def unused(size: Judged) -> bool:
     """Of a loop device: one without a file has no size."""
     return isinstance(size, Known) and size.value == 0
 
@@ -181,7 +181,7 @@ class _Above:
         self.unsure: dict[str, list[str]] = {}
         disks = holders.inventory.subjects("disk")
         self.loops = any(
-            disk.name.startswith("loop") and not _unused(holders.inventory.get(disk, "size_bytes")) for disk in disks
+            disk.name.startswith("loop") and not unused(holders.inventory.get(disk, "size_bytes")) for disk in disks
         )
         self.nameless: list[str] = []
 

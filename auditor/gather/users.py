@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 
 from auditor.collect import _blocks as blocks
-from auditor.collect import guests
+from auditor.collect import guest_configs, guests
 from auditor.collect._holders import ZVOL, Holders, Place
 from auditor.facts import (
     AGAIN,
@@ -91,8 +91,8 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
             )
         doubt = [*found.doubts[name], *unseen]
         yield from _dropped(dataset, "flushes_dropped", found.dropped[name] or (doubt[0] if doubt else none))
-        there = at_start if isinstance(at_start, Unknown) else at_start.get(name, unset)
-        yield from _dropped(dataset, "flushes_dropped_at_start", there)
+        set_so = at_start if isinstance(at_start, Unknown) else at_start.get(name)
+        yield from _dropped(dataset, "flushes_dropped_at_start", set_so or found.may_hold.get(name) or unset)
 
 
 def _guest(number: str, names: Mapping[str, str]) -> str:
@@ -127,6 +127,7 @@ class _Users:
         self.dropped: dict[str, dict[Evidence, str]] = defaultdict(dict)
         self.doubts: dict[str, list[Unknown]] = defaultdict(list)
         self.unseen: list[Unknown] = []
+        self.may_hold: dict[str, Unknown] = {}  # a volume group that is not active
         every = facts.get(HOST, "all_processes")
         if isinstance(every, Unknown):
             self.unseen.append(every)
@@ -256,12 +257,44 @@ class _Users:
         found: dict[str, dict[Evidence, str]] = defaultdict(dict)
         for line, seen in zip(words_of(disks), disks.evidence if isinstance(disks, Known) else (), strict=False):
             who, _, where = line.split(" ", 2)
-            place = self._place(where) if where.startswith("/") else Place((where,))
+            if where.startswith(guest_configs.LVM):
+                place = self._group(where.removeprefix(guest_configs.LVM))
+            else:
+                place = self._place(where) if where.startswith("/") else Place((where,))
             if not place.datasets and not place.off:
                 return unknown(harmless(f"{seen.text}: {place.how}"))
             for each in place.datasets:
                 found[each][Evidence(harmless(seen.text), seen.command)] = who
         return found
+
+    def _group(self, name: str) -> Place:
+        """Of a volume group of LVM: what all of it that is active lies on. (man 8 lvm: VG-LV, with hyphens doubled)"""
+        inventory, begins = self.holders.inventory, re.compile(re.escape(name.replace("-", "--")) + r"-(?!-)")
+        disks = dict[str, None]()
+        for disk in inventory.subjects("disk"):
+            dm_name = inventory.get(disk, "dm_name")
+            if isinstance(dm_name, Known) and begins.match(str(dm_name.value)):
+                way = blocks.down(f"/dev/{disk.name}", inventory, self.holders.nodes)
+                if isinstance(way, Unknown):
+                    return Place(how=way.reasons[0].text)
+                disks |= dict.fromkeys(way.disks)
+        if disks:
+            return self.holders.disks(disks)
+        if not any("slaves" in inventory.of(disk) for disk in inventory.subjects("disk")):
+            return Place(how="/sys/class/block was not read")
+        why = unknown(
+            harmless(
+                f"nothing of the volume group {name} is active, on which a guest is set to cache=unsafe: it may lie here"
+            )
+        )
+        for disk in inventory.subjects("disk"):
+            if disk.name.startswith("loop") and layers.unused(inventory.get(disk, "size_bytes")):
+                continue
+            place = self.holders.disk(disk.name)
+            if not place.datasets and not place.off:
+                return place
+            self.may_hold |= dict.fromkeys(place.datasets, why)
+        return Place(off=True)
 
     def _always(self, name: str) -> Judged:
         """Whether each write is stable before it returns, where nothing stands between."""

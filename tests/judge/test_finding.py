@@ -211,8 +211,8 @@ def test_async_is_looked_for_where_it_is_written(sharenfs: str | None, command: 
     facts = Facts()
     facts.put(Fact(HOST, "pools", Known((TANK,), ())))
     facts.put(Fact(TANK, "datasets", Known((DATASET,), ())))
-    words = {"type": "filesystem", "readonly": "off", "sync": "standard", "nfs_async": True}
-    for name, value in words.items():
+    facts.put(Fact(DATASET, "nfs_async", Known(True, (Evidence("seen"),))))
+    for name, value in {"type": "filesystem", "readonly": "off", "sync": "standard"}.items():
         facts.put(Fact(DATASET, name, Known(value, (Evidence("seen"),))))
     facts.put(Fact(DATASET, "sharenfs", Known(sharenfs, ()) if sharenfs else unknown("not seen")))
     (found,) = verdict.judge([rule], facts)
