@@ -10,17 +10,25 @@ import pytest
 
 from auditor import audit, rulebook
 from auditor.collect import block_sysfs, block_targets, guests, pid_namespace, swaps, tgt_targets
-from auditor.facts import HOST, Facts, Known, Subject, Unknown
+from auditor.collect._holders import Holders
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, words_of
+from auditor.gather import users
+from auditor.gather.layers import Paths
 from auditor.host import guest_lines
 from auditor.host.allowed import allowed_part
 from auditor.host.request import WITNESS, Capture, Files
 from auditor.judge.verdict import Verdict
 from auditor.recording import redaction
 from auditor.recording.recording import STEADY, Recording
+from auditor.report.audit import html, terminal
+from auditor.report.audit import json as json_report
+from auditor.report.formats import _told, markdown
 from tests.test_host_layers import EXT4, ON_ZVOL, TANK, VOLUME, looked, mounted, recorded, sync
 from tests.test_states import Edit
 
 RULES = tuple(rulebook.load(examples=False))
+UID = "01234567-89ab-cdef-0123-456789abcdef"
+KUBELET = "/var/lib/kubelet"
 DOTTED = {"driver": "raw", "cache.no-flush": True, "file.driver": "host_device", "file.filename": "/dev/zd0"}
 NODE = {"driver": "host_device", "filename": "/dev/zvol/tank/v", "cache": {"direct": False, "no-flush": True}}
 
@@ -102,6 +110,20 @@ def test_a_redacted_recording_does_not_name_guests() -> None:
     past = recorded(ON_ZVOL, running("drops"))
     texts = [text for files in redaction.redact(past).files.values() for text in files.text.values()]
     assert [text for text in texts if text.startswith("guest ")] == ["guest (withheld)\ndrops /dev/zd0\n"]
+
+
+def test_a_redacted_recording_does_not_name_volumes_of_pods_and_backstores() -> None:
+    pods = (
+        f"34 25 230:0 / {KUBELET}/pods/{UID}/volumes/kubernetes.io~csi/payroll-db/mount rw - ext4 /dev/zd0 rw",
+        f"35 25 0:6 /zd0 {KUBELET}/plugins/kubernetes.io/csi/volumeDevices/publish/payroll-db/{UID} rw - devtmpfs dev rw",
+    )
+    table = mounted(TANK, EXT4, *pods)
+    past = redaction.redact(recorded(ON_ZVOL, running("keeps", "/dev/zd0"), table, lio("1", "payroll-lun")))
+    said = repr((past.files, past.paths, past.commands))
+    assert "payroll" not in said
+    used = looked(past).facts.get(VOLUME, "used_by")
+    assert isinstance(used, Known)
+    assert [str(each).partition(" ")[0] for each in words_of(used)] == ["guest", "target", "pod"]
 
 
 def processes(namespace: int) -> Edit:
@@ -307,10 +329,55 @@ def test_what_uses_a_volume_is_named() -> None:
     seen = looked(recorded(ON_ZVOL, running("keeps", "/dev/zd0"), mounted(TANK, f"{pod} rw - ext4 /dev/zd0 rw")))
     used = seen.facts.get(VOLUME, "used_by")
     assert isinstance(used, Known)
-    assert used.value == (
-        "guest db1 (process 4711)",
-        "volume pvc-1 of pod 01234567-89ab-cdef-0123-456789abcdef",
-    )
+    assert used.value == ("guest db1", "pod volume pvc-1")
+    assert [(each.text, each.command.partition(" ")[0]) for each in used.evidence] == [
+        ("guest db1 (process 4711)", "ls"),
+        ("volume pvc-1 of pod 01234567-89ab-cdef-0123-456789abcdef", "findmnt"),
+    ]
+    report = audit.judge(seen, RULES, (), "low")
+    assert "tank/volume (guest db1, pod volume pvc-1)\n" in terminal.render(report)
+    verbose = terminal.render(report, verbose=True, width=300)
+    assert "tank/volume is used by guest db1 (process 4711)   ls -l /proc/4711/fd\n" in verbose
+    assert ">tank/volume (guest db1, pod volume pvc-1)</th>" in html.render(report)
+    document = json_report.document(report)
+    assert [(each["dataset"], each["by"]) for each in document["used_by"]] == [("tank/volume", list(used.value))]
+    assert "`tank/volume` (`guest db1`, `pod volume pvc-1`)" in markdown.render(_told.told(document))
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        (f"230:0 / {KUBELET}/pods/{UID}/volumes/kubernetes.io~local-volume/pv1 rw - ext4 /dev/zd0 rw", "pv1"),
+        (f"0:6 /zd0 {KUBELET}/plugins/kubernetes.io/csi/volumeDevices/publish/pv2/{UID} rw - devtmpfs dev rw", "pv2"),
+        (f"0:6 /vda {KUBELET}/plugins/kubernetes.io/csi/volumeDevices/publish/pv3/{UID} rw - devtmpfs dev rw", ""),
+        (f"0:9 /zd0 {KUBELET}/plugins/kubernetes.io/csi/volumeDevices/publish/pv4/{UID} rw - tmpfs x rw", ""),
+        (
+            f"230:0 / {KUBELET}/pods/{UID}/volumes/kubernetes.io~csi/{'p' * 99}/mount rw - ext4 /dev/zd0 rw",
+            "p" * 60 + "...",
+        ),
+    ],
+)
+def test_volumes_of_pods(line: str, name: str) -> None:
+    seen = looked(recorded(ON_ZVOL, running("keeps", "/dev/null"), mounted(TANK, f"34 25 {line}")))
+    used = seen.facts.get(VOLUME, "used_by")
+    assert isinstance(used, Known)
+    assert used.value == ((f"pod volume {name}",) if name else ())
+
+
+@pytest.mark.parametrize(
+    ("name", "point", "by"),
+    [
+        ("rpool/data/subvol-101-disk-0", "/rpool/data/subvol-101-disk-0", ("container 101",)),
+        ("tank/incus/containers/web", "/var/lib/incus/storage-pools/default/containers/web", ("container web",)),
+        ("tank/containers/web", "/tank/containers/web", ()),
+    ],
+)
+def test_datasets_of_containers(name: str, point: str, by: tuple[str, ...]) -> None:
+    facts, dataset = Facts(), Subject("dataset", name)
+    facts.put(Fact(dataset, "mountpoint", Known(point, ())))
+    facts.put(Fact(HOST, "mount_table", Known((), ())))
+    (found,) = [each for each in users.users(facts, Holders(facts, Facts()), Paths(str)) if each.name == "used_by"]
+    assert words_of(found.value) == by
 
 
 @pytest.mark.parametrize(
@@ -332,8 +399,8 @@ def test_a_guest_and_a_target_on_one_volume_have_no_one_fix() -> None:
     assert judged(recorded(ON_ZVOL, *edits)).fix.text.startswith("Have each of them")
 
 
-def lio(wce: str) -> Edit:
-    folder = f"{block_targets.LIO}fileio_0/d1/"
+def lio(wce: str, name: str = "d1") -> Edit:
+    folder = f"{block_targets.LIO}fileio_0/{name}/"
     info = "Status: ACTIVATED\n        TCM FILEIO ID: 0        File: /mnt/volume/pg  Size: 1  Mode: Buffered-WCE Async: 0\n"
     texts = {f"{folder}info": info, f"{folder}enable": "1\n", f"{folder}udev_path": "/mnt/volume/pg\n"}
     texts |= {f"{folder}attrib/emulate_write_cache": f"{wce}\n", WITNESS: "nodev\tsysfs\n"}

@@ -35,7 +35,7 @@ from auditor.facts import (
 from auditor.gather import layers
 from auditor.gather.layers import Paths
 from auditor.gather.mounted import HERE
-from auditor.text import harmless
+from auditor.text import argument, harmless
 
 SEVERAL = "several"
 WHO = ("proxmox", "libvirt", "qemu", "lio", "scst", "tgt", SEVERAL)
@@ -51,10 +51,17 @@ PROVIDES = {
     "dataset.flushes_dropped_at_start": words("the guests on it that are set to drop flushes when they start"),
     "dataset.flushes_dropped_at_start_by": word("in whose settings that is to be changed", *WHO),
 }
+NAME = 60  # characters
 TOLD = 50  # guests of one dataset: whoever has files on it can start thousands
 # of names that a guest gives to what it may have open under another one (a disk whose name is a link): of each guest, of all
 LOOKUPS, ALL_LOOKUPS = 16, 20_000
-POD = re.compile(r".*/pods/([0-9a-f-]{36})/volumes/kubernetes\.io~csi/([^/]{1,253})/mount")
+# kubelet, CSI and local volumes: pkg/volume/csi csi_mounter.go, csi_block.go (volumes and block devices that are given to a
+# pod), pkg/volume/local; of a block device the node is mounted, from devtmpfs
+POD = re.compile(r".*/pods/([0-9a-f-]{36})/volumes/kubernetes\.io~(?:csi/([^/]+)/mount|local-volume/([^/]+))")
+POD_BLOCK = re.compile(r".*/plugins/kubernetes\.io/csi/volumeDevices/publish/([^/]+)/([0-9a-f-]{36})")
+# how Proxmox VE names the datasets of its containers, and where LXD and Incus mount theirs
+SUBVOL = re.compile(r"(?:.*/)?subvol-(\d+)-disk-\d+")
+CONTAINER = re.compile(r".*/(?:lxd|incus)/storage-pools/[^/]+/containers/([^/]+)")
 KEEPS, DROPS, UNSURE = "keeps", "drops", "unsure"
 NEVER = Known(False, ())
 MAPPERS = {"LVM": "lvm", "mpath": "multipath"}  # by how the UUID of a device-mapper device begins
@@ -72,6 +79,7 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
     found.guests()
     found.targets()
     found.pods()
+    found.containers()
     at_start = found.at_start()
     mapped = _mapped(holders)
     unmapped = known((), "no LVM and no multipath of this host lies in it", "dmsetup ls --tree")
@@ -79,9 +87,9 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
     unset = known((), "no guest that uses it is set so")
     for dataset in list(facts.subjects("dataset")):
         name = dataset.name
-        by, unseen = tuple(_some([*found.by[name]])), found.unseen
-        text = known(by, ", ".join(by)) if by else none
-        yield Fact(dataset, "used_by", unseen[0] if unseen and not by else text)
+        by, unseen = found.by[name], found.unseen
+        users_of_it = Known(tuple(_some([*dict.fromkeys(by.values())])), (*[*by][:TOLD],)) if by else none
+        yield Fact(dataset, "used_by", unseen[0] if unseen and not by else users_of_it)
         if isinstance(mapped, Unknown):
             yield Fact(dataset, "mapped", mapped)
         else:
@@ -93,6 +101,11 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
         yield from _dropped(dataset, "flushes_dropped", found.dropped[name] or (doubt[0] if doubt else none))
         set_so = at_start if isinstance(at_start, Unknown) else at_start.get(name)
         yield from _dropped(dataset, "flushes_dropped_at_start", set_so or found.may_hold.get(name) or unset)
+
+
+def _called(what: str, name: str) -> str:
+    """Short enough for a table; names are chosen by others."""
+    return harmless(f"{what} {name if len(name) <= NAME else name[:NAME] + '...'}")
 
 
 def _guest(number: str, names: Mapping[str, str]) -> str:
@@ -123,7 +136,7 @@ class _Users:
 
     def __init__(self, facts: Facts, holders: Holders, paths: Paths) -> None:
         self.facts, self.holders, self.paths = facts, holders, paths
-        self.by: dict[str, dict[str, None]] = defaultdict(dict)
+        self.by: dict[str, dict[Evidence, str]] = defaultdict(dict)
         self.dropped: dict[str, dict[Evidence, str]] = defaultdict(dict)
         self.doubts: dict[str, list[Unknown]] = defaultdict(list)
         self.unseen: list[Unknown] = []
@@ -188,7 +201,8 @@ class _Users:
             for each in place.datasets:
                 held[number][self._one(path)] = place.datasets
                 if names.get(number) != guests.NOT_READ:
-                    self.by[each][_guest(number, names)] = None
+                    seen = Evidence(harmless(_guest(number, names)), f"ls -l /proc/{number}/fd")
+                    self.by[each][seen] = _called("guest", names.get(number, number))
             if not place.datasets and self._is_volume(path) and self._one(path) not in nameless:
                 nameless.add(self._one(path))
                 volumes = [each for each in self.facts.subjects("dataset") if layers.is_volume(each, self.facts)]
@@ -225,7 +239,7 @@ class _Users:
             name, how, path = line.split(" ", 2)
             place = self._place(path)
             for each in place.datasets:
-                self.by[each][name] = None
+                self.by[each][Evidence(harmless(seen.text), seen.command)] = _called("target", name)
                 if how == DROPS:
                     always = self._always(each) if name.startswith(PAST_THE_CACHE) and not place.how else NEVER
                     if isinstance(always, Unknown):
@@ -243,8 +257,28 @@ class _Users:
         """By the mounts that the kubelet has made."""
         for mount in () if isinstance(self.holders.table, Unknown) else self.holders.table:
             if found := POD.fullmatch(mount.mount_point):
-                for each in self.holders.mount(mount).datasets:
-                    self.by[each][harmless(f"volume {found[2]} of pod {found[1]}")] = None
+                pod, name, place = found[1], found[2] or found[3], self.holders.mount(mount)
+            elif (found := POD_BLOCK.fullmatch(mount.mount_point)) and mount.fstype == "devtmpfs":
+                pod, name, place = found[2], found[1], self.holders.device(f"/dev{mount.root}")
+            else:
+                continue
+            for each in place.datasets:
+                seen = Evidence(harmless(f"volume {name} of pod {pod}"), f"findmnt {argument(mount.mount_point)}")
+                self.by[each][seen] = _called("pod volume", name)
+
+    def containers(self) -> None:
+        """By the names of their datasets, or where these are mounted."""
+        for dataset in self.facts.subjects("dataset"):
+            point = self.facts.get(dataset, "mountpoint")
+            if found := SUBVOL.fullmatch(dataset.name):
+                seen = Evidence(f"container {found[1]}, by the name of the dataset", f"pct config {found[1]}")
+                self.by[dataset.name][seen] = _called("container", found[1])
+            elif isinstance(point, Known) and (found := CONTAINER.fullmatch(str(point.value))):
+                seen = Evidence(
+                    harmless(f"container {found[1]}, by its mount point"),
+                    f"zfs get mountpoint {argument(dataset.name)}",
+                )
+                self.by[dataset.name][seen] = _called("container", found[1])
 
     def at_start(self) -> Mapping[str, Mapping[Evidence, str]] | Unknown:
         """By dataset; unknown where one of their disks cannot be followed, or the guests of the host are not those of a
