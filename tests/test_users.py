@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from auditor import audit, rulebook
-from auditor.collect import block_sysfs, block_targets, guests, pid_namespace, swaps, tgt_targets
+from auditor.collect import block_sysfs, block_targets, guests, nvme_targets, pid_namespace, swaps, tgt_targets
 from auditor.collect._holders import Holders
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, words_of
 from auditor.gather import users
@@ -407,6 +407,22 @@ def lio(wce: str, name: str = "d1") -> Edit:
     patterns = block_targets.request(HOST, Facts()).patterns
     answer = files(patterns, texts, errors=dict.fromkeys(patterns[4:-1], "no such file"))
     return lambda past: replace(answer(past), paths={f"{STEADY}/mnt/volume/pg": "/mnt/volume/pg"})
+
+
+def nvme(path: str) -> Edit:
+    folder = f"{nvme_targets.ROOT}nqn.2024-01.org.example:db/namespaces/1/"
+    texts = {f"{folder}device_path": f"{path}\n", f"{folder}enable": "1\n", WITNESS: "nodev\tsysfs\n"}
+    return files(nvme_targets.request(HOST, Facts()).patterns, texts)
+
+
+def test_a_namespace_of_nvme_over_fabrics_passes_flushes_on() -> None:
+    """The block device's, and of a file with or without the page cache."""
+    past = recorded(ON_ZVOL, running("keeps", "/dev/null"), nvme("/dev/zvol/tank/volume"))
+    assert judged(past).outcome == "pass"
+    name = "target NVMe nqn.2024-01.org.example:db/1"
+    assert words_of(looked(past).facts.get(VOLUME, "used_by")) == (name,)
+    redacted = redaction.redact(past)
+    assert "example:db" not in repr((redacted.files, redacted.paths))
 
 
 @pytest.mark.parametrize(("wce", "outcome"), [("0", "fail"), ("1", "pass")])

@@ -1,5 +1,5 @@
-"""What on this host uses its datasets and volumes: swap, virtual machines, targets of LIO, SCST and tgt, volumes of
-Kubernetes, LVM and multipath.
+"""What on this host uses its datasets and volumes: swap, virtual machines, targets of LIO, SCST, tgt and NVMe over Fabrics,
+volumes of Kubernetes, containers, LVM and multipath.
 
 What drops the flushes of those above it keeps nothing that they have been told is stable: a guest with cache=unsafe, a target
 that says that it has no cache and has one, or that skips flushes. Such a write waits in memory (page cache or ARC).
@@ -229,6 +229,10 @@ class _Users:
         if isinstance(tgt, Unknown) and {each.remedy for each in tgt.reasons} != {AGAIN}:  # an older zaudit did not ask
             self.unseen.append(tgt)
         self._targets("block_targets")
+        if isinstance(
+            self.facts.get(HOST, "nvme_targets"), Known
+        ):  # they pass flushes on: who was not asked decides nothing
+            self._targets("nvme_targets")
         if words_of(tgt):
             self._targets("tgt_targets")
 
@@ -239,7 +243,9 @@ class _Users:
             name, how, path = line.split(" ", 2)
             place = self._place(path)
             for each in place.datasets:
-                self.by[each][Evidence(harmless(seen.text), seen.command)] = _called("target", name)
+                self.by[each][Evidence(harmless(seen.text), seen.command)] = _called(
+                    "target", name.replace("-", " ", 1)
+                )
                 if how == DROPS:
                     always = self._always(each) if name.startswith(PAST_THE_CACHE) and not place.how else NEVER
                     if isinstance(always, Unknown):

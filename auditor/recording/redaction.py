@@ -46,7 +46,7 @@ _ID = re.compile(rb"\b(?:ata|nvme|scsi|usb|mmc)-[^\s\"'/=,]+|\bID_SERIAL=[^\n]+"
 _USER = re.compile(
     rb"(/pods/[0-9a-f-]{36}/(?:volumes|volumeDevices)/[^/\s]+/|/pods/[0-9a-f-]{36}/volume-subpaths/"
     rb"|/kubernetes\.io/csi/volumeDevices/(?:publish|staging)/|/(?:lxd|incus)/storage-pools/[^/\s]+/containers/"
-    rb"|/sys/kernel/config/target/core/[^/\s]+/|/sys/kernel/scst_tgt/devices/)([^/\s*]+)"
+    rb"|/sys/kernel/config/target/core/[^/\s]+/|/sys/kernel/scst_tgt/devices/|/sys/kernel/config/nvmet/subsystems/)([^/\s*]+)"
 )
 _PATHS = ("paths",)
 _ALL, _SERIAL = "hostname: '", "Serial Number: "  # all that follows is a name, or a serial number
