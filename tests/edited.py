@@ -31,6 +31,7 @@ from auditor.collect import (
     module_lists,
     module_versions,
     mount_units,
+    nvme_targets,
     pid_namespace,
     reclaim,
     sqlite_locks,
@@ -172,6 +173,7 @@ def unused(past: Recording) -> Recording:
     asked = (
         guests.request(HOST, Facts()).patterns,
         block_targets.request(HOST, Facts()).patterns,
+        nvme_targets.request(HOST, Facts()).patterns,
         (pid_namespace.OWN,),
     )
     return replace(past, files={**past.files, **{each: around[each] for each in asked}, **_mounted()})
@@ -218,6 +220,9 @@ def _around() -> dict[tuple[str, ...], Files]:
         guests.request(HOST, Facts()).patterns: Files({guests.FIRST: f"{WITHHELD}\0"}),
         configs: Files(filesystems, errors=dict.fromkeys(configs[:-1], "no such file")),
         targets: Files(filesystems, errors=no_targets),
+        (offered := nvme_targets.request(HOST, Facts()).patterns): Files(
+            filesystems, errors=dict.fromkeys(offered[:-1], "no such file")
+        ),
         zed_rc.request(HOST, Facts()).patterns: Files(
             filesystems | {f"{zed_settings.FOLDER}statechange-notify.sh": "", zed_settings.PATH: "ZED_EMAIL_ADDR\n"}
         ),

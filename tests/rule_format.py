@@ -25,7 +25,7 @@ ADVISORY = (
     *("impact", "why", "until", "remedy", "references", "unprovoked"),
 )
 STRIKE = ("severity", "loses", "word", "takes", "when")
-FIX = ("command", "text", "cost")
+FIX = ("when", "command", "text", "cost")
 EXAMPLE = ("name", "verdict", "severity", "given")
 ADVISORIES = rulebook.ours().parent / "auditor" / "data" / "advisories.toml"
 FILES = (*sorted(rulebook.ours().glob("*.toml")), ADVISORIES)
@@ -36,7 +36,8 @@ def rule(table: Mapping[str, Any]) -> str:
     plain = {key: value for key, value in table.items() if key not in ("cases", "fix", "example")}
     blocks = [_keys("", plain, RULE)]
     blocks += [_keys("[[cases]]", each, STRIKE) for each in table.get("cases", ())]
-    blocks.append(_keys("[fix]", table["fix"], FIX))
+    blocks.append(_keys("[fix]", {key: value for key, value in table["fix"].items() if key != "cases"}, FIX))
+    blocks += [_keys("[[fix.cases]]", each, FIX) for each in table["fix"].get("cases", ())]
     blocks += [_keys("[[example]]", each, EXAMPLE) for each in table["example"]]
     return "\n\n".join(blocks) + "\n"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from auditor.collect import guest_configs
-from auditor.facts import HOST, Facts
+from auditor.facts import HOST, Facts, Subject
 from auditor.host import guest_settings
 from auditor.host.allowed import allowed_part
 from auditor.host.request import WITNESS
 from auditor.recording import redaction
 from tests.test_host_layers import ON_ZVOL, recorded
 from tests.test_states import Edit
-from tests.test_users import files, judged, running
+from tests.test_users import files, judged, mapping, running
 
 RULE = "guest-set-to-ignore-flushes"
 PVE, XML = "/etc/pve/qemu-server/100.conf", "/etc/libvirt/qemu/db1.xml"
@@ -54,8 +54,10 @@ UNSAFE = "<driver name='qemu' type='raw' cache='unsafe'/><source dev='/dev/zvol/
         (XML, "<!DOCTYPE a [<!ENTITY b 'c'>]><domain>&b;</domain>", "unsure\n"),
         (
             guest_settings.STORAGES,
-            "dir: local\n\tpath /var/lib/vz\n\nzfspool: local-zfs\n\tpool rpool/data\n\ncifs: nas\n\tusername root\n",
-            "dir local /var/lib/vz\nzfspool local-zfs rpool/data\n",
+            "dir: local\n\tpath /var/lib/vz\n\n"
+            "lvmthin: thin\n\tthinpool data\n\tvgname pve\n\n"
+            "zfspool: local-zfs\n\tpool rpool/data\n\ncifs: nas\n\tusername root\n",
+            "dir local /var/lib/vz\nlvmthin thin pve\nzfspool local-zfs rpool/data\n",
         ),
     ],
 )
@@ -82,6 +84,31 @@ def test_what_a_guest_will_start_with_is_judged(text: str, outcome: str) -> None
     assert found.outcome == outcome
     if outcome == "fail":
         assert "guest db1: /dev/zd0 is set to cache=unsafe" in str(found.message)
+        assert found.fix.text.startswith("virsh edit")
+
+
+STORAGES = "lvmthin local-lvm guest\nlvm other pve\nzfspool local-zfs tank\n"
+
+
+@pytest.mark.parametrize(
+    ("disk", "below", "outcome"),
+    [
+        ("local-lvm:vm-100-disk-0", "vda", "pass"),
+        ("local-lvm:vm-100-disk-0", "zd0p3", "fail"),
+        ("local-lvm:vm-100-disk-0", "", "unknown"),
+        ("other:vm-100-disk-0", "vda", "unknown"),  # nothing of it is active
+        ("ceph:vm-100-disk-0", "vda", "unknown"),
+        ("local-zfs:volume", "vda", "fail"),
+    ],
+)
+def test_a_storage_on_lvm_is_where_its_volume_group_is(disk: str, below: str, outcome: str) -> None:
+    patterns = guest_configs.request(HOST, Facts()).patterns
+    texts = {WITNESS: "nodev\tsysfs\n", PVE: f"drops {disk}\n", guest_settings.STORAGES: STORAGES}
+    found = files(patterns, texts, errors={guest_settings.LIBVIRT: "no such file"})
+    past = recorded(ON_ZVOL, running("keeps", "/dev/zd0"), found, mapping("LVM-cMg1rMsS", below))
+    assert judged(past, RULE).outcome == outcome
+    if disk.startswith("other"):
+        assert judged(past, RULE, Subject("dataset", "tank")).outcome == "pass"
 
 
 def test_settings_that_were_not_read_are_not_known() -> None:

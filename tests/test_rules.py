@@ -136,14 +136,17 @@ def test_the_rule_of_a_check_is_the_same(rule: Any) -> None:
 
 def sources(rule: Any) -> list[object]:
     """What was compiled of it, as it is written."""
-    conditions = [*(each for _, each in rule.cases), *([rule.when] if rule.when else []), rule.expect]
-    texts = [each.source for each in (rule.message, rule.fix.command) if each]
+    conditions = [
+        *(each for _, each in (*rule.cases, *rule.fix.cases)),
+        *([rule.when] if rule.when else []),
+        rule.expect,
+    ]
+    fixes = [rule.fix, *(each for each, _ in rule.fix.cases)]
     return [
         rule.strikes,
         [each.source for each in conditions],
-        texts,
-        rule.fix.text,
-        rule.fix.cost,
+        rule.message and rule.message.source,
+        [(each.text, each.cost, each.command and each.command.source) for each in fixes],
     ]
 
 
@@ -277,6 +280,8 @@ def test_of_a_list_a_reader_is_told_how_often_or_that_it_is_empty(hung: Judged, 
         (('harm = "hygiene"', 'harm = "hygiene"\nmessage = "subject}"'), "unbalanced braces in 'subject}'"),
         (('harm = "hygiene"', 'harm = "hygiene"\ncases = 3'), "cases are a list of tables"),
         (('harm = "hygiene"', 'harm = "hygiene"\ncases = [3]'), "cases are a list of tables"),
+        (('cost = "safe" }', 'cost = "safe", cases = [3] }'), "cases are a list of tables"),
+        (('cost = "safe" }', 'cost = "safe", cases = [{ text = "a", cost = "safe" }] }'), "a case of a fix needs when"),
         (('harm = "hygiene"', f'harm = "hygiene"\n{LIMIT}\ncases = 3'), "threshold limit is used in no expression"),
         (('harm = "hygiene"', f'harm = "hygiene"\n{LIMIT}\ncases = [3]'), "threshold limit is used in no expression"),
         (('harm = "hygiene"', 'harm = "hygiene"\nthresholds = 3'), "thresholds must be a table"),
@@ -331,7 +336,8 @@ def test_stray_files_empty_folders_and_doubles_are_errors(tmp_path: Any) -> None
 
 def test_a_fix_either_looks_or_changes_something() -> None:
     """What "Fix first" stands before changes something; a command of neither kind is to be put into one of the two."""
-    verbs = {rule.fix.command.source for rule in RULES if rule.fix.command}
+    fixes = [each for rule in RULES for each in (rule.fix, *(case for case, _ in rule.fix.cases))]
+    verbs = {each.command.source for each in fixes if each.command}
     looks = {each for each in verbs if each.startswith(finding_words.LOOKS)}
     assert {each for each in verbs - looks if not each.startswith(CHANGES)} == set()
     assert not {each for each in looks if any(word in each for word in (" set ", "remove", "replace", " > "))}

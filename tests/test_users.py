@@ -9,18 +9,27 @@ from dataclasses import replace
 import pytest
 
 from auditor import audit, rulebook
-from auditor.collect import block_sysfs, block_targets, guests, pid_namespace, swaps, tgt_targets
-from auditor.facts import HOST, Facts, Known, Subject, Unknown
+from auditor.collect import block_sysfs, block_targets, guests, nvme_targets, pid_namespace, swaps, tgt_targets
+from auditor.collect._holders import Holders
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, words_of
+from auditor.gather import users
+from auditor.gather.layers import Paths
 from auditor.host import guest_lines
 from auditor.host.allowed import allowed_part
 from auditor.host.request import WITNESS, Capture, Files
 from auditor.judge.verdict import Verdict
 from auditor.recording import redaction
 from auditor.recording.recording import STEADY, Recording
+from auditor.report.audit import html, terminal
+from auditor.report.audit import json as json_report
+from auditor.report.formats import _told, markdown
 from tests.test_host_layers import EXT4, ON_ZVOL, TANK, VOLUME, looked, mounted, recorded, sync
 from tests.test_states import Edit
 
 RULES = tuple(rulebook.load(examples=False))
+UID = "01234567-89ab-cdef-0123-456789abcdef"
+KUBELET = "/var/lib/kubelet"
+DOTTED = {"driver": "raw", "cache.no-flush": True, "file.driver": "host_device", "file.filename": "/dev/zd0"}
 NODE = {"driver": "host_device", "filename": "/dev/zvol/tank/v", "cache": {"direct": False, "no-flush": True}}
 
 
@@ -57,6 +66,15 @@ def line(*words: str) -> str | None:
         (("-drive", "file=a.img"), "unsure"),
         (("-hda", "/a.img"), "keeps /a.img"),
         (("-readconfig", "/etc/vm"), "unsure"),
+        (("-drive", "file=host_device:/dev/zd0,cache=unsafe"), "drops /dev/zd0"),
+        (("-drive", "file=file:/mnt/volume/vm.img,cache=unsafe"), "drops /mnt/volume/vm.img"),
+        (("-drive", f"file=json:{json.dumps(NODE).replace(',', ',,')}"), "drops /dev/zvol/tank/v"),
+        (("-drive", f"file=json:{json.dumps(DOTTED).replace(',', ',,')}"), "drops /dev/zd0"),
+        (("-drive", 'file=json:{"file.filename":"/dev/zd0"},cache=unsafe'), "drops /dev/zd0"),
+        (("-drive", "file=json:[1]"), "unsure"),
+        (("-drive", f"file={'json:{'}"), "unsure"),
+        (("-set", "drive.d0.cache=unsafe"), "unsure"),
+        (("-pflash", "/dev/zd0"), "keeps /dev/zd0"),
         (("-drive", "file=rbd:pool/image:key=secret"), ""),
     ],
 )
@@ -64,6 +82,20 @@ def test_a_command_line_comes_down_to_disks(words: tuple[str, ...], kept: str) -
     found = line("/usr/bin/kvm", "-name", "db1,debug-threads=on", "-object", "secret,id=a,data=topsecret", *words)
     assert found == "guest db1\n" + (f"{kept}\n" if kept else "")
     assert guest_lines.kept(str(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("words", "by"),
+    [
+        (("-id", "100", "-name", "db1,debug-threads=on"), "by proxmox\n"),
+        (("-name", "guest=db1,debug-threads=on"), "by libvirt\n"),
+        (("-name", "db1"), ""),
+    ],
+)
+def test_who_started_a_guest_is_kept(words: tuple[str, ...], by: str) -> None:
+    found = line("/usr/bin/kvm", *words, "-hda", "/a.img")
+    assert found == f"guest db1\n{by}keeps /a.img\n"
+    assert guest_lines.kept(found) == found
 
 
 def test_of_other_processes_nothing_is_kept() -> None:
@@ -78,6 +110,20 @@ def test_a_redacted_recording_does_not_name_guests() -> None:
     past = recorded(ON_ZVOL, running("drops"))
     texts = [text for files in redaction.redact(past).files.values() for text in files.text.values()]
     assert [text for text in texts if text.startswith("guest ")] == ["guest (withheld)\ndrops /dev/zd0\n"]
+
+
+def test_a_redacted_recording_does_not_name_volumes_of_pods_and_backstores() -> None:
+    pods = (
+        f"34 25 230:0 / {KUBELET}/pods/{UID}/volumes/kubernetes.io~csi/payroll-db/mount rw - ext4 /dev/zd0 rw",
+        f"35 25 0:6 /zd0 {KUBELET}/plugins/kubernetes.io/csi/volumeDevices/publish/payroll-db/{UID} rw - devtmpfs dev rw",
+    )
+    table = mounted(TANK, EXT4, *pods)
+    past = redaction.redact(recorded(ON_ZVOL, running("keeps", "/dev/zd0"), table, lio("1", "payroll-lun")))
+    said = repr((past.files, past.paths, past.commands))
+    assert "payroll" not in said
+    used = looked(past).facts.get(VOLUME, "used_by")
+    assert isinstance(used, Known)
+    assert [str(each).partition(" ")[0] for each in words_of(used)] == ["guest", "target", "pod"]
 
 
 def processes(namespace: int) -> Edit:
@@ -100,6 +146,10 @@ def running(how: str, *opened: str, refused: bool = False) -> Edit:
     none = files(targets, {WITNESS: "nodev\tsysfs\n"}, errors=dict.fromkeys(targets[:-1], "no such file"))
     table = mounted(TANK, EXT4)
     return lambda past: table(held(found(none(processes(pid_namespace.FIRST)(past)))))
+
+
+def both(one: Edit, other: Edit) -> Edit:
+    return lambda past: other(one(past))
 
 
 def judged(past: Recording, rule: str = "guest-ignores-flushes", subject: Subject = VOLUME) -> Verdict:
@@ -223,6 +273,51 @@ def test_a_disk_in_a_file_is_the_one_that_is_open(opened: tuple[str, ...], outco
     assert judged(files(patterns, lines)(there)).outcome == outcome
 
 
+def started(*words: str, opened: tuple[str, ...] = ("/dev/zd0",), real: Mapping[str, str] | None = None) -> Edit:
+    """A virtual machine with this command line. real: where links lead."""
+    lines = {guests.FIRST: "(withheld)\0", "/proc/4711/cmdline": str(line("/usr/bin/kvm", "-name", "db1", *words))}
+    there = both(running("keeps", *opened), files(guests.request(HOST, Facts()).patterns, lines))
+    paths = {f"{STEADY}{link}": to for link, to in (real or {}).items()}
+    return lambda past: replace(there(past), paths={**there(past).paths, **paths})
+
+
+@pytest.mark.parametrize(
+    ("edit", "outcome"),
+    [
+        (started(), "unknown"),  # plugged in while it runs
+        (started("-hda", "/dev/zd0"), "pass"),
+        (started("-hda", "/dev/zvol/tank/volume"), "pass"),
+        (started("-drive", "file=host_device:/dev/zd0,cache=unsafe"), "fail"),
+        (started("-drive", "file=nbd:unix:/run/nbd"), "unknown"),
+        (started("-hda", "/dev/zd0", opened=("/dev/zd0", "/mnt/volume/vm.img")), "unknown"),
+        (started("-hda", "/mnt/volume/vm.img", opened=("/mnt/volume/vm.img",)), "pass"),
+        (started("-hda", "/mnt/volume/vm.img", opened=("/mnt/volume/vm.img", "/mnt/volume/2.img")), "unknown"),
+        (started("-drive", "file=/vm,cache=unsafe", real={"/vm": "/dev/zd0"}), "fail"),
+        (started("-drive", "file=/vm", real={"/vm": "/dev/zd0"}), "pass"),
+        (started(opened=("/memfd:ram (deleted)", "/dev/null", "/dev/kvm")), "pass"),
+    ],
+)
+def test_what_a_guest_has_open_is_one_of_its_disks(edit: Edit, outcome: str) -> None:
+    """Else its monitor gave it that, and nobody said with which cache."""
+    found = judged(recorded(ON_ZVOL, edit))
+    assert found.outcome == outcome
+    if outcome == "unknown":
+        assert "guest db1 (process 4711): its command line does not name " in found.reasons[0].text
+
+
+def test_a_guest_leaves_undecided_what_it_has_open_and_nothing_else() -> None:
+    """Whoever calls his process QEMU."""
+    past = recorded(ON_ZVOL, started(opened=("/tank/his",)))
+    assert judged(past, subject=Subject("dataset", "tank")).outcome == "unknown"
+    assert judged(past).outcome == "pass"
+
+
+def test_a_guest_on_a_volume_without_a_name_may_be_on_any() -> None:
+    past = recorded(ON_ZVOL, started("-drive", "file=/dev/zd0,cache=unsafe"), udev({"S: zvol/tank/volume\n": ""}))
+    assert "has /dev/zd0 open: udev does not say" in str(judged(past).reasons)
+    assert judged(past, subject=Subject("dataset", "tank")).outcome == "pass"
+
+
 def test_an_older_recording_knows_nothing_of_guests() -> None:
     assert judged(recorded(ON_ZVOL)).outcome == "unknown"
 
@@ -234,20 +329,100 @@ def test_what_uses_a_volume_is_named() -> None:
     seen = looked(recorded(ON_ZVOL, running("keeps", "/dev/zd0"), mounted(TANK, f"{pod} rw - ext4 /dev/zd0 rw")))
     used = seen.facts.get(VOLUME, "used_by")
     assert isinstance(used, Known)
-    assert used.value == (
-        "guest db1 (process 4711)",
-        "volume pvc-1 of pod 01234567-89ab-cdef-0123-456789abcdef",
-    )
+    assert used.value == ("guest db1", "pod volume pvc-1")
+    assert [(each.text, each.command.partition(" ")[0]) for each in used.evidence] == [
+        ("guest db1 (process 4711)", "ls"),
+        ("volume pvc-1 of pod 01234567-89ab-cdef-0123-456789abcdef", "findmnt"),
+    ]
+    report = audit.judge(seen, RULES, (), "low")
+    assert "tank/volume (guest db1, pod volume pvc-1)\n" in terminal.render(report)
+    verbose = terminal.render(report, verbose=True, width=300)
+    assert "tank/volume is used by guest db1 (process 4711)   ls -l /proc/4711/fd\n" in verbose
+    assert ">tank/volume (guest db1, pod volume pvc-1)</th>" in html.render(report)
+    document = json_report.document(report)
+    assert [(each["dataset"], each["by"]) for each in document["used_by"]] == [("tank/volume", list(used.value))]
+    assert "`tank/volume` (`guest db1`, `pod volume pvc-1`)" in markdown.render(_told.told(document))
 
 
-def lio(wce: str) -> Edit:
-    folder = f"{block_targets.LIO}fileio_0/d1/"
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        (f"230:0 / {KUBELET}/pods/{UID}/volumes/kubernetes.io~local-volume/pv1 rw - ext4 /dev/zd0 rw", "pv1"),
+        (f"0:6 /zd0 {KUBELET}/plugins/kubernetes.io/csi/volumeDevices/publish/pv2/{UID} rw - devtmpfs dev rw", "pv2"),
+        (f"0:6 /vda {KUBELET}/plugins/kubernetes.io/csi/volumeDevices/publish/pv3/{UID} rw - devtmpfs dev rw", ""),
+        (f"0:9 /zd0 {KUBELET}/plugins/kubernetes.io/csi/volumeDevices/publish/pv4/{UID} rw - tmpfs x rw", ""),
+        (
+            f"230:0 / {KUBELET}/pods/{UID}/volumes/kubernetes.io~csi/{'p' * 99}/mount rw - ext4 /dev/zd0 rw",
+            "p" * 60 + "...",
+        ),
+    ],
+)
+def test_volumes_of_pods(line: str, name: str) -> None:
+    seen = looked(recorded(ON_ZVOL, running("keeps", "/dev/null"), mounted(TANK, f"34 25 {line}")))
+    used = seen.facts.get(VOLUME, "used_by")
+    assert isinstance(used, Known)
+    assert used.value == ((f"pod volume {name}",) if name else ())
+
+
+@pytest.mark.parametrize(
+    ("name", "point", "by"),
+    [
+        ("rpool/data/subvol-101-disk-0", "/rpool/data/subvol-101-disk-0", ("container 101",)),
+        ("tank/incus/containers/web", "/var/lib/incus/storage-pools/default/containers/web", ("container web",)),
+        ("tank/containers/web", "/tank/containers/web", ()),
+    ],
+)
+def test_datasets_of_containers(name: str, point: str, by: tuple[str, ...]) -> None:
+    facts, dataset = Facts(), Subject("dataset", name)
+    facts.put(Fact(dataset, "mountpoint", Known(point, ())))
+    facts.put(Fact(HOST, "mount_table", Known((), ())))
+    (found,) = [each for each in users.users(facts, Holders(facts, Facts()), Paths(str)) if each.name == "used_by"]
+    assert words_of(found.value) == by
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("-id", "100"), "qm config VMID"),
+        (("-name", "guest=db1"), "virsh edit"),
+        ((), "Start the guest with cache=none"),
+    ],
+)
+def test_a_fix_speaks_to_who_started_the_guest(words: tuple[str, ...], says: str) -> None:
+    past = recorded(ON_ZVOL, started("-drive", "file=/dev/zd0,cache=unsafe", *words))
+    assert judged(past).fix.text.startswith(says)
+
+
+def test_a_guest_and_a_target_on_one_volume_have_no_one_fix() -> None:
+    assert judged(recorded(ON_ZVOL, running("keeps", "/dev/null"), lio("0"))).fix.text.startswith("targetcli")
+    edits = (started("-drive", "file=/dev/zd0,cache=unsafe"), lio("0"))
+    assert judged(recorded(ON_ZVOL, *edits)).fix.text.startswith("Have each of them")
+
+
+def lio(wce: str, name: str = "d1") -> Edit:
+    folder = f"{block_targets.LIO}fileio_0/{name}/"
     info = "Status: ACTIVATED\n        TCM FILEIO ID: 0        File: /mnt/volume/pg  Size: 1  Mode: Buffered-WCE Async: 0\n"
     texts = {f"{folder}info": info, f"{folder}enable": "1\n", f"{folder}udev_path": "/mnt/volume/pg\n"}
     texts |= {f"{folder}attrib/emulate_write_cache": f"{wce}\n", WITNESS: "nodev\tsysfs\n"}
     patterns = block_targets.request(HOST, Facts()).patterns
     answer = files(patterns, texts, errors=dict.fromkeys(patterns[4:-1], "no such file"))
     return lambda past: replace(answer(past), paths={f"{STEADY}/mnt/volume/pg": "/mnt/volume/pg"})
+
+
+def nvme(path: str) -> Edit:
+    folder = f"{nvme_targets.ROOT}nqn.2024-01.org.example:db/namespaces/1/"
+    texts = {f"{folder}device_path": f"{path}\n", f"{folder}enable": "1\n", WITNESS: "nodev\tsysfs\n"}
+    return files(nvme_targets.request(HOST, Facts()).patterns, texts)
+
+
+def test_a_namespace_of_nvme_over_fabrics_passes_flushes_on() -> None:
+    """The block device's, and of a file with or without the page cache."""
+    past = recorded(ON_ZVOL, running("keeps", "/dev/null"), nvme("/dev/zvol/tank/volume"))
+    assert judged(past).outcome == "pass"
+    name = "target NVMe nqn.2024-01.org.example:db/1"
+    assert words_of(looked(past).facts.get(VOLUME, "used_by")) == (name,)
+    redacted = redaction.redact(past)
+    assert "example:db" not in repr((redacted.files, redacted.paths))
 
 
 @pytest.mark.parametrize(("wce", "outcome"), [("0", "fail"), ("1", "pass")])
@@ -271,10 +446,6 @@ def tgt(store: str, *, answers: bool = True, path: str = "/dev/zd0") -> Edit:
     asked = {tuple(tgt_targets.COMMAND.split()): said if answers else refused}
     paths = {f"{STEADY}{path}": path}
     return lambda past: replace(runs(past), commands={**past.commands, **asked}, paths={**past.paths, **paths})
-
-
-def both(one: Edit, other: Edit) -> Edit:
-    return lambda past: other(one(past))
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def _said(rule: Rule, verdicts: Sequence[Verdict], verify: str) -> Said:
     if failed := by.get("fail"):
         worst = max(failed, key=lambda each: RANK[each.severity])
         text = f"{rule.id}: {_message(worst)}{_others([each for each in failed if each is not worst])}"
-        fix = harmless(worst.command) or finding_words.first_sentence(rule.fix.text)
+        fix = harmless(worst.command) or finding_words.first_sentence(worst.fix.text)
         return Said("no", source, text, fix, rule.id, worst.severity)
     if undecided := by.get("unknown"):
         reason = next((each for one in undecided for each in one.reasons), Reason("it was not seen"))

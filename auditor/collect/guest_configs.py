@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
+from auditor.host import guest_lines
 from auditor.host.guest_settings import DROPS, GUEST_FILE, LIBVIRT, PROXMOX, STORAGES, UNSURE
 from auditor.host.request import WITNESS, Files, Read
 
@@ -18,11 +19,12 @@ PER = "host"
 SUBJECT = "host"
 FACTS = {
     "guests_set_to_drop": words(
-        "GUEST PLACE of each disk that drops flushes from its guest's next start on: path or dataset"
+        "WHO GUEST PLACE of each disk that drops flushes from its guest's next start on: proxmox or libvirt; path, dataset"
+        " or lvm:VG"
     )
 }
 _VOLUME = re.compile(r"([\w.-]+):(.+)")
-MOST = 1000
+MOST, LVM = 1000, "lvm:"
 
 
 def request(host: Subject, facts: Facts) -> Read:
@@ -48,7 +50,8 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
                 raise ValueError(f"{path}: not all of its disks are understood")
             volume = line.removeprefix(DROPS)
             text = f"guest {guest}: {volume} is set to cache=unsafe"
-            found[f"{guest.replace(' ', '_')} {_place(volume, storages)}"] = Evidence(text, f"grep unsafe {path}")
+            who = guest_lines.LIBVIRT if path.endswith(".xml") else guest_lines.PROXMOX
+            found[f"{who} {guest.replace(' ', '_')} {_place(volume, storages)}"] = Evidence(text, f"grep unsafe {path}")
     if len(found) > MOST:
         raise ValueError(f"more than {MOST} disks")
     none = Evidence(
@@ -62,12 +65,15 @@ def _lines(reply: Files, path: str) -> list[str]:
 
 
 def _place(volume: str, storages: Mapping[str, tuple[str, str]]) -> str:
-    """A path or a dataset. Raises ValueError for a volume of a storage that is not known: where it lies was not seen."""
+    """A path, a dataset or a volume group. Raises ValueError for a volume of a storage that is not known: where it lies was
+    not seen."""
     if volume.startswith("/"):
         return volume
     named = _VOLUME.fullmatch(volume)
     kind, place = storages.get(named[1] if named else "", ("", ""))
     if not named or not kind:
         raise ValueError(f"{volume}: its storage is not known")
+    if kind.startswith("lvm"):
+        return LVM + place
     parts = named[2].split("/")  # of a linked clone that of its origin comes first
     return f"{place}/{parts[-1]}" if kind == "zfspool" else "/".join((place, "images", *parts[-2:]))

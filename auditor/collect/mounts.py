@@ -15,7 +15,8 @@ class Mount(NamedTuple):
     """One line. source: the dataset, when fstype is zfs. options: of the mount and of the file system together; shared: of the
     file system alone, which are the same wherever else it is mounted.
 
-    number and parent: which mount this one covers a folder of.
+    number and parent: which mount this one covers a folder of. root: what of the file system is mounted: of a device node that
+    was mounted alone its path there.
     """
 
     mount_point: str
@@ -26,6 +27,7 @@ class Mount(NamedTuple):
     number: int
     parent: int
     shared: tuple[str, ...] = ()
+    root: str = "/"
 
 
 OVERLAY = "overlay"
@@ -115,7 +117,7 @@ def _mount(line: str) -> Mount:
     shared = tuple(last[2].split(","))
     options = tuple(dict.fromkeys((*first[5].split(","), *shared)))
     numbers = integer(first[0]), integer(first[1])
-    return Mount(plain(first[4]), last[0], plain(last[1]), first[2], options, *numbers, shared)
+    return Mount(plain(first[4]), last[0], plain(last[1]), first[2], options, *numbers, shared, plain(first[3]))
 
 
 def plain(field: str) -> str:

@@ -136,7 +136,7 @@ def above(facts: Facts, holders: Holders) -> Iterator[Fact]:
     for dataset in list(facts.subjects("dataset")):
         carries, unsure = found.carries.get(dataset.name), found.unsure.get(dataset.name)
         lost = found.lost.get(dataset.name)
-        volume = _is_volume(dataset, facts)
+        volume = is_volume(dataset, facts)
         unseen = holders.table if isinstance(holders.table, Unknown) and (found.loops or volume) else None
         here = known(tuple(carries), ", ".join(carries), MOUNTS) if carries else nothing
         yield Fact(dataset, "carries", unseen or blind or here)
@@ -166,7 +166,7 @@ def _said(mount: Mount) -> str:
     return harmless(f"{mount.fstype} at {mount.mount_point}")
 
 
-def _unused(size: Judged) -> bool:
+def unused(size: Judged) -> bool:
     """Of a loop device: one without a file has no size."""
     return isinstance(size, Known) and size.value == 0
 
@@ -181,7 +181,7 @@ class _Above:
         self.unsure: dict[str, list[str]] = {}
         disks = holders.inventory.subjects("disk")
         self.loops = any(
-            disk.name.startswith("loop") and not _unused(holders.inventory.get(disk, "size_bytes")) for disk in disks
+            disk.name.startswith("loop") and not unused(holders.inventory.get(disk, "size_bytes")) for disk in disks
         )
         self.nameless: list[str] = []
 
@@ -249,7 +249,8 @@ class _Above:
             self.unsure.setdefault(name, []).append(harmless(text))
 
 
-def _is_volume(dataset: Subject, facts: Facts) -> bool:
+def is_volume(dataset: Subject, facts: Facts) -> bool:
+    """Whether it is none that can be told to be a file system."""
     kind = facts.get(dataset, "type")
     return not (isinstance(kind, Known) and kind.value == "filesystem")
 

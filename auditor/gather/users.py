@@ -1,5 +1,5 @@
-"""What on this host uses its datasets and volumes: swap, virtual machines, targets of LIO, SCST and tgt, volumes of
-Kubernetes, LVM and multipath.
+"""What on this host uses its datasets and volumes: swap, virtual machines, targets of LIO, SCST, tgt and NVMe over Fabrics,
+volumes of Kubernetes, containers, LVM and multipath.
 
 What drops the flushes of those above it keeps nothing that they have been told is stable: a guest with cache=unsafe, a target
 that says that it has no cache and has one, or that skips flushes. Such a write waits in memory (page cache or ARC).
@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import chain
 
 from auditor.collect import _blocks as blocks
+from auditor.collect import guest_configs, guests
 from auditor.collect._holders import ZVOL, Holders, Place
 from auditor.facts import (
     AGAIN,
@@ -26,13 +28,17 @@ from auditor.facts import (
     Unknown,
     known,
     unknown,
+    word,
     words,
     words_of,
 )
+from auditor.gather import layers
 from auditor.gather.layers import Paths
 from auditor.gather.mounted import HERE
-from auditor.text import harmless
+from auditor.text import argument, harmless
 
+SEVERAL = "several"
+WHO = ("proxmox", "libvirt", "qemu", "lio", "scst", "tgt", SEVERAL)
 PROVIDES = {
     "host.swap_volumes": words("DEVICE on DATASET of each swap space that lies on a volume, whoever audits it"),
     "host.unnamed_volumes": words("zdN of each volume that udev has no name for below /dev/zvol, whoever audits it"),
@@ -41,16 +47,27 @@ PROVIDES = {
     ),
     "dataset.used_by": words("the guests, backstores of targets, and volumes of pods that use it"),
     "dataset.flushes_dropped": words("the guests and backstores on it whose flushes are dropped, and how"),
+    "dataset.flushes_dropped_by": word("who has to pass them on", *WHO),
     "dataset.flushes_dropped_at_start": words("the guests on it that are set to drop flushes when they start"),
+    "dataset.flushes_dropped_at_start_by": word("in whose settings that is to be changed", *WHO),
 }
+NAME = 60  # characters
 TOLD = 50  # guests of one dataset: whoever has files on it can start thousands
 # of names that a guest gives to what it may have open under another one (a disk whose name is a link): of each guest, of all
 LOOKUPS, ALL_LOOKUPS = 16, 20_000
-POD = re.compile(r".*/pods/([0-9a-f-]{36})/volumes/kubernetes\.io~csi/([^/]{1,253})/mount")
+# kubelet, CSI and local volumes: pkg/volume/csi csi_mounter.go, csi_block.go (volumes and block devices that are given to a
+# pod), pkg/volume/local; of a block device the node is mounted, from devtmpfs
+POD = re.compile(r".*/pods/([0-9a-f-]{36})/volumes/kubernetes\.io~(?:csi/([^/]+)/mount|local-volume/([^/]+))")
+POD_BLOCK = re.compile(r".*/plugins/kubernetes\.io/csi/volumeDevices/publish/([^/]+)/([0-9a-f-]{36})")
+# how Proxmox VE names the datasets of its containers, and where LXD and Incus mount theirs
+SUBVOL = re.compile(r"(?:.*/)?subvol-(\d+)-disk-\d+")
+CONTAINER = re.compile(r".*/(?:lxd|incus)/storage-pools/[^/]+/containers/([^/]+)")
 KEEPS, DROPS, UNSURE = "keeps", "drops", "unsure"
 NEVER = Known(False, ())
 MAPPERS = {"LVM": "lvm", "mpath": "multipath"}  # by how the UUID of a device-mapper device begins
 PAST_THE_CACHE = ("SCST-", "tgt-aio")  # which write past the page cache: with sync=always each write is stable
+# memory without a name, which shows as /memfd:NAME (deleted) and the like: root alone puts files there
+MEMORY = re.compile(r"/(?:dmabuf:[^/]*|[^/]* \(deleted\))", re.DOTALL)
 NOT_ALL = "not all of its disks are understood"
 
 
@@ -62,15 +79,17 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
     found.guests()
     found.targets()
     found.pods()
+    found.containers()
     at_start = found.at_start()
     mapped = _mapped(holders)
     unmapped = known((), "no LVM and no multipath of this host lies in it", "dmsetup ls --tree")
     none = known((), "nothing that was seen uses it")
+    unset = known((), "no guest that uses it is set so")
     for dataset in list(facts.subjects("dataset")):
         name = dataset.name
-        by, unseen = tuple(_some([*found.by[name]])), found.unseen
-        text = known(by, ", ".join(by)) if by else none
-        yield Fact(dataset, "used_by", unseen[0] if unseen and not by else text)
+        by, unseen = found.by[name], found.unseen
+        users_of_it = Known(tuple(_some([*dict.fromkeys(by.values())])), (*[*by][:TOLD],)) if by else none
+        yield Fact(dataset, "used_by", unseen[0] if unseen and not by else users_of_it)
         if isinstance(mapped, Unknown):
             yield Fact(dataset, "mapped", mapped)
         else:
@@ -78,15 +97,19 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
             yield Fact(
                 dataset, "mapped", known((*inside,), ", ".join(inside), "dmsetup ls --tree") if inside else unmapped
             )
-        lost = (*[*found.dropped[name]][:TOLD], *_more(len(found.dropped[name])))
         doubt = [*found.doubts[name], *unseen]
-        if lost:
-            yield Fact(dataset, "flushes_dropped", Known(tuple(each.text for each in lost), lost))
-        else:
-            yield Fact(dataset, "flushes_dropped", doubt[0] if doubt else none)
-        yield Fact(
-            dataset, "flushes_dropped_at_start", at_start if isinstance(at_start, Unknown) else _of(name, at_start)
-        )
+        yield from _dropped(dataset, "flushes_dropped", found.dropped[name] or (doubt[0] if doubt else none))
+        set_so = at_start if isinstance(at_start, Unknown) else at_start.get(name)
+        yield from _dropped(dataset, "flushes_dropped_at_start", set_so or found.may_hold.get(name) or unset)
+
+
+def _called(what: str, name: str) -> str:
+    """Short enough for a table; names are chosen by others."""
+    return harmless(f"{what} {name if len(name) <= NAME else name[:NAME] + '...'}")
+
+
+def _guest(number: str, names: Mapping[str, str]) -> str:
+    return f"guest {names.get(number, number)} (process {number})"
 
 
 def _some(names: Sequence[str]) -> Sequence[str]:
@@ -97,9 +120,15 @@ def _more(count: int) -> Sequence[Evidence]:
     return [Evidence(f"{count - TOLD:,} more")] if count > TOLD else []
 
 
-def _of(name: str, at_start: Mapping[str, Sequence[Evidence]]) -> Known:
-    found = tuple(at_start.get(name, ()))
-    return Known(tuple(each.text for each in found), found or (Evidence("no guest that uses it is set so"),))
+def _dropped(dataset: Subject, fact: str, found: Mapping[Evidence, str] | Judged) -> Iterator[Fact]:
+    """found: what was seen, and whose it is; or why there is none, or it is not known."""
+    if isinstance(found, Known | Unknown):
+        yield Fact(dataset, fact, found)
+        yield Fact(dataset, f"{fact}_by", found if isinstance(found, Unknown) else found._replace(value=""))
+        return
+    seen, whose = (*[*found][:TOLD], *_more(len(found))), {*found.values()}
+    yield Fact(dataset, fact, Known(tuple(each.text for each in seen), seen))
+    yield Fact(dataset, f"{fact}_by", Known(whose.pop() if len(whose) == 1 else SEVERAL, seen))
 
 
 class _Users:
@@ -107,10 +136,11 @@ class _Users:
 
     def __init__(self, facts: Facts, holders: Holders, paths: Paths) -> None:
         self.facts, self.holders, self.paths = facts, holders, paths
-        self.by: dict[str, dict[str, None]] = defaultdict(dict)
-        self.dropped: dict[str, dict[Evidence, None]] = defaultdict(dict)
+        self.by: dict[str, dict[Evidence, str]] = defaultdict(dict)
+        self.dropped: dict[str, dict[Evidence, str]] = defaultdict(dict)
         self.doubts: dict[str, list[Unknown]] = defaultdict(list)
         self.unseen: list[Unknown] = []
+        self.may_hold: dict[str, Unknown] = {}  # a volume group that is not active
         every = facts.get(HOST, "all_processes")
         if isinstance(every, Unknown):
             self.unseen.append(every)
@@ -118,47 +148,91 @@ class _Users:
             self.unseen.append(unknown(f"{every.evidence[0].text}: guests and targets of the host are not seen", HERE))
 
     def guests(self) -> None:
-        guests, disks = self._words("guests"), self._words("guest_disks")
+        running, disks = self._words("guests"), self._words("guest_disks")
         opened = self.facts.get(HOST, "guest_files")
-        names = dict(each.split(" ", 1) for each in guests)
-        if guests and isinstance(opened, Unknown):  # whatever a guest says of its disks, any of them may be there
+        names = dict(each.split(" ", 1) for each in running)
+        if running and isinstance(opened, Unknown):  # whatever a guest says of its disks, any of them may be there
             self.unseen.append(opened)
         if closed := words_of(self.facts.get(HOST, "closed_guests")):
             more = f", and {len(closed) - 1:,} more of them" if len(closed) > 1 else ""
             self.unseen.append(
                 unknown(harmless(f"a guest, or what calls itself one: {closed[0].partition(' ')[2]}{more}"))
             )
-        held: dict[str, set[str]] = defaultdict(set)
-        files = {*words_of(opened)}
-        for number, _, path in (each.partition(" ") for each in files):
-            held[number] |= {*self._place(path, real=True).datasets}
+        self._disks(disks, names, {*words_of(opened)})
+
+    def _disks(self, disks: Sequence[str], names: Mapping[str, str], files: Set[str]) -> None:
+        """files: NUMBER PATH of what each guest has open."""
+        held, starters = self._held(names, files), dict(each.split(" ", 1) for each in self._words("guest_starters"))
+        every = {number: {*chain(*things.values())} for number, things in held.items()}
+        named: dict[str, set[str]] = defaultdict(set)  # what its disks are, by guest
         lookups = Counter[str]()
         for number, how, path in ((each + " ").split(" ", 2) for each in disks):
-            if not held[number]:
+            if number not in held:
                 continue
-            guest, path = f"guest {names.get(number, number)} (process {number})", path.strip()
-            real = f"{number} {path}" in files
-            if not real and not path.startswith("/dev/"):
+            guest, path, real = _guest(number, names), path.strip(), ""
+            if path.startswith("/dev/") or f"{number} {path}" in files:
+                real = path
+            elif path:
                 lookups[number] += 1
-            asked = path and lookups[number] <= LOOKUPS and lookups.total() <= ALL_LOOKUPS
-            place = self._place(path, real=real) if asked else Place(how="was not looked up")
+                asked = lookups[number] <= LOOKUPS and lookups.total() <= ALL_LOOKUPS
+                real = self.paths.of(path) if asked else ""
+            place = self._at(real)
+            named[number].add(self._one(real))
             if how == UNSURE or not (place.datasets or place.off):
-                why = unknown(harmless(f"{guest}: its disk {path}: {place.how}" if path else f"{guest}: {NOT_ALL}"))
-                for each in held[number]:
-                    if len(self.doubts[each]) < TOLD:
-                        self.doubts[each].append(why)
-            else:
-                for each in held[number] & {*place.datasets}:
-                    self.by[each][guest] = None
-                    if how == DROPS:
-                        text = f"{guest}: its disk {path} has cache=unsafe or no-flush=on"
-                        self.dropped[each][Evidence(harmless(text), f"tr '\\0' '\\n' </proc/{number}/cmdline")] = None
+                text = f"{guest}: its disk {path}: {place.how}" if path else f"{guest}: {NOT_ALL}"
+                self._doubt(every[number], text)
+            elif how == DROPS:
+                text = f"{guest}: its disk {path} has cache=unsafe or no-flush=on"
+                for each in every[number] & {*place.datasets}:
+                    self.dropped[each][Evidence(harmless(text), f"tr '\\0' '\\n' </proc/{number}/cmdline")] = (
+                        starters.get(number, "qemu")
+                    )
+        for number, things in held.items():
+            for path in things.keys() - named[number]:
+                text = f"{_guest(number, names)}: its command line does not name {path}, which it has open"
+                self._doubt(things[path], f"{text}: it may drop its flushes (info block in its monitor says it)")
+
+    def _held(self, names: Mapping[str, str], files: Set[str]) -> Mapping[str, Mapping[str, Sequence[str]]]:
+        """By guest and what it has open: datasets. Of several names of a device one."""
+        held: dict[str, dict[str, Sequence[str]]] = defaultdict(dict)
+        nameless = set[str]()
+        for number, _, path in (each.partition(" ") for each in sorted(files)):
+            place = Place() if MEMORY.fullmatch(path) else self._at(path)
+            for each in place.datasets:
+                held[number][self._one(path)] = place.datasets
+                if names.get(number) != guests.NOT_READ:
+                    seen = Evidence(harmless(_guest(number, names)), f"ls -l /proc/{number}/fd")
+                    self.by[each][seen] = _called("guest", names.get(number, number))
+            if not place.datasets and self._is_volume(path) and self._one(path) not in nameless:
+                nameless.add(self._one(path))
+                volumes = [each for each in self.facts.subjects("dataset") if layers.is_volume(each, self.facts)]
+                self._doubt((each.name for each in volumes), f"{_guest(number, names)} has {path} open: {place.how}")
+        return held
+
+    def _is_volume(self, path: str) -> bool:
+        _, disk = self.holders.nodes.get(path, ("", ""))
+        kind = self.holders.inventory.get(Subject("disk", disk), "transport")
+        return isinstance(kind, Known) and kind.value == "zvol"
+
+    def _doubt(self, datasets: Iterable[str], text: str) -> None:
+        why = unknown(harmless(text))
+        for each in datasets:
+            if len(self.doubts[each]) < TOLD:
+                self.doubts[each].append(why)
+
+    def _one(self, path: str) -> str:
+        """The same for all names of a device."""
+        return f"/dev/{self.holders.nodes[path][0]}" if path in self.holders.nodes else path
 
     def targets(self) -> None:
         tgt = self.facts.get(HOST, "tgt_daemons")
         if isinstance(tgt, Unknown) and {each.remedy for each in tgt.reasons} != {AGAIN}:  # an older zaudit did not ask
             self.unseen.append(tgt)
         self._targets("block_targets")
+        if isinstance(
+            self.facts.get(HOST, "nvme_targets"), Known
+        ):  # they pass flushes on: who was not asked decides nothing
+            self._targets("nvme_targets")
         if words_of(tgt):
             self._targets("tgt_targets")
 
@@ -169,13 +243,15 @@ class _Users:
             name, how, path = line.split(" ", 2)
             place = self._place(path)
             for each in place.datasets:
-                self.by[each][name] = None
+                self.by[each][Evidence(harmless(seen.text), seen.command)] = _called(
+                    "target", name.replace("-", " ", 1)
+                )
                 if how == DROPS:
                     always = self._always(each) if name.startswith(PAST_THE_CACHE) and not place.how else NEVER
                     if isinstance(always, Unknown):
                         self.doubts[each].append(always)
                     elif always.value is not True:
-                        self.dropped[each][seen] = None
+                        self.dropped[each][seen] = name.partition("-")[0].lower()
                 if how == UNSURE:
                     self.doubts[each].append(
                         unknown(harmless(f"{seen.text}: whether it passes flushes on is not known"))
@@ -187,10 +263,30 @@ class _Users:
         """By the mounts that the kubelet has made."""
         for mount in () if isinstance(self.holders.table, Unknown) else self.holders.table:
             if found := POD.fullmatch(mount.mount_point):
-                for each in self.holders.mount(mount).datasets:
-                    self.by[each][harmless(f"volume {found[2]} of pod {found[1]}")] = None
+                pod, name, place = found[1], found[2] or found[3], self.holders.mount(mount)
+            elif (found := POD_BLOCK.fullmatch(mount.mount_point)) and mount.fstype == "devtmpfs":
+                pod, name, place = found[2], found[1], self.holders.device(f"/dev{mount.root}")
+            else:
+                continue
+            for each in place.datasets:
+                seen = Evidence(harmless(f"volume {name} of pod {pod}"), f"findmnt {argument(mount.mount_point)}")
+                self.by[each][seen] = _called("pod volume", name)
 
-    def at_start(self) -> Mapping[str, list[Evidence]] | Unknown:
+    def containers(self) -> None:
+        """By the names of their datasets, or where these are mounted."""
+        for dataset in self.facts.subjects("dataset"):
+            point = self.facts.get(dataset, "mountpoint")
+            if found := SUBVOL.fullmatch(dataset.name):
+                seen = Evidence(f"container {found[1]}, by the name of the dataset", f"pct config {found[1]}")
+                self.by[dataset.name][seen] = _called("container", found[1])
+            elif isinstance(point, Known) and (found := CONTAINER.fullmatch(str(point.value))):
+                seen = Evidence(
+                    harmless(f"container {found[1]}, by its mount point"),
+                    f"zfs get mountpoint {argument(dataset.name)}",
+                )
+                self.by[dataset.name][seen] = _called("container", found[1])
+
+    def at_start(self) -> Mapping[str, Mapping[Evidence, str]] | Unknown:
         """By dataset; unknown where one of their disks cannot be followed, or the guests of the host are not those of a
         container."""
         every, disks = self.facts.get(HOST, "all_processes"), self.facts.get(HOST, "guests_set_to_drop")
@@ -198,15 +294,47 @@ class _Users:
             return unseen[0]
         if isinstance(every, Known) and every.value is not True:
             return unknown(f"{every.evidence[0].text}: guests of the host are not seen", HERE)
-        found: dict[str, list[Evidence]] = defaultdict(list)
+        found: dict[str, dict[Evidence, str]] = defaultdict(dict)
         for line, seen in zip(words_of(disks), disks.evidence if isinstance(disks, Known) else (), strict=False):
-            where = line.partition(" ")[2]
-            place = self._place(where) if where.startswith("/") else Place((where,))
+            who, _, where = line.split(" ", 2)
+            if where.startswith(guest_configs.LVM):
+                place = self._group(where.removeprefix(guest_configs.LVM))
+            else:
+                place = self._place(where) if where.startswith("/") else Place((where,))
             if not place.datasets and not place.off:
                 return unknown(harmless(f"{seen.text}: {place.how}"))
             for each in place.datasets:
-                found[each].append(Evidence(harmless(seen.text), seen.command))
+                found[each][Evidence(harmless(seen.text), seen.command)] = who
         return found
+
+    def _group(self, name: str) -> Place:
+        """Of a volume group of LVM: what all of it that is active lies on. (man 8 lvm: VG-LV, with hyphens doubled)"""
+        inventory, begins = self.holders.inventory, re.compile(re.escape(name.replace("-", "--")) + r"-(?!-)")
+        disks = dict[str, None]()
+        for disk in inventory.subjects("disk"):
+            dm_name = inventory.get(disk, "dm_name")
+            if isinstance(dm_name, Known) and begins.match(str(dm_name.value)):
+                way = blocks.down(f"/dev/{disk.name}", inventory, self.holders.nodes)
+                if isinstance(way, Unknown):
+                    return Place(how=way.reasons[0].text)
+                disks |= dict.fromkeys(way.disks)
+        if disks:
+            return self.holders.disks(disks)
+        if not any("slaves" in inventory.of(disk) for disk in inventory.subjects("disk")):
+            return Place(how="/sys/class/block was not read")
+        why = unknown(
+            harmless(
+                f"nothing of the volume group {name} is active, on which a guest is set to cache=unsafe: it may lie here"
+            )
+        )
+        for disk in inventory.subjects("disk"):
+            if disk.name.startswith("loop") and layers.unused(inventory.get(disk, "size_bytes")):
+                continue
+            place = self.holders.disk(disk.name)
+            if not place.datasets and not place.off:
+                return place
+            self.may_hold |= dict.fromkeys(place.datasets, why)
+        return Place(off=True)
 
     def _always(self, name: str) -> Judged:
         """Whether each write is stable before it returns, where nothing stands between."""
@@ -219,10 +347,14 @@ class _Users:
             self.unseen.append(found)
         return words_of(found)
 
-    def _place(self, path: str, *, real: bool = False) -> Place:
+    def _place(self, path: str) -> Place:
+        """Of a name, which may be that of a link."""
+        return self._at(path if path.startswith("/dev/") else self.paths.of(path))
+
+    def _at(self, path: str) -> Place:
+        """Of a path without links; empty: of one that could not be looked up."""
         if path.startswith("/dev/"):
             return self.holders.device(path)
-        path = path if real else self.paths.of(path)
         return self.holders.path(path) if path else Place(how="it is not there, or could not be reached")
 
 

@@ -1,9 +1,12 @@
-"""What is kept of the command line of a virtual machine: its name, its disks on this host, and whether their flushes are
-dropped. All the rest (secrets, addresses, keys) is not.
+"""What is kept of the command line of a virtual machine: its name, who started it, its disks on this host, and whether their
+flushes are dropped. All the rest (secrets, addresses, keys) is not.
 
 With cache=unsafe, or no-flush=on of a node, QEMU completes the flushes of its guest and asks the host for none. An option
 that is not given is inherited by the nodes below. (QEMU documentation, qemu-block-drivers and invocation, -drive cache=;
 block.c bdrv_inherited_options; block/io.c bdrv_co_flush: BDRV_O_NO_FLUSH)
+
+Proxmox VE gives its guests an option of its own, -id; libvirt writes guest= before their names. (qemu-server
+config_to_command; libvirt qemuBuildNameCommandLine)
 """
 
 from __future__ import annotations
@@ -15,16 +18,22 @@ from typing import Any
 
 from auditor.databases.engine import WITHHELD, place
 
-PROGRAM = re.compile(r"(?:.*/)?(?:kvm|qemu-kvm|qemu-system-[a-z0-9_]+)", re.DOTALL)
+# NixOS starts programs through wrappers
+PROGRAM = re.compile(r"(?:.*/)?\.?(?:kvm|qemu-kvm|qemu-system-[a-z0-9_]+)(?:-wrapped)?", re.DOTALL)
 GUEST, KEEPS, DROPS, UNSURE = "guest ", "keeps ", "drops ", "unsure"
+BY, PROXMOX, LIBVIRT = "by ", "proxmox", "libvirt"
 CHARACTERS, DEPTH, DISKS = 1 << 17, 16, 256
 _NAME = re.compile(r"[\w.+:@-]{1,64}", re.ASCII)
-_KEPT = re.compile(r"(?:keeps|drops) (.+)|unsure|guest (\S+)")
+_KEPT = re.compile(r"(?:keeps|drops) (.+)|unsure|by (?:proxmox|libvirt)|guest (\S+)")
 _ON = ("on", "yes", "true", "y")
+# how QEMU spells that what follows is a path of this host. (block/file-posix.c, protocol_name)
+_PROTOCOL = re.compile(r"^(?:file|host_device|host_cdrom):")
+_JSON = "json:"
 
 
 def kept(text: str) -> str | None:
-    """A line ``guest NAME``, then one for each disk; None where it is no virtual machine. What was kept is kept again."""
+    """A line ``guest NAME``, one ``by WHO`` where it shows who started it, then one for each disk; None where it is no
+    virtual machine. What was kept is kept again."""
     if text.startswith(GUEST):
         return text if all(map(_was_kept, text.splitlines())) else f"{GUEST}{WITHHELD}\n{UNSURE}\n"
     words = text[:CHARACTERS].rstrip("\0").split("\0")
@@ -40,7 +49,7 @@ def kept(text: str) -> str | None:
     found = [*dict.fromkeys(disks)]
     if len(found) > DISKS:  # nobody has so many
         found[DISKS:] = [UNSURE]
-    return "".join(f"{each}\n" for each in (GUEST + _name(given), *found))
+    return "".join(f"{each}\n" for each in (GUEST + _name(given), *_starter(given), *found))
 
 
 def _was_kept(line: str) -> bool:
@@ -59,17 +68,26 @@ def _name(given: Sequence[tuple[str, str]]) -> str:
     return WITHHELD
 
 
+def _starter(given: Sequence[tuple[str, str]]) -> Iterator[str]:
+    if any(option == "-id" and value.isdecimal() for option, value in given):
+        yield BY + PROXMOX
+    elif any(option == "-name" and value.startswith("guest=") for option, value in given):
+        yield BY + LIBVIRT
+
+
 def _disks(option: str, value: str) -> Iterator[str]:
     """Raises ValueError for what is not understood."""
     match option:
         case "drive" | "blockdev":
-            tree = json.loads(value) if value.startswith("{") else _tree(_pairs(value))
+            tree = _tree(json.loads(value) if value.startswith("{") else _pairs(value))
             if isinstance(tree.get("file"), str) and option == "drive":
                 tree["filename"] = tree.pop("file")
             yield from _nodes(tree, drops=False, depth=0)
-        case "hda" | "hdb" | "hdc" | "hdd":
+        case "hda" | "hdb" | "hdc" | "hdd" | "cdrom" | "fda" | "fdb" | "sd" | "pflash" | "mtdblock":
             yield from _disk(value, drops=False)
         case "readconfig":
+            yield UNSURE
+        case "set" if value.startswith("drive."):
             yield UNSURE
 
 
@@ -79,8 +97,10 @@ def _pairs(value: str) -> dict[str, str]:
     return {key: text for key, equals, text in parts if equals}
 
 
-def _tree(pairs: Mapping[str, str]) -> dict[str, Any]:
-    """``file.cache.no-flush=on`` as a tree of nodes."""
+def _tree(pairs: Any, depth: int = 0) -> dict[str, Any]:
+    """``file.cache.no-flush=on`` as a tree of nodes; JSON may spell its keys so, too."""
+    if not isinstance(pairs, Mapping) or depth > DEPTH:
+        raise ValueError("no node")
     tree: dict[str, Any] = {}
     for key, value in pairs.items():
         *above, last = key.split(".")
@@ -88,6 +108,8 @@ def _tree(pairs: Mapping[str, str]) -> dict[str, Any]:
         for each in above[:DEPTH]:
             below = node.setdefault(each, {})
             node = below if isinstance(below, dict) else node.setdefault(f"{each}.", {})
+        if isinstance(value, Mapping):
+            value = {**(there if isinstance(there := node.get(last), dict) else {}), **_tree(value, depth + 1)}
         node[last] = value
     return tree
 
@@ -102,7 +124,7 @@ def _nodes(node: Mapping[str, Any], *, drops: bool, depth: int) -> Iterator[str]
     elif isinstance(cache, Mapping) and "no-flush" in cache:
         drops = cache["no-flush"] in (True, *_ON)
     if isinstance(path := node.get("filename"), str):
-        yield from _disk(path, drops=drops and not _reads_only(node))
+        yield from _disk(path, drops=drops and not _reads_only(node), depth=depth)
     for name, below in node.items():
         if isinstance(below, Mapping) and name != "cache":
             yield from _nodes(below, drops=drops, depth=depth + 1)
@@ -112,8 +134,12 @@ def _reads_only(node: Mapping[str, Any]) -> bool:
     return node.get("media") == "cdrom" or any(node.get(each) in (True, *_ON) for each in ("read-only", "readonly"))
 
 
-def _disk(path: str, *, drops: bool) -> Iterator[str]:
+def _disk(path: str, *, drops: bool, depth: int = 0) -> Iterator[str]:
     """What is no path of this host (a server, a pool of another storage) is none of its disks."""
+    if path.startswith(_JSON):
+        yield from _nodes(_tree(json.loads(path.removeprefix(_JSON))), drops=drops, depth=depth + 1)
+        return
+    path = _PROTOCOL.sub("", path)
     if place(path):
         yield (DROPS if drops else KEEPS) + path
     elif path.startswith(("/", ".")) or ":" not in path:

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 PROXMOX, STORAGES, LIBVIRT = "/etc/pve/qemu-server/*.conf", "/etc/pve/storage.cfg", "/etc/libvirt/qemu/*.xml"
 DROPS, UNSURE = "drops ", "unsure"
 GUEST_FILE = re.compile(r"/etc/(?:pve/qemu-server/[^/]+\.conf|libvirt/qemu/[^/]+\.xml)")
-KINDS = {"zfspool": "pool", "dir": "path"}  # of storages that lie on this host, and what says where
-_KEPT = re.compile(r"drops .+|unsure|(?:zfspool|dir) [\w.-]+ .+")
+# of storages that lie on this host, and what says where. (Proxmox VE, man 1 pvesm)
+KINDS = {"zfspool": "pool", "dir": "path", "lvm": "vgname", "lvmthin": "vgname"}
+_KEPT = re.compile(r"drops .+|unsure|(?:zfspool|dir|lvm|lvmthin) [\w.-]+ .+")
 _DISK = re.compile(r"((?:ide|sata|scsi|virtio)\d{1,2}):\s*(.*)")
 _STORAGE = re.compile(r"([a-z]+):\s+([\w.-]{1,100})")
 LONGEST, NAME = 1 << 17, 1000  # of a file, and of what it calls a disk or a place

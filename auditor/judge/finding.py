@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.facts import Reason
-from auditor.judge.rule import SEVERITIES, Rule, Severity
+from auditor.judge.rule import SEVERITIES, Fix, Rule, Severity
 from auditor.judge.threshold import Threshold
 from auditor.judge.verdict import Verdict
 
@@ -47,6 +47,12 @@ class Finding(NamedTuple):
         parts += ["known"] if self.lesser and self.known else []
         text = "\0".join(parts)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    @property
+    def fix(self) -> Fix:
+        """How to mend it; where not all of it is the same case, as the rule says for all of them."""
+        fixes = {id(each.fix): each.fix for each in self.verdicts}
+        return next(iter(fixes.values())) if len(fixes) == 1 else self.rule.fix
 
     @property
     def reasons(self) -> tuple[Reason, ...]:

@@ -41,11 +41,13 @@ class Template(NamedTuple):
 
 
 class Fix(NamedTuple):
-    """How to mend it. command: one line to paste, or empty; cost: one of COSTS."""
+    """How to mend it. command: one line to paste, or empty; cost: one of COSTS. cases: the first whose condition is known to
+    be true counts in place of it."""
 
     command: Template | None
     text: str
     cost: str
+    cases: tuple[tuple[Fix, Expression], ...] = ()
 
 
 class Example(NamedTuple):

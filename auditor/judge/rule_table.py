@@ -69,7 +69,7 @@ def from_table(
     _keys(table, REQUIRED | SAID | {"example"}, OPTIONAL | SAID_IF, "a rule")
     thresholds = _thresholds(table, decided)
     compilers = AT_ONCE.knowing(thresholds)
-    said = cache(partial(_said, table, _kind(table), registry, compilers.value))
+    said = cache(partial(_said, table, _kind(table), registry, compilers))
     said(ANY)
     rule = _judged(id, path, table, registry, compilers, said)
     return rule._replace(thresholds=thresholds, examples=_examples(table["example"], with_when=rule.when is not None))
@@ -82,7 +82,7 @@ def trusted(
     are compiled when they are first asked for. Most rules of an audit pass."""
     thresholds = _thresholds(table, decided)
     compilers = WHEN_ASKED.knowing(thresholds)
-    said = cache(partial(_said, table, _kind(table), registry, compilers.value))
+    said = cache(partial(_said, table, _kind(table), registry, compilers))
     return _judged(id, path, table, registry, compilers, said)._replace(thresholds=thresholds)
 
 
@@ -132,12 +132,12 @@ def _kind(table: Mapping[str, Any]) -> Kind:
     return cast(Kind, _one_of(table, "subject", KINDS))
 
 
-def _said(table: Mapping[str, Any], kind: Kind, registry: Registry, value: Compile, platform: str) -> Said:
+def _said(table: Mapping[str, Any], kind: Kind, registry: Registry, compilers: _Compilers, platform: str) -> Said:
     """In words of a platform, which are not known when the rule is loaded."""
     return Said(
         impact=_text(table, "impact"),
         why=_text(table, "why"),
-        fix=_fix(table["fix"], kind, registry, value, platform),
+        fix=_fix(table["fix"], kind, registry, compilers, platform),
         references=_texts(table, "references", least=1),
         conflicts=_texts(table, "conflicts", least=0),
         unprovoked=_text(table, "unprovoked") if "unprovoked" in table else "",
@@ -215,11 +215,15 @@ def _answer(table: Mapping[str, Any]) -> str:
 
 
 def _cases(tables: Any, kind: Kind, registry: Registry, condition: Compile) -> Iterable[tuple[Strike, Expression]]:
-    if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables) or len(tables) > CASES:
-        raise RuleError(f"cases are a list of tables, at most {CASES}")
-    for table in tables:
+    for table in _tables(tables):
         _keys(table, {"when"}, STRIKE, "a case")
         yield _strike(table), condition(_text(table, "when"), kind, registry)
+
+
+def _tables(tables: Any) -> list[dict[str, Any]]:
+    if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables) or len(tables) > CASES:
+        raise RuleError(f"cases are a list of tables, at most {CASES}")
+    return tables
 
 
 def _template(source: str, kind: Kind, registry: Registry, value: Compile) -> Template:
@@ -237,10 +241,19 @@ def _template(source: str, kind: Kind, registry: Registry, value: Compile) -> Te
     return Template(source, tuple(parts))
 
 
-def _fix(table: Any, kind: Kind, registry: Registry, value: Compile, platform: str) -> Fix:
+def _fix(table: Any, kind: Kind, registry: Registry, compilers: _Compilers, platform: str) -> Fix:
     if not isinstance(table, dict):
         raise RuleError("fix must be a table")
-    _keys(table, {"text", "cost"}, {"command"}, "fix")
+    _keys(table, {"text", "cost"}, {"command", "cases"}, "fix")
+    cases = []
+    for each in _tables(table.get("cases", [])):
+        _keys(each, {"when", "text", "cost"}, {"command"}, "a case of a fix")
+        condition = compilers.condition(_text(each, "when"), kind, registry)
+        cases.append((_one_fix(each, kind, registry, compilers.value, platform), condition))
+    return _one_fix(table, kind, registry, compilers.value, platform)._replace(cases=tuple(cases))
+
+
+def _one_fix(table: Mapping[str, Any], kind: Kind, registry: Registry, value: Compile, platform: str) -> Fix:
     command = filled(_text(table, "command"), platform) if "command" in table else ""
     text = filled(_text(table, "text"), platform)
     if stray := WORD.search(text):  # {a,b} of a shell may stand there

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from auditor.facts import HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown, is_true
 from auditor.judge.event import SEVERITIES, Strike
 from auditor.judge.expression import Budget, Expression, Scope
-from auditor.judge.rule import Outcome, Place, Rule, Severity, Template
+from auditor.judge.rule import Fix, Outcome, Place, Rule, Severity, Template
 from auditor.text import quoted
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Verdict(NamedTuple):
     origin: the place where it is mended (a dataset's name, or empty: at the subject). evidence: of a pass or fail;
     reasons: of an unknown. waiver: of one that is waived, and what it was before. strikes: what a failure does here; more than
     one where it is not known which case holds, and the severity is that of the gravest. amount: how much a failure takes.
-    known: the day since which a baseline knows it, or empty.
+    known: the day since which a baseline knows it, or empty. case: of a failure, that of the rule's fix, if one holds.
     """
 
     rule: Rule
@@ -55,6 +55,12 @@ class Verdict(NamedTuple):
     strikes: tuple[Strike, ...] = ()
     amount: str = ""
     known: str = ""
+    case: Fix | None = None
+
+    @property
+    def fix(self) -> Fix:
+        """How to mend it."""
+        return self.case or self.rule.fix
 
 
 class _Reached:
@@ -199,7 +205,9 @@ def _worded(verdict: Verdict, facts: Facts) -> Verdict:
     rule, subject = verdict.rule, verdict.subject
     origin = _origin(rule, subject, facts)
     message = fill(rule.message, subject, origin, facts, shell=False) if rule.message else ""
-    command = fill(rule.fix.command, subject, origin, facts, shell=True) if rule.fix.command else ""
+    case = _case(rule.fix, subject, facts)
+    template = (case or rule.fix).command
+    command = fill(template, subject, origin, facts, shell=True) if template else ""
     first, others = verdict.evidence[:1], verdict.evidence[1:]
     evidence = tuple(dict.fromkeys((*first, *rule.decided, *others)))  # not below what a report has room for
     amount = fill(rule.amount, subject, origin, facts, shell=False) if rule.amount else ""
@@ -209,7 +217,12 @@ def _worded(verdict: Verdict, facts: Facts) -> Verdict:
         command=command,
         evidence=evidence,
         amount="" if "(unknown)" in amount else amount,
+        case=case,
     )
+
+
+def _case(fix: Fix, subject: Subject, facts: Facts) -> Fix | None:
+    return next((each for each, condition in fix.cases if is_true(condition.evaluate(Scope(facts, subject)))), None)
 
 
 def _origin(rule: Rule, subject: Subject, facts: Facts) -> str:

@@ -42,6 +42,12 @@ TABLES = {("zfs", "list"), ("zfs", "get")}
 _CELLS = re.compile(rb"([\t\n])")
 # names of devices in which a short serial may stand
 _ID = re.compile(rb"\b(?:ata|nvme|scsi|usb|mmc)-[^\s\"'/=,]+|\bID_SERIAL=[^\n]+")
+# people call volumes of pods, containers and backstores of targets as what they are for; as parts of a path
+_USER = re.compile(
+    rb"(/pods/[0-9a-f-]{36}/(?:volumes|volumeDevices)/[^/\s]+/|/pods/[0-9a-f-]{36}/volume-subpaths/"
+    rb"|/kubernetes\.io/csi/volumeDevices/(?:publish|staging)/|/(?:lxd|incus)/storage-pools/[^/\s]+/containers/"
+    rb"|/sys/kernel/config/target/core/[^/\s]+/|/sys/kernel/scst_tgt/devices/|/sys/kernel/config/nvmet/subsystems/)([^/\s*]+)"
+)
 _PATHS = ("paths",)
 _ALL, _SERIAL = "hostname: '", "Serial Number: "  # all that follows is a name, or a serial number
 LONG = 8  # from here on an identity is known again inside of a word
@@ -126,6 +132,7 @@ def _replacement(recording: Recording, key: bytes) -> Callable[[bytes], bytes]:
         return match[0][:start] + stand_ins.of(value) + match[0][end:]
 
     def replace_all(data: bytes) -> bytes:
+        data = _USER.sub(lambda found: found[1] + stand_ins.of(found[2]), data)
         data = _BUILDER.sub(rb"\1 (redacted)", data)
         if b'"oui"' in data:
             data = with_parts(data, stand_ins.of)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from auditor.judge.cell import Cell, joined
@@ -19,7 +19,8 @@ NOUNS: dict[Event, str] = {
     "power+drive": "a power cut with a lost data drive",
     "below": "a power cut of the host below",
 }
-NAMES_SHOWN = 4
+NAMES_SHOWN, USERS_SHOWN = 4, 2
+NOBODY: Mapping[str, Sequence[str]] = {}
 PARTIES: dict[Party, str] = {
     "drive": "the drives",
     "controller": "the controller",
@@ -132,14 +133,20 @@ def _amount(cell: Cell) -> str:
     return "" if "" in amounts else " and".join(f" {harmless(amount)}" for amount in amounts)
 
 
-def where(column: Column) -> str:
-    """The datasets of it."""
+def where(column: Column, users: Mapping[str, Sequence[str]] = NOBODY) -> str:
+    """The datasets of it, with who uses them: tank/vm (guest db1)."""
     if not column.names:
         return "databases of this host"
-    names = [harmless(name) for name in column.names[:NAMES_SHOWN]]
+    names = [harmless(name) + used(users.get(name, ())) for name in column.names[:NAMES_SHOWN]]
     return ", ".join(names) + (
         f" and {len(column.names) - NAMES_SHOWN} more" if len(column.names) > NAMES_SHOWN else ""
     )
+
+
+def used(by: Sequence[str], spelt: Callable[[str], str] = harmless) -> str:
+    """Behind a name: the first of those who use it, and how many more there are."""
+    more = f" and {len(by) - USERS_SHOWN} more" if len(by) > USERS_SHOWN else ""
+    return f" ({', '.join(map(spelt, by[:USERS_SHOWN]))}{more})" if by else ""
 
 
 HAPPENS: dict[Event, str] = {

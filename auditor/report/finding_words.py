@@ -22,6 +22,7 @@ LOOKS = (
         "dkms status",
         "dmesg",
         "dmidecode",
+        "exportfs -v",
         "findmnt",
         "grep",
         "lsblk",
@@ -73,8 +74,8 @@ def first(findings: Sequence[Finding]) -> tuple[str, Finding] | None:
 
 def looks(finding: Finding) -> bool:
     """Does its fix begin with a look? Nothing is better after it, and a reader should know."""
-    command = finding.rule.fix.command
-    return (command.source if command else finding.rule.fix.text).startswith((*LOOKS, "Run zaudit on"))
+    command = finding.fix.command
+    return (command.source if command else finding.fix.text).startswith((*LOOKS, "Run zaudit on"))
 
 
 def certain(finding: Finding) -> bool:

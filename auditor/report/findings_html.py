@@ -25,7 +25,7 @@ def shown(finding: Finding) -> str:
 
 def _rows(finding: Finding) -> Iterator[tuple[str, str]]:
     """(label, HTML): what is at stake, how we know, how to mend it; or why nobody could tell."""
-    fix = finding.rule.fix
+    fix = finding.fix
     if not finding.failed:
         for i, reason in enumerate(finding.reasons):
             remedy = f" <b>{escaped(reason.remedy)}</b>" if reason.remedy else ""

@@ -125,7 +125,7 @@ def evidence(verdicts: Sequence[Verdict]) -> Iterator[Text]:
 
 def _fix(finding: Finding) -> Iterator[Text]:
     """The commands, what they cost, and what no command can say."""
-    fix = finding.rule.fix
+    fix = finding.fix
     commands = finding_words.commands(finding)
     for command in commands[:COMMANDS_SHOWN]:
         yield Text(command, "bold")

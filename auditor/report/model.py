@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from auditor.facts import HOST, Facts, Known, word_of
+from auditor.facts import HOST, Evidence, Facts, Known, word_of, words_of
 from auditor.judge import outcomes
 from auditor.judge.answers import Answers
 from auditor.judge.baseline import Night
@@ -34,16 +34,23 @@ class Brought(NamedTuple):
     why: str
 
 
+class Used(NamedTuple):
+    """A dataset and who uses it: guests, targets, volumes of pods, containers. by: short names; seen: how that is known."""
+
+    dataset: str
+    by: tuple[str, ...]
+    seen: tuple[Evidence, ...]
+
+
 class Report(NamedTuple):
     """One audit. taken: seconds since the epoch at which the host was looked at. release: of the kernel module. findings:
     those that count; waived: those that somebody answers for. policy: the path of the one that was followed, or empty.
     left_out: rules that were not judged because somebody chose so, the gravest first. seen_from: where zaudit stood, in a
     sentence, when it is not where the host stands; or empty. columns: what each event would cost each dataset; events: those
-    that can happen to this host. pools: as trees. brought: the datasets that nobody named. rules: digest of those that judged.
-    recorder: the release that made the recording which was judged, or empty; unasked: today's questions that it did not
-    know; edited: what somebody has changed in it, or empty.
-    night: what a baseline knew of it, or None. hidden: how many findings below which severity the reader does not want to
-    see."""
+    that can happen to this host. pools: as trees. used: who uses which dataset. brought: the datasets that nobody named.
+    rules: digest of those that judged. recorder: the release that made the recording which was judged, or empty; unasked:
+    today's questions that it did not know; edited: what somebody has changed in it, or empty. night: what a baseline knew
+    of it, or None. hidden: how many findings below which severity the reader does not want to see."""
 
     zaudit: str
     hostname: str
@@ -65,6 +72,7 @@ class Report(NamedTuple):
     events: tuple[Event, ...] = EVENTS
     pools: tuple[Pool, ...] = ()
     brought: tuple[Brought, ...] = ()
+    used: tuple[Used, ...] = ()
     rules: str = ""
     recorder: str = ""
     unasked: tuple[str, ...] = ()
@@ -118,6 +126,7 @@ class Report(NamedTuple):
             events=outcomes.matter(facts),
             pools=pool_tree.pools(facts),
             brought=tuple(_brought(facts)),
+            used=tuple(_used(facts)),
             rules=rules,
             recorder=recorder,
             unasked=unasked,
@@ -139,6 +148,11 @@ class Report(NamedTuple):
         """The same for a reader who wants to see no finding below a severity, with how many those are."""
         shown = tuple(each for each in self.findings if RANK[each.severity] >= RANK[least])
         return self._replace(findings=shown, hidden=(least, len(self.findings) - len(shown)))
+
+    @property
+    def users(self) -> dict[str, tuple[str, ...]]:
+        """By dataset."""
+        return {each.dataset: each.by for each in self.used}
 
     @property
     def fresh(self) -> tuple[Finding, ...]:
@@ -176,6 +190,13 @@ def _brought(facts: Facts) -> Iterator[Brought]:
                     yield Brought(dataset.name, why)
 
 
+def _used(facts: Facts) -> Iterator[Used]:
+    for pool in facts.linked(HOST, "pools"):
+        for dataset in facts.linked(pool, "datasets"):
+            if by := words_of(found := facts.get(dataset, "used_by")):
+                yield Used(dataset.name, by, found.evidence if isinstance(found, Known) else ())
+
+
 def _standing(columns: Sequence[Column], counted: Sequence[Finding]) -> Standing:
     """From the row of the power cut; before it what damages data at any time, and a pool that does not work."""
     power = event_words.worst(columns)
@@ -204,7 +225,7 @@ def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
     """One command. Latency means nothing while a durability finding stands, so a grave one is mended before it is measured."""
     for finding in found:
         if finding.failed and finding.severity in ("critical", "high"):
-            template = finding.rule.fix.command
+            template = finding.fix.command
             whole = template and not PLACEHOLDER.search(template.source)
             commands = [each.command for each in finding.verdicts if each.command and whole]
             return commands[0] if commands else f"zaudit explain {finding.rule.id}"

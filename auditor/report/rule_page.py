@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from auditor.judge.event import EVENTS, GOES, INCLUDES, MEANS, TAKEN, Event, Strike
 from auditor.judge.finding import RANK
-from auditor.judge.rule import SEVERITIES, Rule
+from auditor.judge.rule import SEVERITIES, Fix, Rule
 
 
 def as_table(rules: Sequence[Rule], width: int | None) -> str:
@@ -62,14 +62,17 @@ def document(rule: Rule) -> dict[str, Any]:
         "impact": rule.impact,
         "why": rule.why,
         "fix": {
-            "command": rule.fix.command.source if rule.fix.command else None,
-            "text": rule.fix.text,
-            "cost": rule.fix.cost,
+            **_fix(rule.fix),
+            "cases": [{"when": condition.source, **_fix(each)} for each, condition in rule.fix.cases],
         },
         "references": list(rule.references),
         "conflicts": list(rule.conflicts),
         "examples": [{"name": each.name, "given": each.given, "verdict": each.verdict} for each in rule.examples],
     }
+
+
+def _fix(fix: Fix) -> dict[str, str | None]:
+    return {"command": fix.command.source if fix.command else None, "text": fix.text, "cost": fix.cost}
 
 
 def _strike(strike: Strike) -> dict[str, Any]:
@@ -127,9 +130,10 @@ def fields(rule: Rule) -> Iterator[Field]:
         )
     yield Field("Impact", rule.impact)
     yield Field("Why", rule.why)
-    yield Field("Fix", f"{rule.fix.text} [{rule.fix.cost}]")
-    if rule.fix.command:
-        yield Field("", rule.fix.command.source, code=True)
+    for fix, when in ((rule.fix, ""), *((each, f"if {condition.source}: ") for each, condition in rule.fix.cases)):
+        yield Field("" if when else "Fix", f"{when}{fix.text} [{fix.cost}]")
+        if fix.command:
+            yield Field("", fix.command.source, code=True)
     for i, conflict in enumerate(rule.conflicts):
         yield Field("" if i else "Disputed", conflict)
     for i, reference in enumerate(rule.references):

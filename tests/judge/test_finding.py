@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from typing import Any
 
@@ -12,6 +13,7 @@ from auditor.facts import (
     Evidence,
     Fact,
     Facts,
+    Judged,
     Known,
     Reason,
     Spec,
@@ -32,6 +34,7 @@ from auditor.judge.rule import PLACES, Place, Rule, Template
 from auditor.judge.rule_file import load
 from auditor.judge.verdict import Verdict
 from auditor.registry import registry
+from tests import shared
 from tests.test_rules import MINIMAL
 
 RULES = [load(name, name, MINIMAL.encode(), registry()) for name in ("a", "b", "c", "d", "e")]
@@ -172,6 +175,48 @@ def test_a_value_in_a_sentence_and_in_a_command(source: str, text: str, command:
 def test_places_in_a_command(subject: Subject, origin: str, words: tuple[str, ...]) -> None:
     filled = [verdict.fill(Template("", (Place(word),)), subject, origin, Facts(), shell=False) for word in PLACES]
     assert filled == list(words)
+
+
+FIXES = """fix = { text = "Delete something.", cost = "safe", cases = [
+  { when = "pool.health == 'ONLINE'", text = "Wait.", command = "zpool list {subject}", cost = "needs restart" },
+] }
+"""
+
+
+def test_of_a_fix_the_case_counts_that_is_known_to_hold() -> None:
+    """Findings of several cases say what the rule says for all."""
+    text = re.sub(r"fix = .*\n", FIXES, MINIMAL)
+    rule = load("a-rule", "a-rule.toml", text.encode(), registry())
+    pools = [Subject("pool", name) for name in ("a", "b", "c")]
+    facts = Facts()
+    facts.put(Fact(HOST, "pools", Known(tuple(pools), ())))
+    states: list[Judged] = [Known("ONLINE", ()), Known("DEGRADED", ()), unknown("not seen")]
+    for pool, health in zip(pools, states, strict=True):
+        facts.put(Fact(pool, "capacity_percent", Known(81, (Evidence("81 %"),))))
+        facts.put(Fact(pool, "health", health))
+    found = verdict.judge([rule], facts)
+    assert [each.fix.text for each in found] == ["Wait.", "Delete something.", "Delete something."]
+    assert [each.command for each in found] == ["zpool list a", "", ""]
+    (one,) = findings(found[:1])
+    assert (one.fix.cost, one.fix.text) == ("needs restart", "Wait.")
+    both = one._replace(verdicts=tuple(found))
+    assert both.fix.text == "Delete something."
+
+
+@pytest.mark.parametrize(
+    ("sharenfs", "command"), [("off", "exportfs -v"), ("rw,async", "zfs get -r sharenfs tank"), (None, "exportfs -v")]
+)
+def test_async_is_looked_for_where_it_is_written(sharenfs: str | None, command: str) -> None:
+    (rule,) = [each for each in shared.rules() if each.id == "nfs-export-async"]
+    facts = Facts()
+    facts.put(Fact(HOST, "pools", Known((TANK,), ())))
+    facts.put(Fact(TANK, "datasets", Known((DATASET,), ())))
+    facts.put(Fact(DATASET, "nfs_async", Known(True, (Evidence("seen"),))))
+    for name, value in {"type": "filesystem", "readonly": "off", "sync": "standard"}.items():
+        facts.put(Fact(DATASET, name, Known(value, (Evidence("seen"),))))
+    facts.put(Fact(DATASET, "sharenfs", Known(sharenfs, ()) if sharenfs else unknown("not seen")))
+    (found,) = verdict.judge([rule], facts)
+    assert (found.outcome, found.command) == ("fail", command)
 
 
 CASE = """

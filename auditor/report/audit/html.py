@@ -50,7 +50,7 @@ def _start(report: Report, title: str) -> Iterator[str]:
     if found := finding_words.first(report.fresh):
         word, first = found
         commands = finding_words.commands(first)
-        words = f"<code>{escaped(commands[0])}</code>" if commands else escaped(first.rule.fix.text)
+        words = f"<code>{escaped(commands[0])}</code>" if commands else escaped(first.fix.text)
         fix = f"<p><b>{word}</b> ({escaped(first.rule.id)}): {words}</p>"
     yield (
         f'<div class="verdict {kind}"><div class="word">{escaped(report.headline)}</div>'
@@ -62,7 +62,8 @@ def _table(report: Report) -> Iterator[str]:
     """Events down, datasets that fare alike across."""
     named, unseen = event_words.columns(report.columns)
     shown = (*named[:COLUMNS_SHOWN], *unseen)
-    heads = "".join(f'<th scope="col">{escaped(event_words.where(column))}</th>' for column in shown)
+    users = report.users
+    heads = "".join(f'<th scope="col">{escaped(event_words.where(column, users))}</th>' for column in shown)
     rows = "".join(
         f'<tr><th scope="row">{escaped(MEANS[event])}</th>'
         + "".join(f"<td>{_cell(column, column.cells[event])}</td>" for column in shown)
@@ -71,7 +72,7 @@ def _table(report: Report) -> Iterator[str]:
     )
     yield f'<div class="table" tabindex="0"><table><tr><td></td>{heads}</tr>{rows}</table></div>'
     if more := named[COLUMNS_SHOWN:]:
-        names = ", ".join(event_words.where(column) for column in more)
+        names = ", ".join(event_words.where(column, users) for column in more)
         yield paragraph(f"{len(more)} more groups of datasets: {names}", "dim small")
 
 

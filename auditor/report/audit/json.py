@@ -81,6 +81,15 @@ def document(report: Report, verbose: bool = False) -> dict[str, Any]:
     if report.brought:
         brought = [{"dataset": valid_unicode(each.dataset), "why": valid_unicode(each.why)} for each in report.brought]
         whole_document["brought"] = brought
+    if report.used:
+        whole_document["used_by"] = [
+            {
+                "dataset": valid_unicode(each.dataset),
+                "by": list(map(valid_unicode, each.by)),
+                "seen": [_evidence(piece, "") for piece in each.seen],
+            }
+            for each in report.used
+        ]
     if report.seen_from:
         whole_document["seen_from"] = report.seen_from
     if verbose:
@@ -151,8 +160,8 @@ def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
         "impact": rule.impact,
         "fix": {
             "commands": list(dict.fromkeys(each["command"] for each in verdicts if "command" in each)),
-            "text": rule.fix.text,
-            "cost": rule.fix.cost,
+            "text": finding.fix.text,
+            "cost": finding.fix.cost,
         },
         "references": list(rule.references),
         **({"page": rule.page} if rule.page else {}),

@@ -28,6 +28,7 @@ SEVERAL = {"leaf": "leaves"}  # of all other kinds of subjects with an s
 TABLE_AT = 44  # column of what an event costs, where no combination of events is longer
 SAID_IN = 30  # columns at least for that; below the event where there are fewer
 BROUGHT_SHOWN = 5
+USED_SHOWN, USERS_SHOWN = 20, 4
 
 
 def render(
@@ -46,6 +47,7 @@ def _parts(report: Report, verbose: bool) -> Iterator[RenderableType]:
     if not verbose:
         yield from _brief(report)
         return
+    yield from _used(report)
     yield answer(report)
     yield from found(report)
     for finding in report.waived:
@@ -66,13 +68,13 @@ def _first_fix(report: Report) -> Iterator[RenderableType]:
 
 def table(report: Report, columns: int | None = None) -> Iterator[RenderableType]:
     """What each event would cost: a block for datasets that fare alike, a line for events that end alike."""
-    named, unseen = event_words.columns(report.columns)
+    (named, unseen), users = event_words.columns(report.columns), report.users
     shown = named[:columns]
     blocks = [(column, list(event_words.lines(column, report.events))) for column in (*shown, *unseen)]
     happenings = [event_words.happening(line.events) for column, lines in blocks if column.names for line in lines]
     at = max(TABLE_AT, *(len(each) + 2 for each in happenings), 0) + 2
     for column, lines in blocks:
-        yield Text(event_words.where(column), "bold")
+        yield Text(event_words.where(column, users), "bold")
         for line in lines:
             if not column.names:
                 yield Text("  not seen: whether they ask for their commits to be stable is not known", "magenta")
@@ -86,6 +88,20 @@ def table(report: Report, columns: int | None = None) -> Iterator[RenderableType
     if count := sum(len(column.names) for column in named[len(shown) :]):
         they = "1 more dataset differs" if count == 1 else f"{count} more datasets differ"
         yield Text(f"{they} (--verbose shows them)", "dim")
+
+
+def _used(report: Report) -> Iterator[RenderableType]:
+    """Who uses the datasets, and what shows it."""
+    for used in report.used[:USED_SHOWN]:
+        for each in used.seen[:USERS_SHOWN]:
+            line = Text(f"{harmless(used.dataset)} is used by {harmless(each.text)}")
+            yield line.append(f"   {harmless(each.command)}", "dim")
+        if (more := len(used.seen) - USERS_SHOWN) > 0:
+            yield Text(f"and by {more} more (--format json names them)", "dim")
+    if (more := len(report.used) - USED_SHOWN) > 0:
+        yield Text(f"{more} more datasets are used (--format json names by whom)", "dim")
+    if report.used:
+        yield Text()
 
 
 def _brief(report: Report) -> Iterator[RenderableType]:
@@ -139,7 +155,7 @@ def _shortly(finding: Finding) -> Iterator[RenderableType]:
 
 def _first_step(finding: Finding) -> Text:
     """The command, or what to do where no command does it, and what that costs."""
-    fix, commands = finding.rule.fix, finding_words.commands(finding)
+    fix, commands = finding.fix, finding_words.commands(finding)
     step = Text(commands[0], "bold") if commands else Text(finding_words.first_sentence(fix.text))
     if len(commands) > 1:
         step.append(f"  and {len(commands) - 1} more like it", "dim not bold")

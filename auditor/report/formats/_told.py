@@ -83,7 +83,7 @@ class Finding(NamedTuple):
 
 class Told(NamedTuple):
     """As in the report. document: the whole of it. taken: seconds since the epoch. left_out: (rule, severity, by). events: of
-    each group of datasets that fare alike (names, event -> (outcome, text))."""
+    each group of datasets that fare alike (names, event -> (outcome, text)). users: of datasets, who uses them."""
 
     document: Mapping[str, Any]
     zaudit: str
@@ -102,6 +102,7 @@ class Told(NamedTuple):
     waived: tuple[Finding, ...]
     left_out: tuple[tuple[str, Severity, str], ...]
     events: tuple[tuple[tuple[str, ...], Mapping[Event, tuple[str, str]]], ...]
+    users: Mapping[str, tuple[str, ...]]
 
     @property
     def all(self) -> tuple[Finding, ...]:
@@ -179,6 +180,9 @@ def _told(document: Mapping[str, Any]) -> Told:
             for each in _list(document.get("left_out", []))
         ),
         events=events,
+        users={
+            _text(each["dataset"]): tuple(map(_text, _list(each["by"]))) for each in _list(document.get("used_by", []))
+        },
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from auditor.judge.event import EVENTS, MEANS
+from auditor.report.event_words import used
 from auditor.report.formats._told import Finding, Told, brief, worst
 
 MEDIA = "text/markdown; charset=utf-8"
@@ -58,7 +59,10 @@ def _lines(told: Told) -> Iterator[str]:
 
 def _events(told: Told) -> Iterator[str]:
     for names, cells in told.events[:GROUPS]:
-        shown = ", ".join(map(code, names[:4])) or "databases of this host"
+        users = told.users
+        shown = (
+            ", ".join(code(each) + used(users.get(each, ()), code) for each in names[:4]) or "databases of this host"
+        )
         more = f" and {len(names) - 4} more" if len(names) > 4 else ""
         yield f"{shown}{more}:\n\n| when | then |\n|---|---|"
         yield from (f"| {MEANS[event]} | {text(cells[event][1])} |" for event in EVENTS if event in cells)
