@@ -181,6 +181,20 @@ def test_one_that_was_destroyed_meanwhile_is_unknown_alone() -> None:
     assert f"cannot open '{SET.name}': dataset does not exist" in reason(facts, SET)[0]
 
 
+@pytest.mark.parametrize("cut", [Capture(-9, b"tank/a\tsync\tdis"), Capture(1, b"tank/a\tsync\tdis")])
+def test_an_answer_that_is_cut_off_is_none(cut: Capture) -> None:
+    """Nothing is put behind half a record."""
+    steps = by_name.ByName(Run(("zfs", "get", "-r", "sync", "tank"), halved=True), Capture(None, fault=LATE)).steps()
+    next(steps)
+    steps.send(Capture(0, b"tank\tsync\tstandard\tdefault\n"))
+    steps.send(Capture(0, b"tank\ntank/a\ntank/b\ntank/c\n"))
+    with pytest.raises(StopIteration) as ended:
+        steps.send(cut)
+    said = ended.value.value
+    assert said.stdout == b"tank\tsync\tstandard\tdefault\n"
+    assert said.fault.startswith(f"{LATE}; by name 1 of 4 were asked about: exit code ")
+
+
 def test_without_a_list_the_top_alone_is_known() -> None:
     facts = seen(SlowZfs(cost=0.1, listed=False))
     assert known(facts) == ["tank"]

@@ -55,7 +55,7 @@ class ByName:
         at, many, most, silent = 0, 2, MOST, False
         while at < len(names):
             reply = yield self._about(some := tuple(names[at : at + many]))
-            if not reply.fault:
+            if _whole(reply):
                 self._heard(reply, len(some))
                 at, many, silent = at + len(some), min(2 * many, most), False
                 continue
@@ -63,7 +63,7 @@ class ByName:
             if many > 1 and not over:
                 many = most = max(many // 4, 1)
                 continue
-            self._why = reply.fault
+            self._why = reply.fault or f"exit code {reply.exit}"
             if over or silent:  # one that is not answered is left out; after two in a row nothing would be
                 return
             at, silent = at + 1, True
@@ -92,6 +92,11 @@ class ByName:
 def wanted(request: Run, reply: Capture) -> bool:
     """Whether a question is to be asked again so."""
     return request.halved and reply.fault.startswith(LATE) and not reply.fault.startswith(BEFORE_DEADLINE)
+
+
+def _whole(reply: Capture) -> bool:
+    """Whether it ended by itself, with a record that is whole: with 1 where it could not open some (cmd/zfs/zfs_main.c)."""
+    return not reply.fault and reply.exit in (0, 1) and reply.stdout[-1:] in (b"", b"\n")
 
 
 def _names(listed: Capture, target: str) -> list[str] | None:
