@@ -5,7 +5,8 @@ own, as ``kernel_hangs`` says why.
 The lines are those of Linux drivers/pci/pcie/aer.c aer_print_error, aer_error_severity_string ("Correctable" was "Corrected"
 before 6.0); drivers/iommu/amd/iommu.c amd_iommu_report_page_fault; drivers/iommu/intel/dmar.c dmar_fault_do_one, which names no
 domain: 0000 is what hosts have that have one; drivers/scsi/scsi_logging.c scsi_format_sense_hdr, scsi_format_extd_sense;
-drivers/edac/mce_amd.c decode_error_status. The kernel says of each device no more than a few of them in a while.
+drivers/edac/mce_amd.c decode_error_status; arch/x86/kernel/dumpstack.c show_ip (before 4.10 process_64.c __show_regs, with the
+address twice). The kernel says of each device no more than a few of them in a while.
 
 Firmware that looks at errors first hands them to the kernel as records of sections (drivers/acpi/apei/ghes.c
 __ghes_print_estatus, drivers/firmware/efi/cper.c cper_estatus_print_section; two records at most in five seconds). A section of
@@ -42,6 +43,10 @@ FACTS = {
     "scsi_hardware_errors": tally(
         "HOST:CHANNEL:TARGET:LUN=TIMES of commands that failed for the drive's own hardware; one evidence each"
     ),
+    "zfs_faults_beside": tally(
+        "FUNCTION=TIMES of functions in which the kernel faulted: of modules of OpenZFS beside zfs and spl (until 2.1), and of"
+        " all of them as old kernels print it"
+    ),
 }
 LEVELS = "--level=debug,info,notice,warn,err,crit,alert,emerg"
 COMMAND = f"dmesg --facility=kern {LEVELS}"
@@ -50,6 +55,9 @@ _SHORT = r"[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _SCSI = r"sd (\d+:\d+:\d+:\d+): \[sd[a-z]{1,4}\] +(?:tag#\d+ +)?"
 _RECORD = r"\{(\d{1,10})\}\[Hardware Error\]: +"
 _DEVICE = rf"[\w-]{{1,40}} ([0-9a-f]{{4,8}}:{_SHORT}): "
+_FUNCTION = r"(\w{1,80})(?:\.\w{1,40}){0,4}\+0x[0-9a-f]+/0x[0-9a-f]+"
+_BRACKETS = r"RIP: \d+:\[<[0-9a-f]+>\] {1,4}\[<[0-9a-f]+>\] "
+_BESIDE = r"\[(?:zcommon|znvpair|zavl|zunicode|icp|zlua|zzstd)\]"
 _LINES = {
     "boot": BOOT,
     "pcie_corrected": rf"{_DEVICE}(?:AER: )?PCIe Bus Error: severity=Correct(?:ed|able), [ -~]{{1,120}}",
@@ -65,13 +73,17 @@ _LINES = {
         r"\[Hardware Error\]: (?:System Fatal error|Uncorrected, software (?:restartable|containable) error"
         r"|(?:Deferred|Corrected) error, no action required)\."
     ),
+    "zfs_faults_beside": (
+        rf"(?:(?:RIP: \d+:|pc : ){_FUNCTION} {_BESIDE}|{_BRACKETS}{_FUNCTION} (?:{_BESIDE}|\[(?:zfs|spl)\]))"
+    ),
     "record": (
         rf"{_RECORD}(?:Error \d+, type: (?:recoverable|fatal|corrected|info|unknown)"
         rf"|section_type: (?:(?:general|ARM|IA32/X64) processor|memory|PCIe) error|section_type: CXL Protocol Error"
         rf"|device_id: [0-9a-f]{{4,8}}:{_SHORT})"
     ),
 }
-KINDS = tuple(name for name in FACTS if name != "buses_whole")
+BESIDE = "zfs_faults_beside"
+KINDS = tuple(name for name in FACTS if name not in ("buses_whole", BESIDE))
 _PART = re.compile(r"\{\d+\}\[Hardware Error\]: +(Error \d+, type|section_type|device_id): (.+)")
 _BEFORE_SENSE = re.compile(r"^.*\[sd[a-z]+\] +(?:tag#\d+ +)?")
 _PATTERNS, KEEP = compiled(_LINES), kept(_LINES)
@@ -94,7 +106,10 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
         elif each.kind == "processor":
             severity = each.text.rpartition(": ")[2].partition(" error")[0].lower().removeprefix("system ")
             found.append(("hardware_errors", f"memory or processor, {severity.partition(',')[0]}", each.text))
-    for kind in KINDS:
+        elif each.kind == BESIDE:
+            found.append((each.kind, each.part, each.text))
+    beside = whole or any(fact == BESIDE for fact, _, _ in found)  # of nothing in a log that is cut off nothing is told
+    for kind in (*KINDS, BESIDE) if beside else KINDS:
         named = [(what, text.strip()) for fact, what, text in found if fact == kind]
         times, last = Counter(what for what, _ in named), dict(named)
         told_of = tuple(Evidence(f"{last[at]} ({often(count)})", COMMAND) for at, count in times.items())

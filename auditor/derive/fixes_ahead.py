@@ -40,6 +40,7 @@ from auditor.facts import (
 
 SUBJECT = "host"
 TOLD = 3
+ONE_MODULE = (2, 2)  # from which on zcommon, icp and the others are part of zfs.ko (commit ad9e767657)
 NONE = "no release up to"
 FACTS = {
     "bugs_fixed_later": words(
@@ -84,7 +85,7 @@ NEEDS = (
     *("pool.datasets", "pool.vdevs", "pool.cache_leaves", "pool.spare_leaves", "pool.multihost", "pool.autotrim"),
     *("dataset.encryption", "dataset.dedup", "dataset.type", "dataset.sharenfs"),
     *("vdev.type", "vdev.allocation_class", "leaf.allocation_class"),
-    *("host.zfs_stopped_in", "host.zfs_oopses", "host.hung_traces"),
+    *("host.zfs_stopped_in", "host.zfs_oopses", "host.zfs_faults_beside", "host.hung_traces"),
 )
 
 
@@ -180,13 +181,16 @@ def _logged(here: list[Fix], release: Release, facts: Facts) -> Judged:
         "panic": facts.get(HOST, "zfs_stopped_in"),
         "fault": facts.get(HOST, "zfs_oopses"),
         "hung": facts.get(HOST, "hung_traces"),
+        "beside": facts.get(HOST, "zfs_faults_beside"),
     }
     logged = {
         "panic": [{function} for function in words_of(judged["panic"])],
-        "fault": [{function} for function, _ in pairs_of(judged["fault"])],
+        "fault": [{function} for kind in ("fault", "beside") for function, _ in pairs_of(judged[kind])],
         "hung": [set(trace.split()) for trace in words_of(judged["hung"])],
     }
     found = [fix for fix in here if any(mark <= functions for kind, mark in fix.marks for functions in logged[kind])]
+    if release[:2] >= ONE_MODULE:  # what an older question did not look for is not there
+        del judged["beside"]
     if not found and (gone := [each for each in judged.values() if isinstance(each, Unknown)]):
         return join(gone)
     seen = tuple(Evidence(f"{_spelt(fix, release)} [{fix.source}]") for fix in found)
