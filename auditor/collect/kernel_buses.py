@@ -64,7 +64,9 @@ _LINES = {
     "pcie_uncorrected": rf"{_DEVICE}(?:AER: )?PCIe Bus Error: severity=Uncorrect(?:ed|able) [ -~]{{1,120}}",
     "dma_faults": (
         rf"(?:{_DEVICE}AMD-Vi: Event logged \[IO_PAGE_FAULT [ -~]{{1,120}}\]"
-        rf"|DMAR: \[DMA (?:Read|Write)[ \w]{{0,20}}\] Request device \[({_SHORT})\] (?:PASID \w+ )?fault addr [ -~]{{1,160}})"
+        rf"|AMD-Vi: Event logged \[IO_PAGE_FAULT device=((?:[0-9a-f]{{4,8}}:)?{_SHORT}) [ -~]{{1,120}}\]"
+        rf"|DMAR: ?\[DMA (?:Read|Write)[ \w]{{0,20}}\] Request device \[((?:0x)?[0-9a-f]{{2}}:(?:0x)?[0-9a-f]{{2}}\.[0-7])\]"
+        rf" (?:PASID \w+ )?fault addr [ -~]{{1,160}})"
     ),
     "scsi_medium_errors": rf"{_SCSI}Sense Key : Medium Error \[(?:current|deferred)\] ?(?:\[descriptor\])? ?",
     "scsi_hardware_errors": rf"{_SCSI}Sense Key : Hardware Error \[(?:current|deferred)\] ?(?:\[descriptor\])? ?",
@@ -82,8 +84,8 @@ _LINES = {
         rf"|device_id: [0-9a-f]{{4,8}}:{_SHORT})"
     ),
 }
-BESIDE = "zfs_faults_beside"
-KINDS = tuple(name for name in FACTS if name not in ("buses_whole", BESIDE))
+ALONE = ("hardware_errors", "zfs_faults_beside")
+KINDS = tuple(name for name in FACTS if name not in ("buses_whole", *ALONE))
 _PART = re.compile(r"\{\d+\}\[Hardware Error\]: +(Error \d+, type|section_type|device_id): (.+)")
 _BEFORE_SENSE = re.compile(r"^.*\[sd[a-z]+\] +(?:tag#\d+ +)?")
 _PATTERNS, KEEP = compiled(_LINES), kept(_LINES)
@@ -102,16 +104,18 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     found = [*_sections(told), *_sensed(told)]
     for each in told:
         if each.kind in ("pcie_corrected", "pcie_uncorrected", "dma_faults"):
-            found.append((each.kind, each.part if each.part.count(":") > 1 else f"0000:{each.part}", each.text))
+            at = each.part.replace("0x", "")
+            found.append((each.kind, at if at.count(":") > 1 else f"0000:{at}", each.text))
         elif each.kind == "processor":
             severity = each.text.rpartition(": ")[2].partition(" error")[0].lower().removeprefix("system ")
             found.append(("hardware_errors", f"memory or processor, {severity.partition(',')[0]}", each.text))
-        elif each.kind == BESIDE:
+        elif each.kind == "zfs_faults_beside":
             found.append((each.kind, each.part, each.text))
-    beside = whole or any(fact == BESIDE for fact, _, _ in found)  # of nothing in a log that is cut off nothing is told
-    for kind in (*KINDS, BESIDE) if beside else KINDS:
+    for kind in (*KINDS, *ALONE):
         named = [(what, text.strip()) for fact, what, text in found if fact == kind]
         times, last = Counter(what for what, _ in named), dict(named)
+        if kind in ALONE and not times and not whole:  # no derivation looks at buses_whole for it
+            continue
         told_of = tuple(Evidence(f"{last[at]} ({often(count)})", COMMAND) for at, count in times.items())
         yield Fact(HOST, kind, Known(tuple(f"{at}={count}" for at, count in times.items()), told_of or (NONE,)))
 

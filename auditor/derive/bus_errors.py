@@ -33,6 +33,7 @@ FACTS = {
     "dma_faults": number("accesses to memory of what it is attached to that the IOMMU refused"),
 }
 NEEDS = ("host.buses_whole", *(f"host.{name}" for name in FACTS), "disk.sysfs_path", "disk.virtual")
+_DEVICE = re.compile(r"/([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})\.[0-7](?=/)")
 _FUNCTION = re.compile(r"/([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?=/)")
 
 
@@ -43,15 +44,21 @@ def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:
         if isinstance(log, Unknown) or isinstance(place, Unknown):
             yield Fact(disk, name, log if isinstance(log, Unknown) else place)
         else:
-            yield Fact(disk, name, _counted(disk, str(place.value), log, facts.get(HOST, "buses_whole")))
+            yield Fact(disk, name, _counted(disk, name, str(place.value), log, facts.get(HOST, "buses_whole")))
 
 
-def _counted(disk: Subject, place: str, log: Known, whole: Judged) -> Judged:
-    way = set(_FUNCTION.findall(place))
+def _counted(disk: Subject, name: str, place: str, log: Known, whole: Judged) -> Judged:
+    # a controller may read and write as a function that it does not have (Linux drivers/pci/quirks.c quirk_dma_func1_alias)
+    part = _DEVICE if name == "dma_faults" else _FUNCTION
+    way = set(part.findall(place))
     if not way:  # a path of multipath, a layer, or what is behind no PCI
         return unknown(f"{disk}: no PCI device on the way to it ({place})")
     pairs = pairs_of(log)
-    mine = [(int(times), seen) for (at, times), seen in zip(pairs, log.evidence, strict=False) if at in way]
+    mine = [
+        (int(times), seen)
+        for (at, times), seen in zip(pairs, log.evidence, strict=False)
+        if part.findall(f"/{at}/")[0] in way
+    ]
     if mine:
         return Known(sum(times for times, _ in mine), tuple(seen for _, seen in mine))
     if not is_true(whole):

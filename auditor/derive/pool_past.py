@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from auditor.derive.combine import every
 from auditor.derive.pool_age import DAY_S, since
@@ -68,23 +68,16 @@ def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
 
 
 def _returns(pool: Subject, facts: Facts) -> Judged:
-    """Whoever took it up last is this host, under whatever name: a pool that moved for good, or a host that was given another
-    name, does not come back. Somebody who may have a line of his own logged (zpool_history) may bring a return about."""
+    """Of the host that came back most often, whichever it is: somebody who may have a line of his own logged (zpool_history)
+    may bring a return about, and take none away. A pool that moved for good, or a host that was given another name, does not
+    come back."""
     found = facts.get(pool, "taken_up")
     if isinstance(found, Unknown):
         return found
     times = [(int(seconds), host) for seconds, host in pairs_of(found)]
     if not times:
         return unknown(f"zpool history -i {pool.name}: no host that had a name is on record as having taken it up")
-    here, away_since, was_here, count, last = times[-1][1], 0, False, 0, 0
-    for seconds, host in times:
-        if host != here:
-            away_since = away_since or seconds
-            continue
-        if away_since and was_here and seconds - away_since <= AWAY_DAYS * DAY_S:
-            recent = facts.now - seconds <= YEAR_DAYS * DAY_S
-            count, last = count + recent, seconds
-        away_since, was_here = 0, True
+    count, last = max(_back(times, each, facts.now) for each in {host for _, host in times})
     if not count:
         return Known(0, (Evidence("no host took it up in turns with this one", found.evidence[0].command),))
     days = round((facts.now - last) / DAY_S)
@@ -92,6 +85,20 @@ def _returns(pool: Subject, facts: Facts) -> Judged:
         f"another host took it up, and this one again within {AWAY_DAYS} days: {often(count)}, the last {days} days ago"
     )
     return Known(count, (Evidence(text, "zpool history -i {subject} | grep ' uts '"),))
+
+
+def _back(times: Sequence[tuple[int, str]], here: str, now: float) -> tuple[int, int]:
+    """(how often a host took it up again soon after another one had, when last)."""
+    away_since, was_here, count, last = 0, False, 0, 0
+    for seconds, host in times:
+        if host != here:
+            away_since = away_since or seconds
+            continue
+        if away_since and was_here and seconds - away_since <= AWAY_DAYS * DAY_S:
+            recent = now - seconds <= YEAR_DAYS * DAY_S
+            count, last = count + recent, seconds
+        away_since, was_here = 0, True
+    return count, last
 
 
 def _whole(pool: Subject, facts: Facts) -> Judged:

@@ -47,9 +47,11 @@ PROVIDES = {
     ),
     "dataset.used_by": words("the guests, backstores of targets, and volumes of pods that use it"),
     "dataset.flushes_dropped": words("the guests and backstores on it whose flushes are dropped, and how"),
-    "dataset.flushes_dropped_by": word("who has to pass them on", *WHO),
+    "dataset.flushes_dropped_by": word("who has to pass them on; empty where none is dropped", *WHO, ""),
     "dataset.flushes_dropped_at_start": words("the guests on it that are set to drop flushes when they start"),
-    "dataset.flushes_dropped_at_start_by": word("in whose settings that is to be changed", *WHO),
+    "dataset.flushes_dropped_at_start_by": word(
+        "in whose settings that is to be changed; empty where there is none", *WHO, ""
+    ),
 }
 NAME = 60  # characters
 TOLD = 50  # guests of one dataset: whoever has files on it can start thousands

@@ -19,7 +19,7 @@ from typing import Any
 from auditor.databases.engine import WITHHELD, place
 
 # NixOS starts programs through wrappers
-PROGRAM = re.compile(r"(?:.*/)?\.?(?:kvm|qemu-kvm|qemu-system-[a-z0-9_]+)(?:-wrapped)?", re.DOTALL)
+PROGRAM = re.compile(r"(?:.*/)?\.?(?:kvm|qemu-kvm|qemu-system-[a-z0-9_]+)(?:-spice)?(?:-wrapped)?", re.DOTALL)
 GUEST, KEEPS, DROPS, UNSURE = "guest ", "keeps ", "drops ", "unsure"
 BY, PROXMOX, LIBVIRT = "by ", "proxmox", "libvirt"
 CHARACTERS, DEPTH, DISKS = 1 << 17, 16, 256

@@ -19,7 +19,7 @@ SHORTEST = 2
 HOSTNAME = re.compile(
     rb"(?<=\bhostname: ')[^'\n]+(?=')|(?<=\bMD_NAME=)[^:\s]+(?=:)|(?<=\bmd-name-)[^:\s\"'=/]+(?=:)"
     rb"|(?<= - nfs )[^\s:/]+(?=:)|(?<= - nfs4 )[^\s:/]+(?=:)|(?<= - (?:cifs|smb3) //)[^\s/]+"
-    rb"|(?<=; uts )(?!\(none\)|localhost\b)[^\s]+(?= )"
+    rb"|(?<=; uts )(?!(?:\(none\)|localhost) )[^\s]+(?= )"
 )
 _LISTS = {("zfs", "list"), ("zfs", "get"), ("zpool", "list")}
 # who serves a mount, and the options that name somebody

@@ -45,7 +45,8 @@ _ID = re.compile(rb"\b(?:ata|nvme|scsi|usb|mmc)-[^\s\"'/=,]+|\bID_SERIAL=[^\n]+"
 # people call volumes of pods, containers and backstores of targets as what they are for; as parts of a path
 _USER = re.compile(
     rb"(/pods/[0-9a-f-]{36}/(?:volumes|volumeDevices)/[^/\s]+/|/pods/[0-9a-f-]{36}/volume-subpaths/"
-    rb"|/kubernetes\.io/csi/volumeDevices/(?:publish|staging)/|/(?:lxd|incus)/storage-pools/[^/\s]+/containers/"
+    rb"|/kubernetes\.io/csi/volumeDevices/(?:publish|staging)/|/(?:lxd|incus)/storage-pools/[^/\s]+/(?:containers|virtual-machines|custom)(?:-snapshots)?/"
+    rb"|/kubernetes\.io/csi/pv/|/kubernetes\.io/local-volume/mounts/|/docker/volumes/|/containers/storage/volumes/"
     rb"|/sys/kernel/config/target/core/[^/\s]+/|/sys/kernel/scst_tgt/devices/|/sys/kernel/config/nvmet/subsystems/)([^/\s*]+)"
 )
 _PATHS = ("paths",)
