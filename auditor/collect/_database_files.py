@@ -69,6 +69,7 @@ class Tree:
         self._reply, self._root = reply, root
         self._left = TOGETHER
         self._used: set[str] = set()  # links, files and folders of files that counted
+        self._said: dict[tuple[str, str], list[Line]] = {}  # by the path that was asked for: one is included often
 
     def changed(self) -> tuple[str, float] | None:
         """Which of all that counted was changed last, and how long after the process started; infinitely long where that of
@@ -140,6 +141,8 @@ class Tree:
         self._left -= len(text) + EACH
         if self._left < 0:
             raise ValueError(f"{path}: more is included than zaudit reads")
+        if (before := self._said.get((engine.title, path))) is not None:
+            return before
         name = posixpath.basename(self.real(path))
         form = next((form for pattern, form in engine.files if fnmatchcase(name, pattern)), None)
         if form is None or not (read := kept.form(name)) or read[0] is not form:
@@ -147,6 +150,7 @@ class Tree:
         found = form(text, engine.known)
         if DOUBT in found:
             raise ValueError(f"{path}: a line of it could not be told, and may be a setting")
+        self._said[engine.title, path] = found
         return found
 
 
