@@ -15,7 +15,7 @@ from itertools import chain
 
 from auditor.collect import _blocks as blocks
 from auditor.collect import guest_configs, guests
-from auditor.collect._holders import ZVOL, Holders, Place
+from auditor.collect._holders import Holders, Place
 from auditor.facts import (
     AGAIN,
     HOST,
@@ -32,7 +32,8 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.gather import layers
+from auditor.gather import in_volumes, layers
+from auditor.gather.in_volumes import TOLD, more, some
 from auditor.gather.layers import Paths
 from auditor.gather.mounted import HERE
 from auditor.text import argument, harmless
@@ -54,7 +55,6 @@ PROVIDES = {
     ),
 }
 NAME = 60  # characters
-TOLD = 50  # guests of one dataset: whoever has files on it can start thousands
 # of names that a guest gives to what it may have open under another one (a disk whose name is a link): of each guest, of all
 LOOKUPS, ALL_LOOKUPS = 16, 20_000
 # kubelet, CSI and local volumes: pkg/volume/csi csi_mounter.go, csi_block.go (volumes and block devices that are given to a
@@ -66,7 +66,6 @@ SUBVOL = re.compile(r"(?:.*/)?subvol-(\d+)-disk-\d+")
 CONTAINER = re.compile(r".*/(?:lxd|incus)/storage-pools/[^/]+/containers/([^/]+)")
 KEEPS, DROPS, UNSURE = "keeps", "drops", "unsure"
 NEVER = Known(False, ())
-MAPPERS = {"LVM": "lvm", "mpath": "multipath"}  # by how the UUID of a device-mapper device begins
 PAST_THE_CACHE = ("SCST-", "tgt-aio")  # which write past the page cache: with sync=always each write is stable
 # memory without a name, which shows as /memfd:NAME (deleted) and the like: root alone puts files there
 MEMORY = re.compile(r"/(?:dmabuf:[^/]*|[^/]* \(deleted\))", re.DOTALL)
@@ -75,22 +74,22 @@ NOT_ALL = "not all of its disks are understood"
 
 def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
     """All of PROVIDES."""
-    yield Fact(HOST, "swap_volumes", _swap(facts.get(HOST, "swaps"), holders))
-    yield Fact(HOST, "unnamed_volumes", _unnamed(holders.inventory))
+    yield Fact(HOST, "swap_volumes", in_volumes.swap(facts.get(HOST, "swaps"), holders))
+    yield Fact(HOST, "unnamed_volumes", in_volumes.unnamed(holders.inventory))
     found = _Users(facts, holders, paths)
     found.guests()
     found.targets()
     found.pods()
     found.containers()
     at_start = found.at_start()
-    mapped = _mapped(holders)
+    mapped = in_volumes.mapped(holders)
     unmapped = known((), "no LVM and no multipath of this host lies in it", "dmsetup ls --tree")
     none = known((), "nothing that was seen uses it")
     unset = known((), "no guest that uses it is set so")
     for dataset in list(facts.subjects("dataset")):
         name = dataset.name
         by, unseen = found.by[name], found.unseen
-        users_of_it = Known(tuple(_some([*dict.fromkeys(by.values())])), (*[*by][:TOLD],)) if by else none
+        users_of_it = Known(tuple(some([*dict.fromkeys(by.values())])), (*[*by][:TOLD],)) if by else none
         yield Fact(dataset, "used_by", unseen[0] if unseen and not by else users_of_it)
         if isinstance(mapped, Unknown):
             yield Fact(dataset, "mapped", mapped)
@@ -114,21 +113,13 @@ def _guest(number: str, names: Mapping[str, str]) -> str:
     return f"guest {names.get(number, number)} (process {number})"
 
 
-def _some(names: Sequence[str]) -> Sequence[str]:
-    return [*names[:TOLD], *(each.text for each in _more(len(names)))]
-
-
-def _more(count: int) -> Sequence[Evidence]:
-    return [Evidence(f"{count - TOLD:,} more")] if count > TOLD else []
-
-
 def _dropped(dataset: Subject, fact: str, found: Mapping[Evidence, str] | Judged) -> Iterator[Fact]:
     """found: what was seen, and whose it is; or why there is none, or it is not known."""
     if isinstance(found, Known | Unknown):
         yield Fact(dataset, fact, found)
         yield Fact(dataset, f"{fact}_by", found if isinstance(found, Unknown) else found._replace(value=""))
         return
-    seen, whose = (*[*found][:TOLD], *_more(len(found))), {*found.values()}
+    seen, whose = (*[*found][:TOLD], *more(len(found))), {*found.values()}
     yield Fact(dataset, fact, Known(tuple(each.text for each in seen), seen))
     yield Fact(dataset, f"{fact}_by", Known(whose.pop() if len(whose) == 1 else SEVERAL, seen))
 
@@ -358,64 +349,3 @@ class _Users:
         if path.startswith("/dev/"):
             return self.holders.device(path)
         return self.holders.path(path) if path else Place(how="it is not there, or could not be reached")
-
-
-def _mapped(holders: Holders) -> Mapping[str, Sequence[str]] | Unknown:
-    """By dataset; unknown where a device of LVM or multipath does not lead to its disks. (man 8 dmsetup: the UUID begins with
-    the subsystem)"""
-    inventory = holders.inventory
-    found: dict[str, list[str]] = defaultdict(list)
-    disks = list(inventory.subjects("disk"))
-    if not any("slaves" in inventory.of(disk) for disk in disks):
-        return unknown("/sys/class/block was not read: what lies in volumes is not known")
-    for disk in disks:
-        transport, uuid, name = (inventory.get(disk, each) for each in ("transport", "dm_uuid", "dm_name"))
-        if not isinstance(transport, Known) or transport.value != "dm":
-            continue
-        if isinstance(uuid, Unknown):
-            if isinstance(name, Known):  # it has none: neither LVM nor multipath made it
-                continue
-            return uuid
-        if not (kind := MAPPERS.get(str(uuid.value).partition("-")[0])):
-            continue
-        way = blocks.down(f"/dev/{disk.name}", inventory, holders.nodes)
-        if isinstance(way, Unknown):
-            return way
-        named = str(name.value) if isinstance(name, Known) else disk.name
-        for volume in {each for below in way.disks for each in holders.disk(below).datasets}:
-            found[volume].append(harmless(f"{named} ({kind})"))
-    return {each: _some(names) for each, names in found.items()}
-
-
-def _unnamed(inventory: Facts) -> Judged:
-    """By the links that udev has of them. In a container the kernel shows all devices and udev's database is not there: only
-    where some device has a link does it count that a volume has none."""
-    links = {disk.name: inventory.get(disk, "devlinks") for disk in inventory.subjects("disk")}
-    if unseen := [each for each in links.values() if isinstance(each, Unknown)]:
-        return unseen[0]
-    if not any(len(words_of(each)) > 1 for each in links.values()):  # beside its own node
-        return unknown("udev has no links of any block device: its database is not that of the host", HERE)
-    volumes = [name for name in links if re.fullmatch(r"zd\d+", name)]
-    bare = tuple(name for name in volumes if not any(each.startswith(ZVOL) for each in words_of(links[name])))
-    text = (
-        f"udev has no name for {', '.join(_some(bare))}"
-        if bare
-        else f"of {len(volumes):,} devices of volumes none lacks a name"
-    )
-    return known(tuple(_some(bare)), text, "udevadm info --export-db")
-
-
-def _swap(swaps: Judged, holders: Holders) -> Judged:
-    """Of the devices; what a file lies on is no dataset, as OpenZFS refuses to swap to its files."""
-    if isinstance(swaps, Unknown):
-        return swaps
-    found: list[Evidence] = []
-    for path in words_of(swaps):
-        if not path.startswith("/dev/"):
-            continue
-        place = holders.device(path)
-        if place.datasets:
-            found.append(Evidence(harmless(f"{path} on {', '.join(place.datasets)}"), "swapon --show"))
-        elif not place.off:
-            return unknown(harmless(f"{path}, which the host swaps to: {place.how}"))
-    return Known(tuple(each.text for each in found), (*found,) or swaps.evidence)
