@@ -9,9 +9,18 @@ from dataclasses import replace
 import pytest
 
 from auditor import audit, rulebook
-from auditor.collect import block_sysfs, block_targets, guests, nvme_targets, pid_namespace, swaps, tgt_targets
+from auditor.collect import (
+    block_sysfs,
+    block_targets,
+    guest_files,
+    guests,
+    nvme_targets,
+    pid_namespace,
+    swaps,
+    tgt_targets,
+)
 from auditor.collect._holders import Holders
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, words_of
+from auditor.facts import AGAIN, HOST, Fact, Facts, Known, Subject, Unknown, words_of
 from auditor.gather import users
 from auditor.gather.layers import Paths
 from auditor.host import guest_lines
@@ -131,21 +140,59 @@ def processes(namespace: int) -> Edit:
     return files((pid_namespace.OWN,), {}, links={pid_namespace.OWN: f"pid:[{namespace}]"})
 
 
-def running(how: str, *opened: str, refused: bool = False) -> Edit:
+BY_NUMBER = f"{guest_files.NUMBERS}*"
+OPEN = {
+    "/dev/zd": "w block 230:0",
+    "/mnt/volume": "w file 230:0 0xef53",
+    "/tank": "w file 0:28 0x2fc12fc1",
+    "/memfd": "w file 0:1 0x1021994",
+}
+
+
+def asked(*numbers: int) -> tuple[str, ...]:
+    return (*(f"/proc/{each}/fd/*" for each in numbers), BY_NUMBER)
+
+
+def held(number: int, *opened: str, device: str = "") -> Files:
+    """What a process has open. device: of the first, where it is not the one that its name says."""
+    links = {f"/proc/{number}/fd/{i}": path for i, path in enumerate(opened)}
+    devices = {
+        link: next((each for start, each in OPEN.items() if path.startswith(start)), "neither")
+        for link, path in links.items()
+    }
+    if device:
+        devices[f"/proc/{number}/fd/0"] = device
+    numbers = {f"{guest_files.NUMBERS}230:0": "../../devices/virtual/block/zd0"}
+    return Files({}, {**links, **numbers}, {} if opened else {f"/proc/{number}/fd/*": "no such file"}, devices)
+
+
+def together(*answers: Files) -> Files:
+    links, errors, devices = (
+        {key: value for each in answers for key, value in getattr(each, name).items()}
+        for name in ("links", "errors", "devices")
+    )
+    return Files({}, links, errors, devices)
+
+
+def running(how: str, *opened: str, refused: bool = False, device: str = "") -> Edit:
     """A virtual machine whose disk is the zvol of the recorded host."""
     disk = f"{how} /dev/zd0\n" if how != "unsure" else "unsure\n"
-    fds = "/proc/4711/fd/*"
     line = "/proc/4711/cmdline"
     unread = {line: "no answer within 1.5 s"} if how == "unread" else {}
     said = {} if unread else {line: f"guest db1\n{disk}"}
     found = files(guests.request(HOST, Facts()).patterns, {guests.FIRST: "(withheld)\0", **said}, errors=unread)
-    links = {f"/proc/4711/fd/{i}": path for i, path in enumerate(opened)}
-    errors = {fds: "permission denied" if refused else "no such file"} if refused or not opened else {}
-    held = files((fds,), {}, links=links, errors=errors)
+    answer = held(4711, *opened, device=device)
+    if refused:
+        answer = answer._replace(errors={"/proc/4711/fd/*": "permission denied"})
     targets = block_targets.request(HOST, Facts()).patterns
     none = files(targets, {WITNESS: "nodev\tsysfs\n"}, errors=dict.fromkeys(targets[:-1], "no such file"))
     table = mounted(TANK, EXT4)
-    return lambda past: table(held(found(none(processes(pid_namespace.FIRST)(past)))))
+
+    def edited(past: Recording) -> Recording:
+        past = table(found(none(processes(pid_namespace.FIRST)(past))))
+        return replace(past, files={**past.files, asked(4711): answer})
+
+    return edited
 
 
 def both(one: Edit, other: Edit) -> Edit:
@@ -190,12 +237,11 @@ def beside(edit: Edit, count: int, *, closed: bool) -> Edit:
 
     def edited(past: Recording) -> Recording:
         past = edit(past)
-        asked = guests.request(HOST, Facts()).patterns
-        found, fds = past.files[asked], past.files[("/proc/4711/fd/*",)]
-        every = tuple(f"/proc/{each}/fd/*" for each in (4711, *his))
-        more = Files(fds.text, fds.links, {**fds.errors, **dict.fromkeys(every[1:], error)})
+        lines_of = guests.request(HOST, Facts()).patterns
+        found, fds = past.files[lines_of], past.files[asked(4711)]
+        more = fds._replace(errors={**fds.errors, **dict.fromkeys(asked(*his)[:-1], error)})
         both = found._replace(text={**found.text, **lines})
-        return replace(past, files={**past.files, asked: both, every: more})
+        return replace(past, files={**past.files, lines_of: both, asked(4711, *his): more})
 
     return edited
 
@@ -220,14 +266,12 @@ def named(number: int, count: int, *opened: str) -> Edit:
     """A process that has something open, and calls so many other names its disks."""
 
     def edited(past: Recording) -> Recording:
-        asked = guests.request(HOST, Facts()).patterns
-        found, fds = past.files[asked], past.files[("/proc/4711/fd/*",)]
+        lines_of = guests.request(HOST, Facts()).patterns
+        found, fds = past.files[lines_of], past.files[asked(4711)]
         disks = "".join(f"keeps /nowhere/{number}/{each}\n" for each in range(count))
         lines = {f"/proc/{number}/cmdline": f"guest his\n{disks}"}
-        links = {f"/proc/{number}/fd/{i}": path for i, path in enumerate(opened)}
-        both = {asked: found._replace(text={**found.text, **lines})}
-        every = ("/proc/4711/fd/*", f"/proc/{number}/fd/*")
-        return replace(past, files={**past.files, **both, every: Files({}, {**fds.links, **links}, {})})
+        both = {lines_of: found._replace(text={**found.text, **lines})}
+        return replace(past, files={**past.files, **both, asked(4711, number): together(fds, held(number, *opened))})
 
     return edited
 
@@ -241,14 +285,13 @@ def test_names_that_lead_nowhere_hide_no_guest_of_another() -> None:
 @pytest.mark.parametrize(("mine", "outcome"), [(49, "fail"), (60, "fail")])
 def test_more_guests_than_are_named_are_counted(mine: int, outcome: str) -> None:
     def edited(past: Recording) -> Recording:
-        asked = guests.request(HOST, Facts()).patterns
-        found, fds = past.files[asked], past.files[("/proc/4711/fd/*",)]
+        lines_of = guests.request(HOST, Facts()).patterns
+        found, fds = past.files[lines_of], past.files[asked(4711)]
         his = range(5000, 5000 + mine)
         lines = {f"/proc/{each}/cmdline": f"guest his{each}\ndrops /dev/zd0\n" for each in his}
-        links = {f"/proc/{each}/fd/3": "/dev/zd0" for each in his}
-        every = tuple(f"/proc/{each}/fd/*" for each in (4711, *his))
-        both = {asked: found._replace(text={**found.text, **lines})}
-        return replace(past, files={**past.files, **both, every: Files({}, {**fds.links, **links}, {})})
+        both = {lines_of: found._replace(text={**found.text, **lines})}
+        answer = together(fds, *(held(each, "/dev/zd0") for each in his))
+        return replace(past, files={**past.files, **both, asked(4711, *his): answer})
 
     found = judged(recorded(ON_ZVOL, running("drops", "/dev/zd0"), edited))
     assert found.outcome == outcome
@@ -259,6 +302,42 @@ def test_no_guest_has_thousands_of_disks() -> None:
     found = line("/usr/bin/kvm", *(word for i in range(3000) for word in ("-hda", f"/{i}")))
     assert str(found).count("keeps") == guest_lines.DISKS
     assert str(found).endswith("\nunsure\n")
+
+
+@pytest.mark.parametrize(
+    ("device", "outcome"),
+    [
+        ("w file 0:77 0x1021994", "pass"),  # a file of his own in mounts of his own
+        ("w file 254:0 0xef53", "pass"),  # on the disk of the system
+        ("r block 230:0", "pass"),
+        ("neither", "pass"),
+        ("w block 230:0", "fail"),
+        ("w file 230:0 0xef53", "fail"),  # what is on the volume
+        ("w file 0:77 0x794c7630", "unknown"),  # an overlay that is not among the mounts of the host
+        ("w block 230:16", "unknown"),
+    ],
+)
+def test_what_a_process_calls_the_volume_is_not_the_volume(device: str, outcome: str) -> None:
+    """unshare --user --mount, and a file of any kind under the name of a device."""
+    assert judged(recorded(ON_ZVOL, running("drops", "/dev/zd0", device=device))).outcome == outcome
+
+
+def test_a_guest_in_a_container_has_the_volume_under_another_name() -> None:
+    past = recorded(
+        ON_ZVOL, started("-drive", "file=/dev/pvc,cache=unsafe", opened=("/dev/pvc",), device="w block 230:0")
+    )
+    found = judged(past)
+    assert (found.outcome, found.severity) == ("fail", "critical")
+    assert judged(recorded(ON_ZVOL, started(opened=("/dev/pvc",), device="w block 230:0"))).outcome == "unknown"
+
+
+def test_a_recording_that_has_the_names_alone_does_not_decide() -> None:
+    past = recorded(ON_ZVOL, running("drops", "/dev/zd0"))
+    names = Files({}, {"/proc/4711/fd/0": "/dev/zd0"})
+    past = replace(past, files={**{k: v for k, v in past.files.items() if k != asked(4711)}, asked(4711)[:1]: names})
+    found = judged(past)
+    assert found.outcome == "unknown"
+    assert {each.remedy for each in found.reasons} == {AGAIN}
 
 
 @pytest.mark.parametrize(
@@ -273,10 +352,12 @@ def test_a_disk_in_a_file_is_the_one_that_is_open(opened: tuple[str, ...], outco
     assert judged(files(patterns, lines)(there)).outcome == outcome
 
 
-def started(*words: str, opened: tuple[str, ...] = ("/dev/zd0",), real: Mapping[str, str] | None = None) -> Edit:
+def started(
+    *words: str, opened: tuple[str, ...] = ("/dev/zd0",), real: Mapping[str, str] | None = None, device: str = ""
+) -> Edit:
     """A virtual machine with this command line. real: where links lead."""
     lines = {guests.FIRST: "(withheld)\0", "/proc/4711/cmdline": str(line("/usr/bin/kvm", "-name", "db1", *words))}
-    there = both(running("keeps", *opened), files(guests.request(HOST, Facts()).patterns, lines))
+    there = both(running("keeps", *opened, device=device), files(guests.request(HOST, Facts()).patterns, lines))
     paths = {f"{STEADY}{link}": to for link, to in (real or {}).items()}
     return lambda past: replace(there(past), paths={**there(past).paths, **paths})
 

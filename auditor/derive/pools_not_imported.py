@@ -1,8 +1,8 @@
 """Pools whose labels drives of this host bear, and that are not imported.
 
 What udev knows of a device that a pool was made on later may be the label of before: no leaf of an imported pool counts. Nor
-does a device that a virtual machine has open: only who may open it can do so. An old leg of an imported pool bears that pool's
-GUID.
+does a device that a virtual machine has open: only who may open it can do so, and it is told by
+its number. An old leg of an imported pool bears that pool's GUID.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     guests, opened = words_of(facts.get(HOST, "guests")), facts.get(HOST, "guest_files")
     nodes, mine = dict(pairs_of(facts.get(HOST, "labelled_paths"))), {word_of(each) for each in guids}
     taken = {nodes.get(word_of(path), "") for path in leaves}
-    taken |= {path.partition(" ")[2].removeprefix("/dev/") for path in words_of(opened)}
+    taken |= {each.split(" ", 3)[2].removeprefix("/dev/") for each in words_of(opened)}
     others: dict[str, list[str]] = {}
     for line in words_of(labels):
         guid, node, disk, name = line.split(" ", 3)

@@ -3,18 +3,19 @@ volumes of Kubernetes, containers, LVM and multipath.
 
 What drops the flushes of those above it keeps nothing that they have been told is stable: a guest with cache=unsafe, a target
 that says that it has no cache and has one, or that skips flushes. Such a write waits in memory (page cache or ARC).
-A guest counts only for what it has open: who names his process like QEMU can claim any disk.
+A guest counts only for what it has open, and for writes: who names his process like QEMU can claim any disk.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 from auditor.collect import _blocks as blocks
-from auditor.collect import guest_configs, guests
+from auditor.collect import guest_configs, guest_files, guests, mounts
 from auditor.collect._holders import Holders, Place
 from auditor.facts import (
     AGAIN,
@@ -32,7 +33,7 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.gather import in_volumes, layers
+from auditor.gather import in_volumes, layers, overlay
 from auditor.gather.in_volumes import TOLD, more, some
 from auditor.gather.layers import Paths
 from auditor.gather.mounted import HERE
@@ -67,9 +68,23 @@ CONTAINER = re.compile(r".*/(?:lxd|incus)/storage-pools/[^/]+/containers/([^/]+)
 KEEPS, DROPS, UNSURE = "keeps", "drops", "unsure"
 NEVER = Known(False, ())
 PAST_THE_CACHE = ("SCST-", "tgt-aio")  # which write past the page cache: with sync=always each write is stable
-# memory without a name, which shows as /memfd:NAME (deleted) and the like: root alone puts files there
-MEMORY = re.compile(r"/(?:dmabuf:[^/]*|[^/]* \(deleted\))", re.DOTALL)
 NOT_ALL = "not all of its disks are understood"
+NOWHERE = "it is not there, or could not be reached"
+WRITES = "w"  # of what a guest has open
+
+
+class _Open(NamedTuple):
+    """As FACTS of ``guest_files`` says it."""
+
+    number: str
+    how: str
+    where: str
+    path: str
+
+    @property
+    def what(self) -> str:
+        """The same for all names of a device; of a file with its name, as others lie there, too."""
+        return self.where if self.where.startswith("/dev/") else f"{self.where} {self.path}"
 
 
 def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
@@ -151,26 +166,29 @@ class _Users:
             self.unseen.append(
                 unknown(harmless(f"a guest, or what calls itself one: {closed[0].partition(' ')[2]}{more}"))
             )
-        self._disks(disks, names, {*words_of(opened)})
+        self._disks(disks, names, words_of(opened))
 
-    def _disks(self, disks: Sequence[str], names: Mapping[str, str], files: Set[str]) -> None:
-        """files: NUMBER PATH of what each guest has open."""
-        held, starters = self._held(names, files), dict(each.split(" ", 1) for each in self._words("guest_starters"))
+    def _disks(self, disks: Sequence[str], names: Mapping[str, str], files: Sequence[str]) -> None:
+        """files: what each guest has open, as ``guest_files`` says it."""
+        opened = [_Open(*each.split(" ", 3)) for each in files]
+        held, starters = self._held(names, opened), dict(each.split(" ", 1) for each in self._words("guest_starters"))
         every = {number: {*chain(*things.values())} for number, things in held.items()}
+        called = {(each.number, each.path): each for each in opened}  # by the name that it has for the guest
         named: dict[str, set[str]] = defaultdict(set)  # what its disks are, by guest
         lookups = Counter[str]()
         for number, how, path in ((each + " ").split(" ", 2) for each in disks):
             if number not in held:
                 continue
-            guest, path, real = _guest(number, names), path.strip(), ""
-            if path.startswith("/dev/") or f"{number} {path}" in files:
-                real = path
-            elif path:
+            guest, path = _guest(number, names), path.strip()
+            one, what, place = called.get((number, path)), "", Place(how=NOWHERE)
+            if path and one is None:
                 lookups[number] += 1
-                asked = lookups[number] <= LOOKUPS and lookups.total() <= ALL_LOOKUPS
-                real = self.paths.of(path) if asked else ""
-            place = self._at(real)
-            named[number].add(self._one(real))
+                if path.startswith("/dev/") or (lookups[number] <= LOOKUPS and lookups.total() <= ALL_LOOKUPS):
+                    real = path if path.startswith("/dev/") else self.paths.of(path)
+                    one, what, place = called.get((number, real)), self._one(real), self._at(real)
+            if one:
+                what, place = one.what, self._open(one.where)
+            named[number].add(what)
             if how == UNSURE or not (place.datasets or place.off):
                 text = f"{guest}: its disk {path}: {place.how}" if path else f"{guest}: {NOT_ALL}"
                 self._doubt(every[number], text)
@@ -180,27 +198,54 @@ class _Users:
                     self.dropped[each][Evidence(harmless(text), f"tr '\\0' '\\n' </proc/{number}/cmdline")] = (
                         starters.get(number, "qemu")
                     )
-        for number, things in held.items():
-            for path in things.keys() - named[number]:
-                text = f"{_guest(number, names)}: its command line does not name {path}, which it has open"
-                self._doubt(things[path], f"{text}: it may drop its flushes (info block in its monitor says it)")
+        for other in opened:
+            if (datasets := held.get(other.number, {}).get(other.what)) and other.what not in named[other.number]:
+                named[other.number].add(other.what)
+                text = f"{_guest(other.number, names)}: its command line does not name {other.path}, which it has open"
+                self._doubt(datasets, f"{text}: it may drop its flushes (info block in its monitor says it)")
 
-    def _held(self, names: Mapping[str, str], files: Set[str]) -> Mapping[str, Mapping[str, Sequence[str]]]:
-        """By guest and what it has open: datasets. Of several names of a device one."""
+    def _held(self, names: Mapping[str, str], opened: Iterable[_Open]) -> Mapping[str, Mapping[str, Sequence[str]]]:
+        """By guest and what it writes to: datasets."""
         held: dict[str, dict[str, Sequence[str]]] = defaultdict(dict)
-        nameless = set[str]()
-        for number, _, path in (each.partition(" ") for each in sorted(files)):
-            place = Place() if MEMORY.fullmatch(path) else self._at(path)
+        places, lost = dict[str, Place](), set[tuple[str, str]]()
+        for one in opened:
+            place = places.get(one.where) or places.setdefault(one.where, self._open(one.where))
             for each in place.datasets:
-                held[number][self._one(path)] = place.datasets
-                if names.get(number) != guests.NOT_READ:
-                    seen = Evidence(harmless(_guest(number, names)), f"ls -l /proc/{number}/fd")
-                    self.by[each][seen] = _called("guest", names.get(number, number))
-            if not place.datasets and self._is_volume(path) and self._one(path) not in nameless:
-                nameless.add(self._one(path))
+                if one.how == WRITES:
+                    held[one.number][one.what] = place.datasets
+                if names.get(one.number) != guests.NOT_READ:
+                    seen = Evidence(harmless(_guest(one.number, names)), f"ls -l /proc/{one.number}/fd")
+                    self.by[each][seen] = _called("guest", names.get(one.number, one.number))
+            if place.datasets or place.off or one.how != WRITES or (one.number, one.where) in lost:
+                continue
+            lost.add((one.number, one.where))
+            text = f"{_guest(one.number, names)} has {one.path} open: {place.how}"
+            if self._is_volume(one.where):
                 volumes = [each for each in self.facts.subjects("dataset") if layers.is_volume(each, self.facts)]
-                self._doubt((each.name for each in volumes), f"{_guest(number, names)} has {path} open: {place.how}")
+                self._doubt((each.name for each in volumes), text)
+            elif len(lost) <= TOLD:
+                self.unseen.append(unknown(harmless(text)))
         return held
+
+    def _open(self, where: str) -> Place:
+        """Of what a guest has open, by the number of its device; of a file, what the file system of that number lies on."""
+        if where.startswith("/dev/"):
+            return self.holders.device(where)
+        number, _, node = where.partition(",")
+        if isinstance(self.holders.table, Unknown):
+            return Place(how=self.holders.table.reasons[0].text)
+        if number == guest_files.BTRFS:
+            here = [self.holders.mount(each) for each in self.holders.table if each.fstype == number]
+            return next(
+                (each for each in here if not each.off), Place(off=bool(here), how=f"{number} is not mounted here")
+            )
+        mount = next((each for each in self.holders.table if each.major_minor == number), None)
+        if mount is None:  # in mounts of its own
+            return self.holders.device(f"/dev/{node}") if node else Place(how=f"device {number} is not mounted here")
+        if mount.fstype != mounts.OVERLAY:
+            return self.holders.mount(mount)
+        real = self.paths.of(overlay.upper(mount))
+        return self.holders.path(real) if real else Place(how=f"the upper layer of {mount.mount_point} was not found")
 
     def _is_volume(self, path: str) -> bool:
         _, disk = self.holders.nodes.get(path, ("", ""))
@@ -348,4 +393,4 @@ class _Users:
         """Of a path without links; empty: of one that could not be looked up."""
         if path.startswith("/dev/"):
             return self.holders.device(path)
-        return self.holders.path(path) if path else Place(how="it is not there, or could not be reached")
+        return self.holders.path(path) if path else Place(how=NOWHERE)

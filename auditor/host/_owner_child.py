@@ -240,11 +240,16 @@ class Below:
         raise OSError(number, os.strerror(number) + (self._who if number in (errno.EACCES, errno.EPERM) else ""))
 
 
-def ordinary(file: int) -> None:
-    """Raises OSError for a file of a file system of the kernel."""
+def type_of(file: int) -> int:
+    """Of the file system of an open file, as linux/magic.h numbers them. Raises OSError."""
     found = (ctypes.c_long * 64)()  # struct statfs, which begins with the type
     called(libc.fstatfs(file, found))
-    if found[0] & 0xFFFFFFFF in KERNEL:
+    return int(found[0]) & 0xFFFFFFFF
+
+
+def ordinary(file: int) -> None:
+    """Raises OSError for a file of a file system of the kernel."""
+    if type_of(file) in KERNEL:
         raise OSError(errno.EINVAL, "lies on a file system of the kernel")
 
 
@@ -300,7 +305,7 @@ def of_memory(
 
     reader = Reader(
         opened, frame, file_bytes=file_bytes, total_bytes=total_bytes, files=files, entries=entries, over=over,
-        follow=lambda path: False,
+        follow=lambda path: False, descriptors=type_of,
     )  # fmt: skip
     shut(DAC_READ_SEARCH | SYS_PTRACE)
     frame(DONE, "", b"")

@@ -24,6 +24,9 @@ NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # where a link may lead
 TEXT, LINK, ERROR, OTHER = "text", "link", "error", "other"
 DEVICE, CHANGED, BLOCKS = "device", "changed", "blocks"
 BARRED = " may not write"  # after the device of a folder
+# of an open file: how it is open, what it is, the device that it is or lies on; of a file also the type of its file system
+WRITES, READS, BLOCK, FILE, NEITHER = "w", "r", "block", "file", "neither"
+TRIES = 3
 REFUSED, END = "refused", "end"  # of the other process: why nothing is read, and that all was said
 DONE = "done"  # that all was said of a path; of none: that it begins
 
@@ -54,9 +57,11 @@ class Reader:
         hidden: bool = False,
         since: int | None = None,
         writes: bool = False,
+        descriptors: Callable[[int], int] | None = None,
     ) -> None:
         self._opened, self._said, self._follow, self._fit = opened, said, follow, fit
         self._hidden, self._since, self._writes = hidden, since, writes
+        self._type_of = descriptors
         self._file_bytes, self._left, self._over = file_bytes, total_bytes, over
         self._files, self._files_left, self._entries = files, files, entries
         # many patterns go through the same ones: what is in them, or why that is not known
@@ -143,7 +148,10 @@ class Reader:
         if not stat.S_ISLNK(found.st_mode):
             self._tell_file(path, file, found.st_mode, content)
             return
-        self._said(LINK, path, os.fsencode(os.readlink("", dir_fd=file)))
+        target = os.fsencode(os.readlink("", dir_fd=file))
+        self._said(LINK, path, target)
+        if self._type_of and target.startswith(b"/") and "/fd/" in path:
+            self._said(DEVICE, path, self._open_on(path, self._type_of).encode())
         if not self._follow(path):
             return
         try:
@@ -158,6 +166,47 @@ class Reader:
             self._tell_file(path, file, found.st_mode, content)
         finally:
             os.close(file)
+
+    def _open_on(self, path: str, type_of: Callable[[int], int]) -> str:
+        """What lies behind a descriptor of a process, and not what it is called: the name is that of its own mounts, of which
+        any user can make himself some. Its process can put another one there at any moment, so what it may do with it and what
+        it is must be of the same: on the same mount, and a device node of the same number. (man 5 proc_pid_fdinfo; ino since
+        Linux 5.14)"""
+        for _ in range(TRIES):
+            said = self._info(self._opened(path.replace("/fd/", "/fdinfo/"), os.O_NOFOLLOW))
+            file = self._opened(path, 0)
+            try:
+                found = os.fstat(file)
+                mine = self._info(os.open(f"/proc/self/fdinfo/{file}", os.O_PATH | os.O_CLOEXEC))
+                kind = type_of(file) if stat.S_ISREG(found.st_mode) else 0
+            finally:
+                os.close(file)
+            device = stat.S_ISBLK(found.st_mode)
+            if said["mnt_id"] != mine["mnt_id"] or (device and said.get("ino") not in (None, str(found.st_ino))):
+                continue
+            flags = int(said["flags"], 8)
+            if flags & os.O_PATH or not (device or kind):
+                return NEITHER
+            how = READS if flags & os.O_ACCMODE == os.O_RDONLY else WRITES
+            number = found.st_rdev if device else found.st_dev
+            place = f"{os.major(number)}:{os.minor(number)}"
+            return f"{how} {BLOCK} {place}" if device else f"{how} {FILE} {place} {kind:#x}"
+        raise OSError(errno.EAGAIN, "another one was opened while it was looked at")
+
+    def _info(self, file: int) -> dict[str, str]:
+        """The lines of a file of fdinfo by their names; closes it. Raises OSError, too, where they are not there."""
+        try:
+            opened = os.open(str(file), os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._descriptors)
+        finally:
+            os.close(file)
+        try:
+            text = os.read(opened, CHUNK).decode("ascii", "replace")
+        finally:
+            os.close(opened)
+        found = {name: value.strip() for name, _, value in (line.partition(":") for line in text.split("\n"))}
+        if not found.get("flags", "").isdigit() or "mnt_id" not in found:
+            raise OSError(errno.EINVAL, "what it is open for is not said")
+        return found
 
     def _tell_folder(self, path: str) -> None:
         """A folder changes when a file is added to it or taken away. Of one that is not there nothing is said."""

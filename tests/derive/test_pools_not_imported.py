@@ -49,9 +49,9 @@ def missed(*labels: str, lost: str = "", pools: tuple[Subject, ...] = (TANK,), *
         (missed(OLD, path="/dev/disk/by-id/b-part1"), ()),
         (missed(OLD, path="/dev/disk/by-id/b-part1", state="UNAVAIL"), MISSED),
         # guests: what one has open, and not what one says
-        (missed(OLD, guests=("7 vm",), guest_files=("7 /dev/sdb",)), ()),
-        (missed(OLD, guests=("7 vm",), guest_files=("7 /dev/sdb1",)), ()),
-        (missed(OLD, guests=("7 vm",), guest_files=("7 /dev/sdc",)), MISSED),
+        (missed(OLD, guests=("7 vm",), guest_files=("7 w /dev/sdb /dev/disk",)), ()),
+        (missed(OLD, guests=("7 vm",), guest_files=("7 w /dev/sdb1 /dev/disk",)), ()),
+        (missed(OLD, guests=("7 vm",), guest_files=("7 w /dev/sdc /dev/disk",)), MISSED),
         (missed(OLD, guests=("7 vm",), lost="guest_files"), "lost"),
         (missed(OLD, lost="guest_files"), MISSED),  # there is no guest
         (missed(SDA, guests=("7 vm",), lost="guest_files"), ()),
