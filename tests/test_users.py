@@ -107,6 +107,30 @@ def test_who_started_a_guest_is_kept(words: tuple[str, ...], by: str) -> None:
     assert guest_lines.kept(found) == found
 
 
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        (
+            ("qemu-nbd", "-c", "/dev/nbd0", "-f", "raw", "--cache=unsafe", "/dev/zd0"),
+            "guest qemu-nbd\ndrops /dev/zd0\n",
+        ),
+        (("/usr/bin/qemu-nbd", "--cache", "unsafe", "/vm.img"), "guest qemu-nbd\ndrops /vm.img\n"),
+        (("qemu-nbd", "-x", "unsafe", "/vm.img"), "guest qemu-nbd\nkeeps /vm.img\n"),
+        (("qemu-nbd", "--image-opts", "driver=raw,file.filename=/vm.img"), "guest qemu-nbd\nunsure\n"),
+        (("qemu-nbd", "nbd://password@host/x"), "guest qemu-nbd\n"),
+        (("qemu-nbd",), "guest qemu-nbd\nunsure\n"),
+        (
+            ("qemu-storage-daemon", "--blockdev", json.dumps(NODE), "--object", "secret,id=a,data=x"),
+            "guest qemu-storage-daemon\ndrops /dev/zvol/tank/v\n",
+        ),
+        (("qemu-img", "convert", "/a", "/b"), None),
+    ],
+)
+def test_programs_that_serve_disks_to_others_are_guests_too(words: tuple[str, ...], kept: str | None) -> None:
+    assert line(*words) == kept
+    assert kept is None or guest_lines.kept(kept) == kept
+
+
 def test_of_other_processes_nothing_is_kept() -> None:
     path = "/proc/7/cmdline"
     assert allowed_part(path, "bash\0-c\0password=x\0", wide=True) is None

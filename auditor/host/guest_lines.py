@@ -5,6 +5,9 @@ With cache=unsafe, or no-flush=on of a node, QEMU completes the flushes of its g
 that is not given is inherited by the nodes below. (QEMU documentation, qemu-block-drivers and invocation, -drive cache=;
 block.c bdrv_inherited_options; block/io.c bdrv_co_flush: BDRV_O_NO_FLUSH)
 
+qemu-storage-daemon takes the same -blockdev, and qemu-nbd --cache=unsafe and one image: what they serve to others is a disk
+of a virtual machine or of this host (/dev/nbd0). (man 1 qemu-storage-daemon; man 8 qemu-nbd)
+
 Proxmox VE gives its guests an option of its own, -id; libvirt writes guest= before their names. (qemu-server
 config_to_command; libvirt qemuBuildNameCommandLine)
 """
@@ -19,7 +22,11 @@ from typing import Any
 from auditor.databases.engine import WITHHELD, place
 
 # NixOS starts programs through wrappers
-PROGRAM = re.compile(r"(?:.*/)?\.?(?:kvm|qemu-kvm|qemu-system-[a-z0-9_]+)(?:-spice)?(?:-wrapped)?", re.DOTALL)
+PROGRAM = re.compile(
+    r"(?:.*/)?\.?(kvm|qemu-kvm|qemu-system-[a-z0-9_]+|(?P<serves>qemu-(?:nbd|storage-daemon)))(?:-spice)?(?:-wrapped)?",
+    re.DOTALL,
+)
+NBD = "qemu-nbd"
 GUEST, KEEPS, DROPS, UNSURE = "guest ", "keeps ", "drops ", "unsure"
 BY, PROXMOX, LIBVIRT = "by ", "proxmox", "libvirt"
 CHARACTERS, DEPTH, DISKS = 1 << 17, 16, 256
@@ -37,10 +44,13 @@ def kept(text: str) -> str | None:
     if text.startswith(GUEST):
         return text if all(map(_was_kept, text.splitlines())) else f"{GUEST}{WITHHELD}\n{UNSURE}\n"
     words = text[:CHARACTERS].rstrip("\0").split("\0")
-    if not PROGRAM.fullmatch(words[0]):
+    if not (program := PROGRAM.fullmatch(words[0])):
         return None
     given = list(zip(words[1:], [*words[2:], ""], strict=False))
     disks = [UNSURE] if len(text) > CHARACTERS else []
+    if program["serves"] == NBD:
+        disks += _served(words[1:])
+        given = []
     for option, value in given:
         try:
             disks += _disks(option.lstrip("-") if option.startswith("-") else "", value)
@@ -49,7 +59,8 @@ def kept(text: str) -> str | None:
     found = [*dict.fromkeys(disks)]
     if len(found) > DISKS:  # nobody has so many
         found[DISKS:] = [UNSURE]
-    return "".join(f"{each}\n" for each in (GUEST + _name(given), *_starter(given), *found))
+    name = program["serves"] or _name(given)
+    return "".join(f"{each}\n" for each in (GUEST + name, *_starter(given), *found))
 
 
 def _was_kept(line: str) -> bool:
@@ -66,6 +77,16 @@ def _name(given: Sequence[tuple[str, str]]) -> str:
             name = keys.get("guest") or value.partition(",")[0]
             return name if _NAME.fullmatch(name) else WITHHELD
     return WITHHELD
+
+
+def _served(words: Sequence[str]) -> Iterator[str]:
+    """Of qemu-nbd: its image comes last, as everybody writes it; what it has open tells where it does not."""
+    if "--image-opts" in words or not words or words[-1].startswith("-"):
+        yield UNSURE
+        return
+    said = [after or "" for word, after in zip(words, [*words[1:], None], strict=True) if word == "--cache"]
+    said += [word.partition("=")[2] for word in words if word.startswith("--cache=")]
+    yield from _disk(words[-1], drops="unsafe" in said)
 
 
 def _starter(given: Sequence[tuple[str, str]]) -> Iterator[str]:
