@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from auditor import audit
-from auditor.collect import zfs_mounts
+from auditor.collect import mounts, zfs_mounts
+from auditor.collect._holders import Holders
 from auditor.facts import HOST, Facts, Known, Subject, Unknown
 from auditor.gather import layers
 from auditor.judge.verdict import Verdict
@@ -160,9 +161,15 @@ def test_what_is_not_on_zfs_is_none() -> None:
         looked(past)
 
 
-def test_any_user_may_name_the_source_of_a_mount_as_he_likes() -> None:
-    seen = looked(recorded(ON_ZVOL, mounted(EXT4.replace("ext4", "fuse.sshfs"))))
+@pytest.mark.parametrize(
+    "line", [EXT4.replace("ext4", "fuse.sshfs"), EXT4.replace("230:0", "0:77").replace("ext4", "tmpfs")]
+)
+def test_any_user_may_name_the_source_of_a_mount_as_he_likes(line: str) -> None:
+    """FUSE on the host, and tmpfs and overlay in mounts of his own, where he may run what looks like a database."""
+    seen = looked(recorded(ON_ZVOL, mounted(line)))
     assert text(seen.facts, VOLUME, "carries") == "()"
+    place = Holders(seen.facts, seen.facts).mount(mounts.mounts(f"{line}\n")[0])
+    assert (place.datasets, place.off) == ((), True)
 
 
 def test_the_cache_of_a_zvol_is_memory() -> None:

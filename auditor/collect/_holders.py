@@ -16,7 +16,10 @@ from auditor.facts import HOST, Facts, Known, Subject, Unknown, words_of
 from auditor.text import harmless
 
 ZVOL = "/dev/zvol/"
-SEVERAL = frozenset({"btrfs", "bcachefs"})  # file systems over several devices, of which a mount names one
+# file systems over several devices, of which a mount names one; any other has the number of its block device, and one that has
+# none (tmpfs, overlay) lies on none, whatever its mount calls its source: in mounts of his own any user calls it as he likes
+# (Linux fs/super.c get_tree_bdev, get_anon_bdev; man 7 user_namespaces)
+SEVERAL = frozenset({"btrfs", "bcachefs"})
 ELSEWHERE = ("logdev=", "rtdev=")  # of XFS (man 5 xfs)
 DEPTH = 6  # file systems on each other; ends a loop of loops
 
@@ -56,6 +59,8 @@ class Holders:
         if mount.fstype == "zfs":
             return Place((mount.source,))
         if mount.fstype == "fuse" or mount.fstype.startswith("fuse."):  # any user may name its source as he likes
+            return Place(how=mount.fstype, off=True)
+        if mount.major_minor.startswith("0:") and mount.fstype not in SEVERAL:
             return Place(how=mount.fstype, off=True)
         named_so = mount.source.startswith(("/dev/zd", ZVOL, "/dev/loop"))
         if not mount.source.startswith("/dev/") or not (named_so or self._layered):
