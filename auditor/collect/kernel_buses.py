@@ -3,8 +3,9 @@ reports of memory and processors, and what SCSI drives say of the commands that 
 own, as ``kernel_hangs`` says why.
 
 The lines are those of Linux drivers/pci/pcie/aer.c aer_print_error, aer_error_severity_string ("Correctable" was "Corrected"
-before 6.0); drivers/iommu/amd/iommu.c amd_iommu_report_page_fault; drivers/iommu/intel/dmar.c dmar_fault_do_one, which names no
-domain: 0000 is what hosts have that have one; drivers/scsi/scsi_logging.c scsi_format_sense_hdr, scsi_format_extd_sense;
+before 6.0); drivers/pci/pcie/dpc.c dpc_process_error: a port that shuts the link below it, which often is all that is said;
+drivers/iommu/amd/iommu.c amd_iommu_report_page_fault; drivers/iommu/intel/dmar.c dmar_fault_do_one, which names no domain:
+0000 is what hosts have that have one; drivers/scsi/scsi_logging.c scsi_format_sense_hdr, scsi_format_extd_sense;
 drivers/edac/mce_amd.c decode_error_status; arch/x86/kernel/dumpstack.c show_ip (before 4.10 process_64.c __show_regs, with the
 address twice). The kernel says of each device no more than a few of them in a while.
 
@@ -61,7 +62,10 @@ _BESIDE = r"\[(?:zcommon|znvpair|zavl|zunicode|icp|zlua|zzstd)\]"
 _LINES = {
     "boot": BOOT,
     "pcie_corrected": rf"{_DEVICE}(?:AER: )?PCIe Bus Error: severity=Correct(?:ed|able), [ -~]{{1,120}}",
-    "pcie_uncorrected": rf"{_DEVICE}(?:AER: )?PCIe Bus Error: severity=Uncorrect(?:ed|able) [ -~]{{1,120}}",
+    "pcie_uncorrected": (
+        rf"{_DEVICE}(?:(?:AER: )?PCIe Bus Error: severity=Uncorrect(?:ed|able) [ -~]{{1,120}}"
+        rf"|DPC: containment event, status:0x[0-9a-f]{{4}}[ -~]{{0,120}})"
+    ),
     "dma_faults": (
         rf"(?:{_DEVICE}AMD-Vi: Event logged \[IO_PAGE_FAULT [ -~]{{1,120}}\]"
         rf"|AMD-Vi: Event logged \[IO_PAGE_FAULT device=((?:[0-9a-f]{{4,8}}:)?{_SHORT}) [ -~]{{1,120}}\]"
