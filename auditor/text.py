@@ -84,6 +84,21 @@ def unescaped(text: str) -> str:
     return _HEX.sub(lambda found: chr(int(found[1], 16)), text)
 
 
+_UNIT = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789:_.")
+
+
+def unit_escaped(name: str) -> str:
+    """As systemd-escape spells it: a dash for each slash, everything else that is not plain as \\xNN of its bytes."""
+    return "".join(
+        "-"
+        if char == "/"
+        else char
+        if char in _UNIT and not (i == 0 and char == ".")
+        else "".join(f"\\x{byte:02x}" for byte in octets(char))
+        for i, char in enumerate(name)
+    )
+
+
 def starred(path: str) -> str:
     """The same for a path whose stars are to be stars."""
     return "*".join(argument(each) if each else "" for each in path.split("*"))

@@ -18,10 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.commands import _terminal
-from auditor.derive.scrub_schedule import escaped
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
-from auditor.text import harmless, octets, quoted, valid_unicode
+from auditor.text import harmless, octets, quoted, unit_escaped, valid_unicode
 from tests import shared
 from tests.golden import CANONICAL, HOSTS
 
@@ -90,7 +89,7 @@ def test_every_text_has_octets(text: str) -> None:
     found = octets(text)
     assert isinstance(found, bytes)
     assert valid_unicode(text).encode().decode() == valid_unicode(text)
-    assert escaped(text).isascii()
+    assert unit_escaped(text).isascii()
     assert visible(quoted(text))
     if not re.search("[\ud800-\udfff]", text):
         assert found.decode() == text

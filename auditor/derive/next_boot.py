@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.derive.mounts_of_zfs import mounted_at
-from auditor.derive.scrub_schedule import escaped
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown, words_of
+from auditor.text import unit_escaped
 
 SUBJECT = "pool"
 FACTS = {
@@ -79,7 +79,7 @@ def _imported(pool: Subject, units: Judged, facts: Facts) -> Judged:
     if isinstance(units, Unknown):
         return units
     started = words_of(units)
-    name = escaped(pool.name)
+    name = unit_escaped(pool.name)
     if {f"zfs-import@{name}.service", f"zfs-import-{name}.service"} & {*started}:
         return Known(True, units.evidence)
     if isinstance(cached, Unknown):

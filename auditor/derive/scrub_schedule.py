@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, words_of
-from auditor.text import octets
+from auditor.text import unit_escaped
 
 SUBJECT = "pool"
 FACTS = {"scrub_scheduled": flag("a timer of systemd or a file of cron that we looked at scrubs it")}
 NEEDS = ("host.scrub_timers", "host.scrub_cron", "host.scrub_jobs", "host.kernel_release")
 FOR_ALL = frozenset({"zfs-scrub.timer"})  # NixOS: all pools, or those that its configuration names
-_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789:_.")
 
 
 def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """One that is seen decides; without one, all places must have been looked at. Cron's job is for all pools."""
     timers, cron = facts.get(HOST, "scrub_timers"), facts.get(HOST, "scrub_cron")
     places = [timers, cron, *_appliance(facts)]
-    mine = f"@{escaped(pool.name)}.timer"
+    mine = f"@{unit_escaped(pool.name)}.timer"
     seen = next((each for each in places[2:] if isinstance(each, Known) and pool.name in words_of(each)), None)
     if isinstance(timers, Known) and any(name.endswith(mine) or name in FOR_ALL for name in words_of(timers)):
         seen = timers
@@ -37,11 +36,3 @@ def _appliance(facts: Facts) -> list[Judged]:
     """Jobs of TrueNAS, where this is one."""
     release = facts.get(HOST, "kernel_release")
     return [facts.get(HOST, "scrub_jobs")] if isinstance(release, Known) and "truenas" in str(release.value) else []
-
-
-def escaped(name: str) -> str:
-    """As systemd-escape spells it: everything else as \\xNN of its bytes."""
-    return "".join(
-        char if char in _PLAIN and not (i == 0 and char == ".") else "".join(f"\\x{byte:02x}" for byte in octets(char))
-        for i, char in enumerate(name)
-    )

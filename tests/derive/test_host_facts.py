@@ -6,6 +6,7 @@ import pytest
 
 from auditor.derive import memory_ecc, scrub_schedule
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Value, known, unknown
+from auditor.text import unit_escaped
 
 TANK = Subject("pool", "tank")
 
@@ -29,7 +30,7 @@ def test_a_scrub_that_is_scheduled() -> None:
 
 
 def test_a_pool_whose_name_systemd_spells_otherwise() -> None:
-    assert scrub_schedule.escaped("my-pool 1") == "my\\x2dpool\\x201"
+    assert unit_escaped("my-pool 1") == "my\\x2dpool\\x201"
     assert scheduled(("zfs-scrub-monthly@my\\x2dpool\\x201.timer",), (), Subject("pool", "my-pool 1")) is True
 
 
