@@ -17,6 +17,7 @@ from auditor.collect import (
     _status_text,
     kernel_log,
     redis_unit,
+    unit_start,
     zpool_events_all,
     zpool_history,
 )
@@ -129,7 +130,7 @@ MADE: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("auditor.verify.strace_output", "{flag}"): [{"flag": "O_DSYNC"}],
     ("auditor.host.output", "each.encode()"): [
         {"each": each}
-        for keep in (kernel_log.KEEP, zpool_history.KEEP, zpool_events_all.KEEP, redis_unit.KEEP)
+        for keep in (kernel_log.KEEP, zpool_history.KEEP, zpool_events_all.KEEP, redis_unit.KEEP, unit_start.KEEP)
         for each in branches(keep)
     ],
     # our own tables, of models that a drive may say of itself

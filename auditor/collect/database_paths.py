@@ -45,6 +45,9 @@ PROVIDES = {
     "database.log_datasets": links("dataset", "where its log is written"),
     "database.data_datasets": links("dataset", "where its data is written"),
     "database.tablespace_datasets": links("dataset", "where it keeps nothing but tablespaces (pg_tblspc)"),
+    "database.mounted_from": words(
+        "POINT -> DATASET: the mounts of file systems of ZFS that its files are below, as the host's first process sees them"
+    ),
     "database.off_zfs": words("its directories that are not on ZFS, with the file system that they are on"),
     "database.forgotten": words(
         "those of them that a crash empties: in memory, or on an overlay that leaves out each fsync"
@@ -113,7 +116,8 @@ def _mounts(lines: Sequence[str]) -> list[mounts.Mount]:
 def lies_on(facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | str]) -> Iterator[Fact]:
     """The datasets of each database, from what was read of it. inventory: the block devices of this host. layers: device number
     of an overlay -> what is below it, or why that is not known."""
-    holds = partial(_holds, holders=Holders(facts, inventory), layers=layers)
+    holders = Holders(facts, inventory)
+    holds = partial(_holds, holders=holders, layers=layers)
     for database in list(facts.subjects("database")):
         read = [facts.get(database, name) for name in ("directories", "mountinfo", "symlinks")]
         if missing := [each for each in read if isinstance(each, Unknown)]:
@@ -135,7 +139,7 @@ def lies_on(facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | 
             placed = (
                 []
                 if isinstance(more, Unknown)
-                else list(_placed(database, directories, table, symlinks, holds, barred))
+                else list(_placed(database, directories, table, symlinks, holds, barred, holders.table))
             )
         except ValueError as error:
             more = unknown(f"{database.name}: {error}")
@@ -162,6 +166,7 @@ def _placed(
     symlinks: tuple[str, ...],
     holds: Callable[[mounts.Mount | None], Place],
     barred: Container[str],
+    of_host: mounts.Table | Unknown,
 ) -> Iterator[Fact]:
     targets = database_links.targets(symlinks)
     tree = Tree(Files({}, targets), "")
@@ -197,10 +202,36 @@ def _placed(
         yield Fact(database, name, why or Known(datasets, evidence))
     apart = tuple(each for each in on["data"] if each.name not in main)
     yield Fact(database, "tablespace_datasets", why or Known(apart, evidence))
+    reals = [real for _, _, real in (*own, *spaces)]
+    yield Fact(database, "mounted_from", why or _mounted_from(reals, mounted, of_host))
     text = ", ".join(off) or "all its directories are on ZFS"
     yield Fact(database, "off_zfs", why or known(tuple(off), text, command))
     text = ", ".join(forgotten) or "none of its directories is in memory"
     yield Fact(database, "forgotten", why or known(tuple(forgotten), text, command))
+
+
+def _mounted_from(paths: Sequence[str], table: Sequence[mounts.Mount], of_host: mounts.Table | Unknown) -> Judged:
+    """Of those that lie on a file system of ZFS itself. A service may have a table of its own, in which systemd has mounted its
+    folders once more (ProtectSystem=, ReadWritePaths=): what counts is where the host has mounted it."""
+    found: dict[str, None] = {}
+    for path in dict.fromkeys(paths):
+        mine = mounts.mount_of(table, path)
+        if mine is None or mine.fstype != "zfs":
+            continue
+        if isinstance(of_host, Unknown):
+            return of_host
+        there = mounts.mount_of(of_host, path)
+        if there is None or (there.fstype, there.source) != ("zfs", mine.source):
+            return unknown(
+                f"{harmless(path)} is on {harmless(mine.source)}, and not so where the host's first process looks"
+            )
+        if database_links.ARROW in there.mount_point or database_links.ARROW in there.source:
+            return unknown(
+                f"{harmless(there.mount_point)}: {database_links.ARROW.strip()} in its name or that of its dataset"
+            )
+        found[f"{there.mount_point}{database_links.ARROW}{there.source}"] = None
+    text = ", ".join(map(harmless, found)) or "none of its files is on a file system of ZFS itself"
+    return known(tuple(found), text, "cat /proc/1/mountinfo")
 
 
 def _forgets(how: str) -> bool:

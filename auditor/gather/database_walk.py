@@ -28,6 +28,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "database_blocks": (),
 }
 """What is asked one after the other, and what of it says where files are."""
+STARTS = ("database_unit", "unit_start", "unit_conditions")  # once it is known where their file systems are mounted
 
 
 def look_at(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
@@ -63,6 +64,12 @@ def look_at(gatherer: Gatherer, facts: Facts, inventory: Facts) -> None:
         facts.put(Fact(each, "live", _not_asked(facts, each)))
     layers = overlay.of_databases(database_paths.tables(facts), facts, gatherer.host)
     facts.put_all(list(database_paths.lies_on(facts, inventory, layers)))
+    for name in STARTS:
+        gatherer.ask(name, databases, facts)
+        gatherer.settle(facts, [name])
+        for each in databases:
+            if name == STARTS[0] and (why := gatherer.failure(name, each)):
+                facts.put(Fact(each, "unit", why))
 
 
 def _facts(gatherer: Gatherer) -> Iterator[str]:

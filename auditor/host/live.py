@@ -66,8 +66,20 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("systemd-detect-virt",), frozenset(), re.compile(r"(?!)")),
     (
         ("systemctl", "show"),
-        frozenset({"--property=LoadState,ActiveState,UnitFileState", "--property=MainPID,ExecStart"}),
-        re.compile(r"[a-z-]+\.service|redis\*\.service"),
+        frozenset(
+            {
+                "--property=LoadState,ActiveState,UnitFileState",
+                "--property=MainPID,ExecStart",
+                "--property=Id,LoadState,FragmentPath,MainPID,NeedDaemonReload,WantedBy,RequiredBy,BoundBy,TriggeredBy,Requires,"
+                "Requisite,BindsTo,RequiresMountsFor,ExecCondition,ExecStartPre,ExecStart",
+            }
+        ),
+        re.compile(r"redis\*\.service|local-fs\.target|[\w.:\\@][\w.:\\@-]*\.(?:service|mount)", re.ASCII),
+    ),
+    (
+        ("busctl", "get-property", "org.freedesktop.systemd1"),
+        frozenset({"org.freedesktop.systemd1.Unit", "Conditions", "Asserts"}),
+        re.compile(r"/org/freedesktop/systemd1/unit/\w+", re.ASCII),
     ),
     (
         ("systemctl", "list-units"),

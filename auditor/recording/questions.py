@@ -67,6 +67,7 @@ FORMS = (
     _form("udevadm info --export-db"),
     _form("systemd-detect-virt", "--vm --container"),
     _form("systemctl show", lists=("--property",)),
+    _form("busctl get-property"),
     _form("systemctl list-units", "--type --state --all"),
     _form("dmesg -k"),
     _form("dmesg --kernel"),

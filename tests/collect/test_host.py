@@ -75,6 +75,15 @@ udevadm trigger
 udevadm info --export-db --cleanup-db
 udevadm info --cleanup-db
 systemd-detect-virt --help
+systemctl show --property=Id -H db2 etcd.service
+systemctl stop etcd.service
+systemctl show -Mdb etcd.service
+systemctl show *.service
+busctl get-property org.freedesktop.systemd1 --host=db2 /org/freedesktop/systemd1/unit/a org.freedesktop.systemd1.Unit Asserts
+busctl get-property org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager Docked
+busctl get-property org.freedesktop.systemd1 /org/freedesktop/systemd1/unit/../a org.freedesktop.systemd1.Unit Asserts
+busctl set-property org.freedesktop.systemd1 /org/freedesktop/systemd1/unit/a org.freedesktop.systemd1.Unit Markers as 0
+busctl call org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager Reload
 sh -c true
 bash
 env zfs list
@@ -141,6 +150,8 @@ def states() -> Iterator[Facts]:
             facts.put(Fact(subject, "directories", known((f"data:{place}", f"log:{place}/pg_wal"), "")))
             facts.put(Fact(subject, "symlinks", known((f"{place}/pg_wal -> /mnt/wal{place}",), "")))
             facts.put(Fact(subject, "mountinfo", known(("25 1 254:1 / / rw - ext4 /dev/vda1 rw",), "")))
+            facts.put(Fact(subject, "unit", known("postgresql@17-a\\x2db.service", "")))
+            facts.put(Fact(subject, "mounted_from", known((f"{place} -> tank/db", "/.hidden/d b -> tank"), "")))
         yield facts
     values: list[tuple[Value, ...]] = [
         (release, transport, model, consistent)
