@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from auditor.collect._pool_tree import before
 from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, flag, known, link, links, number, word
 
 PROPERTIES: dict[str, Spec] = {
@@ -56,7 +57,8 @@ FACTS: dict[str, Spec] = {
         "dataset", "the datasets above it, nearest first; none for the root dataset of a pool", none_tells=True
     ),
 }
-SINCE = {"direct": (2, 3)}  # all others are in every release from 2.1 on
+OLD = dict.fromkeys(("special_small_blocks", "encryption", "keystatus", "keylocation"), (0, 8))
+SINCE = {"direct": (2, 3)}  # all others but those of OLD are in every release from 0.6.5 on (module/zcommon/zfs_prop.c)
 FREE_TEXT = frozenset({"keylocation", "mountpoint", "sharenfs", "sharesmb"})  # a value may hold TABs and newlines
 NONE_IS_ZERO = frozenset({"quota", "refquota", "reservation", "refreservation"})
 CHUNK = 1 << 18  # characters
@@ -68,14 +70,15 @@ def known_to(facts: Facts, version: str) -> tuple[str, ...]:
     """The properties to ask for: one unknown name makes ``zfs get`` refuse them all ("bad property list").
 
     version: the fact of the host that says who must know the names: zfs_userland_version for the zfs command,
-    zfs_version for the kernel module. When it is unknown, only what every release has.
+    zfs_version for the kernel module. When it is unknown, only what every release from 2.1 on has.
     """
     match facts.get(HOST, version):
         case Known(tuple() as release):
             there = tuple(int(part) for part in release[:2] if isinstance(part, int))
         case _:
             there = (0, 0)
-    return tuple(name for name in PROPERTIES if name not in SINCE or there >= SINCE[name])
+    old = {name for name, since in OLD.items() if before(facts, *since)}
+    return tuple(name for name in PROPERTIES if name not in old and there >= SINCE.get(name, there))
 
 
 def above(dataset: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.collect._pool_tree import GUID, POOL_STATES, count, speaks, zpool
+from auditor.collect._pool_tree import GUID, POOL_STATES, before, count, speaks, zpool
 from auditor.facts import Fact, Facts, Subject, Value, known, number, word
 from auditor.host.request import Output, Request
 
@@ -32,6 +32,8 @@ _PROPERTIES = {  # property -> fact, where they are not called the same
 WORDS = _PROPERTIES
 _PLAIN = ("health", "guid", "failmode", "multihost", "autotrim", "autoreplace", "readonly", "cachefile")
 _SINCE_2_2 = ("bcloneused", "feature@block_cloning")  # an unknown property makes the whole command fail
+# of those of all releases from 2.1 on (module/zcommon/zpool_prop.c); -o came with 0.7, for the columns that are the usual ones
+_OLD = {"multihost": (0, 7), "autotrim": (0, 8), "checkpoint": (0, 8)}
 
 CACHED = ("default", "none", "other")
 
@@ -61,7 +63,9 @@ FACTS = {
 def request(pool: Subject, facts: Facts) -> Request:
     """Only properties that this release knows."""
     names = [name for name in (*_PROPERTIES, *_PLAIN) if name not in _SINCE_2_2 or speaks(facts, 2, 2)]
-    return zpool("get", "-Hp", "-o", "name,property,value,source", ",".join(names), pool.name)
+    names = [name for name in names if not before(facts, *_OLD.get(name, (0, 0)))]
+    columns = () if before(facts, 0, 7) else ("-o", "name,property,value,source")
+    return zpool("get", "-Hp", *columns, ",".join(names), pool.name)
 
 
 def parse(reply: Output, pool: Subject) -> Iterator[Fact]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from auditor.collect._pool_tree import before
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, links, number, word
 from auditor.host.request import Output, Request, Run
 
@@ -36,8 +37,9 @@ WORDS = COLUMNS
 
 
 def request(host: Subject, facts: Facts) -> Request:
-    """All pools of the host."""
-    return Run(("zpool", "list", "-Hp", "-o", ",".join(("name", *COLUMNS))), package="zfsutils-linux")
+    """All pools of the host; before 0.7 there is no -p, and sizes are rounded (1.81T), which are not taken for numbers."""
+    exact = "-H" if before(facts, 0, 7) else "-Hp"
+    return Run(("zpool", "list", exact, "-o", ",".join(("name", *COLUMNS))), package="zfsutils-linux")
 
 
 def parse(reply: Output, host: Subject) -> Iterator[Fact]:

@@ -20,6 +20,7 @@ from auditor.collect._pool_tree import (
     TOP_TYPES,
     PoolStatus,
     Row,
+    before,
     parity,
     speaks,
     zpool,
@@ -95,8 +96,9 @@ FACTS: dict[str, Spec] = {
 
 
 def request(pool: Subject, facts: Facts) -> Request:
-    """JSON where both the module and the command have it."""
-    return zpool("status", *(("-j", "--json-int") if speaks(facts, 2, 3) else ("-p", "-s")), pool.name)
+    """JSON where both the module and the command have it; before 0.8 there is neither -p nor -s."""
+    exact = () if before(facts, 0, 8) else ("-p", "-s")
+    return zpool("status", *(("-j", "--json-int") if speaks(facts, 2, 3) else exact), pool.name)
 
 
 def pools(text: str) -> list[PoolStatus]:

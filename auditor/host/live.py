@@ -45,7 +45,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("zfs", "version"), frozenset(), _NAME),
     (("zpool", "get"), frozenset({"-Hp", "-o"}), _NAME),
     (("zpool", "history"), frozenset({"-i"}), _NAME),
-    (("zpool", "list"), frozenset({"-Hp", "-o"}), _NAME),
+    (("zpool", "list"), frozenset({"-H", "-Hp", "-o"}), _NAME),
     (("zpool", "status"), frozenset({"-j", "--json-int", "-p", "-s", "-P"}), _NAME),
     (("zpool", "events"), frozenset({"-H", "-v"}), _NAME),
     (("zdb", "-C"), frozenset(), _NAME),
