@@ -5,7 +5,7 @@ What a bug needs to strike counts as used where it is of a kind that zaudit neve
 the host was looked at: the rest may use it. A build of a distribution may carry a fix without a new number: of the known ones
 builds.toml tells which; of the others nothing is said here, but a mark in the log is named all the same: there it has happened.
 What has an advisory is left to it, but no advisory speaks of lines that have ended. Of those the bugs of the release as it was
-published are named, whoever built it, and what was not seen counts as used. Of a version that is no release nothing is said.
+published are named, whoever built it, and what was not seen counts as used. Of a version that is no release none is named.
 """
 
 from __future__ import annotations
@@ -107,7 +107,10 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     no_release = unknown(strange, releases.REMEDY)
     ahead = no_release if strange else _ahead(mended, release, text, (alike, build), facts)
     yield Fact(HOST, "bugs_fixed_later", ahead)
-    yield Fact(HOST, "bugs_fixed_later_told", ahead if isinstance(ahead, Unknown) else _told(ahead))
+    told = ahead if isinstance(ahead, Unknown) else _told(ahead)
+    if strange and release[:2] in releases.ENDED:  # which ended whatever is in it
+        told = Known("not counted of what is no release", text.evidence)
+    yield Fact(HOST, "bugs_fixed_later_told", told)
     still = no_release if strange else _ahead(not_mended, release, text, (alike, build), facts)
     yield Fact(HOST, "bugs_not_fixed", still)
     logged = _logged([*mended, *not_mended], release, facts)

@@ -8,7 +8,7 @@ import pytest
 
 from auditor.data import TableError, builds, fixes, releases
 from auditor.derive import fixes_ahead
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown, words_of
+from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown, value_of, words_of
 
 TABLE: dict[str, dict[str, object]] = {
     "opens-snapshot": {
@@ -142,6 +142,14 @@ def test_what_was_not_seen_leaves_it_open() -> None:
 @pytest.mark.parametrize("release", ["2.4.99", "2.5.0", "2.3.4-1ubuntu9"])
 def test_of_a_release_after_the_table_and_of_a_build_with_patches_nothing_is_known(release: str) -> None:
     assert isinstance(told(release, properties=PLAIN)["bugs_fixed_later"], Unknown)
+
+
+@pytest.mark.parametrize("release", ["0.6.4-184-g6bec435", "0.8.0-rc3", "2.0.0-rc1"])
+def test_a_line_has_ended_whatever_was_built_of_it(release: str) -> None:
+    found = told(release, properties=PLAIN)
+    assert isinstance(found["bugs_fixed_later"], Unknown)
+    assert value_of(found["bugs_fixed_later_told"]) == "not counted of what is no release"
+    assert isinstance(told("2.3.0-rc1", properties=PLAIN)["bugs_fixed_later_told"], Unknown)
 
 
 @pytest.mark.parametrize("use", ["cache", "spares"])
