@@ -25,7 +25,7 @@ STYLES = {
 }
 HEADLINE_STYLES = {"lost": "bold red", "corrupted": "bold red", "stalled": "bold red", "kept": "bold green"}
 COST_STYLES = {"safe": "green", "needs restart": "yellow", "rebuilds the pool": "red", "destroys data": "bold red"}
-EVIDENCE_SHOWN = 4
+EVIDENCE_SHOWN = 12
 COMMANDS_SHOWN = 3
 
 
@@ -117,7 +117,7 @@ def evidence(verdicts: Sequence[Verdict]) -> Iterator[Text]:
             line.append(f"   {command}", "dim")
         yield line
     hidden = len(lines) - EVIDENCE_SHOWN
-    more = [f"{hidden} more observation{'s' if hidden > 1 else ''}"] if hidden > 0 else []
+    more = [f"{hidden} more observation{'s' if hidden > 1 else ''} (--format json has all)"] if hidden > 0 else []
     more += [f"the same on {len(others)} more: {finding_words.listed(names)}"] if others else []
     if more:
         yield Text(f"and {' and '.join(more)}", "dim")
