@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from auditor.collect import guests
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, words
-from auditor.host._reading import BLOCK, FILE, NEITHER
-from auditor.host.request import UNASKED, Files, Read, Skip
+from auditor.host.request import BLOCK, FILE, NEITHER, UNASKED, UNMOUNTED, Files, Read, Skip
 
 PER = "host"
 SUBJECT = "host"
@@ -25,26 +25,36 @@ FACTS = {
         " process"
     ),
     "closed_guests": words("NUMBER REASON of each virtual machine of which not all that it has open was seen"),
+    "open_guests": words("NUMBER NAME of each virtual machine, as it calls itself beside what it has open"),
+    "guest_starters": words("NUMBER WHO of each that shows who started it: proxmox or libvirt"),
+    "guest_disks": words(
+        "NUMBER HOW PATH of each of their disks: keeps or drops flushes; NUMBER unsure where not all are known"
+    ),
 }
 NUMBERS = "/sys/dev/block/"
-# file systems in memory and those that a program of any user provides: what is written there ends there as far as the kernel
-# knows (linux/magic.h: tmpfs, ramfs, hugetlbfs, secretmem, dma-buf, fuse)
-ELSEWHERE = frozenset((0x01021994, 0x858458F6, 0x958458F6, 0x5345434D, 0x444D4142, 0x65735546))
-# whose subvolumes have numbers that no table of mounts names (man 2 stat, st_dev; linux/magic.h)
-BTRFS, BTRFS_TYPE = "btrfs", 0x9123683E
+# file systems in memory and those of the kernel itself: what is written there is nobody's data
+ELSEWHERE = re.compile(
+    "tmpfs|ramfs|devtmpfs|hugetlbfs|proc|sysfs|debugfs|tracefs|securityfs|cgroup2?|bpf|configfs|pstore|efivarfs|selinuxfs|devpts"
+    "|nsfs|mqueue|binder|fusectl"
+)
+# memory without a name, which shows as /memfd:NAME (deleted) and the like, where no mount that anybody made holds it
+MEMORY = re.compile(r"/(?:dmabuf:[^/]*|[^/]* \(deleted\))", re.DOTALL)
+BTRFS = "btrfs"  # whose subvolumes have numbers that no table of mounts names (man 2 stat, st_dev)
 _PATH = re.compile(r"/proc/(\d+)/fd/\d+")
 _ASKED = re.compile(r"/proc/(\d+)/fd/.+")
-_OPEN = re.compile(rf"(?P<how>[rw]) (?:{BLOCK} (?P<node>\d+:\d+)|{FILE} (?P<on>\d+:\d+) 0x(?P<type>[0-9a-f]{{1,8}}))")
+_OPEN = re.compile(rf"(?P<how>[rw]) (?:{BLOCK} (?P<node>\d+:\d+)|{FILE} (?P<on>\d+:\d+) (?P<kind>[\w.-]+))", re.ASCII)
 
 
 def request(host: Subject, facts: Facts) -> Read | Skip:
-    """Of those that were found."""
-    guests = facts.get(HOST, "guests")
-    if not isinstance(guests, Known) or not isinstance(guests.value, tuple):
+    """Of those that were found. What each says of its disks is asked once more, in a row with what it has open: the number of
+    one that ended meanwhile may be that of another process."""
+    found = facts.get(HOST, "guests")
+    if not isinstance(found, Known) or not isinstance(found.value, tuple):
         return Skip("which virtual machines run here is not known")
-    if not guests.value:
+    if not found.value:
         return Skip("no virtual machine runs here", applies=False)
-    return Read((*(f"/proc/{str(each).partition(' ')[0]}/fd/*" for each in guests.value), f"{NUMBERS}*"))
+    each = [f"/proc/{str(guest).partition(' ')[0]}/" for guest in found.value]
+    return Read((*(f"{process}{name}" for process in each for name in ("fd/*", "cmdline")), f"{NUMBERS}*"))
 
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
@@ -57,25 +67,29 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     }
     if (why := reply.errors.get(f"{NUMBERS}*", "")) and why != UNASKED:
         raise ValueError(f"{NUMBERS}*: {why}")
+    said = guests.told(reply)
     closed: dict[str, str] = {}
     for path, error in sorted(reply.errors.items()):
-        if (match := _ASKED.fullmatch(path)) and not error.startswith("no such"):
+        if (match := _ASKED.fullmatch(path)) and not error.startswith(guests.ENDED) and error != UNASKED:
             closed.setdefault(match[1], f"{path}: {error}")
     named = {path: target for path, target in reply.links.items() if _PATH.fullmatch(path) and target.startswith("/")}
     if closed and not named:
         raise ValueError(next(iter(closed.values())))
     found: dict[str, None] = {}
     for path, target in sorted(named.items()):
-        if (where := _where(reply.devices.get(path, ""), nodes)) and (match := _PATH.fullmatch(path)):
+        where = _where(reply.devices.get(path, ""), target, nodes)
+        if where and (match := _PATH.fullmatch(path)) and match[1] not in said.none:
             found[f"{match[1]} {where} {target}"] = None
     if all(path in reply.devices or path in reply.errors for path in named):
         yield Fact(HOST, "guest_files", known(tuple(found), f"{len(found)} files are open", "ls -l /proc/PID/fd"))
     text = f"{len(closed)} of them could not be looked into"
-    unseen = tuple(f"{number} {why}" for number, why in closed.items())
+    unseen = tuple(f"{number} {why}" for number, why in closed.items() if number not in said.none)
     yield Fact(HOST, "closed_guests", known(unseen, text, "ls -l /proc/PID/fd"))
+    for name, those in (("open_guests", said.guests), ("guest_starters", said.starters), ("guest_disks", said.disks)):
+        yield Fact(HOST, name, known(tuple(those), f"{len(those)} of virtual machines", guests.COMMAND))
 
 
-def _where(said: str, nodes: dict[str, str]) -> str:
+def _where(said: str, target: str, nodes: dict[str, str]) -> str:
     """HOW WHERE; nothing of what was closed meanwhile, and of what keeps no data. Raises ValueError."""
     if said in ("", NEITHER):
         return ""
@@ -83,7 +97,7 @@ def _where(said: str, nodes: dict[str, str]) -> str:
         raise ValueError("what is open is not understood")
     if node := found["node"]:
         return f"{found['how']} /dev/{nodes.get(node, f'block/{node}')}"
-    if (kind := int(found["type"], 16)) in ELSEWHERE:
+    if ELSEWHERE.fullmatch(kind := found["kind"]) or (kind == UNMOUNTED and MEMORY.fullmatch(target)):
         return ""
-    on = BTRFS if kind == BTRFS_TYPE else found["on"]
+    on = BTRFS if kind == BTRFS else found["on"]
     return f"{found['how']} {on},{nodes[on]}" if on in nodes else f"{found['how']} {on}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from auditor.facts import HOST, Fact, Facts, Subject, known, words
 from auditor.host.guest_lines import BY, DROPS, GUEST, KEEPS, UNSURE
@@ -20,10 +21,6 @@ PER = "host"
 SUBJECT = "host"
 FACTS = {
     "guests": words("NUMBER NAME of each process that is a virtual machine"),
-    "guest_starters": words("NUMBER WHO of each that shows who started it: proxmox or libvirt"),
-    "guest_disks": words(
-        "NUMBER HOW PATH of each of their disks: keeps or drops flushes; NUMBER unsure where not all are known"
-    ),
 }
 LINES = "/proc/*/cmdline"
 FIRST = "/proc/1/cmdline"  # readable by everybody, unless processes of others are hidden (hidepid)
@@ -31,6 +28,8 @@ _PATH = re.compile(r"/proc/(\d+)/cmdline")
 TOLD = 20  # by name in the evidence
 NOT_READ = "(unread)"  # in place of a name
 UNREAD = (*UNANSWERED, "more than ")
+ENDED = ("no such file", "no such process")
+COMMAND = "pgrep -a 'qemu|kvm'"
 
 
 def request(host: Subject, facts: Facts) -> Read:
@@ -42,24 +41,46 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     has an endless line, may be a virtual machine."""
     if FIRST not in reply.text:
         raise ValueError(f"{FIRST}: {reply.errors.get(FIRST, 'was not read')}")
-    guests, starters, disks = list[str](), list[str](), list[str]()
-    for path, error in sorted(reply.errors.items()):
-        if (found := _PATH.fullmatch(path)) and not error.startswith("no such"):  # one that ended is none
-            if path == FIRST or not error.startswith(UNREAD):
-                raise ValueError(f"{path}: {error}")
-            guests.append(f"{found[1]} {NOT_READ}")  # if it is one: what it has open decides what depends on that
-            disks.append(f"{found[1]} {UNSURE}")
-    for path, text in sorted(reply.text.items()):
-        if (found := _PATH.fullmatch(path)) and text.startswith(GUEST):
-            first, *rest = text.splitlines()
-            guests.append(f"{found[1]} {first.removeprefix(GUEST)}")
-            starters += (f"{found[1]} {each.removeprefix(BY)}" for each in rest if each.startswith(BY))
-            disks += (f"{found[1]} {each}" for each in rest if each.startswith((KEEPS, DROPS)) or each == UNSURE)
+    guests = told(reply).guests
     text = ", ".join(each.partition(" ")[2] for each in guests[:TOLD]) or "no virtual machine runs"
     text += f" and {len(guests) - TOLD:,} more" if len(guests) > TOLD else ""
-    command = "pgrep -a 'qemu|kvm'"
-    yield Fact(HOST, "guests", known(tuple(guests), text, command))
-    yield Fact(
-        HOST, "guest_starters", known(tuple(starters), f"{len(starters)} of them show who started them", command)
-    )
-    yield Fact(HOST, "guest_disks", known(tuple(disks), f"{len(disks)} disks of virtual machines", command))
+    yield Fact(HOST, "guests", known(tuple(guests), text, COMMAND))
+
+
+class Told(NamedTuple):
+    """guests: NUMBER NAME of each. starters: NUMBER WHO. disks: NUMBER HOW PATH of each, NUMBER unsure where not all are known.
+    none: numbers of those that are no virtual machine, or have ended."""
+
+    guests: list[str]
+    starters: list[str]
+    disks: list[str]
+    none: set[str]
+
+
+def told(reply: Files) -> Told:
+    """What the command lines say. Raises ValueError where one of them may not be read."""
+    found = Told([], [], [], set())
+    for path, error in sorted(reply.errors.items()):
+        if not (process := _PATH.fullmatch(path)):
+            continue
+        if error.startswith(ENDED):
+            found.none.add(process[1])
+        elif path == FIRST or not error.startswith(UNREAD):
+            raise ValueError(f"{path}: {error}")
+        else:
+            found.guests.append(
+                f"{process[1]} {NOT_READ}"
+            )  # if it is one: what it has open decides what depends on that
+            found.disks.append(f"{process[1]} {UNSURE}")
+    for path, text in sorted(reply.text.items()):
+        if not (process := _PATH.fullmatch(path)):
+            continue
+        number = process[1]
+        if not text.startswith(GUEST):
+            found.none.add(number)
+            continue
+        first, *rest = text.splitlines()
+        found.guests.append(f"{number} {first.removeprefix(GUEST)}")
+        found.starters.extend(f"{number} {each.removeprefix(BY)}" for each in rest if each.startswith(BY))
+        found.disks.extend(f"{number} {each}" for each in rest if each.startswith((KEEPS, DROPS)) or each == UNSURE)
+    return found

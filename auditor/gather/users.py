@@ -48,6 +48,9 @@ PROVIDES = {
         "NAME (lvm) or (multipath) of each device-mapper device of this host that lies in the volume"
     ),
     "dataset.used_by": words("the guests, backstores of targets, and volumes of pods that use it"),
+    "dataset.opened_by": words(
+        "those of them that use the volume itself, and not files on what the host has mounted of it"
+    ),
     "dataset.flushes_dropped": words("the guests and backstores on it whose flushes are dropped, and how"),
     "dataset.flushes_dropped_by": word("who has to pass them on; empty where none is dropped", *WHO, ""),
     "dataset.flushes_dropped_at_start": words("the guests on it that are set to drop flushes when they start"),
@@ -106,6 +109,9 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
         by, unseen = found.by[name], found.unseen
         users_of_it = Known(tuple(some([*dict.fromkeys(by.values())])), (*[*by][:TOLD],)) if by else none
         yield Fact(dataset, "used_by", unseen[0] if unseen and not by else users_of_it)
+        itself = {seen: called for seen, called in by.items() if seen not in found.in_files[name]}
+        open_by = Known(tuple(some([*dict.fromkeys(itself.values())])), (*[*itself][:TOLD],)) if itself else none
+        yield Fact(dataset, "opened_by", unseen[0] if unseen and not itself else open_by)
         if isinstance(mapped, Unknown):
             yield Fact(dataset, "mapped", mapped)
         else:
@@ -122,6 +128,17 @@ def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
 def _called(what: str, name: str) -> str:
     """Short enough for a table; names are chosen by others."""
     return harmless(f"{what} {name if len(name) <= NAME else name[:NAME] + '...'}")
+
+
+def _in_turns(disks: Iterable[str], held: Mapping[str, object]) -> list[tuple[int, str, str, str]]:
+    """(its place among the disks of its guest, NUMBER, HOW, PATH): the first of each, then the second, so that who has many
+    keeps none of the others from being looked up."""
+    counted, found = Counter[str](), list[tuple[int, str, str, str]]()
+    for number, how, path in ((each + " ").split(" ", 2) for each in disks):
+        if number in held:
+            found.append((counted[number], number, how, path.strip()))
+            counted[number] += 1
+    return sorted(found)
 
 
 def _guest(number: str, names: Mapping[str, str]) -> str:
@@ -145,6 +162,7 @@ class _Users:
     def __init__(self, facts: Facts, holders: Holders, paths: Paths) -> None:
         self.facts, self.holders, self.paths = facts, holders, paths
         self.by: dict[str, dict[Evidence, str]] = defaultdict(dict)
+        self.in_files: dict[str, set[Evidence]] = defaultdict(set)  # of these, who has only files that lie there
         self.dropped: dict[str, dict[Evidence, str]] = defaultdict(dict)
         self.doubts: dict[str, list[Unknown]] = defaultdict(list)
         self.unseen: list[Unknown] = []
@@ -156,17 +174,15 @@ class _Users:
             self.unseen.append(unknown(f"{every.evidence[0].text}: guests and targets of the host are not seen", HERE))
 
     def guests(self) -> None:
-        running, disks = self._words("guests"), self._words("guest_disks")
-        opened = self.facts.get(HOST, "guest_files")
-        names = dict(each.split(" ", 1) for each in running)
-        if running and isinstance(opened, Unknown):  # whatever a guest says of its disks, any of them may be there
-            self.unseen.append(opened)
+        if not self._words("guests"):
+            return
+        opened, names = self._words("guest_files"), dict(each.split(" ", 1) for each in self._words("open_guests"))
         if closed := words_of(self.facts.get(HOST, "closed_guests")):
             more = f", and {len(closed) - 1:,} more of them" if len(closed) > 1 else ""
             self.unseen.append(
                 unknown(harmless(f"a guest, or what calls itself one: {closed[0].partition(' ')[2]}{more}"))
             )
-        self._disks(disks, names, words_of(opened))
+        self._disks(self._words("guest_disks"), names, opened)
 
     def _disks(self, disks: Sequence[str], names: Mapping[str, str], files: Sequence[str]) -> None:
         """files: what each guest has open, as ``guest_files`` says it."""
@@ -175,17 +191,16 @@ class _Users:
         every = {number: {*chain(*things.values())} for number, things in held.items()}
         called = {(each.number, each.path): each for each in opened}  # by the name that it has for the guest
         named: dict[str, set[str]] = defaultdict(set)  # what its disks are, by guest
-        lookups = Counter[str]()
-        for number, how, path in ((each + " ").split(" ", 2) for each in disks):
-            if number not in held:
-                continue
-            guest, path = _guest(number, names), path.strip()
+        lookups = 0
+        for at, number, how, path in _in_turns(disks, held):
+            guest = _guest(number, names)
             one, what, place = called.get((number, path)), "", Place(how=NOWHERE)
             if path and one is None:
-                lookups[number] += 1
-                if path.startswith("/dev/") or (lookups[number] <= LOOKUPS and lookups.total() <= ALL_LOOKUPS):
-                    real = path if path.startswith("/dev/") else self.paths.of(path)
-                    one, what, place = called.get((number, real)), self._one(real), self._at(real)
+                real = path if path.startswith("/dev/") else ""
+                if not real and at < LOOKUPS and lookups < ALL_LOOKUPS:
+                    lookups += 1
+                    real = self.paths.of(path)
+                one, what, place = called.get((number, real)), self._one(real), self._at(real)
             if one:
                 what, place = one.what, self._open(one.where)
             named[number].add(what)
@@ -210,13 +225,19 @@ class _Users:
         places, lost = dict[str, Place](), set[tuple[str, str]]()
         for one in opened:
             place = places.get(one.where) or places.setdefault(one.where, self._open(one.where))
+            if one.how != WRITES:  # which any user may of what he can read
+                continue
             for each in place.datasets:
-                if one.how == WRITES:
-                    held[one.number][one.what] = place.datasets
+                held[one.number][one.what] = place.datasets
                 if names.get(one.number) != guests.NOT_READ:
                     seen = Evidence(harmless(_guest(one.number, names)), f"ls -l /proc/{one.number}/fd")
                     self.by[each][seen] = _called("guest", names.get(one.number, one.number))
-            if place.datasets or place.off or one.how != WRITES or (one.number, one.where) in lost:
+                    if not one.where.startswith("/dev/"):
+                        self.in_files[each].add(seen)
+            if place.datasets and self._volatile(one.where):
+                text = f"{_guest(one.number, names)} has {one.path} open on an overlay that is mounted volatile"
+                self._doubt(place.datasets, f"{text}: every fsync there is left out")
+            if place.datasets or place.off or (one.number, one.where) in lost:
                 continue
             lost.add((one.number, one.where))
             text = f"{_guest(one.number, names)} has {one.path} open: {place.how}"
@@ -239,13 +260,20 @@ class _Users:
             return next(
                 (each for each in here if not each.off), Place(off=bool(here), how=f"{number} is not mounted here")
             )
-        mount = next((each for each in self.holders.table if each.major_minor == number), None)
-        if mount is None:  # in mounts of its own
+        if (mount := self._numbered(number)) is None:  # in mounts of its own
             return self.holders.device(f"/dev/{node}") if node else Place(how=f"device {number} is not mounted here")
         if mount.fstype != mounts.OVERLAY:
             return self.holders.mount(mount)
         real = self.paths.of(overlay.upper(mount))
         return self.holders.path(real) if real else Place(how=f"the upper layer of {mount.mount_point} was not found")
+
+    def _numbered(self, number: str) -> mounts.Mount | None:
+        table = () if isinstance(self.holders.table, Unknown) else self.holders.table
+        return next((each for each in table if each.major_minor == number), None)
+
+    def _volatile(self, where: str) -> bool:
+        mount = self._numbered(where)
+        return mount is not None and mounts.volatile(mount)
 
     def _is_volume(self, path: str) -> bool:
         _, disk = self.holders.nodes.get(path, ("", ""))

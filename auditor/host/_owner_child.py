@@ -36,6 +36,7 @@ KERNEL = frozenset(
      0xDE5E81E4, 0xF97CFF8C, 0x43415D53, 0x1CD1, 0x6E736673, 0x50494446, 0x6C6F6F70, 0x19800202, 0x65735543)
 )  # fmt: skip
 DAC_READ_SEARCH, SYS_PTRACE = 1 << 2, 1 << 19  # to read what only its owner may, and what only a debugger may
+EMPTY_PATH, DONT_SYNC, TYPE_AND_INO = 0x1000, 0x4000, 0x101
 SAMPLES = 5
 TABLE_BYTES = 1 << 16  # of status and auxv: some hundred lines and pairs, or more than anybody honest has
 
@@ -240,17 +241,28 @@ class Below:
         raise OSError(number, os.strerror(number) + (self._who if number in (errno.EACCES, errno.EPERM) else ""))
 
 
-def type_of(file: int) -> int:
-    """Of the file system of an open file, as linux/magic.h numbers them. Raises OSError."""
-    found = (ctypes.c_long * 64)()  # struct statfs, which begins with the type
-    called(libc.fstatfs(file, found))
-    return int(found[0]) & 0xFFFFFFFF
-
-
 def ordinary(file: int) -> None:
     """Raises OSError for a file of a file system of the kernel."""
-    if type_of(file) in KERNEL:
+    found = (ctypes.c_long * 64)()  # struct statfs, which begins with the type
+    called(libc.fstatfs(file, found))
+    if found[0] & 0xFFFFFFFF in KERNEL:
         raise OSError(errno.EINVAL, "lies on a file system of the kernel")
+
+
+def look(file: int) -> tuple[int, int, int, int]:
+    """Mode, the device that it lies on, the one that it is, and inode number, as they are known: who serves a file system
+    (FUSE, on which it may lie through an overlay) is not asked, and so cannot leave this process waiting. A C library without
+    statx asks. (man 2 statx, AT_STATX_DONT_SYNC)"""
+    if not hasattr(libc, "statx"):
+        found = os.fstat(file)
+        return found.st_mode, found.st_dev, found.st_rdev, found.st_ino
+    status = (ctypes.c_uint32 * 64)()  # struct statx
+    called(libc.statx(file, b"", EMPTY_PATH | DONT_SYNC, TYPE_AND_INO, status))
+    number = (
+        int(status[8]) | int(status[9]) << 32 if sys.byteorder == "little" else int(status[8]) << 32 | int(status[9])
+    )
+    mode = ctypes.cast(status, ctypes.POINTER(ctypes.c_uint16))[14]
+    return int(mode), os.makedev(status[34], status[35]), os.makedev(status[32], status[33]), number
 
 
 def main(arguments: list[str], patterns: list[str]) -> None:
@@ -295,17 +307,24 @@ def of_memory(
     """Files below /proc. where: a number and a descriptor of its folder there, or nothing. Without a process that waits for
     another they are read in no time; with one this process hangs, and holds on to nothing but that file meanwhile."""
     number, _, held = where.partition(" ")
-    before = f"/proc/{number}/"
+    folder = int(held) if held else -1  # of the process of this number
 
     def opened(path: str, flags: int) -> int:
+        """What is asked of one process in a row is of the same: where it ended, its folder leads nowhere."""
+        nonlocal number, folder
         flags |= os.O_PATH | os.O_CLOEXEC
-        if held and path.startswith(before):
-            return os.open(path[len(before) :], flags, dir_fd=int(held))
-        return os.open(path, flags)
+        at, _, rest = path[len("/proc/") :].partition("/")
+        if at != number or folder < 0:
+            if folder >= 0:
+                os.close(folder)
+            number, folder = "", -1
+            folder = os.open(f"/proc/{at}", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            number = at
+        return os.open(rest, flags, dir_fd=folder)
 
     reader = Reader(
         opened, frame, file_bytes=file_bytes, total_bytes=total_bytes, files=files, entries=entries, over=over,
-        follow=lambda path: False, descriptors=type_of,
+        follow=lambda path: False, look=look,
     )  # fmt: skip
     shut(DAC_READ_SEARCH | SYS_PTRACE)
     frame(DONE, "", b"")

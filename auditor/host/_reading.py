@@ -16,6 +16,8 @@ TYPE_CHECKING = False  # typing would take a quarter of the time in which the ot
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Look = tuple[int, int, int, int]  # mode, device that it lies on, device that it is, inode number
+
 MIB = 1 << 20
 SIZES = 100  # of blocks: ZFS has powers of two up to 16 MiB
 CHUNK = 1 << 16  # a sysctl refuses a large buffer
@@ -24,8 +26,10 @@ NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # where a link may lead
 TEXT, LINK, ERROR, OTHER = "text", "link", "error", "other"
 DEVICE, CHANGED, BLOCKS = "device", "changed", "blocks"
 BARRED = " may not write"  # after the device of a folder
-# of an open file: how it is open, what it is, the device that it is or lies on; of a file also the type of its file system
+# of an open file: how it is open, what it is, the device that it is or lies on; of a file also its file system (man 5
+# proc_pid_mountinfo, field 9) or UNMOUNTED
 WRITES, READS, BLOCK, FILE, NEITHER = "w", "r", "block", "file", "neither"
+UNMOUNTED = "-"
 TRIES = 3
 REFUSED, END = "refused", "end"  # of the other process: why nothing is read, and that all was said
 DONE = "done"  # that all was said of a path; of none: that it begins
@@ -57,11 +61,12 @@ class Reader:
         hidden: bool = False,
         since: int | None = None,
         writes: bool = False,
-        descriptors: Callable[[int], int] | None = None,
+        look: Callable[[int], Look] | None = None,
     ) -> None:
         self._opened, self._said, self._follow, self._fit = opened, said, follow, fit
         self._hidden, self._since, self._writes = hidden, since, writes
-        self._type_of = descriptors
+        self._look = look
+        self._tables: dict[str, dict[bytes, bytes]] = {}  # of the process that was asked about last
         self._file_bytes, self._left, self._over = file_bytes, total_bytes, over
         self._files, self._files_left, self._entries = files, files, entries
         # many patterns go through the same ones: what is in them, or why that is not known
@@ -150,8 +155,8 @@ class Reader:
             return
         target = os.fsencode(os.readlink("", dir_fd=file))
         self._said(LINK, path, target)
-        if self._type_of and target.startswith(b"/") and "/fd/" in path:
-            self._said(DEVICE, path, self._open_on(path, self._type_of).encode())
+        if self._look and target.startswith(b"/") and "/fd/" in path:
+            self._said(DEVICE, path, self._open_on(path, self._look).encode())
         if not self._follow(path):
             return
         try:
@@ -167,46 +172,69 @@ class Reader:
         finally:
             os.close(file)
 
-    def _open_on(self, path: str, type_of: Callable[[int], int]) -> str:
+    def _open_on(self, path: str, look: Callable[[int], Look]) -> str:
         """What lies behind a descriptor of a process, and not what it is called: the name is that of its own mounts, of which
-        any user can make himself some. Its process can put another one there at any moment, so what it may do with it and what
-        it is must be of the same: on the same mount, and a device node of the same number. (man 5 proc_pid_fdinfo; ino since
-        Linux 5.14)"""
+        any user can make himself some. Its process can put another one there at any moment, so how it is open and what it is
+        must be of the same: on the same mount, and a device node of the same number, neither of which can go to another while
+        it is held here. (man 5 proc_pid_fdinfo; ino since Linux 5.14)"""
         for _ in range(TRIES):
-            said = self._info(self._opened(path.replace("/fd/", "/fdinfo/"), os.O_NOFOLLOW))
             file = self._opened(path, 0)
             try:
-                found = os.fstat(file)
+                said = self._info(self._opened(path.replace("/fd/", "/fdinfo/"), os.O_NOFOLLOW))
                 mine = self._info(os.open(f"/proc/self/fdinfo/{file}", os.O_PATH | os.O_CLOEXEC))
-                kind = type_of(file) if stat.S_ISREG(found.st_mode) else 0
+                if said["mnt_id"] != mine["mnt_id"]:
+                    continue
+                flags = int(said["flags"], 8)
+                if flags & os.O_PATH:
+                    return NEITHER
+                kind = self._kind(path, said["mnt_id"])
+                if kind == "fuse" or kind.startswith(
+                    "fuse."
+                ):  # who serves it is not asked, and what is written there is his
+                    return NEITHER
+                mode, on, number, ino = look(file)
             finally:
                 os.close(file)
-            device = stat.S_ISBLK(found.st_mode)
-            if said["mnt_id"] != mine["mnt_id"] or (device and said.get("ino") not in (None, str(found.st_ino))):
+            device, writes = stat.S_ISBLK(mode), flags & os.O_ACCMODE != os.O_RDONLY
+            if device and "ino" not in said and writes:
+                raise OSError(errno.ENOTSUP, "what it may do with a device is not told before Linux 5.14")
+            if device and said.get("ino", str(ino)) != str(ino):
                 continue
-            flags = int(said["flags"], 8)
-            if flags & os.O_PATH or not (device or kind):
+            if not device and not stat.S_ISREG(mode):
                 return NEITHER
-            how = READS if flags & os.O_ACCMODE == os.O_RDONLY else WRITES
-            number = found.st_rdev if device else found.st_dev
-            place = f"{os.major(number)}:{os.minor(number)}"
-            return f"{how} {BLOCK} {place}" if device else f"{how} {FILE} {place} {kind:#x}"
+            at = number if device else on
+            place = f"{os.major(at)}:{os.minor(at)}"
+            return f"{WRITES if writes else READS} {f'{BLOCK} {place}' if device else f'{FILE} {place} {kind}'}"
         raise OSError(errno.EAGAIN, "another one was opened while it was looked at")
+
+    def _kind(self, path: str, mount: str) -> str:
+        """The type of the file system of a mount of this process, as its table of mounts has it; UNMOUNTED where it is not in
+        it: of the kernel's own, of another process, or taken away since."""
+        table = path[: path.index("/fd/")] + "/mountinfo"
+        if table not in self._tables:
+            text = self._small(self._opened(table, os.O_NOFOLLOW), self._file_bytes)
+            parts = (line.split(b" ") for line in text.split(b"\n"))
+            self._tables = {table: {each[0]: each[each.index(b"-") + 1] for each in parts if b"-" in each[:-1]}}
+        kind = self._tables[table].get(mount.encode(), b"").decode("ascii", "replace")
+        return kind if kind.replace(".", "").replace("_", "").replace("-", "").isalnum() else UNMOUNTED
 
     def _info(self, file: int) -> dict[str, str]:
         """The lines of a file of fdinfo by their names; closes it. Raises OSError, too, where they are not there."""
-        try:
-            opened = os.open(str(file), os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._descriptors)
-        finally:
-            os.close(file)
-        try:
-            text = os.read(opened, CHUNK).decode("ascii", "replace")
-        finally:
-            os.close(opened)
+        text = self._small(file, CHUNK).decode("ascii", "replace")
         found = {name: value.strip() for name, _, value in (line.partition(":") for line in text.split("\n"))}
         if not found.get("flags", "").isdigit() or "mnt_id" not in found:
             raise OSError(errno.EINVAL, "what it is open for is not said")
         return found
+
+    def _small(self, file: int, most: int) -> bytes:
+        """What is in a file of /proc, which is closed then. Raises OSError where it is longer."""
+        try:
+            data = self._bytes(file, most)
+        finally:
+            os.close(file)
+        if len(data) > most:
+            raise OSError(errno.EFBIG, f"more than {most // 1024} KiB")
+        return data
 
     def _tell_folder(self, path: str) -> None:
         """A folder changes when a file is added to it or taken away. Of one that is not there nothing is said."""
@@ -244,21 +272,26 @@ class Reader:
             raise OSError(errno.EFBIG, f"more than {self._files:,} files")
         self._files_left -= 1
         self._fit(file)
+        data = self._bytes(file, min(self._file_bytes, self._left))
+        if len(data) > self._file_bytes:
+            raise OSError(errno.EFBIG, f"more than {self._file_bytes // MIB} MiB")
+        if len(data) > self._left:
+            self._left = 0
+            raise OSError(errno.EFBIG, self._over)
+        self._left -= len(data)
+        return data
+
+    def _bytes(self, file: int, most: int) -> bytes:
+        """What is in a file; of a longer one a little more than this."""
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         content = os.open(str(file), flags, dir_fd=self._descriptors)
-        chunks, size, most = [], 0, min(self._file_bytes, self._left)
+        chunks, size = [], 0
         try:
             while size <= most and (chunk := os.read(content, CHUNK)):
                 chunks.append(chunk)
                 size += len(chunk)
         finally:
             os.close(content)
-        if size > self._file_bytes:
-            raise OSError(errno.EFBIG, f"more than {self._file_bytes // MIB} MiB")
-        if size > self._left:
-            self._left = 0
-            raise OSError(errno.EFBIG, self._over)
-        self._left -= size
         return b"".join(chunks)
 
     def _expand(self, pattern: str) -> tuple[list[str], dict[str, OSError | ValueError]]:

@@ -115,10 +115,17 @@ def trusted(folder: os.stat_result, entry: os.stat_result) -> bool:
 def _kept(folder: os.stat_result, entry: os.stat_result) -> bool:
     """Whether only root and this user decide what is under a name: the folder in which it lies is theirs, and nobody else may
     write there or, with the sticky bit, exchange what is not his."""
-    ours = (0, os.geteuid())
-    others = 0o002 | (0 if folder.st_gid in (0, os.getegid()) else 0o020)
-    sticky = bool(folder.st_mode & stat.S_ISVTX) and entry.st_uid in ours
-    return folder.st_uid in ours and (not folder.st_mode & others or sticky)
+    return _may_be_kept(folder) and (not _others_write(folder) or entry.st_uid in (0, os.geteuid()))
+
+
+def _may_be_kept(folder: os.stat_result) -> bool:
+    """Whether anything is kept so in a folder."""
+    sticky = bool(folder.st_mode & stat.S_ISVTX)
+    return folder.st_uid in (0, os.geteuid()) and (not _others_write(folder) or sticky)
+
+
+def _others_write(folder: os.stat_result) -> bool:
+    return bool(folder.st_mode & (0o002 | (0 if folder.st_gid in (0, os.getegid()) else 0o020)))
 
 
 def steady(path: str) -> str:
@@ -132,9 +139,9 @@ def steady(path: str) -> str:
         if part == "..":
             done = os.path.dirname(done)
             continue
-        at = os.path.join(done, part)
-        found = os.lstat(at)
-        if not _kept(os.lstat(done), found):
+        at, above = os.path.join(done, part), os.lstat(done)
+        # what is in a folder of somebody else is not even looked at: who serves its file system may let the asker wait
+        if not _may_be_kept(above) or not _kept(above, found := os.lstat(at)):
             raise OSError(errno.EPERM, "others than root could have put it there", at)
         if not stat.S_ISLNK(found.st_mode):
             done = at

@@ -22,11 +22,14 @@ from typing import Any
 from auditor.databases.engine import WITHHELD, place
 
 # NixOS starts programs through wrappers
+# distributions put something before and behind the name, and NixOS starts programs through wrappers. Those of other makers, and
+# servers of disks, have their settings elsewhere
 PROGRAM = re.compile(
-    r"(?:.*/)?\.?(kvm|qemu-kvm|qemu-system-[a-z0-9_]+|(?P<serves>qemu-(?:nbd|storage-daemon)))(?:-spice)?(?:-wrapped)?",
-    re.DOTALL,
+    r"(?:.*/)?\.?(?:kvm|qemu-kvm|qemu-dm|(?:[a-z0-9]+-)?qemu-system-[a-z0-9_]+|(?P<serves>qemu-(?:nbd|storage-daemon)"
+    r"|firecracker|cloud-hypervisor|crosvm|nbdkit|nbd-server|spdk_tgt))(?:-[\w.]{1,20}){0,3}",
+    re.DOTALL | re.ASCII,
 )
-NBD = "qemu-nbd"
+NBD, SAME = "qemu-nbd", "qemu-storage-daemon"
 GUEST, KEEPS, DROPS, UNSURE = "guest ", "keeps ", "drops ", "unsure"
 BY, PROXMOX, LIBVIRT = "by ", "proxmox", "libvirt"
 CHARACTERS, DEPTH, DISKS = 1 << 17, 16, 256
@@ -48,8 +51,8 @@ def kept(text: str) -> str | None:
         return None
     given = list(zip(words[1:], [*words[2:], ""], strict=False))
     disks = [UNSURE] if len(text) > CHARACTERS else []
-    if program["serves"] == NBD:
-        disks += _served(words[1:])
+    if (serves := program["serves"]) and serves != SAME:
+        disks += _served(words[1:]) if serves == NBD else [UNSURE]
         given = []
     for option, value in given:
         try:
@@ -59,7 +62,7 @@ def kept(text: str) -> str | None:
     found = [*dict.fromkeys(disks)]
     if len(found) > DISKS:  # nobody has so many
         found[DISKS:] = [UNSURE]
-    name = program["serves"] or _name(given)
+    name = serves or _name(given)
     return "".join(f"{each}\n" for each in (GUEST + name, *_starter(given), *found))
 
 
@@ -81,7 +84,8 @@ def _name(given: Sequence[tuple[str, str]]) -> str:
 
 def _served(words: Sequence[str]) -> Iterator[str]:
     """Of qemu-nbd: its image comes last, as everybody writes it; what it has open tells where it does not."""
-    if "--image-opts" in words or not words or words[-1].startswith("-"):
+    shortened = any(word.startswith("--ca") and word.partition("=")[0] != "--cache" for word in words)
+    if "--image-opts" in words or shortened or not words or words[-1].startswith("-"):
         yield UNSURE
         return
     said = [after or "" for word, after in zip(words, [*words[1:], None], strict=True) if word == "--cache"]
@@ -113,9 +117,9 @@ def _disks(option: str, value: str) -> Iterator[str]:
 
 
 def _pairs(value: str) -> dict[str, str]:
-    """``key=value`` between commas; two commas stand for one."""
+    """``key=value`` between commas; two commas stand for one, and a key alone is on."""
     parts = (each.replace("\0", ",").partition("=") for each in value.replace(",,", "\0").split(","))
-    return {key: text for key, equals, text in parts if equals}
+    return {key: text if equals else "on" for key, equals, text in parts}
 
 
 def _tree(pairs: Any, depth: int = 0) -> dict[str, Any]:
@@ -131,6 +135,10 @@ def _tree(pairs: Any, depth: int = 0) -> dict[str, Any]:
             node = below if isinstance(below, dict) else node.setdefault(f"{each}.", {})
         if isinstance(value, Mapping):
             value = {**(there if isinstance(there := node.get(last), dict) else {}), **_tree(value, depth + 1)}
+        if isinstance(there := node.get(last), dict) and not isinstance(
+            value, Mapping
+        ):  # cache=WORD beside cache.no-flush
+            node[f"{last}."] = there
         node[last] = value
     return tree
 
@@ -141,13 +149,13 @@ def _nodes(node: Mapping[str, Any], *, drops: bool, depth: int) -> Iterator[str]
         raise ValueError("nested too deeply")
     cache = node.get("cache")
     if isinstance(cache, str):
-        drops = cache == "unsafe"
-    elif isinstance(cache, Mapping) and "no-flush" in cache:
+        drops, cache = cache == "unsafe", node.get("cache.")
+    if isinstance(cache, Mapping) and "no-flush" in cache:  # before the word (blockdev.c drive_new)
         drops = cache["no-flush"] in (True, *_ON)
     if isinstance(path := node.get("filename"), str):
         yield from _disk(path, drops=drops and not _reads_only(node), depth=depth)
     for name, below in node.items():
-        if isinstance(below, Mapping) and name != "cache":
+        if isinstance(below, Mapping) and name not in ("cache", "cache."):
             yield from _nodes(below, drops=drops, depth=depth + 1)
 
 

@@ -25,6 +25,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from auditor.host._reading import BARRED as BARRED
+from auditor.host._reading import BLOCK as BLOCK
+from auditor.host._reading import FILE as FILE
+from auditor.host._reading import NEITHER as NEITHER
+from auditor.host._reading import UNMOUNTED as UNMOUNTED
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 UNANSWERED = ("no answer within ", "not read: ")  # how an error begins of a file of a process that lets its reader wait
@@ -118,7 +122,8 @@ class Files(NamedTuple):
     of a symbolic link -> its target (as readlink gives it).
 
     errors: path -> what went wrong ("permission denied"). devices: path of a folder of others, or of a link to one -> the
-    device that it is on, ``MAJOR:MINOR``, and BARRED behind it where the process may not write in it. changed: of what was read
+    device that it is on, ``MAJOR:MINOR``, and BARRED behind it where the process may not write in it; of /proc/PID/fd/N that
+    names a path, NEITHER or ``HOW BLOCK MAJOR:MINOR`` or ``HOW FILE MAJOR:MINOR TYPE`` (HOW r or w). changed: of what was read
     below the root directory of a process, links and folders too, path -> how many seconds after that process started it was
     changed last (ctime), below 0 before. unkept: words of the allow-lists of now that were in none when it was recorded: what
     they mean was not kept.

@@ -47,14 +47,9 @@ def test_who_holds_his_memory_hides_no_guest_of_another() -> None:
         found = read(*guests.request(HOST, Facts()).patterns)
         assert found.errors[f"/proc/{number}/cmdline"].startswith(UNANSWERED)
         assert [path for path in found.errors if "*" in path] == []
-        facts = facts_of(guests, found)
-    known, disks = facts.get(HOST, "guests"), facts.get(HOST, "guest_disks")
-    assert isinstance(known, Known)
-    assert isinstance(disks, Known)
-    assert isinstance(known.value, tuple)
-    assert isinstance(disks.value, tuple)
-    assert {f"{number} (unread)", f"{other} db1"} <= {*known.value}
-    assert {f"{number} unsure", f"{other} drops /dev/zd0"} <= {*disks.value}
+    told = guests.told(found)
+    assert {f"{number} (unread)", f"{other} db1"} <= {*told.guests}
+    assert {f"{number} unsure", f"{other} drops /dev/zd0"} <= {*told.disks}
 
 
 @pytest.mark.parametrize("how", [MEMORY, PROGRAM], ids=["memory", "program"])
