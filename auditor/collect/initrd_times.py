@@ -7,6 +7,7 @@ they were made elsewhere, and only the second tells when they came. (man 1 stat,
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 
 from auditor.collect import module_lists, mounts
@@ -21,7 +22,7 @@ FACTS = {
         "CONTENT CHANGED PATH of each initrd that was found and of what it holds copies of: seconds since 1970"
     )
 }
-FORM = "%Y %Z %n"
+STAT = ("stat", "-L", "-c", "%Y %Z %n")
 MOST = 200  # files that are asked for
 _LINE = re.compile(r"(\d{1,12}) (\d{1,12}) (/[\w./+~-]{1,300})", re.ASCII)
 
@@ -44,15 +45,19 @@ def request(host: Subject, facts: Facts) -> Run | Skip:
     asked = dict.fromkeys((*initrds, *(path for _, path in pairs), OPTIONS, *options, HOSTID))
     if not pairs or len(asked) > MOST:
         return Skip(f"{len(pairs)} kernels with a zfs module and {len(options)} files of options were found")
-    return Run(("stat", "-L", "-c", FORM, *asked), accept=frozenset({0, 1}), package="coreutils")
+    return Run((*STAT, *asked), accept=frozenset({0, 1}), package="coreutils")
 
 
 def parse(reply: Output, host: Subject) -> Iterator[Fact]:
-    """What is there; what is not has a line on stderr. Raises ValueError where a file could not be looked at."""
+    """What is there; what is not has a line on stderr. Raises ValueError where a file could not be looked at, and where one
+    is in neither."""
     if why := next((line for line in reply.stderr.splitlines() if not line.endswith("No such file or directory")), ""):
         raise ValueError(why[:200])
     lines = reply.text.splitlines()
     wrong = [line for line in lines if not _LINE.fullmatch(line)]
     if wrong or not reply.text.endswith("\n"):
         raise ValueError(f"not times and a path: {wrong[0][:80] if wrong else 'cut off'}")
+    asked = len(shlex.split(reply.command)) - len(STAT)
+    if len(lines) + len(reply.stderr.splitlines()) != asked:
+        raise ValueError(f"{len(lines)} lines of {asked} files: cut off")
     yield Fact(HOST, "initrd_times", known(tuple(lines), f"{len(lines)} files", "stat -L -c '%y %z %n' PATHS"))

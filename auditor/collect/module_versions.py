@@ -36,8 +36,10 @@ def request(host: Subject, facts: Facts) -> Run | Skip:
 
 
 def parse(reply: Output, host: Subject) -> Iterator[Fact]:
-    """Raises ValueError where a module says one of the three twice or not at all."""
+    """Raises ValueError where a module says one of the three twice or not at all, and where it is cut off."""
     modules: list[dict[str, str]] = []
+    if not reply.text.endswith("\n"):
+        raise ValueError("cut off")
     for line in reply.text.splitlines():
         found = _LINE.fullmatch(line)
         if not found:

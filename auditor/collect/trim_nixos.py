@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Facts, Subject, flag, known, words_of
+from auditor.facts import HOST, Fact, Facts, Subject, Unknown, flag, known, words_of
 from auditor.host.request import WITNESS, Files, Read, Skip
 
 PER = "host"
@@ -16,7 +16,10 @@ TIMER = "/etc/systemd/system/timers.target.wants/zpool-trim.timer"
 
 def request(host: Subject, facts: Facts) -> Read | Skip:
     """Only of NixOS."""
-    if "nixos" in words_of(facts.get(HOST, "os_ids")):
+    ids = facts.get(HOST, "os_ids")
+    if isinstance(ids, Unknown):
+        return Skip("whether this is NixOS is not known")
+    if "nixos" in words_of(ids):
         return Read((TIMER, WITNESS))
     return Skip("this is not NixOS", applies=False)
 

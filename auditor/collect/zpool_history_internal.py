@@ -33,9 +33,9 @@ TAKEN_UP = (
     r"pool version \d+; software version [^;]{1,80}; uts "
 )
 KEEP = rf"^History for |^$|{COMMANDS}|{TAKEN_UP}"
-_BY = re.compile(rf"{TAKEN_UP}([^ .]+)")  # of a full name the first label: it may have been given the others later
-# as it is called before it has a name (Linux include/linux/uts.h UTS_NODENAME; hostname(5))
-NAMELESS = frozenset({"(none)", "localhost"})
+_BY = re.compile(rf"{TAKEN_UP}([^ .]*)")  # of a full name the first label: it may have been given the others later
+# as it is called before it has a name (Linux include/linux/uts.h UTS_NODENAME; hostname(5)); sethostname(2) takes an empty one
+NAMELESS = frozenset({"", "(none)", "localhost"})
 
 
 def request(pool: Subject, facts: Facts) -> Run:

@@ -10,19 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.derive.scsi_faults import GONE
+from auditor.derive.scsi_faults import counted
 from auditor.facts import (
     HOST,
-    Evidence,
     Fact,
     Facts,
     Judged,
     Known,
     Subject,
     Unknown,
-    is_true,
     number,
-    pairs_of,
     unknown,
 )
 
@@ -53,14 +50,4 @@ def _counted(disk: Subject, name: str, place: str, log: Known, whole: Judged) ->
     way = set(part.findall(place))
     if not way:  # a path of multipath, a layer, or what is behind no PCI
         return unknown(f"{disk}: no PCI device on the way to it ({place})")
-    pairs = pairs_of(log)
-    mine = [
-        (int(times), seen)
-        for (at, times), seen in zip(pairs, log.evidence, strict=False)
-        if part.findall(f"/{at}/")[0] in way
-    ]
-    if mine:
-        return Known(sum(times for times, _ in mine), tuple(seen for _, seen in mine))
-    if not is_true(whole):
-        return unknown(GONE)
-    return Known(0, (Evidence(f"nothing of {disk} in the kernel's log, which reaches back to its start", "dmesg -k"),))
+    return counted(disk, lambda at: part.findall(f"/{at}/")[0] in way, log, whole)

@@ -4,6 +4,10 @@ Namespaces of one NVMe drive and paths of one LUN have a name in common. Virtual
 world-wide names alone: a cloud shows all its volumes as namespaces of one emulated controller with a constant serial
 number (Google "nvme_card-pd", Azure "SN: 000001"), so that a common one says nothing of what they lie on. The world-wide
 names of drives are not used: some models give all the same.
+
+Where the kernel shows a SAS drive twice, once for each of its ports, one of the two may answer and the other not; udev may
+then call by its world-wide name what itself gives a serial number. What else is said of a drive that answers is kept for that:
+it may be the one that is called so. Not of USB, where it is the bridge that udev asks.
 """
 
 from __future__ import annotations
@@ -11,9 +15,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from auditor.facts import Facts, Known, Subject, Unknown, is_true, join, unknown
+from auditor.derive.disk_identity import SOURCES
+from auditor.facts import Facts, Known, Subject, Unknown, is_true, join, unknown, value_of
 
-NAMED_BY = ("disk.serial", "disk.sysfs_subsystem_nqn", "disk.virtual", "disk.wwn")
+NAMED_BY = (
+    *("disk.serial", "disk.sysfs_subsystem_nqn", "disk.virtual", "disk.wwn", "disk.transport"),
+    *(f"disk.{source}" for source in SOURCES["serial"]),
+)
 COMPOSED = "nvme."  # the kernel makes it of serial number, model and namespace where the namespace has no name
 UNSEEN = "what they lie on is not seen from here"
 
@@ -45,6 +53,7 @@ def names(disks: tuple[Subject, ...], facts: Facts) -> Names:
             nameless.append(join(missing) if missing else unknown(f"{disk} gives no serial number"))
         if isinstance(virtual, Known) and virtual.value is False:
             sure.update(given)
+            unsure.update(_called_otherwise(disk, facts))
             continue
         for name in given:
             several = unknown(
@@ -54,6 +63,17 @@ def names(disks: tuple[Subject, ...], facts: Facts) -> Names:
         if is_true(virtual) and not (wwn := _given(disk, "wwn", facts)).startswith(COMPOSED):
             sure.update([wwn] if wwn else [])
     return Names(frozenset(sure), unsure, tuple(nameless))
+
+
+def _called_otherwise(disk: Subject, facts: Facts) -> dict[str, Unknown]:
+    """What those say of a drive who are not believed first."""
+    if value_of(facts.get(disk, "transport")) == "usb":
+        return {}
+    told = {found for source in SOURCES["serial"] if (found := _given(disk, source, facts))}
+    return {
+        found: unknown(f"{disk} is also called {found}, and may be another path to the drive that is called so")
+        for found in told - {_given(disk, "serial", facts)}
+    }
 
 
 def _given(disk: Subject, name: str, facts: Facts) -> str:

@@ -26,7 +26,6 @@ from auditor.facts import (
     Subject,
     Unknown,
     flag,
-    known,
     unknown,
     word_of,
     words,
@@ -99,8 +98,6 @@ def _root(facts: Facts) -> Judged:
 
 def _outdated(facts: Facts) -> Judged:
     """By the times of content; where only other times are later, as of a file that a package brought, it is not known."""
-    if _built_together(facts):
-        return known((), "NixOS builds the initrd together with what it holds", "grep ID /etc/os-release")
     found = _initrds(facts)
     if isinstance(found, Unknown):
         return found

@@ -146,7 +146,10 @@ def _timer(pool: Subject, facts: Facts) -> Judged:
 
 def _nixos(facts: Facts) -> list[Judged]:
     """The timer of NixOS, which is for all pools; of no other system."""
-    return [facts.get(HOST, "trim_nixos")] if "nixos" in words_of(facts.get(HOST, "os_ids")) else []
+    ids = facts.get(HOST, "os_ids")
+    if isinstance(ids, Unknown):
+        return [ids]
+    return [facts.get(HOST, "trim_nixos")] if "nixos" in words_of(ids) else []
 
 
 def _cron(pool: Subject, facts: Facts) -> Judged:

@@ -70,23 +70,22 @@ def _ended(version: Judged) -> Judged:
 
 def build_of(text: Judged, facts: Facts) -> tuple[Judged, builds.Build | None]:
     """(Known and true of a build as it was published, else why that is not known; then the build, if builds.toml has it)."""
-    alike = _published(text, word_of(facts.get(HOST, "platform")))
+    alike = _published(text, facts.get(HOST, "platform"))
     other = isinstance(alike, Unknown) and isinstance(text, Known)
     return alike, builds.load().get(word_of(text)) if other else None
 
 
-def _published(text: Judged, platform: str) -> Judged:
+def _published(text: Judged, platform: Judged) -> Judged:
     if isinstance(text, Unknown):
         return text
     version = str(text.value)
     numbers = releases.of(version)
     if numbers and (why := releases.nature(releases.version(version, releases.spelt(numbers)))):
         return unknown(why, releases.REMEDY)
-    if _AS_TAGGED.fullmatch(version) and platform not in OWN:
-        return Known(True, text.evidence)
-    remedy = next(
-        (each for mark, each in REMEDIES if mark in version or mark == platform), "its maintainer's changelog"
-    )
+    here = word_of(platform)
+    if _AS_TAGGED.fullmatch(version) and here not in OWN:
+        return platform if isinstance(platform, Unknown) else Known(True, text.evidence)
+    remedy = next((each for mark, each in REMEDIES if mark in version or mark == here), "its maintainer's changelog")
     return unknown(f"{version} is a build of its own: fixes of later releases may be in it", remedy)
 
 

@@ -33,6 +33,7 @@ def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
 
 
 def _appliance(facts: Facts) -> list[Judged]:
-    """Jobs of TrueNAS, where this is one."""
+    """Jobs of TrueNAS, where this is one, or may be."""
     release = facts.get(HOST, "kernel_release")
-    return [facts.get(HOST, "scrub_jobs")] if isinstance(release, Known) and "truenas" in str(release.value) else []
+    elsewhere = isinstance(release, Known) and "truenas" not in str(release.value)
+    return [] if elsewhere else [facts.get(HOST, "scrub_jobs")]

@@ -9,7 +9,7 @@ whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from auditor.facts import (
     HOST,
@@ -58,13 +58,14 @@ def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:
         elif isinstance(log, Unknown) or isinstance(place, Unknown):
             yield Fact(disk, name, log if isinstance(log, Unknown) else place)
         else:
-            yield Fact(disk, name, _counted(disk, addresses, log, facts.get(HOST, whole)))
+            own = frozenset(addresses[-1:])
+            yield Fact(disk, name, counted(disk, own.__contains__, log, facts.get(HOST, whole)))
 
 
-def _counted(disk: Subject, addresses: list[str], log: Known, whole: Judged) -> Judged:
-    pairs = pairs_of(log)
-    counted = zip(pairs, log.evidence, strict=True) if pairs else ()
-    mine = [(int(times), seen) for (at, times), seen in counted if at in addresses[-1:]]
+def counted(disk: Subject, its: Callable[[str], bool], log: Known, whole: Judged) -> Judged:
+    """How often the log names a place of the disk. its: whether a place is one."""
+    lines = zip(pairs_of(log), log.evidence, strict=False)  # of a log without any there is one piece of evidence
+    mine = [(int(times), seen) for (at, times), seen in lines if its(at)]
     if mine:
         return Known(sum(times for times, _ in mine), tuple(seen for _, seen in mine))
     if not is_true(whole):

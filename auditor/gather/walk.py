@@ -74,9 +74,12 @@ def ask_host(gatherer: Gatherer, facts: Facts) -> None:
 
 
 def _platform(facts: Facts) -> Fact:
-    """Which platform it is, by its kernel where that tells, else by what os-release says."""
+    """Which platform it is, by its kernel where that tells, else by what os-release says: TrueNAS and Proxmox VE call
+    themselves Debian there."""
     ids, kernel = facts.get(HOST, "os_ids"), facts.get(HOST, "kernel_release")
     name = platforms.here(words_of(ids), word_of(kernel))
+    if isinstance(kernel, Unknown):
+        return Fact(HOST, "platform", kernel)
     if name == platforms.ANY and isinstance(ids, Unknown):
         return Fact(HOST, "platform", ids)
     evidence = tuple(piece for each in (ids, kernel) if isinstance(each, Known) for piece in each.evidence)

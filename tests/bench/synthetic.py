@@ -150,18 +150,18 @@ def _zdb(text: str, copies: Copies) -> str:
 
 
 def _files(files: Files, copies: Copies) -> Files:
-    """/sys with the new drives in it."""
+    """/sys and /dev/disk with the new drives in it."""
 
-    def copied(table: Mapping[str, str]) -> dict[str, str]:
+    def copied(table: Mapping[str, str], links: bool = False) -> dict[str, str]:
         more = {}
         for drive, number in (leg for legs in copies for leg in legs):
             mine = re.compile(rf"/nvme{drive.node}(n|/)")
             for path, content in table.items():
-                if mine.search(path):
+                if mine.search(path) or (links and mine.search(content)):
                     more[drive.renamed(path, number)] = drive.renamed(content, number)
         return {**table, **more}
 
-    return Files(copied(files.text), copied(files.links), copied(files.errors))
+    return Files(copied(files.text), copied(files.links, links=True), copied(files.errors))
 
 
 # -- datasets -------------------------------------------------------------------------------------------------------

@@ -66,6 +66,7 @@ def told(
     """What is derived on a host with one dataset, none of whose log shows anything but what is given."""
     facts = Facts()
     facts.put(Fact(HOST, "zfs_version_text", known(release, release)))
+    facts.put(Fact(HOST, "platform", known("debian", "")))
     facts.put(Fact(HOST, "pools", known((POOL,), "zpool list")))
     facts.put(Fact(HOST, "imported_pools", known((POOL, OTHER) if part == "pool" else (POOL,), "zpool list")))
     datasets = (DATASET,) if part == "dataset" else (ROOT, DATASET)

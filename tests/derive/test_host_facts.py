@@ -11,9 +11,14 @@ from auditor.text import unit_escaped
 TANK = Subject("pool", "tank")
 
 
-def scheduled(timers: tuple[str, ...] | None, cron: tuple[str, ...] | None, pool: Subject = TANK) -> object:
+def scheduled(
+    timers: tuple[str, ...] | None,
+    cron: tuple[str, ...] | None,
+    pool: Subject = TANK,
+    kernel: str | None = "6.12.57+deb13-amd64",
+) -> object:
     facts = Facts()
-    for name, value in (("scrub_timers", timers), ("scrub_cron", cron)):
+    for name, value in (("scrub_timers", timers), ("scrub_cron", cron), ("kernel_release", kernel)):
         facts.put(Fact(HOST, name, unknown("not seen") if value is None else known(value, "seen")))
     ((_, _, found),) = scrub_schedule.derive(pool, facts)
     return found.value if isinstance(found, Known) else None
@@ -27,6 +32,7 @@ def test_a_scrub_that_is_scheduled() -> None:
     assert scheduled(("zfs-scrub-weekly@other.timer", "btrfs-scrub.timer"), ()) is False
     assert scheduled((), None) is None
     assert scheduled(None, ()) is None
+    assert scheduled((), (), kernel=None) is None  # it may be TrueNAS, whose jobs were not looked at
 
 
 def test_a_pool_whose_name_systemd_spells_otherwise() -> None:

@@ -72,7 +72,6 @@ def judged(facts: Facts, name: str) -> object:
 )
 def test_which_files_are_newer(found: tuple[str, ...], outdated: tuple[str, ...]) -> None:
     assert judged(told(found), "initrd_outdated") == outdated
-    assert judged(told(found, ids="nixos"), "initrd_outdated") == ()  # which builds it together with what it holds
 
 
 @pytest.mark.parametrize(

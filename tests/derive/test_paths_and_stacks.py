@@ -383,7 +383,7 @@ def past(**given: Value | Unknown) -> World:
     world = World(MIRROR, now=1000 * DAY)
     world.put(POOL, autotrim="off", trims=0, imports_without_log=0, rewinds=0)
     timers: tuple[str, ...] = ()
-    world.put(HOST, trim_timers=timers, trim_cron=False)
+    world.put(HOST, trim_timers=timers, trim_cron=False, os_ids=("debian",))
     for name in ("a", "b"):
         world.put(Subject("disk", name), transport="nvme")
     world.put(POOL, **given)
@@ -412,3 +412,13 @@ def test_one_way_to_trim_is_enough_and_none_must_be_known() -> None:
     assert world.get(POOL, "trimmed") is False
     world.put(POOL, trims=unknown("zpool history tank: permission denied"))
     assert "permission denied" in world.why(POOL, "trimmed")
+
+
+def test_what_trims_on_nixos_alone_decides_there_and_where_it_may_be_nixos() -> None:
+    world = past()
+    world.put(HOST, os_ids=("nixos",), trim_nixos=True)
+    assert world.get(POOL, "trimmed") is True
+    world.put(HOST, trim_nixos=unknown("denied"))
+    assert world.why(POOL, "trimmed") == "denied"
+    world.put(HOST, os_ids=unknown("no os-release"))
+    assert world.why(POOL, "trimmed") == "no os-release"

@@ -188,6 +188,40 @@ def test_legs_on_two_namespaces_of_one_drive() -> None:
     assert world.get(leaf("l1"), "shares_disk_with_leg") is True
 
 
+PORTS = ({"smart_serial": "HLM00AAA"}, {"udev_serial": "5000c500a1b2c3d4"})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        (PORTS[0], PORTS[0], True),
+        (PORTS[1], PORTS[1], True),
+        (PORTS[0], {**PORTS[0], **PORTS[1]}, True),
+        ({**PORTS[0], **PORTS[1]}, PORTS[1], None),  # one port does not answer
+        (PORTS[0], {"smart_serial": "HLM00AAB"}, False),
+        ({**PORTS[0], "udev_serial": "0123"}, {"smart_serial": "HLM00AAB", "udev_serial": "0123"}, None),
+        (PORTS[0], {}, None),
+    ],
+)
+def test_legs_on_two_paths_to_one_drive(one: dict[str, str], other: dict[str, str], shared: bool | None) -> None:
+    world = World(MIRROR, SLOG)
+    on(world, a="sda", b="sdb")
+    for name, serials in (("sda", one), ("sdb", other)):
+        world.put(Subject("disk", name), transport="sas", virtual=False, **serials)
+    assert world.get(leaf("a"), "shares_disk_with_leg") is shared
+    assert world.get(leaf("b"), "shares_disk_with_leg") is shared
+
+
+def test_two_drives_behind_bridges_that_give_one_serial_number() -> None:
+    world = World(MIRROR, SLOG)
+    on(world, a="sda", b="sdb")
+    for name in ("sda", "sdb"):
+        world.put(
+            Subject("disk", name), transport="usb", virtual=False, smart_serial=f"S{name}", udev_serial="0123456789AB"
+        )
+    assert world.get(leaf("a"), "shares_disk_with_leg") is False
+
+
 @pytest.mark.parametrize("virtual", [{"virtual": True}, {"nvme_model": unknown("nvme id-ctrl: not permitted")}])
 def test_a_common_controller_or_serial_number_of_virtual_disks_says_nothing(virtual: dict[str, Judged | bool]) -> None:
     world = World(MIRROR, SLOG)

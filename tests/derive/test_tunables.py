@@ -13,7 +13,7 @@ from auditor.data import tunables
 from auditor.data.tunables import TunablesError
 from auditor.derive import release, version_gap
 from auditor.derive import tunables as derived
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Unknown, known, unknown
 from tests.golden import HOSTS
 
 HEALTHY = sorted(HOSTS.glob("*-healthy-mirrored-slog"))
@@ -26,6 +26,7 @@ def on(options: tuple[str, ...] | None, version: str = "2.3.9-1", **now: int | s
     facts.put(Fact(HOST, "zfs_version", known(numbers, version)))
     facts.put(Fact(HOST, "mount_table", known(("28 1 259:1 / / rw - ext4 /dev/sda1 rw",), "mounts")))
     facts.put(Fact(HOST, "zfs_version_text", known(version, version)))
+    facts.put(Fact(HOST, "platform", known("debian", "")))
     facts.put_all(release.derive(HOST, facts))
     for name, each in tunables.load().items():
         if default := each.default(numbers):
@@ -117,7 +118,8 @@ def test_a_wrong_table_is_refused(text: str, complaint: str) -> None:
 )
 def test_a_distribution_may_have_changed_a_release(text: str, published: bool | None) -> None:
     facts = Facts()
-    facts.put(Fact(Subject("host", "host"), "zfs_version_text", known(text, text)))
+    facts.put(Fact(HOST, "zfs_version_text", known(text, text)))
+    facts.put(Fact(HOST, "platform", known("any", "")))
     found = {fact.name: fact.value for fact in release.derive(HOST, facts)}["build_has_zil_prune"]
     assert (found.value if isinstance(found, Known) else None) == published
 

@@ -35,8 +35,8 @@ references = ['somewhere']
 """
 
 
-def verdict(rule: Any, text: str, platform: str = "") -> Verdict:
-    """What a host with this release comes to; nothing else is known of it but, where it is given, its platform."""
+def verdict(rule: Any, text: str, platform: str = "debian") -> Verdict:
+    """What a host with this release comes to; nothing else is known of it but its platform, where that is not empty."""
     facts = Facts()
     if platform:
         facts.put(Fact(HOST, "platform", known(platform, "")))
@@ -202,6 +202,12 @@ def test_what_to_do_about_a_build_that_nobody_has_read(text: str, system: str, r
     found = verdict(RULES["advisory-mapped-file-stall"], text, system)
     assert found.outcome == "unknown"
     assert remedy in found.reasons[0].remedy
+
+
+def test_a_build_that_is_called_as_a_release_is_that_only_where_the_platform_is_known() -> None:
+    """Of NixOS or TrueNAS it may be, which give releases fixes of later ones."""
+    rule = RULES["advisory-mapped-file-stall"]
+    assert (verdict(rule, "2.1.13-1").outcome, verdict(rule, "2.1.13-1", "").outcome) == ("fail", "unknown")
 
 
 def test_the_build_says_which_commit_it_carries() -> None:
