@@ -4,13 +4,14 @@ A disk of a mirror must hold all that the vdev can allocate, one of a raidz or d
 sectors larger than 2**ashift is refused. Of a spare on a partition the size of its whole disk is what is known here, so that
 one that fails is too small, and one that passes is as large as its disk. (OpenZFS module/zfs/spa.c spa_vdev_attach:
 EOVERFLOW, and the alignment requirement of the top-level vdev; vdev.c vdev_get_min_asize) A distributed spare is a share of
-the disks that it stands in for, and fits. (man 7 zpoolconcepts, dRAID)
+the disks that it stands in for, and fits. (man 7 zpoolconcepts, dRAID) One that OpenZFS cannot open stands in for none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from auditor.derive import idle_leaves
 from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, join, known, unknown, word_of, words
 
 SUBJECT = "pool"
@@ -18,6 +19,7 @@ FACTS = {"unfit_spares": words("what keeps each hot spare from standing in for a
 NEEDS = (
     *("pool.spare_leaves", "pool.data_vdevs", "vdev.type", "vdev.leaves", "vdev.ashift", "vdev.asize_bytes"),
     *("leaf.type", "leaf.disks", "disk.size_bytes", "disk.logical_block_bytes"),
+    *(each for each in idle_leaves.NEEDS if each.startswith("leaf.") and each != "leaf.type"),
 )
 LABELS = 16 << 20  # four labels, the boot block, and what a partition table and its alignment take
 ROUNDED = 0.97  # what a vdev can allocate is rounded down to whole metaslabs
@@ -33,6 +35,12 @@ def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
     for leaf in facts.linked(pool, "spare_leaves"):
         if word_of(facts.get(leaf, "type")) == "dspare":
             continue
+        if gone := idle_leaves.fault(leaf, facts):
+            if isinstance(gone, Unknown):
+                doubts.append(gone)
+            else:
+                unfit.append(gone)
+                continue
         disks = facts.get(leaf, "disks")
         if isinstance(disks, Unknown):
             doubts.append(disks)

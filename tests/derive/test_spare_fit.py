@@ -20,6 +20,7 @@ def unfit(
     leaves: int = 2,
     lost: str = "",
     spare: str = "disk",
+    state: str = "AVAIL",
 ) -> tuple[object, ...] | str:
     vdev = Subject("vdev", f"{kind}-0", "tank")
     legs = tuple(Subject("leaf", f"sd{i}", "tank") for i in range(leaves))
@@ -33,6 +34,8 @@ def unfit(
         (vdev, "asize_bytes", asize),
         (SPARE, "type", spare),
         (SPARE, "disks", (DISK,)),
+        (SPARE, "state", state),
+        (SPARE, "device_present", True),
         (DISK, "size_bytes", size),
         (DISK, "logical_block_bytes", sector),
     ):
@@ -55,6 +58,12 @@ def unfit(
         (unfit("mirror", TB, 2 * TB, 4096, 9), ("sdx has sectors of 4096 bytes, and mirror-0 writes blocks of 512",)),
         (unfit("mirror", TB, 2 * TB, 4096, 12), ()),
         (unfit("draid1", 4 * TB, TB, spare="dspare", lost="disks"), ()),
+        (unfit("mirror", TB, 2 * TB, state="INUSE"), ()),
+        (unfit("mirror", TB, 2 * TB, state="UNAVAIL"), ("sdx is UNAVAIL",)),
+        (unfit("mirror", TB, 2 * TB, state="UNAVAIL", lost="disks"), ("sdx is UNAVAIL",)),
+        (unfit("mirror", TB, 2 * TB, lost="state"), "lost"),
+        (unfit("mirror", 2 * TB, TB, lost="state"), (f"sdx has {TB} bytes, and a disk of mirror-0 {2 * TB}",)),
+        (unfit("mirror", TB, 2 * TB, lost="device_present"), "lost"),
         (unfit("mirror", TB, 2 * TB, lost="type"), "lost"),
         (unfit("mirror", TB, 2 * TB, lost="asize_bytes"), "lost"),
         (unfit("mirror", TB, 2 * TB, lost="disks"), "lost"),

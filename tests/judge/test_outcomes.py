@@ -315,7 +315,6 @@ EVERYSEC = {"database.engine": "redis", "database.appendonly": True, "database.a
         ("leaf-device-missing", GONE | {"leaf.allocation_class": "normal", "leaf.vdev": left(0)}, "drive"),
         ("leaf-device-missing", GONE | {"leaf.allocation_class": "normal", "leaf.vdev": left(1)}, ""),
         ("leaf-device-missing", GONE | {"leaf.allocation_class": "log", "leaf.vdev": left(0)}, "power+log"),
-        ("leaf-device-missing", GONE | {"leaf.allocation_class": "cache"}, ""),
         # the data drive that does not come back is the log device, too
         ("slog-shared-with-data", SHARED | {"leaf.vdev": left(0)}, "power+drive"),
         ("slog-shared-with-data", SHARED | {"leaf.vdev": left(1)}, ""),
