@@ -36,6 +36,7 @@ from auditor.collect import (
     reclaim,
     sqlite_locks,
     swaps,
+    unit_changes,
     zed_rc,
     zfs_mounts,
     zpool_get,
@@ -215,6 +216,9 @@ def _around() -> dict[tuple[str, ...], Files]:
     heading = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
     return {
         boot_units.request(HOST, Facts()).patterns: Files(texts, links, none),
+        unit_changes.request(HOST, Facts()).patterns: Files(
+            filesystems, errors=dict.fromkeys((unit_changes.UNITS, unit_changes.PARTS), "no such file")
+        ),
         hibernation.request(HOST, Facts()).patterns: Files(filesystems | power),
         reclaim.request(HOST, Facts()).patterns: Files(filesystems | {reclaim.PATH: "0x0007\n"}),
         guests.request(HOST, Facts()).patterns: Files({guests.FIRST: f"{WITHHELD}\0"}),

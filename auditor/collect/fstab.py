@@ -12,13 +12,15 @@ from auditor.facts import HOST, Fact, Facts, Subject, known, words
 from auditor.host import fstab
 from auditor.host.request import WITNESS, Files, Read
 
+REQUIRES = "x-systemd.requires="
 PER = "host"
 SUBJECT = "host"
 FACTS = {
     "fstab_needs": words(
         "POINT PATH of mounts by fstab that wait for nothing of ZFS: PATH, the mount point or what is bound there, has to be"
         " there before; escaped as in fstab"
-    )
+    ),
+    "fstab_requires": words("units for ZFS that mounts by fstab start before them (x-systemd.requires)"),
 }
 
 
@@ -35,9 +37,19 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     needs = tuple(each for line in lines for each in _needs(*line.split(" ")))
     text = f"{len(lines)} mounts in {fstab.PATH}" if lines else f"nothing is mounted by {fstab.PATH}"
     yield Fact(HOST, "fstab_needs", known(needs, text, f"cat {fstab.PATH}"))
+    units = tuple(sorted({each for line in lines for each in _requires(line.rpartition(" ")[2].split(","))}))
+    text = ", ".join(units) or f"no unit for ZFS is required in {fstab.PATH}"
+    yield Fact(HOST, "fstab_requires", known(units, text, f"cat {fstab.PATH}"))
 
 
 def _needs(source: str, point: str, kind: str, options: str) -> Iterator[str]:
     waits = (each in fstab.LATER or each.partition("=")[2].startswith("zfs") for each in options.split(","))
     if kind != "zfs" and not any(waits):
         yield from (f"{point} {path}" for path in (point, source) if path.startswith("/"))
+
+
+def _requires(options: list[str]) -> Iterator[str]:
+    """Of what is mounted when the host starts."""
+    if not {"noauto", "x-systemd.automount"} & {*options}:
+        names = [each.removeprefix(REQUIRES) for each in options if each.startswith(REQUIRES)]
+        yield from (each for each in names if each.startswith("zfs"))

@@ -20,6 +20,9 @@ SUBJECT = "host"
 FACTS = {
     "kernels_listed": words("releases of the installed kernels whose modules depmod has listed"),
     "kernels_with_zfs": words("those of them with a zfs module among these"),
+    "kernels_removed_with_zfs": words(
+        "releases of which depmod's list has a zfs module, and none of the kernel itself"
+    ),
     "zfs_modules": words("KERNEL PATH of each zfs module that modprobe finds for an installed kernel"),
 }
 BOOTED = "/run/ostree-booted"  # made by ostree where an image of it has started
@@ -51,6 +54,13 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
         raise ValueError(f"{wrong[0][:40]!r} is no release of a kernel")
     with_zfs = tuple(each for each in found if found[each])
     yield Fact(HOST, "kernels_listed", known(tuple(found), ", ".join(found) or "none", f"ls {PATTERN}"))
+    left = tuple(
+        path.removesuffix(LIST).rpartition("/")[2]
+        for path, lines in lists.items()
+        if path.startswith("/usr/") and lines and f"{OWN}:" not in lines
+    )
+    text = f"zfs alone is left of {', '.join(left)}" if left else "no kernel of which zfs alone is left"
+    yield Fact(HOST, "kernels_removed_with_zfs", known(left, text, f"grep -L '^kernel/' {PATTERN}"))
     text = f"zfs among the modules of {', '.join(with_zfs) or 'none'}"
     yield Fact(HOST, "kernels_with_zfs", known(with_zfs, text, f"grep -l '/zfs[.]ko' {PATTERN}"))
     yield Fact(HOST, "zfs_modules", known(tuple(modules), ", ".join(modules) or "none", f"grep '/zfs[.]ko' {PATTERN}"))

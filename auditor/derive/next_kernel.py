@@ -18,7 +18,10 @@ SUBJECT = "host"
 FACTS = {
     "zfs_by_dkms": flag("dkms has built the zfs module of the running kernel"),
     "zfs_by_depmod": flag("depmod has listed a zfs module of the running kernel"),
-    "kernels_without_zfs": words("kernels, newer than the running one, that have no zfs module"),
+    "zfs_of_removed_kernel": flag("the running kernel was removed, all but its zfs module, which is loaded"),
+    "kernels_without_zfs": words(
+        "kernels that have no zfs module: newer than the running one, or all where that one was removed"
+    ),
 }
 NEEDS = (
     "host.kernel_release",
@@ -26,6 +29,8 @@ NEEDS = (
     "host.kernels_with_headers",
     "host.kernels_listed",
     "host.kernels_with_zfs",
+    "host.kernels_removed_with_zfs",
+    "host.zfs_loaded",
 )
 _PART = re.compile(r"\d{1,9}|[A-Za-z][A-Za-z-]{0,99}")
 
@@ -35,7 +40,9 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     by_dkms, by_depmod = _by_dkms(facts), _by_depmod(facts)
     yield Fact(HOST, "zfs_by_dkms", by_dkms)
     yield Fact(HOST, "zfs_by_depmod", by_depmod)
-    yield Fact(HOST, "kernels_without_zfs", _without(facts, by_dkms, by_depmod))
+    removed = _removed(facts)
+    yield Fact(HOST, "zfs_of_removed_kernel", removed)
+    yield Fact(HOST, "kernels_without_zfs", _of_others(facts, removed) or _without(facts, by_dkms, by_depmod))
 
 
 def _by_dkms(facts: Facts) -> Judged:
@@ -54,6 +61,27 @@ def _by_depmod(facts: Facts) -> Judged:
     if words_of(listed) and running.value not in words_of(listed):  # an upgrade has taken its folder away
         return unknown(f"the modules of {running.value}, which runs, are not among those listed")
     return Known(running.value in words_of(with_zfs), evidence(running, listed, with_zfs))
+
+
+def _removed(facts: Facts) -> Judged:
+    """As pacman removes a kernel at its upgrade, while it runs: what no package owns stays, and depmod's list with it."""
+    found = values(facts, HOST, "kernel_release", "kernels_removed_with_zfs", "zfs_loaded")
+    if isinstance(found, Unknown):
+        return found
+    running, removed, loaded = found
+    return Known(bool(loaded.value) and running.value in words_of(removed), evidence(running, removed, loaded))
+
+
+def _of_others(facts: Facts, removed: Judged) -> Known | None:
+    """Where the running kernel was removed and none of those that may start next has the module. That dkms has its source is no
+    help: where its service builds at the start, that is after the units that import and mount (dkms.service: of
+    multi-user.target, with the default dependencies)."""
+    listed = values(facts, HOST, "kernels_listed", "kernels_with_zfs")
+    if isinstance(listed, Unknown) or not (isinstance(removed, Known) and removed.value):
+        return None
+    if not words_of(listed[0]) or words_of(listed[1]):
+        return None
+    return Known(words_of(listed[0]), (*removed.evidence, *evidence(*listed)))
 
 
 def _without(facts: Facts, by_dkms: Judged, by_depmod: Judged) -> Judged:

@@ -66,6 +66,36 @@ def test_what_depmod_has_listed(
 
 
 @pytest.mark.parametrize(
+    ("listed", "with_zfs", "removed", "loaded", "of_removed", "without"),
+    [
+        ((NEXT,), (), (HERE,), True, True, (NEXT,)),
+        ((NEXT, OLD), (), (HERE,), True, True, (NEXT, OLD)),
+        ((NEXT, OLD), (OLD,), (HERE,), True, True, None),  # which of them starts next is not known
+        ((NEXT,), (), (HERE,), False, False, None),
+        ((NEXT,), (), (OLD,), True, False, None),  # of another kernel
+        ((NEXT,), (), (), True, False, None),  # its folder is gone: built in, or of another place, for all that is seen
+        ((NEXT,), (), (HERE,), UNSEEN, None, None),
+        ((NEXT,), (), UNSEEN, True, None, None),
+        (UNSEEN, (), (HERE,), True, True, None),
+        ((NEXT,), UNSEEN, (HERE,), True, True, None),
+    ],
+)
+def test_the_running_kernel_was_removed(
+    listed: tuple[str, ...] | Unknown,
+    with_zfs: tuple[str, ...] | Unknown,
+    removed: tuple[str, ...] | Unknown,
+    loaded: bool | Unknown,
+    of_removed: bool | None,
+    without: tuple[str, ...] | None,
+) -> None:
+    world = World()
+    world.put(HOST, kernel_release=HERE, dkms_zfs_kernels=(), kernels_with_headers=(), zfs_loaded=loaded)
+    world.put(HOST, kernels_listed=listed, kernels_with_zfs=with_zfs, kernels_removed_with_zfs=removed)
+    found = world.get(HOST, "zfs_of_removed_kernel"), world.get(HOST, "kernels_without_zfs")
+    assert found == (of_removed, without)
+
+
+@pytest.mark.parametrize(
     ("running", "other", "newer"),
     [
         ("4.18.0-80.el8.x86_64", "4.18.0-80.1.2.el8_0.x86_64", True),
