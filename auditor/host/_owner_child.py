@@ -247,6 +247,11 @@ def type_of(file: int) -> int:
     return int(found[0]) & 0xFFFFFFFF
 
 
+def barred(folder: int, name: str) -> int:
+    """Why this process may not write what has this name below a folder, or 0: Python's os.access() does not tell."""
+    return ctypes.get_errno() if libc.faccessat(folder, name.encode(), os.W_OK, 0) < 0 else 0
+
+
 def ordinary(file: int) -> None:
     """Raises OSError for a file of a file system of the kernel."""
     if type_of(file) in KERNEL:
@@ -270,7 +275,7 @@ def main(arguments: list[str], patterns: list[str]) -> None:
         total_bytes=total_bytes, files=files, entries=entries, over=over, fit=ordinary,
         hidden=True,  # MySQL and MariaDB include .x.cnf like any other
         since=started(int(where)) if kind == "process" else None,
-        writes=kind == "process" and identity is not None and identity.user != 0,
+        writes=barred if kind == "process" and identity is not None and identity.user != 0 else None,
     )  # fmt: skip
     sys.path.clear()
     sys.meta_path.clear()
