@@ -286,6 +286,8 @@ def main(arguments: list[str], patterns: list[str]) -> None:
     if identity:
         take(identity)
     shut()
+    if any(pattern[:1] == "-" for pattern in patterns):
+        reader.read("/", False)  # so that an answer without a device is one of those that had none yet
     for pattern in patterns:
         if pattern[:1] == "=":
             reader.blocks(pattern[1:])

@@ -158,9 +158,9 @@ class Reader:
         try:
             file = self._opened(path, 0)
         except OSError as error:
-            if content and error.errno not in NOWHERE:
-                raise
-            return
+            if content and error.errno in NOWHERE:
+                return
+            raise  # it must not look like a link to a folder of which nothing is wrong
         try:
             found = os.fstat(file)
             self._tell_changed(path, found)

@@ -106,6 +106,7 @@ def not_his(found: Judged, why: str) -> None:
 
 
 MAY_NOT = "the process may not write there"
+UNSEEN = "was not seen to be a folder in which the process may write"
 
 
 # -- in mounts of his own -------------------------------------------------------------------------------------------------
@@ -119,6 +120,67 @@ def test_the_folder_of_another(his: Path) -> None:
 def test_the_folder_of_another_that_he_mounted_read_only(his: Path) -> None:
     theirs, there = his.parent / "theirs", his / "base"
     not_his(claimed(there / "pg", theirs, own=bound(theirs, there) + read_only(there)), MAY_NOT)
+
+
+@pytest.mark.parametrize("also", ["", "read-only"])
+def test_the_folder_of_another_that_he_mounted_inside_of_his_own(his: Path, also: str) -> None:
+    theirs, there = his.parent / "theirs", his / "base"
+    own = bound(theirs / "pg", there) + (read_only(there) if also else "")
+    not_his(claimed(his, theirs, own=own), f"{there}: {MAY_NOT}")
+
+
+def test_a_file_of_another_that_he_mounted_inside_of_his_own(his: Path) -> None:
+    theirs = his.parent / "theirs"
+    not_his(claimed(his, theirs, own=bound(theirs / "pg" / "file", his / "file")), f"{his}/file: {UNSEEN}")
+
+
+def test_a_link_of_another_that_he_mounted_inside_of_his_own(his: Path) -> None:
+    """It leads to where anybody may write; it lies where he may not."""
+    theirs = his.parent / "theirs"
+    own = f"tree = must(libc.syscall(428, -100, {os.fsencode(theirs / 'link')!r}, 1 | 0x80000 | 0x100))\n"
+    own += f"must(libc.syscall(429, tree, b'', -100, {os.fsencode(his / 'file')!r}, 4))\n"
+    not_his(claimed(his, theirs, own=own), f"{his}/file: {UNSEEN}")
+
+
+def test_an_overlay_that_cannot_write_on_the_folder_of_another(his: Path) -> None:
+    """It is read-only as a whole, which the kernel says before it looks at who asks."""
+    theirs, there = his.parent / "theirs", his / "base"
+    options = f"lowerdir={his}/pg_tblspc,upperdir={theirs}/pg,workdir={theirs}/work"
+    (theirs / "work").mkdir()
+    own = f"must(libc.mount(b'o', {os.fsencode(there)!r}, b'overlay', 0, {options.encode()!r}))\n"
+    not_his(claimed(there, theirs, own=own), MAY_NOT)
+
+
+# -- with no mount of his own ---------------------------------------------------------------------------------------------
+
+
+def test_a_file_in_place_of_a_folder(his: Path) -> None:
+    theirs = his.parent / "theirs"
+    not_his(claimed(theirs / "pg" / "file", theirs), UNSEEN)
+
+
+def test_a_file_in_place_of_a_folder_right_below_the_root(his: Path) -> None:
+    """No folder at all is on the way."""
+    theirs, top = his.parent / "theirs", his / "base"
+    (top / "x").touch()
+    own = bound(theirs / "pg" / "file", top / "x") + f"os.chroot({str(top)!r})\n"
+    not_his(claimed(Path("/x"), theirs, own=own), UNSEEN)
+
+
+@pytest.mark.parametrize(("to", "why"), [("pg", MAY_NOT), ("pg/file", UNSEEN), ("shut/db", "permission denied")])
+def test_a_tablespace_of_another(his: Path, to: str, why: str) -> None:
+    theirs = his.parent / "theirs"
+    (his / "pg_tblspc" / "1").symlink_to(theirs / to)
+    host = bound(theirs / to, theirs / to) if to == "shut/db" else ""  # the way to a mount point is not asked for
+    not_his(claimed(his, theirs, host=host), why)
+
+
+def test_a_tablespace_that_is_not_there_holds_nothing(his: Path) -> None:
+    theirs = his.parent / "theirs"
+    (his / "pg_tblspc" / "1").symlink_to(theirs / "pg" / "no such folder")
+    found = claimed(his, theirs)
+    assert isinstance(found, Known), found
+    assert found.value == ()
 
 
 # -- what stays his -------------------------------------------------------------------------------------------------------
