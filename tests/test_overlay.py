@@ -71,7 +71,9 @@ def test_a_layer_off_zfs_is_named_by_what_holds_it() -> None:
 def placed(there: FakeHost, facts: Facts, options: str = "", number: str = "0:38") -> Facts:
     """A server in a container, whose root is the overlay of this device number."""
     line = LAYER.format(point="/", upper="/tank/other", more=options).replace("0:38", number).rstrip("\n")
-    for name, value in (("mountinfo", (line,)), ("symlinks", ()), ("directories", ("data:/pg", "log:/pg/pg_wal"))):
+    seen = (f"/pg -> {number}", f"/pg/pg_wal -> {number}")
+    places = ("data:/pg", "log:/pg/pg_wal")
+    for name, value in (("mountinfo", (line,)), ("symlinks", ()), ("directories", places), ("devices", seen)):
         facts.put(Fact(SERVER, name, known(value, "")))
     layers = overlay.of_databases(database_paths.tables(facts), facts, there)
     facts.put_all(list(database_paths.lies_on(facts, Facts(), layers)))

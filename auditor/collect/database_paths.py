@@ -1,5 +1,6 @@
 """On which datasets the files of a database lie: its directories, symbolic links resolved, in its own table of mounts; for
-another file system on a zvol, the zvol.
+another file system on a zvol, the zvol. Any user may call his process a server, name the folders of others and have them
+mounted inside of his own: what counts is a folder that was looked at, and in which the process may write.
 
 (PostgreSQL manual, Database File Layout: pg_wal may be a symbolic link, pg_tblspc/* are; man 5 proc_pid_mountinfo)
 """
@@ -8,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from auditor.collect import database_links, mounts
 from auditor.collect._database_files import ELSEWHERE, Tree, folders, plain, root_of
 from auditor.collect._holders import Holders, Place
-from auditor.databases import ENGINES
 from auditor.facts import (
     HOST,
     Evidence,
@@ -29,16 +30,18 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.host.request import BARRED, Files, Read, Skip
+from auditor.host.request import Files, Read, Skip
 from auditor.text import harmless
 
 PER = "database"
+TABLESPACES = "/pg_tblspc/"
 SUBJECT = "database"
 FACTS = {
     "mountinfo": words("the lines of its table of mounts"),
     "symlinks": words("PATH -> TARGET of the symbolic links on the way to its files, below its root directory"),
     "barred": words("the folders on the way, or that a link leads to, in which the process may not write"),
     "devices": words("PATH -> MAJOR:MINOR of the folders on the way, or that a link leads to, as they say themselves"),
+    "tablespaces_gone": words("the symbolic links of pg_tblspc that lead to nothing"),
 }
 PROVIDES = {
     "database.datasets": links("dataset", "all that it keeps files on"),
@@ -53,8 +56,6 @@ PROVIDES = {
         "those of them that a crash empties: in memory, or on an overlay that leaves out each fsync"
     ),
 }
-MOUNTS = 100  # below the directories of one database; a process of anybody may have thousands
-MEMORY = ("tmpfs", "ramfs", "autofs")  # no database outlives a restart with its data there
 
 
 def request(database: Subject, facts: Facts) -> Read | Skip:
@@ -74,7 +75,7 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
         parts = path.split("/")
         wanted |= dict.fromkeys(root + "/".join(parts[:end]) for end in range(2, len(parts) + 1))
         if kind == "data" and database.name.startswith("postgres "):
-            wanted[f"{root}{path}/pg_tblspc/*"] = None
+            wanted[f"{root}{path}{TABLESPACES}*"] = None
     return Read((f"{root.removesuffix('root')}mountinfo", *wanted), database.name.partition(" ")[2])
 
 
@@ -89,18 +90,17 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     if not lines:
         raise ValueError(f"{path}: no mount in it")
     for place, error in reply.errors.items():
-        if place.startswith(root) and not (place.endswith("/pg_tblspc/*") and error.startswith("no such file")):
+        if place.startswith(root) and not (TABLESPACES in place and error.startswith("no such file")):
             raise ValueError(f"{place.removeprefix(root)}: {error}")
     found = tuple(database_links.arrows(reply.links, root))
     yield Fact(database, "mountinfo", known(lines, f"{len(lines)} mounts", f"cat {path}"))
     yield Fact(database, "symlinks", known(found, ", ".join(found) or "no symbolic link on the way", f"cat {path}"))
-    if reply.devices:
-        numbers = {each.removeprefix(root): reply.devices[each] for each in sorted(reply.devices)}
-        said = tuple(f"{each}{database_links.ARROW}{number.removesuffix(BARRED)}" for each, number in numbers.items())
-        barred = tuple(each for each, number in numbers.items() if number.endswith(BARRED))
-        yield Fact(database, "devices", known(said, f"{len(said)} folders", "stat -L -c %Hd:%Ld {subject}"))
-        if barred:
-            yield Fact(database, "barred", known(barred, f"{len(barred)} folders", "test -w {subject}"))
+    yield from database_links.on_devices(reply.devices, database)
+    gone = tuple(
+        each.removeprefix(root) for each in sorted(reply.links) if TABLESPACES in each and each in reply.errors
+    )
+    if gone:
+        yield Fact(database, "tablespaces_gone", known(gone, ", ".join(gone), f"cat {path}"))
 
 
 def tables(facts: Facts) -> Iterator[list[mounts.Mount]]:
@@ -111,6 +111,43 @@ def tables(facts: Facts) -> Iterator[list[mounts.Mount]]:
 
 def _mounts(lines: Sequence[str]) -> list[mounts.Mount]:
     return mounts.mounts("".join(f"{line}\n" for line in lines))
+
+
+class Looked(NamedTuple):
+    """What was seen of the folders of a database. folders: that were looked at; None in a recording from before their devices
+    were told, since when that of the root is told with any. barred: in which the process may not write. gone: links of
+    tablespaces that lead to nothing. failed: why the second look failed, or an empty string."""
+
+    folders: Container[str] | None
+    barred: Container[str]
+    gone: Container[str]
+    failed: str
+
+    @classmethod
+    def of(cls, database: Subject, facts: Facts) -> Looked:
+        def said(name: str) -> frozenset[str]:
+            return frozenset(words_of(facts.get(database, name)))
+
+        def seen(name: str) -> frozenset[str]:
+            return frozenset(each.rpartition(database_links.ARROW)[0] for each in said(name))
+
+        more = facts.of(database).get("more_symlinks")
+        links = database_links.targets(said("more_symlinks")).keys()  # a link can be mounted, too: it leads elsewhere
+        return cls(
+            seen("devices") | seen("more_devices") - links if said("devices") else None,
+            said("barred") | said("more_barred"),
+            said("tablespaces_gone"),
+            f" ({more.reasons[0].text})" if isinstance(more, Unknown) else "",
+        )
+
+    def against(self, path: str, *, again: bool) -> str:
+        """Why what holds a path is not taken for the database's own, or an empty string. again: it was asked for in the second
+        look."""
+        if path in self.barred:
+            return "the process may not write there"
+        if self.folders is None or path in self.folders:
+            return ""
+        return f"was not seen to be a folder in which the process may write{self.failed if again else ''}"
 
 
 def lies_on(facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | str]) -> Iterator[Fact]:
@@ -126,7 +163,7 @@ def lies_on(facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | 
             continue
         directories, table, symlinks = map(words_of, read)
         more = facts.get(database, "more_symlinks")
-        barred = frozenset(words_of(facts.get(database, "barred")))
+        looked = Looked.of(database, facts)
         try:
             if database_links.unseen(directories, symlinks, table):
                 if isinstance(more, Known) and (
@@ -139,7 +176,7 @@ def lies_on(facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | 
             placed = (
                 []
                 if isinstance(more, Unknown)
-                else list(_placed(database, directories, table, symlinks, holds, barred, holders.table))
+                else list(_placed(database, directories, table, symlinks, holds, looked, holders.table))
             )
         except ValueError as error:
             more = unknown(f"{database.name}: {error}")
@@ -165,24 +202,24 @@ def _placed(
     table: tuple[str, ...],
     symlinks: tuple[str, ...],
     holds: Callable[[mounts.Mount | None], Place],
-    barred: Container[str],
+    looked: Looked,
     of_host: mounts.Table | Unknown,
 ) -> Iterator[Fact]:
     targets = database_links.targets(symlinks)
     tree = Tree(Files({}, targets), "")
     mounted = _mounts(table)
     named = [(kind, path, tree.real(path)) for kind, path in folders(directories)]
-    spaces = [("data", path, tree.real(path)) for path in targets if "/pg_tblspc/" in path]
-    below = [(kind, path, path) for kind, path in _mounted_below(database, named, mounted)]
+    spaces = [("data", path, tree.real(path)) for path in targets if TABLESPACES in path and path not in looked.gone]
+    below, more = database_links.mounted_below(database, [(kind, real) for kind, _, real in named], mounted)
     on: dict[str, dict[Subject, None]] = {"log": {}, "data": {}}
     main: set[str] = set()
     off, forgotten, seen, unsure = [], [], [], []
-    own = [*named, *below[:MOUNTS]]
+    own = [*named, *((kind, point, point) for kind, point in below)]
     for i, (kind, path, real) in enumerate((*own, *spaces)):
         found = holds(mounts.mount_of(mounted, real))
         shown = harmless(path if path == real else f"{path} ({real})")
-        if path in barred:  # whoever calls his process a server may name the folders of another
-            unsure.append(f"{shown}: the process may not write there")
+        if against := looked.against(path, again=len(named) <= i < len(own)):
+            unsure.append(f"{shown}: {against}")
         elif found.datasets:
             on[kind] |= {Subject("dataset", each): None for each in found.datasets}
             main |= set(found.datasets) if i < len(own) else set()
@@ -192,8 +229,8 @@ def _placed(
             forgotten += off[-1:] if _forgets(found.how) else []
         else:
             unsure.append(f"{shown}: {found.how}")
-    if len(below) > MOUNTS:
-        unsure.append(f"more than {MOUNTS} mounts below its directories")
+    if more:
+        unsure.append(f"more than {database_links.MOUNTS} mounts below its directories")
     command = f"cat {root_of(database).removesuffix('/root')}/mountinfo"
     evidence = tuple(Evidence(text, command) for text in dict.fromkeys(seen)) or (Evidence("on no dataset", command),)
     why = unknown("; ".join(unsure)) if unsure else None
@@ -237,19 +274,3 @@ def _mounted_from(paths: Sequence[str], table: Sequence[mounts.Mount], of_host: 
 def _forgets(how: str) -> bool:
     """Does a crash empty what is on it, or take what was written and synced?"""
     return how.removeprefix("an overlay on ") in ("tmpfs", "ramfs") or how.startswith(f"{mounts.OVERLAY}: ")
-
-
-def _mounted_below(
-    database: Subject, named: Sequence[tuple[str, str, str]], table: Sequence[mounts.Mount]
-) -> Iterator[tuple[str, str]]:
-    """(log or data, mount point) of what is mounted inside of its directories and may hold what it needs after a crash: not
-    memory, not a snapshot, none of the folders for what is temporary. named: with their real paths."""
-    passing = ENGINES[database.name.partition(" ")[0]].passing
-    homes = sorted({f"{real.rstrip('/')}/" for _, _, real in named}, key=len)
-    data = {real for kind, _, real in named if kind == "data"}
-    logs = tuple(f"{real.rstrip('/')}/" for kind, _, real in named if kind == "log" and real not in data)
-    points = dict.fromkeys(each.mount_point for each in table if each.fstype not in MEMORY and "@" not in each.source)
-    for point in points:
-        home = next((each for each in homes if point.startswith(each)), "")
-        if home and not any(part in passing for part in point.removeprefix(home).split("/")):
-            yield ("log" if f"{point}/".startswith(logs) else "data"), point

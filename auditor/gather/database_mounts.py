@@ -37,9 +37,12 @@ def compare(facts: Facts) -> None:
 
 def _device_lost(database: Subject, table: Sequence[mounts.Mount], facts: Facts) -> str:
     """Which folder of its files is not on the mount that its table says, or an empty string."""
-    links = database_links.targets(words_of(facts.get(database, "symlinks")))
+    links = database_links.targets(
+        each for name in ("symlinks", "more_symlinks") for each in words_of(facts.get(database, name))
+    )
     tree = Tree(Files({}, links), "")
-    for each in words_of(facts.get(database, "devices")):
+    seen = (facts.get(database, name) for name in ("devices", "more_devices"))
+    for each in (each for devices in seen for each in words_of(devices)):
         path, _, device = each.rpartition(database_links.ARROW)
         try:
             mount = mounts.mount_of(table, tree.real(path))

@@ -241,6 +241,11 @@ class Below:
         raise OSError(number, os.strerror(number) + (self._who if number in (errno.EACCES, errno.EPERM) else ""))
 
 
+def barred(folder: int, name: str) -> int:
+    """Why this process may not write what has this name below a folder, or 0: Python's os.access() does not tell."""
+    return ctypes.get_errno() if libc.faccessat(folder, name.encode(), os.W_OK, 0) < 0 else 0
+
+
 def ordinary(file: int) -> None:
     """Raises OSError for a file of a file system of the kernel."""
     found = (ctypes.c_long * 64)()  # struct statfs, which begins with the type
@@ -282,7 +287,7 @@ def main(arguments: list[str], patterns: list[str]) -> None:
         total_bytes=total_bytes, files=files, entries=entries, over=over, fit=ordinary,
         hidden=True,  # MySQL and MariaDB include .x.cnf like any other
         since=started(int(where)) if kind == "process" else None,
-        writes=kind == "process" and identity is not None and identity.user != 0,
+        writes=barred if kind == "process" and identity is not None and identity.user != 0 else None,
     )  # fmt: skip
     sys.path.clear()
     sys.meta_path.clear()
@@ -293,6 +298,8 @@ def main(arguments: list[str], patterns: list[str]) -> None:
     if identity:
         take(identity)
     shut()
+    if any(pattern[:1] == "-" for pattern in patterns):
+        reader.read("/", False)  # so that an answer without a device is one of those that had none yet
     for pattern in patterns:
         if pattern[:1] == "=":
             reader.blocks(pattern[1:])

@@ -43,7 +43,9 @@ class Reader:
     to say where all files together are more than total_bytes. follow: whether a link at this path is followed. fit: raises
     OSError for a descriptor of a regular file that is not to be read. hidden: whether ``*`` also stands for a dot at the
     beginning of a name. since: say of each file and folder that is read, and of each link, how long after this moment (in ns
-    since the epoch) it was changed last. writes: say of each folder with its device whether this process may not write there.
+    since the epoch) it was changed last. writes: say of each folder with its device whether this process may not write there;
+    gives why not for a name below a folder: the error of access(2), or 0. look: say of each link in /proc/PID/fd that names a
+    path what is open, and how; this looks at a descriptor and asks nobody who serves the file.
     """
 
     def __init__(
@@ -60,7 +62,7 @@ class Reader:
         fit: Callable[[int], None] = lambda file: None,
         hidden: bool = False,
         since: int | None = None,
-        writes: bool = False,
+        writes: Callable[[int, str], int] | None = None,
         look: Callable[[int], Look] | None = None,
     ) -> None:
         self._opened, self._said, self._follow, self._fit = opened, said, follow, fit
@@ -162,9 +164,9 @@ class Reader:
         try:
             file = self._opened(path, 0)
         except OSError as error:
-            if content and error.errno not in NOWHERE:
-                raise
-            return
+            if content and error.errno in NOWHERE:
+                return
+            raise  # it must not look like a link to a folder of which nothing is wrong
         try:
             found = os.fstat(file)
             self._tell_changed(path, found)
@@ -262,10 +264,17 @@ class Reader:
             self._said(*((TEXT, path, self._content(file)) if stat.S_ISREG(mode) else (OTHER, path, b"")))
 
     def _may_not_write(self, folder: int) -> bool:
-        """Because of who it is; where nobody may write, because of how it is mounted, nothing is said."""
-        if not self._writes or os.fstatvfs(folder).f_flag & os.ST_RDONLY:
+        """Because of who it is, and not because nobody may.
+
+        Anybody can have a folder mounted read-only in mounts of his own. The kernel looks at that last, so EROFS comes only to
+        who may write otherwise; but of a file system that is read-only as a whole it comes first, and there the mode decides.
+        (Linux fs/open.c do_faccessat, fs/namei.c inode_permission and sb_permission, fs/overlayfs/super.c: an overlay that
+        cannot write is such a file system)
+        """
+        if self._writes is None:
             return False
-        return not os.access(str(folder), os.W_OK, dir_fd=self._descriptors)
+        why = self._writes(self._descriptors, str(folder))
+        return why != 0 and not (why == errno.EROFS and _mode_allows(os.fstat(folder)))
 
     def _content(self, file: int) -> bytes:
         if not self._files_left:
@@ -345,6 +354,15 @@ class Reader:
 
     def _error(self, path: str, error: OSError | ValueError) -> None:
         self._said(ERROR, path, reason(error).encode("utf-8", "surrogateescape"))
+
+
+def _mode_allows(found: os.stat_result) -> bool:
+    """Whether this process may write by the mode of a folder. An access list is not asked: who may by that alone may not."""
+    if found.st_uid == os.geteuid():
+        return bool(found.st_mode & stat.S_IWUSR)
+    if found.st_gid in (os.getegid(), *os.getgroups()):
+        return bool(found.st_mode & stat.S_IWGRP)
+    return bool(found.st_mode & stat.S_IWOTH)
 
 
 def reason(error: OSError | ValueError) -> str:

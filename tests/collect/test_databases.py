@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,9 +15,10 @@ from typing import Any
 import pytest
 
 from auditor import registry
-from auditor.collect import _mysql, database_paths, database_settings
+from auditor.collect import _mysql, database_links, database_paths, database_settings, mounts
+from auditor.collect._database_files import Tree
 from auditor.derive import database, database_changes, database_pool, database_seen, databases, temporary
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, known
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, known, unknown
 from auditor.gather import database_crowd, database_walk
 from auditor.gather.fill import fill
 from auditor.gather.gatherer import Gatherer
@@ -88,7 +90,8 @@ class Machine:
             led = {path: each for path, each in self.links.items() if fnmatchcase(path, pattern)}
             text |= {path: kept for path, each in mine.items() if (kept := allowed_part(path, each)) is not None}
             links |= led
-            folder = any((path + "/").startswith(pattern + "/") for path in (*self.files, *self.links))
+            there = (*self.files, *self.links, *self.points())
+            folder = any((path + "/").startswith(pattern + "/") for path in there)
             if not (mine or led or folder):
                 errors[pattern] = "no such file"
         below = {
@@ -96,7 +99,24 @@ class Machine:
             for path, after in self.changed.items()
             if any(fnmatchcase(path, each) or each.startswith(path) for each in request.patterns)
         }
-        return Files(text, links, errors, changed=below)
+        return Files(text, links, errors, self.devices(request.patterns, links, errors), below)
+
+    def points(self) -> list[str]:
+        return [ROOT + each.mount_point for each in mounts.mounts(self.files.get("/proc/612/mountinfo", ""))]
+
+    def devices(self, patterns: tuple[str, ...], links: Mapping[str, str], errors: Mapping[str, str]) -> dict[str, str]:
+        """Of the folders that are there: those of the mounts that they are on."""
+        found: dict[str, str] = {}
+        for path in (*patterns, *links):
+            before, root, below = path.partition("/root/")
+            if not root or "*" in path or path in errors or path in self.files:
+                continue
+            tree = Tree(Files({}, self.links), f"{before}/root")
+            table = mounts.mounts(self.files.get(f"{before}/mountinfo", ""))
+            with suppress(ValueError):
+                mount = mounts.mount_of(table, tree.real(f"/{below}"))
+                found |= {path: mount.major_minor} if mount else {}
+        return found
 
 
 def seen(
@@ -293,6 +313,7 @@ def test_folders_in_which_a_server_may_not_write_are_not_taken_for_its_own(barre
         "directories": ("data:/d",),
         "mountinfo": ("25 1 254:1 / / rw - ext4 /dev/vda1 rw", "26 25 0:30 / /tank rw - zfs tank rw"),
         "symlinks": ("/d/pg_tblspc/1 -> /tank/db",),
+        "devices": ("/d -> 254:1", "/d/pg_tblspc/1 -> 0:30"),
         "more_symlinks": (),
         **({"barred": ("/", barred)} if barred else {}),
     }
@@ -310,6 +331,7 @@ def test_links_that_nobody_asked_for_and_that_have_no_end_are_unknown() -> None:
         "directories": ("data:/d",),
         "mountinfo": ("25 1 254:1 / / rw - ext4 /dev/vda1 rw",),
         "symlinks": ("/d/pg_tblspc/1 -> /q/t",),
+        "devices": ("/d -> 254:1",),
         "more_symlinks": ("/d/pg_tblspc/2 -> /l0", *chain),
     }
     for name, words in said.items():
@@ -329,6 +351,66 @@ def test_what_is_mounted_below_its_directories_is_its_own() -> None:
     assert value(seen(mounted(f"{HOME}/base ext4 /dev/sdb1"), pg="standard"), PG, "off_zfs") == (
         f"{HOME}/base on ext4",
     )
+
+
+def test_what_is_mounted_below_its_directories_is_looked_at() -> None:
+    """Any user may mount the folders of another there; and what another mount hides holds nothing of its own."""
+    lines = (f"{HOME}/base zfs tank/base", f"{HOME}/old/x zfs tank/hidden", f"{HOME}/old zfs tank/over")
+    table = mounted(*lines)["/proc/612/mountinfo"].split("\n")[:-1]
+    facts = Facts()
+    for name, words in (("directories", (f"data:{HOME}",)), ("mountinfo", tuple(table)), ("symlinks", ())):
+        facts.put(Fact(PG, name, known(words, "")))
+    asked = database_links.request(PG, facts)
+    assert asked == Read((f"{ROOT}{HOME}/base", f"{ROOT}{HOME}/old"), "612")
+    facts.put(Fact(PG, "devices", known((f"{HOME} -> 0:50",), "")))
+
+    def placed(**said: tuple[str, ...]) -> str:
+        more = Facts()
+        more.put_all(list(facts))
+        more.put_all(Fact(PG, name, known(words, "")) for name, words in said.items())
+        more.put_all(list(database_paths.lies_on(more, Facts(), {})))
+        found = more.get(PG, "datasets")
+        return str([each.name for each in more.linked(PG, "datasets")]) if isinstance(found, Known) else str(found)
+
+    both = (f"{HOME}/base -> 0:60", f"{HOME}/old -> 0:62")
+    assert placed(more_symlinks=(), more_devices=both) == "['tank/pg', 'tank/base', 'tank/over']"
+    barred = placed(more_symlinks=(), more_devices=both, more_barred=(f"{HOME}/base",))
+    assert f"{HOME}/base: the process may not write there" in barred
+    for said in ({}, {"more_symlinks": ()}, {"more_symlinks": (), "more_devices": both[:1]}):
+        assert f"{HOME}/old: was not seen to be a folder in which the process may write" in placed(**said)
+    a_link = placed(more_symlinks=(f"{HOME}/base -> /tmp",), more_devices=both)
+    assert f"{HOME}/base: was not seen to be a folder" in a_link
+
+
+def test_a_recording_that_says_no_device_at_all_is_read_as_it_was() -> None:
+    """It was made before anybody asked; today the device of the root directory is told with any answer."""
+    facts = Facts()
+    table = tuple(FILES["/proc/612/mountinfo"].split("\n")[:-1])
+    for name, words in (("directories", (f"data:{HOME}",)), ("mountinfo", table), ("symlinks", ())):
+        facts.put(Fact(PG, name, known(words, "")))
+    facts.put_all(list(database_paths.lies_on(facts, Facts(), {})))
+    assert facts.linked(PG, "datasets") == (Subject("dataset", "tank/pg"),)
+    facts.put(Fact(PG, "devices", known(("/ -> 8:1",), "")))
+    facts.replace(Fact(PG, "datasets", unknown("again")))
+    facts.put_all(list(database_paths.lies_on(facts, Facts(), {})))
+    assert isinstance(facts.get(PG, "datasets"), Unknown)
+
+
+def test_a_tablespace_that_is_not_there_holds_nothing() -> None:
+    """Nor is it counted where its link leads to: any user may make one that leads anywhere."""
+    facts, gone = Facts(), f"{HOME}/pg_tblspc/1"
+    said = {
+        "directories": (f"data:{HOME}",),
+        "mountinfo": tuple(FILES["/proc/612/mountinfo"].split("\n")[:-1]),
+        "symlinks": (f"{gone} -> /wal/none",),
+        "devices": (f"{HOME} -> 0:50",),
+        "more_symlinks": (),
+        "tablespaces_gone": (gone,),
+    }
+    for name, words in said.items():
+        facts.put(Fact(PG, name, known(words, "")))
+    facts.put_all(list(database_paths.lies_on(facts, Facts(), {})))
+    assert facts.linked(PG, "datasets") == (Subject("dataset", "tank/pg"),)
 
 
 @pytest.mark.parametrize(("fstype", "forgotten"), [("ext4", False), ("tmpfs", True)])
