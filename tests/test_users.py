@@ -369,11 +369,19 @@ def test_no_guest_has_thousands_of_disks() -> None:
         ("w file 230:0 ext4", "fail"),  # what is on the volume
         ("w file 0:77 overlay", "unknown"),  # an overlay that is not among the mounts of the host
         ("w block 230:16", "unknown"),
+        ("w file 230:0 -", "fail"),  # through a mount that was taken away since
     ],
 )
 def test_what_a_process_calls_the_volume_is_not_the_volume(device: str, outcome: str) -> None:
     """unshare --user --mount, and a file of any kind under the name of a device."""
     assert judged(recorded(ON_ZVOL, running("drops", "/dev/zd0", device=device))).outcome == outcome
+
+
+def test_a_file_that_was_removed_is_no_memory() -> None:
+    """Of a guest in a container whose mount was taken away: its number is that of a file system of this host."""
+    gone = started(opened=("/vm (deleted)",), device="w file 230:0 -")
+    assert judged(recorded(ON_ZVOL, gone)).outcome == "unknown"
+    assert judged(recorded(ON_ZVOL, started(opened=("/vm (deleted)",), device="w file 0:1 -"))).outcome == "pass"
 
 
 def test_a_guest_in_a_container_has_the_volume_under_another_name() -> None:

@@ -21,8 +21,8 @@ SUBJECT = "host"
 FACTS = {
     "guest_files": words(
         "NUMBER HOW WHERE PATH of each file and block device that a virtual machine has open: HOW r (to read only) or w, WHERE"
-        " /dev/NODE of a device, MAJOR:MINOR or MAJOR:MINOR,NODE of what a file lies on, or btrfs, PATH its name for that"
-        " process"
+        " /dev/NODE of a device, MAJOR:MINOR or MAJOR:MINOR,NODE of what a file lies on (- of memory without a name), or"
+        " btrfs, PATH its name for that process"
     ),
     "closed_guests": words("NUMBER REASON of each virtual machine of which not all that it has open was seen"),
     "open_guests": words("NUMBER NAME of each virtual machine, as it calls itself beside what it has open"),
@@ -39,6 +39,7 @@ ELSEWHERE = re.compile(
 )
 # memory without a name, which shows as /memfd:NAME (deleted) and the like, where no mount that anybody made holds it
 MEMORY = re.compile(r"/(?:dmabuf:[^/]*|[^/]* \(deleted\))", re.DOTALL)
+NAMELESS = "-"
 BTRFS = "btrfs"  # whose subvolumes have numbers that no table of mounts names (man 2 stat, st_dev)
 _PATH = re.compile(r"/proc/(\d+)/fd/\d+")
 _ASKED = re.compile(r"/proc/(\d+)/fd/.+")
@@ -97,7 +98,9 @@ def _where(said: str, target: str, nodes: dict[str, str]) -> str:
         raise ValueError("what is open is not understood")
     if node := found["node"]:
         return f"{found['how']} /dev/{nodes.get(node, f'block/{node}')}"
-    if ELSEWHERE.fullmatch(kind := found["kind"]) or (kind == UNMOUNTED and MEMORY.fullmatch(target)):
+    if ELSEWHERE.fullmatch(kind := found["kind"]):
         return ""
+    if kind == UNMOUNTED and MEMORY.fullmatch(target):  # unless that number is mounted on this host
+        return f"{found['how']} {found['on']},{NAMELESS}"
     on = BTRFS if kind == BTRFS else found["on"]
     return f"{found['how']} {on},{nodes[on]}" if on in nodes else f"{found['how']} {on}"

@@ -260,7 +260,10 @@ class _Users:
             return next(
                 (each for each in here if not each.off), Place(off=bool(here), how=f"{number} is not mounted here")
             )
-        if (mount := self._numbered(number)) is None:  # in mounts of its own
+        mount = self._numbered(number)
+        if mount is None and node == guest_files.NAMELESS:
+            return Place(how="memory", off=True)
+        if mount is None:  # in mounts of its own
             return self.holders.device(f"/dev/{node}") if node else Place(how=f"device {number} is not mounted here")
         if mount.fstype != mounts.OVERLAY:
             return self.holders.mount(mount)
