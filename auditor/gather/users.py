@@ -12,10 +12,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 from auditor.collect import _blocks as blocks
-from auditor.collect import guest_configs, guest_files, guests, mounts
+from auditor.collect import guest_configs, guests
 from auditor.collect._holders import Holders, Place
 from auditor.facts import (
     AGAIN,
@@ -33,10 +32,11 @@ from auditor.facts import (
     words,
     words_of,
 )
-from auditor.gather import in_volumes, layers, overlay
+from auditor.gather import in_volumes, layers
 from auditor.gather.in_volumes import TOLD, more, some
 from auditor.gather.layers import Paths
 from auditor.gather.mounted import HERE
+from auditor.gather.opened import Numbers, Opened
 from auditor.text import argument, harmless
 
 SEVERAL = "several"
@@ -74,20 +74,6 @@ PAST_THE_CACHE = ("SCST-", "tgt-aio")  # which write past the page cache: with s
 NOT_ALL = "not all of its disks are understood"
 NOWHERE = "it is not there, or could not be reached"
 WRITES = "w"  # of what a guest has open
-
-
-class _Open(NamedTuple):
-    """As FACTS of ``guest_files`` says it."""
-
-    number: str
-    how: str
-    where: str
-    path: str
-
-    @property
-    def what(self) -> str:
-        """The same for all names of a device; of a file with its name, as others lie there, too."""
-        return self.where if self.where.startswith("/dev/") else f"{self.where} {self.path}"
 
 
 def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
@@ -161,6 +147,7 @@ class _Users:
 
     def __init__(self, facts: Facts, holders: Holders, paths: Paths) -> None:
         self.facts, self.holders, self.paths = facts, holders, paths
+        self.numbers = Numbers(holders, paths)
         self.by: dict[str, dict[Evidence, str]] = defaultdict(dict)
         self.in_files: dict[str, set[Evidence]] = defaultdict(set)  # of these, who has only files that lie there
         self.dropped: dict[str, dict[Evidence, str]] = defaultdict(dict)
@@ -186,7 +173,7 @@ class _Users:
 
     def _disks(self, disks: Sequence[str], names: Mapping[str, str], files: Sequence[str]) -> None:
         """files: what each guest has open, as ``guest_files`` says it."""
-        opened = [_Open(*each.split(" ", 3)) for each in files]
+        opened = [Opened(*each.split(" ", 3)) for each in files]
         held, starters = self._held(names, opened), dict(each.split(" ", 1) for each in self._words("guest_starters"))
         every = {number: {*chain(*things.values())} for number, things in held.items()}
         called = {(each.number, each.path): each for each in opened}  # by the name that it has for the guest
@@ -202,7 +189,7 @@ class _Users:
                     real = self.paths.of(path)
                 one, what, place = called.get((number, real)), self._one(real), self._at(real)
             if one:
-                what, place = one.what, self._open(one.where)
+                what, place = one.what, self.numbers.place(one.where)
             named[number].add(what)
             if how == UNSURE or not (place.datasets or place.off):
                 text = f"{guest}: its disk {path}: {place.how}" if path else f"{guest}: {NOT_ALL}"
@@ -219,12 +206,12 @@ class _Users:
                 text = f"{_guest(other.number, names)}: its command line does not name {other.path}, which it has open"
                 self._doubt(datasets, f"{text}: it may drop its flushes (info block in its monitor says it)")
 
-    def _held(self, names: Mapping[str, str], opened: Iterable[_Open]) -> Mapping[str, Mapping[str, Sequence[str]]]:
+    def _held(self, names: Mapping[str, str], opened: Iterable[Opened]) -> Mapping[str, Mapping[str, Sequence[str]]]:
         """By guest and what it writes to: datasets."""
         held: dict[str, dict[str, Sequence[str]]] = defaultdict(dict)
         places, lost = dict[str, Place](), set[tuple[str, str]]()
         for one in opened:
-            place = places.get(one.where) or places.setdefault(one.where, self._open(one.where))
+            place = places.get(one.where) or places.setdefault(one.where, self.numbers.place(one.where))
             if one.how != WRITES:  # which any user may of what he can read
                 continue
             for each in place.datasets:
@@ -234,7 +221,7 @@ class _Users:
                     self.by[each][seen] = _called("guest", names.get(one.number, one.number))
                     if not one.where.startswith("/dev/"):
                         self.in_files[each].add(seen)
-            if place.datasets and self._volatile(one.where):
+            if place.datasets and self.numbers.volatile(one.where):
                 text = f"{_guest(one.number, names)} has {one.path} open on an overlay that is mounted volatile"
                 self._doubt(place.datasets, f"{text}: every fsync there is left out")
             if place.datasets or place.off or (one.number, one.where) in lost:
@@ -247,36 +234,6 @@ class _Users:
             elif len(lost) <= TOLD:
                 self.unseen.append(unknown(harmless(text)))
         return held
-
-    def _open(self, where: str) -> Place:
-        """Of what a guest has open, by the number of its device; of a file, what the file system of that number lies on."""
-        if where.startswith("/dev/"):
-            return self.holders.device(where)
-        number, _, node = where.partition(",")
-        if isinstance(self.holders.table, Unknown):
-            return Place(how=self.holders.table.reasons[0].text)
-        if number == guest_files.BTRFS:
-            here = [self.holders.mount(each) for each in self.holders.table if each.fstype == number]
-            return next(
-                (each for each in here if not each.off), Place(off=bool(here), how=f"{number} is not mounted here")
-            )
-        mount = self._numbered(number)
-        if mount is None and node == guest_files.NAMELESS:
-            return Place(how="memory", off=True)
-        if mount is None:  # in mounts of its own
-            return self.holders.device(f"/dev/{node}") if node else Place(how=f"device {number} is not mounted here")
-        if mount.fstype != mounts.OVERLAY:
-            return self.holders.mount(mount)
-        real = self.paths.of(overlay.upper(mount))
-        return self.holders.path(real) if real else Place(how=f"the upper layer of {mount.mount_point} was not found")
-
-    def _numbered(self, number: str) -> mounts.Mount | None:
-        table = () if isinstance(self.holders.table, Unknown) else self.holders.table
-        return next((each for each in table if each.major_minor == number), None)
-
-    def _volatile(self, where: str) -> bool:
-        mount = self._numbered(where)
-        return mount is not None and mounts.volatile(mount)
 
     def _is_volume(self, path: str) -> bool:
         _, disk = self.holders.nodes.get(path, ("", ""))
