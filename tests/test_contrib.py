@@ -36,6 +36,19 @@ def test_packages_have_the_version_of_the_program_and_no_document_says_one() -> 
     assert [each.name for each in documents if re.search(r"zaudit[-_]\d+\.\d", each.read_text())] == []
 
 
+def test_the_site_has_every_file_that_its_pages_link_to() -> None:
+    """mkdocs says so, too, but only when CI has run for half an hour."""
+    root = CONTRIB.parent
+    taken = re.search(r"^cp --parents (.*) ", (CONTRIB / "site" / "build.sh").read_text(), re.MULTILINE)
+    assert taken
+    pages = {page.resolve() for pattern in taken[1].split() for page in root.glob(pattern)}
+    assert len(pages) >= 300
+    for page in pages:
+        for link in re.findall(r"\]\(([^)#:\s]+)[#)]", page.read_text() if page.suffix == ".md" else ""):
+            target = (page.parent / link).resolve()
+            assert target in pages or target.is_relative_to(root / "fixtures" / "hosts"), (page, link)
+
+
 @pytest.mark.parametrize("path", [RULES, DASHBOARD], ids=lambda path: str(path.name))
 def test_every_metric_is_one_that_zaudit_writes(path: Path) -> None:
     written = metrics(format_files()["prometheus.prom"]) | {"zaudit_waiver_expires_timestamp_seconds"}
