@@ -25,6 +25,7 @@ LOOKS = (
         "exportfs -v",
         "findmnt",
         "grep",
+        "grub-probe",
         "lsblk",
         "nvme smart-log",
         "smartctl",

@@ -126,7 +126,13 @@ def states() -> Iterator[Facts]:
     yield Facts()
     facts = Facts()
     facts.put(Fact(HOST, "guests", known(("4711 vm1",), "")))
-    facts.put(Fact(HOST, "mount_table", known(("41 28 0:51 / / rw - zfs rpool/ROOT rw",), "")))
+    facts.put(
+        Fact(
+            HOST,
+            "mount_table",
+            known(("41 28 0:51 / / rw - zfs rpool/ROOT rw", "42 41 0:52 / /boot rw - zfs tank/b rw"), ""),
+        )
+    )
     facts.put(Fact(HOST, "zfs_modules", known(("6.12-lts /usr/lib/modules/6.12-lts/extra/zfs.ko.xz",), "")))
     facts.put(Fact(HOST, "modprobe_files", known(("/etc/modprobe.d/zfs.conf",), "")))
     facts.put(Fact(HOST, "keys_bound", known(("tank/enc",), "")))
