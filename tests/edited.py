@@ -36,6 +36,7 @@ from auditor.collect import (
     reclaim,
     sqlite_locks,
     swaps,
+    taint,
     unit_changes,
     zed_rc,
     zfs_mounts,
@@ -221,6 +222,7 @@ def _around() -> dict[tuple[str, ...], Files]:
         ),
         hibernation.request(HOST, Facts()).patterns: Files(filesystems | power),
         reclaim.request(HOST, Facts()).patterns: Files(filesystems | {reclaim.PATH: "0x0007\n"}),
+        (taint.PATH,): Files({taint.PATH: "12289\n"}),  # P, O and E: of zfs.ko
         guests.request(HOST, Facts()).patterns: Files({guests.FIRST: f"{WITHHELD}\0"}),
         configs: Files(filesystems, errors=dict.fromkeys(configs[:-1], "no such file")),
         targets: Files(filesystems, errors=no_targets),
@@ -245,7 +247,8 @@ def modules(kernel: str) -> Files:
     own = module_list.PATTERN.replace("*", kernel)
     listed = {own: f"{module_list.OWN}:\nupdates/dkms/zfs.ko.xz:\n"} if kernel else {}
     gone = [module_list.IMAGES, module_lists.BOOTED, *([] if kernel else [module_list.PATTERN])]
-    return Files({WITNESS: "nodev\tsysfs\n", **listed}, errors=dict.fromkeys(gone, "no such file"))
+    loaded = {WITNESS: "nodev\tsysfs\n", module_lists.STATE: "live\n"}
+    return Files(loaded | listed, errors=dict.fromkeys(gone, "no such file"))
 
 
 def told_of_modules(files: Mapping[tuple[str, ...], Files], version: str) -> dict[tuple[str, ...], Capture]:

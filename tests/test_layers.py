@@ -36,6 +36,7 @@ STAGES: dict[str, set[str]] = {
         "host.scrub_jobs",
         "host.sql",
         "host.lzc",
+        "host.target_settings",
         "host.zed_settings",
         "text",
         "data",

@@ -198,6 +198,7 @@ CHANGES = (
         "systemctl mask",
         "udevadm trigger",
         "systemctl start",
+        "targetcli saveconfig",
         "zfs mount",
         "zfs share",
         "zfs set",

@@ -11,7 +11,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Facts, Subject, known, words, words_of
+from auditor.facts import HOST, Fact, Facts, Subject, flag, known, words, words_of
 from auditor.host.module_list import IMAGES, LIST, OWN, PATTERN
 from auditor.host.request import WITNESS, Files, Read, Skip
 
@@ -23,20 +23,27 @@ FACTS = {
     "kernels_removed_with_zfs": words(
         "releases of which depmod's list has a zfs module, and none of the kernel itself"
     ),
+    "zfs_is_module": flag("the OpenZFS that runs was loaded as a module, and is not built into the kernel"),
     "zfs_modules": words("KERNEL PATH of each zfs module that modprobe finds for an installed kernel"),
 }
+STATE = (
+    "/sys/module/zfs/initstate"  # of a module that was loaded; one that is built in has none (kernel/module/sysfs.c)
+)
 BOOTED = "/run/ostree-booted"  # made by ostree where an image of it has started
 _NAME = re.compile(r"[\w.+~-]{1,100}", re.ASCII)
 _MODULE = re.compile(r"(?:/usr)?/lib/modules/[\w./+~-]{1,300}", re.ASCII)
 
 
 def request(host: Subject, facts: Facts) -> Read:
-    return Read((PATTERN, IMAGES, BOOTED, WITNESS))
+    return Read((PATTERN, IMAGES, BOOTED, STATE, WITNESS))
 
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """Both, where every list was read. Raises ValueError for a name that is no kernel's."""
     reply.witness()
+    if STATE in reply.text or reply.absent(STATE):
+        seen = reply.text.get(STATE, "").strip() or "it is not there"
+        yield Fact(HOST, "zfs_is_module", known(STATE in reply.text, seen[:20], f"cat {STATE}"))
     lists = {path: text.splitlines() for path, text in sorted(reply.text.items()) if path.endswith(LIST)}
     images = any(path.startswith(IMAGES.partition("*")[0]) for path in lists)
     if not reply.complete(PATTERN, IMAGES, BOOTED) or (BOOTED in reply.text and not images):

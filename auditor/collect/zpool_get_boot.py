@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.collect import mounts
 from auditor.collect._pool_tree import zpool
-from auditor.data.grub import PLACES
-from auditor.facts import HOST, Fact, Facts, Known, Subject, known, words, words_of
+from auditor.collect.grub_probe import place
+from auditor.facts import Fact, Facts, Subject, known, words
 from auditor.host.request import Output, Run, Skip
 
 PER = "pool"
@@ -23,15 +22,9 @@ _STATES = ("disabled", "enabled", "active")
 
 def request(pool: Subject, facts: Facts) -> Run | Skip:
     """Only where a file system of the pool is mounted at /boot or at /boot/grub."""
-    table = facts.get(HOST, "mount_table")
-    if not isinstance(table, Known):
-        return Skip("what is mounted at /boot is not known")
-    mounted = mounts.mounts("".join(f"{line}\n" for line in words_of(table))).at
-    there = [each for place in PLACES for each in mounted.get(place, [])]
-    if any(each.fstype == "autofs" for each in there):
-        return Skip("/boot is mounted when somebody looks at it")
-    if not any(each.fstype == "zfs" and each.source.partition("/")[0] == pool.name for each in there):
-        return Skip("no file system of it is mounted at /boot or /boot/grub", applies=False)
+    at = place(pool, facts)
+    if isinstance(at, Skip):
+        return at
     return zpool("get", "-Hp", "-o", "name,property,value", "all", pool.name)
 
 

@@ -19,8 +19,9 @@ FACTS = {
     "zfs_by_dkms": flag("dkms has built the zfs module of the running kernel"),
     "zfs_by_depmod": flag("depmod has listed a zfs module of the running kernel"),
     "zfs_of_removed_kernel": flag("the running kernel was removed, all but its zfs module, which is loaded"),
+    "zfs_file_gone": flag("the zfs module that is loaded is no file any more, and no kernel has another"),
     "kernels_without_zfs": words(
-        "kernels that have no zfs module: newer than the running one, or all where that one was removed"
+        "kernels that have no zfs module: newer than the running one, or all where that of the running one is gone"
     ),
 }
 NEEDS = (
@@ -30,6 +31,7 @@ NEEDS = (
     "host.kernels_listed",
     "host.kernels_with_zfs",
     "host.kernels_removed_with_zfs",
+    "host.zfs_is_module",
     "host.zfs_loaded",
 )
 _PART = re.compile(r"\d{1,9}|[A-Za-z][A-Za-z-]{0,99}")
@@ -42,7 +44,12 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     yield Fact(HOST, "zfs_by_depmod", by_depmod)
     removed = _removed(facts)
     yield Fact(HOST, "zfs_of_removed_kernel", removed)
-    yield Fact(HOST, "kernels_without_zfs", _of_others(facts, removed) or _without(facts, by_dkms, by_depmod))
+    gone = _gone(facts)
+    yield Fact(HOST, "zfs_file_gone", gone)
+    if isinstance(gone, Known) and gone.value:
+        yield Fact(HOST, "kernels_without_zfs", Known(words_of(facts.get(HOST, "kernels_listed")), gone.evidence))
+    else:
+        yield Fact(HOST, "kernels_without_zfs", _of_others(facts, removed) or _without(facts, by_dkms, by_depmod))
 
 
 def _by_dkms(facts: Facts) -> Judged:
@@ -70,6 +77,16 @@ def _removed(facts: Facts) -> Judged:
         return found
     running, removed, loaded = found
     return Known(bool(loaded.value) and running.value in words_of(removed), evidence(running, removed, loaded))
+
+
+def _gone(facts: Facts) -> Judged:
+    """Where dkms or a package took it away, or whoever built it by hand loaded it from elsewhere."""
+    found = values(facts, HOST, "kernel_release", "kernels_listed", "kernels_with_zfs", "zfs_is_module")
+    if isinstance(found, Unknown):
+        return found
+    running, listed, with_zfs, loaded = found
+    gone = running.value in words_of(listed) and not words_of(with_zfs) and bool(loaded.value)
+    return Known(gone, evidence(running, listed, with_zfs, loaded))
 
 
 def _of_others(facts: Facts, removed: Judged) -> Known | None:

@@ -1,4 +1,4 @@
-"""Pools whose labels drives of this host bear, and that are not imported.
+"""Pools whose labels drives of this host bear, and that are not imported; those apart that are called like one that is.
 
 What udev knows of a device that a pool was made on later may be the label of before: no leaf of an imported pool counts. Nor
 does a device that a virtual machine has open: only who may open it can do so, and it is told by
@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, join, known, pairs_of, word_of, words, words_of
 
 SUBJECT = "host"
-FACTS = {"pools_not_imported": words("name and GUID of each, and the devices that bear its label")}
+FACTS = {
+    "pools_not_imported": words("name and GUID of each, and the devices that bear its label"),
+    "pool_names_twice": words("the same of those that are called like a pool that is imported"),
+}
 NEEDS = (
     *(
         "host.zfs_labels",
@@ -34,7 +37,7 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     if isinstance(loaded, Known) and not loaded.value:
         pools = loaded  # and none is imported
     if unseen := [each for each in (labels, pools) if isinstance(each, Unknown)]:
-        yield Fact(HOST, "pools_not_imported", join(unseen))
+        yield from (Fact(HOST, name, join(unseen)) for name in FACTS)
         return
     guids = [facts.get(pool, "list_guid") for pool in facts.linked(HOST, "imported_pools")]
     leaves = [facts.get(leaf, "path") for leaf in facts.subjects("leaf") if _is_there(leaf, facts)]
@@ -42,18 +45,17 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     nodes, mine = dict(pairs_of(facts.get(HOST, "labelled_paths"))), {word_of(each) for each in guids}
     taken = {nodes.get(word_of(path), "") for path in leaves}
     taken |= {each.split(" ", 3)[2].removeprefix("/dev/") for each in words_of(opened)}
-    others: dict[str, list[str]] = {}
+    names = {pool.name for pool in facts.linked(HOST, "imported_pools")}
+    others: dict[bool, dict[str, list[str]]] = {False: {}, True: {}}  # by whether another one of that name is imported
     for line in words_of(labels):
         guid, node, disk, name = line.split(" ", 3)
         if guid not in mine and not {node, disk} & taken:
-            others.setdefault(f"{name} (GUID {guid})", []).append(node)
+            others[name in names].setdefault(f"{name} (GUID {guid})", []).append(node)
     doubts = [each for each in (*guids, *leaves, *([opened] if guests else [])) if isinstance(each, Unknown)]
-    if others and doubts:
-        yield Fact(HOST, "pools_not_imported", join(doubts))
-        return
-    found = tuple(f"{pool} on {', '.join(sorted(devices))}" for pool, devices in others.items())
-    text = "; ".join(found) or "every label is that of an imported pool, or its device is in use"
-    yield Fact(HOST, "pools_not_imported", known(found, text, COMMAND))
+    for fact, twice in zip(FACTS, (False, True), strict=True):
+        found = tuple(f"{pool} on {', '.join(sorted(devices))}" for pool, devices in others[twice].items())
+        text = "; ".join(found) or "every label is that of an imported pool, or its device is in use"
+        yield Fact(HOST, fact, join(doubts) if found and doubts else known(found, text, COMMAND))
 
 
 def _is_there(leaf: Subject, facts: Facts) -> bool:

@@ -17,6 +17,7 @@ from auditor.host import (
     mount_units,
     pool_cache,
     scrub_jobs,
+    target_settings,
     zed_settings,
 )
 
@@ -43,6 +44,8 @@ def allowed_part(name: str, text: str, *, wide: bool = False) -> str | None:
         return scrub_jobs.kept(text)
     if name == zed_settings.PATH:
         return zed_settings.names(text)
+    if name in target_settings.PATHS:
+        return target_settings.kept(text)
     if name == fstab.PATH:
         return fstab.kept(text)
     if (settings := guest_settings.kept(name, text)) is not None:

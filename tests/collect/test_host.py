@@ -136,6 +136,7 @@ def states() -> Iterator[Facts]:
     facts.put(Fact(HOST, "zfs_modules", known(("6.12-lts /usr/lib/modules/6.12-lts/extra/zfs.ko.xz",), "")))
     facts.put(Fact(HOST, "modprobe_files", known(("/etc/modprobe.d/zfs.conf",), "")))
     facts.put(Fact(HOST, "keys_bound", known(("tank/enc",), "")))
+    facts.put(Fact(HOST, "block_targets", known(("LIO-db keeps /dev/zvol/tank/db",), "")))
     for path in ("/home/ann/zfs.ko", "/usr/lib/modules/6.12/../../../../home/ann/zfs.ko"):
         odd = Facts()
         odd.put_all(facts)

@@ -119,3 +119,27 @@ def test_which_is_newer(running: str, other: str, newer: bool) -> None:
         HOST, kernel_release=running, dkms_zfs_kernels=(f"{running}-x86_64",), kernels_with_headers=(running, other)
     )
     assert world.get(HOST, "kernels_without_zfs") == ((other,) if newer else ())
+
+
+@pytest.mark.parametrize(
+    ("listed", "with_zfs", "is_module", "gone", "without"),
+    [
+        ((HERE, NEXT), (), True, True, (HERE, NEXT)),
+        ((HERE, NEXT), (), False, False, ()),  # built in
+        ((HERE, NEXT), (NEXT,), True, False, ()),  # it was loaded from elsewhere, and the next one has its own
+        ((NEXT,), (), True, False, None),  # where modules of the running kernel are is not seen
+        ((HERE,), UNSEEN, True, None, None),
+        ((HERE,), (), UNSEEN, None, ()),
+    ],
+)
+def test_the_file_of_the_loaded_module_is_gone(
+    listed: tuple[str, ...],
+    with_zfs: tuple[str, ...] | Unknown,
+    is_module: bool | Unknown,
+    gone: bool | None,
+    without: tuple[str, ...] | None,
+) -> None:
+    world = World()
+    world.put(HOST, kernel_release=HERE, dkms_zfs_kernels=(), kernels_with_headers=(HERE,), kernels_listed=listed)
+    world.put(HOST, kernels_with_zfs=with_zfs, zfs_is_module=is_module)
+    assert (world.get(HOST, "zfs_file_gone"), world.get(HOST, "kernels_without_zfs")) == (gone, without)

@@ -13,7 +13,9 @@ OLD = "2 sdb1 sdb old"
 MISSED = ("old (GUID 2) on sdb1",)
 
 
-def missed(*labels: str, lost: str = "", pools: tuple[Subject, ...] = (TANK,), **given: Value) -> object:
+def missed(
+    *labels: str, lost: str = "", pools: tuple[Subject, ...] = (TANK,), fact: str = "pools_not_imported", **given: Value
+) -> object:
     """The pools, or why they are not known."""
     facts = Facts()
     values: list[tuple[Subject, str, Value]] = [
@@ -29,7 +31,7 @@ def missed(*labels: str, lost: str = "", pools: tuple[Subject, ...] = (TANK,), *
     ]
     for subject, name, value in values:
         facts.put(Fact(subject, name, unknown("lost") if name == lost else known(value, name)))
-    (found,) = [each.value for each in pools_not_imported.derive(HOST, facts)]
+    found = {each.name: each.value for each in pools_not_imported.derive(HOST, facts)}[fact]
     return found.value if isinstance(found, Known) else found.reasons[0].text
 
 
@@ -41,7 +43,7 @@ def missed(*labels: str, lost: str = "", pools: tuple[Subject, ...] = (TANK,), *
         (missed("1 sdc1 sdc tank"), ()),  # an old leg
         (missed("1 sdc1 sdc another name"), ()),  # of before it was renamed
         (missed(SDA, OLD), MISSED),
-        (missed("2 sdc1 sdc tank"), ("tank (GUID 2) on sdc1",)),  # another pool of the same name
+        (missed("2 sdc1 sdc tank"), ()),  # of which the other fact tells
         (missed(SDA, "2 sda sda old"), ("old (GUID 2) on sda",)),  # left over beside a partition in use
         (missed("2 sdc1 sdc old", OLD), ("old (GUID 2) on sdb1, sdc1",)),
         (missed(OLD, pools=()), MISSED),  # nothing is imported
@@ -64,4 +66,21 @@ def missed(*labels: str, lost: str = "", pools: tuple[Subject, ...] = (TANK,), *
     ],
 )
 def test_missed(found: object, says: object) -> None:
+    assert found == says
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (missed(SDA, OLD, fact="pool_names_twice"), ()),
+        (missed("1 sdc1 sdc tank", fact="pool_names_twice"), ()),  # an old leg
+        (missed(SDA, OLD, "2 sdc1 sdc tank", fact="pool_names_twice"), ("tank (GUID 2) on sdc1",)),
+        (missed("2 sda sda tank", fact="pool_names_twice"), ("tank (GUID 2) on sda",)),
+        (missed("2 sdc1 sdc tank", pools=(), fact="pool_names_twice"), ()),
+        (missed("2 sdc1 sdc tank", lost="path", fact="pool_names_twice"), "lost"),
+        (missed(OLD, lost="path", fact="pool_names_twice"), ()),
+        (missed(OLD, lost="zfs_labels", fact="pool_names_twice"), "lost"),
+    ],
+)
+def test_called_like_one_that_is_imported(found: object, says: object) -> None:
     assert found == says
