@@ -128,7 +128,7 @@ def option(name: str, value: str) -> Edit:
 
 def denied(patterns: tuple[str, ...]) -> Edit:
     """Files that are there and may not be read."""
-    answer = Files({WITNESS: "ext4\n"}, {}, dict.fromkeys(patterns, "permission denied"))
+    answer = Files({WITNESS: "\text4\n"}, {}, dict.fromkeys(patterns, "permission denied"))
     return lambda past: replace(past, files={**past.files, patterns: answer})
 
 
@@ -158,7 +158,7 @@ def storcli(policy: str, battery: str) -> Edit:
     drivers = raid_drivers.request(HOST, Facts()).patterns
     edits = (
         everywhere({"LAB_SATA_DISK": "PERC H730 Mini", "LAB SATA DISK": "PERC H730 Mini"}),
-        files(drivers, {WITNESS: "ext4\n"}, {device: "../../../../devices/pci0000:00/0000:03:00.0"}),
+        files(drivers, {WITNESS: "\text4\n"}, {device: "../../../../devices/pci0000:00/0000:03:00.0"}),
         says(("storcli64", "/call/vall", "show", "all", "J", "nolog"), answer(volume)),
         says(("storcli64", "/call", "show", "all", "J", "nolog"), answer(controller)),
     )
@@ -294,7 +294,7 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
     (
         "autotrim-none",
         HEALTHY,
-        (files(TRIM, {WITNESS: "ext4\n"}), history("2026-11-01.00:00:00 zpool create tank mirror a b")),
+        (files(TRIM, {WITNESS: "\text4\n"}), history("2026-11-01.00:00:00 zpool create tank mirror a b")),
         "pool tank",
         "low",
     ),
@@ -316,8 +316,8 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
         "nfs-export-async",
         HEALTHY,
         (
-            files(NFS, {WITNESS: "ext4\n", "/etc/exports": "/tank *(rw,async,crossmnt)\n"}),
-            files(SMB, {WITNESS: "ext4\n"}),
+            files(NFS, {WITNESS: "\text4\n", "/etc/exports": "/tank *(rw,async,crossmnt)\n"}),
+            files(SMB, {WITNESS: "\text4\n"}),
         ),
         "dataset tank/db/wal",
         "critical",
@@ -335,7 +335,7 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
     (
         "smb-strict-sync",
         HEALTHY,
-        (files(SMB, {WITNESS: "ext4\n", "/etc/samba/smb.conf": "[vm]\npath = /tank/other/vm\nstrict sync = no\n"}),),
+        (files(SMB, {WITNESS: "\text4\n", "/etc/samba/smb.conf": "[vm]\npath = /tank/other/vm\nstrict sync = no\n"}),),
         "dataset tank/other",
         "critical",
     ),
@@ -343,7 +343,7 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
         "smb-strict-sync",
         HEALTHY,
         (
-            files(SMB, {WITNESS: "ext4\n", "/etc/samba/smb.conf": "[global]\nstrict sync = no\n"}),
+            files(SMB, {WITNESS: "\text4\n", "/etc/samba/smb.conf": "[global]\nstrict sync = no\n"}),
             in_output("zfs get", r"^(tank/db\tsharesmb\t)off\tdefault", r"\g<1>on\tlocal"),
         ),
         "dataset tank/db",
@@ -411,7 +411,7 @@ def test_the_rule_says_so(rule: str, host: str, edits: tuple[Edit, ...], subject
         ("zil-commit-errors", HEALTHY, (in_file("/objset-", "zil_commit_error_count", "zil_later"),)),
         ("slog-wear", "2.3-healthy-mirrored-slog-nobody", (bare_metal("INTEL SSDPEDMD400G4"),)),
         ("nfs-export-async", HEALTHY, (denied(NFS),)),
-        ("smb-strict-sync", HEALTHY, (files(SMB, {WITNESS: "x\n", "/etc/samba/smb.conf": "[global]\ninclude = x\n"}),)),
+        ("smb-strict-sync", HEALTHY, (files(SMB, {WITNESS: "\text4\n", "/etc/samba/smb.conf": "[global]\ninclude = x\n"}),)),
         ("slog-imported-without", HEALTHY, (says(("zpool", "history", "tank"), "History for 'tank':\n"),)),
         ("autotrim-none", HEALTHY, (history("2026-11-01.00:00:00 zpool trim tank"),)),
         ("dm-stack-under-vdev", "2.3-stacked-devices", ()),
@@ -427,13 +427,16 @@ def test_what_was_not_seen_is_unknown(rule: str, host: str, edits: tuple[Edit, .
 @pytest.mark.parametrize(
     ("rule", "edits"),
     [
-        ("nfs-export-async", (files(NFS, {WITNESS: "ext4\n", "/etc/exports": "/tank *(rw,sync)\n/srv *(async)\n"}),)),
-        ("nfs-export-async", (files(NFS, {WITNESS: "ext4\n", "/etc/exports": "/tank *(ro,async)\n"}),)),
-        ("nfs-export-async", (files(NFS, {WITNESS: "ext4\n"}),)),
-        ("smb-strict-sync", (files(SMB, {WITNESS: "ext4\n"}),)),
-        ("smb-strict-sync", (files(SMB, {WITNESS: "x\n", "/etc/samba/smb.conf": "[global]\n[a]\npath = /tank/db\n"}),)),
+        ("nfs-export-async", (files(NFS, {WITNESS: "\text4\n", "/etc/exports": "/tank *(rw,sync)\n/srv *(async)\n"}),)),
+        ("nfs-export-async", (files(NFS, {WITNESS: "\text4\n", "/etc/exports": "/tank *(ro,async)\n"}),)),
+        ("nfs-export-async", (files(NFS, {WITNESS: "\text4\n"}),)),
+        ("smb-strict-sync", (files(SMB, {WITNESS: "\text4\n"}),)),
+        (
+            "smb-strict-sync",
+            (files(SMB, {WITNESS: "\text4\n", "/etc/samba/smb.conf": "[global]\n[a]\npath = /tank/db\n"}),),
+        ),
         ("autotrim-none", (in_output("zpool get", "autotrim\toff", "autotrim\ton"),)),
-        ("autotrim-none", (files(TRIM, {WITNESS: "x\n", TRIM[1]: "0 0 1 * * root /usr/lib/zfs-linux/trim\n"}),)),
+        ("autotrim-none", (files(TRIM, {WITNESS: "\text4\n", TRIM[1]: "0 0 1 * * root /usr/lib/zfs-linux/trim\n"}),)),
         ("slog-imported-without", (history("2025-01-01.08:00:00 zpool import -m tank"),)),
         ("pool-rewound", (history("2026-11-20.08:00:00 zpool import -d /dev/disk/by-id -f tank"),)),
         ("direct-io-bypasses-slog", ()),

@@ -7,36 +7,41 @@ import json
 import pytest
 
 from auditor.derive import targets_at_boot
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Unknown, known, unknown
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, Value, known, unknown
 from auditor.host import target_settings
 from auditor.host.allowed import allowed_part
 
-VOLUME = "LIO-db keeps /dev/zvol/tank/db"
+VOLUME, OTHER = "LIO-db keeps /dev/zvol/tank/db", "LIO-db keeps /dev/zvol/tank/other"
 SPACE = "NVMe-nqn.2024-01.org.example:db/1 keeps /dev/zvol/tank/v"
-DEBIAN = "rtslib-fb-targetctl.service enabled network.target local-fs.target"
-WAITING = "rtslib-fb-targetctl.service enabled network.target zfs-volumes.target"
+DEBIAN = "rtslib-fb-targetctl.service enabled network.target,local-fs.target"
+WAITING = "rtslib-fb-targetctl.service enabled network.target,zfs-volumes.target"
 ALL_OF_ZFS = (
     "multi-user.target zfs.target",
     "zfs.target zfs-volumes.target",
     "zfs-volumes.target zfs-volume-wait.service",
 )
-SECRET = "chap-secret"
 ONLY_NVME = {"block_targets": (), "nvme_targets": (SPACE,), "nvme_saved": ("/dev/zvol/tank/v",)}
+NO_FILE = "LIO-db (/dev/zvol/tank/db) is in no file"
+SECRET = "chap-secret"
+Given = dict[str, Value | Unknown]
 
 
-def derived(**given: tuple[str, ...] | Unknown) -> dict[str, Judged]:
-    said: dict[str, tuple[str, ...] | Unknown] = {
+def derived(given: Given) -> dict[str, Judged]:
+    said: Given = {
         "block_targets": (VOLUME,),
         "nvme_targets": (),
         "target_units": (WAITING,),
-        "lio_saved": ("/dev/zvol/tank/db",),
+        "cluster_makes_targets": False,
+        "lio_saved": (),
+        "lio_saved_by_debian": ("/dev/zvol/tank/db", "/dev/zvol/tank/other"),
         "nvme_saved": (),
         "zfs_units_wanted": ALL_OF_ZFS,
         "zfs_units_masked": (),
+        "imported_pools": (Subject("pool", "tank"),),
+        "systemd": True,
         **given,
     }
     facts = Facts()
-    facts.put(Fact(HOST, "systemd", known(True, "systemd")))
     for name, value in said.items():
         facts.put(Fact(HOST, name, value if isinstance(value, Unknown) else known(value, name)))
     return {fact.name: fact.value for fact in targets_at_boot.derive(HOST, facts)}
@@ -50,65 +55,96 @@ def value(judged: Judged) -> object:
     ("given", "lost"),
     [
         ({}, ()),
-        ({"lio_saved": ()}, ("LIO-db (/dev/zvol/tank/db) is in no file",)),
-        ({"lio_saved": ("/dev/zvol/tank/other",)}, ("LIO-db (/dev/zvol/tank/db) is in no file",)),
-        ({"target_units": ()}, ("LIO-db (/dev/zvol/tank/db): no unit that makes it is enabled",)),
+        ({"lio_saved_by_debian": ()}, (NO_FILE,)),
+        ({"lio_saved_by_debian": ("/dev/zvol/tank/other",)}, (NO_FILE,)),
+        # of the file that no unit here reads nothing is made
         (
-            {"target_units": ("target.service disabled local-fs.target",)},
-            ("LIO-db (/dev/zvol/tank/db): no unit that makes it is enabled",),
+            {"lio_saved_by_debian": (), "lio_saved": ("/dev/zvol/tank/db",)},
+            "LIO-db is saved, and no unit that is known here makes targets of that file",
         ),
-        ({"target_units": ("nvmet.service enabled",)}, ("LIO-db (/dev/zvol/tank/db): no unit that makes it is enabled",)),
-        ({"lio_saved": unknown("permission denied")}, "permission denied"),
+        ({"lio_saved_by_debian": (), "lio_saved": unknown("permission denied")}, "permission denied"),
+        ({"target_units": ()}, "LIO-db is saved, and no unit that is known here makes targets of that file"),
+        (
+            {"target_units": ("rtslib-fb-targetctl.service disabled local-fs.target",)},
+            ("LIO-db (/dev/zvol/tank/db): rtslib-fb-targetctl.service is disabled",),
+        ),
+        (
+            {"target_units": ("rtslib-fb-targetctl.service static -",)},
+            "rtslib-fb-targetctl.service is static: whether something starts it is not seen",
+        ),
+        (
+            {"target_units": ("rtslib-fb-targetctl.service enabled-runtime -",)},
+            "rtslib-fb-targetctl.service is enabled-runtime: whether something starts it is not seen",
+        ),
         ({"target_units": unknown("timed out")}, "timed out"),
-        ({"lio_saved": (), "target_units": unknown("timed out")}, ("LIO-db (/dev/zvol/tank/db) is in no file",)),
-        ({"block_targets": ("SCST-db keeps /dev/zvol/tank/db",), "lio_saved": ()}, ()),
-        ({"block_targets": ("LIO-db keeps /tank/vm/d1.img",), "lio_saved": ()}, ()),
-        (
-            {"block_targets": (), "nvme_targets": (SPACE,)},
-            ("NVMe-nqn.2024-01.org.example:db/1 (/dev/zvol/tank/v) is in no file",),
-        ),
-        ({**ONLY_NVME, "target_units": ("nvmet.service enabled",)}, ()),
+        ({"block_targets": (OTHER, VOLUME), "lio_saved_by_debian": ("/dev/zvol/tank/db",)},
+         ("LIO-db (/dev/zvol/tank/other) is in no file",)),
+        ({"block_targets": ("LIO-db keeps /tank/vm/d1.img",), "lio_saved_by_debian": ()}, ()),
+        ({"block_targets": ("LIO-db keeps /dev/tank/db",)}, ("LIO-db (/dev/tank/db) is in no file",)),
+        ({**ONLY_NVME, "nvme_saved": ()}, ("NVMe-nqn.2024-01.org.example:db/1 (/dev/zvol/tank/v) is in no file",)),
+        ({**ONLY_NVME, "target_units": ("nvmet.service enabled -",)}, ()),
         ({"block_targets": unknown("not read")}, "not read"),
-        (
-            {"target_units": (WAITING, "pacemaker.service enabled"), "lio_saved": ()},
-            "pacemaker starts with the host, and makes targets by itself",
-        ),
-        ({"target_units": (WAITING, "pacemaker.service disabled")}, ()),
+        ({"cluster_makes_targets": True, "lio_saved_by_debian": ()}, "pacemaker makes targets by itself"),
     ],
 )  # fmt: skip
-def test_what_nothing_makes_anew(given: dict[str, tuple[str, ...] | Unknown], lost: object) -> None:
-    assert value(derived(**given)["targets_not_kept"]) == lost
+def test_what_nothing_makes_anew(given: Given, lost: object) -> None:
+    assert value(derived(given)["targets_not_kept"]) == lost
 
 
 @pytest.mark.parametrize(
-    ("given", "early"),
+    ("block", "volumes"),
     [
-        ({}, ()),
-        ({"target_units": (DEBIAN,)}, ("rtslib-fb-targetctl.service",)),
-        ({"target_units": ("target.service disabled local-fs.target",)}, ()),
-        ({"target_units": ("tgt.service enabled network.target",)}, ()),
-        ({"target_units": ("target.service enabled zfs-volume-wait.service",)}, ()),
-        ({"target_units": ("target.service enabled zfs.target",)}, ()),
-        ({"target_units": ("target.service enabled dev-zvol-tank-db.device",), "zfs_units_wanted": ()}, ()),
-        ({"zfs_units_wanted": ALL_OF_ZFS[:2]}, ("rtslib-fb-targetctl.service",)),
-        ({"zfs_units_masked": ("zfs-volume-wait.service",)}, ("rtslib-fb-targetctl.service",)),
-        ({"zfs_units_wanted": unknown("not read")}, "not read"),
-        ({"target_units": (DEBIAN,), "zfs_units_wanted": unknown("not read")}, ("rtslib-fb-targetctl.service",)),
-        ({"target_units": unknown("timed out")}, "timed out"),
-        ({"block_targets": ("SCST-db keeps /dev/zd16",), "target_units": ("scst.service enabled",)}, ("scst.service",)),
+        ((VOLUME,), ("LIO-db /dev/zvol/tank/db",)),
+        (("LIO-db keeps /dev/zd16",), ("LIO-db /dev/zd16",)),
+        (("LIO-db keeps /dev/tank/db",), ("LIO-db /dev/tank/db",)),  # a link that udev made up to OpenZFS 2.1
+        (("LIO-db keeps /dev/mapper/vg-db", "LIO-f keeps /srv/f", "SCST-s keeps /dev/zvol/tank/s"), ()),
     ],
 )
-def test_what_does_not_wait_for_volumes(given: dict[str, tuple[str, ...] | Unknown], early: object) -> None:
-    assert value(derived(**given)["targets_too_early"]) == early
+def test_which_are_volumes(block: tuple[str, ...], volumes: tuple[str, ...]) -> None:
+    assert value(derived({"block_targets": block})["volume_targets"]) == volumes
+
+
+@pytest.mark.parametrize(
+    ("unit", "given", "early"),
+    [
+        ("enabled network.target,zfs-volumes.target", {}, False),
+        ("enabled network.target,local-fs.target", {}, True),
+        ("enabled -", {}, True),
+        ("enabled zfs-volume-wait.service", {}, False),
+        ("enabled zfs.target", {}, False),
+        ("enabled zfs.target", {"zfs_units_wanted": ALL_OF_ZFS[:1]}, True),
+        ("enabled zfs-volumes.target", {"zfs_units_wanted": ALL_OF_ZFS[:1]}, True),  # to be after it starts nothing
+        ("enabled +zfs-volumes.target", {"zfs_units_wanted": ALL_OF_ZFS[:1]}, False),
+        ("enabled +zfs-volumes.target", {"zfs_units_masked": ("zfs-volume-wait.service",)}, True),
+        ("enabled +dev-zvol-tank-db.device", {"zfs_units_wanted": ()}, False),
+        ("enabled dev-zvol-tank-db.device", {"zfs_units_wanted": ()}, True),
+        ("enabled +dev-zvol-tank-other.device", {"zfs_units_wanted": ()}, True),
+        ("enabled zfs-volumes.target", {"zfs_units_wanted": unknown("not read")}, "not read"),
+        ("enabled local-fs.target", {"zfs_units_wanted": unknown("not read")}, True),
+        ("disabled local-fs.target", {}, "which unit makes LIO-db when the host starts is not seen"),
+    ],
+)
+def test_what_does_not_wait_for_volumes(unit: str, given: Given, early: object) -> None:
+    found = value(derived({"target_units": (f"rtslib-fb-targetctl.service {unit}",), **given})["targets_too_early"])
+    assert found == {True: ("rtslib-fb-targetctl.service",), False: ()}.get(early, early)  # type: ignore[call-overload]
 
 
 LIO = {
     "storage_objects": [
         {"dev": "/dev/zvol/tank/db", "name": "db", "plugin": "block", "wwn": "a1b2"},
+        {"dev": "/dev/zvol/tank/nobody", "name": "nobody", "plugin": "block"},
         {"name": "scratch", "plugin": "ramdisk", "size": 1024},
     ],
     "targets": [
-        {"tpgs": [{"node_acls": [{"chap_password": SECRET, "chap_userid": "db"}]}], "wwn": "iqn.2003-01.org:db"}
+        {
+            "tpgs": [
+                {
+                    "node_acls": [{"chap_password": SECRET, "chap_userid": "db"}],
+                    "luns": [{"index": 0, "storage_object": "/backstores/block/db"}],
+                }
+            ],
+            "wwn": "iqn.2003-01.org:db",
+        }
     ],
 }
 NVME = {
@@ -120,12 +156,11 @@ NVME = {
 }
 
 
-def test_of_a_configuration_devices_alone_are_kept() -> None:
-    for path, settings, kept in zip(
-        ("/etc/target/saveconfig.json", "/etc/nvmet/config.json"),
-        (LIO, NVME),
-        ("/dev/zvol/tank/db\n", "/dev/zvol/tank/v\n"),
-        strict=True,
+def test_of_a_configuration_what_initiators_are_given_is_kept() -> None:
+    for path, settings, kept in (
+        ("/etc/target/saveconfig.json", LIO, "/dev/zvol/tank/db\n"),
+        ("/etc/rtslib-fb-target/saveconfig.json", LIO | {"targets": []}, ""),
+        ("/etc/nvmet/config.json", NVME, "/dev/zvol/tank/v\n"),
     ):
         assert allowed_part(path, json.dumps(settings, indent=2)) == kept
         assert allowed_part(path, kept) == kept
@@ -134,10 +169,15 @@ def test_of_a_configuration_devices_alone_are_kept() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("{", '{"storage_objects": 1}', '{"storage_objects": [1]}', '{"storage_objects": [{"dev": 5}]}', SECRET),
-        *('{"storage_objects": [{"dev": "/a\\nb"}]}', '{"storage_objects": [{"dev": "relative"}]}'),
+        *("{", '{"storage_objects": 1}', '{"storage_objects": [1]}', '{"targets": [{"tpgs": 1}]}', SECRET),
+        *('{"subsystems": [{"namespaces": [{"device": {"path": "/a\\nb"}}]}]}', '{"subsystems": 1}'),
         *('{"subsystems": [{"namespaces": [{"nsid": 1}]}]}', '{"storage_objects":' * 100_000, '{"a":' + "[" * 200_000),
     ],
 )
 def test_what_is_no_configuration_is_not_kept(text: str) -> None:
     assert target_settings.kept(text) == target_settings.DAMAGED
+
+
+def test_a_path_may_hold_what_ends_lines_elsewhere() -> None:
+    path = "/tank/a\u2028b\n"
+    assert target_settings.kept(path) == path

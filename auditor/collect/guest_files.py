@@ -25,6 +25,7 @@ FACTS = {
         " btrfs, PATH its name for that process"
     ),
     "closed_guests": words("NUMBER REASON of each virtual machine of which not all that it has open was seen"),
+    "generic_guests": words("NUMBER of each virtual machine that has a generic SCSI device open, and with it a drive"),
     "open_guests": words("NUMBER NAME of each virtual machine, as it calls itself beside what it has open"),
     "guest_starters": words("NUMBER WHO of each that shows who started it: proxmox or libvirt"),
     "guest_disks": words(
@@ -41,6 +42,9 @@ ELSEWHERE = re.compile(
 MEMORY = re.compile(r"/(?:dmabuf:[^/]*|[^/]* \(deleted\))", re.DOTALL)
 NAMELESS = "-"
 BTRFS = "btrfs"  # whose subvolumes have numbers that no table of mounts names (man 2 stat, st_dev)
+GENERIC = re.compile(
+    r"/dev/sg\d+"
+)  # major 21, a character device: its number is not asked for (Linux drivers/scsi/sg.c)
 _PATH = re.compile(r"/proc/(\d+)/fd/\d+")
 _ASKED = re.compile(r"/proc/(\d+)/fd/.+")
 _OPEN = re.compile(rf"(?P<how>[rw]) (?:{BLOCK} (?P<node>\d+:\d+)|{FILE} (?P<on>\d+:\d+) (?P<kind>[\w.-]+))", re.ASCII)
@@ -81,6 +85,10 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
         where = _where(reply.devices.get(path, ""), target, nodes)
         if where and (match := _PATH.fullmatch(path)) and match[1] not in said.none:
             found[f"{match[1]} {where} {target}"] = None
+    generic = {path.split("/")[2]: None for path, target in named.items() if GENERIC.fullmatch(target)}
+    generic = {number: None for number in generic if number not in said.none}
+    text = f"{len(generic)} have a generic SCSI device open"
+    yield Fact(HOST, "generic_guests", known(tuple(generic), text, "ls -l /proc/PID/fd"))
     if all(path in reply.devices or path in reply.errors for path in named):
         yield Fact(HOST, "guest_files", known(tuple(found), f"{len(found)} files are open", "ls -l /proc/PID/fd"))
     text = f"{len(closed)} of them could not be looked into"

@@ -15,7 +15,7 @@ from auditor.host.request import Files, Read
 PER = "host"
 SUBJECT = "host"
 PATH = "/proc/sys/kernel/tainted"
-BITS = {4: "a machine check (M)", 5: "a bad page of memory (B)", 7: "an oops or BUG (D)"}
+BITS = {4: "a machine check (M)", 5: "memory in a bad state, or misused (B)", 7: "an oops or BUG (D)"}
 FACTS = {"kernel_failures": words("what has failed in the kernel since it started")}
 
 

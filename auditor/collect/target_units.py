@@ -9,23 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Facts, Known, Subject, known, words, words_of
+from auditor.facts import HOST, Fact, Facts, Known, Subject, flag, known, words, words_of
 from auditor.host.request import Output, Run, Skip
 
 PER = "host"
 SUBJECT = "host"
-FACTS = {"target_units": words("UNIT STATE AFTER... of each unit that makes targets and is there: what it comes after")}
-# of Fedora and kin and Arch; of Debian and Ubuntu; of nvmetcli, SCST and tgt; a cluster makes targets by itself
-UNITS = (
-    "target.service",
-    "rtslib-fb-targetctl.service",
-    "nvmet.service",
-    "scst.service",
-    "tgt.service",
-    "tgtd.service",
-)
+FACTS = {
+    "target_units": words("UNIT STATE AFTER of each unit that makes targets and is there: STATE as UnitFileState, or -;"
+    " AFTER with commas between, or -: what it comes after, with a plus in front of what it starts itself"),
+    "cluster_makes_targets": flag("pacemaker runs here, or starts with the host"),
+}  # fmt: skip
+# of Fedora, Arch and kin, of openSUSE, of NixOS; of Debian and Ubuntu; of nvmetcli
+UNITS = ("target.service", "targetcli.service", "iscsi-target.service", "rtslib-fb-targetctl.service", "nvmet.service")
 CLUSTER = "pacemaker.service"
-PROPERTIES = "--property=Id,LoadState,UnitFileState,After"
+STARTS = ("Wants", "Requires", "BindsTo")
+PROPERTIES = "--property=Id,LoadState,ActiveState,UnitFileState,Wants,Requires,BindsTo,After"
+LOADED = ("loaded", "masked")
 
 
 def request(host: Subject, facts: Facts) -> Run | Skip:
@@ -35,7 +34,7 @@ def request(host: Subject, facts: Facts) -> Run | Skip:
 
 def none_offered(facts: Facts) -> Skip | None:
     """Why nobody needs to ask what makes targets when the host starts."""
-    offered = [facts.get(HOST, name) for name in ("block_targets", "nvme_targets", "tgt_daemons")]
+    offered = [facts.get(HOST, name) for name in ("block_targets", "nvme_targets")]
     if any(words_of(each) for each in offered):
         return None
     unseen = not all(isinstance(each, Known) for each in offered)
@@ -45,16 +44,25 @@ def none_offered(facts: Facts) -> Skip | None:
 def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     """In the order in which they were asked for. Raises ValueError where not all of them were answered."""
     names = (*UNITS, CLUSTER)
-    blocks = [
-        dict(line.split("=", 1) for line in block.splitlines()) for block in reply.text.rstrip("\n").split("\n\n")
-    ]
-    if len(blocks) != len(names) or any(set(each) < {"Id", "LoadState"} for each in blocks):
+    blocks = [_block(text) for text in reply.text.rstrip("\n").split("\n\n")]
+    if len(blocks) != len(names) or any(not each.keys() >= {"Id", "LoadState"} for each in blocks):
         raise ValueError(f"{len(blocks)} answers for {len(names)} units")
     there = {name: each for name, each in zip(names, blocks, strict=True) if each["LoadState"] != "not-found"}
-    if wrong := [name for name, each in there.items() if each["LoadState"] not in ("loaded", "masked")]:
+    if wrong := [name for name, each in there.items() if each["LoadState"] not in LOADED or "ActiveState" not in each]:
         raise ValueError(f"{wrong[0]} could not be loaded")
-    found = tuple(
-        f"{name} {each.get('UnitFileState') or '-'} {each.get('After', '')}".rstrip() for name, each in there.items()
-    )
-    text = ", ".join(" ".join(each.split(" ")[:2]) for each in found) or "there is no unit that makes targets"
+    cluster = there.pop(CLUSTER, {})
+    runs = cluster.get("ActiveState", "inactive") != "inactive" or cluster.get("UnitFileState", "") == "enabled"
+    text = f"{CLUSTER}: {cluster.get('ActiveState', 'not there')}, {cluster.get('UnitFileState', '')}".rstrip(", ")
+    yield Fact(HOST, "cluster_makes_targets", known(runs, text, f"systemctl show {CLUSTER}"))
+    found = tuple(f"{name} {each.get('UnitFileState') or '-'} {_after(each)}" for name, each in there.items())
+    text = ", ".join(each.rpartition(" ")[0] for each in found) or "there is no unit that makes targets"
     yield Fact(HOST, "target_units", known(found, text, f"systemctl show {' '.join(UNITS)}"))
+
+
+def _block(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines())
+
+
+def _after(said: dict[str, str]) -> str:
+    starts = {each for name in STARTS for each in said.get(name, "").split()}
+    return ",".join(f"+{each}" if each in starts else each for each in said.get("After", "").split()) or "-"

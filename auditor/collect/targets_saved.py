@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from auditor.collect.target_units import none_offered
 from auditor.facts import HOST, Fact, Facts, Subject, known, words
 from auditor.host.request import WITNESS, Files, Read, Skip
-from auditor.host.target_settings import DAMAGED, LIO, NVME, PATHS
+from auditor.host.target_settings import DAMAGED, LIO, LIO_OF_DEBIAN, NVME, PATHS
 
 PER = "host"
 SUBJECT = "host"
 FACTS = {
-    "lio_saved": words("devices and files that targets of LIO are made of when the host starts"),
-    "nvme_saved": words("devices and files that namespaces of NVMe over Fabrics are made of when the host starts"),
+    "lio_saved": words("devices and files that initiators of LIO are given by /etc/target/saveconfig.json"),
+    "lio_saved_by_debian": words("the same of /etc/rtslib-fb-target/saveconfig.json"),
+    "nvme_saved": words("devices and files of namespaces of NVMe over Fabrics in /etc/nvmet/config.json"),
 }
 
 
@@ -29,9 +30,8 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     reply.witness()
     if damaged := next((path for path in PATHS if reply.text.get(path) == DAMAGED), ""):
         raise ValueError(f"{damaged} has no form that is known here")
-    for fact, paths in (("lio_saved", LIO), ("nvme_saved", NVME)):
-        if reply.complete(*paths):
-            found = tuple(dict.fromkeys(each for path in paths for each in reply.text.get(path, "").splitlines()))
-            there = [path for path in paths if path in reply.text]
-            text = f"{len(found)} devices or files in {there[0]}" if there else f"there is no {' and no '.join(paths)}"
-            yield Fact(HOST, fact, known(found, text, f"cat {' '.join(there or paths)}"))
+    for fact, path in zip(FACTS, (LIO, LIO_OF_DEBIAN, NVME), strict=True):
+        if reply.complete(path):
+            found = tuple(each for each in reply.text.get(path, "").split("\n") if each)
+            text = f"{len(found)} devices or files in {path}" if path in reply.text else f"there is no {path}"
+            yield Fact(HOST, fact, known(found, text, f"cat {path}"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.collect._pool_tree import zpool
-from auditor.collect.grub_probe import place
+from auditor.collect.grub_version import pools_of_boot
 from auditor.facts import Fact, Facts, Subject, known, words
 from auditor.host.request import Output, Run, Skip
 
@@ -17,15 +17,25 @@ PER = "pool"
 SUBJECT = "pool"
 FACTS = {"active_features": words("features that its contents use: lz4_compress, head_errlog")}
 WORDS = {"all": "active_features"}
+KEEP = r"\tfeature@"
 _STATES = ("disabled", "enabled", "active")
 
 
+def boots_from(pool: Subject, facts: Facts) -> Skip | None:
+    """Why it is not asked what GRUB reads of it; none where it is."""
+    pools = pools_of_boot(facts)
+    if isinstance(pools, Skip):
+        return pools
+    if pool.name not in pools:
+        return Skip("no file system of it is mounted at /boot or /boot/grub", applies=False)
+    return None
+
+
 def request(pool: Subject, facts: Facts) -> Run | Skip:
-    """Only where a file system of the pool is mounted at /boot or at /boot/grub."""
-    at = place(pool, facts)
-    if isinstance(at, Skip):
-        return at
-    return zpool("get", "-Hp", "-o", "name,property,value", "all", pool.name)
+    """Its features alone are kept: comments and properties of users are theirs."""
+    if why := boots_from(pool, facts):
+        return why
+    return zpool("get", "-Hp", "-o", "name,property,value", "all", pool.name)._replace(keep=KEEP)
 
 
 def parse(reply: Output, pool: Subject) -> Iterator[Fact]:

@@ -1,7 +1,5 @@
-"""Whether GRUB reads the pool at /boot: it takes one with a feature that it does not know for no file system at all.
-
-What grub-probe says decides, which is GRUB's own code. Where it did not run, features that are in use and not in its list show
-that GRUB does not; that there is none shows nothing: before 2.12 it reads no pool whose top dataset has a snapshot.
+"""Whether GRUB reads the pool at /boot: it takes one with a feature that it does not know for no file system at all, and before
+2.12 it stumbles over a top dataset that has, or had, a snapshot under OpenZFS 2.2 or later.
 """
 
 from __future__ import annotations
@@ -15,11 +13,12 @@ from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, fl
 SUBJECT = "pool"
 FACTS = {
     "at_boot": flag("a file system of it is mounted at /boot or /boot/grub"),
-    "features_beyond_grub": word("features in use that no GRUB before 2.14 reads, or empty"),
     "unread_by_grub": word("why GRUB does not read it, or empty"),
 }
-NEEDS = ("host.mount_table", "pool.active_features", "pool.grub_error")
-SINCE_2_14 = "zstd_compress"
+NEEDS = ("host.mount_table", "host.grub_version", "pool.active_features", "pool.top_dataset_extended")
+ZSTD, ZSTD_SINCE = "zstd_compress", (2, 14)
+EXTENDED, EXTENDED_SINCE = "extensible_dataset", (2, 12)
+PROBE = "grub-probe /boot"
 
 
 def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
@@ -28,27 +27,35 @@ def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
     on = [at for at in grub.PLACES for name in mounted_at(facts, at) if name.partition("/")[0] == pool.name]
     text = f"mounted at {' and '.join(on)}" if on else "nothing of it is mounted at /boot"
     yield Fact(pool, "at_boot", table if isinstance(table, Unknown) else known(bool(on), text, "findmnt -t zfs"))
-    beyond = _beyond(facts.get(pool, "active_features"))
-    yield Fact(pool, "features_beyond_grub", beyond)
-    yield Fact(pool, "unread_by_grub", _unread(facts.get(pool, "grub_error"), beyond))
+    yield Fact(pool, "unread_by_grub", _unread(pool, facts))
 
 
-def _unread(error: Judged, beyond: Judged) -> Judged:
-    """Whether it reads zstd depends on its release."""
-    features = f"in use: {beyond.value}" if isinstance(beyond, Known) and beyond.value else ""
-    if isinstance(error, Known):
-        text = "; ".join(filter(None, (str(error.value), features))) if error.value else ""
-        return Known(text, (*error.evidence, *(beyond.evidence if text and isinstance(beyond, Known) else ())))
-    if isinstance(beyond, Known) and features and beyond.value != SINCE_2_14:
-        return Known(features, beyond.evidence)
-    return error
-
-
-def _beyond(active: Judged) -> Judged:
+def _unread(pool: Subject, facts: Facts) -> Judged:
+    """What is certain whatever the release of GRUB decides first."""
+    active, version = facts.get(pool, "active_features"), facts.get(HOST, "grub_version")
     if isinstance(active, Unknown):
         return active
-    names = set(words_of(active))
-    beyond = ", ".join(sorted(names & grub.BEYOND))
-    if not beyond and (strange := sorted(names - grub.READ - grub.READ_ONLY_COMPATIBLE)):
-        return unknown(f"whether GRUB reads {', '.join(strange)[:80]} is not known here", "grub-probe /boot")
-    return Known(beyond, active.evidence)
+    names, release = {*words_of(active)}, _release(version)
+    beyond = names & grub.BEYOND - {ZSTD}
+    if ZSTD in names and release and release < ZSTD_SINCE:
+        beyond |= {ZSTD}
+    if beyond:
+        return Known(f"it uses {', '.join(sorted(beyond))}", active.evidence)
+    if strange := sorted(names - grub.READ - grub.READ_ONLY_COMPATIBLE - {ZSTD}):
+        return unknown(f"whether GRUB reads {', '.join(strange)[:80]} is not known here", PROBE)
+    if isinstance(version, Unknown):
+        return version
+    seen = (*active.evidence, *version.evidence)
+    if EXTENDED not in names or release >= EXTENDED_SINCE:
+        return Known("", seen)
+    extended = facts.get(pool, "top_dataset_extended")
+    if isinstance(extended, Unknown):
+        return extended
+    text = f"before GRUB 2.12 its top dataset is none with {extended.value}" if extended.value else ""
+    return Known(text, (*extended.evidence, *seen))
+
+
+def _release(version: Judged) -> tuple[int, ...]:
+    """None: empty."""
+    value = version.value if isinstance(version, Known) else ()
+    return tuple(each for each in value if isinstance(each, int)) if isinstance(value, tuple) else ()

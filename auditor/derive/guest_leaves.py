@@ -1,7 +1,8 @@
 """Whether a virtual machine of this host has the device of a leaf open for writing: two kernels then write to one pool.
 
-What it has open is told by the number of the device. A partition beside the leaf's is another device; the whole disk, and what
-the leaf's device lies on, are not.
+What it has open is told by the number of the device. It counts where that is the leaf's device or anything that this lies on; a
+partition beside it is another one. What a guest reaches by SCSI commands (/dev/sgN) is not told by a number: who has such a
+device open may have any drive.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from auditor.facts import (
     Subject,
     Unknown,
     join,
-    pairs_of,
     unknown,
     word,
     word_of,
@@ -29,31 +29,35 @@ from auditor.text import harmless
 SUBJECT = "leaf"
 FACTS = {"open_in_guest": word("the virtual machine that has it open for writing, or empty")}
 NEEDS = (
-    *("host.guests", "host.guest_files", "host.open_guests", "host.closed_guests", "host.labelled_paths"),
-    *("leaf.path", "leaf.disks"),
+    *(f"host.{name}" for name in ("guests", "guest_files", "open_guests", "closed_guests", "generic_guests")),
+    *("leaf.node", "leaf.nodes", "leaf.disks"),
 )
 WRITES = "w"
 
 
 def derive(leaf: Subject, facts: Facts) -> Iterator[Fact]:
+    """Known to be none only where all that guests have open was seen, and the way from the leaf to its disks."""
     yield Fact(leaf, "open_in_guest", _open(leaf, facts))
 
 
 def _open(leaf: Subject, facts: Facts) -> Judged:
-    guests, opened, closed = (facts.get(HOST, name) for name in ("guests", "guest_files", "closed_guests"))
+    guests, opened, closed, generic = (
+        facts.get(HOST, name) for name in ("guests", "guest_files", "closed_guests", "generic_guests")
+    )
     if isinstance(guests, Unknown) or not words_of(guests):
         return guests if isinstance(guests, Unknown) else Known("", guests.evidence)
-    if isinstance(opened, Unknown):
-        return opened
-    disks, path = facts.get(leaf, "disks"), word_of(facts.get(leaf, "path"))
-    node = dict(pairs_of(facts.get(HOST, "labelled_paths"))).get(path, path.removeprefix("/dev/"))
-    mine = {f"/dev/{each}" for each in (node, *(disk.name for disk in facts.linked(leaf, "disks")))}
+    node, nodes, disks = (facts.get(leaf, name) for name in ("node", "nodes", "disks"))
+    mine = {word_of(node), *words_of(nodes), *(disk.name for disk in facts.linked(leaf, "disks"))}
     names = dict(each.split(" ", 1) for each in words_of(facts.get(HOST, "open_guests")))
     for number, how, where, _ in (each.split(" ", 3) for each in words_of(opened)):
-        if how == WRITES and where in mine:
+        if how == WRITES and where.startswith("/dev/") and where.removeprefix("/dev/") in mine:
             text = harmless(f"guest {names.get(number, number)} (process {number})")
             return Known(text, (Evidence(f"{text} has {where} open for writing", f"ls -l /proc/{number}/fd"),))
-    unseen = [each for each in (disks, closed) if isinstance(each, Unknown)]
+    unseen = [each for each in (opened, closed, generic, node, nodes, disks) if isinstance(each, Unknown)]
     if hidden := words_of(closed):
         unseen.append(unknown(harmless(f"a guest, or what calls itself one: {hidden[0].partition(' ')[2]}")))
-    return join(unseen) if unseen else Known("", opened.evidence)
+    unseen += [
+        unknown(harmless(f"guest {names.get(each, each)} (process {each}) reaches a drive by SCSI commands (/dev/sg)"))
+        for each in words_of(generic)[:1]
+    ]
+    return join(unseen) if unseen else Known("", opened.evidence if isinstance(opened, Known) else ())

@@ -16,7 +16,7 @@ def mounted_at(facts: Facts, point: str) -> list[str]:
 def _mounted_at(table: tuple[str, ...], point: str) -> tuple[str, ...]:
     rows = (line.split(" ") for line in table)
     return tuple(
-        row[row.index("-") + 2]
+        row[row.index("-") + 2].replace("\\040", " ")
         for row in rows
         if len(row) > 4 and row[4] == point and "-" in row and row[row.index("-") + 1 :][:1] == ["zfs"]
     )

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from auditor.derive.combine import evidence, values
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown, words, words_of
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown, word_of, words, words_of
 
 SUBJECT = "host"
 FACTS = {
     "zfs_by_dkms": flag("dkms has built the zfs module of the running kernel"),
     "zfs_by_depmod": flag("depmod has listed a zfs module of the running kernel"),
     "zfs_of_removed_kernel": flag("the running kernel was removed, all but its zfs module, which is loaded"),
-    "zfs_file_gone": flag("the zfs module that is loaded is no file any more, and no kernel has another"),
+    "zfs_file_gone": flag("zfs is loaded as a module, and neither the running kernel nor a newer one has a file of it"),
     "kernels_without_zfs": words(
         "kernels that have no zfs module: newer than the running one, or all where that of the running one is gone"
     ),
@@ -47,7 +47,12 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     gone = _gone(facts)
     yield Fact(HOST, "zfs_file_gone", gone)
     if isinstance(gone, Known) and gone.value:
-        yield Fact(HOST, "kernels_without_zfs", Known(words_of(facts.get(HOST, "kernels_listed")), gone.evidence))
+        running = word_of(facts.get(HOST, "kernel_release"))
+        yield Fact(
+            HOST,
+            "kernels_without_zfs",
+            Known(_ahead(words_of(facts.get(HOST, "kernels_listed")), running), gone.evidence),
+        )
     else:
         yield Fact(HOST, "kernels_without_zfs", _of_others(facts, removed) or _without(facts, by_dkms, by_depmod))
 
@@ -85,8 +90,14 @@ def _gone(facts: Facts) -> Judged:
     if isinstance(found, Unknown):
         return found
     running, listed, with_zfs, loaded = found
-    gone = running.value in words_of(listed) and not words_of(with_zfs) and bool(loaded.value)
+    there, ahead = running.value in words_of(listed), _ahead(words_of(listed), str(running.value))
+    gone = bool(loaded.value) and there and not {*ahead} & {*words_of(with_zfs)}
     return Known(gone, evidence(running, listed, with_zfs, loaded))
+
+
+def _ahead(listed: tuple[str, ...], running: str) -> tuple[str, ...]:
+    """The kernels one of which starts next: the running one, and those newer than it."""
+    return tuple(each for each in listed if each == running or newer(each, running))
 
 
 def _of_others(facts: Facts, removed: Judged) -> Known | None:

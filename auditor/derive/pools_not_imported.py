@@ -2,7 +2,8 @@
 
 What udev knows of a device that a pool was made on later may be the label of before: no leaf of an imported pool counts. Nor
 does a device that a virtual machine has open: only who may open it can do so, and it is told by
-its number. An old leg of an imported pool bears that pool's GUID.
+its number. Where the label has the name of an imported pool it does: at the next start that machine does not run yet. An old
+leg of an imported pool bears that pool's GUID.
 """
 
 from __future__ import annotations
@@ -44,18 +45,21 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     guests, opened = words_of(facts.get(HOST, "guests")), facts.get(HOST, "guest_files")
     nodes, mine = dict(pairs_of(facts.get(HOST, "labelled_paths"))), {word_of(each) for each in guids}
     taken = {nodes.get(word_of(path), "") for path in leaves}
-    taken |= {each.split(" ", 3)[2].removeprefix("/dev/") for each in words_of(opened)}
-    names = {pool.name for pool in facts.linked(HOST, "imported_pools")}
+    of_guests = {each.split(" ", 3)[2].removeprefix("/dev/") for each in words_of(opened)}
+    # udev writes a blank in a label as an underscore (systemd src/udev/udev-builtin-blkid.c, ID_FS_LABEL)
+    names = {each for pool in facts.linked(HOST, "imported_pools") for each in (pool.name, pool.name.replace(" ", "_"))}
     others: dict[bool, dict[str, list[str]]] = {False: {}, True: {}}  # by whether another one of that name is imported
     for line in words_of(labels):
         guid, node, disk, name = line.split(" ", 3)
-        if guid not in mine and not {node, disk} & taken:
+        if guid not in mine and not {node, disk} & (taken if name in names else taken | of_guests):
             others[name in names].setdefault(f"{name} (GUID {guid})", []).append(node)
-    doubts = [each for each in (*guids, *leaves, *([opened] if guests else [])) if isinstance(each, Unknown)]
+    doubts = [each for each in (*guids, *leaves) if isinstance(each, Unknown)]
+    of_opened = [opened] if guests and isinstance(opened, Unknown) else []
     for fact, twice in zip(FACTS, (False, True), strict=True):
         found = tuple(f"{pool} on {', '.join(sorted(devices))}" for pool, devices in others[twice].items())
         text = "; ".join(found) or "every label is that of an imported pool, or its device is in use"
-        yield Fact(HOST, fact, join(doubts) if found and doubts else known(found, text, COMMAND))
+        why = doubts if twice else [*doubts, *of_opened]
+        yield Fact(HOST, fact, join(why) if found and why else known(found, text, COMMAND))
 
 
 def _is_there(leaf: Subject, facts: Facts) -> bool:

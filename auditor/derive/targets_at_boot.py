@@ -1,14 +1,29 @@
 """Whether what this host offers to initiators is offered again after its next start: the kernel keeps nothing of its targets, a
-unit makes them anew of a file. Judged for what lies on volumes of ZFS, whoever audits them.
+unit makes them anew of a file. Judged for volumes of ZFS that LIO or NVMe over Fabrics offers, whoever audits them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from auditor.derive.next_boot import reached
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, join, unknown, words, words_of
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    join,
+    unknown,
+    words,
+    words_of,
+)
+from auditor.text import harmless, unit_escaped
 
 SUBJECT = "host"
 FACTS = {
@@ -16,81 +31,131 @@ FACTS = {
     "targets_not_kept": words("those of them that nothing makes anew when the host starts"),
     "targets_too_early": words("units that make targets of volumes when the host starts, and do not wait for these"),
 }
+# a file -> the units that make targets of it
+FILES = {
+    "lio_saved": ("target.service", "targetcli.service", "iscsi-target.service"),
+    "lio_saved_by_debian": ("rtslib-fb-targetctl.service",),
+    "nvme_saved": ("nvmet.service",),
+}
 NEEDS = (
-    *("host.block_targets", "host.nvme_targets", "host.target_units", "host.lio_saved", "host.nvme_saved"),
-    *("host.systemd", "host.zfs_units_wanted", "host.zfs_units_masked"),
+    *(f"host.{name}" for name in (*FILES, "block_targets", "nvme_targets", "target_units", "cluster_makes_targets")),
+    *("host.imported_pools", "host.systemd", "host.zfs_units_wanted", "host.zfs_units_masked"),
 )
-VOLUME = re.compile(r"/dev/(?:zvol/|zd\d+$)")
-LIO, NVME, SCST = ("target.service", "rtslib-fb-targetctl.service"), ("nvmet.service",), ("scst.service",)
-CLUSTER = "pacemaker.service"
-ENABLED = ("enabled", "enabled-runtime", "static", "indirect")
-WAITER = "zfs-volume-wait.service"
-WAITS = {WAITER, "zfs-volumes.target", "zfs.target"}
-_DEVICE = re.compile(r"dev-(?:zvol-.+|zd\d+)\.device")
+NVME, LIO = "NVMe-", "LIO-"
+_VOLUME = re.compile(r"/dev/(?:zvol/|zd\d+$)")
+VOLUMES, WAITER, ALL = "zfs-volumes.target", "zfs-volume-wait.service", "zfs.target"
+
+
+class Target(NamedTuple):
+    """One volume that is offered now."""
+
+    name: str
+    path: str
+
+    def files(self) -> list[str]:
+        """The facts of the files that may have it."""
+        return [fact for fact in FILES if (fact == "nvme_saved") == self.name.startswith(NVME)]
+
+
+class Unit(NamedTuple):
+    """state: as systemd has it, "enabled" of one that is started when the host is. after: what it waits for, where that is
+    started at all; starts: what of that it starts itself."""
+
+    name: str
+    state: str
+    after: frozenset[str]
+    starts: frozenset[str]
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
-    """All, of volumes alone."""
+    """All three."""
     asked = [facts.get(HOST, name) for name in ("block_targets", "nvme_targets")]
     if unseen := [each for each in asked if isinstance(each, Unknown)]:
         yield from (Fact(HOST, name, join(unseen)) for name in FACTS)
         return
+    pools = {pool.name for pool in facts.linked(HOST, "imported_pools")}
     rows = [line.split(" ", 2) for each in asked for line in words_of(each)]
-    volumes = {name: path for name, _, path in rows if VOLUME.match(path)}
+    targets = [Target(name, path) for name, _, path in rows if name.startswith((LIO, NVME)) and _is_volume(path, pools)]
     seen = tuple(piece for each in asked if isinstance(each, Known) for piece in each.evidence)
-    yield Fact(HOST, "volume_targets", Known(tuple(" ".join(each) for each in volumes.items()), seen))
-    units = facts.get(HOST, "target_units")
-    if isinstance(units, Known) and any(name == CLUSTER and starts for name, starts, _ in map(_unit, words_of(units))):
-        makes = unknown("pacemaker starts with the host, and makes targets by itself", "pcs resource")
-        yield from (Fact(HOST, name, makes) for name in ("targets_not_kept", "targets_too_early"))
-    else:
-        yield Fact(HOST, "targets_not_kept", _not_kept(volumes, units, facts))
-        yield Fact(HOST, "targets_too_early", _too_early(volumes, units, facts))
+    yield Fact(HOST, "volume_targets", Known(tuple(f"{each.name} {each.path}" for each in targets), seen))
+    said, cluster = facts.get(HOST, "target_units"), facts.get(HOST, "cluster_makes_targets")
+    if isinstance(cluster, Known) and cluster.value:
+        said = unknown("pacemaker makes targets by itself", "pcs resource")
+    if unseen := [each for each in (said, cluster) if isinstance(each, Unknown)]:
+        yield from (Fact(HOST, name, join(unseen)) for name in ("targets_not_kept", "targets_too_early"))
+        return
+    units = {each.name: each for each in map(_unit, words_of(said))}
+    seen = said.evidence if isinstance(said, Known) else ()
+    yield Fact(HOST, "targets_not_kept", _not_kept(targets, units, seen, facts))
+    yield Fact(HOST, "targets_too_early", _too_early(targets, units, seen, facts))
 
 
-def _unit(line: str) -> tuple[str, bool, set[str]]:
-    """Its name, whether it is started when the host is, and what it comes after."""
-    name, enabled, *after = line.split(" ")
-    return name, enabled in ENABLED, {*after}
+def _is_volume(path: str, pools: set[str]) -> bool:
+    """Up to OpenZFS 2.1 udev makes a link /dev/POOL/VOLUME, too. (udev/rules.d/60-zvol.rules.in at zfs-2.1.15)"""
+    return bool(_VOLUME.match(path)) or path.removeprefix("/dev/").partition("/")[0] in pools
 
 
-def _makers(name: str) -> tuple[tuple[str, ...], str]:
-    """Which units make it, and the fact of what is saved; of SCST that is not looked at."""
-    if name.startswith("NVMe-"):
-        return NVME, "nvme_saved"
-    return (LIO, "lio_saved") if name.startswith("LIO-") else (SCST, "")
-
-
-def _not_kept(volumes: Mapping[str, str], units: Judged, facts: Facts) -> Judged:
-    started = {name for name, starts, _ in map(_unit, words_of(units)) if starts}
-    lost, unseen, seen = list[str](), list[Unknown](), dict[Evidence, None]()
-    for name, path in volumes.items():
-        makers, fact = _makers(name)
-        if not fact:
-            continue
-        saved = facts.get(HOST, fact)
-        if isinstance(saved, Known) and path not in words_of(saved):
-            lost.append(f"{name} ({path}) is in no file")
-        elif isinstance(units, Known) and not started & {*makers}:
-            lost.append(f"{name} ({path}): no unit that makes it is enabled")
-        unseen += [each for each in (saved, units) if isinstance(each, Unknown)]
-        seen |= dict.fromkeys(piece for each in (saved, units) if isinstance(each, Known) for piece in each.evidence)
-    return join(unseen) if unseen and not lost else Known(tuple(lost), (*seen,))
-
-
-def _too_early(volumes: Mapping[str, str], units: Judged, facts: Facts) -> Judged:
-    if isinstance(units, Unknown):
-        return units
-    makers = {unit for name in volumes for unit in _makers(name)[0]}
-    ours = [each for each in map(_unit, words_of(units)) if each[0] in makers and each[1]]
-    reaches = reached(facts)  # to be ordered after a unit that is not started is to wait for nothing
-    waiting = [after & WAITS for _, _, after in ours]
-    if isinstance(reaches, Unknown) and any(waiting):
-        return reaches
-    waits = WAITER in words_of(reaches)
-    early = tuple(
-        name
-        for (name, _, after), targets in zip(ours, waiting, strict=True)
-        if not (targets and waits) and not any(map(_DEVICE.fullmatch, after))
+def _unit(line: str) -> Unit:
+    name, state, after = line.split(" ")
+    every = [each for each in after.split(",") if each != "-"]
+    return Unit(
+        name,
+        state,
+        frozenset(each.removeprefix("+") for each in every),
+        frozenset(each.removeprefix("+") for each in every if each.startswith("+")),
     )
-    return Known(early, (*units.evidence, *(reaches.evidence if isinstance(reaches, Known) else ())))
+
+
+def _not_kept(targets: list[Target], units: dict[str, Unit], seen: tuple[Evidence, ...], facts: Facts) -> Judged:
+    lost, unseen, pieces = list[str](), list[Unknown](), dict.fromkeys(seen)
+    for target in targets:
+        files = {fact: facts.get(HOST, fact) for fact in target.files()}
+        pieces |= dict.fromkeys(piece for each in files.values() if isinstance(each, Known) for piece in each.evidence)
+        having = [fact for fact, saved in files.items() if target.path in words_of(saved)]
+        makers = [units[name] for fact in having for name in FILES[fact] if name in units]
+        if any(each.state == "enabled" for each in makers):
+            continue
+        if unread := [each for each in files.values() if isinstance(each, Unknown)]:
+            unseen += unread
+        elif not having:
+            lost.append(harmless(f"{target.name} ({target.path}) is in no file"))
+        elif strange := [each for each in makers if each.state not in ("disabled", "masked", "masked-runtime")]:
+            unseen.append(unknown(f"{strange[0].name} is {strange[0].state}: whether something starts it is not seen"))
+        elif not makers:
+            unseen.append(unknown(f"{target.name} is saved, and no unit that is known here makes targets of that file"))
+        else:
+            lost.append(harmless(f"{target.name} ({target.path}): {makers[0].name} is {makers[0].state}"))
+    return join(unseen) if unseen and not lost else Known(tuple(lost), (*pieces,))
+
+
+def _too_early(targets: list[Target], units: dict[str, Unit], seen: tuple[Evidence, ...], facts: Facts) -> Judged:
+    early, unseen = dict[str, None](), list[Unknown]()
+    for target in targets:
+        makers = [units[name] for fact in target.files() for name in FILES[fact] if name in units]
+        started = [each for each in makers if each.state == "enabled"]
+        if not started:
+            unseen.append(unknown(f"which unit makes {target.name} when the host starts is not seen"))
+        for each in started:
+            match _waits(each, target, facts):
+                case Unknown() as why:
+                    unseen.append(why)
+                case False:
+                    early[each.name] = None
+    return join(unseen) if unseen and not early else Known((*early,), seen)
+
+
+def _waits(unit: Unit, target: Target, facts: Facts) -> bool | Unknown:
+    """An ordering alone starts nothing: what it comes after has to be started by it or by something else."""
+    if f"{unit_escaped(target.path.strip('/'))}.device" in unit.starts:
+        return True
+    if not {VOLUMES, WAITER, ALL} & unit.after:
+        return False
+    units, masked = reached(facts), facts.get(HOST, "zfs_units_masked")
+    if isinstance(masked, Known) and WAITER in words_of(masked):
+        return False
+    if {VOLUMES, WAITER} & unit.starts and isinstance(masked, Known):  # the target requires the service
+        return True
+    if unseen := [each for each in (units, masked) if isinstance(each, Unknown)]:
+        return join(unseen)
+    ours = unit.after & {*words_of(units)}
+    return bool(ours & {VOLUMES, WAITER} or (ALL in ours and {VOLUMES, WAITER} & {*words_of(units)}))

@@ -70,7 +70,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
             {
                 "--property=LoadState,ActiveState,UnitFileState",
                 "--property=MainPID,ExecStart",
-                "--property=Id,LoadState,UnitFileState,After",
+                "--property=Id,LoadState,ActiveState,UnitFileState,Wants,Requires,BindsTo,After",
                 "--property=Id,LoadState,FragmentPath,MainPID,NeedDaemonReload,WantedBy,RequiredBy,BoundBy,TriggeredBy,Requires,"
                 "Requisite,BindsTo,RequiresMountsFor,ExecCondition,ExecStartPre,ExecStart",
             }
@@ -99,7 +99,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
         ),
         re.compile(r"(?!)"),
     ),
-    (("grub-probe", "--target=fs"), frozenset(), re.compile(r"/boot(?:/grub)?")),
+    (("grub-probe", "--version"), frozenset(), re.compile(r"(?!)")),
     (("dmidecode", "-t", "memory"), frozenset(), re.compile(r"(?!)")),
     (("modinfo",), frozenset(), re.compile(r"(?:/usr)?/lib/modules/[\w./+~-]+", re.ASCII)),
     (

@@ -19,6 +19,7 @@ A collector is one module of this folder for one command or one family of files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from types import MappingProxyType
@@ -31,6 +32,7 @@ from auditor.host._reading import NEITHER as NEITHER
 from auditor.host._reading import UNMOUNTED as UNMOUNTED
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
+_FILESYSTEMS = re.compile(r"(?:(?:nodev)?\t[\w.-]{1,64}\n)+")  # fs/filesystems.c filesystems_proc_show
 UNANSWERED = ("no answer within ", "not read: ")  # how an error begins of a file of a process that lets its reader wait
 WITNESS = "/proc/filesystems"  # always there: a collector that concludes from absence asks for it, too
 UNASKED = (
@@ -155,7 +157,7 @@ class Files(NamedTuple):
 
     def witness(self) -> None:
         """Raises ValueError where nothing shows that files could be read at all."""
-        if not self.text.get(WITNESS, "").endswith("\n"):
+        if not _FILESYSTEMS.fullmatch(self.text.get(WITNESS, "")):
             raise ValueError(f"{WITNESS} was not read")
 
     def lines(self, path: str) -> list[str]:

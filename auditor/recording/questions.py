@@ -73,7 +73,7 @@ FORMS = (
     _form("dmesg --kernel"),
     _form("dmesg --facility=kern", "--level"),
     _form("dmidecode", "-t", "-t"),
-    _form("grub-probe --target=fs"),
+    _form("grub-probe --version"),
     _form("stat", "-L -c", "-c"),
     _form("modinfo"),
     _form(lzc.NAME, named=2),

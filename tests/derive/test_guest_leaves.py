@@ -7,17 +7,17 @@ import pytest
 from auditor.facts import HOST, Unknown, unknown
 from tests.derive.test_pool_facts import World, leaf
 
-NAMES = ("/dev/disk/by-id/nas-part1=sda1",)
 NAS = "guest nas (process 7)"
 
 
-def found(**given: object) -> object:
+def found(node: object = "sda1", nodes: object = ("sda1",), **given: object) -> object:
     world = World(("mirror-0", "mirror", "normal", ("sda", "sdb")))
-    said: dict[str, object] = {"guests": ("7 nas",), "guest_files": (), "open_guests": ("7 nas",), "closed_guests": ()}
-    for name, value in (said | {"labelled_paths": NAMES} | given).items():
-        assert isinstance(value, tuple | Unknown)
-        world.put(HOST, **{name: value})
-    world.put(leaf("sda"), path="/dev/disk/by-id/nas-part1")
+    host: dict[str, object] = {"guests": ("7 nas",), "guest_files": (), "open_guests": ("7 nas",)}
+    host |= {"closed_guests": (), "generic_guests": ()} | given
+    for subject, values in ((HOST, host), (leaf("sda"), {"node": node, "nodes": nodes})):
+        for name, value in values.items():
+            assert isinstance(value, str | tuple | Unknown)
+            world.put(subject, **{name: value})
     return world.get(leaf("sda"), "open_in_guest")
 
 
@@ -37,7 +37,18 @@ def test_what_it_has_open(opened: tuple[str, ...], by: str) -> None:
     assert found(guest_files=opened) == by
 
 
+@pytest.mark.parametrize("opened", ["/dev/dm-2", "/dev/dm-0", "/dev/sda3", "/dev/sda"])
+def test_all_that_its_device_lies_on_counts(opened: str) -> None:
+    way = {"node": "dm-2", "nodes": ("dm-2", "dm-0", "sda3")}
+    assert found(guest_files=(f"7 w {opened} /dev/disk",), **way) == NAS
+    assert found(guest_files=("7 w /dev/dm-1 /dev/disk",), **way) == ""
+
+
 def test_what_is_not_seen_is_not_fine() -> None:
+    assert found(node=unknown("it has no device")) is None
+    assert found(nodes=unknown("/sys/class/block was not read")) is None
+    assert found(generic_guests=("7",)) is None
+    assert found(generic_guests=("7",), guest_files=("7 w /dev/sda /dev/sda",)) == NAS
     closed = ("8 /proc/8/fd/*: permission denied",)
     assert found(guest_files=unknown("permission denied")) is None
     assert found(closed_guests=closed) is None

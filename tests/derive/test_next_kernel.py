@@ -127,6 +127,7 @@ def test_which_is_newer(running: str, other: str, newer: bool) -> None:
         ((HERE, NEXT), (), True, True, (HERE, NEXT)),
         ((HERE, NEXT), (), False, False, ()),  # built in
         ((HERE, NEXT), (NEXT,), True, False, ()),  # it was loaded from elsewhere, and the next one has its own
+        ((HERE, NEXT, OLD), (OLD,), True, True, (HERE, NEXT)),
         ((NEXT,), (), True, False, None),  # where modules of the running kernel are is not seen
         ((HERE,), UNSEEN, True, None, None),
         ((HERE,), (), UNSEEN, None, ()),

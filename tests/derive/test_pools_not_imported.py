@@ -78,6 +78,19 @@ def test_missed(found: object, says: object) -> None:
         (missed("2 sda sda tank", fact="pool_names_twice"), ("tank (GUID 2) on sda",)),
         (missed("2 sdc1 sdc tank", pools=(), fact="pool_names_twice"), ()),
         (missed("2 sdc1 sdc tank", lost="path", fact="pool_names_twice"), "lost"),
+        # a guest's drive: it does not run yet when the pool is imported the next time
+        (
+            missed("2 sdc1 sdc tank", guests=("7 vm",), guest_files=("7 w /dev/sdc /dev/d",), fact="pool_names_twice"),
+            ("tank (GUID 2) on sdc1",),
+        ),
+        (
+            missed("2 sdc1 sdc tank", guests=("7 vm",), lost="guest_files", fact="pool_names_twice"),
+            ("tank (GUID 2) on sdc1",),
+        ),
+        (
+            missed("2 sdc1 sdc my_pool", pools=(Subject("pool", "my pool"),), fact="pool_names_twice"),
+            ("my_pool (GUID 2) on sdc1",),
+        ),
         (missed(OLD, lost="path", fact="pool_names_twice"), ()),
         (missed(OLD, lost="zfs_labels", fact="pool_names_twice"), "lost"),
     ],
