@@ -57,7 +57,8 @@ ABSENCE_TELLS = frozenset({"hostid_file", "partitions", "dev_links", "scrub_cron
 # claim is left out of it: only dev_links decides which of them has it
 LESS_PRECISE = frozenset({"layers", "stack", "device_names"})
 
-FILES_WITHOUT_END = frozenset({"module_lists", "scrub_jobs"})  # as some of NO_END_MARK, of which halves tell less
+# as some of NO_END_MARK, of which halves tell less
+FILES_WITHOUT_END = frozenset({"module_lists", "scrub_jobs", "trim_timers"})
 # which the recordings lack
 NO_SECOND_LOOK = frozenset({"zpool_events", "zpool_events_all", "zfs_mounts", "boot_units", "database_paths"})
 # what systemctl says nothing of where there is nothing

@@ -42,6 +42,15 @@ def test_where_grub_looks(mounts: tuple[str, ...], pools: tuple[str, ...] | None
     assert isinstance(found, Skip) if pools is None else found == pools
 
 
+@pytest.mark.parametrize(
+    ("mounts", "at_boot"),
+    [((ROOT, BOOT), True), ((ROOT, BOOT, PLAIN), False), ((ROOT,), False), ((ROOT, AUTO), None)],
+)
+def test_whether_it_is_at_boot(mounts: tuple[str, ...], at_boot: bool | None) -> None:
+    (found,) = (each.value for each in grub_features.derive(BPOOL, host(*mounts)) if each.name == "at_boot")
+    assert (found.value if isinstance(found, Known) else None) is at_boot
+
+
 def test_the_table_has_each_feature_once() -> None:
     assert not grub.READ & grub.READ_ONLY_COMPATIBLE
     assert not (grub.READ | grub.READ_ONLY_COMPATIBLE) & grub.BEYOND
@@ -71,13 +80,15 @@ SNAPSHOT = "before GRUB 2.12 its top dataset is none with snapshots_changed=1"
         (judged(*GUIDE, grub=(2, 6), top=None), "not asked"),
         (judged(*GUIDE, top=None), ""),
         (judged(*GUIDE, grub=None), "no GRUB"),
-        (judged(*GUIDE, "head_errlog", "vdev_zaps_v2", grub=None), "it uses head_errlog, vdev_zaps_v2"),
+        (judged(*GUIDE, "head_errlog", "vdev_zaps_v2", grub=(2, 6)), "it uses head_errlog, vdev_zaps_v2"),
+        (judged(*GUIDE, "head_errlog", grub=None), "no GRUB"),  # and something else starts the host
         (judged(*GUIDE, "head_errlog", "of_tomorrow"), "it uses head_errlog"),
         (judged(*GUIDE, "of_tomorrow"), "whether GRUB reads of_tomorrow is not known here"),
         (judged(*GUIDE, "zstd_compress"), "it uses zstd_compress"),
         (judged(*GUIDE, "zstd_compress", grub=(2, 14)), ""),
         (judged(*GUIDE, "zstd_compress", grub=None), "no GRUB"),
-        (judged(*GUIDE, "zstd_compress", "sha512", grub=None), "it uses sha512"),
+        (judged(*GUIDE, "zstd_compress", "sha512", grub=(2, 14)), "it uses sha512"),
+        (judged(*GUIDE, grub=(2, 11), top="snapshots_changed=1"), SNAPSHOT),
     ],
 )
 def test_what_it_does_not_read(found: object, why: str) -> None:

@@ -198,7 +198,6 @@ CHANGES = (
         "systemctl mask",
         "udevadm trigger",
         "systemctl start",
-        "targetcli saveconfig",
         "zfs mount",
         "zfs share",
         "zfs set",

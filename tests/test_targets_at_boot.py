@@ -13,16 +13,14 @@ from auditor.host.allowed import allowed_part
 
 VOLUME, OTHER = "LIO-db keeps /dev/zvol/tank/db", "LIO-db keeps /dev/zvol/tank/other"
 SPACE = "NVMe-nqn.2024-01.org.example:db/1 keeps /dev/zvol/tank/v"
-DEBIAN = "rtslib-fb-targetctl.service enabled network.target,local-fs.target"
-WAITING = "rtslib-fb-targetctl.service enabled network.target,zfs-volumes.target"
-ALL_OF_ZFS = (
-    "multi-user.target zfs.target",
-    "zfs.target zfs-volumes.target",
-    "zfs-volumes.target zfs-volume-wait.service",
-)
+DEBIAN = "rtslib-fb-targetctl.service enabled wanted network.target,local-fs.target"
+WAITING = "rtslib-fb-targetctl.service enabled wanted network.target,zfs-volumes.target"
+ROOT_OF_ZFS = ("multi-user.target zfs.target", "zfs.target zfs-import.target")
+ALL_OF_ZFS = (*ROOT_OF_ZFS, "zfs.target zfs-volumes.target", "zfs-volumes.target zfs-volume-wait.service")
 ONLY_NVME = {"block_targets": (), "nvme_targets": (SPACE,), "nvme_saved": ("/dev/zvol/tank/v",)}
 NO_FILE = "LIO-db (/dev/zvol/tank/db) is in no file"
 SECRET = "chap-secret"
+NO_IMPORT = "zfs-volume-wait.service comes after zfs-import.target, and nothing was seen that starts that"
 Given = dict[str, Value | Unknown]
 
 
@@ -65,24 +63,34 @@ def value(judged: Judged) -> object:
         ({"lio_saved_by_debian": (), "lio_saved": unknown("permission denied")}, "permission denied"),
         ({"target_units": ()}, "LIO-db is saved, and no unit that is known here makes targets of that file"),
         (
-            {"target_units": ("rtslib-fb-targetctl.service disabled local-fs.target",)},
+            {"target_units": ("rtslib-fb-targetctl.service disabled - local-fs.target",)},
             ("LIO-db (/dev/zvol/tank/db): rtslib-fb-targetctl.service is disabled",),
         ),
         (
-            {"target_units": ("rtslib-fb-targetctl.service static -",)},
+            {"target_units": ("rtslib-fb-targetctl.service static - -",)},
             "rtslib-fb-targetctl.service is static: whether something starts it is not seen",
         ),
         (
-            {"target_units": ("rtslib-fb-targetctl.service enabled-runtime -",)},
+            {"target_units": ("rtslib-fb-targetctl.service enabled-runtime - -",)},
             "rtslib-fb-targetctl.service is enabled-runtime: whether something starts it is not seen",
         ),
+        (
+            {"target_units": ("rtslib-fb-targetctl.service disabled wanted -",)},
+            "rtslib-fb-targetctl.service is disabled: whether something starts it is not seen",
+        ),
+        (
+            {"lio_saved_by_debian": ("unoffered /dev/zvol/tank/db",)},
+            "LIO-db is saved and given to no initiator; whether it is now is not looked at",
+        ),
+        ({"imported_pools": unknown("not read")}, ()),
+        ({"imported_pools": unknown("not read"), "block_targets": ("LIO-db keeps /dev/tank/db",)}, "not read"),
         ({"target_units": unknown("timed out")}, "timed out"),
         ({"block_targets": (OTHER, VOLUME), "lio_saved_by_debian": ("/dev/zvol/tank/db",)},
          ("LIO-db (/dev/zvol/tank/other) is in no file",)),
         ({"block_targets": ("LIO-db keeps /tank/vm/d1.img",), "lio_saved_by_debian": ()}, ()),
         ({"block_targets": ("LIO-db keeps /dev/tank/db",)}, ("LIO-db (/dev/tank/db) is in no file",)),
         ({**ONLY_NVME, "nvme_saved": ()}, ("NVMe-nqn.2024-01.org.example:db/1 (/dev/zvol/tank/v) is in no file",)),
-        ({**ONLY_NVME, "target_units": ("nvmet.service enabled -",)}, ()),
+        ({**ONLY_NVME, "target_units": ("nvmet.service enabled - -",)}, ()),
         ({"block_targets": unknown("not read")}, "not read"),
         ({"cluster_makes_targets": True, "lio_saved_by_debian": ()}, "pacemaker makes targets by itself"),
     ],
@@ -96,6 +104,7 @@ def test_what_nothing_makes_anew(given: Given, lost: object) -> None:
     [
         ((VOLUME,), ("LIO-db /dev/zvol/tank/db",)),
         (("LIO-db keeps /dev/zd16",), ("LIO-db /dev/zd16",)),
+        (("LIO-db keeps /dev/zd16p1",), ("LIO-db /dev/zd16p1",)),
         (("LIO-db keeps /dev/tank/db",), ("LIO-db /dev/tank/db",)),  # a link that udev made up to OpenZFS 2.1
         (("LIO-db keeps /dev/mapper/vg-db", "LIO-f keeps /srv/f", "SCST-s keeps /dev/zvol/tank/s"), ()),
     ],
@@ -107,26 +116,34 @@ def test_which_are_volumes(block: tuple[str, ...], volumes: tuple[str, ...]) -> 
 @pytest.mark.parametrize(
     ("unit", "given", "early"),
     [
-        ("enabled network.target,zfs-volumes.target", {}, False),
-        ("enabled network.target,local-fs.target", {}, True),
-        ("enabled -", {}, True),
-        ("enabled zfs-volume-wait.service", {}, False),
-        ("enabled zfs.target", {}, False),
-        ("enabled zfs.target", {"zfs_units_wanted": ALL_OF_ZFS[:1]}, True),
-        ("enabled zfs-volumes.target", {"zfs_units_wanted": ALL_OF_ZFS[:1]}, True),  # to be after it starts nothing
-        ("enabled +zfs-volumes.target", {"zfs_units_wanted": ALL_OF_ZFS[:1]}, False),
-        ("enabled +zfs-volumes.target", {"zfs_units_masked": ("zfs-volume-wait.service",)}, True),
-        ("enabled +dev-zvol-tank-db.device", {"zfs_units_wanted": ()}, False),
-        ("enabled dev-zvol-tank-db.device", {"zfs_units_wanted": ()}, True),
-        ("enabled +dev-zvol-tank-other.device", {"zfs_units_wanted": ()}, True),
-        ("enabled zfs-volumes.target", {"zfs_units_wanted": unknown("not read")}, "not read"),
-        ("enabled local-fs.target", {"zfs_units_wanted": unknown("not read")}, True),
-        ("disabled local-fs.target", {}, "which unit makes LIO-db when the host starts is not seen"),
+        ("- network.target,zfs-volumes.target", {}, False),
+        ("- network.target,local-fs.target", {}, True),
+        ("wanted -", {}, True),
+        ("changed -", {}, "rtslib-fb-targetctl.service was changed here: how else it waits is not looked at"),
+        ("changed zfs-volumes.target", {}, False),
+        ("- zfs-volume-wait.service", {}, False),
+        ("- zfs.target", {}, False),
+        ("- zfs.target", {"zfs_units_wanted": ROOT_OF_ZFS}, True),
+        ("- zfs-volumes.target", {"zfs_units_wanted": ROOT_OF_ZFS}, True),  # to be after it starts nothing
+        ("- +zfs-volumes.target", {"zfs_units_wanted": ROOT_OF_ZFS}, False),
+        ("- +zfs-volumes.target", {"zfs_units_wanted": ()}, NO_IMPORT),
+        ("- +zfs-volumes.target", {"zfs_units_masked": ("zfs-volume-wait.service",)}, True),
+        ("- +dev-zvol-tank-db.device", {"zfs_units_wanted": ()}, False),
+        ("- dev-zvol-tank-db.device", {"zfs_units_wanted": ()}, True),
+        ("- +dev-zvol-tank-other.device", {"zfs_units_wanted": ()}, True),
+        ("- zfs-volumes.target", {"zfs_units_wanted": unknown("not read")}, "not read"),
+        ("- local-fs.target", {"zfs_units_wanted": unknown("not read")}, True),
     ],
 )
 def test_what_does_not_wait_for_volumes(unit: str, given: Given, early: object) -> None:
-    found = value(derived({"target_units": (f"rtslib-fb-targetctl.service {unit}",), **given})["targets_too_early"])
-    assert found == {True: ("rtslib-fb-targetctl.service",), False: ()}.get(early, early)  # type: ignore[call-overload]
+    units = (f"rtslib-fb-targetctl.service enabled {unit}",)
+    found = value(derived({"target_units": units, **given})["targets_too_early"])
+    assert found == (early if isinstance(early, str) else ("rtslib-fb-targetctl.service",) if early else ())
+
+
+def test_which_unit_makes_them_has_to_be_seen() -> None:
+    found = derived({"target_units": ("rtslib-fb-targetctl.service disabled - local-fs.target",)})["targets_too_early"]
+    assert value(found) == "which unit makes LIO-db when the host starts is not seen"
 
 
 LIO = {
@@ -149,18 +166,26 @@ LIO = {
 }
 NVME = {
     "hosts": [{"nqn": "hostnqn", "dhchap_key": SECRET}],
+    "ports": [{"subsystems": ["db"]}],
     "subsystems": [
-        {"namespaces": [{"device": {"path": "/dev/zvol/tank/v", "nguid": SECRET}, "nsid": 1}]},
-        {"nqn": "x"},
+        {
+            "nqn": "db",
+            "namespaces": [{"device": {"path": "/dev/zvol/tank/v", "nguid": SECRET}, "nsid": 1, "enable": 1}],
+        },
+        {"nqn": "x", "namespaces": [{"device": {"path": "/dev/zvol/tank/x"}, "nsid": 1, "enable": 1}]},
     ],
 }
 
 
 def test_of_a_configuration_what_initiators_are_given_is_kept() -> None:
     for path, settings, kept in (
-        ("/etc/target/saveconfig.json", LIO, "/dev/zvol/tank/db\n"),
-        ("/etc/rtslib-fb-target/saveconfig.json", LIO | {"targets": []}, ""),
-        ("/etc/nvmet/config.json", NVME, "/dev/zvol/tank/v\n"),
+        ("/etc/target/saveconfig.json", LIO, "/dev/zvol/tank/db\nunoffered /dev/zvol/tank/nobody\n"),
+        (
+            "/etc/rtslib-fb-target/saveconfig.json",
+            LIO | {"targets": []},
+            "unoffered /dev/zvol/tank/db\nunoffered /dev/zvol/tank/nobody\n",
+        ),
+        ("/etc/nvmet/config.json", NVME, "/dev/zvol/tank/v\nunoffered /dev/zvol/tank/x\n"),
     ):
         assert allowed_part(path, json.dumps(settings, indent=2)) == kept
         assert allowed_part(path, kept) == kept
@@ -171,6 +196,7 @@ def test_of_a_configuration_what_initiators_are_given_is_kept() -> None:
     [
         *("{", '{"storage_objects": 1}', '{"storage_objects": [1]}', '{"targets": [{"tpgs": 1}]}', SECRET),
         *('{"subsystems": [{"namespaces": [{"device": {"path": "/a\\nb"}}]}]}', '{"subsystems": 1}'),
+        *('{"targets": [{"tpgs": [{"luns": [{"storage_object": []}]}]}], "storage_objects": [{"dev": 5}]}',),
         *('{"subsystems": [{"namespaces": [{"nsid": 1}]}]}', '{"storage_objects":' * 100_000, '{"a":' + "[" * 200_000),
     ],
 )

@@ -8,36 +8,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
-from auditor.collect import mounts
-from auditor.data.grub import PLACES
+from auditor.data.grub import pools_of
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, words, words_of
 from auditor.host.request import Output, Run, Skip
 
 PER = "host"
 SUBJECT = "host"
-FACTS = {"grub_version": words("release of GRUB: 2, 6 of 2.06")}
-_SAID = re.compile(r"[\w./-]*grub2?-probe \(GRUB\) (\d{1,4})\.(\d{1,4})\b[ -~]*\n", re.ASCII)
+FACTS = {"grub_version": words("release of GRUB: 2, 6 of 2.06; 2, 11 of 2.12~rc1")}
+# a candidate of a release comes before it: 2.12~rc1 lacks what 2.12 has
+_SAID = re.compile(
+    r"[\w./-]*grub2?-probe \(GRUB\) (?:\d+:)?(\d{1,4})\.(\d{1,4})(?!\d)([~.-]?(?:rc|beta|git)|~)?[ -~]*\n", re.ASCII
+)
 
 
 def pools_of_boot(facts: Facts) -> tuple[str, ...] | Skip:
-    """The pools in which GRUB looks for its files: what is mounted at those places last."""
+    """The pools in which GRUB looks for its files."""
     table = facts.get(HOST, "mount_table")
     if not isinstance(table, Known):
         return Skip("what is mounted at /boot is not known")
-    found = _at_boot(words_of(table))
+    found = pools_of(words_of(table))
     return Skip("/boot is mounted when somebody looks at it") if found is None else found
-
-
-@lru_cache(maxsize=8)  # asked for each pool, of a table with all datasets
-def _at_boot(table: tuple[str, ...]) -> tuple[str, ...] | None:
-    """None where one of the places is mounted on demand."""
-    rows = [line for line in table if line.split(" ", 5)[4:5] and line.split(" ", 5)[4] in PLACES]
-    last = {each.mount_point: each for each in mounts.mounts("".join(f"{line}\n" for line in rows))}
-    if any(each.fstype == "autofs" for each in last.values()):
-        return None
-    return tuple(dict.fromkeys(each.source.partition("/")[0] for each in last.values() if each.fstype == "zfs"))
 
 
 def request(host: Subject, facts: Facts) -> Run | Skip:
@@ -54,4 +45,5 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     """Raises ValueError for anything else than its name and release."""
     if not (found := _SAID.fullmatch(reply.text)):
         raise ValueError(f"no release of GRUB: {reply.text[:80]!r}")
-    yield Fact(HOST, "grub_version", known((int(found[1]), int(found[2])), reply.text.strip(), reply.command))
+    release = (int(found[1]), int(found[2]) - bool(found[3]))
+    yield Fact(HOST, "grub_version", known(release, reply.text.strip(), reply.command))

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from auditor.collect import guests
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, words
-from auditor.host.request import BLOCK, FILE, NEITHER, UNASKED, UNMOUNTED, Files, Read, Skip
+from auditor.host.request import BLOCK, FILE, GENERIC, NEITHER, UNASKED, UNMOUNTED, Files, Read, Skip
 
 PER = "host"
 SUBJECT = "host"
@@ -42,9 +42,6 @@ ELSEWHERE = re.compile(
 MEMORY = re.compile(r"/(?:dmabuf:[^/]*|[^/]* \(deleted\))", re.DOTALL)
 NAMELESS = "-"
 BTRFS = "btrfs"  # whose subvolumes have numbers that no table of mounts names (man 2 stat, st_dev)
-GENERIC = re.compile(
-    r"/dev/sg\d+"
-)  # major 21, a character device: its number is not asked for (Linux drivers/scsi/sg.c)
 _PATH = re.compile(r"/proc/(\d+)/fd/\d+")
 _ASKED = re.compile(r"/proc/(\d+)/fd/.+")
 _OPEN = re.compile(rf"(?P<how>[rw]) (?:{BLOCK} (?P<node>\d+:\d+)|{FILE} (?P<on>\d+:\d+) (?P<kind>[\w.-]+))", re.ASCII)
@@ -85,7 +82,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
         where = _where(reply.devices.get(path, ""), target, nodes)
         if where and (match := _PATH.fullmatch(path)) and match[1] not in said.none:
             found[f"{match[1]} {where} {target}"] = None
-    generic = {path.split("/")[2]: None for path, target in named.items() if GENERIC.fullmatch(target)}
+    generic = {path.split("/")[2]: None for path in named if reply.devices.get(path) == GENERIC}
     generic = {number: None for number in generic if number not in said.none}
     text = f"{len(generic)} have a generic SCSI device open"
     yield Fact(HOST, "generic_guests", known(tuple(generic), text, "ls -l /proc/PID/fd"))
@@ -100,7 +97,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
 
 def _where(said: str, target: str, nodes: dict[str, str]) -> str:
     """HOW WHERE; nothing of what was closed meanwhile, and of what keeps no data. Raises ValueError."""
-    if said in ("", NEITHER):
+    if said in ("", NEITHER, GENERIC):
         return ""
     if not (found := _OPEN.fullmatch(said)):
         raise ValueError("what is open is not understood")

@@ -15,15 +15,18 @@ from auditor.host.request import Output, Run, Skip
 PER = "host"
 SUBJECT = "host"
 FACTS = {
-    "target_units": words("UNIT STATE AFTER of each unit that makes targets and is there: STATE as UnitFileState, or -;"
-    " AFTER with commas between, or -: what it comes after, with a plus in front of what it starts itself"),
+    "target_units": words("UNIT STATE MORE AFTER of each unit that makes targets and is there: STATE as UnitFileState, or -;"
+    " MORE is wanted where another unit starts it, changed where a part of it lies elsewhere, both, or -; AFTER with commas"
+    " between, or -: what it comes after, with a plus in front of what it starts itself"),
     "cluster_makes_targets": flag("pacemaker runs here, or starts with the host"),
 }  # fmt: skip
 # of Fedora, Arch and kin, of openSUSE, of NixOS; of Debian and Ubuntu; of nvmetcli
 UNITS = ("target.service", "targetcli.service", "iscsi-target.service", "rtslib-fb-targetctl.service", "nvmet.service")
 CLUSTER = "pacemaker.service"
 STARTS = ("Wants", "Requires", "BindsTo")
-PROPERTIES = "--property=Id,LoadState,ActiveState,UnitFileState,Wants,Requires,BindsTo,After"
+WANTED = ("WantedBy", "RequiredBy", "BoundBy")
+PLAIN = "Id,LoadState,ActiveState,UnitFileState,DropInPaths"
+PROPERTIES = f"--property={PLAIN},{','.join((*STARTS, *WANTED))},After"
 LOADED = ("loaded", "masked")
 
 
@@ -47,20 +50,29 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     blocks = [_block(text) for text in reply.text.rstrip("\n").split("\n\n")]
     if len(blocks) != len(names) or any(not each.keys() >= {"Id", "LoadState"} for each in blocks):
         raise ValueError(f"{len(blocks)} answers for {len(names)} units")
-    there = {name: each for name, each in zip(names, blocks, strict=True) if each["LoadState"] != "not-found"}
+    # an alias is another unit, which is asked for by its own name
+    said = {name: each for name, each in zip(names, blocks, strict=True) if each["Id"] == name}
+    there = {name: each for name, each in said.items() if each["LoadState"] != "not-found"}
     if wrong := [name for name, each in there.items() if each["LoadState"] not in LOADED or "ActiveState" not in each]:
         raise ValueError(f"{wrong[0]} could not be loaded")
     cluster = there.pop(CLUSTER, {})
     runs = cluster.get("ActiveState", "inactive") != "inactive" or cluster.get("UnitFileState", "") == "enabled"
     text = f"{CLUSTER}: {cluster.get('ActiveState', 'not there')}, {cluster.get('UnitFileState', '')}".rstrip(", ")
     yield Fact(HOST, "cluster_makes_targets", known(runs, text, f"systemctl show {CLUSTER}"))
-    found = tuple(f"{name} {each.get('UnitFileState') or '-'} {_after(each)}" for name, each in there.items())
-    text = ", ".join(each.rpartition(" ")[0] for each in found) or "there is no unit that makes targets"
+    found = tuple(
+        f"{name} {each.get('UnitFileState') or '-'} {_more(each)} {_after(each)}" for name, each in there.items()
+    )
+    text = ", ".join(" ".join(each.split(" ")[:2]) for each in found) or "there is no unit that makes targets"
     yield Fact(HOST, "target_units", known(found, text, f"systemctl show {' '.join(UNITS)}"))
 
 
 def _block(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines())
+
+
+def _more(said: dict[str, str]) -> str:
+    wanted = "wanted" if any(said.get(name) for name in WANTED) else ""
+    return "+".join(filter(None, (wanted, "changed" if said.get("DropInPaths") else ""))) or "-"
 
 
 def _after(said: dict[str, str]) -> str:

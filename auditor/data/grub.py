@@ -7,6 +7,8 @@ COMPATIBLE"; zfeature_register() in module/zcommon/zfeature_common.c at zfs-2.4.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 PLACES = ("/boot", "/boot/grub")  # TrueNAS has boot-pool/grub at the second
 READ = frozenset({"lz4_compress", "hole_birth", "embedded_data", "extensible_dataset", "large_blocks"})
 _COMPATIBLE = """
@@ -20,3 +22,18 @@ longname multi_vdev_crash_dump raidz_expansion redacted_datasets redaction_bookm
 vdev_zaps_v2 zstd_compress
 """
 READ_ONLY_COMPATIBLE, BEYOND = frozenset(_COMPATIBLE.split()), frozenset(_BEYOND.split())
+
+
+@lru_cache(maxsize=8)  # asked for each pool, of a table with all datasets
+def pools_of(table: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The pools in which GRUB looks for its files, by the lines of /proc/self/mountinfo: what was mounted last at each of its
+    places. None where one of them is mounted on demand: nobody knows what lies there until somebody looks."""
+    last: dict[str, list[str]] = {}
+    for line in table:
+        row = line.split(" ")
+        if len(row) > 4 and row[4] in PLACES and "-" in row:
+            last[row[4]] = row[row.index("-") + 1 :][:2]
+    if any(each[:1] == ["autofs"] for each in last.values()):
+        return None
+    names = (each[1].replace("\\040", " ") for each in last.values() if each[:1] == ["zfs"] and len(each) > 1)
+    return tuple(dict.fromkeys(name.partition("/")[0] for name in names))

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.data import grub
-from auditor.derive.mounts_of_zfs import mounted_at
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, known, unknown, word, words_of
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, known, unknown, word, words_of
 
 SUBJECT = "pool"
 FACTS = {
@@ -24,28 +23,34 @@ PROBE = "grub-probe /boot"
 def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
     """Of another pool than that at /boot nobody asks for features."""
     table = facts.get(HOST, "mount_table")
-    on = [at for at in grub.PLACES for name in mounted_at(facts, at) if name.partition("/")[0] == pool.name]
-    text = f"mounted at {' and '.join(on)}" if on else "nothing of it is mounted at /boot"
-    yield Fact(pool, "at_boot", table if isinstance(table, Unknown) else known(bool(on), text, "findmnt -t zfs"))
+    pools = grub.pools_of(words_of(table))
+    if isinstance(table, Known) and pools is not None:
+        text = (
+            f"it is mounted at {' or '.join(grub.PLACES)}"
+            if pool.name in pools
+            else "nothing of it is mounted at /boot"
+        )
+        yield Fact(pool, "at_boot", known(pool.name in pools, text, "findmnt -t zfs"))
+    else:
+        later = unknown("/boot is mounted when somebody looks at it", "ls /boot")
+        yield Fact(pool, "at_boot", table if isinstance(table, Unknown) else later)
     yield Fact(pool, "unread_by_grub", _unread(pool, facts))
 
 
 def _unread(pool: Subject, facts: Facts) -> Judged:
-    """What is certain whatever the release of GRUB decides first."""
+    """Not where no GRUB is installed: then something else starts the host, which may know all features."""
     active, version = facts.get(pool, "active_features"), facts.get(HOST, "grub_version")
-    if isinstance(active, Unknown):
-        return active
+    if unseen := [each for each in (active, version) if isinstance(each, Unknown)]:
+        return join(unseen)
     names, release = {*words_of(active)}, _release(version)
+    seen = tuple(piece for each in (active, version) if isinstance(each, Known) for piece in each.evidence)
     beyond = names & grub.BEYOND - {ZSTD}
-    if ZSTD in names and release and release < ZSTD_SINCE:
+    if ZSTD in names and release < ZSTD_SINCE:
         beyond |= {ZSTD}
     if beyond:
-        return Known(f"it uses {', '.join(sorted(beyond))}", active.evidence)
+        return Known(f"it uses {', '.join(sorted(beyond))}", seen)
     if strange := sorted(names - grub.READ - grub.READ_ONLY_COMPATIBLE - {ZSTD}):
         return unknown(f"whether GRUB reads {', '.join(strange)[:80]} is not known here", PROBE)
-    if isinstance(version, Unknown):
-        return version
-    seen = (*active.evidence, *version.evidence)
     if EXTENDED not in names or release >= EXTENDED_SINCE:
         return Known("", seen)
     extended = facts.get(pool, "top_dataset_extended")

@@ -2,7 +2,7 @@
 
 What it has open is told by the number of the device. It counts where that is the leaf's device or anything that this lies on; a
 partition beside it is another one. What a guest reaches by SCSI commands (/dev/sgN) is not told by a number: who has such a
-device open may have any drive.
+device open may have any drive. Who serves a network block device to this host has that open as well, and writes nothing there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NEEDS = (
     *(f"host.{name}" for name in ("guests", "guest_files", "open_guests", "closed_guests", "generic_guests")),
     *("leaf.node", "leaf.nodes", "leaf.disks"),
 )
-WRITES = "w"
+WRITES, SERVED = "w", "/dev/nbd"
 
 
 def derive(leaf: Subject, facts: Facts) -> Iterator[Fact]:
@@ -50,7 +50,7 @@ def _open(leaf: Subject, facts: Facts) -> Judged:
     mine = {word_of(node), *words_of(nodes), *(disk.name for disk in facts.linked(leaf, "disks"))}
     names = dict(each.split(" ", 1) for each in words_of(facts.get(HOST, "open_guests")))
     for number, how, where, _ in (each.split(" ", 3) for each in words_of(opened)):
-        if how == WRITES and where.startswith("/dev/") and where.removeprefix("/dev/") in mine:
+        if how == WRITES and not where.startswith(SERVED) and where.removeprefix("/dev/") in mine:
             text = harmless(f"guest {names.get(number, number)} (process {number})")
             return Known(text, (Evidence(f"{text} has {where} open for writing", f"ls -l /proc/{number}/fd"),))
     unseen = [each for each in (opened, closed, generic, node, nodes, disks) if isinstance(each, Unknown)]

@@ -28,7 +28,7 @@ NEEDS = (
     ),
     *("pool.list_guid", "leaf.path", "leaf.state", "leaf.type"),
 )
-THERE = ("ONLINE", "DEGRADED")
+THERE = ("ONLINE", "DEGRADED", "AVAIL", "INUSE")
 COMMAND = "zpool import"
 
 

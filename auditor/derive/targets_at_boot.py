@@ -42,8 +42,12 @@ NEEDS = (
     *("host.imported_pools", "host.systemd", "host.zfs_units_wanted", "host.zfs_units_masked"),
 )
 NVME, LIO = "NVMe-", "LIO-"
-_VOLUME = re.compile(r"/dev/(?:zvol/|zd\d+$)")
+OFF = ("disabled", "masked", "masked-runtime")
+_VOLUME = re.compile(r"/dev/(?:zvol/.+|zd\d+(?:p\d+)?)")
+_ELSEWHERE = ("disk", "mapper", "md")  # folders below /dev that are no pool's
+UNOFFERED = "unoffered "  # in front of what is saved, and given to no initiator
 VOLUMES, WAITER, ALL = "zfs-volumes.target", "zfs-volume-wait.service", "zfs.target"
+IMPORT = "zfs-import.target"  # which the waiter comes after: it is no use before the pools are there
 
 
 class Target(NamedTuple):
@@ -59,10 +63,12 @@ class Target(NamedTuple):
 
 class Unit(NamedTuple):
     """state: as systemd has it, "enabled" of one that is started when the host is. after: what it waits for, where that is
-    started at all; starts: what of that it starts itself."""
+    started at all; starts: what of that it starts itself. more: "wanted" where another one starts it, "changed" where a part of
+    it lies in another file."""
 
     name: str
     state: str
+    more: str
     after: frozenset[str]
     starts: frozenset[str]
 
@@ -75,6 +81,10 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
         return
     pools = {pool.name for pool in facts.linked(HOST, "imported_pools")}
     rows = [line.split(" ", 2) for each in asked for line in words_of(each)]
+    imported = facts.get(HOST, "imported_pools")
+    if isinstance(imported, Unknown) and any(_may_be_a_volume(path) for _, _, path in rows):
+        yield from (Fact(HOST, name, imported) for name in FACTS)
+        return
     targets = [Target(name, path) for name, _, path in rows if name.startswith((LIO, NVME)) and _is_volume(path, pools)]
     seen = tuple(piece for each in asked if isinstance(each, Known) for piece in each.evidence)
     yield Fact(HOST, "volume_targets", Known(tuple(f"{each.name} {each.path}" for each in targets), seen))
@@ -92,15 +102,22 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
 
 def _is_volume(path: str, pools: set[str]) -> bool:
     """Up to OpenZFS 2.1 udev makes a link /dev/POOL/VOLUME, too. (udev/rules.d/60-zvol.rules.in at zfs-2.1.15)"""
-    return bool(_VOLUME.match(path)) or path.removeprefix("/dev/").partition("/")[0] in pools
+    return bool(_VOLUME.fullmatch(path)) or path.removeprefix("/dev/").partition("/")[0] in pools
+
+
+def _may_be_a_volume(path: str) -> bool:
+    """By a name that only pools tell from others."""
+    parts = path.split("/")
+    return len(parts) > 3 and parts[1] == "dev" and parts[2] not in ("zvol", *_ELSEWHERE)
 
 
 def _unit(line: str) -> Unit:
-    name, state, after = line.split(" ")
+    name, state, more, after = line.split(" ")
     every = [each for each in after.split(",") if each != "-"]
     return Unit(
         name,
         state,
+        more,
         frozenset(each.removeprefix("+") for each in every),
         frozenset(each.removeprefix("+") for each in every if each.startswith("+")),
     )
@@ -117,9 +134,12 @@ def _not_kept(targets: list[Target], units: dict[str, Unit], seen: tuple[Evidenc
             continue
         if unread := [each for each in files.values() if isinstance(each, Unknown)]:
             unseen += unread
+        elif not having and any(f"{UNOFFERED}{target.path}" in words_of(saved) for saved in files.values()):
+            text = f"{target.name} is saved and given to no initiator; whether it is now is not looked at"
+            unseen.append(unknown(harmless(text)))
         elif not having:
             lost.append(harmless(f"{target.name} ({target.path}) is in no file"))
-        elif strange := [each for each in makers if each.state not in ("disabled", "masked", "masked-runtime")]:
+        elif strange := [each for each in makers if each.state not in OFF or "wanted" in each.more]:
             unseen.append(unknown(f"{strange[0].name} is {strange[0].state}: whether something starts it is not seen"))
         elif not makers:
             unseen.append(unknown(f"{target.name} is saved, and no unit that is known here makes targets of that file"))
@@ -139,6 +159,8 @@ def _too_early(targets: list[Target], units: dict[str, Unit], seen: tuple[Eviden
             match _waits(each, target, facts):
                 case Unknown() as why:
                     unseen.append(why)
+                case False if "changed" in each.more:
+                    unseen.append(unknown(f"{each.name} was changed here: how else it waits is not looked at"))
                 case False:
                     early[each.name] = None
     return join(unseen) if unseen and not early else Known((*early,), seen)
@@ -153,9 +175,12 @@ def _waits(unit: Unit, target: Target, facts: Facts) -> bool | Unknown:
     units, masked = reached(facts), facts.get(HOST, "zfs_units_masked")
     if isinstance(masked, Known) and WAITER in words_of(masked):
         return False
-    if {VOLUMES, WAITER} & unit.starts and isinstance(masked, Known):  # the target requires the service
-        return True
     if unseen := [each for each in (units, masked) if isinstance(each, Unknown)]:
         return join(unseen)
-    ours = unit.after & {*words_of(units)}
-    return bool(ours & {VOLUMES, WAITER} or (ALL in ours and {VOLUMES, WAITER} & {*words_of(units)}))
+    started = {*words_of(units)}
+    pulled = {VOLUMES, WAITER} & (unit.starts | (unit.after & started))  # the target requires the service
+    if not pulled and not (ALL in unit.after & started and {VOLUMES, WAITER} & started):
+        return False
+    if IMPORT not in started:
+        return unknown(f"{WAITER} comes after {IMPORT}, and nothing was seen that starts that")
+    return True

@@ -28,7 +28,8 @@ DEVICE, CHANGED, BLOCKS = "device", "changed", "blocks"
 BARRED = " may not write"  # after the device of a folder
 # of an open file: how it is open, what it is, the device that it is or lies on; of a file also its file system (man 5
 # proc_pid_mountinfo, field 9) or UNMOUNTED
-WRITES, READS, BLOCK, FILE, NEITHER = "w", "r", "block", "file", "neither"
+WRITES, READS, BLOCK, FILE, NEITHER, GENERIC = "w", "r", "block", "file", "neither", "generic"
+SCSI_GENERIC = 21  # Linux include/uapi/linux/major.h SCSI_GENERIC_MAJOR
 UNMOUNTED = "-"
 TRIES = 3
 REFUSED, END = "refused", "end"  # of the other process: why nothing is read, and that all was said
@@ -203,7 +204,8 @@ class Reader:
             if device and said.get("ino", str(ino)) != str(ino):
                 continue
             if not device and not stat.S_ISREG(mode):
-                return NEITHER
+                generic = stat.S_ISCHR(mode) and os.major(number) == SCSI_GENERIC
+                return GENERIC if generic else NEITHER
             at = number if device else on
             place = f"{os.major(at)}:{os.minor(at)}"
             return f"{WRITES if writes else READS} {f'{BLOCK} {place}' if device else f'{FILE} {place} {kind}'}"

@@ -28,6 +28,7 @@ from typing import NamedTuple
 from auditor.host._reading import BARRED as BARRED
 from auditor.host._reading import BLOCK as BLOCK
 from auditor.host._reading import FILE as FILE
+from auditor.host._reading import GENERIC as GENERIC
 from auditor.host._reading import NEITHER as NEITHER
 from auditor.host._reading import UNMOUNTED as UNMOUNTED
 
@@ -125,10 +126,10 @@ class Files(NamedTuple):
 
     errors: path -> what went wrong ("permission denied"). devices: path of a folder of others, or of a link to one -> the
     device that it is on, ``MAJOR:MINOR``, and BARRED behind it where the process may not write in it; of /proc/PID/fd/N that
-    names a path, NEITHER or ``HOW BLOCK MAJOR:MINOR`` or ``HOW FILE MAJOR:MINOR TYPE`` (HOW r or w). changed: of what was read
-    below the root directory of a process, links and folders too, path -> how many seconds after that process started it was
-    changed last (ctime), below 0 before. unkept: words of the allow-lists of now that were in none when it was recorded: what
-    they mean was not kept.
+    names a path, NEITHER, GENERIC (of SCSI, /dev/sgN), ``HOW BLOCK MAJOR:MINOR`` or ``HOW FILE MAJOR:MINOR TYPE`` (HOW r or w).
+    changed: of what was read below the root directory of a process, links and folders too, path -> how many seconds after that
+    process started it was changed last (ctime), below 0 before. unkept: words of the allow-lists of now that were in none when
+    it was recorded: what they mean was not kept.
     """
 
     text: Mapping[str, str]

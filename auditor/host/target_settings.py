@@ -1,8 +1,9 @@
 """What is kept of the files from which targets are made anew when the host starts: the devices and files that initiators are
 given. Names and passwords of initiators, which stand beside them, are left out.
 
-(man 5 saveconfig.json: storage_objects with plugin, name and dev, to which the luns of targets refer as
-/backstores/PLUGIN/NAME; nvmetcli, nvmet/nvme.py dump: subsystems, namespaces, device, path)
+(man 5 saveconfig.json: storage_objects with plugin, name and dev, to which the luns of the groups of targets refer as
+/backstores/PLUGIN/NAME; nvmetcli, nvmet/nvme.py dump: subsystems with namespaces that are enabled and have a device with a
+path, and ports that name subsystems)
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ LIO, LIO_OF_DEBIAN, NVME = (
 )
 PATHS = (LIO, LIO_OF_DEBIAN, NVME)
 DAMAGED = "?\n"
-_PATH = re.compile(r"/[^\x00-\x1f\x7f]{0,4095}")
+UNOFFERED = "unoffered "  # in front of what is made anew, and given to nobody
+_PATH = re.compile(rf"(?:{UNOFFERED})?/[^\x00-\x1f\x7f]{{0,4095}}")
 
 
 def kept(text: str) -> str:
@@ -28,7 +30,7 @@ def kept(text: str) -> str:
     try:
         new = text.lstrip().startswith("{")
         found = [*_offered(json.loads(text))] if new else text.removesuffix("\n").split("\n") if text else []
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         return DAMAGED
     whole = all(isinstance(each, str) and _PATH.fullmatch(each) for each in found)
     return "".join(f"{each}\n" for each in dict.fromkeys(found)) if whole else DAMAGED
@@ -36,15 +38,22 @@ def kept(text: str) -> str:
 
 def _offered(settings: Any) -> Iterator[Any]:
     """Raises ValueError where a part of it has another form."""
-    backstores = _tables(settings.get("storage_objects", []))
     groups = [group for target in _tables(settings.get("targets", [])) for group in _tables(target.get("tpgs", []))]
-    given = {unit.get("storage_object") for group in groups for unit in _tables(group.get("luns", []))}
-    for each in backstores:
-        if "dev" in each and f"/backstores/{each.get('plugin')}/{each.get('name')}" in given:  # one in memory has none
-            yield each["dev"]
+    units = [unit for group in groups if group.get("enable", True) for unit in _tables(group.get("luns", []))]
+    given = {each for each in (unit.get("storage_object") for unit in units) if isinstance(each, str)}
+    for each in _tables(settings.get("storage_objects", [])):
+        if "dev" in each:  # one in memory has none
+            yield _marked(each["dev"], f"/backstores/{each.get('plugin')}/{each.get('name')}" in given)
+    ports = _tables(settings.get("ports", []))
+    named = {str(each) for port in ports for each in port.get("subsystems", [])}
     for subsystem in _tables(settings.get("subsystems", [])):
-        for namespace in _tables(subsystem.get("namespaces", [])):
-            yield from (device.get("path") for device in _tables([namespace.get("device")]))
+        for space in _tables(subsystem.get("namespaces", [])):
+            (device,) = _tables([space.get("device")])
+            yield _marked(device.get("path"), bool(space.get("enable")) and subsystem.get("nqn") in named)
+
+
+def _marked(path: Any, offered: bool) -> Any:
+    return path if offered or not isinstance(path, str) else f"{UNOFFERED}{path}"
 
 
 def _tables(found: Any) -> list[dict[str, Any]]:

@@ -44,6 +44,10 @@ def test_all_that_its_device_lies_on_counts(opened: str) -> None:
     assert found(guest_files=("7 w /dev/dm-1 /dev/disk",), **way) == ""
 
 
+def test_who_serves_a_network_block_device_has_it_open() -> None:
+    assert found(node="nbd0p1", nodes=("nbd0p1", "nbd0"), guest_files=("7 w /dev/nbd0 /dev/nbd0",)) == ""
+
+
 def test_what_is_not_seen_is_not_fine() -> None:
     assert found(node=unknown("it has no device")) is None
     assert found(nodes=unknown("/sys/class/block was not read")) is None

@@ -50,6 +50,7 @@ def missed(
         # what udev knows of a leaf can be of before its pool was made
         (missed(OLD, path="/dev/disk/by-id/b-part1"), ()),
         (missed(OLD, path="/dev/disk/by-id/b-part1", state="UNAVAIL"), MISSED),
+        (missed(OLD, path="/dev/disk/by-id/b-part1", state="AVAIL"), ()),  # a hot spare
         # guests: what one has open, and not what one says
         (missed(OLD, guests=("7 vm",), guest_files=("7 w /dev/sdb /dev/disk",)), ()),
         (missed(OLD, guests=("7 vm",), guest_files=("7 w /dev/sdb1 /dev/disk",)), ()),
