@@ -1,0 +1,84 @@
+"""A volume that LIO offers, in a guest with a real systemd: is it offered after the next start?
+
+    python -m tests.lab.targets [--line 2.3]
+
+First nothing is saved; then a file has it and its unit is not enabled; then it is, and does not wait for volumes; then it
+does, by the rule's fix. Of the file nothing but paths may be in a recording. Exit code: 0 when all of it came out so, 1 when
+not.
+"""
+
+import argparse
+import io
+import json
+import sys
+import tarfile
+from collections.abc import Iterator, Mapping
+
+from .machine import LINES, available
+from .run import ROOT, ZAUDIT
+from .service import DISKS, GUEST_S, rules
+from .verify.run import keep
+from .vm import VM, clean_up_on_signals
+
+HERE = ROOT / "tests" / "lab"
+RECORDED = "recording.tar.gz"
+KEPT, EARLY = "targets-not-at-next-boot", "targets-before-volumes"
+# when: which of the two fail, and which are not decided
+EXPECTED: Mapping[str, tuple[set[str], set[str]]] = {
+    "unsaved": ({KEPT}, {EARLY}),
+    "disabled": ({KEPT}, {EARLY}),
+    "early": ({EARLY}, set()),
+    "waiting": (set(), set()),
+}
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (default: all)")
+    arguments = parser.parse_args()
+    clean_up_on_signals()
+    if not ZAUDIT.exists():
+        parser.error("zaudit.pyz is missing: run make zipapp")
+    right = True
+    for line in available(arguments.line):
+        out, log = guest(line)
+        wrong = list(problems(out))
+        right = right and not wrong
+        print(f"{line}  {'WRONG' if wrong else 'ok'}", flush=True)
+        print("".join(f"       {each}\n" for each in wrong) + (log[-1500:] if wrong else ""), end="", flush=True)
+    return 0 if right else 1
+
+
+def guest(line: str) -> tuple[Mapping[str, bytes], str]:
+    """What came back, and the log."""
+    files: dict[str, str | bytes] = {
+        "zaudit.pyz": ZAUDIT.read_bytes(),
+        "unpack.sh": (HERE / "verify" / "unpack.sh").read_bytes(),
+    }
+    with VM(zfs=line, disks=DISKS, mem="3G", append="labinit=/lab/pid1-systemd") as vm:
+        result = vm.start((HERE / "targets.sh").read_text(), files).wait(GUEST_S)
+    keep(f"targets-{line}", {**result.out, "log": result.log.encode()})
+    return result.out, result.log or result.console
+
+
+def problems(out: Mapping[str, bytes]) -> Iterator[str]:
+    """What is not as it must be. out: the files that the guest brought back."""
+    if missing := [name for name in (*(f"{when}.json" for when in EXPECTED), RECORDED) if name not in out]:
+        yield f"did not come back: {', '.join(missing)}"
+        return
+    for when, expected in EXPECTED.items():
+        report = json.loads(out[f"{when}.json"])
+        found = tuple(rules(report, outcome) & {KEPT, EARLY} for outcome in ("fail", "unknown"))
+        if found != expected:
+            yield f"{when}: {found[0]} fail and {found[1]} are not decided, not {expected}"
+    with tarfile.open(fileobj=io.BytesIO(out[RECORDED])) as archive:
+        files = [archive.extractfile(each) for each in archive if each.isfile()]
+        texts = [file.read() for file in files if file]
+    saved = [text for text in texts if b"saveconfig.json" in text and b"/dev/zvol/tank/v" in text]
+    if not saved or any(b"chap-secret" in text for text in texts):
+        yield f"the recording has {len(saved)} answers with what is saved, or the password of an initiator"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
