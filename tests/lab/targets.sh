@@ -49,7 +49,7 @@ report early
 mkdir /etc/systemd/system/rtslib-fb-targetctl.service.d
 printf '[Unit]\nAfter=zfs-volumes.target\nWants=zfs-volumes.target\n' \
     >/etc/systemd/system/rtslib-fb-targetctl.service.d/override.conf
-systemctl enable -q zfs-import.target
+systemctl enable -q zfs.target zfs-import.target
 systemctl daemon-reload
 report waiting
 zaudit record --output out/recording.tar.gz >/dev/null
