@@ -7,50 +7,22 @@ it finds, and nothing more may be undecided. A property that is set must lead to
 to none. Exit code: 0 when all of it came out so, 1 when not.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .machine import LINES, available
-from .run import ROOT, ZAUDIT
-from .verify.run import keep
-from .vm import VM, clean_up_on_signals
+from .run import ROOT
+from .systemd import command
 
-HERE = ROOT / "tests" / "lab"
-DISKS, GUEST_S = ["nvme:2G", "nvme:2G", "nvme:1G", "nvme:1G"], 900
+CONTRIB = (*(ROOT / "contrib" / "systemd").iterdir(), ROOT / "contrib" / "zed" / "zaudit.sh")
 SOON_S = 15  # from a change to the start of the audit
 
 
-def main() -> int:
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (default: all)")
-    arguments = parser.parse_args()
-    clean_up_on_signals()
-    if not ZAUDIT.exists():
-        parser.error("zaudit.pyz is missing: run make zipapp")
-    right = True
-    for line in available(arguments.line):
-        out, log = guest(line)
-        wrong = list(problems(out))
-        right = right and not wrong
-        seconds, audits = out.get("changed", b"? ?").decode().split()
-        print(f"{line}  {seconds} s from a property to {audits} audit, {'WRONG' if wrong else 'ok'}", flush=True)
-        print("".join(f"       {each}\n" for each in wrong) + (log[-1500:] if wrong else ""), end="", flush=True)
-    return 0 if right else 1
-
-
-def guest(line: str) -> tuple[Mapping[str, bytes], str]:
-    """What came back, and the log."""
-    contrib = [*(ROOT / "contrib" / "systemd").iterdir(), ROOT / "contrib" / "zed" / "zaudit.sh"]
-    files: dict[str, str | bytes] = {path.name: path.read_bytes() for path in contrib}
-    files |= {"zaudit.pyz": ZAUDIT.read_bytes(), "unpack.sh": (HERE / "verify" / "unpack.sh").read_bytes()}
-    with VM(zfs=line, disks=DISKS, mem="3G", append="labinit=/lab/pid1-systemd") as vm:
-        result = vm.start((HERE / "service.sh").read_text(), files).wait(GUEST_S)
-    keep(f"service-{line}", {**result.out, "log": result.log.encode()})
-    return result.out, result.log or result.console
+def figures(out: Mapping[str, bytes]) -> str:
+    """How long it took."""
+    seconds, audits = out.get("changed", b"? ?").decode().split()
+    return f"{seconds} s from a property to {audits} audit, "
 
 
 def problems(out: Mapping[str, bytes]) -> Iterator[str]:
@@ -89,4 +61,4 @@ def rules(report: Mapping[str, Any], outcome: str) -> set[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command(__doc__, "service", problems, CONTRIB, figures))

@@ -7,20 +7,15 @@ does, by the rule's fix. Of the file nothing but paths may be in a recording. Ex
 not.
 """
 
-import argparse
 import io
 import json
 import sys
 import tarfile
 from collections.abc import Iterator, Mapping
 
-from .machine import LINES, available
-from .run import ROOT, ZAUDIT
-from .service import DISKS, GUEST_S, rules
-from .verify.run import keep
-from .vm import VM, clean_up_on_signals
+from .service import rules
+from .systemd import command
 
-HERE = ROOT / "tests" / "lab"
 RECORDED = "recording.tar.gz"
 KEPT, EARLY = "targets-not-at-next-boot", "targets-before-volumes"
 # when: which of the two fail, and which are not decided
@@ -30,36 +25,6 @@ EXPECTED: Mapping[str, tuple[set[str], set[str]]] = {
     "early": ({EARLY}, set()),
     "waiting": (set(), set()),
 }
-
-
-def main() -> int:
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (default: all)")
-    arguments = parser.parse_args()
-    clean_up_on_signals()
-    if not ZAUDIT.exists():
-        parser.error("zaudit.pyz is missing: run make zipapp")
-    right = True
-    for line in available(arguments.line):
-        out, log = guest(line)
-        wrong = list(problems(out))
-        right = right and not wrong
-        print(f"{line}  {'WRONG' if wrong else 'ok'}", flush=True)
-        print("".join(f"       {each}\n" for each in wrong) + (log[-1500:] if wrong else ""), end="", flush=True)
-    return 0 if right else 1
-
-
-def guest(line: str) -> tuple[Mapping[str, bytes], str]:
-    """What came back, and the log."""
-    files: dict[str, str | bytes] = {
-        "zaudit.pyz": ZAUDIT.read_bytes(),
-        "unpack.sh": (HERE / "verify" / "unpack.sh").read_bytes(),
-    }
-    with VM(zfs=line, disks=DISKS, mem="3G", append="labinit=/lab/pid1-systemd") as vm:
-        result = vm.start((HERE / "targets.sh").read_text(), files).wait(GUEST_S)
-    keep(f"targets-{line}", {**result.out, "log": result.log.encode()})
-    return result.out, result.log or result.console
 
 
 def problems(out: Mapping[str, bytes]) -> Iterator[str]:
@@ -81,4 +46,4 @@ def problems(out: Mapping[str, bytes]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command(__doc__, "targets", problems))
