@@ -151,9 +151,9 @@ def _answered(text: str, code: int) -> int:
     """The exit code, after a monitor that reads standard output was told there that there is no report."""
     if "--format" not in " ".join(sys.argv):
         return code
-    from auditor.commands._formats import unanswered
+    with suppress(OSError):  # nobody reads it, or what failed has left no descriptor to read a module with
+        from auditor.commands._formats import unanswered
 
-    said, code = unanswered(sys.argv[1:], text, code)
-    with suppress(OSError):
+        said, code = unanswered(sys.argv[1:], text, code)
         click.echo(said, nl=False)
     return code

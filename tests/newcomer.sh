@@ -54,8 +54,9 @@ inside='
     mount --bind "$root" "$root"; cd "$root"
     mount --rbind /dev dev; mount -t proc proc proc; mount -t sysfs -o ro sysfs sys
     mount -t tmpfs -o mode=1777 tmpfs tmp; mount -t tmpfs tmpfs run
+    pivot_root . .; umount -l .  # not a chroot, in which the kernel refuses user namespaces
     if [ "$who" = user ]; then umask 0002; else umask 0022; fi
-    exec chroot . /usr/sbin/runuser -u "$who" -- "$@"'
+    exec /usr/sbin/runuser -u "$who" -- "$@"'
 enter() { # WHO COMMAND...
     local kept=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 TERM=dumb) name
     for name in CI PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_CERT PIP_DEFAULT_TIMEOUT http_proxy https_proxy no_proxy; do [ -z "${!name:-}" ] || kept+=("$name=${!name}"); done
