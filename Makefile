@@ -61,7 +61,7 @@ test: $(VENV)/dev
 	$(PYTEST)
 
 fleet-test: $(VENV)/fleet
-	$(PYTEST) tests/fleet tests/report/fleet
+	$(PYTEST) tests/fleet
 
 quick: $(VENV)/dev
 	$(PYTEST) --hypothesis-profile=brief -m "not slow and not lab"
