@@ -54,11 +54,11 @@ def read(wish: Wish, facts: Facts, targets: tuple[str, ...]) -> Baseline | None:
     """The baseline that is to be followed, an empty one where it is yet to be made. Raises BaselineError and OSError."""
     if not wish.path:
         return None
-    from auditor.host import named
+    from auditor.host import input_file
     from auditor.judge import baseline, baseline_file
 
     try:
-        data = named.read(wish.path, baseline_file.LIMIT)
+        data = input_file.read(wish.path, baseline_file.LIMIT)
     except FileNotFoundError:
         if wish.accept:
             return baseline.empty(facts, targets)

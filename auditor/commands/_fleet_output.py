@@ -81,13 +81,13 @@ def lines(places: Iterable[Path | str]) -> Iterator[bytes]:
 
 def _of(place: Path | str) -> Iterator[bytes]:
     from auditor.fleet import store
-    from auditor.host import given
+    from auditor.host import input_file
     from auditor.report.fleet.rows import BadRows
 
     if isinstance(place, str):
         yield from store.lines(place, LINE)
         return
-    with given.opened(place) as file:
+    with input_file.open_input(place) as file:
         if isinstance(file, int):
             raise BadRows(f"{place}: a folder; rows are in files")
         while line := file.readline(LINE):

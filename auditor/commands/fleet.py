@@ -214,9 +214,9 @@ def _expected(path: Path | None) -> tuple[str, ...]:
     if path is None:
         return ()
     from auditor.fleet.accounting import inventory
-    from auditor.host import given
+    from auditor.host import input_file
 
-    return inventory(given.content(path, INVENTORY).decode("utf-8", "replace"))
+    return inventory(input_file.read(path, INVENTORY).decode("utf-8", "replace"))
 
 
 COMMAND = fleet

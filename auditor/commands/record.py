@@ -71,11 +71,11 @@ def record(
 
 def _secret(path: Path) -> bytes:
     """The key of a fleet. Raises UsageError for one that is too short, or that others than its owner can read; OSError."""
-    from auditor.host import given
+    from auditor.host import input_file
 
-    with given.opened(path) as file:
+    with input_file.open_input(path) as file:
         data = b"" if isinstance(file, int) else file.read(LONGEST + 1)
-        open_to_others = isinstance(file, int) or not given.private(file)
+        open_to_others = isinstance(file, int) or not input_file.private(file)
     if not LEAST <= len(data) <= LONGEST or open_to_others:
         raise click.UsageError(
             f"{path}: a key is a file of {LEAST} to {LONGEST} random bytes, which its owner alone can read "

@@ -22,7 +22,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-from auditor.host import folder, libraries, lzc, process, sql, tools, udev_db
+from auditor.host import libraries, lzc, process, sql, tools, trust, udev_db
 from auditor.host.files import read_files
 from auditor.host.limits import AT_ONCE
 from auditor.host.output import Total
@@ -205,7 +205,7 @@ class LiveHost:
 
     def steady(self, path: str) -> str:
         try:
-            return self._path(partial(folder.steady, path))
+            return self._path(partial(trust.resolve, path))
         except OSError as error:
             if error.errno == 0:
                 raise

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 from auditor.errors import Stop
-from auditor.host import given
+from auditor.host import input_file
 
 if TYPE_CHECKING:  # slow to import, and needed for archives only
     import gzip
@@ -36,7 +36,7 @@ class RecordingError(Stop):
 def read(path: Path) -> dict[str, bytes]:
     """Name -> content of every member; raises RecordingError."""
     try:
-        with given.opened(path) as file:
+        with input_file.open_input(path) as file:
             return _folder(file, path) if isinstance(file, int) else unpacked(file, path)
     except FileNotFoundError:
         raise RecordingError(f"{path}: no such file or folder") from None
@@ -47,14 +47,14 @@ def read(path: Path) -> dict[str, bytes]:
 def _folder(folder: int, path: Path) -> dict[str, bytes]:
     content: dict[str, bytes] = {}
     total = 0
-    for name in given.names(folder, ENTRY_LIMIT):
+    for name in input_file.names(folder, ENTRY_LIMIT):
         if not NAME.fullmatch(name):
             continue
-        file = given.member(name, folder)
+        file = input_file.open_member(name, folder)
         if file is None:
             continue  # a link or a folder: a golden report or a note may lie beside
         with file:
-            size = given.size(file)
+            size = input_file.size(file)
             total += size
             _bounded(str(path), name, size, total, len(content))
             content[name] = file.read(size)

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from auditor.verify import job_file
+from auditor.host import input_file
 from auditor.verify.model import Slo
 from auditor.verify.units import ProfileError, nanoseconds, share, size_bytes
 from auditor.verify.words import Purpose
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 OURS = "profiles"
+MOST = 1 << 20  # bytes; fio's own job files have a few thousand
 PURPOSES: tuple[str, ...] = get_args(Purpose)
 HEAD = ("proves", "does not", "source", "slo")
 SYNC_OPTIONS = ("fsync", "fdatasync", "sync")
@@ -147,11 +149,13 @@ def load(name: str) -> Profile:
     """One of ours by name, or a job file by path. Raises ProfileError."""
     own = not (name.endswith(".fio") or "/" in name)
     try:
-        text = (_ours() / f"{name}.fio").read_text(encoding="utf-8") if own else job_file.read(name)
+        data = (_ours() / f"{name}.fio").read_bytes() if own else input_file.read(Path(name), MOST)
+        text = data.decode("utf-8")
     except FileNotFoundError:
         raise ProfileError(f"no profile {name}; there are {', '.join(names())}, or the path of a job file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{name}: {error}") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ProfileError(f"{name}: {why}") from None
     try:
         return parse(text, name, ours=own)
     except ProfileError as error:

@@ -11,6 +11,7 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import pytest
 
@@ -149,10 +150,18 @@ def test_who_was_stopped_for_longer_than_a_command_may_take_still_hears_it() -> 
 def test_what_cannot_be_read_now_is_waited_for_where_it_can_be_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tool on a file system that does not answer (here a FIFO): its exec() would stop all threads with it."""
+    """A tool on a file system that does not answer: its exec() would stop all threads with it."""
+    answers = threading.Event()
+
+    def slow(path: str, mode: str) -> BinaryIO:
+        if path.endswith("/dmesg"):
+            answers.wait()
+        return cast(BinaryIO, Path(path).open(mode))
+
+    monkeypatch.setattr("auditor.host.live.open", slow, raising=False)
     monkeypatch.setattr("auditor.host.live.PATH", (str(tmp_path),))
-    os.mkfifo(tmp_path / "dmesg", 0o755)
-    (tmp_path / "dmidecode").symlink_to("/bin/echo")
+    for name in ("dmesg", "dmidecode"):
+        (tmp_path / name).symlink_to("/bin/echo")
     host, workers = LiveHost(0.5), Workers[str, Capture](2)
     workers.start("hangs", partial(host.run, Run(("dmesg", "--kernel"))))
     workers.start("answers", partial(host.run, Run(("dmidecode", "-t", "memory"))))
@@ -161,7 +170,7 @@ def test_what_cannot_be_read_now_is_waited_for_where_it_can_be_given_up(
         ("answers", b"-t memory\n", ""),
         ("hangs", b"", "no answer within 0.5 s"),
     ]
-    os.close(os.open(tmp_path / "dmesg", os.O_WRONLY))  # lets the thread go
+    answers.set()  # lets the thread go
 
 
 IGNORING = (  # a shell may not hand it on (dash does not)

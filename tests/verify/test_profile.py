@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from auditor.verify import fio_output, job_file, profile
+from auditor.verify import fio_output, profile
 from auditor.verify.actor import Actor
 from auditor.verify.model import Slo
 from auditor.verify.profile import Profile
@@ -321,12 +321,12 @@ def test_a_percentile_is_a_share(percent: float) -> None:
 
 def test_a_job_file_is_a_plain_file_of_a_bearable_size(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo.fio")
-    (tmp_path / "large.fio").write_bytes(b"; \n" * job_file.MOST)
+    (tmp_path / "large.fio").write_bytes(b"; \n" * profile.MOST)
     for path, says in (
-        (tmp_path / "fifo.fio", "it is no regular file"),  # and nobody waits for its other end
-        (Path("/dev/zero"), "it is no regular file"),
-        (tmp_path, "no regular file"),
-        (tmp_path / "large.fio", "longer than 1 MiB"),
+        (tmp_path / "fifo.fio", "not a regular file"),  # and nobody waits for its other end
+        (Path("/dev/zero"), "not a regular file"),
+        (tmp_path, "not a regular file"),
+        (tmp_path / "large.fio", "more than 1 MiB"),
     ):
         with pytest.raises(ProfileError, match=says):
             profile.load(str(path))
