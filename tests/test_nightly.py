@@ -11,7 +11,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from auditor.commands import _baseline
+from auditor.facts import Facts
 from auditor.host.request import Capture
+from auditor.judge import baseline, baseline_file
 from auditor.recording import recording
 from auditor.report import formats
 from tests.fake import CommandLine
@@ -165,3 +168,18 @@ def test_what_is_below_min_severity_is_counted_and_not_shown(zaudit: CommandLine
         zaudit("check", "--replay", REC, *words, "--min-severity", "high").out
         == zaudit("check", "--replay", REC, *words).out
     )
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o620, 0o602])
+def test_a_live_check_follows_no_baseline_that_others_could_have_written(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "known.json"
+    path.write_text(baseline_file.text(baseline.empty(Facts(), ())))
+    path.chmod(mode)
+    wish = _baseline.wish(path, False, False, False)
+    assert _baseline.read(wish, Facts(), (), trusted=False) is not None
+    # the group is that of the one who runs the tests, which for an ordinary user is himself
+    if mode & 0o002 or (mode & 0o020 and os.geteuid() == 0):
+        with pytest.raises(OSError, match="another user could have"):
+            _baseline.read(wish, Facts(), (), trusted=True)
+    else:
+        assert _baseline.read(wish, Facts(), (), trusted=True) is not None
