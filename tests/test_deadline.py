@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 import pytest
 
-from auditor import audit, cli, interrupt
+from auditor import audit, cli, derive, interrupt
 from auditor.commands._options import RECORDED
 from auditor.host import live as seam
 from auditor.recording import archive, recording
@@ -83,7 +83,7 @@ def busy(*_: Any, **__: Any) -> NoReturn:
         (archive, "read"),
         (recording, "_json"),
         (audit, "gather"),
-        (audit.derive, "run"),
+        (derive, "run"),
         (audit, "judge"),
         (terminal, "page"),
     ],

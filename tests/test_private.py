@@ -43,7 +43,7 @@ def private(name: str) -> bool:
 def modules() -> dict[Path, ast.Module]:
     """All our Python, that without a suffix too."""
     paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*")) if path.is_file()]
-    found = {}
+    found: dict[Path, ast.Module] = {}
     for path in [ROOT / "setup.py", *paths]:
         if path.suffix == ".py" or (not path.suffix and re.match(rb"#!.*python", path.read_bytes()[:40])):
             found[path] = ast.parse(path.read_bytes())
@@ -66,7 +66,7 @@ def defined() -> frozenset[str]:
 
 def imports(tree: ast.AST) -> dict[str, str]:
     """Name -> what of others it is, as ``tarfile`` or ``tarfile.TarInfo``."""
-    found = {}
+    found: dict[str, str] = {}
     for node in ast.walk(tree):
         match node:
             case ast.Import(names):
@@ -106,7 +106,7 @@ def uses(tree: ast.AST, ours: frozenset[str]) -> Iterator[str]:
                             if private(name) and (foreign or name not in ours):
                                 yield f"line {node.lineno}: {call} of {text}"
             case ast.ClassDef(bases=bases):
-                yield from overridden(node, [each for base in bases if (each := theirs(base, known))])
+                yield from overridden(node, [whole for base in bases if (whole := theirs(base, known))])
 
 
 def overridden(node: ast.ClassDef, bases: list[str]) -> Iterator[str]:

@@ -97,18 +97,28 @@ def _paths(given: Path | tuple[Path, ...] | None) -> list[str]:
     return [harmless(str(each)) for each in (given if isinstance(given, tuple) else (given,)) if each]
 
 
-def looking(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of every command that looks at a host."""
-    for option in reversed(
-        (
-            click.option("--timeout", type=Seconds(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
-                         help="Give up on a command after this time."),
-            deadline("Stop asking after this time and report without the rest; give up on a recording."),
-            click.option("--consistent", is_flag=True, help="Read dataset properties in one transaction group (root, pyzfs)."),
-        )
-    ):  # fmt: skip
-        command = option(command)
-    return command
+def _looking(words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """words: of --deadline."""
+
+    def options(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(
+            (
+                click.option("--timeout", type=Seconds(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
+                             help="Give up on a command after this time."),
+                deadline(words),
+                click.option("--consistent", is_flag=True,
+                             help="Read dataset properties in one transaction group (root, pyzfs)."),
+            )
+        ):  # fmt: skip
+            command = option(command)
+        return command
+
+    return options
+
+
+# the options of every command that asks a host, and of those that look at a host or a recording
+asking = _looking("Stop asking after this time and go on without the rest.")
+looking = _looking("Stop asking after this time and report without the rest; give up on a recording.")
 
 
 def database(command: Callable[..., Any]) -> Callable[..., Any]:

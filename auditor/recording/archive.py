@@ -92,6 +92,6 @@ def _members(archive: tar.Archive, path: Path) -> dict[str, bytes]:
 def _bounded(path: str, name: str, size: int, total: int, count: int) -> None:
     if size > MEMBER_LIMIT or total > TOTAL_LIMIT or count >= COUNT_LIMIT:
         raise RecordingError(
-            f"{path}: too large at member {name!r} (at most {COUNT_LIMIT} members, {MEMBER_LIMIT >> 20} MiB each, "
+            f"{path}: too large at member {name[:200]!r} (at most {COUNT_LIMIT} members, {MEMBER_LIMIT >> 20} MiB each, "
             f"{TOTAL_LIMIT >> 20} MiB together)"
         )

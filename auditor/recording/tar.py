@@ -132,7 +132,7 @@ class _Unpacked(io.RawIOBase):
                 packed = self._file.read(PIECE)
                 self._in -= len(packed)
             try:
-                data = self._zlib.decompress(packed, len(buffer))
+                data = self._zlib.decompress(packed, min(len(buffer), PIECE))
             except zlib.error:
                 raise damaged("not a gzip file, or its data are damaged") from None
             if not data and not packed:
