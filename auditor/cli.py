@@ -63,8 +63,10 @@ class Commands(click.Group):
                 parameter.envvar = f"ZAUDIT_{parameter.name.upper()}"
         return command
 
-    def _main_shell_completion(self, *words: object, **options: object) -> None:
-        """No variable makes of a check something else, which ends with 0: ``zaudit completion`` is asked by name."""
+    def main(self, *words: Any, **options: Any) -> Any:
+        """No variable makes of a check something else, which ends with 0: ``zaudit completion`` is asked by name. click looks
+        for one, and none can have this name."""
+        return super().main(*words, **{**options, "complete_var": "="})
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

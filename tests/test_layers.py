@@ -91,7 +91,7 @@ STAGES: dict[str, set[str]] = {
     "commands": {
         *("errors", "facts", "text", "units", "data", "databases", "host", "recording", "derive", "judge", "rulebook"),
         *("report", "report.audit", "report.formats", "report.verify", "report.fleet", "audit", "fleet", "selftest"),
-        *("streams", "verify", *VERIFIED, "report.diagnose", "diagnose", *DIAGNOSED),
+        *("interrupt", "streams", "verify", *VERIFIED, "report.diagnose", "diagnose", *DIAGNOSED),
         *("report.checklist", "checklist", *LISTED),
     },
     "cli": {"errors", "text", "commands"},

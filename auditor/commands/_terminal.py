@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from auditor import interrupt
 from auditor.streams import shows_progress
 from auditor.text import harmless
 
@@ -93,11 +94,12 @@ def say(text: str) -> None:
 
 def _out(text: str | bytes) -> None:
     try:
-        if isinstance(text, str):
-            sys.stdout.write(text)  # click would leave the colours out
-            sys.stdout.flush()
-        else:
-            click.echo(text, nl=False)
+        with interrupt.waiting():  # for a pager
+            if isinstance(text, str):
+                sys.stdout.write(text)  # click would leave the colours out
+                sys.stdout.flush()
+            else:
+                click.echo(text, nl=False)
     except BrokenPipeError:
         raise
     except OSError as error:

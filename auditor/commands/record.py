@@ -8,7 +8,7 @@ import click
 
 from auditor import __version__
 from auditor.commands import _complete
-from auditor.commands._options import Local, looking, policy, with_database
+from auditor.commands._options import Local, asking, policy, with_database
 from auditor.commands._options import database as database_option
 from auditor.commands._terminal import note
 from auditor.streams import progress
@@ -32,7 +32,7 @@ LEAST, LONGEST = 32, 4096  # bytes of a key
               help="Redact with this secret: all recordings made with it share their stand-ins.")  # fmt: skip
 @database_option
 @policy
-@looking
+@asking
 def record(
     targets: tuple[str, ...],
     path: Path,

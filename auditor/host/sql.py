@@ -29,30 +29,30 @@ EXTRAS = {"psycopg": ("postgres", "python3-psycopg"), "pymysql": ("mysql", "pyth
 _USER = re.compile(r"[^:]*+://[^@:]*+:[^@]*+@")
 _HOST = r"(?:\[[^]@]*+\]|[^][:,/?#@]*+)(?::[0-9]{0,5}+)?+"
 _HOSTS = re.compile(rf"[^:]*+://{_HOST}(?:,{_HOST})*+/[^@?]*+\?")
+# what libpq takes, several hosts as well; urllib's judgement of a host is another in every release of Python
+_URI = re.compile(rf"[^:]*+://(?:[^@/?]*+@)?+{_HOST}(?:,{_HOST})*+(?:[/?]|\Z)")
 _WORDS = re.compile(r"(?<!\w)(\w++)\s*+=")  # of key=value; behind a value in quotes no space need stand
 VARIABLES = ("HOME", "KRB5CCNAME")  # and all that begin with PG: for libpq
 
 
 def fault(engine: str, dsn: str) -> str:
     """Why a DSN is not taken, or an empty string. Does not repeat it: it may hold a password."""
-    from urllib.parse import parse_qsl, urlsplit
+    from urllib.parse import unquote
 
     uri = "://" in dsn
-    try:
-        parts = urlsplit(dsn) if uri else None
-        secret = bool(_USER.match(dsn) and not _HOSTS.match(dsn)) if uri else False
-        # of the first ? and to the end: libpq knows no fragment (#), and PyMySQL is never given one
-        query = {name.lower(): value for name, value in parse_qsl(dsn.partition("?")[2])} if uri else {}
-        words = set(query)
-    except ValueError:
-        return "not a URI"
+    scheme = dsn.partition("://")[0] if uri else ""
+    secret = bool(_USER.match(dsn) and not _HOSTS.match(dsn)) if uri else False
+    # of the first ? and to the end: libpq knows no fragment (#), and PyMySQL is never given one
+    pairs = [each.partition("=") for each in dsn.partition("?")[2].split("&")] if uri else []
+    query = {unquote(name).lower(): unquote(value) for name, equals, value in pairs if equals}
+    words = set(query)
     if engine == "postgres":
-        if parts and parts.scheme not in ("postgres", "postgresql"):
+        if uri and scheme not in ("postgres", "postgresql"):
             return "a DSN of PostgreSQL is postgresql://USER@HOST/NAME or key=value"
         words |= set(_WORDS.findall(dsn.lower())) if not uri else set()
         where = "PGPASSFILE (~/.pgpass) or a service (PGSERVICE)"
     else:
-        if not parts or parts.scheme not in ("mysql", "mariadb"):
+        if scheme not in ("mysql", "mariadb"):
             return f"a DSN of {engine} is {engine}://USER@HOST:PORT or {engine}://USER@/?unix_socket=PATH"
         if wrong := words - {"unix_socket", "read_default_file", "password", "passwd"}:
             return f"{sorted(wrong)[0]} is no option of a DSN; there are unix_socket and read_default_file"
@@ -63,7 +63,7 @@ def fault(engine: str, dsn: str) -> str:
         where = "the option file of ?read_default_file=PATH"
     if secret or any("pass" in word and word != "passfile" for word in words):
         return f"no password here, where every user of this host sees it (ps); put it into {where}"
-    return ""
+    return "not a URI" if uri and not _URI.match(dsn) else ""
 
 
 def answer(engine: str, dsn: str) -> str:
@@ -125,7 +125,7 @@ def bounded(connection: Any) -> None:
 
 def mysql(dsn: str) -> dict[str, Any]:
     """Settings as SHOW GLOBAL VARIABLES has them, and whether InnoDB writes its redo log, which is no setting."""
-    connection = mysql_at(dsn)
+    connection, number = mysql_at(dsn)
     try:
         with connection.cursor() as cursor:
             cursor.execute(
@@ -137,13 +137,14 @@ def mysql(dsn: str) -> dict[str, Any]:
             settings = sorted([str(name), str(value)] for name, value in cursor.fetchall())
             cursor.execute("SHOW GLOBAL STATUS WHERE Variable_name = 'Innodb_redo_log_enabled'")
             status = [[str(name), str(value)] for name, value in cursor.fetchall()]
-        return {"settings": settings, "status": status, **holder(connection._sock.fileno(), ("mysqld", "mariadbd"))}
+        return {"settings": settings, "status": status, **holder(number, ("mysqld", "mariadbd"))}
     finally:
         connection.close()
 
 
-def mysql_at(dsn: str) -> Any:
-    """A connection whose session writes nothing, and in which no answer is waited for longer than 5 s."""
+def mysql_at(dsn: str) -> tuple[Any, int]:
+    """A connection whose session writes nothing, and in which no answer is waited for longer than 5 s; and the descriptor of
+    its socket, which PyMySQL does not tell."""
     import configparser
     import os
     from urllib.parse import parse_qs, unquote, urlsplit
@@ -164,6 +165,7 @@ def mysql_at(dsn: str) -> Any:
         # not /tmp/mysql.sock, which anybody may make who is quicker than the server
         usual = ("/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock")
         words["unix_socket"] = next((path for path in usual if os.path.exists(path)), usual[0])
+    before = sockets()
     try:
         connection = pymysql.connect(**words)
     except configparser.Error:  # its words are lines of the file
@@ -171,10 +173,29 @@ def mysql_at(dsn: str) -> Any:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SET SESSION TRANSACTION READ ONLY")
+        new = {number: unix for number, unix in sockets().items() if number not in before}
+        number = min(new, key=lambda each: new[each])  # another may be left of a look for the name of the host (sssd)
     except BaseException:
         connection.close()
         raise
-    return connection
+    return connection, number
+
+
+def sockets() -> dict[int, bool]:
+    """The descriptors of this process that are sockets, and whether it is a unix socket."""
+    import os
+    import socket
+    import stat
+
+    found: dict[int, bool] = {}
+    for number in map(int, os.listdir("/proc/self/fd")):
+        try:
+            if stat.S_ISSOCK(os.fstat(number).st_mode):
+                with socket.socket(fileno=os.dup(number)) as each:
+                    found[number] = each.family == socket.AF_UNIX
+        except OSError:  # the folder itself, which is closed by now
+            continue
+    return found
 
 
 def holder(number: int, names: tuple[str, ...]) -> dict[str, Any]:
@@ -255,7 +276,7 @@ def environment() -> dict[str, str]:
 
 
 MEMORY = 512 << 20  # bytes of the process that asks
-CONNECTING = (postgres_at, bounded, mysql_at, holder)
+CONNECTING = (postgres_at, bounded, mysql_at, sockets, holder)
 
 
 @cache

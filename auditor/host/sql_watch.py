@@ -242,7 +242,7 @@ def mysql_asks(dsn: str) -> Any:
     columns = ("COUNT_WRITE", "SUM_TIMER_WRITE", "COUNT_MISC", "SUM_TIMER_MISC")
     events = "'wait/io/file/innodb/innodb_log_file', 'wait/io/file/sql/binlog'"
     states = ("commit", "waiting for handler commit", "waiting for prior transaction to commit")
-    connection = mysql_at(dsn)
+    connection, number = mysql_at(dsn)
     faults: dict[str, str] = {}
 
     def rows(text: str, part: str = "") -> Any:
@@ -302,7 +302,7 @@ def mysql_asks(dsn: str) -> Any:
         "timed": [str(row[0]) for row in timed],
         "sees": bool(sees),
         "faults": faults,
-        **holder(connection._sock.fileno(), ("mysqld", "mariadbd")),
+        **holder(number, ("mysqld", "mariadbd")),
     }
     return ask, moment, found
 

@@ -121,8 +121,8 @@ def huge(name: Any) -> Any:
     [
         ([("../../etc/passwd", b"x")], "not allowed"),
         ([("/etc/passwd", b"x")], "not allowed"),
-        ([("a/b", b"x")], "not allowed"),
-        ([(".hidden", b"x")], "not allowed"),
+        ([("a/b", b"x"), ("b", b"x")], "more than one folder"),
+        ([(".hidden", b"x")], "not a zaudit recording"),
         ([("a\x1b[31m", b"x")], "not allowed"),
         ([(link("x", "/etc/shadow"), b"")], "not a plain file"),
         ([("notes.txt", b"x")], "not a zaudit recording"),
@@ -224,12 +224,10 @@ def test_what_follows_an_archive_is_an_error(tmp_path: Any) -> None:
     path = tmp_path / "rec.tar.gz"
     recording.write(Recording(0.0, 0, ("tank",)), path)
     whole = path.read_bytes()
-    for junk in (b"junk", gzip.compress(b"junk"), gzip.compress(bytes(20_000) + b"x")):
+    for junk in (b"junk", gzip.compress(b"junk"), gzip.compress(bytes(20_000))):
         path.write_bytes(whole + junk)
         with pytest.raises(RecordingError, match="not a whole"):
             recording.load(path)
-    path.write_bytes(whole + gzip.compress(bytes(20_000)))
-    assert recording.load(path).targets == ("tank",)
 
 
 @pytest.mark.parametrize(

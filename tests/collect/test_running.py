@@ -58,11 +58,11 @@ def heeding() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def started(program: str) -> subprocess.Popen[str]:
+def started(program: str, stderr: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
     return subprocess.Popen(
         (sys.executable, "-c", PROGRAM + program),
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=stderr,
         text=True,
         preexec_fn=heeding,
     )
@@ -295,6 +295,24 @@ def test_a_signal_ends_a_program_whose_main_thread_hangs() -> None:
         time.sleep(0.2)
         zaudit.send_signal(signal.SIGTERM)
     assert zaudit.returncode == 143
+
+
+def test_the_end_of_its_time_ends_a_program_whose_main_thread_hangs() -> None:
+    program = (
+        "import ctypes\n"
+        "lock = ctypes.CDLL(None).pthread_mutex_lock\n"
+        "held = ctypes.create_string_buffer(64)\n"
+        "from auditor import interrupt\n"
+        "interrupt.HEARD_S = 0.2\n"
+        "def does():\n"
+        "    with interrupt.within(0.2, 'it took too long', 2):\n"
+        "        lock(held)\n"
+        "        lock(held)\n"
+        "main(does)\n"
+    )
+    with started(program, subprocess.PIPE) as zaudit:
+        _, err = zaudit.communicate(timeout=60)
+    assert (zaudit.returncode, err) == (2, "zaudit: it took too long\n")
 
 
 # -- calls ------------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from auditor.gather.reasons import command_line, fault_of
 from auditor.host import sql
 from auditor.host.live import LiveHost, permitted
 from auditor.host.request import Run
+from tests.folded import for_each
 
 ME = Path(f"/proc/{os.getpid()}/comm").read_text().strip()
 
@@ -32,7 +33,23 @@ ME = Path(f"/proc/{os.getpid()}/comm").read_text().strip()
         ("postgres", "host=db1 password=hunter2", "no password"),
         ("postgres", "host=db1 PassWord = 'hunter2'", "no password"),
         ("postgres", "mysql://app@db1", "a DSN of PostgreSQL is"),
+        ("postgres", "POSTGRESQL://app@db1/app", "a DSN of PostgreSQL is"),  # libpq compares it letter by letter
         ("postgres", "postgresql://[::1/app", "not a URI"),
+        ("postgres", "postgresql://::1]/app", "not a URI"),
+        ("postgres", "postgresql://db1:54x2/app", "not a URI"),
+        ("postgres", "postgresql://db1,[::1/app", "not a URI"),
+        ("mysql", "mysql://root@[::1", "not a URI"),
+        # as libpq takes them: several hosts, names that are no addresses in brackets, folders of sockets
+        ("postgres", "postgresql://db1:5432,[::1]:5433/app", ""),
+        ("postgres", "postgresql://app@[::1]:5433,db2,[fe80::2%25eth0]/app?target_session_attrs=primary", ""),
+        ("postgres", "postgresql://app@[db1]/app", ""),
+        ("postgres", "postgresql://app@%2Frun%2Fpostgresql/app", ""),
+        ("postgres", "postgresql:///app?host=/run/postgresql", ""),
+        ("postgres", "postgresql://", ""),
+        ("postgres", "postgresql://app@", ""),
+        ("mysql", "mysql://root@[::1]:3307", ""),
+        ("postgres", "postgresql://db1:5432,[::1]:5433/app?pass%77ord=hunter2", "no password"),
+        ("postgres", "postgresql://app:hunter2@db1:5432,[::1]:5433/app", "no password"),
         # as libpq parts them, which has other ends of a password than urllib
         ("postgres", "postgresql://app:hunter2?x@db1/app", "no password"),
         ("postgres", "postgresql://app:hunter2#x@db1/app", "no password"),
@@ -59,6 +76,14 @@ def test_a_dsn_with_a_password_is_refused_and_not_repeated(engine: str, dsn: str
     assert bool(says) is bool(fault)
     assert "hunter2" not in fault
     assert permitted((sql.NAME, engine, dsn)) is not bool(says)
+
+
+def test_what_is_taken_is_no_matter_of_the_release_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """urllib judges a host since 3.11.4, and those of several hosts not as libpq does."""
+    for each in ("urlsplit", "urlparse", "parse_qsl", "parse_qs"):
+        monkeypatch.delattr(f"urllib.parse.{each}")
+    assert sql.fault("postgres", "postgresql://db1:5432,[::1]:5433/app") == ""
+    assert "no password" in sql.fault("mysql", "mysql://root@db1/?passwd=hunter2")
 
 
 def test_nothing_else_is_asked() -> None:
@@ -116,7 +141,6 @@ class Answered:
         self.rows, self.said = rows, said
         self.read_only = False
         self.ends = socket.socketpair()
-        self._sock = self.ends[0]
 
     def execute(self, text: str) -> Answered:
         self.said.append(text)
@@ -129,7 +153,7 @@ class Answered:
         return contextlib.nullcontext(self)
 
     def fileno(self) -> int:
-        return self._sock.fileno()
+        return self.ends[0].fileno()
 
     def __enter__(self) -> Answered:
         return self
@@ -185,6 +209,25 @@ def test_mysql_is_asked_for_variables_alone(monkeypatch: pytest.MonkeyPatch, dsn
     assert [text.split(" WHERE")[0] for text in said] == [
         "SET SESSION TRANSACTION READ ONLY", "SHOW GLOBAL VARIABLES", "SHOW GLOBAL STATUS",
     ]  # fmt: skip
+
+
+@for_each("family, host", [(socket.AF_UNIX, ""), (socket.AF_INET, "127.0.0.1")])
+def test_the_socket_of_a_connection_is_the_new_one(family: int, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyMySQL does not tell it. Where the name of a host is looked for, another may be opened and stay."""
+    driver(monkeypatch, "pymysql", [])
+    opened: list[socket.socket] = []
+
+    def connect(**_: Any) -> Answered:
+        answered = Answered([], [])
+        answered.close()
+        opened.extend(socket.socket(each) for each in ([socket.AF_UNIX] if host else []) + [family])
+        return answered
+
+    with socket.socket(), monkeypatch.context() as patch:
+        patch.setattr(sys.modules["pymysql"], "connect", connect)
+        assert sql.mysql_at("mysql://root@db1")[1] == opened[-1].fileno()
+    for each in opened:
+        each.close()
 
 
 def test_an_option_file_that_is_not_understood_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:

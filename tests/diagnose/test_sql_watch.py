@@ -40,8 +40,7 @@ class Server:
         self.said: list[str] = []
         self.read_only, self.prepare_threshold = False, 5
         self.rolled_back = 0
-        self.ends = socket.socketpair()
-        self._sock = self.ends[0]
+        self.ends: tuple[socket.socket, ...] = ()
         self.rows: list[tuple[Any, ...]] = []
 
     def execute(self, text: str) -> Server:
@@ -88,7 +87,7 @@ class Server:
         return contextlib.nullcontext(self)
 
     def fileno(self) -> int:
-        return self._sock.fileno()
+        return self.ends[0].fileno()
 
     def rollback(self) -> None:
         self.rolled_back += 1
@@ -106,9 +105,13 @@ def child(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def connected(monkeypatch: pytest.MonkeyPatch, server: Server) -> Server:
+    def connect(*_: Any, **__: Any) -> Server:
+        server.ends = socket.socketpair()
+        return server
+
     for name in ("psycopg", "pymysql"):
         module = ModuleType(name)
-        module.connect = lambda *_, **__: server  # type: ignore[attr-defined]
+        module.connect = connect  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, name, module)
     return server
 
@@ -351,7 +354,7 @@ def mariadb() -> Iterator[str]:
 
 @pytest.mark.slow
 def test_a_real_mariadb_counts_what_it_is_made_to_do(mariadb: str) -> None:
-    connection = sql.mysql_at(mariadb)
+    connection, _ = sql.mysql_at(mariadb)
     with connection.cursor() as cursor:
         cursor.execute("SET SESSION TRANSACTION READ WRITE")
         cursor.execute("CREATE DATABASE t")

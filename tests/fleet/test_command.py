@@ -145,7 +145,7 @@ def test_what_a_link_leads_to_is_not_told(zaudit: CommandLine, tmp_path: Path) -
     (tmp_path / "secret").write_text("xyz\n")
     (tmp_path / "db1.tar.gz").symlink_to("secret")
     done = zaudit("fleet", "judge", tmp_path)
-    assert "not a whole .tar.gz (Not a gzipped file)" in done.out
+    assert "not a whole .tar.gz (not a gzip file, or its data are damaged)" in done.out
     assert "xy" not in done.out
 
 
