@@ -18,7 +18,7 @@ help:
 	@echo "make pythons  the quick tests with every Python from 3.11 to 3.14 that is found here"
 	@echo "make mutants  SAMPLE=100 small mistakes in auditor/judge/: do the tests notice?"
 	@echo "make chance   the property tests with examples that no run before had"
-	@echo "make fuzz     damaged and hostile answers for MINUTES=2, from SEED=1; what it finds is kept for the tests"
+	@echo "make fuzz     lost and hostile answers and names for MINUTES=2, from SEED=1; what it finds is kept for the tests"
 	@echo "make prove-read-only  every system call of a check and a record as root, judged and counted (root, strace)"
 	@echo "make bench    speed: figures, not tests; make bench-fleet HOSTS=10000  a fleet from recordings to page, WAYS=\"1 2 dask\""
 	@echo "make new-rule ID=log-device-slow, make new-collector NAME=block_scheduler  files to fill in, and the tests that wait for it"
