@@ -85,7 +85,7 @@ def severity(finding: Finding) -> str:
 
 
 def at_least(finding: Finding) -> str:
-    """"medium at least" of a failure that may be less severe than it counts, else nothing."""
+    """Of a failure that may be less severe than it counts: "medium at least"; else nothing."""
     return "" if finding.least == finding.severity else f"{finding.least} at least"
 
 

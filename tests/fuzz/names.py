@@ -101,7 +101,7 @@ def _others(before: Audited, name: str) -> dict[Key, Verdict]:
         key: each
         for key, each in before.verdicts.items()
         if not word.search(f"{key[1].name} {key[1].within}")
-        and not any(word.search(piece.text) for piece in (*each.evidence, *each.reasons))
+        and not any(map(word.search, [piece.text for piece in each.evidence] + [why.text for why in each.reasons]))
     }
 
 
@@ -121,13 +121,12 @@ def names(host: str) -> list[str]:
 def _naming(host: str, name: str) -> list[tuple[str, ...]]:
     """The questions whose answers have the name."""
     past, word = recorded(host), _word(name)
-    told = [question for question, each in past.commands.items() if word.search(each.stdout.decode("utf-8", "replace"))]
-    told += [
-        question
+    commands = {question: [each.stdout.decode("utf-8", "replace")] for question, each in past.commands.items()}
+    files = {
+        question: [*each.text, *each.text.values(), *each.links, *each.links.values()]
         for question, each in past.files.items()
-        if any(map(word.search, (*each.text, *each.text.values(), *each.links, *each.links.values())))
-    ]
-    return sorted(told)
+    }
+    return sorted(question for question, texts in (commands | files).items() if any(map(word.search, texts)))
 
 
 def _word(name: str) -> re.Pattern[str]:
