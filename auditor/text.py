@@ -11,6 +11,7 @@ from collections.abc import Iterable
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+._:-]*://")
 _HEX = re.compile(r"\\x([0-9a-fA-F]{2})")
 
 
@@ -25,6 +26,11 @@ def near(word: str, there: Iterable[str]) -> str:
 def often(count: int | str) -> str:
     """ "once", "3 times"."""
     return "once" if str(count) == "1" else f"{count} times"
+
+
+def is_url(word: str) -> bool:
+    """Whether a word of the command line is a URL, and no path on this machine: a protocol, or a chain of them, comes first."""
+    return _URL.match(word) is not None
 
 
 VALUES = 5_000_000

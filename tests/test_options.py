@@ -112,8 +112,10 @@ def test_a_policy_is_checked_without_a_host(zaudit: CommandLine, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "words", [("record", "-o"), ("check", "--record"), ("check", "--replay"), ("show",), ("diff",)]
-)
+    "words",
+    [("record", "-o"), ("check", "--record"), ("check", "--replay"), ("show",), ("diff",), ("check", "-o"),
+     ("fleet", "judge", "x", "--inventory"), ("fleet", "judge", "x", "--policy"), ("fleet", "report", "x", "-o")],
+)  # fmt: skip
 def test_a_url_is_no_folder_of_that_name(words: tuple[str, ...], zaudit: CommandLine, tmp_path: Path) -> None:
     done = zaudit(*words, "s3://zaudit/db1.tar.gz")
     assert done.code == 2
