@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,10 +17,17 @@ from tests.golden import CANONICAL, GREEN, HOSTS
 REC = HOSTS / CANONICAL
 
 
+def named_commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command, with those of groups, by its whole name."""
+    for name in cli.COMMANDS:
+        if found := cli.main.get_command(click.Context(cli.main), name):
+            yield name, found
+            if isinstance(found, click.Group):
+                yield from ((f"{name} {each}", one) for each, one in found.commands.items())
+
+
 def commands() -> list[click.Command]:
-    found = [cli.main.get_command(click.Context(cli.main), name) for name in cli.COMMANDS]
-    groups = [each for each in found if isinstance(each, click.Group)]
-    return [each for each in (*found, *(one for group in groups for one in group.commands.values())) if each]
+    return [each for _, each in named_commands()]
 
 
 def test_the_environment_says_how_it_looks_and_how_long_it_takes_and_nothing_else() -> None:

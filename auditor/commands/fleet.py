@@ -213,10 +213,13 @@ def _expected(path: Path | None) -> tuple[str, ...]:
     """The hosts of an inventory. Raises InventoryError or OSError."""
     if path is None:
         return ()
-    from auditor.fleet.accounting import inventory
+    from auditor.fleet.accounting import InventoryError, inventory
     from auditor.host import given
 
-    return inventory(given.content(path, INVENTORY).decode("utf-8", "replace"))
+    try:
+        return inventory(given.content(path, INVENTORY).decode("utf-8", "replace"))
+    except InventoryError as error:
+        raise InventoryError(f"{path}: {error}") from None
 
 
 COMMAND = fleet

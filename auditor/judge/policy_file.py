@@ -70,7 +70,7 @@ def parse(text: str, path: str) -> Policy:
     lines = _Lines(text, path)
     for name in table:
         if name not in TABLES:
-            raise lines.error("", name, f"there is no {name!r}; there are {', '.join(TABLES)}")
+            raise lines.error("", name, f"no table of a policy has this name; there are {', '.join(TABLES)}")
     return Policy(
         path=path,
         text=text,

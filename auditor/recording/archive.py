@@ -120,14 +120,14 @@ def _to_the_end(archive: tarfile.TarFile, path: Path) -> None:
 def _members(archive: tarfile.TarFile, path: Path) -> dict[str, bytes]:
     content: dict[str, bytes] = {}
     total = 0
-    for info in archive:
+    for number, info in enumerate(archive, 1):
         name = info.name.removeprefix("./")
         if info.isdir() and "/" not in name and not name.startswith("."):
             continue
         if not info.isfile() or info.issparse():
-            raise RecordingError(f"{path}: member {info.name!r} is not a plain file")
+            raise RecordingError(f"{path}: not a recording: member {number} is not a plain file")
         if not NAME.fullmatch(name):
-            raise RecordingError(f"{path}: member name {info.name!r} is not allowed in a recording")
+            raise RecordingError(f"{path}: not a recording: member {number} has a name that none in a recording has")
         total += info.size
         _bounded(str(path), name, info.size, total, len(content))
         member = archive.extractfile(info)

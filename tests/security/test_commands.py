@@ -102,11 +102,11 @@ def test_no_path_and_no_name_is_more_than_a_word(case: Path, how: Callable[[str]
     name = f"{subject.name}{HOSTILE}" if how is str and subject.name else subject.name
     reply = reply_of(case, expected)
     if isinstance(reply, Files):
-        found = [
-            {how(path).replace(f"/{subject.name}/", f"/{name}/"): text for path, text in table.items()}
+        text, links, errors = (
+            {how(path).replace(f"/{subject.name}/", f"/{name}/"): found for path, found in table.items()}
             for table in (reply.text, reply.links, reply.errors)
-        ]
-        reply = Files(*found, reply.devices, reply.changed)
+        )
+        reply = Files(text, links, errors, reply.devices, reply.changed)
     with suppress(ValueError):
         for fact in collectors()[case.parent.name].parse(reply, subject._replace(name=name)):
             for command in commands(fact.value):
