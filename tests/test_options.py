@@ -18,10 +18,17 @@ from tests.golden import CANONICAL, GREEN, HOSTS
 REC = HOSTS / CANONICAL
 
 
+def named_commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command, with those of groups, by its whole name."""
+    for name in cli.COMMANDS:
+        if found := cli.main.get_command(click.Context(cli.main), name):
+            yield name, found
+            if isinstance(found, click.Group):
+                yield from ((f"{name} {each}", one) for each, one in found.commands.items())
+
+
 def commands() -> list[click.Command]:
-    found = [cli.main.get_command(click.Context(cli.main), name) for name in cli.COMMANDS]
-    groups = [each for each in found if isinstance(each, click.Group)]
-    return [each for each in (*found, *(one for group in groups for one in group.commands.values())) if each]
+    return [each for _, each in named_commands()]
 
 
 def test_the_environment_says_how_it_looks_and_how_long_it_takes_and_nothing_else() -> None:
@@ -157,8 +164,10 @@ def test_a_policy_is_checked_without_a_host(zaudit: CommandLine, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "words", [("record", "-o"), ("check", "--record"), ("check", "--replay"), ("show",), ("diff",)]
-)
+    "words",
+    [("record", "-o"), ("check", "--record"), ("check", "--replay"), ("show",), ("diff",), ("check", "-o"),
+     ("fleet", "judge", "x", "--inventory"), ("fleet", "judge", "x", "--policy"), ("fleet", "report", "x", "-o")],
+)  # fmt: skip
 def test_a_url_is_no_folder_of_that_name(words: tuple[str, ...], zaudit: CommandLine, tmp_path: Path) -> None:
     done = zaudit(*words, "s3://zaudit/db1.tar.gz")
     assert done.code == 2

@@ -16,7 +16,7 @@ from auditor.commands import _complete
 from auditor.databases import ENGINES
 from auditor.errors import EXIT_USAGE, Stop
 from auditor.host.limits import DEADLINE_S
-from auditor.text import harmless
+from auditor.text import harmless, is_url
 
 if TYPE_CHECKING:
     from auditor.audit import Options
@@ -46,9 +46,9 @@ class Local(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Fails for a URL."""
-        if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", str(value)):
+        if is_url(str(value)):
             self.fail(
-                f"{value} is a URL: files are read and written on this machine, fleet judge alone reads from a store.",
+                f"{value} is a URL: this is a file on this machine; only zaudit fleet takes URLs, of object stores.",
                 param,
                 ctx,
             )
@@ -159,11 +159,11 @@ def policy(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--policy", "policy_file", type=kind, metavar="FILE", help=words)(command)
 
 
-class Output(click.Path):
+class Output(Local):
     """A file to write to; ``-`` and /dev/stdout are standard output, as without the option."""
 
     def __init__(self) -> None:
-        super().__init__(dir_okay=False, path_type=Path)
+        super().__init__(dir_okay=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """None: standard output."""

@@ -70,19 +70,19 @@ def _members(archive: tar.Archive, path: Path) -> dict[str, bytes]:
     content: dict[str, bytes] = {}
     folders = set[str]()
     total = 0
-    for number, header in enumerate(archive):
+    for number, header in enumerate(archive, 1):
         folder, _, name = header.name.rpartition("/")
         total += header.size
         _bounded(str(path), name, header.size, total, len(content))
-        if number >= ENTRY_LIMIT:
+        if number > ENTRY_LIMIT:
             raise RecordingError(f"{path}: more than {ENTRY_LIMIT} members")
         if name.startswith("."):
             continue
         folders.add(folder.removeprefix("./") if folder != "." else "")
         if not NAME.fullmatch(name) or header.name.startswith("/") or ".." in folder.split("/"):
-            raise RecordingError(f"{path}: member name {header.name[:200]!r} is not allowed in a recording")
+            raise RecordingError(f"{path}: not a recording: member {number} has a name that none in a recording has")
         if len(folders) > 1:
-            raise RecordingError(f"{path}: its members are in more than one folder, as {header.name[:200]!r}")
+            raise RecordingError(f"{path}: not a recording: from member {number} on its members are in another folder")
         if name in content:
             raise RecordingError(f"{path}: member {name!r} is in it twice")
         content[name] = archive.content()

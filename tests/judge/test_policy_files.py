@@ -116,7 +116,7 @@ def test_one_file_alone_is_as_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
             WAIVER.replace("waiver", "answer").replace('rule    = "slog-unmirrored"', "target = 'flushes honoured'"),
             "b.toml, line 2: answer flushes honoured by target db1 is also decided in",
         ),
-        ("", "[ruels]", "b.toml, line 1: there is no 'ruels'"),
+        ("", "[ruels]", "b.toml, line 1: no table of a policy has this name"),
         ("", "#= file: /etc/passwd", "b.toml: a line that begins with '#= file:'"),
     ],
 )
