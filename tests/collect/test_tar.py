@@ -114,16 +114,16 @@ def test_what_is_read(parts: tuple[bytes, ...], found: Any) -> None:
         ((member("x", record("GNU.sparse.major=1"), b"x"), member("a")), "sparse"),
         ((member("x", record("GNU.sparse.map=0,1"), b"g"), member("a")), "sparse"),
         # names
-        ((member("../a"),), "member name '../a' is not allowed"),
-        ((member("rec/../a"),), "is not allowed"),
-        ((member("/a"),), "is not allowed"),
-        ((member("a\x1b[31m"),), r"'a\x1b[31m' is not allowed"),
-        ((member("a\udcff"),), "is not allowed"),
+        ((member("../a"),), "member 1 has a name that none in a recording has"),
+        ((member("rec/../a"),), "has a name that"),
+        ((member("/a"),), "has a name that"),
+        ((member("a\x1b[31m"),), "has a name that"),
+        ((member("a\udcff"),), "has a name that"),
         (
             (member("x" * 150, kind=b"0")[:0] + member("x", record("path=" + "a" * 150), b"x"), member("a")),
-            "not allowed",
+            "has a name that",
         ),
-        ((member("a"), member("rec/b")), "in more than one folder"),
+        ((member("a"), member("rec/b")), "in another folder"),
         ((member("a"), member("./a")), "member 'a' is in it twice"),
         (
             (member("x", record("path=b"), b"x"), member("x", record("path=c"), b"x"), member("a")),
