@@ -229,9 +229,7 @@ def agree(process: int, home: str) -> None:
         return
     except OSError:
         pass
-    raise UntrustedServer(
-        f"process {process} says that its data is not in the folder that it works in"
-    )
+    raise UntrustedServer(f"process {process} says that its data is not in the folder that it works in")
 
 
 # for a script
