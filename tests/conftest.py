@@ -5,11 +5,14 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from auditor.gather import answer
+from tests.drivers import Drivers, Installed, listening
 from tests.fake import CommandLine
 from tests.parsed import Parsed
 
@@ -54,6 +57,19 @@ def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "ZAUDIT_DEBUG"):
         monkeypatch.delenv(name, raising=False)
     return CommandLine(monkeypatch, capsys)
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Installed]:
+    """Installs psycopg and PyMySQL, which connect to this process. Given the server's answers."""
+    with listening(tmp_path) as path:
+
+        def install(server: Any) -> Drivers:
+            drivers = Drivers(path, server)
+            drivers.install(monkeypatch)
+            return drivers
+
+        yield install
 
 
 @pytest.fixture(scope="module")

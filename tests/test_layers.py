@@ -134,6 +134,7 @@ SEAM = {
     "host/udev_db.py",
     "host/lzc.py",
     "host/sql.py",
+    "host/sql_peer.py",
     "host/sql_watch.py",
     "host/tools.py",
     "host/trust.py",

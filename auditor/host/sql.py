@@ -6,9 +6,8 @@ has the driver, else with the system's, to which Debian's packages belong. No pa
 and so into no recording, report or list of processes: libpq takes it from PGPASSFILE, a service or the environment, PyMySQL
 from the option file that the DSN names.
 
-A connection alone does not say on which host the server runs. The process at the other end of the socket does: SO_PEERCRED
-names it for a unix socket, and for TCP the kernel's table of sockets, in which a socket of this host has an inode, and the
-process that holds this inode. (man 7 unix; man 5 proc_pid_net; PostgreSQL manual, libpq, Connection Strings)
+A connection alone does not say on which host the server runs, nor who runs it. The process at the other end of the socket
+does, and it is judged before it is told anything (:mod:`.sql_peer`). (PostgreSQL manual, libpq, Connection Strings)
 """
 
 from __future__ import annotations
@@ -19,6 +18,8 @@ import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
+
+from auditor.host.sql_peer import JUDGING, UntrustedServer, agree, judge
 
 REDACTED = "redacted"  # stands for a DSN that is not told
 NAME = "sql"  # argv: (NAME, engine, DSN); no program of that name is started
@@ -83,7 +84,8 @@ def postgres(dsn: str) -> dict[str, Any]:
         "'fsync', 'synchronous_commit', 'full_page_writes', 'wal_init_zero', 'wal_recycle', 'wal_sync_method',"
         " 'temp_tablespaces', 'data_directory', 'block_size', 'server_version'"
     )
-    with postgres_at(dsn) as connection:
+    connection, server = postgres_at(dsn)
+    with connection:
         settings = connection.execute(
             "SELECT name, setting, source, sourcefile, sourceline, pending_restart FROM pg_settings"
             f" WHERE name IN ({names}) ORDER BY name"
@@ -93,28 +95,64 @@ def postgres(dsn: str) -> dict[str, Any]:
             " CROSS JOIN unnest(setconfig) AS entry LEFT JOIN pg_database d ON d.oid = setdatabase"
             " LEFT JOIN pg_roles r ON r.oid = setrole WHERE entry LIKE 'synchronous_commit=%' ORDER BY 1, 2, 3"
         ).fetchall()
-        return {
-            "settings": [list(row) for row in settings],
-            "roles": [list(row) for row in roles],
-            **holder(connection.fileno(), ("postgres",)),
-        }
+        for name, value, *_ in settings:
+            if name == "data_directory" and "process" in server:
+                agree(server["process"], value)
+        return {"settings": [list(row) for row in settings], "roles": [list(row) for row in roles], **server}
 
 
 def postgres_at(dsn: str) -> Any:
-    """A connection in whose first transaction nothing is written, and nothing takes long; each further one begins with
-    :func:`bounded`."""
+    """(a connection, the process of :func:`.sql_peer.judge`). In its first transaction nothing is written, and nothing takes
+    long; each further one begins with :func:`bounded`.
+
+    libpq connects step by step, and sends nothing on a socket before the step after the one that connected it. A server of
+    this host that anybody may run gets no password in clear or as MD5, unless the DSN asks for that (require_auth); where
+    libpq is too old to refuse it, it has no password to send. (PostgreSQL manual, PQconnectStartParams; libpq 16, require_auth)
+    """
+    import os
+    import select
+    import time
+
     import psycopg
+    from psycopg import conninfo, pq
 
     # of a database of encoding SQL_ASCII psycopg would give bytes
-    words = {"connect_timeout": 5, "fallback_application_name": "zaudit", "client_encoding": "utf8"}
-    connection = psycopg.connect(dsn, **words)
+    words = {"fallback_application_name": "zaudit", "client_encoding": "utf8"}
+    until, careful, seen, server = time.monotonic() + 10.0, False, 0, {}
+    link = pq.PGconn.connect_start(conninfo.make_conninfo(dsn, **words).encode())
+    step = pq.PollingStatus.WRITING
     try:
+        while step != pq.PollingStatus.OK:
+            if step == pq.PollingStatus.FAILED or link.status == pq.ConnStatus.BAD:
+                why = "; a server of this host that postgres does not run gets no password in clear or as MD5"
+                why += "" if pq.version() >= 160000 else ", and from a libpq before 16 none at all"
+                said = link.error_message.decode("utf-8", "replace").strip()
+                raise psycopg.OperationalError(said + (why if careful else ""))
+            waiting = select.poll()
+            waiting.register(link.socket, select.POLLIN if step == pq.PollingStatus.READING else select.POLLOUT)
+            if not waiting.poll(max(until - time.monotonic(), 0.0) * 1000):
+                raise psycopg.OperationalError("no answer within 10 s")
+            if link.status != pq.ConnStatus.STARTED and seen != (seen := os.fstat(link.socket).st_ino):
+                server, named = judge(link.socket, os.fsdecode(link.host), ("postgres",), "postgres")
+                if not (named or careful):
+                    careful, seen = True, 0
+                    if pq.version() >= 160000:
+                        os.environ.setdefault("PGREQUIREAUTH", "!password,!md5")
+                    else:
+                        words |= {"password": "", "passfile": "/nonexistent"}
+                    link.finish()
+                    link = pq.PGconn.connect_start(conninfo.make_conninfo(dsn, **words).encode())
+                    step = pq.PollingStatus.WRITING
+                    continue
+            step = pq.PollingStatus(link.connect_poll())
+        link.nonblocking = 1
+        connection = psycopg.Connection(link)
         connection.read_only = True
         bounded(connection)
     except BaseException:
-        connection.close()
+        link.finish()
         raise
-    return connection
+    return connection, server
 
 
 def bounded(connection: Any) -> None:
@@ -125,7 +163,7 @@ def bounded(connection: Any) -> None:
 
 def mysql(dsn: str) -> dict[str, Any]:
     """Settings as SHOW GLOBAL VARIABLES has them, and whether InnoDB writes its redo log, which is no setting."""
-    connection, number = mysql_at(dsn)
+    connection, server = mysql_at(dsn)
     try:
         with connection.cursor() as cursor:
             cursor.execute(
@@ -137,16 +175,21 @@ def mysql(dsn: str) -> dict[str, Any]:
             settings = sorted([str(name), str(value)] for name, value in cursor.fetchall())
             cursor.execute("SHOW GLOBAL STATUS WHERE Variable_name = 'Innodb_redo_log_enabled'")
             status = [[str(name), str(value)] for name, value in cursor.fetchall()]
-        return {"settings": settings, "status": status, **holder(number, ("mysqld", "mariadbd"))}
+        for name, value in settings:
+            if name == "datadir" and "process" in server:
+                agree(server["process"], value)
+        return {"settings": settings, "status": status, **server}
     finally:
         connection.close()
 
 
-def mysql_at(dsn: str) -> tuple[Any, int]:
-    """A connection whose session writes nothing, and in which no answer is waited for longer than 5 s; and the descriptor of
-    its socket, which PyMySQL does not tell."""
+def mysql_at(dsn: str) -> Any:
+    """(a connection, the process of :func:`.sql_peer.judge`). Its session writes nothing, and no answer is waited for longer
+    than 5 s. PyMySQL sends a password in clear, or with a key that the server sends, to any server that asks for it so: one of
+    this host that anybody may run gets none."""
     import configparser
     import os
+    import socket
     from urllib.parse import parse_qs, unquote, urlsplit
 
     import pymysql
@@ -165,104 +208,48 @@ def mysql_at(dsn: str) -> tuple[Any, int]:
         # not /tmp/mysql.sock, which anybody may make who is quicker than the server
         usual = ("/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock")
         words["unix_socket"] = next((path for path in usual if os.path.exists(path)), usual[0])
-    before = sockets()
     try:
-        connection = pymysql.connect(**words)
+        connection = pymysql.connect(**words, defer_connect=True)
     except configparser.Error:  # its words are lines of the file
         raise ValueError("the option file of the connection is not understood") from None
+
+    def judged(link: socket.socket, folder: str) -> Any:
+        server, named = judge(link.fileno(), folder, ("mysqld", "mariadbd"), "mysql")
+        if connection.password and not named:
+            raise UntrustedServer(
+                "any user may listen there while no server does: no password is sent; use ?unix_socket=PATH"
+            )
+        return server
+
     try:
+        if path := connection.unix_socket:
+            # the socket itself is held: another one of that path is not the one that was judged
+            held = os.open(path, os.O_PATH)
+            try:
+                with socket.socket(socket.AF_UNIX) as probe:
+                    probe.settimeout(5)
+                    probe.connect(f"/proc/self/fd/{held}")
+                    server = judged(probe, os.path.dirname(path))
+                connection.unix_socket = f"/proc/self/fd/{held}"
+                connection.connect()
+            finally:
+                os.close(held)
+        else:
+            source = (connection.bind_address, 0) if connection.bind_address else None
+            link = socket.create_connection((connection.host, connection.port), 5, source)
+            try:
+                server = judged(link, "")
+                connection.connect(link)
+            except BaseException:
+                link.close()
+                raise
         with connection.cursor() as cursor:
             cursor.execute("SET SESSION TRANSACTION READ ONLY")
-        new = {number: unix for number, unix in sockets().items() if number not in before}
-        number = min(new, key=lambda each: new[each])  # another may be left of a look for the name of the host (sssd)
     except BaseException:
-        connection.close()
+        if connection.open:
+            connection.close()
         raise
-    return connection, number
-
-
-def sockets() -> dict[int, bool]:
-    """The descriptors of this process that are sockets, and whether it is a unix socket."""
-    import os
-    import socket
-    import stat
-
-    found: dict[int, bool] = {}
-    for number in map(int, os.listdir("/proc/self/fd")):
-        try:
-            if stat.S_ISSOCK(os.fstat(number).st_mode):
-                with socket.socket(fileno=os.dup(number)) as each:
-                    found[number] = each.family == socket.AF_UNIX
-        except OSError:  # the folder itself, which is closed by now
-            continue
-    return found
-
-
-def holder(number: int, names: tuple[str, ...]) -> dict[str, Any]:
-    """{"process": N, "name": of its command} of the server at the other end of this socket, or {"unseen": why}. names: that
-    it may have."""
-    import contextlib
-    import os
-    import socket
-    import struct
-    import sys
-
-    def spelt(address: tuple[Any, ...]) -> str:
-        packed = socket.inet_pton(
-            socket.AF_INET6 if ":" in address[0] else socket.AF_INET, address[0].partition("%")[0]
-        )
-        words = [packed[i : i + 4] for i in range(0, len(packed), 4)]
-        host = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words).hex().upper()
-        return bare(host) + f":{address[1]:04X}"
-
-    def bare(host: str) -> str:
-        mapped = "0000000000000000FFFF0000"  # an address of IPv4 in one of IPv6
-        return host[len(mapped) :] if host.startswith(mapped) else host
-
-    def status(process: str) -> tuple[str, str]:  # for which nobody waits, as for stat (host/memory.py)
-        with open(f"/proc/{process}/status", encoding="utf-8", errors="replace") as file:
-            fields = dict(line.rstrip("\n").partition(":\t")[::2] for line in file)
-            return fields["Name"], fields["PPid"]
-
-    def server(process: str) -> dict[str, Any]:
-        try:
-            name, parent = status(process)
-            if name not in names:
-                return {"unseen": f"the other end of the connection is {name}, which may pass it on to another host"}
-            if status(parent)[0] == name:
-                process = parent
-        except OSError:
-            return {"unseen": "the process at the other end of the connection is not one that is seen here"}
-        return {"process": int(process), "name": name}
-
-    with socket.socket(fileno=os.dup(number)) as mine:
-        if mine.family == socket.AF_UNIX:
-            return server(str(struct.unpack("3i", mine.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]))
-        ends = spelt(mine.getpeername()), spelt(mine.getsockname())
-    inode = ""
-    for table in ("tcp", "tcp6"):
-        with contextlib.suppress(OSError), open(f"/proc/net/{table}", encoding="ascii") as file:
-            for fields in map(str.split, file):
-                if bare(fields[1]) == ends[0] and fields[2].endswith(ends[1]):
-                    inode = fields[9]
-    if not inode:
-        return {"unseen": "the connection leaves this host, or this network namespace"}
-    denied = False
-    for process in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if status(process)[0] in names:
-                folder = f"/proc/{process}/fd"
-                if any(os.readlink(f"{folder}/{each}") == f"socket:[{inode}]" for each in os.listdir(folder)):
-                    return server(process)
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        except PermissionError:
-            denied = True
-    return {
-        "unseen": "permission denied to see which process has the other end"
-        if denied
-        else "no server here has the other end"
-    }
+    return connection, server
 
 
 def importable(engine: str) -> bool:
@@ -276,7 +263,7 @@ def environment() -> dict[str, str]:
 
 
 MEMORY = 512 << 20  # bytes of the process that asks
-CONNECTING = (postgres_at, bounded, mysql_at, sockets, holder)
+CONNECTING = (*JUDGING, postgres_at, bounded, mysql_at)
 
 
 @cache

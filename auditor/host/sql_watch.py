@@ -6,7 +6,7 @@ none but those named here are kept; no query, user, address or database is asked
 (SIGTERM), its time is over or nobody listens any more, and prints what it has as one JSON object: ``before`` and
 ``after`` (table -> column -> text), ``waits`` ("TYPE EVENT" -> [backends in all moments, most at once]), ``moments``,
 ``threads`` (of the server, as the kernel numbers them), ``settings``, ``from``, ``to``, and the process of
-:func:`.sql.holder`. Of an error only its kind is told, for its words name hosts and people.
+:func:`.sql_peer.judge`. Of an error only its kind is told, for its words name hosts and people.
 
 (PostgreSQL src/backend/catalog/system_views.sql at 14 to 18; MariaDB and MySQL manuals, Server Status Variables and The
 file_summary_by_event_name Table; man 5 proc_pid_task, proc_tid_children)
@@ -28,7 +28,8 @@ from auditor.host import libraries, process, sql, tools
 from auditor.host.live import ENVIRONMENT
 from auditor.host.output import Output, Total
 from auditor.host.running import Time, slices
-from auditor.host.sql import bounded, holder, mysql_at, postgres_at
+from auditor.host.sql import bounded, mysql_at, postgres_at
+from auditor.host.sql_peer import UntrustedServer
 
 SLACK_S = 120.0  # by which the child outlives the time that was planned, if nobody ends it
 FIRST_S, LAST_S = 15.0, 30.0  # that the first reading, and the last one, may take
@@ -147,9 +148,12 @@ def watch(engine: str, dsn: str, seconds: float) -> str:
 
 
 def kind(error: Exception) -> str:
-    """What kind of error it is, without its words: OperationalError 08006, or ProgrammingError 1142."""
+    """What kind of error it is, without its words: OperationalError 08006, or ProgrammingError 1142. Those of zaudit itself
+    are told."""
     import re
 
+    if isinstance(error, UntrustedServer):
+        return str(error)
     number = getattr(error, "sqlstate", None) or (error.args[0] if error.args else "")
     told = re.fullmatch(r"[0-9A-Z]{1,5}", str(number))
     missing = re.fullmatch(r"No module named '(\w+)'", str(error))
@@ -172,7 +176,7 @@ def postgres_asks(dsn: str) -> Any:
         "'fsync', 'full_page_writes', 'synchronous_commit', 'wal_sync_method', 'track_wal_io_timing', 'track_io_timing',"
         " 'max_wal_size', 'checkpoint_completion_target', 'checkpoint_timeout', 'wal_segment_size', 'server_version_num'"
     )
-    connection = postgres_at(dsn)
+    connection, server = postgres_at(dsn)
     connection.prepare_threshold = None  # a pooler may give each transaction to another backend
 
     def rows(text: str) -> Any:
@@ -223,7 +227,7 @@ def postgres_asks(dsn: str) -> Any:
 
     said = rows(f"SELECT name, setting FROM pg_catalog.pg_settings WHERE name IN ({settings})")
     sees = rows("SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')")[0][0]
-    found = {"settings": dict(said), "sees": bool(sees), **holder(connection.fileno(), ("postgres",))}
+    found = {"settings": dict(said), "sees": bool(sees), **server}
     return ask, moment, found
 
 
@@ -242,7 +246,7 @@ def mysql_asks(dsn: str) -> Any:
     columns = ("COUNT_WRITE", "SUM_TIMER_WRITE", "COUNT_MISC", "SUM_TIMER_MISC")
     events = "'wait/io/file/innodb/innodb_log_file', 'wait/io/file/sql/binlog'"
     states = ("commit", "waiting for handler commit", "waiting for prior transaction to commit")
-    connection, number = mysql_at(dsn)
+    connection, server = mysql_at(dsn)
     faults: dict[str, str] = {}
 
     def rows(text: str, part: str = "") -> Any:
@@ -302,7 +306,7 @@ def mysql_asks(dsn: str) -> Any:
         "timed": [str(row[0]) for row in timed],
         "sees": bool(sees),
         "faults": faults,
-        **holder(number, ("mysqld", "mariadbd")),
+        **server,
     }
     return ask, moment, found
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from auditor.facts import HOST, Facts, Known, Subject, Unknown, is_true
 from auditor.judge.answers import Answers
-from auditor.judge.cell import HARMLESS, ORDER, Cell, Effect, both_of_each, cells_of, joined, once
+from auditor.judge.cell import HARMLESS, ORDER, Cell, Effect, both_of_each, cells_of, once
 from auditor.judge.event import EVENTS, Event, Strike
 from auditor.judge.policy import Answer, LeftOut, Waiver
 from auditor.judge.verdict import Verdict
@@ -28,8 +28,7 @@ NOTHING_OF_ITS_OWN = ("cache", "spare")  # what lies on a leaf of these classes 
 
 
 class Column(NamedTuple):
-    """Datasets to which the same happens. names: of datasets, or of pools whose datasets nobody could list; none: the
-    databases of the host, where nobody could see whether there are any."""
+    """Datasets to which the same happens. names: of datasets, or of pools whose datasets nobody could list."""
 
     names: tuple[str, ...]
     cells: Mapping[Event, Cell]
@@ -47,14 +46,14 @@ def columns(
     effects = _Concerned(facts)
     for verdict in verdicts:
         if verdict.outcome != "pass" and (effect := _effect(verdict, facts, effects.logs_alone, answers)):
-            effects.add(verdict.subject, verdict.rule.subject, effect)
+            effects.add(verdict.subject, effect)
     for each in left_out:
         if not each.counts_as and any(strike.loses for strike in each.strikes):
-            effects.add(HOST, "host", Effect((HARMLESS, *each.strikes), left_out=each.rule))
+            effects.add(HOST, Effect((HARMLESS, *each.strikes), left_out=each.rule))
     for pool, disk in _caches(facts):
         answer = answers.of_disks((disk,)) if answers else None
         strikes = (Strike.at("power", "drive", ("commits", "pool")),)
-        effects.add(pool, "pool", Effect(strikes, drives=(disk.name,), answer=answer))
+        effects.add(pool, Effect(strikes, drives=(disk.name,), answer=answer))
     return effects.columns()
 
 
@@ -110,7 +109,6 @@ class _Concerned:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._everywhere: list[Effect] = []
-        self._databases: list[Effect] = []
         self._pools: dict[str, list[Effect]] = {}
         self._datasets: dict[str, list[Effect]] = {}
         self._leaves_of = _leaves_of_disks(facts)
@@ -120,8 +118,9 @@ class _Concerned:
         leaves = [subject] if subject.kind == "leaf" else self._leaves_of.get(subject, [])
         return bool(leaves) and all(_class(leaf, self._facts) in ("log", *NOTHING_OF_ITS_OWN) for leaf in leaves)
 
-    def add(self, subject: Subject, kind: str, effect: Effect) -> None:
-        """subject: of the verdict; kind: of what its rule is about (a hole is a verdict about its parent)."""
+    def add(self, subject: Subject, effect: Effect) -> None:
+        """subject: of the verdict. A hole is a verdict about its parent: a database that nobody could see may keep something on
+        any dataset."""
         match subject.kind:
             case "dataset":
                 self._datasets.setdefault(subject.name, []).append(effect)
@@ -142,8 +141,6 @@ class _Concerned:
                 self._facts.get(subject, "datasets"), Unknown
             ):  # it may be about any, or none
                 self._everywhere.append(effect._replace(strikes=(HARMLESS, *effect.strikes)))
-            case "host" if kind == "database":
-                self._databases.append(effect)
             case "run" | "waiver":
                 pass
             case _:
@@ -162,8 +159,7 @@ class _Concerned:
         everywhere = cells_of(self._everywhere)
         for pool in self._facts.linked(HOST, "pools"):
             base = both_of_each(everywhere, cells_of(self._pools.get(pool.name, [])))
-            datasets = [each.name for each in self._facts.linked(pool, "datasets")]
-            for names in self._fare_alike(datasets or [pool.name]):
+            for names in self._fare_alike(self._names(pool)):
                 own = [effect for name in names for effect in self._datasets.get(name, ())]
                 cells = both_of_each(base, cells_of(own)) if own else base
                 groups.setdefault(tuple(cell.alike for cell in cells), []).append((names, cells))
@@ -174,18 +170,13 @@ class _Concerned:
             )
             for members in groups.values()
         ]
-        if self._databases:
-            theirs = dict(zip(EVENTS, cells_of(self._databases), strict=True))
-            where = {event: joined(column.cells[event] for column in found) for event in EVENTS}
-            found.append(Column((), {event: _somewhere(theirs[event], where[event]) for event in EVENTS}))
-        return tuple(sorted(found, key=lambda each: (not each.names, -each.worst)))
+        return tuple(sorted(found, key=lambda each: -each.worst))
 
-
-def _somewhere(own: Cell, worst: Cell) -> Cell:
-    """Of databases that nobody saw: what their rules say, or what the datasets may cost them of which one may hold them."""
-    if ORDER[own.outcome] >= ORDER[worst.outcome] or own.outcome == "unknown":
-        return own
-    return worst._replace(outcome="unknown") if worst.outcome == "lost" else worst
+    def _names(self, pool: Subject) -> list[str]:
+        """Its datasets; where nobody could list them the pool, and those of which something is known from elsewhere."""
+        if datasets := self._facts.linked(pool, "datasets"):
+            return [each.name for each in datasets]
+        return [pool.name, *(name for name in self._datasets if name.startswith(f"{pool.name}/"))]
 
 
 def _together(members: Sequence[tuple[Cell, ...]]) -> tuple[Cell, ...]:

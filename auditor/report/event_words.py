@@ -41,11 +41,6 @@ class Line(NamedTuple):
     why: tuple[str, ...]
 
 
-def columns(found: Sequence[Column]) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
-    """Those of datasets, and that of the databases that nobody could see: it is never left out for want of room."""
-    return tuple(each for each in found if each.names), tuple(each for each in found if not each.names)
-
-
 def lines(column: Column, events: Sequence[Event]) -> Iterator[Line]:
     """What happens to these datasets, one line for all events that end alike; that of the power cut first."""
     together: dict[tuple[object, ...], list[Event]] = {}
@@ -135,8 +130,6 @@ def _amount(cell: Cell) -> str:
 
 def where(column: Column, users: Mapping[str, Sequence[str]] = NOBODY) -> str:
     """The datasets of it, with who uses them: tank/vm (guest db1)."""
-    if not column.names:
-        return "databases of this host"
     names = [harmless(name) + used(users.get(name, ())) for name in column.names[:NAMES_SHOWN]]
     return ", ".join(names) + (
         f" and {len(column.names) - NAMES_SHOWN} more" if len(column.names) > NAMES_SHOWN else ""

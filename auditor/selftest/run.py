@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from typing import Any, NamedTuple
 
 from auditor import data, registry
@@ -29,6 +30,12 @@ LABELS = {
     faults.CUT: "truncated",
     faults.UNKNOWN_RELEASE: "release",
 }
+# which list what rules are about, or decide the most severe ones: of these each two are refused together
+MAIN = (
+    *("block_sysfs", "database_paths", "database_process", "database_processes", "database_settings", "kstat_pools"),
+    *("module_params", "udev", "zfs_get", "zfs_list", "zfs_mounts"),
+    *("zpool_get", "zpool_list", "zpool_status", "zpool_status_paths"),
+)
 LOSSES = 6  # lines, and keys, of one collector's answers: more of them are the tests' business
 
 
@@ -83,6 +90,9 @@ def _steps(trials: Trials) -> Iterator[tuple[str, Callable[[], dict[str, Cell]]]
             yield "one loss", partial(trials.one, collector, to, fault)
         for fault in OF_ONE:
             yield "one answer", partial(trials.one, collector, trials.questions(collector), fault)
+    for first, second in combinations([each for each in MAIN if each in trials.asked], 2):
+        both = trials.questions(first) | trials.questions(second)
+        yield "two answers", partial(trials.one, f"{first} and {second}", both, faults.NOT_PERMITTED)
     yield "facts hidden", lambda: {rule.id: hidden(rule) for rule in rules}
 
 

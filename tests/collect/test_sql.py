@@ -9,17 +9,17 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from auditor.gather.reasons import command_line, fault_of
-from auditor.host import sql
+from auditor.host import sql, sql_peer
 from auditor.host.live import LiveHost, permitted
 from auditor.host.request import Run
-from tests.folded import for_each
+from tests.drivers import Installed, listening
 
 ME = Path(f"/proc/{os.getpid()}/comm").read_text().strip()
 
@@ -95,15 +95,21 @@ def test_nothing_else_is_asked() -> None:
 # -- the other end ----------------------------------------------------------------------------------------------------
 
 
+def judged(client: socket.socket, name: str = ME, folder: str = "") -> Any:
+    return sql_peer.judge(client.fileno(), folder, (name,), "postgres")
+
+
 def test_the_other_end_of_a_unix_socket_is_the_process_that_listens(tmp_path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as client:
-        server.bind(str(tmp_path / "s"))
-        server.listen()
-        client.connect(str(tmp_path / "s"))
-        found = sql.holder(client.fileno(), (ME,))
-        assert found["process"] in (os.getpid(), os.getppid())  # its parent, where that has the same name
-        assert found["name"] == ME
-        assert "other end of the connection is" in sql.holder(client.fileno(), ("postgres",))["unseen"]
+    with listening(tmp_path) as path, socket.socket(socket.AF_UNIX) as client:
+        client.connect(path)
+        found, named = judged(client)
+        assert found.get("process", os.getpid()) in (
+            os.getpid(),
+            os.getppid(),
+        )  # its parent, where that has the same name
+        assert found["name" if "process" in found else "unseen"]
+        assert named  # it runs as who asks
+        assert "other end of the connection is" in judged(client, "postgres")[0]["unseen"]
 
 
 @pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
@@ -115,20 +121,33 @@ def test_the_other_end_of_a_tcp_connection_is_found_by_its_inode(family: int, ho
             pytest.skip(f"no {host} here")
         server.listen()
         client.connect(server.getsockname())
-        with server.accept()[0]:
-            found = sql.holder(client.fileno(), (ME,))
-            assert (found["process"] in (os.getpid(), os.getppid()), found["name"]) == (True, ME)
-            assert sql.holder(client.fileno(), ("postgres",)) == {"unseen": "no server here has the other end"}
+        with server.accept()[0] as accepted:
+            row = sql_peer.row_of(client.getpeername(), client.getsockname())
+            assert row == (os.geteuid(), str(os.fstat(accepted.fileno()).st_ino))
+            found, named = judged(client, "postgres")
+            assert (found.keys(), named) == ({"unseen"}, True)
 
 
-def test_an_end_that_is_not_on_this_host_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_to_another_host_is_that_of_the_server_that_was_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel's table has no socket with these two addresses, as when the server is elsewhere."""
     with socket.socket() as server, socket.socket() as client:
         server.bind(("127.0.0.1", 0))
         server.listen()
         client.connect(server.getsockname())
         monkeypatch.setattr(socket.socket, "getpeername", lambda _: ("192.0.2.1", 5432))
-        assert "leaves this host" in sql.holder(client.fileno(), (ME,))["unseen"]
+        found, named = judged(client)
+        assert ("leaves this host" in found["unseen"], named) == (True, True)
+
+
+def test_on_the_loop_there_is_no_other_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setattr(sql_peer, "row_of", lambda *_: None)
+    with socket.socket() as server, socket.socket() as client:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        client.connect(server.getsockname())
+        with pytest.raises(sql_peer.UntrustedServer, match="no process of this host"):
+            judged(client)
 
 
 # -- the drivers ------------------------------------------------------------------------------------------------------
@@ -137,10 +156,10 @@ def test_an_end_that_is_not_on_this_host_is_not_found(monkeypatch: pytest.Monkey
 class Answered:
     """What psycopg and PyMySQL have in common, as far as it is used."""
 
-    def __init__(self, rows: list[tuple[Any, ...]], said: list[str]) -> None:
-        self.rows, self.said = rows, said
+    def __init__(self, rows: list[tuple[Any, ...]]) -> None:
+        self.rows = rows
+        self.said: list[str] = []
         self.read_only = False
-        self.ends = socket.socketpair()
 
     def execute(self, text: str) -> Answered:
         self.said.append(text)
@@ -152,86 +171,57 @@ class Answered:
     def cursor(self) -> contextlib.nullcontext[Answered]:
         return contextlib.nullcontext(self)
 
-    def fileno(self) -> int:
-        return self.ends[0].fileno()
-
     def __enter__(self) -> Answered:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        pass
 
     def close(self) -> None:
-        for end in self.ends:
-            end.close()
+        pass
 
 
-def driver(
-    monkeypatch: pytest.MonkeyPatch, name: str, rows: list[tuple[Any, ...]]
-) -> tuple[list[str], list[dict[str, Any]]]:
-    said: list[str] = []
-    asked: list[dict[str, Any]] = []
-
-    def connect(*words: Any, **named: Any) -> Answered:
-        asked.append({"dsn": words, **named})
-        return Answered(rows, said)
-
-    module = ModuleType(name)
-    module.connect = connect  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, name, module)
-    return said, asked
-
-
-def test_postgres_is_asked_in_a_read_only_session_with_time_outs(monkeypatch: pytest.MonkeyPatch) -> None:
-    said, asked = driver(monkeypatch, "psycopg", [("fsync", "on", "default", None, None, False)])
+def test_postgres_is_asked_in_a_read_only_session_with_time_outs(installed: Installed) -> None:
+    server = Answered([("fsync", "on", "default", None, None, False)])
+    psycopg = installed(server)
     found = json.loads(sql.answer("postgres", "service=audit"))
     assert found["settings"] == [["fsync", "on", "default", None, None, False]]
     assert "unseen" in found
-    assert asked[0].pop("fallback_application_name") == "zaudit"
-    assert asked == [{"dsn": ("service=audit",), "connect_timeout": 5, "client_encoding": "utf8"}]
-    assert all(text.startswith(("SET LOCAL ", "SELECT ")) for text in said)
-    assert any("statement_timeout" in text for text in said)
+    assert psycopg.conninfo == [("service=audit", {"fallback_application_name": "zaudit", "client_encoding": "utf8"})]
+    assert server.read_only
+    assert all(text.startswith(("SET LOCAL ", "SELECT ")) for text in server.said)
+    assert any("statement_timeout" in text for text in server.said)
 
 
 @pytest.mark.parametrize(
     ("dsn", "words"),
     [
-        ("mysql://root@/?unix_socket=/s", {"user": "root", "unix_socket": "/s"}),
+        ("mysql://root@/?unix_socket={at}", {"user": "root", "unix_socket": "{at}"}),
         ("mysql://a%40b@db1:3307", {"user": "a@b", "host": "db1", "port": 3307}),
         ("mysql:///?read_default_file=/root/.my.cnf", {"read_default_file": "/root/.my.cnf"}),
     ],
 )
-def test_mysql_is_asked_for_variables_alone(monkeypatch: pytest.MonkeyPatch, dsn: str, words: dict[str, Any]) -> None:
-    said, asked = driver(monkeypatch, "pymysql", [("sync_binlog", "1")])
-    assert json.loads(sql.answer("mysql", dsn))["settings"] == [["sync_binlog", "1"]]
-    fixed = {"dsn": (), "connect_timeout": 5, "read_timeout": 5, "write_timeout": 5, "local_infile": False}
-    assert asked == [{**fixed, **words}]
-    assert [text.split(" WHERE")[0] for text in said] == [
+def test_mysql_is_asked_for_variables_alone(
+    monkeypatch: pytest.MonkeyPatch, installed: Installed, dsn: str, words: dict[str, Any]
+) -> None:
+    server = Answered([("sync_binlog", "1")])
+    pymysql = installed(server)
+    here, there = socket.socketpair()
+    monkeypatch.setattr(socket, "create_connection", lambda *_: here)
+    with here, there:
+        assert json.loads(sql.answer("mysql", dsn.format(at=pymysql.at)))["settings"] == [["sync_binlog", "1"]]
+    fixed = {"connect_timeout": 5, "read_timeout": 5, "write_timeout": 5, "local_infile": False}
+    asked = {name: pymysql.at if value == "{at}" else value for name, value in words.items()}
+    assert pymysql.words == [{**fixed, **asked}]
+    assert [text.split(" WHERE")[0] for text in server.said] == [
         "SET SESSION TRANSACTION READ ONLY", "SHOW GLOBAL VARIABLES", "SHOW GLOBAL STATUS",
     ]  # fmt: skip
 
 
-@for_each("family, host", [(socket.AF_UNIX, ""), (socket.AF_INET, "127.0.0.1")])
-def test_the_socket_of_a_connection_is_the_new_one(family: int, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyMySQL does not tell it. Where the name of a host is looked for, another may be opened and stay."""
-    driver(monkeypatch, "pymysql", [])
-    opened: list[socket.socket] = []
-
-    def connect(**_: Any) -> Answered:
-        answered = Answered([], [])
-        answered.close()
-        opened.extend(socket.socket(each) for each in ([socket.AF_UNIX] if host else []) + [family])
-        return answered
-
-    with socket.socket(), monkeypatch.context() as patch:
-        patch.setattr(sys.modules["pymysql"], "connect", connect)
-        assert sql.mysql_at("mysql://root@db1")[1] == opened[-1].fileno()
-    for each in opened:
-        each.close()
-
-
-def test_an_option_file_that_is_not_understood_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver(monkeypatch, "pymysql", [])
+def test_an_option_file_that_is_not_understood_is_not_quoted(
+    monkeypatch: pytest.MonkeyPatch, installed: Installed
+) -> None:
+    installed(Answered([]))
 
     def connect(**_: Any) -> None:
         raise configparser.MissingSectionHeaderError("/root/.my.cnf", 1, "password=hunter2")

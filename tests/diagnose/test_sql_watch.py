@@ -8,14 +8,12 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -27,6 +25,7 @@ from auditor.host.request import Capture, Run
 from auditor.host.sql_watch import Connection
 from auditor.host.untold import Untold
 from tests.diagnose import databases
+from tests.drivers import Installed
 
 SECRET = "host=db.example user=alice"
 
@@ -40,7 +39,6 @@ class Server:
         self.said: list[str] = []
         self.read_only, self.prepare_threshold = False, 5
         self.rolled_back = 0
-        self.ends: tuple[socket.socket, ...] = ()
         self.rows: list[tuple[Any, ...]] = []
 
     def execute(self, text: str) -> Server:
@@ -86,15 +84,11 @@ class Server:
     def cursor(self) -> contextlib.nullcontext[Server]:
         return contextlib.nullcontext(self)
 
-    def fileno(self) -> int:
-        return self.ends[0].fileno()
-
     def rollback(self) -> None:
         self.rolled_back += 1
 
     def close(self) -> None:
-        for end in self.ends:
-            end.close()
+        pass
 
 
 @pytest.fixture
@@ -104,26 +98,14 @@ def child(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signal, "sigtimedwait", lambda *_: True)
 
 
-def connected(monkeypatch: pytest.MonkeyPatch, server: Server) -> Server:
-    def connect(*_: Any, **__: Any) -> Server:
-        server.ends = socket.socketpair()
-        return server
-
-    for name in ("psycopg", "pymysql"):
-        module = ModuleType(name)
-        module.connect = connect  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, name, module)
-    return server
-
-
 @pytest.mark.usefixtures("child")
 @pytest.mark.parametrize("release", databases.COLUMNS)
 def test_postgres_is_asked_for_columns_that_it_has_in_read_only_transactions(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], release: int
+    installed: Installed, capsys: pytest.CaptureFixture[str], release: int
 ) -> None:
-    server = connected(monkeypatch, Server(release))
+    server = Server(release)
+    installed(server)
     found = said.said(sql_watch.watch("postgres", SECRET, 60))
-    server.close()
     assert capsys.readouterr().out == "\n"
     assert server.read_only
     assert server.prepare_threshold is None
@@ -138,12 +120,9 @@ def test_postgres_is_asked_for_columns_that_it_has_in_read_only_transactions(
 
 @pytest.mark.usefixtures("child")
 @pytest.mark.parametrize("privileged", [False, True])
-def test_mysql_is_asked_for_counters_and_names_of_states_alone(
-    monkeypatch: pytest.MonkeyPatch, privileged: bool
-) -> None:
-    server = connected(monkeypatch, Server(int(privileged)))
-    text = sql_watch.watch("mariadb", "mariadb://root@/?unix_socket=/s", 60)
-    server.close()
+def test_mysql_is_asked_for_counters_and_names_of_states_alone(installed: Installed, privileged: bool) -> None:
+    server = Server(int(privileged))
+    text = sql_watch.watch("mariadb", f"mariadb://root@/?unix_socket={installed(server).at}", 60)
     assert server.said[0] == "SET SESSION TRANSACTION READ ONLY"
     assert all(each.startswith(("SELECT ", "SHOW GLOBAL ")) for each in server.said[1:])
     assert server.rolled_back == len(server.said) - 1  # nothing stays open between two questions
@@ -155,29 +134,31 @@ def test_mysql_is_asked_for_counters_and_names_of_states_alone(
 
 @pytest.mark.usefixtures("child")
 def test_a_table_that_may_not_be_read_costs_no_other_and_no_words_of_its_error_are_kept(
-    monkeypatch: pytest.MonkeyPatch,
+    installed: Installed,
 ) -> None:
-    server = connected(monkeypatch, Server(0, fails="performance_schema.file_summary"))
-    text = sql_watch.watch("mysql", "mysql://root@/?unix_socket=/s", 60)
-    server.close()
+    server = Server(0, fails="performance_schema.file_summary")
+    text = sql_watch.watch("mysql", f"mysql://root@/?unix_socket={installed(server).at}", 60)
     assert said.said(text).faults == {"file_summary_by_event_name": "RuntimeError 1142"}
     assert "status" in said.said(text).after
     assert "alice" not in text
 
 
 @pytest.mark.usefixtures("child")
-def test_an_error_in_the_middle_ends_the_look_and_keeps_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = connected(monkeypatch, Server(15, fails="pg_stat_activity"))
+def test_an_error_in_the_middle_ends_the_look_and_keeps_its_beginning(installed: Installed) -> None:
+    server = Server(15, fails="pg_stat_activity")
+    installed(server)
     text = sql_watch.watch("postgres", SECRET, 60)
-    server.close()
     found = said.said(text)
     assert (found.ended, found.moments, found.after.keys()) == ("RuntimeError 1142", 0, found.before.keys())
     assert "alice" not in text
 
 
 @pytest.mark.usefixtures("child")
-def test_a_server_that_is_gone_at_the_end_leaves_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = connected(monkeypatch, Server(15))
+def test_a_server_that_is_gone_at_the_end_leaves_the_beginning(
+    monkeypatch: pytest.MonkeyPatch, installed: Installed
+) -> None:
+    server = Server(15)
+    installed(server)
 
     def gone(_pid: int, _engine: str) -> set[int]:
         server.fails = "SELECT"
@@ -185,19 +166,18 @@ def test_a_server_that_is_gone_at_the_end_leaves_the_beginning(monkeypatch: pyte
 
     monkeypatch.setattr(sql_watch, "members", gone)
     found = said.said(sql_watch.watch("postgres", SECRET, 60))
-    server.close()
     assert (found.ended, bool(found.before), found.after) == ("RuntimeError 1142", True, {})
 
 
-def test_a_child_that_nobody_listens_to_any_more_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_nobody_listens_to_any_more_ends(monkeypatch: pytest.MonkeyPatch, installed: Installed) -> None:
     """As after a kill -9 of its parent: it becomes the child of another process."""
     monkeypatch.setattr(signal, "pthread_sigmask", lambda *_: set())
     monkeypatch.setattr(signal, "sigtimedwait", lambda *_: None)
     parents = iter((7, 7, 7, 1))
     monkeypatch.setattr(os, "getppid", lambda: next(parents))
-    server = connected(monkeypatch, Server(15))
+    server = Server(15)
+    installed(server)
     found = said.said(sql_watch.watch("postgres", SECRET, 3600))
-    server.close()
     assert found.moments == 2
 
 

@@ -25,7 +25,7 @@ from tests.judge.test_policy import judged, outcomes
 from tests.report.test_json import SCHEMA
 
 GUEST = edited.unused(shared.earlier("2.4-healthy-mirrored-slog"))  # seen 2026-11-21 in QEMU
-DRIVES = edited.unused(shared.earlier("2.4-sata-cache-on"))
+DRIVES = edited.unused(shared.host("2.4-sata-cache-on"))
 WHO = 'owner = "ann@example.org"\nreason = "cache=none"\nexpires = 2026-11-21\n'
 HYPERVISOR = f'[[answer]]\nhypervisor = "flushes honoured"\n{WHO}'
 
@@ -78,7 +78,8 @@ def test_an_answer_that_has_run_out_or_is_about_nothing_is_a_finding() -> None:
 
 def drive(**named: str) -> str:
     lines = "".join(f'{key} = "{value}"\n' for key, value in named.items())
-    return f'[[answer]]\ndrive = "flushes honoured"\n{lines}{WHO}'
+    who = WHO.replace("2026-11-21", "2026-11-30")  # DRIVES was seen a day later than GUEST
+    return f'[[answer]]\ndrive = "flushes honoured"\n{lines}{who}'
 
 
 def test_drives_are_answered_for_by_model_or_one_by_one() -> None:

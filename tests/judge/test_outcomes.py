@@ -127,12 +127,29 @@ def test_of_a_database_whose_files_nobody_could_place_it_is_not_known_what_it_co
     assert of(columns([failing(RULES["pg-fsync-off"], server)], facts), "tank/wal", "crash").outcome == "lost"
 
 
-def test_databases_that_nobody_could_see_are_a_column_of_their_own() -> None:
-    hole = failing(RULES["pg-fsync-off"], HOST, "unknown")
-    found = columns([hole], host())
-    assert [column.names for column in found] == [("tank/data", "tank/wal"), ()]
-    assert found[1].cells["crash"].outcome == "unknown"
-    assert joined(column.cells["power"] for column in found).outcome == "unknown"
+def test_databases_that_nobody_could_see_may_keep_something_on_any_dataset() -> None:
+    """A process table that nobody may read must not turn what a database loses into "keeps all"."""
+    server = Subject("database", "postgres 4242")
+    facts = host()
+    facts.put(Fact(server, "datasets", Known((DATA,), ())))
+    seen = columns([failing(RULES["pg-fsync-off"], server)], facts)
+    hidden = columns([failing(RULES["pg-fsync-off"], HOST, "unknown")], host())
+    for event in EVENTS:
+        assert {of(hidden, name, event).outcome for name in ("tank/wal", "tank/data")} == (
+            {"unknown"} if of(seen, "tank/data", event).outcome == "lost" else {"kept"}
+        )
+
+
+def test_what_a_database_loses_stays_where_nobody_could_list_the_datasets() -> None:
+    server = Subject("database", "redis 4242")
+    facts = host()
+    facts.put(Fact(server, "datasets", Known((DATA,), ())))
+    facts.replace(Fact(POOL, "datasets", unknown("zfs list: permission denied")))
+    found = columns(
+        [failing(RULES["redis-acknowledges-early"], server, strikes=(Strike.at("process", "", ("commits",)),))], facts
+    )
+    assert of(found, "tank/data", "process").outcome == "lost"
+    assert of(found, "tank", "process").outcome == "kept"
 
 
 def test_what_was_not_decided_may_have_held() -> None:
@@ -340,19 +357,6 @@ def test_what_is_declared_rebuildable_rests_on_the_other_replicas() -> None:
 def test_without_any_dataset_nothing_is_said_to_be_kept() -> None:
     assert event_words.worst(()).outcome == "unknown"
     assert "CANNOT TELL" in event_words.headline(())
-
-
-def test_databases_that_nobody_saw_may_lie_where_something_goes() -> None:
-    """Their own rules say nothing of a dead drive: that the pool goes with it is not kept for them."""
-    seen = host()
-    hole = failing(RULES["pg-fsync-off"], HOST, "unknown", reasons=())
-    alone = columns([hole], seen)[-1]
-    assert (alone.names, alone.cells["crash"].outcome, alone.cells["drive"].outcome) == ((), "unknown", "kept")
-    vdev = Subject("vdev", "sda", "tank")
-    both = columns([hole, failing(RULES["no-redundancy"], vdev)], seen)
-    (own,) = (column for column in both if not column.names)
-    assert (own.cells["drive"].outcome, own.cells["drive"].rules) == ("unknown", ("no-redundancy",))
-    assert of(both, "tank/data", "drive").outcome == "lost"
 
 
 def test_for_what_a_hypervisor_shows_its_answer_counts_only_where_the_drive_must_keep_its_word() -> None:

@@ -13,10 +13,9 @@ from auditor.judge.event import EVENTS
 from auditor.judge.outcomes import Column
 from auditor.judge.verdict import Verdict
 from auditor.report import event_words, finding_words, model
-from auditor.report.audit import html, terminal
 from tests.folded import for_each
 from tests.golden import report_of
-from tests.shared import HOSTS, OLDER
+from tests.shared import HOSTS
 
 RULES = {rule.id: rule for rule in rulebook.load(examples=False)}
 DATABASE = Subject("database", "postgres 1")
@@ -71,15 +70,6 @@ def test_what_takes_no_commits_says_nothing_of_their_amount() -> None:
     verdicts = failed("torn-page-guard-off"), failed("pg-synchronous-commit", "of up to 0.6 s")
     said = event_words.sentence(Cell("lost", ("commits", "consistency"), verdicts=verdicts))
     assert said == "LOSES commits of up to 0.6 s and the consistency of the database"
-
-
-@pytest.mark.parametrize("name", ["2.3-odd-names", "2.3-shares-that-answer-early"])
-def test_databases_that_nobody_saw_are_told_beside_many_datasets(name: str) -> None:
-    report = report_of(OLDER / name)
-    for said in (terminal.render(report), html.render(report)):
-        assert "databases of this host" in said
-        assert "0 more datasets" not in said
-    assert "databases of this host\n  not seen" in terminal.render(report)
 
 
 @for_each("rule", sorted(each.id for each in RULES.values() if not each.fix.command))

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from auditor.judge.cell import Cell
 from auditor.judge.event import MEANS
 from auditor.judge.finding import Finding
-from auditor.judge.outcomes import Column
 from auditor.report import event_words, finding_words, findings_html
 from auditor.report.model import Report
 from auditor.report.page import escaped, page, paragraph, section
@@ -60,27 +59,25 @@ def _start(report: Report, title: str) -> Iterator[str]:
 
 def _table(report: Report) -> Iterator[str]:
     """Events down, datasets that fare alike across."""
-    named, unseen = event_words.columns(report.columns)
-    shown = (*named[:COLUMNS_SHOWN], *unseen)
-    users = report.users
+    shown, users = report.columns[:COLUMNS_SHOWN], report.users
     heads = "".join(f'<th scope="col">{escaped(event_words.where(column, users))}</th>' for column in shown)
     rows = "".join(
         f'<tr><th scope="row">{escaped(MEANS[event])}</th>'
-        + "".join(f"<td>{_cell(column, column.cells[event])}</td>" for column in shown)
+        + "".join(f"<td>{_cell(column.cells[event])}</td>" for column in shown)
         + "</tr>"
         for event in report.events
     )
     yield f'<div class="table" tabindex="0"><table><tr><td></td>{heads}</tr>{rows}</table></div>'
-    if more := named[COLUMNS_SHOWN:]:
+    if more := report.columns[COLUMNS_SHOWN:]:
         names = ", ".join(event_words.where(column, users) for column in more)
         yield paragraph(f"{len(more)} more groups of datasets: {names}", "dim small")
 
 
-def _cell(column: Column, cell: Cell) -> str:
+def _cell(cell: Cell) -> str:
     word = f'<span class="badge {KINDS[cell.outcome]}">{WORDS[cell.outcome]}</span>'
     if cell.outcome == "kept":
         return word
-    said = event_words.detail(cell) if column.names else "whether they ask for stable commits was not seen"
+    said = event_words.detail(cell)
     rules = ", ".join(cell.rules[:4]) + (f" and {len(cell.rules) - 4} more" if len(cell.rules) > 4 else "")
     return f'{word}<br>{escaped(said)}<br><span class="dim small">{escaped(rules)}</span>'
 

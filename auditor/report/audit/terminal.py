@@ -68,24 +68,20 @@ def _first_fix(report: Report) -> Iterator[RenderableType]:
 
 def table(report: Report, columns: int | None = None) -> Iterator[RenderableType]:
     """What each event would cost: a block for datasets that fare alike, a line for events that end alike."""
-    (named, unseen), users = event_words.columns(report.columns), report.users
-    shown = named[:columns]
-    blocks = [(column, list(event_words.lines(column, report.events))) for column in (*shown, *unseen)]
-    happenings = [event_words.happening(line.events) for column, lines in blocks if column.names for line in lines]
+    shown = report.columns[:columns]
+    blocks = [(column, list(event_words.lines(column, report.events))) for column in shown]
+    happenings = [event_words.happening(line.events) for _, lines in blocks for line in lines]
     at = max(TABLE_AT, *(len(each) + 2 for each in happenings), 0) + 2
     for column, lines in blocks:
-        yield Text(event_words.where(column, users), "bold")
+        yield Text(event_words.where(column, report.users), "bold")
         for line in lines:
-            if not column.names:
-                yield Text("  not seen: whether they ask for their commits to be stable is not known", "magenta")
-                break
             happening = Text(f"  {event_words.happening(line.events)}")
             said = Text(line.text, OUTCOME_STYLES[line.cell.outcome])
             if line.why:
                 more = f" and {len(line.why) - RULES_SHOWN} more" if len(line.why) > RULES_SHOWN else ""
                 said.append(f"   {', '.join(line.why[:RULES_SHOWN])}{more}", "dim not bold")
             yield Hanging(happening, said, at, SAID_IN)
-    if count := sum(len(column.names) for column in named[len(shown) :]):
+    if count := sum(len(column.names) for column in report.columns[len(shown) :]):
         they = "1 more dataset differs" if count == 1 else f"{count} more datasets differ"
         yield Text(f"{they} (--verbose shows them)", "dim")
 
