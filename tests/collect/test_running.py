@@ -151,17 +151,17 @@ def test_what_cannot_be_read_now_is_waited_for_where_it_can_be_given_up(
 ) -> None:
     """A tool on a file system that does not answer (here a FIFO): its exec() would stop all threads with it."""
     monkeypatch.setattr("auditor.host.live.PATH", (str(tmp_path),))
-    os.mkfifo(tmp_path / "dmesg", 0o755)
+    os.mkfifo(tmp_path / "zfs", 0o755)
     (tmp_path / "dmidecode").symlink_to("/bin/echo")
     host, workers = LiveHost(0.5), Workers[str, Capture](2)
-    workers.start("hangs", partial(host.run, Run(("dmesg", "--kernel"))))
+    workers.start("hangs", partial(host.run, Run(("zfs", "version"))))
     workers.start("answers", partial(host.run, Run(("dmidecode", "-t", "memory"))))
     found = [workers.ended() for _ in range(2)]
     assert [(name, capture.stdout, capture.fault) for name, capture in found] == [
         ("answers", b"-t memory\n", ""),
         ("hangs", b"", "no answer within 0.5 s"),
     ]
-    os.close(os.open(tmp_path / "dmesg", os.O_WRONLY))  # lets the thread go
+    os.close(os.open(tmp_path / "zfs", os.O_WRONLY))  # lets the thread go
 
 
 IGNORING = (  # a shell may not hand it on (dash does not)
