@@ -154,16 +154,16 @@ def test_what_cannot_be_read_now_is_waited_for_where_it_can_be_given_up(
     answers = threading.Event()
 
     def slow(path: str, mode: str) -> BinaryIO:
-        if path.endswith("/dmesg"):
+        if path.endswith("/zfs"):
             answers.wait()
         return cast(BinaryIO, Path(path).open(mode))
 
     monkeypatch.setattr("auditor.host.live.open", slow, raising=False)
     monkeypatch.setattr("auditor.host.live.PATH", (str(tmp_path),))
-    for name in ("dmesg", "dmidecode"):
+    for name in ("zfs", "dmidecode"):
         (tmp_path / name).symlink_to("/bin/echo")
     host, workers = LiveHost(0.5), Workers[str, Capture](2)
-    workers.start("hangs", partial(host.run, Run(("dmesg", "--kernel"))))
+    workers.start("hangs", partial(host.run, Run(("zfs", "version"))))
     workers.start("answers", partial(host.run, Run(("dmidecode", "-t", "memory"))))
     found = [workers.ended() for _ in range(2)]
     assert [(name, capture.stdout, capture.fault) for name, capture in found] == [
