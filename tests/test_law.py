@@ -136,23 +136,9 @@ def test_an_exit_code_stays_where_nobody_could_see_how_bad_it_is(host: str, rule
     assert (finding.severity, finding.least) == ("high", "medium")
 
 
-DATABASES_UNSEEN = pytest.mark.xfail(
-    strict=True, reason="where nobody sees the processes, a database's datasets are unknown"
-)
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("parsed_once")
-@pytest.mark.parametrize(
-    "host",
-    [
-        pytest.param(
-            host,
-            marks=DATABASES_UNSEEN if host in ("2.3-db-mariadb-doublewrite-off", "2.3-db-postgres-fsync-off") else (),
-        )
-        for host in loss.hosts()
-    ],
-)
+@pytest.mark.parametrize("host", loss.hosts())
 def test_no_answer_that_is_refused_makes_anything_better(host: str) -> None:
     """One question of each kind: no rule, severity, exit code, cell of the table or headline."""
     past, before = loss.recorded(host), loss.audited(host)
