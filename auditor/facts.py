@@ -233,9 +233,11 @@ class Facts:
             if not isinstance(own.get(name), Known):
                 own[name] = value
 
-    def merge(self, others: Facts) -> None:
-        """Store all facts of another store, which is not to be used any more."""
+    def merge(self, others: Facts, *, adds: bool = True) -> None:
+        """Store all facts of another store, which is not to be used any more; adds: also those of subjects that are new."""
         for subject, facts in others._facts.items():
+            if not adds and subject not in self._facts:
+                continue
             own = self._facts.setdefault(subject, facts)
             if own is not facts:
                 own |= {name: value for name, value in facts.items() if not isinstance(own.get(name), Known)}
