@@ -160,6 +160,7 @@ SEAM = {
     "verify/ledger.py",
     "verify/place.py",
     "verify/run.py",
+    "verify/scratch.py",
     "verify/tools.py",
 }
 
