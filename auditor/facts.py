@@ -7,9 +7,10 @@ no "N/A" and no default 0, so that a hole in what was seen can never look like a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, NamedTuple, TypeGuard
+from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar
 
 Kind = Literal["host", "pool", "vdev", "leaf", "disk", "dataset", "database", "run", "waiver"]
+R = TypeVar("R", bound="Row")
 KINDS: tuple[Kind, ...] = ("host", "pool", "vdev", "leaf", "disk", "dataset", "database", "run", "waiver")
 
 
@@ -33,7 +34,8 @@ class Subject(NamedTuple):
 HOST = Subject("host", "host")
 
 Scalar = bool | int | float | str
-Value = Scalar | Subject | tuple[Scalar, ...] | tuple[Subject, ...]
+Row = tuple[Scalar, ...]  # of a table: one of the named tuples below
+Value = Scalar | Subject | tuple[Scalar, ...] | tuple[Subject, ...] | tuple[Row, ...]
 
 
 class Evidence(NamedTuple):
@@ -134,6 +136,12 @@ def pairs_of(found: Judged) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, _, value in divided)
 
 
+def rows_of(found: Judged, row: type[R]) -> tuple[R, ...]:
+    """The rows of a table; none where it is not known."""
+    many = found.value if isinstance(found, Known) and isinstance(found.value, tuple) else ()
+    return tuple(each for each in many if isinstance(each, row))
+
+
 def number_of(found: Known) -> int:
     """The whole number that is known; that it is one, the ``Spec`` of the fact says."""
     assert isinstance(found.value, int)
@@ -149,7 +157,8 @@ class Spec(NamedTuple):
     type: bool, int, float, str, tuple (of scalars) or Subject (a link). kind: of the subjects that a link leads to.
     many: a link to several subjects. nonempty: a link that leads nowhere is a hole in what was seen, not a fact.
     none_tells: that there are none is an answer to any(); of all other links nothing is said of nothing.
-    tallied: the texts are NAME=TIMES, and a reader is told "NAME (3 times)".
+    tallied: the texts are NAME=TIMES, and a reader is told "NAME (3 times)". row: of a table, what each of the tuple is: rules
+    can ask whether there are any, and derivations read them.
     """
 
     type: type
@@ -160,6 +169,7 @@ class Spec(NamedTuple):
     nonempty: bool = False
     none_tells: bool = False
     tallied: bool = False
+    row: Any = None
 
 
 def flag(text: str) -> Spec:
@@ -192,6 +202,11 @@ def tally(text: str) -> Spec:
     return Spec(tuple, text, tallied=True)
 
 
+def rows(row: type[Any], text: str) -> Spec:
+    """A table: what others have named is in a column of its own, and nobody takes it apart."""
+    return Spec(tuple, text, row=row)
+
+
 def link(kind: Kind, text: str) -> Spec:
     """Leads to one subject."""
     return Spec(Subject, text, kind=kind)
@@ -200,6 +215,94 @@ def link(kind: Kind, text: str) -> Spec:
 def links(kind: Kind, text: str, *, nonempty: bool = False, none_tells: bool = False) -> Spec:
     """Leads to a tuple of subjects."""
     return Spec(Subject, text, kind=kind, many=True, nonempty=nonempty, none_tells=none_tells)
+
+
+# -- rows of tables -----------------------------------------------------------------------------------------------
+
+
+class DeviceName(NamedTuple):
+    """path: under /dev. node: the device that it denotes, as the kernel calls it."""
+
+    path: str
+    node: str
+
+
+class Label(NamedTuple):
+    """Of a pool, on a device. guid: in decimal; disk: the whole device that the node is on; pool: its name."""
+
+    guid: str
+    node: str
+    disk: str
+    pool: str
+
+
+class BootPartition(NamedTuple):
+    """kind: efi (EFI system partition with a file system), empty (without one) or bios (code of GRUB)."""
+
+    kind: str
+    disk: str
+    node: str
+
+
+class Guest(NamedTuple):
+    """A virtual machine. process: its number; name: as it calls itself."""
+
+    process: str
+    name: str
+
+
+class GuestStarter(NamedTuple):
+    """who: proxmox or libvirt."""
+
+    process: str
+    who: str
+
+
+class GuestDisk(NamedTuple):
+    """how: keeps or drops flushes; unsure, with an empty path, where not all disks of a guest are known."""
+
+    process: str
+    how: str
+    path: str = ""
+
+
+class GuestFile(NamedTuple):
+    """What a virtual machine has open. how: r (to read only) or w. where: a block device of this host as /dev/NODE, else the
+    number of the file system and, where the host knows it, its device behind a comma. path: its name, as that process sees it.
+    """
+
+    process: str
+    how: str
+    where: str
+    path: str
+
+    @property
+    def what(self) -> str:
+        """The same for all names of a device; of a file with its name, as others lie there, too."""
+        return self.where if self.where.startswith("/dev/") else f"{self.where} {self.path}"
+
+
+class ClosedGuest(NamedTuple):
+    """A virtual machine of which not all that it has open was seen."""
+
+    process: str
+    reason: str
+
+
+class GuestSetting(NamedTuple):
+    """A disk that drops flushes from its guest's next start on. who: proxmox or libvirt; place: path, dataset or lvm:VG."""
+
+    who: str
+    guest: str
+    place: str
+
+
+class TargetUnit(NamedTuple):
+    """A backstore, namespace or logical unit. name: with its kind before a hyphen; how: keeps or drops flushes, or unsure."""
+
+    name: str
+    how: str
+    path: str
 
 
 # -- the store ----------------------------------------------------------------------------------------------------
@@ -233,9 +336,11 @@ class Facts:
             if not isinstance(own.get(name), Known):
                 own[name] = value
 
-    def merge(self, others: Facts) -> None:
-        """Store all facts of another store, which is not to be used any more."""
+    def merge(self, others: Facts, *, adds: bool = True) -> None:
+        """Store all facts of another store, which is not to be used any more; adds: also those of subjects that are new."""
         for subject, facts in others._facts.items():
+            if not adds and subject not in self._facts:
+                continue
             own = self._facts.setdefault(subject, facts)
             if own is not facts:
                 own |= {name: value for name, value in facts.items() if not isinstance(own.get(name), Known)}

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from auditor import audit
+from auditor.collect.zfs_get import COLUMNS
 from auditor.facts import Facts, Known, Subject, Unknown
 from auditor.gather import by_name
 from auditor.gather.gatherer import Gatherer
@@ -71,8 +72,9 @@ class SlowZfs:
             return Capture(None, fault=LATE)
         if request.argv[:2] != ("zfs", "get") or "-t" not in request.argv:
             return self._others.run(request)
-        named = request.argv[request.argv.index("name,property,value,source") + 2 :]
-        self.asked.append(named)
+        properties, *named = request.argv[request.argv.index("name,property,value,source") + 1 :]
+        if "sync" in properties.split(","):  # and not mount points, which are asked for apart
+            self.asked.append(tuple(named))
         if self.left <= 0:
             return Capture(None, fault="not asked: the deadline of 900 s was over")
         deep = by_name.RECURSIVE in request.argv
@@ -85,7 +87,8 @@ class SlowZfs:
             return Capture(None, fault="no answer before the deadline of 900 s" if early else LATE)
         lost = [each for each in names if each in self.gone]
         errors = "".join(f"cannot open '{each}': dataset does not exist\n" for each in lost)
-        out = b"".join(rows()[each] for each in names if each not in lost)
+        lines = [line for each in names if each not in lost for line in rows()[each].splitlines(True)]
+        out = b"".join(line for line in lines if line.split(b"\t")[1].decode() in properties.split(","))
         return Capture(1 if lost else 0, out, errors.encode(), needs)
 
     def read(self, request: Read) -> Files:
@@ -184,7 +187,9 @@ def test_one_that_was_destroyed_meanwhile_is_unknown_alone() -> None:
 @pytest.mark.parametrize("cut", [Capture(-9, b"tank/a\tsync\tdis"), Capture(1, b"tank/a\tsync\tdis")])
 def test_an_answer_that_is_cut_off_is_none(cut: Capture) -> None:
     """Nothing is put behind half a record."""
-    steps = by_name.ByName(Run(("zfs", "get", "-r", "sync", "tank"), halved=True), Capture(None, fault=LATE)).steps()
+    steps = by_name.ByName(
+        Run(("zfs", "get", "-r", "-o", COLUMNS, "sync", "tank"), halved=True), Capture(None, fault=LATE)
+    ).steps()
     next(steps)
     steps.send(Capture(0, b"tank\tsync\tstandard\tdefault\n"))
     steps.send(Capture(0, b"tank\ntank/a\ntank/b\ntank/c\n"))

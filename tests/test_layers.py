@@ -162,6 +162,7 @@ SEAM = {
     "verify/ledger.py",
     "verify/place.py",
     "verify/run.py",
+    "verify/scratch.py",
     "verify/tools.py",
 }
 

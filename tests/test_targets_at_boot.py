@@ -7,7 +7,7 @@ import json
 import pytest
 
 from auditor.derive import targets_at_boot
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, Value, known, unknown
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, TargetUnit, Unknown, Value, known, unknown
 from auditor.host import target_settings
 from auditor.host.allowed import allowed_part
 
@@ -41,6 +41,9 @@ def derived(given: Given) -> dict[str, Judged]:
     }
     facts = Facts()
     for name, value in said.items():
+        if name in ("block_targets", "nvme_targets") and not isinstance(value, Unknown):
+            assert isinstance(value, tuple)
+            value = tuple(TargetUnit(*str(each).split(" ", 2)) for each in value)
         facts.put(Fact(HOST, name, value if isinstance(value, Unknown) else known(value, name)))
     return {fact.name: fact.value for fact in targets_at_boot.derive(HOST, facts)}
 

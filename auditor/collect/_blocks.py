@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from auditor.facts import (
     HOST,
+    DeviceName,
     Evidence,
     Fact,
     Facts,
@@ -20,7 +21,7 @@ from auditor.facts import (
     Unknown,
     flag,
     join,
-    pairs_of,
+    rows_of,
     unknown,
     word,
     words,
@@ -163,9 +164,9 @@ def nodes(facts: Facts, inventory: Facts) -> Nodes:
         disk_of[disk.name] = disk.name
         for source in ("partitions", "udev_partitions"):
             disk_of.update(dict.fromkeys(words_of(inventory.get(disk, source)), disk.name))
-        for path, node in pairs_of(inventory.get(disk, "device_names")):
+        for path, node in rows_of(inventory.get(disk, "device_names"), DeviceName):
             found[path] = (node, disk.name)
-    for path, node in pairs_of(facts.get(HOST, "dev_links")):
+    for path, node in rows_of(facts.get(HOST, "dev_links"), DeviceName):
         if node in disk_of:
             found[path] = (node, disk_of[node])
     return found | {f"/dev/{node}": (node, disk) for node, disk in disk_of.items()}
@@ -177,7 +178,7 @@ def _absent(path: str, facts: Facts, inventory: Facts) -> Judged:
     if folder == "/dev/":
         seen = any(True for _ in inventory.subjects("disk"))
     else:
-        seen = any(pair.startswith(folder) for pair in words_of(facts.get(HOST, "dev_links")))
+        seen = any(each.path.startswith(folder) for each in rows_of(facts.get(HOST, "dev_links"), DeviceName))
     if not seen:
         return unknown(f"{folder} could not be read")
     return Known(False, (Evidence(f"no {path}", f"ls -l {argument(path)}"),))

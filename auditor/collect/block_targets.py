@@ -18,14 +18,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, known, words
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, TargetUnit, known, rows, words
 from auditor.host.request import WITNESS, Files, Read
 from auditor.text import argument
 
 PER = "host"
 SUBJECT = "host"
 FACTS = {
-    "block_targets": words("NAME HOW PATH of each backstore of a target on this host: keeps or drops flushes"),
+    "block_targets": rows(TargetUnit, "each backstore of a target on this host"),
     "tgt_daemons": words("lock file of each daemon of tgt that was started since the host was"),
 }
 LIO, SCST = "/sys/kernel/config/target/core/", "/sys/kernel/scst_tgt/devices/"
@@ -62,7 +62,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     yield Fact(HOST, "block_targets", Known(tuple(found), tuple(found.values()) or (none,)))
 
 
-def _lio(reply: Files) -> Iterator[tuple[str, Evidence]]:
+def _lio(reply: Files) -> Iterator[tuple[TargetUnit, Evidence]]:
     for path, info in sorted(reply.text.items()):
         folder = path.removesuffix("/info")
         if not path.startswith(LIO) or folder == path or reply.text.get(f"{folder}/enable", "1\n") == "0\n":
@@ -79,15 +79,15 @@ def _lio(reply: Files) -> Iterator[tuple[str, Evidence]]:
                 raise ValueError(f"{path}: its mode, or its file, is not understood")
             how = "drops" if mode == "Buffered-WCE" and wce == "0" else "keeps"
             text = f"LIO {name}: {file}, {mode}, emulate_write_cache={wce}"
-            yield f"LIO-{name} {how} {file}", Evidence(text, f"cat {argument(path)}")
+            yield TargetUnit(f"LIO-{name}", how, file), Evidence(text, f"cat {argument(path)}")
         elif (device := reply.text.get(f"{folder}/udev_path", "").strip()).startswith("/"):
             yield (
-                f"LIO-{name} keeps {device}",
+                TargetUnit(f"LIO-{name}", "keeps", device),
                 Evidence(f"LIO {name}: {device}", f"cat {argument(f'{folder}/udev_path')}"),
             )
 
 
-def _scst(reply: Files) -> Iterator[tuple[str, Evidence]]:
+def _scst(reply: Files) -> Iterator[tuple[TargetUnit, Evidence]]:
     for path, text in sorted(reply.text.items()):
         folder = path.removesuffix("/filename")
         if path.startswith(SCST) and folder != path:
@@ -98,7 +98,7 @@ def _scst(reply: Files) -> Iterator[tuple[str, Evidence]]:
             if file.startswith("/"):
                 how = "drops" if cache == "1" else "keeps"
                 seen = Evidence(f"SCST {name}: {file}, nv_cache={cache}", f"cat {argument(f'{folder}/nv_cache')}")
-                yield f"SCST-{name} {how} {file}", seen
+                yield TargetUnit(f"SCST-{name}", how, file), seen
 
 
 def _plain(name: str) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.facts import Fact, Facts, Subject, known, words
+from auditor.facts import DeviceName, Fact, Facts, Subject, known, rows
 from auditor.host.request import Files, Read
 
 PER = "host"
 SUBJECT = "host"
-FACTS = {"dev_links": words("PATH=NODE of every symbolic link in these folders")}
+FACTS = {"dev_links": rows(DeviceName, "every symbolic link in these folders")}
 FOLDERS = (
     *(f"/dev/disk/by-{name}/" for name in ("id", "partuuid", "path", "uuid", "partlabel", "label", "vdev")),
     "/dev/mapper/",
@@ -27,7 +27,7 @@ def request(host: Subject, facts: Facts) -> Read:
 
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """One fact; raises ValueError when not one link could be read."""
-    pairs = tuple(f"{path}={target.rpartition('/')[2]}" for path, target in sorted(reply.links.items()))
+    pairs = tuple(DeviceName(path, target.rpartition("/")[2]) for path, target in sorted(reply.links.items()))
     if not pairs:
         raise ValueError("no link in /dev/disk or /dev/mapper")
     yield Fact(host, "dev_links", known(pairs, f"{len(pairs)} links", "ls -l /dev/disk/by-id"))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, words
+from auditor.facts import HOST, DeviceName, Fact, Facts, Subject, Unknown, known, rows_of, words
 from auditor.host.request import Output, Run, Skip
 from auditor.text import argument
 
@@ -28,11 +28,11 @@ _SPLIT = {mark: re.compile(rf"(?<!\\)((?:\\\\)*){re.escape(mark)}") for mark in 
 
 def request(host: Subject, facts: Facts) -> Run | Skip:
     """Only where udev shows such a device: else the command would load the kernel module and make /dev/mapper/control."""
-    match facts.get(HOST, "dev_links"):
-        case Known(tuple() as pairs) if not any(re.search(r"=dm-\d+$", str(pair)) for pair in pairs):
-            return Skip("there is no device-mapper device", applies=False)
-        case Unknown(reasons):
-            return Skip(f"whether there is a device-mapper device is not known: {reasons[0].text}")
+    links = facts.get(HOST, "dev_links")
+    if isinstance(links, Unknown):
+        return Skip(f"whether there is a device-mapper device is not known: {links.reasons[0].text}")
+    if not any(re.fullmatch(r"dm-\d+", each.node) for each in rows_of(links, DeviceName)):
+        return Skip("there is no device-mapper device", applies=False)
     return Run(("dmsetup", "table", "--concise"), package="dmsetup")
 
 

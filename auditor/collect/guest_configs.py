@@ -10,19 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
+from auditor.facts import HOST, Evidence, Fact, Facts, GuestSetting, Known, Subject, rows
 from auditor.host import guest_lines
 from auditor.host.guest_settings import DROPS, GUEST_FILE, LIBVIRT, PROXMOX, STORAGES, UNSURE
 from auditor.host.request import WITNESS, Files, Read
 
 PER = "host"
 SUBJECT = "host"
-FACTS = {
-    "guests_set_to_drop": words(
-        "WHO GUEST PLACE of each disk that drops flushes from its guest's next start on: proxmox or libvirt; path, dataset"
-        " or lvm:VG"
-    )
-}
+FACTS = {"guests_set_to_drop": rows(GuestSetting, "each disk that drops flushes from its guest's next start on")}
 _VOLUME = re.compile(r"([\w.-]+):(.+)")
 MOST, LVM = 1000, "lvm:"
 
@@ -42,7 +37,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
         return
     rows = (line.split(" ", 2) for line in _lines(reply, STORAGES))
     storages = {name: (kind, place) for kind, name, place in rows}
-    found = dict[str, Evidence]()
+    found = dict[GuestSetting, Evidence]()
     for path in sorted(each for each in reply.text if GUEST_FILE.fullmatch(each)):
         guest = path.rpartition("/")[2].rpartition(".")[0]
         for line in _lines(reply, path):
@@ -51,7 +46,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
             volume = line.removeprefix(DROPS)
             text = f"guest {guest}: {volume} is set to cache=unsafe"
             who = guest_lines.LIBVIRT if path.endswith(".xml") else guest_lines.PROXMOX
-            found[f"{who} {guest.replace(' ', '_')} {_place(volume, storages)}"] = Evidence(text, f"grep unsafe {path}")
+            found[GuestSetting(who, guest, _place(volume, storages))] = Evidence(text, f"grep unsafe {path}")
     if len(found) > MOST:
         raise ValueError(f"more than {MOST} disks")
     none = Evidence(

@@ -13,24 +13,37 @@ import re
 from collections.abc import Iterator
 
 from auditor.collect import guests
-from auditor.facts import HOST, Fact, Facts, Known, Subject, known, words
+from auditor.facts import (
+    HOST,
+    ClosedGuest,
+    Fact,
+    Facts,
+    Guest,
+    GuestDisk,
+    GuestFile,
+    GuestStarter,
+    Subject,
+    Unknown,
+    known,
+    rows,
+    rows_of,
+    words,
+)
 from auditor.host.request import BLOCK, FILE, GENERIC, NEITHER, UNASKED, UNMOUNTED, Files, Read, Skip
 
 PER = "host"
 SUBJECT = "host"
 FACTS = {
-    "guest_files": words(
-        "NUMBER HOW WHERE PATH of each file and block device that a virtual machine has open: HOW r (to read only) or w, WHERE"
-        " /dev/NODE of a device, MAJOR:MINOR or MAJOR:MINOR,NODE of what a file lies on (- of memory without a name), or"
-        " btrfs, PATH its name for that process"
+    "guest_files": rows(
+        GuestFile,
+        "each file and block device that a virtual machine has open; where a file lies: MAJOR:MINOR or MAJOR:MINOR,NODE (- of"
+        " memory without a name), or btrfs",
     ),
-    "closed_guests": words("NUMBER REASON of each virtual machine of which not all that it has open was seen"),
+    "closed_guests": rows(ClosedGuest, "each virtual machine of which not all that it has open was seen"),
     "generic_guests": words("NUMBER of each virtual machine that has a generic SCSI device open, and with it a drive"),
-    "open_guests": words("NUMBER NAME of each virtual machine, as it calls itself beside what it has open"),
-    "guest_starters": words("NUMBER WHO of each that shows who started it: proxmox or libvirt"),
-    "guest_disks": words(
-        "NUMBER HOW PATH of each of their disks: keeps or drops flushes; NUMBER unsure where not all are known"
-    ),
+    "open_guests": rows(Guest, "each virtual machine, as it calls itself beside what it has open"),
+    "guest_starters": rows(GuestStarter, "who started each that shows it"),
+    "guest_disks": rows(GuestDisk, "each of their disks, as their command lines name them"),
 }
 NUMBERS = "/sys/dev/block/"
 # file systems in memory and those of the kernel itself: what is written there is nobody's data
@@ -51,11 +64,11 @@ def request(host: Subject, facts: Facts) -> Read | Skip:
     """Of those that were found. What each says of its disks is asked once more, in a row with what it has open: the number of
     one that ended meanwhile may be that of another process."""
     found = facts.get(HOST, "guests")
-    if not isinstance(found, Known) or not isinstance(found.value, tuple):
+    if isinstance(found, Unknown):
         return Skip("which virtual machines run here is not known")
     if not found.value:
         return Skip("no virtual machine runs here", applies=False)
-    each = [f"/proc/{str(guest).partition(' ')[0]}/" for guest in found.value]
+    each = [f"/proc/{guest.process}/" for guest in rows_of(found, Guest)]
     return Read((*(f"{process}{name}" for process in each for name in ("fd/*", "cmdline")), f"{NUMBERS}*"))
 
 
@@ -77,11 +90,11 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     named = {path: target for path, target in reply.links.items() if _PATH.fullmatch(path) and target.startswith("/")}
     if closed and not named:
         raise ValueError(next(iter(closed.values())))
-    found: dict[str, None] = {}
+    found: dict[GuestFile, None] = {}
     for path, target in sorted(named.items()):
         where = _where(reply.devices.get(path, ""), target, nodes)
         if where and (match := _PATH.fullmatch(path)) and match[1] not in said.none:
-            found[f"{match[1]} {where} {target}"] = None
+            found[GuestFile(match[1], *where, target)] = None
     generic = {path.split("/")[2]: None for path in named if reply.devices.get(path) == GENERIC}
     generic = {number: None for number in generic if number not in said.none}
     text = f"{len(generic)} have a generic SCSI device open"
@@ -89,23 +102,23 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     if all(path in reply.devices or path in reply.errors for path in named):
         yield Fact(HOST, "guest_files", known(tuple(found), f"{len(found)} files are open", "ls -l /proc/PID/fd"))
     text = f"{len(closed)} of them could not be looked into"
-    unseen = tuple(f"{number} {why}" for number, why in closed.items() if number not in said.none)
+    unseen = tuple(ClosedGuest(number, why) for number, why in closed.items() if number not in said.none)
     yield Fact(HOST, "closed_guests", known(unseen, text, "ls -l /proc/PID/fd"))
     for name, those in (("open_guests", said.guests), ("guest_starters", said.starters), ("guest_disks", said.disks)):
         yield Fact(HOST, name, known(tuple(those), f"{len(those)} of virtual machines", guests.COMMAND))
 
 
-def _where(said: str, target: str, nodes: dict[str, str]) -> str:
-    """HOW WHERE; nothing of what was closed meanwhile, and of what keeps no data. Raises ValueError."""
+def _where(said: str, target: str, nodes: dict[str, str]) -> tuple[str, str] | None:
+    """How it is open, and where it lies. None of what was closed meanwhile, and of what keeps no data. Raises ValueError."""
     if said in ("", NEITHER, GENERIC):
-        return ""
+        return None
     if not (found := _OPEN.fullmatch(said)):
         raise ValueError("what is open is not understood")
     if node := found["node"]:
-        return f"{found['how']} /dev/{nodes.get(node, f'block/{node}')}"
+        return found["how"], f"/dev/{nodes.get(node, f'block/{node}')}"
     if ELSEWHERE.fullmatch(kind := found["kind"]):
-        return ""
+        return None
     if kind == UNMOUNTED and MEMORY.fullmatch(target):  # unless that number is mounted on this host
-        return f"{found['how']} {found['on']},{NAMELESS}"
+        return found["how"], f"{found['on']},{NAMELESS}"
     on = BTRFS if kind == BTRFS else found["on"]
-    return f"{found['how']} {on},{nodes[on]}" if on in nodes else f"{found['how']} {on}"
+    return found["how"], f"{on},{nodes[on]}" if on in nodes else on

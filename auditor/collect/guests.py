@@ -13,14 +13,14 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from auditor.facts import HOST, Fact, Facts, Subject, known, words
+from auditor.facts import HOST, Fact, Facts, Guest, GuestDisk, GuestStarter, Subject, known, rows
 from auditor.host.guest_lines import BY, DROPS, GUEST, KEEPS, UNSURE
 from auditor.host.request import UNANSWERED, Files, Read
 
 PER = "host"
 SUBJECT = "host"
 FACTS = {
-    "guests": words("NUMBER NAME of each process that is a virtual machine"),
+    "guests": rows(Guest, "each process that is a virtual machine"),
 }
 LINES = "/proc/*/cmdline"
 FIRST = "/proc/1/cmdline"  # readable by everybody, unless processes of others are hidden (hidepid)
@@ -42,18 +42,17 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     if FIRST not in reply.text:
         raise ValueError(f"{FIRST}: {reply.errors.get(FIRST, 'was not read')}")
     guests = told(reply).guests
-    text = ", ".join(each.partition(" ")[2] for each in guests[:TOLD]) or "no virtual machine runs"
+    text = ", ".join(each.name for each in guests[:TOLD]) or "no virtual machine runs"
     text += f" and {len(guests) - TOLD:,} more" if len(guests) > TOLD else ""
     yield Fact(HOST, "guests", known(tuple(guests), text, COMMAND))
 
 
 class Told(NamedTuple):
-    """guests: NUMBER NAME of each. starters: NUMBER WHO. disks: NUMBER HOW PATH of each, NUMBER unsure where not all are known.
-    none: numbers of those that are no virtual machine, or have ended."""
+    """none: numbers of those that are no virtual machine, or have ended."""
 
-    guests: list[str]
-    starters: list[str]
-    disks: list[str]
+    guests: list[Guest]
+    starters: list[GuestStarter]
+    disks: list[GuestDisk]
     none: set[str]
 
 
@@ -68,10 +67,9 @@ def told(reply: Files) -> Told:
         elif path == FIRST or not error.startswith(UNREAD):
             raise ValueError(f"{path}: {error}")
         else:
-            found.guests.append(
-                f"{process[1]} {NOT_READ}"
-            )  # if it is one: what it has open decides what depends on that
-            found.disks.append(f"{process[1]} {UNSURE}")
+            # if it is one: what it has open decides what depends on that
+            found.guests.append(Guest(process[1], NOT_READ))
+            found.disks.append(GuestDisk(process[1], UNSURE))
     for path, text in sorted(reply.text.items()):
         if not (process := _PATH.fullmatch(path)):
             continue
@@ -80,7 +78,10 @@ def told(reply: Files) -> Told:
             found.none.add(number)
             continue
         first, *rest = text.splitlines()
-        found.guests.append(f"{number} {first.removeprefix(GUEST)}")
-        found.starters.extend(f"{number} {each.removeprefix(BY)}" for each in rest if each.startswith(BY))
-        found.disks.extend(f"{number} {each}" for each in rest if each.startswith((KEEPS, DROPS)) or each == UNSURE)
+        found.guests.append(Guest(number, first.removeprefix(GUEST)))
+        found.starters.extend(GuestStarter(number, each.removeprefix(BY)) for each in rest if each.startswith(BY))
+        for each in rest:
+            how = next((one for one in (KEEPS, DROPS) if each.startswith(one)), "")
+            if how or each == UNSURE:
+                found.disks.append(GuestDisk(number, how.strip() or UNSURE, each.removeprefix(how) if how else ""))
     return found

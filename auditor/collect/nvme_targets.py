@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, TargetUnit, rows
 from auditor.host.request import WITNESS, Files, Read
 
 PER = "host"
 SUBJECT = "host"
-FACTS = {"nvme_targets": words("NAME HOW PATH of each namespace that is enabled: as block_targets has it")}
+FACTS = {"nvme_targets": rows(TargetUnit, "each namespace that is enabled")}
 ROOT = "/sys/kernel/config/nvmet/subsystems/"
 PATHS, ENABLED = (f"{ROOT}*/namespaces/*/{name}" for name in ("device_path", "enable"))
 _PATH = re.compile(rf"({ROOT}([^/]+)/namespaces/(\d+))/device_path")
@@ -35,7 +35,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
             raise ValueError(f"{path}: {error}")
     if not all(reply.complete(each) for each in (PATHS, ENABLED)):
         return
-    found: dict[str, Evidence] = {}
+    found: dict[TargetUnit, Evidence] = {}
     for path, text in sorted(reply.text.items()):
         if (match := _PATH.fullmatch(path)) and reply.text.get(f"{match[1]}/enable", "1\n") == "1\n":
             name = f"NVMe-{match[2] if _NAME.fullmatch(match[2]) else 'unnamed'}/{match[3]}"
@@ -43,6 +43,6 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
                 seen = Evidence(
                     f"namespace {match[3]} of {match[2]}: {file}", f"grep . {ROOT}*/namespaces/*/device_path"
                 )
-                found[f"{name} keeps {file}"] = seen
+                found[TargetUnit(name, "keeps", file)] = seen
     none = Evidence("no namespace is offered by NVMe over Fabrics", f"ls {ROOT}")
     yield Fact(HOST, "nvme_targets", Known(tuple(found), tuple(found.values()) or (none,)))

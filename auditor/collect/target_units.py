@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Facts, Known, Subject, flag, known, words, words_of
+from auditor.facts import HOST, Fact, Facts, Known, Subject, TargetUnit, flag, known, rows_of, words
 from auditor.host.request import Output, Run, Skip
 
 PER = "host"
@@ -38,7 +38,7 @@ def request(host: Subject, facts: Facts) -> Run | Skip:
 def none_offered(facts: Facts) -> Skip | None:
     """Why nobody needs to ask what makes targets when the host starts."""
     offered = [facts.get(HOST, name) for name in ("block_targets", "nvme_targets")]
-    if any(words_of(each) for each in offered):
+    if any(rows_of(each, TargetUnit) for each in offered):
         return None
     unseen = not all(isinstance(each, Known) for each in offered)
     return Skip("which targets there are is not known" if unseen else "no target is offered", applies=unseen)

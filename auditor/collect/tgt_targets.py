@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
+from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, TargetUnit, rows
 from auditor.host.request import Output, Run, Skip
 
 PER = "host"
 SUBJECT = "host"
-FACTS = {"tgt_targets": words("NAME HOW PATH of each logical unit of tgt: keeps or drops flushes, or unsure")}
+FACTS = {"tgt_targets": rows(TargetUnit, "each logical unit of tgt")}
 COMMAND = "tgtadm --lld iscsi --mode target --op show"
 # no account, initiator or serial number; where a target begins and ends, so that what is cut off does not look whole
 KEEP = r"^Target \d+: |^ +LUN: \d+$|^ +Readonly: |^ +Backing store (type|path): |^ +ACL information:$"
@@ -52,6 +52,6 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     for readonly, store, path in zip(*values, strict=True):
         if store not in PASSED_ON and path != "None":
             how = "keeps" if readonly == "Yes" else HOW.get(store, "unsure")
-            found[f"tgt-{store} {how} {path}"] = Evidence(f"tgt: {path}, backing store {store}", COMMAND)
+            found[TargetUnit(f"tgt-{store}", how, path)] = Evidence(f"tgt: {path}, backing store {store}", COMMAND)
     none = Evidence("tgt has no logical unit on a file or a block device", COMMAND)
     yield Fact(HOST, "tgt_targets", Known(tuple(found), tuple(found.values()) or (none,)))

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from auditor.collect import bus
-from auditor.facts import Fact, Facts, Subject, known, word, words
+from auditor.facts import DeviceName, Fact, Facts, Subject, known, rows, word, words
 from auditor.host.request import Output, Run
 from auditor.text import unescaped
 
@@ -31,7 +31,7 @@ FACTS = {
     "udev_partitions": words("kernel names of the partitions"),
     "udev_quiet_partitions": words("those of a type that next to nothing is written to"),
     "devlinks": words("every path under /dev that denotes the whole disk"),
-    "device_names": words("PATH=NODE for every path under /dev that denotes the disk or one of its partitions"),
+    "device_names": rows(DeviceName, "every path under /dev that denotes the disk or one of its partitions"),
 }
 COMMAND = "udevadm info /dev/{subject}"
 
@@ -122,9 +122,9 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     found = devices(reply.text)
     if not found:
         raise ValueError("no block device in it")
-    paths: dict[str, list[tuple[str, str]]] = {}
+    paths: dict[str, list[DeviceName]] = {}
     for path, name in sorted(names(found).items(), key="=".join):
-        paths.setdefault(found[name].disk, []).append((path, name))
+        paths.setdefault(found[name].disk, []).append(DeviceName(path, name))
     parts: dict[str, list[str]] = {}
     for device in found.values():
         if device.devtype == "partition":
@@ -144,7 +144,7 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
         quiet = tuple(each for each in inside if found[each].properties.get("ID_PART_ENTRY_TYPE") in _QUIET)
         yield Fact(disk, "udev_quiet_partitions", known(quiet, " ".join(quiet) or "none of these", COMMAND))
         yield Fact(disk, "devlinks", known(mine, " ".join(mine), COMMAND))
-        pairs = tuple(map("=".join, paths[device.name]))
+        pairs = tuple(paths[device.name])
         yield Fact(disk, "device_names", known(pairs, f"{len(pairs)} paths", COMMAND))
 
 

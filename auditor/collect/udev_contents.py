@@ -20,17 +20,15 @@ import re
 from collections.abc import Iterator
 
 from auditor.collect import udev
-from auditor.facts import HOST, Fact, Facts, Subject, known, words
+from auditor.facts import HOST, BootPartition, DeviceName, Fact, Facts, Label, Subject, known, rows
 from auditor.host.request import Output, Run
 
 PER = "host"
 SUBJECT = "host"
 FACTS = {
-    "zfs_labels": words("GUID NODE DISK NAME: the pool's GUID, the device, the whole device that it is on, the pool"),
-    "labelled_paths": words("PATH=NODE for every path under /dev that denotes one of these devices"),
-    "boot_partitions": words(
-        "KIND DISK NODE: efi (EFI system partition with a file system), empty (without one) or bios (code of GRUB)"
-    ),
+    "zfs_labels": rows(Label, "labels of pools on devices of this host"),
+    "labelled_paths": rows(DeviceName, "every path under /dev that denotes one of these devices"),
+    "boot_partitions": rows(BootPartition, "partitions that a boot loader may be on"),
 }
 COMMAND = "lsblk -o NAME,FSTYPE,LABEL,UUID"
 _OF_OTHERS = re.compile(r"(?:zd|loop|nbd|rbd|ram|zram)\d.*")
@@ -54,14 +52,14 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
         return
     labels = {name: told for name, device in found.items() if (told := _label(device, found.get(device.disk, device)))}
     text = "; ".join(f"{name}: {told[1]}" for name, told in labels.items()) or "no device bears a label of a pool"
-    lines = tuple(f"{guid} {name} {found[name].disk} {pool}" for name, (guid, pool) in labels.items())
+    lines = tuple(Label(guid, name, found[name].disk, pool) for name, (guid, pool) in labels.items())
     yield Fact(HOST, "zfs_labels", known(lines, text, COMMAND))
-    paths = tuple(f"{path}={name}" for path, name in sorted(udev.names(found).items()) if name in labels)
+    paths = tuple(DeviceName(path, name) for path, name in sorted(udev.names(found).items()) if name in labels)
     yield Fact(HOST, "labelled_paths", known(paths, f"{len(paths)} paths", COMMAND))
     kinds = {device.name: kind for device in found.values() if (kind := _boots(device))}
-    lines = tuple(f"{kind} {found[name].disk} {name}" for name, kind in kinds.items())
+    partitions = tuple(BootPartition(kind, found[name].disk, name) for name, kind in kinds.items())
     text = ", ".join(f"{name}: {kind}" for name, kind in kinds.items()) or "no partition to boot from"
-    yield Fact(HOST, "boot_partitions", known(lines, text, "lsblk -o NAME,PARTTYPE,FSTYPE"))
+    yield Fact(HOST, "boot_partitions", known(partitions, text, "lsblk -o NAME,PARTTYPE,FSTYPE"))
 
 
 def _label(device: udev.Device, disk: udev.Device) -> tuple[str, str] | None:

@@ -30,4 +30,4 @@ def request(target: Subject, facts: Facts) -> Request:
 
 def parse(reply: Output, target: Subject) -> Iterator[Fact]:
     """The same lines as those of ``zfs get``; a property that a program cannot tell is none of its own."""
-    return (fact for fact in zfs_get.parse(reply, target) if fact.name in FACTS)
+    return (fact for fact in zfs_get.of_subtree(reply, target) if fact.name in FACTS)

@@ -1,11 +1,12 @@
-"""``zfs get -r``: the properties of a dataset and of all below it, in one call. (man 8 zfs-get)
+"""``zfs get -r``: the properties of a dataset and of all below it, in one call; those whose values may hold lines of any kind
+are asked for apart (:mod:`.zfs_get_text`). (man 8 zfs-get)
 
 Text, not ``-j``: the JSON of 10,000 datasets is many times larger, and 2.1 and 2.2 have none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from auditor.collect import zfs_properties
 from auditor.facts import HOST, Fact, Facts, Known, Subject
@@ -15,7 +16,7 @@ from auditor.host.request import Output, Request, Run
 PER = "target"
 AFTER = ("zfs_channel_program",)  # which reads all datasets in one transaction group
 SUBJECT = "dataset"
-FACTS = zfs_properties.FACTS
+FACTS = {name: spec for name, spec in zfs_properties.FACTS.items() if name not in zfs_properties.FREE_TEXT}
 PART = True  # of thousands of datasets some are known when the time is over: see gather/by_name.py
 COLUMNS = "name,property,value,source"
 
@@ -25,27 +26,23 @@ def request(target: Subject, facts: Facts) -> Request:
 
     With --consistent only what the channel program cannot say: nothing else may come from another moment.
     """
-    names = zfs_properties.known_to(facts, "zfs_userland_version")
-    if isinstance(wanted := facts.get(HOST, "consistent"), Known) and wanted.value is True:
-        names = tuple(name for name in names if name in lzc.CANNOT_SAY)
+    names = [name for name in zfs_properties.known_to(facts, "zfs_userland_version") if name in FACTS]
+    if consistent(facts):
+        names = [name for name in names if name in lzc.CANNOT_SAY]
+    return question(target, names, facts)._replace(part=True)
+
+
+def consistent(facts: Facts) -> bool:
+    """Whether what the channel program can say is left to it (--consistent)."""
+    wanted = facts.get(HOST, "consistent")
+    return isinstance(wanted, Known) and wanted.value is True
+
+
+def question(target: Subject, names: Iterable[str], facts: Facts) -> Run:
+    """These properties of the target, and of what is below it."""
     deep = below(target, facts)
-    return Run(
-        (
-            "zfs",
-            "get",
-            "-Hp",
-            *deep,
-            "-t",
-            "filesystem,volume",
-            "-o",
-            COLUMNS,
-            ",".join(names),
-            target.name,
-        ),
-        package="zfsutils-linux",
-        part=True,
-        halved=bool(deep),
-    )
+    words = ("zfs", "get", "-Hp", *deep, "-t", "filesystem,volume", "-o", COLUMNS, ",".join(names), target.name)
+    return Run(words, package="zfsutils-linux", halved=bool(deep))
 
 
 def below(target: Subject, facts: Facts) -> tuple[str, ...]:
@@ -55,5 +52,10 @@ def below(target: Subject, facts: Facts) -> tuple[str, ...]:
 
 def parse(reply: Output, target: Subject) -> Iterator[Fact]:
     """All facts of the target and of what is below it."""
+    return (fact for fact in of_subtree(reply, target) if fact.name in FACTS)
+
+
+def of_subtree(reply: Output, target: Subject) -> Iterator[Fact]:
+    """The same, of any properties."""
     top, below = target.name, target.name + "/"
     return zfs_properties.parse(reply.text, lambda name: name == top or name.startswith(below))

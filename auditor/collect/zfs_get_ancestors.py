@@ -13,6 +13,7 @@ PER = "target"
 AFTER = ("zfs_get",)
 SUBJECT = "dataset"
 FACTS = zfs_properties.FACTS
+PART = True
 
 
 def request(target: Subject, facts: Facts) -> Request:
@@ -21,7 +22,7 @@ def request(target: Subject, facts: Facts) -> Request:
     if not above:
         return Skip(f"{target.name} is the root dataset of its pool", applies=False)
     names = ",".join(zfs_properties.known_to(facts, "zfs_userland_version"))
-    return Run(("zfs", "get", "-Hp", "-o", COLUMNS, names, *above), package="zfsutils-linux")
+    return Run(("zfs", "get", "-Hp", "-o", COLUMNS, names, *above), package="zfsutils-linux", free_text=True)
 
 
 def parse(reply: Output, target: Subject) -> Iterator[Fact]:

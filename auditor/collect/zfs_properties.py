@@ -3,6 +3,12 @@
 One record a property: ``name TAB property TAB value TAB source NEWLINE``. A name holds neither TAB nor newline, a value
 may hold both (mountpoint, keylocation), so name and property are taken from the left, the source from the right, and a
 line that does not begin a record continues the value before it. (man 7 zfsprops, man 8 zfs-get)
+
+Whoever may set a mount point can put lines into it that look like records, of any dataset (man 8 zfs-allow; OpenZFS
+lib/libzfs/libzfs_dataset.c zfs_valid_proplist() looks at its first character and its length). zfs prints all records of a
+dataset together, in the order of the question. That is the order of PROPERTIES, in which those that may hold such lines follow
+one another, and no question ends with one of them: so a dataset with forged lines has records of its own behind them, and one
+that they name has more than its own or not in that order. Neither is believed; all others are.
 """
 
 from __future__ import annotations
@@ -59,7 +65,9 @@ FACTS: dict[str, Spec] = {
 }
 OLD = dict.fromkeys(("special_small_blocks", "encryption", "keystatus", "keylocation"), (0, 8))
 SINCE = {"direct": (2, 3)}  # all others but those of OLD are in every release from 0.6.5 on (module/zcommon/zfs_prop.c)
-FREE_TEXT = frozenset({"keylocation", "mountpoint", "sharenfs", "sharesmb"})  # a value may hold TABs and newlines
+# a value may hold TABs and newlines; nothing stands between them in PROPERTIES, nor before what ends a question about them
+FREE_TEXT, BEHIND = frozenset({"keylocation", "mountpoint", "sharenfs", "sharesmb"}), "origin"
+ORDER = {name: number for number, name in enumerate(PROPERTIES)}
 NONE_IS_ZERO = frozenset({"quota", "refquota", "reservation", "refreservation"})
 CHUNK = 1 << 18  # characters
 LONGEST_NAME = 255  # ZFS_MAX_DATASET_NAME_LEN of OpenZFS, less the NUL
@@ -87,62 +95,78 @@ def above(dataset: str) -> tuple[str, ...]:
     return tuple("/".join(parts[:depth]) for depth in range(len(parts) - 1, 0, -1))
 
 
-def parse(text: str, ours: Callable[[str], bool]) -> Iterator[Fact]:
-    """The facts of all records; ours: whether a name is one of the datasets that were asked for.
+def records(text: str, ours: Callable[[str], bool]) -> tuple[dict[str, list[tuple[str, str]]], set[str]]:
+    """(dataset -> (property, record) of each of its records, the datasets that are not believed).
 
-    A cut output ends in an incomplete record, which is left out. A value that may go on in the next line counts as
-    complete only when another record follows. What reads alike is shared, for thousands of datasets.
+    ours: whether a name is one of the datasets that were asked for. What reads alike is shared, for thousands of datasets. A
+    cut output ends in an incomplete record, which is left out; a value that may go on in the next line counts as complete
+    only when another record follows. Raises ValueError where the first line begins no record.
     """
-    seen: dict[str, tuple[str, Known | None]] = {}
-    links_of: dict[str, tuple[Known, Known]] = {}
-    datasets: set[str] = set()
-    had: set[str] = set()
-    held: list[str] = []
-    dataset, subject = "", Subject("dataset", "")
+    every: dict[str, list[tuple[str, str]]] = {}
+    doubted: set[str] = set()
+    shared: dict[str, tuple[str, str]] = {}  # record -> its property, empty where it is none
+    mine: list[tuple[str, str]] = []
+    held: list[str] = []  # a record whose value may go on
+    dataset, free, last = "", "", -1
     for line in _lines(text):
         name, _, record = line.partition("\t")
-        entry = seen.get(record) if name == dataset else None
-        if entry is None:
-            head = record[: record.find("\t")]
-            if head not in PROPERTIES or not ((name == dataset and datasets) or ours(name)):
-                if not held:
-                    raise ValueError("a line is not a property of a dataset that was asked for")
+        row = shared.get(record)
+        if row is None:
+            head, tab, _ = record.partition("\t")
+            row = shared[record] = (head if tab and head in PROPERTIES else "", record)
+        if not row[0] or (name != dataset and not ours(name)) or len(name) > LONGEST_NAME:
+            if not dataset:
+                raise ValueError("the first line is not a property of a dataset that was asked for")
+            if held:
                 held.append(line)
-                continue
+            else:
+                doubted.add(dataset)
+            continue
         if held:
-            fact, value = _read("\n".join(held))
+            mine.append((free, "\n".join(held)))
             held = []
+        if name != dataset:
+            if name in every:
+                doubted.add(name)
+            dataset, last = name, -1
+            mine = every[name] = []
+        if ORDER[row[0]] <= last:
+            doubted.add(name)
+        last = ORDER[row[0]]
+        if row[0] in FREE_TEXT:
+            free, held = row[0], [record]
+        else:
+            mine.append(row)
+    if not every:
+        raise ValueError("no dataset in it")
+    return every, doubted
+
+
+def parse(text: str, ours: Callable[[str], bool]) -> Iterator[Fact]:
+    """The facts of all records that are believed; ours: whether a name is one of the datasets that were asked for. Raises
+    ValueError where none are."""
+    every, doubted = records(text, ours)
+    seen: dict[str, tuple[str, Known | None]] = {}
+    links_of: dict[str, tuple[Known, Known]] = {}
+    wrong = f"records of {min(doubted)} contradict each other" if doubted else ""
+    for name in [each for each in every if each not in doubted]:
+        try:
+            mine = [seen.get(record) or seen.setdefault(record, _read(record)) for _, record in every[name]]
+        except ValueError as error:
+            doubted.add(name)
+            wrong = f"{name}: {error}"
+            continue
+        subject = Subject("dataset", name)
+        parent = name.rpartition("/")[0] or name + "/"
+        if (pair := links_of.get(parent)) is None:
+            pair = links_of[parent] = _links(name)
+        yield Fact(subject, "pool", pair[0])
+        yield Fact(subject, "ancestors", pair[1])
+        for fact, value in mine:
             if value is not None:
                 yield Fact(subject, fact, value)
-        if entry is None:
-            if name != dataset:
-                if name in datasets:
-                    raise ValueError(f"{name} comes twice")
-                if len(name) > LONGEST_NAME:
-                    raise ValueError(f"a name of {len(name)} characters")
-                datasets.add(name)
-                dataset, subject, had = name, Subject("dataset", name), set()
-                parent = name.rpartition("/")[0] or name + "/"
-                if (pair := links_of.get(parent)) is None:
-                    pair = links_of[parent] = _links(name)
-                yield Fact(subject, "pool", pair[0])
-                yield Fact(subject, "ancestors", pair[1])
-            if head in FREE_TEXT:
-                if head in had:
-                    raise ValueError(f"{head} of {name} comes twice")
-                had.add(head)
-                held = [record]
-                continue
-            if (entry := seen.get(record)) is None:
-                entry = seen[record] = _read(record)
-        fact, value = entry
-        if fact in had:
-            raise ValueError(f"{fact} of {name} comes twice")
-        had.add(fact)
-        if value is not None:
-            yield Fact(subject, fact, value)
-    if not datasets:
-        raise ValueError("no dataset in it")
+    if doubted >= every.keys():
+        raise ValueError(wrong)
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -11,7 +11,22 @@ from collections.abc import Iterator
 
 from auditor.derive.at_boot import BOOT
 from auditor.derive.mounts_of_zfs import mounted_at
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, known, unknown, word, words_of
+from auditor.facts import (
+    HOST,
+    BootPartition,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    flag,
+    join,
+    known,
+    rows_of,
+    unknown,
+    word,
+)
 
 SUBJECT = "pool"
 FACTS = {
@@ -43,9 +58,10 @@ def _lone(pool: Subject, facts: Facts) -> Judged:
     if unseen := [each for each in seen if isinstance(each, Unknown)]:
         return join(unseen)
     mine = {disk.name for leaf in leaves for disk in facts.linked(leaf, "disks")}
-    rows = [line.split(" ") for line in words_of(partitions)]
+    found = rows_of(partitions, BootPartition)
     # where one has a file system, that is what the host starts from, by UEFI or by GRUB of Proxmox
-    starting = {disk for kind, disk, _ in rows if kind == "efi"} or {disk for kind, disk, _ in rows if kind == "bios"}
+    efi, bios = ({each.disk for each in found if each.kind == kind} for kind in ("efi", "bios"))
+    starting = efi or bios
     if not starting:  # code before the first partition, a network, or udev that was not told of partitions
         return unknown(f"no partition was seen that {pool} could be started from", "lsblk -o NAME,PARTTYPENAME,FSTYPE")
     (lone,) = starting if len(starting) == 1 and starting <= mine and len(mine) > 1 else ("",)

@@ -11,14 +11,18 @@ from collections.abc import Iterator
 
 from auditor.facts import (
     HOST,
+    ClosedGuest,
     Evidence,
     Fact,
     Facts,
+    Guest,
+    GuestFile,
     Judged,
     Known,
     Subject,
     Unknown,
     join,
+    rows_of,
     unknown,
     word,
     word_of,
@@ -44,18 +48,18 @@ def _open(leaf: Subject, facts: Facts) -> Judged:
     guests, opened, closed, generic = (
         facts.get(HOST, name) for name in ("guests", "guest_files", "closed_guests", "generic_guests")
     )
-    if isinstance(guests, Unknown) or not words_of(guests):
+    if isinstance(guests, Unknown) or not guests.value:
         return guests if isinstance(guests, Unknown) else Known("", guests.evidence)
     node, nodes, disks = (facts.get(leaf, name) for name in ("node", "nodes", "disks"))
     mine = {word_of(node), *words_of(nodes), *(disk.name for disk in facts.linked(leaf, "disks"))}
-    names = dict(each.split(" ", 1) for each in words_of(facts.get(HOST, "open_guests")))
-    for number, how, where, _ in (each.split(" ", 3) for each in words_of(opened)):
+    names = dict(rows_of(facts.get(HOST, "open_guests"), Guest))
+    for number, how, where, _ in rows_of(opened, GuestFile):
         if how == WRITES and not where.startswith(SERVED) and where.removeprefix("/dev/") in mine:
             text = harmless(f"guest {names.get(number, number)} (process {number})")
             return Known(text, (Evidence(f"{text} has {where} open for writing", f"ls -l /proc/{number}/fd"),))
     unseen = [each for each in (opened, closed, generic, node, nodes, disks) if isinstance(each, Unknown)]
-    if hidden := words_of(closed):
-        unseen.append(unknown(harmless(f"a guest, or what calls itself one: {hidden[0].partition(' ')[2]}")))
+    if hidden := rows_of(closed, ClosedGuest):
+        unseen.append(unknown(harmless(f"a guest, or what calls itself one: {hidden[0].reason}")))
     unseen += [
         unknown(harmless(f"guest {names.get(each, each)} (process {each}) reaches a drive by SCSI commands (/dev/sg)"))
         for each in words_of(generic)[:1]

@@ -10,7 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, join, known, pairs_of, word_of, words, words_of
+from auditor.facts import (
+    HOST,
+    DeviceName,
+    Fact,
+    Facts,
+    Guest,
+    GuestFile,
+    Known,
+    Label,
+    Subject,
+    Unknown,
+    join,
+    known,
+    rows_of,
+    word_of,
+    words,
+)
 
 SUBJECT = "host"
 FACTS = {
@@ -42,15 +58,15 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
         return
     guids = [facts.get(pool, "list_guid") for pool in facts.linked(HOST, "imported_pools")]
     leaves = [facts.get(leaf, "path") for leaf in facts.subjects("leaf") if _is_there(leaf, facts)]
-    guests, opened = words_of(facts.get(HOST, "guests")), facts.get(HOST, "guest_files")
-    nodes, mine = dict(pairs_of(facts.get(HOST, "labelled_paths"))), {word_of(each) for each in guids}
+    guests, opened = rows_of(facts.get(HOST, "guests"), Guest), facts.get(HOST, "guest_files")
+    nodes = {each.path: each.node for each in rows_of(facts.get(HOST, "labelled_paths"), DeviceName)}
+    mine = {word_of(each) for each in guids}
     taken = {nodes.get(word_of(path), "") for path in leaves}
-    of_guests = {each.split(" ", 3)[2].removeprefix("/dev/") for each in words_of(opened)}
+    of_guests = {each.where.removeprefix("/dev/") for each in rows_of(opened, GuestFile)}
     # udev writes a blank in a label as an underscore (systemd src/udev/udev-builtin-blkid.c, ID_FS_LABEL)
     names = {each for pool in facts.linked(HOST, "imported_pools") for each in (pool.name, pool.name.replace(" ", "_"))}
     others: dict[bool, dict[str, list[str]]] = {False: {}, True: {}}  # by whether another one of that name is imported
-    for line in words_of(labels):
-        guid, node, disk, name = line.split(" ", 3)
+    for guid, node, disk, name in rows_of(labels, Label):
         if guid not in mine and not {node, disk} & (taken if name in names else taken | of_guests):
             others[name in names].setdefault(f"{name} (GUID {guid})", []).append(node)
     doubts = [each for each in (*guids, *leaves) if isinstance(each, Unknown)]

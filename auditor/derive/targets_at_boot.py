@@ -17,8 +17,10 @@ from auditor.facts import (
     Judged,
     Known,
     Subject,
+    TargetUnit,
     Unknown,
     join,
+    rows_of,
     unknown,
     words,
     words_of,
@@ -80,7 +82,7 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
         yield from (Fact(HOST, name, join(unseen)) for name in FACTS)
         return
     pools = {pool.name for pool in facts.linked(HOST, "imported_pools")}
-    rows = [line.split(" ", 2) for each in asked for line in words_of(each)]
+    rows = [row for each in asked for row in rows_of(each, TargetUnit)]
     imported = facts.get(HOST, "imported_pools")
     if isinstance(imported, Unknown) and any(_may_be_a_volume(path) for _, _, path in rows):
         yield from (Fact(HOST, name, imported) for name in FACTS)

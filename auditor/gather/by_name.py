@@ -1,23 +1,31 @@
-"""``zfs get -r`` that was given up: its properties again, of some datasets at a time by their names.
+"""``zfs get`` that is asked again of some datasets by their names: of all where it was given up, and of those about which it
+contradicts itself.
 
 zfs opens all datasets below its argument before it prints the first row (OpenZFS cmd/zfs/zfs_iter.c zfs_for_each(), alike from
 2.1 to 2.4): one that is given up has said nothing, of thousands of datasets as of one. With names and without -r it opens those
 alone. The dataset at the top is asked about first, which says whether anything answers; then twice as many with each command,
 those nearest to the top before those below them. So what is lost when the time is over is no more than what was answered, and
 which command comes next depends on the answers alone: a recording holds them all.
+
+A value that others choose may hold lines that look like rows of any dataset (:mod:`auditor.collect.zfs_properties`). In the
+answer about one dataset alone they are its own, whatever they name. So those are asked about one by one that are contradicted,
+and one that contradicts itself even then is asked for the other properties. Of an answer that was given up the lines that would
+contradict may be missing: it counts for nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
-from auditor.collect import zfs_list
+from auditor.collect import zfs_list, zfs_properties
 from auditor.facts import Facts, Subject
 from auditor.host.request import Capture, Output, Run
 from auditor.text import harmless
 
 RECURSIVE = "-r"
+COLUMNS = "-o"  # behind it stand the columns, the properties and the names
 MOST = 128  # datasets of one command: 32 KiB of names, and a process for so many costs nothing
+ALONE = 64  # datasets that are asked about one by one: a mount point of 4 KiB can name as many
 LATE = "no answer"  # how the fault begins of a command that had its time
 BEFORE_DEADLINE = f"{LATE} before"
 
@@ -26,20 +34,29 @@ class ByName:
     """One question that is asked again. of: how many datasets there are, 0 while nobody knows; put: how many of them were
     asked about."""
 
-    def __init__(self, request: Run, late: Capture) -> None:
-        self._request, self._late = request, late
+    def __init__(self, request: Run, reply: Capture) -> None:
+        self._request = request
+        self._late = reply._replace(stdout=b"") if request.free_text and reply.fault else reply
         self._said: list[Capture] = []
+        self._contradicted: dict[str, None] = {}
         self._why = ""
         self.of = self.put = 0
 
     def steps(self) -> Generator[Run, Capture, Capture]:
         """What to ask next, until it returns the answer to the question: as if it had answered, where it did of all datasets;
         else why not, with what was said of the others."""
+        if _late(self._request, self._late):
+            reply = yield from self._in_groups()
+        else:
+            reply = self._believed(self._late, _named(self._request))
+        return (yield from self._one_by_one(reply)) if self._contradicted else reply
+
+    def _in_groups(self) -> Generator[Run, Capture, Capture]:
         target = self._request.argv[-1]
         first = yield self._about((target,))
         if first.fault or first.exit != 0:  # then nothing else will be answered
             return self._late
-        self._heard(first, 1)
+        self._heard(first, (target,))
         question = zfs_list.request(Subject("dataset", target), Facts())
         assert isinstance(question, Run)
         listed = yield question
@@ -56,7 +73,7 @@ class ByName:
         while at < len(names):
             reply = yield self._about(some := tuple(names[at : at + many]))
             if _whole(reply):
-                self._heard(reply, len(some))
+                self._heard(reply, some)
                 at, many, silent = at + len(some), min(2 * many, most), False
                 continue
             over = not reply.fault.startswith(LATE) or reply.fault.startswith(BEFORE_DEADLINE)
@@ -68,16 +85,51 @@ class ByName:
                 return
             at, silent = at + 1, True
 
-    def _about(self, names: Sequence[str]) -> Run:
-        words = (word for word in self._request.argv[:-1] if word != RECURSIVE)
-        return self._request._replace(argv=(*words, *names), halved=False)
+    def _one_by_one(self, reply: Capture) -> Generator[Run, Capture, Capture]:
+        rows = [reply.stdout]
+        for name in list(self._contradicted)[:ALONE]:
+            own = yield self._about((name,))
+            if own.fault:
+                continue
+            del self._contradicted[name]
+            rows.append(self._believed(own, {name}.__contains__).stdout)  # nothing of one that is not there
+            if name in self._contradicted and (rest := self._without_free_text()):
+                other = yield self._about((name,), rest)
+                rows.append(other.stdout if _whole(other) else b"")
+        if not self._contradicted:
+            return reply._replace(stdout=b"".join(rows))
+        first, *more = map(harmless, self._contradicted)
+        whose = f"{first} and {len(more):,} more" if more else first
+        return reply._replace(stdout=b"".join(rows), fault=reply.fault or f"rows of {whose} contradict each other")
 
-    def _heard(self, reply: Capture, count: int) -> None:
+    def _about(self, names: Sequence[str], properties: str = "") -> Run:
+        *words, all_properties = _words(self._request)
+        kept = (word for word in words if word != RECURSIVE)
+        return self._request._replace(argv=(*kept, properties or all_properties, *names), halved=False)
+
+    def _without_free_text(self) -> str:
+        """The other properties; empty where there is only the one that ends a dataset."""
+        names = _words(self._request)[-1].split(",")
+        others = [name for name in names if name not in zfs_properties.FREE_TEXT]
+        return ",".join(others) if len(others) > 1 else ""
+
+    def _heard(self, reply: Capture, names: Sequence[str]) -> None:
         """zfs names each dataset that it could not open, as one that was destroyed meanwhile, and says the rest."""
-        self._said.append(reply)
-        self.put += count
+        self._said.append(self._believed(reply, frozenset(names).__contains__))
+        self.put += len(names)
         if reply.exit != 0:
             self._why = harmless(reply.stderr.decode("utf-8", "replace").strip().partition("\n")[0])[:200]
+
+    def _believed(self, reply: Capture, named: Callable[[str], bool]) -> Capture:
+        """The same with the rows alone that nothing in it contradicts. Values of several lines are left out: beside those of
+        other answers they could be taken for rows again."""
+        if not self._request.free_text:
+            return reply
+        every, contradicted = _records(reply, named)
+        self._contradicted |= dict.fromkeys(sorted(contradicted))
+        plain = {name: mine for name, mine in every.items() if name not in contradicted}
+        rows = (f"{name}\t{row}\n" for name, mine in plain.items() for _, row in mine if "\n" not in row)
+        return reply._replace(stdout="".join(rows).encode("utf-8", "surrogateescape"))
 
     def _answer(self) -> Capture:
         rows = b"".join(each.stdout for each in self._said)
@@ -91,7 +143,35 @@ class ByName:
 
 def wanted(request: Run, reply: Capture) -> bool:
     """Whether a question is to be asked again so."""
+    if not request.free_text:
+        return _late(request, reply)
+    return bool(reply.fault) or (reply.exit == 0 and bool(_records(reply, _named(request))[1]))
+
+
+def _late(request: Run, reply: Capture) -> bool:
+    """Whether it had its time, and there is more of it."""
     return request.halved and reply.fault.startswith(LATE) and not reply.fault.startswith(BEFORE_DEADLINE)
+
+
+def _words(request: Run) -> tuple[str, ...]:
+    """A question without the names of datasets."""
+    return request.argv[: request.argv.index(COLUMNS) + 3]
+
+
+def _named(request: Run) -> Callable[[str], bool]:
+    """Whether a question is about a dataset."""
+    names = request.argv[len(_words(request)) :]
+    if RECURSIVE in request.argv:
+        return lambda name: name == names[0] or name.startswith(names[0] + "/")
+    return frozenset(names).__contains__
+
+
+def _records(reply: Capture, named: Callable[[str], bool]) -> tuple[dict[str, list[tuple[str, str]]], set[str]]:
+    """As zfs_properties.records(); nothing of what is not understood."""
+    try:
+        return zfs_properties.records(reply.stdout.decode("utf-8", "surrogateescape"), named)
+    except ValueError:
+        return {}, set()
 
 
 def _whole(reply: Capture) -> bool:

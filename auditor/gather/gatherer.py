@@ -73,7 +73,7 @@ class Gatherer:
         for key in keys:
             answer = self._told.pop(key)
             del self._questions[key]
-            facts.merge(answer.facts)
+            facts.merge(answer.facts, adds=getattr(self.collectors[key[0]], "ADDS", True))
             self.answers[key] = answer._replace(facts=Facts())
 
     def close(self) -> None:

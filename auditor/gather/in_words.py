@@ -12,6 +12,7 @@ from auditor.host.request import Read, Run
 # Of what takes long on a large host: collector -> what it asks for. Of all else the command or the file is said.
 WORDS: Mapping[str, str] = {
     "zfs_get": "properties of {datasets} of",
+    "zfs_get_text": "mount points and shares of {datasets} of",
     "zfs_get_ancestors": "properties of the datasets above",
     "zfs_channel_program": "properties at one moment of {datasets} of",
     "zfs_list": "names of the datasets of",

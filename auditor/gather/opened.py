@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from auditor.collect import guest_files, mounts
 from auditor.collect._holders import Holders, Place
 from auditor.facts import Unknown
 from auditor.gather import overlay
 from auditor.gather.layers import Paths
-
-
-class Opened(NamedTuple):
-    """As FACTS of ``guest_files`` says it."""
-
-    number: str
-    how: str
-    where: str
-    path: str
-
-    @property
-    def what(self) -> str:
-        """The same for all names of a device; of a file with its name, as others lie there, too."""
-        return self.where if self.where.startswith("/dev/") else f"{self.where} {self.path}"
 
 
 class Numbers:

@@ -19,14 +19,23 @@ from auditor.collect._holders import Holders, Place
 from auditor.facts import (
     AGAIN,
     HOST,
+    ClosedGuest,
     Evidence,
     Fact,
     Facts,
+    Guest,
+    GuestDisk,
+    GuestFile,
+    GuestSetting,
+    GuestStarter,
     Judged,
     Known,
+    R,
     Subject,
+    TargetUnit,
     Unknown,
     known,
+    rows_of,
     unknown,
     word,
     words,
@@ -36,7 +45,7 @@ from auditor.gather import in_volumes, layers
 from auditor.gather.in_volumes import TOLD, more, some
 from auditor.gather.layers import Paths
 from auditor.gather.mounted import HERE
-from auditor.gather.opened import Numbers, Opened
+from auditor.gather.opened import Numbers
 from auditor.text import argument, harmless
 
 SEVERAL = "several"
@@ -116,14 +125,14 @@ def _called(what: str, name: str) -> str:
     return harmless(f"{what} {name if len(name) <= NAME else name[:NAME] + '...'}")
 
 
-def _in_turns(disks: Iterable[str], held: Mapping[str, object]) -> list[tuple[int, str, str, str]]:
-    """(its place among the disks of its guest, NUMBER, HOW, PATH): the first of each, then the second, so that who has many
-    keeps none of the others from being looked up."""
-    counted, found = Counter[str](), list[tuple[int, str, str, str]]()
-    for number, how, path in ((each + " ").split(" ", 2) for each in disks):
-        if number in held:
-            found.append((counted[number], number, how, path.strip()))
-            counted[number] += 1
+def _in_turns(disks: Iterable[GuestDisk], held: Mapping[str, object]) -> list[tuple[int, GuestDisk]]:
+    """(its place among the disks of its guest, a disk): the first of each, then the second, so that who has many keeps none of
+    the others from being looked up."""
+    counted, found = Counter[str](), list[tuple[int, GuestDisk]]()
+    for disk in disks:
+        if disk.process in held:
+            found.append((counted[disk.process], disk))
+            counted[disk.process] += 1
     return sorted(found)
 
 
@@ -161,25 +170,21 @@ class _Users:
             self.unseen.append(unknown(f"{every.evidence[0].text}: guests and targets of the host are not seen", HERE))
 
     def guests(self) -> None:
-        if not self._words("guests"):
+        if not self._rows("guests", Guest):
             return
-        opened, names = self._words("guest_files"), dict(each.split(" ", 1) for each in self._words("open_guests"))
-        if closed := words_of(self.facts.get(HOST, "closed_guests")):
+        opened, names = self._rows("guest_files", GuestFile), dict(self._rows("open_guests", Guest))
+        if closed := rows_of(self.facts.get(HOST, "closed_guests"), ClosedGuest):
             more = f", and {len(closed) - 1:,} more of them" if len(closed) > 1 else ""
-            self.unseen.append(
-                unknown(harmless(f"a guest, or what calls itself one: {closed[0].partition(' ')[2]}{more}"))
-            )
-        self._disks(self._words("guest_disks"), names, opened)
+            self.unseen.append(unknown(harmless(f"a guest, or what calls itself one: {closed[0].reason}{more}")))
+        self._disks(self._rows("guest_disks", GuestDisk), names, opened)
 
-    def _disks(self, disks: Sequence[str], names: Mapping[str, str], files: Sequence[str]) -> None:
-        """files: what each guest has open, as ``guest_files`` says it."""
-        opened = [Opened(*each.split(" ", 3)) for each in files]
-        held, starters = self._held(names, opened), dict(each.split(" ", 1) for each in self._words("guest_starters"))
+    def _disks(self, disks: Sequence[GuestDisk], names: Mapping[str, str], opened: Sequence[GuestFile]) -> None:
+        held, starters = self._held(names, opened), dict(self._rows("guest_starters", GuestStarter))
         every = {number: {*chain(*things.values())} for number, things in held.items()}
-        called = {(each.number, each.path): each for each in opened}  # by the name that it has for the guest
+        called = {(each.process, each.path): each for each in opened}  # by the name that it has for the guest
         named: dict[str, set[str]] = defaultdict(set)  # what its disks are, by guest
         lookups = 0
-        for at, number, how, path in _in_turns(disks, held):
+        for at, (number, how, path) in _in_turns(disks, held):
             guest = _guest(number, names)
             one, what, place = called.get((number, path)), "", Place(how=NOWHERE)
             if path and one is None:
@@ -201,12 +206,12 @@ class _Users:
                         starters.get(number, "qemu")
                     )
         for other in opened:
-            if (datasets := held.get(other.number, {}).get(other.what)) and other.what not in named[other.number]:
-                named[other.number].add(other.what)
-                text = f"{_guest(other.number, names)}: its command line does not name {other.path}, which it has open"
+            if (datasets := held.get(other.process, {}).get(other.what)) and other.what not in named[other.process]:
+                named[other.process].add(other.what)
+                text = f"{_guest(other.process, names)}: its command line does not name {other.path}, which it has open"
                 self._doubt(datasets, f"{text}: it may drop its flushes (info block in its monitor says it)")
 
-    def _held(self, names: Mapping[str, str], opened: Iterable[Opened]) -> Mapping[str, Mapping[str, Sequence[str]]]:
+    def _held(self, names: Mapping[str, str], opened: Iterable[GuestFile]) -> Mapping[str, Mapping[str, Sequence[str]]]:
         """By guest and what it writes to: datasets."""
         held: dict[str, dict[str, Sequence[str]]] = defaultdict(dict)
         places, lost = dict[str, Place](), set[tuple[str, str]]()
@@ -215,19 +220,19 @@ class _Users:
             if one.how != WRITES:  # which any user may of what he can read
                 continue
             for each in place.datasets:
-                held[one.number][one.what] = place.datasets
-                if names.get(one.number) != guests.NOT_READ:
-                    seen = Evidence(harmless(_guest(one.number, names)), f"ls -l /proc/{one.number}/fd")
-                    self.by[each][seen] = _called("guest", names.get(one.number, one.number))
+                held[one.process][one.what] = place.datasets
+                if names.get(one.process) != guests.NOT_READ:
+                    seen = Evidence(harmless(_guest(one.process, names)), f"ls -l /proc/{one.process}/fd")
+                    self.by[each][seen] = _called("guest", names.get(one.process, one.process))
                     if not one.where.startswith("/dev/"):
                         self.in_files[each].add(seen)
             if place.datasets and self.numbers.volatile(one.where):
-                text = f"{_guest(one.number, names)} has {one.path} open on an overlay that is mounted volatile"
+                text = f"{_guest(one.process, names)} has {one.path} open on an overlay that is mounted volatile"
                 self._doubt(place.datasets, f"{text}: every fsync there is left out")
-            if place.datasets or place.off or (one.number, one.where) in lost:
+            if place.datasets or place.off or (one.process, one.where) in lost:
                 continue
-            lost.add((one.number, one.where))
-            text = f"{_guest(one.number, names)} has {one.path} open: {place.how}"
+            lost.add((one.process, one.where))
+            text = f"{_guest(one.process, names)} has {one.path} open: {place.how}"
             if self._is_volume(one.where):
                 volumes = [each for each in self.facts.subjects("dataset") if layers.is_volume(each, self.facts)]
                 self._doubt((each.name for each in volumes), text)
@@ -265,8 +270,7 @@ class _Users:
     def _targets(self, fact: str) -> None:
         targets = self.facts.get(HOST, fact)
         said = targets.evidence if isinstance(targets, Known) else ()
-        for line, seen in zip(self._words(fact), said, strict=False):
-            name, how, path = line.split(" ", 2)
+        for (name, how, path), seen in zip(self._rows(fact, TargetUnit), said, strict=False):
             place = self._place(path)
             for each in place.datasets:
                 self.by[each][Evidence(harmless(seen.text), seen.command)] = _called(
@@ -321,8 +325,8 @@ class _Users:
         if isinstance(every, Known) and every.value is not True:
             return unknown(f"{every.evidence[0].text}: guests of the host are not seen", HERE)
         found: dict[str, dict[Evidence, str]] = defaultdict(dict)
-        for line, seen in zip(words_of(disks), disks.evidence if isinstance(disks, Known) else (), strict=False):
-            who, _, where = line.split(" ", 2)
+        lines = disks.evidence if isinstance(disks, Known) else ()
+        for (who, _, where), seen in zip(rows_of(disks, GuestSetting), lines, strict=False):
             if where.startswith(guest_configs.LVM):
                 place = self._group(where.removeprefix(guest_configs.LVM))
             else:
@@ -367,11 +371,11 @@ class _Users:
         sync = self.facts.get(Subject("dataset", name), "sync")
         return sync if isinstance(sync, Unknown) else Known(sync.value == "always", sync.evidence)
 
-    def _words(self, name: str) -> tuple[str, ...]:
+    def _rows(self, name: str, row: type[R]) -> tuple[R, ...]:
         found = self.facts.get(HOST, name)
         if isinstance(found, Unknown):
             self.unseen.append(found)
-        return words_of(found)
+        return rows_of(found, row)
 
     def _place(self, path: str) -> Place:
         """Of a name, which may be that of a link."""

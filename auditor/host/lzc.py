@@ -19,8 +19,9 @@ NAME = "lzc"  # argv: (NAME, pool, dataset, property...); no program of that nam
 CANNOT_SAY = frozenset({"mounted", "encryption"})
 
 # argv[1]: the dataset at the top; argv[2..]: properties. Answers name -> the lines that ``zfs get -Hp`` would print. A
-# number below 0 is one above 2^63 (Lua has int64 only); a property that does not apply gives nothing: both become "-".
-# The setting dataset's name is the source; received values on the spot say "$recvd".
+# number below 0 is one above 2^63 (Lua has int64 only); a property that does not apply gives nothing: both become "-". A value
+# with a newline, which may look like the lines of another dataset, has no line. The setting dataset's name is the source;
+# received values on the spot say "$recvd".
 PROGRAM = r"""
 local args = ...
 local argv = args["argv"]
@@ -42,7 +43,10 @@ while #todo > 0 do
     elseif source ~= "default" and source ~= "temporary" then
       source = "inherited from " .. source
     end
-    lines[#lines + 1] = name .. "\t" .. argv[i] .. "\t" .. tostring(value) .. "\t" .. source .. "\n"
+    value = tostring(value)
+    if not string.find(value, "\n", 1, true) then
+      lines[#lines + 1] = name .. "\t" .. argv[i] .. "\t" .. value .. "\t" .. source .. "\n"
+    end
   end
   answer[name] = table.concat(lines)
   for child in zfs.list.children(name) do

@@ -12,6 +12,7 @@ A collector is one module of this folder for one command or one family of files.
                              defect of zaudit); never runs, catches or says "unknown": what it does not yield becomes
                              Unknown in ``gather`` with a reason that names the command
 ``WORDS``    word of the question -> fact, where a fact is not called as the property or column that it comes from
+``ADDS``     False where an answer may name subjects that are not there: facts of those alone are taken that others found
 ``PART``     True where an answer that is cut off anywhere tells nothing wrong: what came before a time-out is parsed, too
 ``FORM``     "json" where an answer may be one long line of JSON, "line" where it is one long line of something else;
              without it no line may be longer than 64 KiB (``gather/bounds.py``)
@@ -50,6 +51,8 @@ class Run(NamedTuple):
     kept, and recorded; first: of the first line in which this one is found, that match at the least, so that the history
     tells how far it goes back. part: what it printed is kept where it is given up, and not only its beginning. halved: where it
     is late it is asked again of less at a time (``gather/by_name.py``), for which half of what the deadline leaves is spared.
+    free_text: others choose what stands in its values: datasets about which it contradicts itself are asked about one by one,
+    and of an answer that was given up nothing counts (the same).
     """
 
     argv: tuple[str, ...]
@@ -61,6 +64,7 @@ class Run(NamedTuple):
     first: str = ""
     part: bool = False
     halved: bool = False
+    free_text: bool = False
 
 
 class Read(NamedTuple):

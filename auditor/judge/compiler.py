@@ -233,7 +233,7 @@ class _Compiler:
 
     def length(self, node: ast.expr, names: Mapping[str, Kind]) -> tuple[Type, Evaluate]:
         type_, evaluate = self.build(node, names)
-        if type_.base not in ("subjects", "tuple"):
+        if type_.base not in ("subjects", "tuple", "table"):
             raise ExpressionError(f"len({ast.unparse(node)}): it is a {type_}")
         return NUMBER, lambda scope: _length(evaluate(scope))
 

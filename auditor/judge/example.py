@@ -53,6 +53,11 @@ def _linked(subject: Subject, name: str, value: Any, spec: Spec, registry: Regis
 
 
 def _scalar(value: Any, spec: Spec, where: str) -> Value:
+    if spec.row and isinstance(value, list):
+        try:
+            return tuple(spec.row(*each) for each in value if isinstance(each, list))
+        except TypeError:
+            raise RuleError(f"{where}: a row of {value!r} has not {', '.join(spec.row._fields)}") from None
     if spec.type is tuple and isinstance(value, list):
         return tuple(value)
     if spec.type is float and type(value) is int:

@@ -40,6 +40,8 @@ def of_fact(spec: Spec) -> Type:
         return Type("subjects" if spec.many else "subject", kind=spec.kind, none_tells=spec.none_tells)
     if spec.type is str:
         return Type("str", ("", *spec.values) if spec.values else ())
+    if spec.row:
+        return Type("table")
     if spec.tallied:
         return Type("tuple", tallied=True)
     return {bool: BOOL, int: NUMBER, float: NUMBER, tuple: TUPLE}[spec.type]

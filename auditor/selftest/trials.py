@@ -11,7 +11,7 @@ from auditor import audit, registry
 from auditor.facts import HOST, Facts, Known, Subject
 from auditor.gather import answer
 from auditor.gather.gatherer import of
-from auditor.host.request import Read, Run, Skip
+from auditor.host.request import UNASKED, Read, Run, Skip
 from auditor.judge.rule import Rule
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.selftest import losses
@@ -75,7 +75,10 @@ def lost(
     """(fault, the questions that are answered so): what one collector's answers can lose, and answers that are swapped."""
     if collector in losses.ONE_LOOK or (collector == "zpool_list" and POOLS not in past.files):
         return
-    answers = {question: past.commands[question] for question in sorted(questions) if question in past.commands}
+    replay = ReplayHost(past)  # an older recording has the answers under questions in other words
+    answers = {
+        question: reply for question in sorted(questions) if (reply := replay.run(Run(question))).fault != UNASKED
+    }
     files = [past.files[question] for question in sorted(questions) if question in past.files]
     for fault in losses.of_answers([*answers.values(), *files], most):
         yield fault, questions

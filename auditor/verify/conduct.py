@@ -14,7 +14,7 @@ from auditor.facts import HOST, Facts, Known, Subject, word_of
 from auditor.host.live import Host
 from auditor.host.request import Read, Run
 from auditor.text import harmless
-from auditor.verify import fio_output, place, run, sweeping, tools, witnesses
+from auditor.verify import fio_output, place, run, scratch, sweeping, tools, witnesses
 from auditor.verify.actor import CALLER, ROOT, Actor, PlaceError
 from auditor.verify.held import Held, Replaced
 from auditor.verify.ledger import Place
@@ -68,7 +68,7 @@ def trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: run.P
         made = _make(host, plan, facts)
         try:
             with place.hold(made) as here:
-                landed = _volume(here.device) if made.kind == "zvol" else _landed(host, here.folder)
+                landed = _where(host, here)
                 try:
                     if landed == made.dataset:
                         done += _steps(host, plan, here, patterns, progress)
@@ -170,6 +170,15 @@ def _mount_point(host: Host, dataset: str) -> str:
     if not where:
         raise CannotVerify(f"{harmless(dataset)} is not mounted here")
     return where[0]
+
+
+def _where(host: Host, here: Held) -> str:
+    """The dataset that is held; of a scratch one its name counts only while it is its own."""
+    made = here.place
+    name = _volume(here.device) if made.kind == "zvol" else _landed(host, here.folder)
+    if made.kind == "directory" or name != made.dataset or scratch.there(made, tools.call):
+        return name
+    return f"another dataset called {name}"
 
 
 def _landed(host: Host, folder: int) -> str:

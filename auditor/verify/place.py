@@ -10,24 +10,25 @@ ledger what it left, and remove that and nothing else.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from auditor.host import input_file, trust
 from auditor.text import harmless
-from auditor.verify import held, ledger, tools
+from auditor.verify import held, ledger, scratch, tools
 from auditor.verify.actor import Actor, PlaceError
 from auditor.verify.held import FILES, Held
 from auditor.verify.ledger import ID, Place
+from auditor.verify.scratch import PROPERTY, Command
 
 PREFIX = ".zaudit-"
-PROPERTY = "zaudit:scratch"  # of a scratch zvol or dataset: its value is the id in the ledger
 UNSHARED = (("sharenfs", "off"), ("sharesmb", "off"))  # a scratch dataset is for nobody else, whatever it would inherit
 LOG_FILE = f"{FILES}log.0.0"  # what the job of the log writes to, where that is a link to a scratch zvol
-
-Command = Callable[[tuple[str, ...]], tuple[int, str]]  # argv -> exit code, what it printed
+UMOUNT_NOFOLLOW = 8  # man 2 umount
 
 
 def _numbers(actor: Actor) -> tuple[int, int]:
@@ -90,7 +91,7 @@ def zvol(target: str, size: int, properties: Sequence[tuple[str, str]], zfs: Com
     parent, _, _ = target.rpartition("/")
     name = f"{parent}/zaudit-{id}"
     place = ledger.new("zvol", str(ledger.folder() / f"link-{id}"), name, id, os.geteuid(), os.getegid())
-    _create(place, ("-s", "-V", str(size)), properties, zfs)
+    place = _create(place, ("-s", "-V", str(size)), properties, zfs)
     try:
         _appears(node(place))
         os.mkdir(place.path, 0o700)
@@ -106,20 +107,25 @@ def dataset(target: str, actor: Actor, properties: Sequence[tuple[str, str]], zf
     id = secrets.token_hex(8)
     name = f"{target}/zaudit-{id}"
     place = ledger.new("dataset", str(ledger.folder() / f"mount-{id}"), name, id, *_numbers(actor))
-    _create(place, (), (*properties, *UNSHARED, ("mountpoint", place.path)), zfs)
+    place = _create(place, (), (*properties, *UNSHARED, ("mountpoint", place.path)), zfs)
     if not os.path.ismount(place.path):
         remove(place, zfs)
         raise PlaceError(f"{name} was created but is not mounted ({place.path})")
     return place
 
 
-def _create(place: Place, how: tuple[str, ...], properties: Sequence[tuple[str, str]], zfs: Command) -> None:
+def _create(place: Place, how: tuple[str, ...], properties: Sequence[tuple[str, str]], zfs: Command) -> Place:
+    scratch.ready(place.dataset.partition("/")[0], zfs)
     ledger.record(place)
+    began = time.time()
     options = [word for key, value in (*properties, (PROPERTY, place.id)) for word in ("-o", f"{key}={value}")]
     code, said = zfs(("zfs", "create", *how, *options, place.dataset))
     if code:
         ledger.forget(place)
         raise PlaceError(f"zfs create {place.dataset}: {said.strip()}")
+    place = place._replace(guid=scratch.guid(place, began, zfs))
+    ledger.record(place)
+    return place
 
 
 def node(place: Place) -> str:
@@ -182,8 +188,8 @@ def _device(here: Held) -> Iterator[int]:
 
 
 def remove(place: Place, zfs: Command) -> None:
-    """Remove what was made there; only files of ours, only a zvol or dataset that bears our mark. Raises PlaceError, and
-    keeps the record then. What is gone already is no error."""
+    """Remove what was made there; only files of ours, only the zvol or dataset that was made. Raises PlaceError, and keeps the
+    record then. What is gone already is no error."""
     names = {"directory": f"{PREFIX}{place.id}", "zvol": f"link-{place.id}", "dataset": f"mount-{place.id}"}
     lies = os.path.basename(place.path) == names.get(place.kind) or (place.kind == "dataset" and not place.path)
     if not ID.fullmatch(place.id) or not lies:
@@ -193,11 +199,14 @@ def remove(place: Place, zfs: Command) -> None:
             _directory(place, zfs)
         case "zvol":
             _directory(place, zfs)
-            _destroy(place, zfs)
+            scratch.destroy(place, zfs)
         case _:
-            _destroy(place, zfs)
+            where = str(ledger.folder() / names["dataset"])
+            if place.guid:
+                _unmount(where)
+            scratch.destroy(place, zfs)
             with contextlib.suppress(FileNotFoundError):
-                os.rmdir(ledger.folder() / names["dataset"])
+                os.rmdir(where)
     ledger.forget(place)
 
 
@@ -226,20 +235,18 @@ def _gone(place: Place, zfs: Command) -> None:
         raise PlaceError(f"{place.dataset} is not mounted on {where}: what was left there cannot be seen")
 
 
-def _destroy(place: Place, zfs: Command) -> None:
-    code, mark = zfs(("zfs", "get", "-Hp", "-o", "value", PROPERTY, place.dataset))
-    if code:
-        if "does not exist" in mark:
+def _unmount(where: str) -> None:
+    """What is mounted in the ledger's folder, where nobody but root mounts anything. Raises PlaceError."""
+    if not os.path.ismount(where):
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    for _ in range(scratch.TRIES):
+        if libc.umount2(os.fsencode(where), UMOUNT_NOFOLLOW) == 0:
             return
-        raise PlaceError(f"{place.dataset}: {mark.strip()}")
-    if mark.strip() != place.id:
-        raise PlaceError(f"{place.dataset} does not have the mark of this run: it is left alone")
-    for _ in range(20):  # udev may have it open still
-        code, said = zfs(("zfs", "destroy", place.dataset))
-        if code == 0:
-            return
-        time.sleep(0.5)
-    raise PlaceError(f"zfs destroy {place.dataset}: {said.strip()}")
+        if ctypes.get_errno() != errno.EBUSY:
+            break
+        time.sleep(scratch.WAIT_S)
+    raise PlaceError(f"{where} could not be unmounted: {os.strerror(ctypes.get_errno())}")
 
 
 def clean(zfs: Command) -> Iterator[tuple[Place, str]]:

@@ -6,7 +6,7 @@ import pytest
 
 from auditor.collect import _blocks as blocks
 from auditor.collect import dmsetup_table
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, Value, known, unknown
+from auditor.facts import HOST, DeviceName, Fact, Facts, Judged, Known, Subject, Unknown, Value, known, unknown
 from auditor.host.request import Run
 
 LEAF = Subject("leaf", "14412502418488260279", "tank")
@@ -157,8 +157,11 @@ def test_whose_blocks_dm_crypt_makes_larger(
 
 def test_device_mapper_is_asked_only_where_a_device_is_seen() -> None:
     """dmsetup would load the kernel module and make /dev/mapper/control, where there was none."""
-    for links, asked in ((known(("/dev/mapper/vg-a=dm-0",), ""), True), (known(("/dev/disk/by-id/a=sda",), ""), False),
-                         (unknown("no link in /dev/disk or /dev/mapper"), False)):  # fmt: skip
+    for links, asked in (
+        (known((DeviceName("/dev/mapper/vg-a", "dm-0"),), ""), True),
+        (known((DeviceName("/dev/disk/by-id/a=dm-0", "sda"),), ""), False),
+        (unknown("no link in /dev/disk or /dev/mapper"), False),
+    ):
         facts = Facts()
         facts.put(Fact(HOST, "dev_links", links))
         assert isinstance(dmsetup_table.request(HOST, facts), Run) is asked

@@ -18,7 +18,7 @@ from auditor import registry
 from auditor.collect import _mysql, database_links, database_paths, database_settings, mounts
 from auditor.collect._database_files import Tree
 from auditor.derive import database, database_changes, database_pool, database_seen, databases, temporary
-from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, Unknown, known, unknown
+from auditor.facts import HOST, DeviceName, Evidence, Fact, Facts, Known, Subject, Unknown, known, unknown
 from auditor.gather import database_crowd, database_walk
 from auditor.gather.fill import fill
 from auditor.gather.gatherer import Gatherer
@@ -731,8 +731,9 @@ def devices(**made_of: tuple[str, ...]) -> Facts:
         facts.put(Fact(disk, "slaves", known(made_of.get(name.replace("-", ""), ()), "slaves")))
         links = ("/dev/zd0", "/dev/zvol/tank/my+volume") if name == "zd0" else (f"/dev/{name}",)
         facts.put(Fact(disk, "devlinks", known(links, "links")))
-        named = ("/dev/zvol/tank/my+volume=zd0", "/dev/zd0p1=zd0p1") if name == "zd0" else (f"/dev/{name}={name}",)
-        facts.put(Fact(disk, "device_names", known(named, "names")))
+        more = (("/dev/zvol/tank/my+volume", "zd0"), ("/dev/zd0p1", "zd0p1"))
+        named = more if name == "zd0" else ((f"/dev/{name}", name),)
+        facts.put(Fact(disk, "device_names", known(tuple(DeviceName(*each) for each in named), "names")))
         facts.put(Fact(disk, "partitions", known(("sda1",) if name == "sda" else (), "parts")))
     return facts
 

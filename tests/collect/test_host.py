@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from auditor import audit, registry
 from auditor.collect import zpool_history, zpool_history_internal
-from auditor.facts import HOST, Fact, Facts, Kind, Reason, Subject, Value, known
+from auditor.facts import HOST, DeviceName, Fact, Facts, Kind, Reason, Subject, TargetUnit, Value, known
 from auditor.gather.reasons import fault_of, unread
 from auditor.host import kmsg, limits, lzc, output, process
 from auditor.host import live as seam
@@ -136,7 +136,7 @@ def states() -> Iterator[Facts]:
     facts.put(Fact(HOST, "zfs_modules", known(("6.12-lts /usr/lib/modules/6.12-lts/extra/zfs.ko.xz",), "")))
     facts.put(Fact(HOST, "modprobe_files", known(("/etc/modprobe.d/zfs.conf",), "")))
     facts.put(Fact(HOST, "keys_bound", known(("tank/enc",), "")))
-    facts.put(Fact(HOST, "block_targets", known(("LIO-db keeps /dev/zvol/tank/db",), "")))
+    facts.put(Fact(HOST, "block_targets", known((TargetUnit("LIO-db", "keeps", "/dev/zvol/tank/db"),), "")))
     for path in ("/home/ann/zfs.ko", "/usr/lib/modules/6.12/../../../../home/ann/zfs.ko"):
         odd = Facts()
         odd.put_all(facts)
@@ -175,7 +175,7 @@ def states() -> Iterator[Facts]:
         facts.put(Fact(HOST, "consistent", known(consistent, "")))
         facts.put(Fact(HOST, "os_ids", known(("nixos",), "")))
         facts.put(Fact(HOST, "kernel_release", known("6.12.33-production+truenas", "")))
-        facts.put(Fact(HOST, "dev_links", known(("/dev/mapper/vg-db=dm-0",), "")))
+        facts.put(Fact(HOST, "dev_links", known((DeviceName("/dev/mapper/vg-db", "dm-0"),), "")))
         facts.put(Fact(HOST, "tgt_daemons", known(("0",), "")))
         for subject in subjects("disk"):
             facts.put(Fact(subject, "transport", known(transport, "")))

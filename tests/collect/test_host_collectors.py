@@ -28,6 +28,7 @@ from auditor.collect import (
     zfs_channel_program,
     zfs_get,
     zfs_get_ancestors,
+    zfs_get_text,
     zfs_list,
     zfs_properties,
     zfs_userland,
@@ -43,7 +44,7 @@ from tests import shared
 COMMANDS = Path(__file__).parents[2] / "fixtures" / "commands"
 TANK = Subject("dataset", "tank")
 POOL = Subject("pool", "tank")
-RUNS = (zfs_get, zfs_get_ancestors, zfs_list, zfs_userland, zpool_list, virtualization)
+RUNS = (zfs_get, zfs_get_text, zfs_get_ancestors, zfs_list, zfs_userland, zpool_list, virtualization)
 READS = (
     *((module, HOST) for module in (kstat_arcstats, kstat_dmu_tx, kstat_zil, zfs_version, module_params)),
     *((module, HOST) for module in (memory, dmi, identity)),
@@ -65,13 +66,13 @@ def name_of(module: object) -> str:
 def test_free_text_comes_back_whole(mountpoint: str, sharenfs: str, source: str) -> None:
     """TABs and newlines included; a text that forges records is refused, or taken for what it says."""
     lines = (
-        "type\tfilesystem\t-",
+        "sync\talways\tlocal",
         f"mountpoint\t{mountpoint}\t{source}",
         f"sharenfs\t{sharenfs}\t{source}",
-        "sync\talways\tlocal",
+        "readonly\toff\tlocal",
     )
     text = "".join(f"tank/db\t{line}\n" for line in lines)
-    found = {fact.name: fact.value for fact in zfs_get.parse(Output(text, ""), TANK)}
+    found = {fact.name: fact.value for each in (zfs_get, zfs_get_text) for fact in each.parse(Output(text, ""), TANK)}
     for name, value in (("mountpoint", mountpoint), ("sharenfs", sharenfs)):
         match found.get(name):
             case Known(got, (evidence,)):
@@ -86,7 +87,7 @@ def test_free_text_comes_back_whole(mountpoint: str, sharenfs: str, source: str)
 def test_a_forged_record_is_refused() -> None:
     mountpoint = "/x\tlocal\ntank\tsync\talways"
     text = f"tank\ttype\tfilesystem\t-\ntank\tmountpoint\t{mountpoint}\tlocal\ntank\tsync\tdisabled\tlocal\n"
-    with pytest.raises(ValueError, match="sync of tank comes twice"):
+    with pytest.raises(ValueError, match="records of tank contradict each other"):
         list(zfs_get.parse(Output(text, ""), TANK))
 
 
@@ -190,7 +191,7 @@ def lzc_channel_program_nosync(pool, program, instrlimit, memlimit, params):
     assert (pool, params) == (b"tank", [b"tank/db", b"sync", b"mountpoint"])
     assert memlimit <= 100 << 20 and instrlimit <= 100000000 and b"zfs.get_prop" in program
     return {b"tank/db/wal": b"tank/db/wal\\tsync\\tdisabled\\tinherited from tank\\n", b"tank/db":
-            b"tank/db\\tmountpoint\\t/\\xff\\tlocal\\ntank/db\\tsync\\tdisabled\\tinherited from tank\\n"}
+            b"tank/db\\tsync\\tdisabled\\tinherited from tank\\ntank/db\\tmountpoint\\t/\\xff\\tlocal\\n"}
 """
 
 
@@ -209,7 +210,7 @@ def test_the_script_stands_alone_and_prints_what_zfs_get_would(tmp_path: Path) -
         for fact in facts
         if fact.name in ("sync", "mountpoint") and isinstance(fact.value, Known)
     ]
-    assert found == [("tank/db", "/\udcff"), ("tank/db", "disabled"), ("tank/db/wal", "disabled")]
+    assert found == [("tank/db", "disabled"), ("tank/db", "/\udcff"), ("tank/db/wal", "disabled")]
 
 
 def test_the_script_says_in_one_line_why_not() -> None:

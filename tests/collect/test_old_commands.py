@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.collect import zfs_get, zpool_get, zpool_list, zpool_status
+from auditor.collect import zfs_get, zfs_get_text, zpool_get, zpool_list, zpool_status
 from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
 from auditor.host.request import Run
 
@@ -31,7 +31,7 @@ def asked(module: tuple[int, ...], commands: tuple[int, ...] | None) -> set[str]
     facts.put(Fact(HOST, "zfs_userland_version", say))
     requests = [
         zpool_list.request(HOST, facts), zpool_status.request(POOL, facts), zpool_get.request(POOL, facts),
-        zfs_get.request(ROOT, facts),
+        zfs_get.request(ROOT, facts), zfs_get_text.request(ROOT, facts),
     ]  # fmt: skip
     words = {part for each in requests if isinstance(each, Run) for word in each.argv for part in word.split(",")}
     exact = {"-Hp"} if isinstance(requests[0], Run) and "-Hp" in requests[0].argv else set()

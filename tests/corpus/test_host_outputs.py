@@ -97,7 +97,7 @@ def test_zfs_get_with_sizes_for_people() -> None:
                 shown = f", {source}" if source.startswith("inherited") else f" ({source})"
                 assert (found[row], sources[row]) == (value, f"{row}={value}{shown}")
     assert found["type"] == expected(name)["type"]
-    with pytest.raises(ValueError, match="is not a property"):
+    with pytest.raises(ValueError, match="contradict each other"):
         list(zfs_get.parse(Output(text(name), ""), Subject("dataset", "tank/myds")))
 
 

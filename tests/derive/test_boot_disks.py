@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.derive import boot_disks
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Value, known, unknown
+from auditor.facts import HOST, BootPartition, Fact, Facts, Known, Subject, Value, known, unknown
 
 POOL, MIRROR = Subject("pool", "rpool"), Subject("vdev", "mirror-0", "rpool")
 LEAVES = tuple(Subject("leaf", f"{name}3", "rpool") for name in ("sda", "sdb"))
@@ -20,7 +20,7 @@ def judged(
     facts = Facts()
     values: list[tuple[Subject, str, Value]] = [
         (HOST, "mount_table", mounts),
-        (HOST, "boot_partitions", partitions),
+        (HOST, "boot_partitions", tuple(BootPartition(*each.split()) for each in partitions)),
         (POOL, "data_vdevs", (MIRROR,)),
         (MIRROR, "leaves", LEAVES),
         *((leaf, "disks", (Subject("disk", name),)) for leaf, name in zip(LEAVES, disks, strict=True)),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from auditor.facts import HOST, Unknown, unknown
+from auditor.facts import HOST, ClosedGuest, Guest, GuestFile, Unknown, unknown
 from tests.derive.test_pool_facts import World, leaf
 
 NAS = "guest nas (process 7)"
+ROWS: dict[str, Any] = {"guests": Guest, "guest_files": GuestFile, "open_guests": Guest, "closed_guests": ClosedGuest}
 
 
 def found(node: object = "sda1", nodes: object = ("sda1",), **given: object) -> object:
@@ -17,6 +20,9 @@ def found(node: object = "sda1", nodes: object = ("sda1",), **given: object) -> 
     for subject, values in ((HOST, host), (leaf("sda"), {"node": node, "nodes": nodes})):
         for name, value in values.items():
             assert isinstance(value, str | tuple | Unknown)
+            if name in ROWS and not isinstance(value, Unknown):
+                row = ROWS[name]
+                value = tuple(row(*each.split(" ", len(row._fields) - 1)) for each in value)
             world.put(subject, **{name: value})
     return world.get(leaf("sda"), "open_in_guest")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.derive import pools_not_imported
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Value, known, unknown
+from auditor.facts import HOST, DeviceName, Fact, Facts, Guest, GuestFile, Known, Label, Subject, Value, known, unknown
 
 TANK, LEAF = Subject("pool", "tank"), Subject("leaf", "sda1", "tank")
 SDA = "1 sda1 sda tank"
@@ -13,17 +13,29 @@ OLD = "2 sdb1 sdb old"
 MISSED = ("old (GUID 2) on sdb1",)
 
 
+PATHS = tuple(
+    DeviceName(*each) for each in (("/dev/disk/by-id/b-part1", "sdb1"), ("/dev/sdb1", "sdb1"), ("/dev/sda1", "sda1"))
+)
+VM = Guest("7", "vm")
+
+
 def missed(
-    *labels: str, lost: str = "", pools: tuple[Subject, ...] = (TANK,), fact: str = "pools_not_imported", **given: Value
+    *labels: str,
+    lost: str = "",
+    pools: tuple[Subject, ...] = (TANK,),
+    fact: str = "pools_not_imported",
+    guests: tuple[Guest, ...] = (),
+    guest_files: tuple[GuestFile, ...] = (),
+    **given: Value,
 ) -> object:
     """The pools, or why they are not known."""
     facts = Facts()
     values: list[tuple[Subject, str, Value]] = [
-        (HOST, "zfs_labels", labels),
-        (HOST, "labelled_paths", ("/dev/disk/by-id/b-part1=sdb1", "/dev/sdb1=sdb1", "/dev/sda1=sda1")),
+        (HOST, "zfs_labels", tuple(Label(*each.split(" ", 3)) for each in labels)),
+        (HOST, "labelled_paths", PATHS),
         (HOST, "imported_pools", pools),
-        (HOST, "guests", given.get("guests", ())),
-        (HOST, "guest_files", given.get("guest_files", ())),
+        (HOST, "guests", guests),
+        (HOST, "guest_files", guest_files),
         *((pool, "list_guid", "1") for pool in pools),
         (LEAF, "path", given.get("path", "/dev/sda1")),
         (LEAF, "state", given.get("state", "ONLINE")),
@@ -52,12 +64,12 @@ def missed(
         (missed(OLD, path="/dev/disk/by-id/b-part1", state="UNAVAIL"), MISSED),
         (missed(OLD, path="/dev/disk/by-id/b-part1", state="AVAIL"), ()),  # a hot spare
         # guests: what one has open, and not what one says
-        (missed(OLD, guests=("7 vm",), guest_files=("7 w /dev/sdb /dev/disk",)), ()),
-        (missed(OLD, guests=("7 vm",), guest_files=("7 w /dev/sdb1 /dev/disk",)), ()),
-        (missed(OLD, guests=("7 vm",), guest_files=("7 w /dev/sdc /dev/disk",)), MISSED),
-        (missed(OLD, guests=("7 vm",), lost="guest_files"), "lost"),
+        (missed(OLD, guests=(VM,), guest_files=(GuestFile("7", "w", "/dev/sdb", "/dev/disk"),)), ()),
+        (missed(OLD, guests=(VM,), guest_files=(GuestFile("7", "w", "/dev/sdb1", "/dev/disk"),)), ()),
+        (missed(OLD, guests=(VM,), guest_files=(GuestFile("7", "w", "/dev/sdc", "/dev/disk"),)), MISSED),
+        (missed(OLD, guests=(VM,), lost="guest_files"), "lost"),
         (missed(OLD, lost="guest_files"), MISSED),  # there is no guest
-        (missed(SDA, guests=("7 vm",), lost="guest_files"), ()),
+        (missed(SDA, guests=(VM,), lost="guest_files"), ()),
         (missed(OLD, lost="list_guid"), "lost"),
         (missed(OLD, lost="path"), "lost"),
         (missed(OLD, lost="path", type="file"), MISSED),
@@ -81,11 +93,16 @@ def test_missed(found: object, says: object) -> None:
         (missed("2 sdc1 sdc tank", lost="path", fact="pool_names_twice"), "lost"),
         # a guest's drive: it does not run yet when the pool is imported the next time
         (
-            missed("2 sdc1 sdc tank", guests=("7 vm",), guest_files=("7 w /dev/sdc /dev/d",), fact="pool_names_twice"),
+            missed(
+                "2 sdc1 sdc tank",
+                guests=(VM,),
+                guest_files=(GuestFile("7", "w", "/dev/sdc", "/dev/d"),),
+                fact="pool_names_twice",
+            ),
             ("tank (GUID 2) on sdc1",),
         ),
         (
-            missed("2 sdc1 sdc tank", guests=("7 vm",), lost="guest_files", fact="pool_names_twice"),
+            missed("2 sdc1 sdc tank", guests=(VM,), lost="guest_files", fact="pool_names_twice"),
             ("tank (GUID 2) on sdc1",),
         ),
         (

@@ -48,8 +48,8 @@ def test_who_holds_his_memory_hides_no_guest_of_another() -> None:
         assert found.errors[f"/proc/{number}/cmdline"].startswith(UNANSWERED)
         assert [path for path in found.errors if "*" in path] == []
     told = guests.told(found)
-    assert {f"{number} (unread)", f"{other} db1"} <= {*told.guests}
-    assert {f"{number} unsure", f"{other} drops /dev/zd0"} <= {*told.disks}
+    assert {(f"{number}", "(unread)"), (f"{other}", "db1")} <= {*told.guests}
+    assert {(f"{number}", "unsure", ""), (f"{other}", "drops", "/dev/zd0")} <= {*told.disks}
 
 
 @pytest.mark.parametrize("how", [MEMORY, PROGRAM], ids=["memory", "program"])

@@ -24,6 +24,7 @@ from auditor.verify.ledger import Place
 from auditor.verify.plan import Step
 from auditor.verify.trial import Ran, Trial
 from tests.shared import briefly
+from tests.verify.fake_zfs import FakeZfs
 from tests.verify.test_conduct import HEAD, Bench
 from tests.verify.worlds import MIRRORED, facts
 
@@ -565,7 +566,7 @@ def test_a_zvol_is_written_to_through_the_descriptor_that_was_checked(
     ground: Ground, loop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(place, "node", lambda made: loop)
-    made = place.zvol("tank/vm", 1 << 20, (), lambda argv: (0, ""))
+    made = place.zvol("tank/vm", 1 << 20, (), FakeZfs())
     monkeypatch.setattr(place, "node", lambda made: "/dev/null" if made.id == "" else loop)
     with place.hold(made) as here:
         assert here.actor == ROOT
@@ -584,7 +585,7 @@ def test_a_zvol_is_written_to_through_the_descriptor_that_was_checked(
 @pytest.mark.parametrize("node", ["/dev/null", "FILE"])
 def test_a_node_that_is_no_block_device_is_refused(ground: Ground, monkeypatch: pytest.MonkeyPatch, node: str) -> None:
     monkeypatch.setattr(place, "node", lambda made: str(ground.file) if node == "FILE" else node)
-    made = place.zvol("tank/vm", 1 << 20, (), lambda argv: (0, ""))
+    made = place.zvol("tank/vm", 1 << 20, (), FakeZfs())
     with pytest.raises(PlaceError, match="not a block device"), place.hold(made):
         pass
     assert ground.intact()
@@ -595,15 +596,13 @@ def test_a_scratch_dataset_is_given_to_the_owner_and_nobody_else(
 ) -> None:
     made: list[str] = []
 
-    def zfs(argv: tuple[str, ...]) -> tuple[int, str]:
-        if argv[1] == "create":
-            made.append(next(word for word in argv if word.startswith("mountpoint=")).partition("=")[2])
-            Path(made[0]).mkdir()
-        return 0, ""
+    def mounted(zfs: FakeZfs) -> None:
+        made.append(next(word for word in zfs.asked[-1] if word.startswith("mountpoint=")).partition("=")[2])
+        Path(made[0]).mkdir()
 
     monkeypatch.setattr(os.path, "ismount", lambda path: path in made)
     actor = place.owner(str(ground.tank))
-    new = place.dataset("tank/db", actor, (), zfs)
+    new = place.dataset("tank/db", actor, (), FakeZfs(after=mounted))
     assert ground.state.stat().st_mode & 0o777 == 0o700
     ran = ground.step(new)
     assert (ran.exit, ran.fault) == (0, "")

@@ -22,6 +22,7 @@ from auditor.verify.conduct import CannotVerify
 from auditor.verify.held import Held
 from auditor.verify.ledger import Place
 from auditor.verify.plan import Plan, Step
+from auditor.verify.scratch import Command
 from auditor.verify.trial import Trial
 from tests.fake import FakeHost
 from tests.golden import FIO
@@ -179,8 +180,11 @@ def test_where_the_files_do_not_lie_on_the_dataset_fio_is_not_run(bench: Bench) 
     assert bench.left() == []
 
 
-def scratch(bench: Bench, monkeypatch: pytest.MonkeyPatch, driver: Callable[..., None]) -> Trial:
-    """A run on a scratch zvol whose node answers as it is told."""
+def scratch(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, driver: Callable[..., None], *, renamed: bool = False
+) -> Trial:
+    """A run on a scratch zvol whose node answers as it is told. renamed: another dataset has its name by then."""
+    monkeypatch.setattr("auditor.verify.scratch.there", lambda made, zfs: not renamed)
     bench.fio(GOOD)
     monkeypatch.setattr(fcntl, "ioctl", driver)
 
@@ -192,7 +196,7 @@ def scratch(bench: Bench, monkeypatch: pytest.MonkeyPatch, driver: Callable[...,
         made = place.directory(str(bench.tank), "tank/db")
         return made._replace(kind="zvol", dataset=f"tank/zaudit-{made.id}")
 
-    def remove(made: Place, zfs: place.Command) -> None:
+    def remove(made: Place, zfs: Command) -> None:
         place_remove(made._replace(kind="directory"), zfs)
 
     place_remove = place.remove
@@ -202,17 +206,19 @@ def scratch(bench: Bench, monkeypatch: pytest.MonkeyPatch, driver: Callable[...,
     return bench.trial(bench.plan()._replace(kind="zvol"))
 
 
+@pytest.mark.parametrize("renamed", [False, True])
 def test_the_zvol_that_is_written_to_is_the_one_that_its_driver_names(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, renamed: bool
 ) -> None:
     def names(node: int, request: int, buffer: bytearray) -> None:
         assert request == 0x8100127D  # _IOR(0x12, 125, char[256]) on x86 and ARM
         name = next(each.name.removeprefix(".zaudit-") for each in bench.tank.iterdir())
         buffer[: len(name) + 12] = f"tank/zaudit-{name}".encode()
 
-    done = scratch(bench, monkeypatch, names)
-    assert done.landed == done.dataset != done.target
-    assert len(done.runs) == 2
+    done = scratch(bench, monkeypatch, names, renamed=renamed)
+    assert done.dataset != done.target
+    assert (done.landed == done.dataset) == (not renamed)
+    assert len(done.runs) == (0 if renamed else 2)
 
 
 def test_a_node_that_is_another_zvol_or_none_is_not_written_to(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,45 +7,19 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from auditor.verify import codec, ledger, place, run, tools
+from auditor.verify import codec, ledger, place, run, scratch, tools
 from auditor.verify.actor import CALLER, Actor, PlaceError
 from auditor.verify.ledger import Place
+from tests.verify.fake_zfs import GUID, Dataset, FakeZfs
 
 FOLDERS = {"zvol": "link", "dataset": "mount"}
 
 
-@dataclass
-class FakeZfs:
-    """datasets: name -> its user property; made, destroyed: by command."""
-
-    datasets: dict[str, str] = field(default_factory=dict)
-    mountpoint: str = "/nowhere"
-    fails: str = ""
-    asked: list[tuple[str, ...]] = field(default_factory=list)
-    before: Callable[[], None] = lambda: None
-
-    def __call__(self, argv: tuple[str, ...]) -> tuple[int, str]:
-        self.asked.append(argv)
-        self.before()
-        name = argv[-1]
-        if self.fails and argv[1] == self.fails.partition(" ")[0]:
-            return 1, self.fails
-        if argv[1] == "create":
-            self.datasets[name] = next(word.partition("=")[2] for word in argv if word.startswith(place.PROPERTY))
-            return 0, ""
-        if name not in self.datasets:
-            return 1, f"cannot open '{name}': dataset does not exist\n"
-        if argv[1] == "destroy":
-            del self.datasets[name]
-            return 0, ""
-        assert argv[1] == "get"
-        return 0, (self.mountpoint if argv[-2] == "mountpoint" else self.datasets[name]) + "\n"
+VICTIM = Dataset("7", ("-", ""), 1e9)  # of another user, made long ago
 
 
 @pytest.fixture
@@ -292,14 +266,18 @@ def test_a_scratch_zvol(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
     zfs.before = lambda: seen.append([each.dataset for each in ledger.places()])
     new = place.zvol("tank/vm one", 1 << 20, (("volblocksize", "16384"),), zfs)
-    assert seen == [[new.dataset]], "recorded before it is made"
+    assert seen == [[], [new.dataset], [new.dataset]], (
+        "recorded before it is made, and not where it could not be destroyed"
+    )
     assert new.dataset == f"tank/zaudit-{new.id}"
     create = ("zfs", "create", "-s", "-V", "1048576", "-o", "volblocksize=16384", "-o", f"zaudit:scratch={new.id}")
-    assert zfs.asked == [(*create, new.dataset)]
+    assert zfs.asked[1] == (*create, new.dataset)
+    assert new.guid == GUID
+    assert list(ledger.places()) == [new]
     assert place.node(new) == f"/dev/zvol/{new.dataset}"
     assert list(Path(new.path).iterdir()) == []
     place.remove(new, zfs)
-    assert zfs.datasets == {}
+    assert zfs.there == {}
     assert records(state) == []
 
 
@@ -313,41 +291,121 @@ def test_a_zvol_without_a_node_is_removed_again(state: Path) -> None:
     zfs = FakeZfs()
     with pytest.raises(PlaceError, match="udev made no node"):
         place.zvol("tank/vm", 1 << 20, (), zfs)
-    assert zfs.asked[-1][:2] == ("zfs", "destroy")
+    assert zfs.there == {}
     assert records(state) == []
 
 
-@pytest.mark.parametrize("mark", ["-", "0123456789abcdef", ""])
-@pytest.mark.parametrize("kind", ["zvol", "dataset"])
-def test_what_does_not_bear_our_mark_is_left_alone(state: Path, kind: str, mark: str) -> None:
-    state.mkdir(0o700)
+def left(kind: str, **changes: object) -> Place:
+    """What a run that was killed has left on record."""
+    ledger.folder()
     id = "f" * 16
-    old = died(Place(id, kind, str(state / f"{FOLDERS[kind]}-{id}"), f"tank/zaudit-{id}", 0, 0, "", 0.0))
-    zfs = FakeZfs({old.dataset: mark})
+    path = str(ledger.folder() / f"{FOLDERS[kind]}-{id}")
+    return died(Place(id, kind, path, f"tank/zaudit-{id}", 0, 0, "", 0.0, guid=GUID), **changes)
+
+
+KINDS = pytest.mark.parametrize("kind", ["zvol", "dataset"])
+
+
+@pytest.mark.parametrize(
+    "mark", [("-", ""), ("0123456789abcdef", "tank/zaudit-" + "f" * 16), ("f" * 16, "tank"), ("", "")]
+)
+@KINDS
+def test_what_does_not_bear_our_mark_itself_is_left_alone(state: Path, kind: str, mark: tuple[str, str]) -> None:
+    old = left(kind)
+    zfs = FakeZfs({old.dataset: Dataset(GUID, mark)})
     ((_, wrong),) = place.clean(zfs)
     assert "does not have the mark" in wrong
-    assert list(zfs.datasets) == [old.dataset]
-    assert not any("destroy" in argv for argv in zfs.asked)
-    assert records(state) == [f"place-{id}.json"]
+    assert list(zfs.there) == [old.dataset]
+    assert records(state) == [f"place-{old.id}.json"]
 
 
-@pytest.mark.parametrize("kind", ["zvol", "dataset"])
+@KINDS
+def test_who_gives_the_name_and_the_mark_to_another_dataset_has_it_destroyed_by_nobody(state: Path, kind: str) -> None:
+    old = left(kind)
+    zfs = FakeZfs({old.dataset: old.id, "tank/victim": VICTIM})
+    zfs.rename(old.dataset, "tank/away")
+    zfs.rename("tank/victim", old.dataset)
+    zfs.there[old.dataset] = zfs.there[old.dataset]._replace(mark=(old.id, old.dataset))
+    assert [wrong for _, wrong in place.clean(zfs)] == [""]
+    assert [each.guid for each in zfs.there.values()] == [VICTIM.guid]  # and ours, wherever it is called away, is gone
+    assert records(state) == []
+
+
+@KINDS
+def test_another_dataset_of_that_name_stays_where_ours_is_gone(state: Path, kind: str) -> None:
+    old = left(kind)
+    zfs = FakeZfs({old.dataset: VICTIM._replace(mark=(old.id, old.dataset))})
+    assert [wrong for _, wrong in place.clean(zfs)] == [""]
+    assert list(zfs.there) == [old.dataset]
+
+
+@pytest.mark.parametrize("created", [1e9, 0.0])
+def test_what_is_renamed_at_once_is_not_taken_for_the_new_one(
+    state: Path, monkeypatch: pytest.MonkeyPatch, created: float
+) -> None:
+    """Of what is there after zfs create the GUID is recorded, and it may be another by then."""
+    monkeypatch.setattr(place, "_appears", lambda device: None)
+
+    def swapped(zfs: FakeZfs) -> None:
+        (name,) = (each for each in zfs.there if each != "tank/victim")
+        mark = zfs.there[name].mark
+        zfs.rename(name, "tank/away")
+        zfs.rename("tank/victim", name)
+        zfs.there[name] = zfs.there[name]._replace(mark=mark, created=created)
+
+    zfs = FakeZfs({"tank/victim": VICTIM}, after=swapped)
+    with pytest.raises(PlaceError, match="was replaced as soon as it was created"):
+        place.zvol("tank/vm", 1 << 20, (), zfs)
+    (recorded,) = ledger.places()
+    assert recorded.guid == ""
+    with pytest.raises(PlaceError, match="left alone"):
+        place.remove(recorded, zfs)
+    assert len(zfs.there) == 2
+
+
+@KINDS
+def test_a_record_without_a_guid_says_what_to_look_at(state: Path, kind: str) -> None:
+    old = left(kind, guid="")
+    zfs = FakeZfs({old.dataset: old.id})
+    ((_, wrong),) = place.clean(zfs)
+    assert f"zfs get creation,used,{scratch.PROPERTY} {old.dataset}" in wrong
+    assert wrong.endswith(f"zfs destroy {old.dataset}")
+    assert list(zfs.there) == [old.dataset]
+    assert records(state) == [f"place-{old.id}.json"]
+    del zfs.there[old.dataset]  # as the administrator did
+    assert [wrong for _, wrong in place.clean(zfs)] == [""]
+    assert records(state) == []
+
+
+@pytest.mark.parametrize("said", ["program must be root", "program unrecognized command 'program'", "program {}"])
+def test_where_nothing_can_be_destroyed_by_its_guid_nothing_is_made(state: Path, said: str) -> None:
+    zfs = FakeZfs(fails=said)
+    with pytest.raises(PlaceError, match="by which alone zaudit destroys"):
+        place.zvol("tank/vm", 1 << 20, (), zfs)
+    assert [argv[1] for argv in zfs.asked] == ["program"]
+    assert records(state) == []
+    old = left("zvol")
+    zfs = FakeZfs({old.dataset: old.id}, fails=said)
+    ((_, wrong),) = place.clean(zfs)
+    assert "by which alone zaudit destroys" in wrong
+    assert list(zfs.there) == [old.dataset]
+    assert records(state) == [f"place-{old.id}.json"]
+
+
+@KINDS
 def test_what_is_gone_already_is_forgotten(state: Path, kind: str) -> None:
-    state.mkdir(0o700)
-    id = "f" * 16
-    died(Place(id, kind, str(state / f"{FOLDERS[kind]}-{id}"), f"tank/zaudit-{id}", 0, 0, "", 0.0))
+    left(kind)
     assert [wrong for _, wrong in place.clean(FakeZfs())] == [""]
     assert records(state) == []
 
 
-def test_what_cannot_be_destroyed_stays_on_record(state: Path) -> None:
-    state.mkdir(0o700)
-    id = "f" * 16
-    died(Place(id, "dataset", "", f"tank/zaudit-{id}", 0, 0, "", 0.0))
-    zfs = FakeZfs({f"tank/zaudit-{id}": id}, fails="destroy dataset is busy")
+@pytest.mark.parametrize("busy", [3, scratch.TRIES])
+def test_what_is_open_still_is_tried_again_and_stays_on_record(state: Path, busy: int) -> None:
+    old = left("zvol")
+    zfs = FakeZfs({old.dataset: old.id}, busy=busy)
     ((_, wrong),) = place.clean(zfs)
-    assert "dataset is busy" in wrong
-    assert records(state) == [f"place-{id}.json"]
+    assert ("Device or resource busy" in wrong) == (busy == scratch.TRIES)
+    assert records(state) == [f"place-{old.id}.json"] * bool(wrong)
 
 
 def test_a_scratch_dataset_is_mounted_where_nobody_else_gets(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,11 +416,12 @@ def test_a_scratch_dataset_is_mounted_where_nobody_else_gets(state: Path, monkey
     new = place.dataset("tank/db", CALLER, (("logbias", "latency"),), zfs)
     assert (new.kind, new.path, new.dataset) == ("dataset", str(state / f"mount-{new.id}"), f"tank/db/zaudit-{new.id}")
     assert mounted == [new.path]
-    assert zfs.asked[0][-1] == new.dataset
-    assert {"logbias=latency", "sharenfs=off", "sharesmb=off"} <= set(zfs.asked[0])
+    assert zfs.asked[1][-1] == new.dataset
+    assert {"logbias=latency", "sharenfs=off", "sharesmb=off"} <= set(zfs.asked[1])
     Path(new.path).mkdir()  # as the mount made it
+    monkeypatch.setattr(place, "_unmount", mounted.remove)
     place.remove(new, zfs)
-    assert zfs.datasets == {}
+    assert zfs.there == {}
     assert records(state) == []
 
 
@@ -370,7 +429,7 @@ def test_a_scratch_dataset_that_is_not_mounted_is_removed_again(state: Path) -> 
     zfs = FakeZfs()
     with pytest.raises(PlaceError, match="was created but is not mounted"):
         place.dataset("tank/db", CALLER, (), zfs)
-    assert zfs.datasets == {}
+    assert zfs.there == {}
     assert records(state) == []
 
 

@@ -2,6 +2,7 @@
 
     python -m tests.lab.verify.run [--line 2.3] [NAME...]
     python -m tests.lab.verify.run --line 2.3 --program kill     SIGKILL at ten random moments, then zaudit clean
+    python -m tests.lab.verify.run --line 2.3 --program rename   what was made is renamed away, and another has its name
     python -m tests.lab.verify.run --line 2.3 --program ratio    latency beside that of bare fio on the same job, at once
     python -m tests.lab.verify.run --line 2.3 --program turns    the same, each alone on the pool
     python -m tests.lab.verify.run --kept                        boot nothing: what was recorded, judged by the code as it is
@@ -34,7 +35,7 @@ SETS = {  # name -> the disks of a guest. wide: one whose flushes fail, six SCSI
     "many": [*["nvme:1G"] * 2, *["scsi:192M"] * 48],
 }
 A_GUEST, CASE_S, PROGRAM_S, WIDTH = 6, 1200, 1800, 36
-PROGRAMS = ("kill", "ratio", "turns")
+PROGRAMS = ("kill", "rename", "ratio", "turns")
 SOURCES = (".py", ".toml", ".fio", ".json")
 
 
