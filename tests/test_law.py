@@ -15,6 +15,8 @@ from auditor.judge.event import EVENTS
 from auditor.judge.outcomes import Column
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import Recording, ReplayHost
+from auditor.report.audit import html, terminal
+from auditor.report.audit import json as report_json
 from tests import law, shared
 from tests.fuzz import loss
 from tests.law import Audited, broken
@@ -131,9 +133,17 @@ def test_an_exit_code_stays_where_nobody_could_see_how_bad_it_is(host: str, rule
         if " ".join(question).startswith(command):
             past = refused(past, question)
     seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
-    assert audit.judge(seen, chosen, past.targets, "high").exit_code == 13
-    (finding,) = audit.judge(seen, chosen, past.targets, "low").findings
+    report = audit.judge(seen, chosen, past.targets, "high")
+    assert report.exit_code == 13
+    (finding,) = report.findings
     assert (finding.severity, finding.least) == ("high", "medium")
+    (shown,) = report_json.document(report)["findings"]
+    assert (shown["severity"], shown.get("least")) == ("high", "medium" if finding.failed else None)
+    certain = (
+        "medium at least" in terminal.render(report, verbose=True),
+        "HIGH?, medium at least" in html.render(report),
+    )
+    assert certain == (finding.failed, finding.failed)
 
 
 @pytest.mark.slow

@@ -60,6 +60,17 @@ def test_what_a_rule_says_of_both(primary: list[Any], standby: list[Any], certai
     assert found.exit_code("low", failed_only=True) == (0 if certain is None else code if certain else 10)
 
 
+@pytest.mark.parametrize(("primary", "certain"), [("low", True), ("medium", False), ("high", None)])
+def test_a_failure_counts_as_bad_as_it_may_be_and_is_certain_of_the_least(primary: str, certain: bool | None) -> None:
+    standby = report("db2", FAIL)
+    standby["findings"][0]["least"] = "medium"
+    found = sides.compare(report("db1", ("a", "fail", primary)), standby)
+    assert [each.certain for each in found.differences] == ([] if certain is None else [certain])
+    standby["findings"][0]["least"] = "much"
+    with pytest.raises(CompareError, match="severity"):
+        sides.compare(report("db1"), standby)
+
+
 def test_what_was_left_out_may_be_worse_and_what_is_waived_is_named() -> None:
     out = report("db2", left_out=[{"rule": "a", "severity": "critical", "by": "--skip"}], waived=[{"rule": "b"}])
     found = sides.compare(report("db1"), out)
