@@ -305,6 +305,46 @@ class TargetUnit(NamedTuple):
     path: str
 
 
+class SymbolicLink(NamedTuple):
+    """Of a process, below its root directory."""
+
+    path: str
+    target: str
+
+
+class FolderDevice(NamedTuple):
+    """path: of a folder, below the root directory of a process; device: MAJOR:MINOR, as the folder itself says."""
+
+    path: str
+    device: str
+
+
+class MountedFrom(NamedTuple):
+    """point: where the host's first process sees it mounted."""
+
+    point: str
+    dataset: str
+
+
+class FstabNeed(NamedTuple):
+    """point: a mount point of fstab; path: that, or what is bound there, which has to be there before. Escaped as in fstab."""
+
+    point: str
+    path: str
+
+
+class NfsExport(NamedTuple):
+    """path: escaped as in /etc/exports; client: with its options in brackets."""
+
+    path: str
+    client: str
+
+
+class SmbShare(NamedTuple):
+    name: str
+    path: str
+
+
 # -- the store ----------------------------------------------------------------------------------------------------
 
 
