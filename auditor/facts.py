@@ -157,7 +157,7 @@ class Spec(NamedTuple):
     type: bool, int, float, str, tuple (of scalars) or Subject (a link). kind: of the subjects that a link leads to.
     many: a link to several subjects. nonempty: a link that leads nowhere is a hole in what was seen, not a fact.
     none_tells: that there are none is an answer to any(); of all other links nothing is said of nothing.
-    tallied: the texts are NAME=TIMES, and a reader is told "NAME (3 times)". row: of a table, what each of the tuple is: rules
+    tallied: the texts are NAME=TIMES, and a reader is told "NAME (3 times)". row: of a table, the class of its rows: rules
     can ask whether there are any, and derivations read them.
     """
 
@@ -169,7 +169,7 @@ class Spec(NamedTuple):
     nonempty: bool = False
     none_tells: bool = False
     tallied: bool = False
-    row: type[Any] | None = None
+    row: Any = None
 
 
 def flag(text: str) -> Spec:

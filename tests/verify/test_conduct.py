@@ -22,6 +22,7 @@ from auditor.verify.conduct import CannotVerify
 from auditor.verify.held import Held
 from auditor.verify.ledger import Place
 from auditor.verify.plan import Plan, Step
+from auditor.verify.scratch import Command
 from auditor.verify.trial import Trial
 from tests.fake import FakeHost
 from tests.golden import FIO
@@ -196,7 +197,7 @@ def scratch(
         made = place.directory(str(bench.tank), "tank/db")
         return made._replace(kind="zvol", dataset=f"tank/zaudit-{made.id}")
 
-    def remove(made: Place, zfs: place.Command) -> None:
+    def remove(made: Place, zfs: Command) -> None:
         place_remove(made._replace(kind="directory"), zfs)
 
     place_remove = place.remove

@@ -367,7 +367,7 @@ def test_a_record_without_a_guid_says_what_to_look_at(state: Path, kind: str) ->
     old = left(kind, guid="")
     zfs = FakeZfs({old.dataset: old.id})
     ((_, wrong),) = place.clean(zfs)
-    assert f"zfs get creation,used,{place.PROPERTY} {old.dataset}" in wrong
+    assert f"zfs get creation,used,{scratch.PROPERTY} {old.dataset}" in wrong
     assert wrong.endswith(f"zfs destroy {old.dataset}")
     assert list(zfs.there) == [old.dataset]
     assert records(state) == [f"place-{old.id}.json"]
