@@ -157,7 +157,7 @@ class Spec(NamedTuple):
     type: bool, int, float, str, tuple (of scalars) or Subject (a link). kind: of the subjects that a link leads to.
     many: a link to several subjects. nonempty: a link that leads nowhere is a hole in what was seen, not a fact.
     none_tells: that there are none is an answer to any(); of all other links nothing is said of nothing.
-    tallied: the texts are NAME=TIMES, and a reader is told "NAME (3 times)". row: of a table, what each of the tuple is: rules
+    tallied: the texts are NAME=TIMES, and a reader is told "NAME (3 times)". row: of a table, the class of its rows: rules
     can ask whether there are any, and derivations read them.
     """
 
@@ -302,6 +302,46 @@ class TargetUnit(NamedTuple):
 
     name: str
     how: str
+    path: str
+
+
+class SymbolicLink(NamedTuple):
+    """Of a process, below its root directory."""
+
+    path: str
+    target: str
+
+
+class FolderDevice(NamedTuple):
+    """path: of a folder, below the root directory of a process; device: MAJOR:MINOR, as the folder itself says."""
+
+    path: str
+    device: str
+
+
+class MountedFrom(NamedTuple):
+    """point: where the host's first process sees it mounted."""
+
+    point: str
+    dataset: str
+
+
+class FstabNeed(NamedTuple):
+    """point: a mount point of fstab; path: that, or what is bound there, which has to be there before. Escaped as in fstab."""
+
+    point: str
+    path: str
+
+
+class NfsExport(NamedTuple):
+    """path: escaped as in /etc/exports; client: with its options in brackets."""
+
+    path: str
+    client: str
+
+
+class SmbShare(NamedTuple):
+    name: str
     path: str
 
 

@@ -11,18 +11,17 @@ from itertools import islice
 from auditor.collect import mounts
 from auditor.collect._database_files import Tree, folders, plain, root_of
 from auditor.databases import ENGINES
-from auditor.facts import Fact, Facts, Known, Subject, known, words, words_of
+from auditor.facts import Fact, Facts, FolderDevice, Known, Subject, SymbolicLink, known, rows, rows_of, words, words_of
 from auditor.host.request import BARRED, Files, Read, Skip
 from auditor.text import harmless
 
 PER = "database"
 SUBJECT = "database"
 FACTS = {
-    "more_symlinks": words("PATH -> TARGET of those on the way to where its symlinks lead"),
-    "more_devices": words("PATH -> MAJOR:MINOR of the folders there, and of those on which something is mounted"),
+    "more_symlinks": rows(SymbolicLink, "those on the way to where its symlinks lead"),
+    "more_devices": rows(FolderDevice, "the folders there, and those on which something is mounted"),
     "more_barred": words("those of them in which the process may not write"),
 }
-ARROW = " -> "
 MOST = 1000  # folders that are asked for; a process of anybody may have any number of links
 FOLDERS = 100_000  # on all ways together
 MOUNTS = 100  # below the directories of one database; a process of anybody may have thousands
@@ -34,10 +33,11 @@ def request(database: Subject, facts: Facts) -> Read | Skip:
     read = [facts.get(database, name) for name in ("directories", "symlinks", "mountinfo")]
     if not all(isinstance(each, Known) for each in read):
         return Skip("its first links are not known")
-    directories, symlinks, table = map(words_of, read)
+    directories, table = words_of(read[0]), words_of(read[2])
+    symlinks = rows_of(read[1], SymbolicLink)
     try:
         wanted = unseen(directories, symlinks, table)
-        tree = Tree(Files({}, targets(symlinks)), "")
+        tree = Tree(Files({}, dict(symlinks)), "")
         named = [(kind, tree.real(path)) for kind, path in folders(directories)]
         points, _ = mounted_below(database, named, mounts.mounts("".join(f"{line}\n" for line in table)))
     except ValueError as error:
@@ -56,8 +56,8 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
         raise ValueError(why.removeprefix(root))
     if not (reply.links or reply.devices or reply.errors):
         raise ValueError("nothing was said of any folder")
-    found = tuple(arrows(reply.links, root))
-    yield Fact(database, "more_symlinks", known(found, ", ".join(found) or "no further link", f"ls -ld {root}/*"))
+    found = links_below(reply.links, root)
+    yield Fact(database, "more_symlinks", known(found, arrows(found) or "no further link", f"ls -ld {root}/*"))
     yield from on_devices(reply.devices, database, "more_")
 
 
@@ -65,7 +65,7 @@ def on_devices(devices: Mapping[str, str], database: Subject, which: str = "") -
     """The folders that were seen, and those of them in which the process may not write. which: what their names begin with."""
     root = root_of(database)
     numbers = {each.removeprefix(root): devices[each] for each in sorted(devices)}
-    said = tuple(f"{each}{ARROW}{number.removesuffix(BARRED)}" for each, number in numbers.items())
+    said = tuple(FolderDevice(each, number.removesuffix(BARRED)) for each, number in numbers.items())
     barred = tuple(each for each, number in numbers.items() if number.endswith(BARRED))
     if said:
         yield Fact(database, f"{which}devices", known(said, f"{len(said)} folders", "stat -L -c %Hd:%Ld {subject}"))
@@ -73,22 +73,21 @@ def on_devices(devices: Mapping[str, str], database: Subject, which: str = "") -
         yield Fact(database, f"{which}barred", known(barred, f"{len(barred)} folders", "test -w {subject}"))
 
 
-def arrows(links: Mapping[str, str], root: str) -> Iterator[str]:
-    """PATH -> TARGET of each link below the root directory of a process, by path. Raises ValueError where a name has an arrow:
-    nobody could take the two apart again."""
-    for path in sorted(links):
-        if ARROW in path or ARROW in links[path]:
-            raise ValueError(f"{harmless(path.removeprefix(root))}: a link with {ARROW.strip()} in its name or target")
-        yield f"{path.removeprefix(root)}{ARROW}{links[path]}"
+def links_below(links: Mapping[str, str], root: str) -> tuple[SymbolicLink, ...]:
+    """Each link below the root directory of a process, by path."""
+    return tuple(SymbolicLink(path.removeprefix(root), links[path]) for path in sorted(links))
 
 
-def targets(symlinks: Iterable[str]) -> dict[str, str]:
-    """PATH: TARGET, of what :func:`arrows` made."""
-    return dict(each.split(ARROW, 1) for each in symlinks)
+def arrows(links: Iterable[SymbolicLink]) -> str:
+    """For a reader."""
+    return ", ".join(f"{path} -> {target}" for path, target in links)
 
 
 def unseen(
-    directories: Sequence[str], symlinks: Sequence[str], table: Sequence[str], more: Sequence[str] | None = None
+    directories: Sequence[str],
+    symlinks: Sequence[SymbolicLink],
+    table: Sequence[str],
+    more: Sequence[SymbolicLink] | None = None,
 ) -> list[str]:
     """The folders on the way to where its links lead that were not looked at, after the first look or, with more, the second.
 
@@ -98,13 +97,13 @@ def unseen(
     starts = [path for _, path in folders(directories)]
     if len(symlinks) > MOST:
         raise ValueError(f"{len(symlinks):,} of its folders are links")
-    first = targets(symlinks)
+    first = dict(symlinks)
     real = _ways(each.mount_point for each in mounts.mounts("".join(f"{line}\n" for line in table)))
     asked = _ways(starts) | first.keys()
     starts += first
     missing = _missing(starts, first, asked, real)
     if more is not None:
-        missing = _missing(starts, first | targets(more), asked | missing, real)
+        missing = _missing(starts, first | dict(more), asked | missing, real)
     if len(missing) > MOST:
         raise ValueError(f"its links lead to {len(missing):,} folders")
     return sorted(missing)

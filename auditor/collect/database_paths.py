@@ -19,13 +19,18 @@ from auditor.facts import (
     Evidence,
     Fact,
     Facts,
+    FolderDevice,
     Judged,
     Known,
+    MountedFrom,
     Subject,
+    SymbolicLink,
     Unknown,
     join,
     known,
     links,
+    rows,
+    rows_of,
     unknown,
     words,
     words_of,
@@ -38,9 +43,9 @@ TABLESPACES = "/pg_tblspc/"
 SUBJECT = "database"
 FACTS = {
     "mountinfo": words("the lines of its table of mounts"),
-    "symlinks": words("PATH -> TARGET of the symbolic links on the way to its files, below its root directory"),
+    "symlinks": rows(SymbolicLink, "the symbolic links on the way to its files"),
     "barred": words("the folders on the way, or that a link leads to, in which the process may not write"),
-    "devices": words("PATH -> MAJOR:MINOR of the folders on the way, or that a link leads to, as they say themselves"),
+    "devices": rows(FolderDevice, "the folders on the way, or that a link leads to"),
     "tablespaces_gone": words("the symbolic links of pg_tblspc that lead to nothing"),
 }
 PROVIDES = {
@@ -48,9 +53,7 @@ PROVIDES = {
     "database.log_datasets": links("dataset", "where its log is written"),
     "database.data_datasets": links("dataset", "where its data is written"),
     "database.tablespace_datasets": links("dataset", "where it keeps nothing but tablespaces (pg_tblspc)"),
-    "database.mounted_from": words(
-        "POINT -> DATASET: the mounts of file systems of ZFS that its files are below, as the host's first process sees them"
-    ),
+    "database.mounted_from": rows(MountedFrom, "the mounts of file systems of ZFS that its files are below"),
     "database.off_zfs": words("its directories that are not on ZFS, with the file system that they are on"),
     "database.forgotten": words(
         "those of them that a crash empties: in memory, or on an overlay that leaves out each fsync"
@@ -92,9 +95,11 @@ def parse(reply: Files, database: Subject) -> Iterator[Fact]:
     for place, error in reply.errors.items():
         if place.startswith(root) and not (TABLESPACES in place and error.startswith("no such file")):
             raise ValueError(f"{place.removeprefix(root)}: {error}")
-    found = tuple(database_links.arrows(reply.links, root))
+    found = database_links.links_below(reply.links, root)
     yield Fact(database, "mountinfo", known(lines, f"{len(lines)} mounts", f"cat {path}"))
-    yield Fact(database, "symlinks", known(found, ", ".join(found) or "no symbolic link on the way", f"cat {path}"))
+    yield Fact(
+        database, "symlinks", known(found, database_links.arrows(found) or "no symbolic link on the way", f"cat {path}")
+    )
     yield from database_links.on_devices(reply.devices, database)
     gone = tuple(
         each.removeprefix(root) for each in sorted(reply.links) if TABLESPACES in each and each in reply.errors
@@ -129,12 +134,13 @@ class Looked(NamedTuple):
             return frozenset(words_of(facts.get(database, name)))
 
         def seen(name: str) -> frozenset[str]:
-            return frozenset(each.rpartition(database_links.ARROW)[0] for each in said(name))
+            return frozenset(each.path for each in rows_of(facts.get(database, name), FolderDevice))
 
         more = facts.of(database).get("more_symlinks")
-        links = database_links.targets(said("more_symlinks")).keys()  # a link can be mounted, too: it leads elsewhere
+        # a link can be mounted, too: it leads elsewhere
+        links = {each.path for each in rows_of(facts.get(database, "more_symlinks"), SymbolicLink)}
         return cls(
-            seen("devices") | seen("more_devices") - links if said("devices") else None,
+            seen("devices") | seen("more_devices") - links if seen("devices") else None,
             said("barred") | said("more_barred"),
             said("tablespaces_gone"),
             f" ({more.reasons[0].text})" if isinstance(more, Unknown) else "",
@@ -161,16 +167,17 @@ def lies_on(facts: Facts, inventory: Facts, layers: Mapping[str, mounts.Mount | 
             why: Judged = join(missing)
             yield from (Fact(database, name.partition(".")[2], why) for name in PROVIDES)
             continue
-        directories, table, symlinks = map(words_of, read)
+        directories, table = words_of(read[0]), words_of(read[1])
+        symlinks = rows_of(read[2], SymbolicLink)
         more = facts.get(database, "more_symlinks")
         looked = Looked.of(database, facts)
         try:
             if database_links.unseen(directories, symlinks, table):
                 if isinstance(more, Known) and (
-                    further := database_links.unseen(directories, symlinks, table, words_of(more))
+                    further := database_links.unseen(directories, symlinks, table, rows_of(more, SymbolicLink))
                 ):
                     more = unknown(f"{database.name}: whether {harmless(further[0])} is a link was not looked at")
-                symlinks += words_of(more)
+                symlinks += rows_of(more, SymbolicLink)
             else:
                 more = known((), "no further link")
             placed = (
@@ -200,12 +207,12 @@ def _placed(
     database: Subject,
     directories: tuple[str, ...],
     table: tuple[str, ...],
-    symlinks: tuple[str, ...],
+    symlinks: tuple[SymbolicLink, ...],
     holds: Callable[[mounts.Mount | None], Place],
     looked: Looked,
     of_host: mounts.Table | Unknown,
 ) -> Iterator[Fact]:
-    targets = database_links.targets(symlinks)
+    targets = dict(symlinks)
     tree = Tree(Files({}, targets), "")
     mounted = _mounts(table)
     named = [(kind, path, tree.real(path)) for kind, path in folders(directories)]
@@ -250,7 +257,7 @@ def _placed(
 def _mounted_from(paths: Sequence[str], table: Sequence[mounts.Mount], of_host: mounts.Table | Unknown) -> Judged:
     """Of those that lie on a file system of ZFS itself. A service may have a table of its own, in which systemd has mounted its
     folders once more (ProtectSystem=, ReadWritePaths=): what counts is where the host has mounted it."""
-    found: dict[str, None] = {}
+    found: dict[MountedFrom, None] = {}
     for path in dict.fromkeys(paths):
         mine = mounts.mount_of(table, path)
         if mine is None or mine.fstype != "zfs":
@@ -262,12 +269,11 @@ def _mounted_from(paths: Sequence[str], table: Sequence[mounts.Mount], of_host: 
             return unknown(
                 f"{harmless(path)} is on {harmless(mine.source)}, and not so where the host's first process looks"
             )
-        if database_links.ARROW in there.mount_point or database_links.ARROW in there.source:
-            return unknown(
-                f"{harmless(there.mount_point)}: {database_links.ARROW.strip()} in its name or that of its dataset"
-            )
-        found[f"{there.mount_point}{database_links.ARROW}{there.source}"] = None
-    text = ", ".join(map(harmless, found)) or "none of its files is on a file system of ZFS itself"
+        found[MountedFrom(there.mount_point, there.source)] = None
+    text = (
+        ", ".join(harmless(f"{point} -> {dataset}") for point, dataset in found)
+        or "none of its files is on a file system of ZFS itself"
+    )
     return known(tuple(found), text, "cat /proc/1/mountinfo")
 
 

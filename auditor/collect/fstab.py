@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Facts, Subject, known, words
+from auditor.facts import HOST, Fact, Facts, FstabNeed, Subject, known, rows, words
 from auditor.host import fstab
 from auditor.host.request import WITNESS, Files, Read
 
@@ -16,10 +16,7 @@ REQUIRES = "x-systemd.requires="
 PER = "host"
 SUBJECT = "host"
 FACTS = {
-    "fstab_needs": words(
-        "POINT PATH of mounts by fstab that wait for nothing of ZFS: PATH, the mount point or what is bound there, has to be"
-        " there before; escaped as in fstab"
-    ),
+    "fstab_needs": rows(FstabNeed, "mounts by fstab that wait for nothing of ZFS"),
     "fstab_requires": words("units for ZFS that mounts by fstab start before them (x-systemd.requires)"),
 }
 
@@ -42,10 +39,10 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     yield Fact(HOST, "fstab_requires", known(units, text, f"cat {fstab.PATH}"))
 
 
-def _needs(source: str, point: str, kind: str, options: str) -> Iterator[str]:
+def _needs(source: str, point: str, kind: str, options: str) -> Iterator[FstabNeed]:
     waits = (each in fstab.LATER or each.partition("=")[2].startswith("zfs") for each in options.split(","))
     if kind != "zfs" and not any(waits):
-        yield from (f"{point} {path}" for path in (point, source) if path.startswith("/"))
+        yield from (FstabNeed(point, path) for path in (point, source) if path.startswith("/"))
 
 
 def _requires(options: list[str]) -> Iterator[str]:

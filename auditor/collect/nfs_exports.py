@@ -11,16 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Facts, Subject, flag, known, words
+from auditor.facts import HOST, Fact, Facts, NfsExport, Subject, flag, known, rows
 from auditor.host.request import WITNESS, Files, Read
 from auditor.text import has_surrogates
 
 PER = "host"
 SUBJECT = "host"
 FACTS = {
-    "nfs_exports": words("PATH CLIENT(OPTIONS) of every export; the path escaped as in /etc/exports"),
+    "nfs_exports": rows(NfsExport, "every export"),
     "nfs_table": flag("there is a table of exports in force: exportfs has run here"),
-    "nfs_exports_in_force": words("PATH CLIENT(OPTIONS) of every export of the table in force"),
+    "nfs_exports_in_force": rows(NfsExport, "every export of the table in force"),
 }
 ETAB = "/var/lib/nfs/etab"
 TABLES = ("/etc/exports", "/etc/exports.d/*.exports", ETAB)
@@ -43,7 +43,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
         yield Fact(HOST, "nfs_exports_in_force", known(now, f"{len(now)} exports", f"cat {ETAB}"))
     if not reply.complete(*TABLES):
         return
-    found: dict[str, None] = {}
+    found: dict[NfsExport, None] = {}
     for path, text in sorted(reply.text.items()):
         if path != WITNESS:
             found.update(dict.fromkeys(exports(text)))
@@ -52,7 +52,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     yield Fact(HOST, "nfs_exports", known(exported, text, "exportfs -v; cat /etc/exports /etc/exports.d/*.exports"))
 
 
-def exports(text: str) -> Iterator[str]:
+def exports(text: str) -> Iterator[NfsExport]:
     """The exports of one file, a client each."""
     if (text and not text.endswith("\n")) or has_surrogates(text):
         raise ValueError("a table of exports is cut off, or no text")
@@ -71,9 +71,9 @@ def exports(text: str) -> Iterator[str]:
             client, _, options = token.partition("(")
             given = ",".join(each for each in (defaults, options.rstrip(")")) if each)
             clients += 1
-            yield f"{path} {client or '*'}({given})"
+            yield NfsExport(path, f"{client or '*'}({given})")
         if not clients:
-            yield f"{path} *({defaults})"
+            yield NfsExport(path, f"*({defaults})")
 
 
 def _octal(found: re.Match[str]) -> str:

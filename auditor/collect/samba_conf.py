@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Facts, Subject, flag, known, words
+from auditor.facts import HOST, Fact, Facts, SmbShare, Subject, flag, known, rows
 from auditor.host.request import WITNESS, Files, Read
 from auditor.text import has_surrogates
 
 PER = "host"
 SUBJECT = "host"
 FACTS = {
-    "smb_shares_without_sync": words("SHARE=PATH of every share with strict sync = no"),
+    "smb_shares_without_sync": rows(SmbShare, "every share with strict sync = no"),
     "smb_global_without_sync": flag("strict sync = no holds for all shares that do not say otherwise"),
 }
 PATH = "/etc/samba/smb.conf"
@@ -45,12 +45,14 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     general = not _yes(sections.get("global", {}).get("strictsync", "yes"))
     command = f"grep -i 'strict sync' {PATH}"
     shares = tuple(
-        f"{name}={section['path']}"
+        SmbShare(name, section["path"])
         for name, section in sections.items()
         if name != "global" and "path" in section and not _yes(section.get("strictsync", "no" if general else "yes"))
     )
     yield Fact(
-        HOST, "smb_shares_without_sync", known(shares, ", ".join(shares) or "no share with strict sync = no", command)
+        HOST,
+        "smb_shares_without_sync",
+        known(shares, ", ".join(map("=".join, shares)) or "no share with strict sync = no", command),
     )
     text = "[global] strict sync = no" if general else "strict sync is yes by default"
     yield Fact(HOST, "smb_global_without_sync", known(general, text, command))

@@ -15,8 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from auditor.collect.database_links import targets
-from auditor.facts import Fact, Facts, Known, Subject, flag, known, word, words, words_of
+from auditor.facts import Fact, Facts, Known, MountedFrom, Subject, flag, known, rows_of, word, words
 from auditor.host.request import Output, Run, Skip
 from auditor.text import harmless, unit_escaped
 
@@ -80,7 +79,7 @@ def request(database: Subject, facts: Facts) -> Run | Skip:
         return Skip("no service of the host starts it", applies=False)
     if not isinstance(places, Known):
         return Skip(f"where its file systems are mounted is not known; {places.reasons[0].text}")
-    points = dict.fromkeys(targets(map(str, words_of(places))))
+    points = dict.fromkeys(each.point for each in rows_of(places, MountedFrom))
     mounts = [mount_unit(each) for each in points if each != "/"]
     if len(mounts) > MOST or any(len(each) > 255 or each.startswith("-") for each in mounts):
         return Skip(f"{len(mounts)} mounts below its files, or one with a name of which systemd makes another")

@@ -10,7 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from auditor.derive.mounts_of_zfs import mounted_at
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, join, unknown, words, words_of
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    FstabNeed,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    join,
+    rows_of,
+    unknown,
+    words,
+    words_of,
+)
 
 SUBJECT = "host"  # a line of fstab needs the nearest file system alone
 FACTS = {"dataset.fstab_too_early": words("mount points of fstab that need it mounted, and do not wait for that")}
@@ -24,10 +39,9 @@ COMMAND = "cat /etc/fstab"
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     """Of all file systems."""
     needs = _needs(facts)
-    places = _places(facts) if isinstance(needs, Known) and words_of(needs) else {}
+    places = _places(facts) if rows_of(needs, FstabNeed) else {}
     early: dict[str, dict[str, None]] = {}
-    for each in map(str, words_of(needs)):
-        point, _, path = each.partition(" ")
+    for point, path in rows_of(needs, FstabNeed):
         if dataset := _nearest(path, places):
             early.setdefault(dataset, {})[point] = None
     for subject in facts.subjects("dataset"):

@@ -11,7 +11,22 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, is_true, word_of, words_of
+from auditor.facts import (
+    HOST,
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    NfsExport,
+    SmbShare,
+    Subject,
+    Unknown,
+    flag,
+    is_true,
+    rows_of,
+    word_of,
+)
 
 SUBJECT = "host"  # each path is compared with all mount points
 FACTS = {
@@ -93,8 +108,7 @@ def _unless(table: Judged) -> Judged:
 
 def _exports(exports: Judged) -> Iterator[tuple[Share, list[str]]]:
     """Each with its options."""
-    for line in words_of(exports):
-        path, _, client = line.partition(" ")
+    for path, client in rows_of(exports, NfsExport):
         options = client.partition("(")[2].removesuffix(")").split(",")
         below = "crossmnt" in options or "nohide" in options
         yield Share(_plain(path), below, f"{path} {client}", "exportfs -v"), options
@@ -142,8 +156,7 @@ def _reads_only(sharenfs: str) -> bool:
 
 
 def _lazy(shares: Judged) -> Iterator[Share]:
-    for line in words_of(shares):
-        name, _, path = line.partition("=")
+    for name, path in rows_of(shares, SmbShare):
         yield Share(path, True, f"[{name}] {path}: strict sync = no", "testparm -sv")
 
 

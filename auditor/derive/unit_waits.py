@@ -28,11 +28,13 @@ from auditor.facts import (
     Facts,
     Judged,
     Known,
+    MountedFrom,
     Subject,
     Unknown,
     flag,
     join,
     known,
+    rows_of,
     unknown,
     word_of,
     words,
@@ -53,7 +55,6 @@ NEEDS = (
     *("database.unit_conditions", "host.mount_table", "host.cached_pools", "host.generated_pools", "dataset.canmount"),
 )
 SETS = ("unit_requires", "unit_bound", "unit_looks_at", "mount_files", "local_requires")
-ARROW = " -> "
 BOUNDS = "sysinit.target"  # without which an ordinary service does not start; it gives way to emergency.target
 MOUNTPOINT = ("ConditionPathIsMountPoint=", "AssertPathIsMountPoint=")
 # what may be required and says nothing of a mount
@@ -118,7 +119,7 @@ def _unguarded(database: Subject, facts: Facts) -> Judged:
     assert isinstance(start, Start)
     roots = mounted_at(facts, "/")
     bare, holes, seen = [], [], []
-    for point, dataset in (each.split(ARROW, 1) for each in map(str, words_of(places))):
+    for point, dataset in rows_of(places, MountedFrom):
         if point == "/":
             seen.append(Evidence(f"{dataset} is the root file system", "findmnt /"))
             continue

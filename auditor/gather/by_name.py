@@ -15,7 +15,7 @@ contradict may be missing: it counts for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 
 from auditor.collect import zfs_list, zfs_properties
 from auditor.facts import Facts, Subject
@@ -27,6 +27,8 @@ COLUMNS = "-o"  # behind it stand the columns, the properties and the names
 MOST = 128  # datasets of one command: 32 KiB of names, and a process for so many costs nothing
 ALONE = 64  # datasets that are asked about one by one: a mount point of 4 KiB can name as many
 LATE = "no answer"  # how the fault begins of a command that had its time
+CONTRADICTED = ("the rows", "contradict each other")
+SEVERAL = ("a value", "has several lines, which are taken for no rows")
 BEFORE_DEADLINE = f"{LATE} before"
 
 
@@ -39,6 +41,7 @@ class ByName:
         self._late = reply._replace(stdout=b"") if request.free_text and reply.fault else reply
         self._said: list[Capture] = []
         self._contradicted: dict[str, None] = {}
+        self._several: dict[str, None] = {}
         self._why = ""
         self.of = self.put = 0
 
@@ -96,11 +99,12 @@ class ByName:
             if name in self._contradicted and (rest := self._without_free_text()):
                 other = yield self._about((name,), rest)
                 rows.append(other.stdout if _whole(other) else b"")
-        if not self._contradicted:
-            return reply._replace(stdout=b"".join(rows))
-        first, *more = map(harmless, self._contradicted)
-        whose = f"{first} and {len(more):,} more" if more else first
-        return reply._replace(stdout=b"".join(rows), fault=reply.fault or f"rows of {whose} contradict each other")
+        why = [
+            f"{text[0]} of {_some(names)} {text[1]}"
+            for names, text in ((self._contradicted, CONTRADICTED), (self._several, SEVERAL))
+            if names
+        ]
+        return reply._replace(stdout=b"".join(rows), fault=reply.fault or "; ".join(why))
 
     def _about(self, names: Sequence[str], properties: str = "") -> Run:
         *words, all_properties = _words(self._request)
@@ -128,6 +132,8 @@ class ByName:
         every, contradicted = _records(reply, named)
         self._contradicted |= dict.fromkeys(sorted(contradicted))
         plain = {name: mine for name, mine in every.items() if name not in contradicted}
+        several = {name: None for name, mine in plain.items() if any("\n" in row for _, row in mine)}
+        self._several |= several
         rows = (f"{name}\t{row}\n" for name, mine in plain.items() for _, row in mine if "\n" not in row)
         return reply._replace(stdout="".join(rows).encode("utf-8", "surrogateescape"))
 
@@ -151,6 +157,11 @@ def wanted(request: Run, reply: Capture) -> bool:
 def _late(request: Run, reply: Capture) -> bool:
     """Whether it had its time, and there is more of it."""
     return request.halved and reply.fault.startswith(LATE) and not reply.fault.startswith(BEFORE_DEADLINE)
+
+
+def _some(names: Iterable[str]) -> str:
+    first, *more = map(harmless, names)
+    return f"{first} and {len(more):,} more" if more else first
 
 
 def _words(request: Run) -> tuple[str, ...]:

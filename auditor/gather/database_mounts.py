@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from auditor.collect import database_links, database_paths, mounts
+from auditor.collect import database_paths, mounts
 from auditor.collect._database_files import Tree, folders
-from auditor.facts import Fact, Facts, Subject, unknown, value_of, words_of
+from auditor.facts import Fact, Facts, FolderDevice, Subject, SymbolicLink, rows_of, unknown, value_of, words_of
 from auditor.host.request import Files
 from auditor.text import harmless
 
@@ -37,13 +37,12 @@ def compare(facts: Facts) -> None:
 
 def _device_lost(database: Subject, table: Sequence[mounts.Mount], facts: Facts) -> str:
     """Which folder of its files is not on the mount that its table says, or an empty string."""
-    links = database_links.targets(
-        each for name in ("symlinks", "more_symlinks") for each in words_of(facts.get(database, name))
+    links = dict(
+        each for name in ("symlinks", "more_symlinks") for each in rows_of(facts.get(database, name), SymbolicLink)
     )
     tree = Tree(Files({}, links), "")
     seen = (facts.get(database, name) for name in ("devices", "more_devices"))
-    for each in (each for devices in seen for each in words_of(devices)):
-        path, _, device = each.rpartition(database_links.ARROW)
+    for path, device in (each for devices in seen for each in rows_of(devices, FolderDevice)):
         try:
             mount = mounts.mount_of(table, tree.real(path))
         except ValueError:  # too many links, which is said where its files are followed
@@ -62,7 +61,7 @@ def _dataset_lost(database: Subject, table: Sequence[mounts.Mount], points: Mapp
         return ""
     there = {each.source for each in table if each.fstype == "zfs"}
     paths = [path for _, path in folders(words_of(facts.get(database, "directories")))]
-    paths += database_links.targets(words_of(facts.get(database, "symlinks"))).values()
+    paths += [each.target for each in rows_of(facts.get(database, "symlinks"), SymbolicLink)]
     for name, point in points.items():
         if name not in there and any(_below(path, point) for path in paths):
             return f"zfs get says that {harmless(name)} is mounted, the process's table of mounts lacks it"

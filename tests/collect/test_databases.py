@@ -18,7 +18,7 @@ from auditor import registry
 from auditor.collect import _mysql, database_links, database_paths, database_settings, mounts
 from auditor.collect._database_files import Tree
 from auditor.derive import database, database_changes, database_pool, database_seen, databases, temporary
-from auditor.facts import HOST, DeviceName, Evidence, Fact, Facts, Known, Subject, Unknown, known, unknown
+from auditor.facts import HOST, DeviceName, Evidence, Fact, Facts, FolderDevice, Known, Subject, Unknown, known, unknown
 from auditor.gather import database_crowd, database_walk
 from auditor.gather.fill import fill
 from auditor.gather.gatherer import Gatherer
@@ -30,6 +30,7 @@ from auditor.judge.verdict import judge
 from auditor.recording import recording, redaction
 from tests import shared
 from tests.collect.test_pairs import COMMANDS
+from tests.tables import typed
 
 RULES = {rule.id: rule for rule in shared.rules()}
 ROOT = "/proc/612/root"
@@ -318,7 +319,7 @@ def test_folders_in_which_a_server_may_not_write_are_not_taken_for_its_own(barre
         **({"barred": ("/", barred)} if barred else {}),
     }
     for name, words in said.items():
-        facts.put(Fact(PG, name, known(words, "")))
+        facts.put(Fact(PG, name, known(typed("database", name, words), "")))
     facts.put_all(list(database_paths.lies_on(facts, Facts(), {})))
     found = facts.get(PG, "datasets")
     assert ("the process may not write there" in str(found)) is bool(barred)
@@ -335,7 +336,7 @@ def test_links_that_nobody_asked_for_and_that_have_no_end_are_unknown() -> None:
         "more_symlinks": ("/d/pg_tblspc/2 -> /l0", *chain),
     }
     for name, words in said.items():
-        facts.put(Fact(PG, name, known(words, "")))
+        facts.put(Fact(PG, name, known(typed("database", name, words), "")))
     facts.put_all(list(database_paths.lies_on(facts, Facts(), {})))
     assert "too many symbolic links" in str(facts.get(PG, "datasets"))
 
@@ -359,15 +360,15 @@ def test_what_is_mounted_below_its_directories_is_looked_at() -> None:
     table = mounted(*lines)["/proc/612/mountinfo"].split("\n")[:-1]
     facts = Facts()
     for name, words in (("directories", (f"data:{HOME}",)), ("mountinfo", tuple(table)), ("symlinks", ())):
-        facts.put(Fact(PG, name, known(words, "")))
+        facts.put(Fact(PG, name, known(typed("database", name, words), "")))
     asked = database_links.request(PG, facts)
     assert asked == Read((f"{ROOT}{HOME}/base", f"{ROOT}{HOME}/old"), "612")
-    facts.put(Fact(PG, "devices", known((f"{HOME} -> 0:50",), "")))
+    facts.put(Fact(PG, "devices", known((FolderDevice(HOME, "0:50"),), "")))
 
     def placed(**said: tuple[str, ...]) -> str:
         more = Facts()
         more.put_all(list(facts))
-        more.put_all(Fact(PG, name, known(words, "")) for name, words in said.items())
+        more.put_all(Fact(PG, name, known(typed("database", name, words), "")) for name, words in said.items())
         more.put_all(list(database_paths.lies_on(more, Facts(), {})))
         found = more.get(PG, "datasets")
         return str([each.name for each in more.linked(PG, "datasets")]) if isinstance(found, Known) else str(found)
@@ -387,10 +388,10 @@ def test_a_recording_that_says_no_device_at_all_is_read_as_it_was() -> None:
     facts = Facts()
     table = tuple(FILES["/proc/612/mountinfo"].split("\n")[:-1])
     for name, words in (("directories", (f"data:{HOME}",)), ("mountinfo", table), ("symlinks", ())):
-        facts.put(Fact(PG, name, known(words, "")))
+        facts.put(Fact(PG, name, known(typed("database", name, words), "")))
     facts.put_all(list(database_paths.lies_on(facts, Facts(), {})))
     assert facts.linked(PG, "datasets") == (Subject("dataset", "tank/pg"),)
-    facts.put(Fact(PG, "devices", known(("/ -> 8:1",), "")))
+    facts.put(Fact(PG, "devices", known((FolderDevice("/", "8:1"),), "")))
     facts.replace(Fact(PG, "datasets", unknown("again")))
     facts.put_all(list(database_paths.lies_on(facts, Facts(), {})))
     assert isinstance(facts.get(PG, "datasets"), Unknown)
@@ -408,7 +409,7 @@ def test_a_tablespace_that_is_not_there_holds_nothing() -> None:
         "tablespaces_gone": (gone,),
     }
     for name, words in said.items():
-        facts.put(Fact(PG, name, known(words, "")))
+        facts.put(Fact(PG, name, known(typed("database", name, words), "")))
     facts.put_all(list(database_paths.lies_on(facts, Facts(), {})))
     assert facts.linked(PG, "datasets") == (Subject("dataset", "tank/pg"),)
 

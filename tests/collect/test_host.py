@@ -19,7 +19,20 @@ from hypothesis import strategies as st
 
 from auditor import audit, registry
 from auditor.collect import zpool_history, zpool_history_internal
-from auditor.facts import HOST, DeviceName, Fact, Facts, Kind, Reason, Subject, TargetUnit, Value, known
+from auditor.facts import (
+    HOST,
+    DeviceName,
+    Fact,
+    Facts,
+    Kind,
+    MountedFrom,
+    Reason,
+    Subject,
+    SymbolicLink,
+    TargetUnit,
+    Value,
+    known,
+)
 from auditor.gather.reasons import fault_of, unread
 from auditor.host import kmsg, limits, lzc, output, process
 from auditor.host import live as seam
@@ -156,10 +169,16 @@ def states() -> Iterator[Facts]:
             facts.put(Fact(subject, "data_directory", known(place, "")))
             facts.put(Fact(subject, "arguments", known(given, "")))
             facts.put(Fact(subject, "directories", known((f"data:{place}", f"log:{place}/pg_wal"), "")))
-            facts.put(Fact(subject, "symlinks", known((f"{place}/pg_wal -> /mnt/wal{place}",), "")))
+            facts.put(Fact(subject, "symlinks", known((SymbolicLink(f"{place}/pg_wal", f"/mnt/wal{place}"),), "")))
             facts.put(Fact(subject, "mountinfo", known(("25 1 254:1 / / rw - ext4 /dev/vda1 rw",), "")))
             facts.put(Fact(subject, "unit", known("postgresql@17-a\\x2db.service", "")))
-            facts.put(Fact(subject, "mounted_from", known((f"{place} -> tank/db", "/.hidden/d b -> tank"), "")))
+            facts.put(
+                Fact(
+                    subject,
+                    "mounted_from",
+                    known((MountedFrom(place, "tank/db"), MountedFrom("/.hidden/d b", "tank")), ""),
+                )
+            )
         yield facts
     values: list[tuple[Value, ...]] = [
         (release, transport, model, consistent)

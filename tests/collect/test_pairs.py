@@ -92,8 +92,7 @@ def check_type(fact: Any) -> Any:
     else:
         assert type(value) is spec.type, f"{fact.name} = {value!r} is not {spec.type}"
         assert not spec.values or value in spec.values
-        if spec.row:
-            assert all(type(each) is spec.row for each in fact.value.value)
+        assert not spec.row or (isinstance(value, tuple) and all(type(each) is spec.row for each in value))
 
 
 def test_every_collector_has_a_pair() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from auditor import audit
 from auditor.collect import boot_units, unit_conditions, unit_start
 from auditor.derive import databases, unit_waits
-from auditor.facts import AGAIN, HOST, Fact, Facts, Known, Subject, Unknown, known, words_of
+from auditor.facts import AGAIN, HOST, Fact, Facts, Known, Subject, Unknown, known, value_of
 from auditor.gather import database_walk
 from auditor.gather.fill import fill
 from auditor.gather.gatherer import Gatherer
@@ -117,7 +117,7 @@ SERVICE = "/system.slice/etcd.service"
 def test_a_service_that_waits_for_nothing() -> None:
     host = machine(process(7, SERVICE), services={"etcd.service": "7"})
     facts = seen(host)
-    assert words_of(facts.get(Subject("database", "etcd 7"), "mounted_from")) == ("/var/lib/etcd -> tank/etcd",)
+    assert value_of(facts.get(Subject("database", "etcd 7"), "mounted_from")) == (("/var/lib/etcd", "tank/etcd"),)
     outcome, message = outcomes(facts)["etcd 7"]
     assert (outcome, message) == ("fail", "etcd 7: etcd.service starts without /var/lib/etcd, too")
     told = [argv[3:] for argv in host.asked if argv[0] == "systemctl"]
@@ -134,7 +134,7 @@ def test_a_service_may_see_its_folder_mounted_once_more() -> None:
     own = f"{MOUNTS}60 40 0:50 /default /var/lib/etcd/default rw - zfs tank/etcd rw\n"
     host = machine(process(7, SERVICE, own), services={"etcd.service": "7"})
     facts = seen(host)
-    assert words_of(facts.get(Subject("database", "etcd 7"), "mounted_from")) == ("/var/lib/etcd -> tank/etcd",)
+    assert value_of(facts.get(Subject("database", "etcd 7"), "mounted_from")) == (("/var/lib/etcd", "tank/etcd"),)
     assert outcomes(facts)["etcd 7"][0] == "fail"
 
 

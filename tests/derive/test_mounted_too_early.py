@@ -7,6 +7,7 @@ import pytest
 from auditor.derive import mounted_too_early
 from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
 from auditor.facts import known as seen
+from tests.tables import typed
 
 POINTS = {"tank": "/tank", "tank/db": "/tank/db", "tank/ROOT/a": "/", "tank/ROOT/a/var": "/var", "tank/my": "/my pool"}
 
@@ -23,7 +24,9 @@ def derived(
         "mount_table": (f"25 1 0:22 / / rw shared:1 - zfs {root} rw", "26 25 0:23 / /sys rw - sysfs sysfs rw"),
     }
     for name, value in values.items():
-        facts.put(Fact(HOST, name, unknown("lost") if name == lost else seen(value, "process 1 is init")))
+        facts.put(
+            Fact(HOST, name, unknown("lost") if name == lost else seen(typed("host", name, value), "process 1 is init"))
+        )
     for name, point in POINTS.items():
         dataset = Subject("dataset", name)
         facts.put(Fact(dataset, "mountpoint", seen(point, "")))

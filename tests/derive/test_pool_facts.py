@@ -10,6 +10,7 @@ import pytest
 from auditor import derive, registry
 from auditor.derive import pool_past
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, Value, known, unknown
+from tests.tables import typed
 
 POOL = Subject("pool", "tank")
 DAY = 86400
@@ -47,7 +48,11 @@ class World:
 
     def put(self, subject: Subject, **facts: Value | Judged) -> None:
         for name, value in facts.items():
-            judged = value if isinstance(value, Known | Unknown) else known(value, f"{name}={value}")
+            judged = (
+                value
+                if isinstance(value, Known | Unknown)
+                else known(typed(subject.kind, name, value), f"{name}={value}")
+            )
             self.facts.replace(Fact(subject, name, judged))
 
     def derived(self, subject: Subject, name: str) -> Judged:

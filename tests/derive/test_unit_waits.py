@@ -14,6 +14,7 @@ from auditor.host.request import Output, Run, Skip
 from auditor.judge.verdict import judge
 from tests.folded import for_each
 from tests.shared import rules
+from tests.tables import typed
 
 DATABASE, DATASET = Subject("database", "etcd 7"), Subject("dataset", "tank/etcd")
 (RULE,) = (each for each in rules() if each.id == "service-starts-unmounted")
@@ -53,7 +54,9 @@ def seen(*, table: str = TABLE, **more: Any) -> Facts:
     canmount = more.pop("canmount", "on")
     facts.put(Fact(DATASET, "canmount", canmount if isinstance(canmount, Unknown) else known(canmount, "canmount")))
     for name, value in (PLAIN | more).items():
-        facts.put(Fact(DATABASE, name, value if isinstance(value, Unknown) else known(value, name)))
+        facts.put(
+            Fact(DATABASE, name, value if isinstance(value, Unknown) else known(typed("database", name, value), name))
+        )
     facts.put(Fact(HOST, "databases", known((DATABASE,), "")))
     facts.put_all(list(unit_waits.derive(DATABASE, facts)))
     return facts

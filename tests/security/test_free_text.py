@@ -183,6 +183,14 @@ def test_no_text_makes_a_fact_that_is_not_true(
         assert {(each, "mountpoint") for each in asked if each not in forgers} <= known(facts).keys()
 
 
+def test_it_is_told_whose_lines_they_are() -> None:
+    gatherer, facts = Gatherer(Zfs(pool(**FORGERIES["another"])), collectors()), Facts()
+    gatherer.ask("zfs_get_text", [Subject("dataset", "tank")], facts)
+    gatherer.settle(facts)
+    assert (why := gatherer.failure("zfs_get_text", Subject("dataset", "tank"))) is not None
+    assert why.reasons[0].text.endswith(": a value of tank/u has several lines, which are taken for no rows")
+
+
 def test_one_who_names_all_is_asked_about_a_bounded_number_of_times() -> None:
     every = {f"tank/{number:04}": dict(ORDINARY) for number in range(400)} | {"tank": dict(ORDINARY)}
     every["tank/0007"]["mountpoint"] = "/x" + "".join(f"\tlocal\n{name}\tmountpoint\te" for name in every)

@@ -1,0 +1,165 @@
+"""No fact is words joined by a mark and taken apart again: a name that others choose may hold any mark."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from auditor import audit, registry
+from auditor.facts import Facts, Unknown
+from auditor.gather.answer import DEFECT
+from auditor.host.request import Capture, Files
+from auditor.recording.recording import Recording, ReplayHost
+from tests import shared
+from tests.golden import HOSTS
+
+AUDITOR = Path(audit.__file__).parent
+APART = ("split", "rsplit", "partition", "rpartition", "splitlines")
+OURS = "a name of a fact or property, which is ours"
+OUTSIDE = "text as the kernel, a tool or an administrator writes it, by the rules of its format"
+NUMBERS = "what stands before the mark, or behind the last one, is a number or one of a few words: no name reaches it"
+LEFT = "a fact of several words, all of them chosen by root; a row is still to be made of it"
+TAKEN_APART = {
+    "derive/database.py: pairs_of(held)": NUMBERS,
+    "derive/database_changes.py: str(each).partition(' = ')": "a setting has a name of ours before it",
+    "derive/fixes_ahead.py: pairs_of(judged[kind])": NUMBERS,
+    "derive/fixes_ahead.py: trace.split()": LEFT,
+    "derive/initrd.py: each.partition(' ')": LEFT,
+    "derive/initrd.py: line.split(' ', 2)": LEFT,
+    "derive/kernel_log.py: pairs_of(found)": NUMBERS,
+    "derive/link_power.py: pairs_of(policies)": NUMBERS,
+    "derive/mounts_of_zfs.py: line.split(' ')": OUTSIDE,
+    "derive/next_boot.py: each.partition(' ')": LEFT,
+    "derive/next_kernel.py: name.rpartition('-')": OUTSIDE,
+    "derive/next_module.py: each.split(' ', 1)": LEFT,
+    "derive/next_module.py: row.split(' ')": LEFT,
+    "derive/pool_past.py: pairs_of(found)": NUMBERS,
+    "derive/raid_cache.py: pairs_of(batteries)": NUMBERS,
+    "derive/release.py: ' '.join(BUGS[bug]['references']).split()": OURS,
+    "derive/scsi_faults.py: pairs_of(log)": NUMBERS,
+    "derive/shares.py: client.partition('(')": OUTSIDE,
+    "derive/shares.py: client.partition('(')[2].removesuffix(')').split(',')": OUTSIDE,
+    "derive/shares.py: each.partition('=')": OUTSIDE,
+    "derive/shares.py: re.split('[,:;()\\\\s]+', word_of(setting))": OUTSIDE,
+    "derive/shares.py: sharenfs.split(',')": OUTSIDE,
+    "derive/snapshots_mounted.py: str(line).partition(' - zfs ')": OUTSIDE,
+    "derive/snapshots_mounted.py: str(line).partition(' - zfs ')[2].partition(' ')": OUTSIDE,
+    "derive/suspensions.py: pairs_of(log)": NUMBERS,
+    "derive/targets_at_boot.py: after.split(',')": LEFT,
+    "derive/targets_at_boot.py: line.split(' ')": LEFT,
+    "derive/torn_pages.py: str(each).partition(' ')": NUMBERS,
+    "derive/tunables.py: str(option).partition('=')": LEFT,
+    "derive/unit_waits.py: condition.partition('=')": LEFT,
+    "gather/answer.py: subject.name.partition(' ')": "an engine is before the first blank",
+    "gather/by_name.py: _words(self._request)[-1].split(',')": OURS,
+    "gather/by_name.py: reply.stderr.decode('utf-8', 'replace').strip().partition('\\n')": OUTSIDE,
+    "gather/database_crowd.py: each.name.partition(' ')": "an engine is before the first blank",
+    "gather/database_crowd.py: each.partition('-')": OURS,
+    "gather/database_crowd.py: said.text.get(f'/proc/{process}/status', '').partition('Uid:')": OUTSIDE,
+    "gather/database_crowd.py: said.text.get(f'/proc/{process}/status', '').partition('Uid:')[2].split()": OUTSIDE,
+    "gather/database_crowd.py: str(each).split(' ')": "numbers, and one of the names of database servers",
+    "gather/database_loaded.py: database.name.partition(' ')": "an engine is before the first blank",
+    "gather/in_volumes.py: str(uuid.value).partition('-')": OUTSIDE,
+    "gather/layers.py: pairs_of(each)": NUMBERS,
+    "gather/look.py: said.partition('=')": "of the command line",
+    "gather/mounted.py: pairs_of(table)": NUMBERS,
+    "gather/opened.py: where.partition(',')": NUMBERS,
+    "gather/past_events.py: each.partition(' ')": NUMBERS,
+    "gather/past_events.py: each.rpartition(' ')": NUMBERS,
+    "gather/past_events.py: each.split(' ', 4)": NUMBERS,
+    "gather/past_events.py: event.rpartition(' ')": NUMBERS,
+    "gather/pool_lists.py: name.rpartition('=')": NUMBERS,
+    "gather/reasons.py: decoded(capture.stderr + b'\\n' + capture.stdout).splitlines()": OUTSIDE,
+    "gather/reasons.py: word.split(',')": OURS,
+    "gather/targets.py: listed.stdout.decode('utf-8', 'replace').splitlines()": OUTSIDE,
+    "gather/targets.py: name.partition(mark)": OUTSIDE,
+    "gather/users.py: name.partition('-')": "LIO, SCST, tgt or NVMe is before the first hyphen",
+}
+
+
+def taken_apart() -> Iterator[str]:
+    """Where facts are used: what takes a text apart by another mark than that of paths, names of datasets and our own names."""
+    for path in sorted(each for folder in ("derive", "gather") for each in (AUDITOR / folder).glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call):
+                continue
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+            mark = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else ""
+            if (name in APART and mark not in ("/", ".")) or name == "pairs_of" or ast.unparse(node)[:9] == "re.split(":
+                yield f"{path.parent.name}/{path.name}: {ast.unparse(node)}"
+
+
+def test_what_takes_a_text_apart_is_known() -> None:
+    """A new one is of a fact that should be a table (``rows`` of auditor/facts.py), or has a reason."""
+    found, expected = {*taken_apart()}, {*TAKEN_APART}
+    assert sorted(found - expected) == []
+    assert sorted(expected - found) == []
+
+
+def test_a_table_is_read_by_its_rows() -> None:
+    """words_of() and pairs_of() of one would make texts of its rows."""
+    tables = {name for (_, name), spec in registry.registry().items() if spec.row}
+    assert {"zfs_labels", "guest_files", "symlinks"} <= tables
+    wrong = [
+        f"{path.name}: {ast.unparse(node)}"
+        for path in sorted(AUDITOR.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("words_of", "pairs_of", "word_of")
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Constant) and inner.value in tables
+    ]
+    assert wrong == []
+
+
+MARKS = (" x", "=x", ",x", "'x", '"x', " -> x", "\\x", " = x y z")
+NAMES = {
+    "nodes": r"(?m)^(N: \S+)$",
+    "links": r"(?m)^(S: .+)$",
+    "labels": r"(?m)^(E: (?:ID_FS_LABEL|DM_NAME|ID_SERIAL|ID_MODEL)=.+)$",
+}
+
+
+def with_names(past: Recording, which: str, mark: str) -> Recording:
+    """The host, with a mark in each name of a block device, link to one, or label."""
+
+    def renamed(argv: tuple[str, ...], each: Capture) -> Capture:
+        if argv[0] != "udevadm":
+            return each
+        text = each.stdout.decode("utf-8", "surrogateescape")
+        text = re.sub(NAMES[which], lambda found: found[1] + mark, text)
+        return each._replace(stdout=text.encode("utf-8", "surrogateescape"))
+
+    def linked(each: Files) -> Files:
+        pairs = ((path, f"{to}{mark}") if path.startswith("/dev/") else (path, to) for path, to in each.links.items())
+        return each._replace(links=dict(pairs)) if which == "links" else each
+
+    commands = {argv: renamed(argv, each) for argv, each in past.commands.items()}
+    return replace(past, commands=commands, files={patterns: linked(each) for patterns, each in past.files.items()})
+
+
+def defects(facts: Facts) -> list[str]:
+    found = (each.value for each in facts)
+    return [
+        reason.text for each in found if isinstance(each, Unknown) for reason in each.reasons if DEFECT in reason.text
+    ]
+
+
+@pytest.mark.parametrize("which", NAMES)
+@pytest.mark.parametrize("mark", MARKS)
+def test_marks_in_names_of_devices_and_labels_end_no_audit(which: str, mark: str) -> None:
+    names = sorted(path.name for path in HOSTS.iterdir() if path.is_dir())
+    at = [*NAMES].index(which) + MARKS.index(mark)
+    for name in {*names[at % 8 :: 8], "composed-proxmox-ve-9"}:
+        past = shared.earlier(name)
+        try:
+            seen = ReplayHost(with_names(past, which, mark))
+            look = audit.look(seen, past.targets, audit.Options.from_words(past.options))
+        except audit.NothingToAudit:
+            continue
+        assert defects(look.facts) == [], name
+        audit.judge(look, shared.audited(), past.targets, "low")
