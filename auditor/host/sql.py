@@ -132,14 +132,16 @@ def postgres_at(dsn: str) -> Any:
             waiting.register(link.socket, select.POLLIN if step == pq.PollingStatus.READING else select.POLLOUT)
             if not waiting.poll(max(until - time.monotonic(), 0.0) * 1000):
                 raise psycopg.OperationalError("no answer within 10 s")
-            if link.status != pq.ConnStatus.STARTED and seen != (seen := os.fstat(link.socket).st_ino):
+            inode = os.fstat(link.socket).st_ino
+            if link.status != pq.ConnStatus.STARTED and seen != inode:
+                seen = inode
                 server, named = judge(link.socket, os.fsdecode(link.host), ("postgres",), "postgres")
                 if not (named or careful):
                     careful, seen = True, 0
                     if pq.version() >= 160000:
                         os.environ.setdefault("PGREQUIREAUTH", "!password,!md5")
                     else:
-                        words |= {"password": "", "passfile": "/nonexistent"}
+                        words.update(password="", passfile="/nonexistent")
                     link.finish()
                     link = pq.PGconn.connect_start(conninfo.make_conninfo(dsn, **words).encode())
                     step = pq.PollingStatus.WRITING
@@ -222,7 +224,8 @@ def mysql_at(dsn: str) -> Any:
         return server
 
     try:
-        if path := connection.unix_socket:
+        path = connection.unix_socket
+        if path:
             # the socket itself is held: another one of that path is not the one that was judged
             held = os.open(path, os.O_PATH)
             try:
