@@ -190,6 +190,7 @@ def mysql_at(dsn: str) -> Any:
     than 5 s. PyMySQL sends a password in clear, or with a key that the server sends, to any server that asks for it so: one of
     this host that anybody may run gets none."""
     import configparser
+    import contextlib
     import os
     import socket
     from urllib.parse import parse_qs, unquote, urlsplit
@@ -215,42 +216,35 @@ def mysql_at(dsn: str) -> Any:
     except configparser.Error:  # its words are lines of the file
         raise ValueError("the option file of the connection is not understood") from None
 
-    def judged(link: socket.socket, folder: str) -> Any:
-        server, named = judge(link.fileno(), folder, ("mysqld", "mariadbd"), "mysql")
-        if connection.password and not named:
-            raise UntrustedServer(
-                "any user may listen there while no server does: no password is sent; use ?unix_socket=PATH"
-            )
-        return server
-
-    try:
-        path = connection.unix_socket
+    path = connection.unix_socket
+    with contextlib.ExitStack() as opened:
         if path:
-            # the socket itself is held: another one of that path is not the one that was judged
+            # the socket itself is held: another one of that path is not the one that is judged
             held = os.open(path, os.O_PATH)
-            try:
-                with socket.socket(socket.AF_UNIX) as probe:
-                    probe.settimeout(5)
-                    probe.connect(f"/proc/self/fd/{held}")
-                    server = judged(probe, os.path.dirname(path))
-                connection.unix_socket = f"/proc/self/fd/{held}"
-                connection.connect()
-            finally:
-                os.close(held)
+            opened.callback(os.close, held)
+            link = opened.enter_context(socket.socket(socket.AF_UNIX))
+            link.settimeout(5)
+            link.connect(f"/proc/self/fd/{held}")
         else:
             source = (connection.bind_address, 0) if connection.bind_address else None
-            link = socket.create_connection((connection.host, connection.port), 5, source)
-            try:
-                server = judged(link, "")
-                connection.connect(link)
-            except BaseException:
-                link.close()
-                raise
+            link = opened.enter_context(socket.create_connection((connection.host, connection.port), 5, source))
+        server, named = judge(link.fileno(), os.path.dirname(path or ""), ("mysqld", "mariadbd"), "mysql")
+        if connection.password and not named:
+            raise UntrustedServer(
+                "mysql does not run it, and any user may listen there: no password is sent (name a unix socket in a folder"
+                " of the server's own)"
+            )
+        if path and parts.scheme == "mysql":
+            # caching_sha2_password takes a unix socket for secure only where PyMySQL has opened it
+            connection.unix_socket = f"/proc/self/fd/{held}"
+            connection.connect()
+        else:
+            connection.connect(link.dup())
+    try:
         with connection.cursor() as cursor:
             cursor.execute("SET SESSION TRANSACTION READ ONLY")
     except BaseException:
-        if connection.open:
-            connection.close()
+        connection.close()
         raise
     return connection, server
 
