@@ -18,6 +18,7 @@ import pytest
 
 from auditor import __version__
 from auditor.data import drives, text
+from auditor.host import sql_peer
 from auditor.recording import recording
 from tests.recorder import asked_again, build, lower, older
 from tests.security import namespaces, prove
@@ -29,7 +30,9 @@ AGAIN = asked_again.__file__
 FEW = ("2.3-db-postgres-fsync-off",)
 ALL = tuple(sorted(each.name for each in HOSTS.iterdir() if (each / "recording.json").is_file()))
 MINORS = range(6, 15)
-GIVEN = {"read", "answer", "postgres", "mysql", "holder"}  # functions whose text another Python is given
+JUDGING = {each.__name__ for each in sql_peer.JUDGING}
+# functions whose text another Python is given
+GIVEN = {"read", "answer", "postgres", "postgres_at", "bounded", "mysql", "mysql_at", *JUDGING}
 
 
 def python_of(minor: int) -> str | None:
@@ -257,12 +260,15 @@ def test_it_can_be_read_and_is_the_same_every_time(recorder: Path) -> None:
     assert {f"{name.replace('.', '/')}.py" for name in build.ALONE} < set(parts)
     for name in build.ALONE:
         assert "import auditor" not in parts[f"{name.replace('.', '/')}.py"].replace("auditor.host._reading", "")
-    for name in ("lzc", "sql"):  # whose functions other Pythons are given
+    for name in ("lzc", "sql", "sql_peer"):  # whose functions other Pythons are given
         functions = ast.parse(parts[f"auditor/host/{name}.py"]).body
         ours = {each.name for one in functions if isinstance(one, ast.ImportFrom) for each in one.names}
         given = [each for each in functions if getattr(each, "name", "") in GIVEN]
         assert given
-        assert not {each.id for one in given for each in ast.walk(one) if isinstance(each, ast.Name)} & ours - {"Any"}
+        assert not {each.id for one in given for each in ast.walk(one) if isinstance(each, ast.Name)} & ours - {
+            "Any",
+            *JUDGING,
+        }
 
 
 # -- what is rewritten means the same --------------------------------------------------------------------------------------

@@ -132,14 +132,16 @@ def postgres_at(dsn: str) -> Any:
             waiting.register(link.socket, select.POLLIN if step == pq.PollingStatus.READING else select.POLLOUT)
             if not waiting.poll(max(until - time.monotonic(), 0.0) * 1000):
                 raise psycopg.OperationalError("no answer within 10 s")
-            if link.status != pq.ConnStatus.STARTED and seen != (seen := os.fstat(link.socket).st_ino):
+            inode = os.fstat(link.socket).st_ino
+            if link.status != pq.ConnStatus.STARTED and seen != inode:
+                seen = inode
                 server, named = judge(link.socket, os.fsdecode(link.host), ("postgres",), "postgres")
                 if not (named or careful):
                     careful, seen = True, 0
                     if pq.version() >= 160000:
                         os.environ.setdefault("PGREQUIREAUTH", "!password,!md5")
                     else:
-                        words |= {"password": "", "passfile": "/nonexistent"}
+                        words.update(password="", passfile="/nonexistent")
                     link.finish()
                     link = pq.PGconn.connect_start(conninfo.make_conninfo(dsn, **words).encode())
                     step = pq.PollingStatus.WRITING
@@ -188,6 +190,7 @@ def mysql_at(dsn: str) -> Any:
     than 5 s. PyMySQL sends a password in clear, or with a key that the server sends, to any server that asks for it so: one of
     this host that anybody may run gets none."""
     import configparser
+    import contextlib
     import os
     import socket
     from urllib.parse import parse_qs, unquote, urlsplit
@@ -213,41 +216,35 @@ def mysql_at(dsn: str) -> Any:
     except configparser.Error:  # its words are lines of the file
         raise ValueError("the option file of the connection is not understood") from None
 
-    def judged(link: socket.socket, folder: str) -> Any:
-        server, named = judge(link.fileno(), folder, ("mysqld", "mariadbd"), "mysql")
-        if connection.password and not named:
-            raise UntrustedServer(
-                "any user may listen there while no server does: no password is sent; use ?unix_socket=PATH"
-            )
-        return server
-
-    try:
-        if path := connection.unix_socket:
-            # the socket itself is held: another one of that path is not the one that was judged
+    path = connection.unix_socket
+    with contextlib.ExitStack() as opened:
+        if path:
+            # the socket itself is held: another one of that path is not the one that is judged
             held = os.open(path, os.O_PATH)
-            try:
-                with socket.socket(socket.AF_UNIX) as probe:
-                    probe.settimeout(5)
-                    probe.connect(f"/proc/self/fd/{held}")
-                    server = judged(probe, os.path.dirname(path))
-                connection.unix_socket = f"/proc/self/fd/{held}"
-                connection.connect()
-            finally:
-                os.close(held)
+            opened.callback(os.close, held)
+            link = opened.enter_context(socket.socket(socket.AF_UNIX))
+            link.settimeout(5)
+            link.connect(f"/proc/self/fd/{held}")
         else:
             source = (connection.bind_address, 0) if connection.bind_address else None
-            link = socket.create_connection((connection.host, connection.port), 5, source)
-            try:
-                server = judged(link, "")
-                connection.connect(link)
-            except BaseException:
-                link.close()
-                raise
+            link = opened.enter_context(socket.create_connection((connection.host, connection.port), 5, source))
+        server, named = judge(link.fileno(), os.path.dirname(path or ""), ("mysqld", "mariadbd"), "mysql")
+        if connection.password and not named:
+            raise UntrustedServer(
+                "mysql does not run it, and any user may listen there: no password is sent (name a unix socket in a folder"
+                " of the server's own)"
+            )
+        if path and parts.scheme == "mysql":
+            # caching_sha2_password takes a unix socket for secure only where PyMySQL has opened it
+            connection.unix_socket = f"/proc/self/fd/{held}"
+            connection.connect()
+        else:
+            connection.connect(link.dup())
+    try:
         with connection.cursor() as cursor:
             cursor.execute("SET SESSION TRANSACTION READ ONLY")
     except BaseException:
-        if connection.open:
-            connection.close()
+        connection.close()
         raise
     return connection, server
 

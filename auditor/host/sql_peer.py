@@ -12,7 +12,7 @@ the process at the other end is judged before a byte is sent:
 
 SO_PEERCRED names the process of a unix socket. For TCP the kernel's table of sockets has the other end, where it is on this
 host, with an inode and the user who accepted it. What is on another host is a server that root names. The functions run in
-a script and use nothing of this module but each other.
+a script, also of an older Python, and use nothing of this module but each other.
 
 (man 7 unix; man 5 proc_pid_net, proc_pid_status; PostgreSQL manual, Preventing Server Spoofing, and miscinit.c,
 ChangeToDataDir and CreateLockFile; MySQL sql/mysqld.cc, my_setwd)
@@ -66,7 +66,7 @@ def peer_of(number: int) -> tuple[int, str, bool] | None:
             # TCP_ESTABLISHED: what is in no table now was in none before either (Linux include/net/tcp_states.h)
             if row is None and mine.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == 1:
                 loop = mine.getpeername()[0]
-                if not (loop == "::1" or loop.removeprefix("::ffff:").startswith("127.")):
+                if not (loop == "::1" or loop.replace("::ffff:", "").startswith("127.")):
                     return None
             time.sleep(0.05)
     raise UntrustedServer("no process of this host has accepted the connection, so it was not asked")
@@ -146,26 +146,38 @@ def of_root(process: str, uid: int, account: str) -> bool:
 
 
 def guarded(folder: str, process: str, uid: int) -> bool:
-    """Could nobody but root, that user and his own group have put a socket into this folder?"""
+    """Could nobody but root, that user and his own group have put a socket into this folder, or another folder in its place?"""
     import os
+    import stat
+
+    def shut(path: str) -> bool:
+        found = os.stat(path)
+        own = (found.st_uid, found.st_gid) == (uid, group)  # as Debian's /run/postgresql, postgres:postgres 2775
+        if found.st_uid not in (0, uid) or found.st_mode & (0o002 if own else 0o022):
+            return False
+        # with a list of access the bits of the group are those of everybody in it
+        return not found.st_mode & 0o020 or "system.posix_acl_access" not in os.listxattr(path)
 
     if not folder.startswith("/"):
         return False
+    path, ahead = "/", folder.split("/")
     try:
         group = int(status_of(process)["Gid"].split()[0])
-        path = os.path.realpath(folder, strict=True)
-        while True:
-            found = os.stat(path)
-            own = (found.st_uid, found.st_gid) == (uid, group)  # as Debian's /run/postgresql, postgres:postgres 2775
-            if found.st_uid not in (0, uid) or found.st_mode & (0o002 if own else 0o022):
+        for _ in range(256):
+            if not shut(path):
                 return False
-            if found.st_mode & 0o020 and "system.posix_acl_access" in os.listxattr(path):
-                return False  # the bits of the group are those of everybody in the list
-            if path == "/":
+            if not ahead:
                 return True
-            path = os.path.dirname(path)
+            name = ahead.pop(0)
+            where = os.path.join(path, name) if name else path
+            if stat.S_ISLNK(os.lstat(where).st_mode):
+                ahead = os.readlink(where).split("/") + ahead
+                path = path if ahead[0] else "/"
+            else:
+                path = where
     except (OSError, LookupError):
-        return False
+        pass
+    return False
 
 
 def server_of(process: str, uid: int, names: tuple[str, ...], named: bool) -> dict[str, Any]:
@@ -176,13 +188,13 @@ def server_of(process: str, uid: int, names: tuple[str, ...], named: bool) -> di
 
     def against(name: str) -> str:
         """Why it is not the server of a directory of its own."""
-        folder = os.open(f"/proc/{process}/cwd", os.O_PATH | os.O_DIRECTORY)
+        folder = os.open(f"/proc/{process}/cwd", os.O_PATH + os.O_DIRECTORY)
         try:
             if os.fstat(folder).st_uid != uid:
                 return "works in a folder of another user"
             if name != "postgres":
                 return ""
-            file = os.open("postmaster.pid", os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
+            file = os.open("postmaster.pid", os.O_PATH + os.O_NOFOLLOW, dir_fd=folder)
             try:
                 found = os.fstat(file)
                 if not stat.S_ISREG(found.st_mode) or found.st_uid != uid:

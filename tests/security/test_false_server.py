@@ -45,10 +45,17 @@ OWN = "{pid}\n"  # what postmaster.pid says
 
 @contextlib.contextmanager
 def false(
-    pid_file: str | None = OWN, *, unix: str = "", name: str = "postgres", accepts: bool = True, more: str = ""
+    pid_file: str | None = OWN,
+    *,
+    unix: str = "",
+    name: str = "postgres",
+    accepts: bool = True,
+    more: str = "",
+    user: int = USER,
+    before: str = "",
 ) -> Iterator[tuple[Any, int]]:
     """(address, process) of a server of a hostile user. pid_file: what is in that of its folder, if anything; None: it works
-    in /. unix: the mode of the folder of its socket. more: Python that it executes."""
+    in /. unix: the mode of the folder of its socket. more, before: Python that it executes as the user, and as root."""
     with fakes.folder() as home, tempfile.TemporaryDirectory(dir="/srv") as above:
         os.chmod(above, 0o755)
         sockets = Path(above, "run")
@@ -62,15 +69,16 @@ def false(
         if pid_file:
             more = f"open('postmaster.pid', 'w').write({pid_file!r}.format(pid=os.getpid()))\n{more}"
         code = ACCEPTS.format(home="/" if pid_file is None else str(home), at=at, accepts=accepts, more=more)
-        with fakes.server(name=name, before="import socket, threading", after=code) as process:
+        before = f"import socket, threading\n{before}"
+        with fakes.server(name=name, user=user, before=before, after=code) as process:
             yield at, process
 
 
-def judged(at: Any, account: str = NOBODYS) -> Any:
+def judged(at: Any, account: str = NOBODYS, folder: str = "") -> Any:
     with socket.socket(socket.AF_UNIX if isinstance(at, str) else socket.AF_INET) as client:
         client.connect(at)
-        folder = os.path.dirname(at) if isinstance(at, str) else ""
-        return sql_peer.judge(client.fileno(), folder, ("postgres", "mysqld"), account)
+        own = os.path.dirname(at) if isinstance(at, str) else ""
+        return sql_peer.judge(client.fileno(), folder or own, ("postgres", "mysqld"), account)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +119,30 @@ def test_the_account_of_the_engine_is_who_was_meant() -> None:
         assert ("works in a folder of another user" in found["unseen"], named) == (True, True)
 
 
+APART = """
+must(libc.unshare(0x20000000))  # CLONE_NEWPID
+if (child := os.fork()):
+    os.waitpid(child, 0)
+    os._exit(0)
+libc.prctl(1, 9, 0, 0, 0)
+"""
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_root_of_a_container_is_not_root(apart: bool) -> None:
+    """Whoever passes connections on as root is who was meant; not where it has process numbers of its own."""
+    try:
+        with false(None, name="proxy", user=0, before=APART if apart else "") as (at, _):
+            if apart:
+                with pytest.raises(sql_peer.UntrustedServer, match="is proxy"):
+                    judged(at)
+            else:
+                found, named = judged(at)
+                assert ("is proxy" in found["unseen"], named) == (True, True)
+    except fakes.Refused as refused:
+        pytest.skip(f"this machine grants no namespace of processes: {refused}")
+
+
 @pytest.mark.parametrize(("mode", "named"), [("0755", True), ("2775", True), ("0777", False), ("1777", False)])
 def test_a_socket_names_its_server_where_nobody_else_could_have_put_it(mode: str, named: bool) -> None:
     """2775: of Debian's /run/postgresql, whose group is that of the server."""
@@ -129,6 +161,16 @@ def test_a_folder_above_that_others_may_write_names_nobody() -> None:
     with false(unix="0755") as (at, _):
         os.chmod(os.path.dirname(os.path.dirname(at)), 0o777)
         assert judged(at)[1] is False
+
+
+@pytest.mark.parametrize(("above", "named"), [(0o755, True), (0o777, False)])
+def test_links_on_the_way_count(above: int, named: bool) -> None:
+    """As /var/run, and as one that anybody may lay."""
+    with false(unix="0755") as (at, _), tempfile.TemporaryDirectory(dir="/srv") as way:
+        os.chmod(way, above)
+        Path(way, "one").symlink_to("two")
+        Path(way, "two").symlink_to(os.path.dirname(at))
+        assert judged(at, folder=f"{way}/one")[1] is named
 
 
 def test_who_accepted_it_counts_and_not_what_his_process_became(monkeypatch: pytest.MonkeyPatch) -> None:
