@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Thread, main_thread
 from types import FrameType, TracebackType
-from typing import NoReturn
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 HEARD_S = 3.0
@@ -19,6 +18,10 @@ HEARD_S = 3.0
 NUDGED_S = 0.2
 """After which the main thread is signalled again, and again. A signal ends a system call that waits; one that comes in the
 moment before the call begins, or to another thread, is noted and ends none."""
+
+
+AGAIN_S = 1.0
+"""After which the end of a block's time is told again: an error that comes while Python calls a __del__ is lost."""
 
 
 class TooLate(BaseException):
@@ -75,23 +78,22 @@ def within(seconds: float, text: str, code: int) -> Iterator[None]:
     _late[:] = [(text, code)]
     signal.signal(signal.SIGALRM, _signalled)
     try:
-        signal.setitimer(signal.ITIMER_REAL, seconds)  # it may be over before the next line
+        signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_S)  # it may be over before the next line
         yield
     finally:
+        _late.clear()
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        _late.clear()
 
 
 @contextmanager
 def waiting() -> Iterator[None]:
     """A part of such a block that waits for others: its time does not count."""
-    left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+    left = signal.setitimer(signal.ITIMER_REAL, 0)
     try:
         yield
     finally:
-        if left:
-            signal.setitimer(signal.ITIMER_REAL, left)
+        signal.setitimer(signal.ITIMER_REAL, *left)
 
 
 def ignore() -> None:
@@ -113,9 +115,10 @@ def _signalled(number: int, _: FrameType | None) -> None:
         _end(number)
 
 
-def _end(number: int) -> NoReturn:
+def _end(number: int) -> None:
     if number == signal.SIGALRM:
-        signal.signal(number, signal.SIG_IGN)
+        if not _late:
+            return  # the block has just come to its end
         raise TooLate(_late[0][0])
     ignore()
     if number == signal.SIGINT:
@@ -134,7 +137,8 @@ def _watch(reader: int, leave: Callable[[int], None]) -> None:
         while signal.getsignal(number) == _signalled:
             if time.monotonic() > until:
                 leave(_told(number))
-            signal.pthread_kill(main_thread().ident or 0, number)
+            if number != signal.SIGALRM:  # which comes again by itself
+                signal.pthread_kill(main_thread().ident or 0, number)
             time.sleep(NUDGED_S)
 
 

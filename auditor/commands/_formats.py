@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 from auditor.commands._options import Output
 from auditor.commands._terminal import note, write
 from auditor.errors import EXIT_NOTHING
-from auditor.interrupt import TooLate
+from auditor.interrupt import TooLate, waiting
 from auditor.report import formats
 from auditor.text import harmless
 
@@ -113,7 +113,7 @@ def promised(wanted: Sequence[FormatChoice]) -> Iterator[None]:
             if each.file and hasattr(module, "failed"):
                 from auditor.host import writing
 
-                with suppress(Exception):  # the first error is the one to tell
+                with suppress(Exception), waiting():  # the first error is the one to tell
                     text = module.failed(harmless(str(error)), time.time())
                     writing.replace(each.file, text.encode(), getattr(module, "MODE", 0o600))
         raise
