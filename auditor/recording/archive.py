@@ -1,4 +1,4 @@
-"""The members of a recording, from a folder or a .tar.gz. Its content is hostile: nothing is extracted to disk, names may not
+"""The members of a recording, from a folder or an archive. Its content is hostile: nothing is extracted to disk, names may not
 climb, sizes are bounded, and whatever is wrong is a :class:`RecordingError` in one sentence.
 
 The limits are those of writing as well (``recording.write``): what was written can be read back.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 
 from auditor.errors import Stop
 from auditor.host import given
+from auditor.recording import text_archive
 
 if TYPE_CHECKING:  # slow to import, and needed for archives only
     import gzip
@@ -25,6 +26,7 @@ ENTRY_LIMIT = 2 * COUNT_LIMIT  # of a folder: notes and reports may lie beside
 HEADER_LIMIT, HEADERS_LIMIT = 8 << 10, 4 << 20  # bytes of one extended header of tar, and of all: zaudit writes none
 FILLING = 1 << 20  # with which a tar archive ends: 10 KiB of ours, and the size in which it is asked for
 MANIFEST, TRIAL = "recording.json", "trial.json"
+ENDINGS = (".tar.gz", ".tgz", text_archive.ENDING)  # of recordings that are one file
 PIECE = 1 << 16
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 
@@ -62,7 +64,9 @@ def _folder(folder: int, path: Path) -> dict[str, bytes]:
 
 
 def unpacked(file: BinaryIO, path: Path) -> dict[str, bytes]:
-    """Name -> content of every member of a .tar.gz; raises RecordingError or OSError. path: what to call it."""
+    """Name -> content of every member of an archive; raises RecordingError or OSError. path: what to call it."""
+    if text_archive.is_text(file):
+        return _text_members(file, path)
     import gzip
     import tarfile
     import zlib
@@ -151,6 +155,25 @@ class _Bounded(io.RawIOBase):
         if self._left < 0:
             raise RecordingError(f"{self._path}: unpacks to more than {TOTAL_LIMIT >> 20} MiB")
         return self._stream.read(size)
+
+
+def _text_members(file: BinaryIO, path: Path) -> dict[str, bytes]:
+    content: dict[str, bytearray] = {}
+    total = 0
+    try:
+        for name, part in text_archive.read(file):
+            if part is None:
+                if name in content or not NAME.fullmatch(name):
+                    raise RecordingError(f"{path}: member name {name[:200]!r} is not allowed, or is in it twice")
+                _bounded(str(path), name, 0, total, len(content))
+                content[name] = bytearray()
+            else:
+                total += len(part)
+                _bounded(str(path), name, len(content[name]) + len(part), total, 0)
+                content[name] += part
+    except text_archive.TextArchiveError as error:
+        raise RecordingError(f"{path}: not a whole recording ({error})") from None
+    return {name: bytes(data) for name, data in content.items()}
 
 
 def _bounded(path: str, name: str, size: int, total: int, count: int) -> None:
