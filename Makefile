@@ -119,7 +119,7 @@ dist: $(VENV)/package
 deb:
 	contrib/debian/build.sh dist
 
-site: $(VENV)/package
+site: $(VENV)/package $(VENV)/dev
 	contrib/site/build.sh $(BIN)/python site
 
 # LINE and ONLY are empty or words: LINE=2.3, ONLY="healthy-raidz1 slog-striped"

@@ -43,6 +43,7 @@ from tests.faults import (
     all_faults,
 )
 from tests.parsed import Parsed
+from tests.shared import name_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("parsed_once")]
 
@@ -299,7 +300,7 @@ def test_the_table_is_not_empty() -> None:
     assert len(failed) >= 6
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=[name_of(case) for case in CASES])
 def test_what_is_known_without_a_fault_is_of_its_type(case: Path) -> None:
     assert list(ill_typed(Facts(), base(case).facts)) == []
 
@@ -313,7 +314,7 @@ def test_what_is_parsed_once_is_the_same(parsed_once: Parsed) -> None:
     assert parsed_once.used - used > 50
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=[name_of(case) for case in CASES])
 def test_what_is_not_judged_anew_is_as_it_would_be(case: Path) -> None:
     """The table rests on it, too."""
     known = base(case)
@@ -362,7 +363,7 @@ def test_nor_does_a_fault_of_one_pool_or_disk(case: Path, collector: str) -> Non
     assert not wrong, "\n".join(wrong[:40])
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=[name_of(case) for case in CASES])
 @pytest.mark.parametrize(
     "fault", [NOT_INSTALLED, NOT_PERMITTED, TIME_OUT, EMPTY, NOTHING_SAID, BINARY], ids=lambda fault: str(fault.name)
 )

@@ -21,6 +21,7 @@ from auditor.report.model import Report
 from auditor.selftest import losses, run, trials
 from tests import golden, second_looks, shared
 from tests.derive.test_pool_facts import POOL, World, leaf, vdev
+from tests.shared import name_of
 
 Edit = Callable[[bytes], bytes]
 MOUNTS = ("/proc/1/mountinfo", "/proc/self/mountinfo", "/proc/1/ns/mnt", "/proc/self/ns/mnt")
@@ -476,7 +477,7 @@ def spoilable() -> list[Path]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", spoilable(), ids=lambda case: str(case.name))
+@pytest.mark.parametrize("case", spoilable(), ids=name_of)
 def test_no_loss_makes_a_verdict_better(case: Path) -> None:
     assert run.improved(RULES, second_looks.added(recording.load(case)), 1) == []
 

@@ -1,4 +1,4 @@
-"""Recordings as text: every answer comes back byte by byte, what a person sees is text, and what is hostile or cut is one error."""
+"""Recordings as text: every byte comes back, a person sees text, and what is hostile or cut off is one clear error."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def test_a_terminal_an_editor_and_git_see_text(members: Any) -> None:
 def test_what_it_looks_like() -> None:
     members = {"a.out": "tank\tsync é\n\nend".encode(), "b.err": b"\\\x1b[1m\xff\\\n", "empty": b"", "line": b"\n"}
     assert written(members) == (
-        b"zaudit-archive/1\n== a.out\n tank\tsync \xc3\xa9\n \n\\end\\\n== b.err\n\\\\\\\\x1b[1m\\xff\\\\\n== empty\n== line\n \n"
+        b"zaudit-archive/1\n== a.out\n tank\tsync \xc3\xa9\n \n\\end\\\n"
+        b"== b.err\n\\\\\\\\x1b[1m\\xff\\\\\n== empty\n== line\n \n"
     )
 
 

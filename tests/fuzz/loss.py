@@ -85,7 +85,7 @@ class Loss:
 @cache
 def hosts() -> list[str]:
     """The names of all recorded hosts."""
-    return sorted(path.name for path in HOSTS.iterdir())
+    return HOSTS.names()
 
 
 @cache

@@ -218,7 +218,7 @@ def _parse(module: ModuleType, case: Case) -> None:
 
 
 def _recordings() -> list[Case]:
-    hosts = sorted((ROOT / "fixtures" / "hosts").iterdir())
+    hosts = shared.HOSTS.cases()
     return [{"parts": {name: _text(data) for name, data in archive.read(host).items()}} for host in hosts[::8]]
 
 
@@ -278,7 +278,7 @@ def _printable(text: str) -> None:
 
 def _reports() -> list[Case]:
     seeds = []
-    for host in sorted((ROOT / "fixtures" / "hosts").iterdir())[::12]:
+    for host in shared.HOSTS.cases()[::12]:
         past = recording.load(host)
         seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
         seeds.append(report_json.render(audit.judge(seen, shared.audited(), past.targets, "low")))
