@@ -20,9 +20,8 @@ from auditor.judge import verdict
 from auditor.judge.verdict import Verdict
 from auditor.recording.recording import Recording, ReplayHost
 from tests import second_looks, shared
-from tests.fuzz.target import ROOT, Case, Flaw
+from tests.fuzz.target import Case, Flaw
 
-HOSTS = ROOT / "fixtures" / "hosts"
 GONE = ("permission denied", "input/output error", "interrupted system call", "no answer within 30 s")
 SAID = (  # exit code, standard output, standard error
     *((1, "", "permission denied\n"), (1, "", "cannot open: Zugriff verweigert\n"), (1, "keine Berechtigung\n", "")),
@@ -85,7 +84,7 @@ class Loss:
 @cache
 def hosts() -> list[str]:
     """The names of all recorded hosts."""
-    return HOSTS.names()
+    return shared.HOSTS.names()
 
 
 @cache

@@ -36,7 +36,7 @@ from auditor.report.formats import _told
 from auditor.verify import document, fio_output, profile, strace_output, trial
 from auditor.verify.reading import FILES
 from tests import shared
-from tests.collect.test_pairs import CASES, check_type, reply_of
+from tests.collect.test_pairs import CASES, check_type
 from tests.diagnose import worlds
 from tests.fuzz.target import ROOT, Case, Flaw, Texts
 from tests.golden import verifications
@@ -142,10 +142,9 @@ def _files(folder: str, pattern: str) -> list[str]:
 def _all_answers() -> dict[str, list[Case]]:
     """Collector -> what it was answered: in the pairs of the fixtures, and in what lies beside the repository."""
     found: dict[str, list[Case]] = {}
-    for path in CASES:
-        expected = json.loads(path.read_text())
-        about = {"subject": expected["subject"]}
-        match reply_of(path, expected):
+    for pair in CASES:
+        about = {"subject": pair.expected["subject"]}
+        match pair.reply:
             case Output(text, command, code, stderr):
                 parts = {"stdout": text, **({"stderr": stderr} if stderr else {})}
                 case: Case = {**about, "command": command, "exit": code, "parts": parts}
@@ -155,7 +154,7 @@ def _all_answers() -> dict[str, list[Case]]:
                     **about,
                     "parts": {f"{kind} {path}": said for kind, each in kinds for path, said in each.items()},
                 }
-        found.setdefault(path.parent.name, []).append(case)
+        found.setdefault(pair.collector, []).append(case)
     for name, path in _beside():
         text = path.read_bytes().decode("utf-8", "surrogateescape")
         if len(text) <= LARGEST:
