@@ -111,6 +111,21 @@ def failures(report: Report) -> list[str]:
     ]
 
 
+def written() -> dict[Path, list[tuple[str, str]]]:
+    """Recording -> severity and rule of each failure that is written down: all of some hosts, and what is more than low of the
+    others. What tests choose hosts by; nothing is judged for it."""
+    found: dict[Path, list[tuple[str, str]]] = {case: [] for case in cases()}
+    places = {provoked_by(case): case for case in found}
+    lines = [tuple(line.split(": ")[:2]) for line in PROVOKED.read_text().splitlines()]
+    for block in EXPECTED.read_text().split("\n\n"):
+        name, *each = (line.strip().partition(": ")[0] for line in block.splitlines())
+        lines += [(name, one) for one in each if one != "undecided"]
+    for place, failure in lines:
+        severity, rule = failure.split(" ")
+        found[places[place]].append((severity, rule))
+    return found
+
+
 def others() -> list[Path]:
     """All recordings but those, of which the table says what they provoke."""
     return [case for case in cases() if case.parent == OLDER.folder or name_of(case) not in WHOLE]

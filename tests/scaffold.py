@@ -88,6 +88,7 @@ PAIR = f'''{{
   ""
  ],
  "source": "{FILL}: recorded on ..., or written after ...",
+ "healthy": true,
  "command": "cat /sys/{FILL.lower().replace(" ", "_")}",
  "facts": {{
   "host host": {{
