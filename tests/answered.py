@@ -1,5 +1,6 @@
 """What nobody asked of a host that is made of a recorded one is answered as by a healthy host: by the pair of the collector
-that says ``"healthy": true``. So a new question needs no entry anywhere, and a host is made again only where that is to be seen."""
+that says ``"healthy": true``. So a new question needs no entry anywhere, and a host is made again only where it is to be seen.
+"""
 
 from __future__ import annotations
 

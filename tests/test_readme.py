@@ -91,8 +91,8 @@ def test_each_document_is_found_from_the_readme() -> None:
 
 
 def test_the_first_rule_of_a_contributor_is_one(tmp_path: Path) -> None:
-    """As CONTRIBUTING.md has it, whether or not somebody has sent it: it loads, its examples give their verdicts, it is laid out as
-    rules are, and it judges a recorded host."""
+    """As CONTRIBUTING.md has it, whether or not somebody has sent it: it loads, its examples give their verdicts, and it judges
+    a recorded host."""
     text = (README.parent / "CONTRIBUTING.md").read_text()
     found = re.search(r"`my/([\w-]+)\.toml`.*?```toml\n(.*?)```", text, re.DOTALL)
     assert found
