@@ -79,9 +79,10 @@ CHECKLISTS, CHECKLIST_SCHEMA = REPORTS / "checklist", SCHEMAS / "checklist_schem
 
 @cache
 def page_report(name: str) -> Report:
-    """That of a host by the rules of pages."""
+    """That of a host by the rules of pages, which knows of no other question."""
     rules = rule_file.load_folder(PAGE_RULES, registry())
-    return report_anew(HOSTS / name, [each._replace(page=rulebook.PAGE.format(each.id)) for each in rules])
+    report = report_anew(HOSTS / name, [each._replace(page=rulebook.PAGE.format(each.id)) for each in rules])
+    return report._replace(unasked=())  # what is asked since changes no page
 
 
 def expectation(case: Path) -> str:
