@@ -57,10 +57,8 @@ class _Host(ReplayHost):
         found = self._recorded_run(request)
         pair = self._pair(request) if found.fault == UNASKED else None
         if pair and isinstance(pair.reply, Output):
-            text, _, code, stderr = pair.reply
-            found = Capture(
-                code, self._about(request, pair, text), self._about(request, pair, stderr), keep=request.keep
-            )
+            out, err = (self._about(request, pair, each) for each in (pair.reply.text, pair.reply.stderr))
+            found = Capture(pair.reply.exit, out, err, keep=request.keep)
             self.commands[request.argv] = found
         return found
 

@@ -14,7 +14,7 @@ from auditor.host.request import Capture, Files
 from auditor.recording import archive, layout, recording, text_archive
 from auditor.recording.archive import RecordingError
 from auditor.recording.recording import MANIFEST, Recording
-from tests.conftest import CommandLine
+from tests.fake import CommandLine
 from tests.golden import CANONICAL
 from tests.shared import HOSTS, host
 
@@ -137,7 +137,10 @@ def test_the_name_of_a_member_depends_on_its_question_alone() -> None:
 def test_questions_that_would_share_a_name_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "DIGEST", 0)
     commands: dict[tuple[str, ...], Capture] = {("zfs", "get", each): Capture(0, each.encode()) for each in "!?+"}
-    files = {("/proc/x!",): Files({"/proc/x!": "1"}), ("/proc/x?",): Files({"/proc/x?": "2"})}
+    files: dict[tuple[str, ...], Files] = {
+        ("/proc/x!",): Files({"/proc/x!": "1"}),
+        ("/proc/x?",): Files({"/proc/x?": "2"}),
+    }
     past = Recording(0.0, 0, (), commands=commands, files=files)
     for name in ("rec", "rec.zaudit"):
         recording.write(past, tmp_path / name)

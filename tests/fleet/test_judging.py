@@ -114,6 +114,8 @@ def test_a_host_by_another_name(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_no_row_is_longer_than_the_report_reads(tmp_path: Path) -> None:
     """Else one host could keep the report from all others."""
+    from auditor.recording import recording
+
     recording.write(host(CASES[0]), tmp_path / "r")
     manifest = tmp_path / "r" / "recording.json"
     long = {**json.loads(manifest.read_text()), "targets": ["tank", f"tank/{'a' * (5 << 20)}"]}
