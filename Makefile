@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-DEMO   := fixtures/hosts/2.3-sync-disabled-local
+DEMO   := fixtures/hosts/2.3-sync-disabled-local.zaudit
 
 .PHONY: help demo test fleet-test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz chance bench bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record lab-ansible lab-service lab-key-unit lab-targets lab-diagnose powercut powercut-events powercut-report clean
 
@@ -119,7 +119,7 @@ dist: $(VENV)/package
 deb:
 	contrib/debian/build.sh dist
 
-site: $(VENV)/package
+site: $(VENV)/package $(VENV)/dev
 	contrib/site/build.sh $(BIN)/python site
 
 # LINE and ONLY are empty or words: LINE=2.3, ONLY="healthy-raidz1 slog-striped"

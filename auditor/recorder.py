@@ -73,7 +73,9 @@ def _leave(code: int) -> None:
 def _words(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(usage=USAGE, description=WORDS, allow_abbrev=False)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="Pools, datasets or paths; all pools without one.")
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar="REC", help="Folder or .tar.gz to write.")
+    parser.add_argument(
+        "-o", "--output", required=True, type=Path, metavar="REC", help="Folder, .tar.gz or .zaudit to write."
+    )
     parser.add_argument("--redact", action="store_true", help="Replace serials, GUIDs, WWNs and host names.")
     parser.add_argument("--db", metavar="NAME[=DIR|DSN]", help="The database of the target, as of zaudit check.")
     parser.add_argument("--timeout", type=_seconds, default=30.0, metavar="SECONDS", help="Of one command.")

@@ -15,7 +15,7 @@ from auditor.judge.rule import Rule, RuleError, merge
 from auditor.judge.threshold import Decided
 from auditor.registry import registry
 
-PAGE = "docs/rules/{}.md"  # in the repository
+PAGE = "docs/rules/{}.md"  # among the documents, as make site builds them
 
 
 @cache

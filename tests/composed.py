@@ -28,6 +28,7 @@ from auditor.host.allowed import allowed_part
 from auditor.host.request import NOTHING, WITNESS, Capture, Files, Run
 from auditor.recording import recording
 from auditor.recording.recording import Recording
+from tests.answered import answered
 from tests.bench import synthetic
 from tests.edited import BASE, HOSTS_OF, edited, modules, told_of_modules
 from tests.shared import HOSTS
@@ -163,7 +164,7 @@ def composed(base: Recording, name: str, zfs: str = "") -> Recording:
             {WITNESS: "nodev\tsysfs\n", **kept}, errors={} if kept else {path: "no such file or directory"}
         )
     commands = dict(_commands(made, platform, pools)) | dict(_initrd(files)) | told_of_modules(files, platform.zfs)
-    return replace(made, commands=commands, files=files, edited=f"{made.edited}, composed as {name}")
+    return answered(replace(made, commands=commands, files=files, edited=f"{made.edited}, composed as {name}"))
 
 
 def _initrd(files: Mapping[tuple[str, ...], Files]) -> Iterator[tuple[tuple[str, ...], Capture]]:

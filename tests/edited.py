@@ -2,7 +2,8 @@
 
 A guest has no drives of its own, so no recording of one can show what a healthy host looks like. These differ from the
 recording that they come from in the identity of drives and machine, in what such drives say of their caches, and in what no
-guest of the lab can answer; sizes and times stay those of the lab. Each says so of itself.
+guest of the lab can answer; sizes and times stay those of the lab. Each says so of itself. What is asked since,
+it answers as tests/answered.py says.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ from auditor.host.request import WITNESS, Capture, Files, Run, Skip
 from auditor.recording import recording
 from auditor.recording.recording import Recording
 from tests import incidents, second_looks
-from tests.golden import HOSTS
+from tests.answered import answered
+from tests.shared import HOSTS, name_of
 
 BASE = HOSTS / "2.4-healthy-mirrored-slog"
 KERNEL = "6.12.107+deb13-cloud-amd64"  # of the guest
@@ -145,8 +147,8 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
     counts = {f"{folder}{i}/{kind}_count": "0\n" for i in range(2) for kind in ("ue", "ce")}
     modes = {f"{folder}{i}/dimm0/dimm_edac_mode": "S4ECD4ED\n" for i in range(2)}
     files[memory] = Files(counts | modes, errors={each: "no such file" for each in memory if "/rank" in each})
-    how = f"{name} is {BASE.name} of the lab with drives {drive.model} in a {machine.vendor} {machine.product}"
-    return replace(past, commands=commands, files=files, edited=how)
+    how = f"{name} is {name_of(BASE)} of the lab with drives {drive.model} in a {machine.vendor} {machine.product}"
+    return answered(replace(past, commands=commands, files=files, edited=how))
 
 
 def _asked_more(argv: tuple[str, ...], each: Capture) -> tuple[tuple[str, ...], Capture]:

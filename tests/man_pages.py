@@ -1,4 +1,5 @@
-"""The manual pages, one a command, made of what the commands say of themselves; ``python -m tests.golden`` writes them.
+"""The manual pages, one a command, made of what the commands say of themselves: ``python -m tests.man_pages FOLDER`` writes
+them, as the packages have them.
 
 What they are checked with: mandoc -Tlint (man 7 man)."""
 
@@ -6,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
@@ -17,7 +19,6 @@ from auditor import __version__
 from auditor.cli import CONTEXT, SET_BY_ENVIRONMENT, main
 
 ROOT = Path(__file__).parent.parent
-FOLDER = ROOT / "docs" / "man"
 RELEASE = ROOT / "contrib" / "debian" / "changelog"
 HOME = "/etc/zaudit/zaudit.toml", "/etc/zaudit/conf.d/*.toml", "/var/lib/zaudit"
 WHAT = (
@@ -32,13 +33,11 @@ def pages() -> dict[str, str]:
     return {f"{_name(path)}.1": _page(path, command) for path, command in _commands((), main)}
 
 
-def write() -> None:
-    """All pages, and none of a command that is gone."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for gone in {path.name for path in FOLDER.iterdir()} - pages().keys():
-        (FOLDER / gone).unlink()
+def write(folder: Path) -> None:
+    """All pages."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
-        (FOLDER / name).write_text(text)
+        (folder / name).write_text(text)
 
 
 def _commands(path: tuple[str, ...], command: click.Command) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -124,3 +123,7 @@ def _text(text: str) -> str:
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     lines = textwrap.wrap(escaped, 78, break_on_hyphens=False, break_long_words=False)
     return "\n".join(re.sub(r"^(?=[.'])", r"\\&", line) for line in lines)
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from pathlib import Path
+
+from auditor.recording import text_archive
 
 FILL = "FILL IN"
 ROOT = Path(__file__).resolve().parent.parent
@@ -85,6 +88,7 @@ PAIR = f'''{{
   ""
  ],
  "source": "{FILL}: recorded on ..., or written after ...",
+ "healthy": true,
  "command": "cat /sys/{FILL.lower().replace(" ", "_")}",
  "facts": {{
   "host host": {{
@@ -108,10 +112,15 @@ def collector(name: str) -> dict[str, str]:
         raise ValueError(f"{name!r}: lower-case words joined by underscores (make new-collector NAME=block_scheduler)")
     texts = {
         f"auditor/collect/{name}.py": COLLECTOR,
-        f"fixtures/commands/{name}/usual.in.json": ANSWER,
-        f"fixtures/commands/{name}/usual.json": PAIR,
+        f"fixtures/commands/{name}.pairs": _archive({"usual.in.json": ANSWER, "usual.json": PAIR}),
     }
     return {path: text.replace("NAME", name) for path, text in texts.items()}
+
+
+def _archive(members: dict[str, str]) -> str:
+    file = io.BytesIO()
+    text_archive.write(((name, text.encode()) for name, text in members.items()), file)
+    return file.getvalue().decode()
 
 
 def lay_out(texts: dict[str, str], root: Path = ROOT) -> None:

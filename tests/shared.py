@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import settings
 
-from auditor import rulebook
+from auditor import audit, rulebook
 from auditor.judge.rule import Rule
 from auditor.recording import recording
 from auditor.recording.recording import Recording
+from auditor.recording.text_archive import ENDING
+from auditor.report.model import Report
 
-FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
-HOSTS = FIXTURES / "hosts"
-OLDER = FIXTURES / "older"  # as zaudit recorded them before it asked all that it asks now, and with other datasets
+ROOT = Path(__file__).resolve().parent.parent
+FIXTURES = ROOT / "fixtures"
+
+
+class Hosts(NamedTuple):
+    """A folder of recorded hosts, each a text archive; or a folder or .tar.gz, which some stay to show that these are read."""
+
+    folder: Path
+
+    def __truediv__(self, name: str) -> Path:
+        """The recording of a host, whatever it is in; a text archive where there is none yet."""
+        paths = [self.folder / f"{name}{ending}" for ending in (ENDING, "", ".tar.gz")]
+        return next((path for path in paths if path.exists()), paths[0])
+
+    def names(self) -> list[str]:
+        """Of all hosts."""
+        return sorted(map(name_of, self.folder.iterdir()))
+
+    def cases(self) -> list[Path]:
+        """All recordings, by name of the host."""
+        return [self / name for name in self.names()]
+
+
+def name_of(recording: Path) -> str:
+    """What a recorded host is called."""
+    return recording.name.removesuffix(ENDING).removesuffix(".tar.gz")
+
+
+HOSTS = Hosts(FIXTURES / "hosts")
+OLDER = Hosts(
+    FIXTURES / "older"
+)  # as zaudit recorded them before it asked all that it asks now, and with other datasets
 
 
 @cache
@@ -33,14 +64,24 @@ def audited() -> tuple[Rule, ...]:
 
 
 @cache
-def host(name: str, folder: Path = HOSTS) -> Recording:
+def host(name: str, folder: Hosts = HOSTS) -> Recording:
     """A recorded host."""
     return recording.load(folder / name)
 
 
+def report_anew(case: Path, rules: Sequence[Rule] = ()) -> Report:
+    """The report of one recorded host, with all rules where none are named."""
+    past = recording.load(case)
+    seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options.from_words(past.options))
+    return audit.judge(seen, rules or audited(), past.targets, "low")
+
+
+report_of = cache(report_anew)  # the same for all tests that only look at it
+
+
 def earlier(name: str) -> Recording:
     """A host as it was recorded first, where the datasets and devices that a test speaks of are that recording's."""
-    return host(name, OLDER if (OLDER / name).is_dir() else HOSTS)
+    return host(name, OLDER if (OLDER / name).exists() else HOSTS)
 
 
 def briefly(cases: Iterable[tuple[Any, ...]], quick: int) -> list[Any]:

@@ -168,7 +168,7 @@ def test_on_no_layout_is_advised_what_check_objects_to(name: str, width: int, as
             assert {each.stand for each in _db_advice.told(engine, DB, part, facts)} == {"as advised"}, case
 
 
-CASES = [(each.name, engine) for engine in ENGINES for each in sorted(HOSTS.iterdir())]
+CASES = [(name, engine) for engine in ENGINES for name in HOSTS.names()]
 
 
 @pytest.mark.parametrize(("name", "engine"), briefly(CASES, len(CASES) // 7))

@@ -20,7 +20,8 @@ from auditor.report import rule_page
 from auditor.report.audit import folding, terminal
 from tests import shared
 from tests.fake import CommandLine, FakeHost
-from tests.golden import CANONICAL, HOSTS, OLDER, cases, report_of
+from tests.golden import CANONICAL, EXPECTED, HOSTS, OLDER, cases, report_of
+from tests.shared import name_of
 
 REC = OLDER / CANONICAL
 SEVERITIES = {"low": 11, "medium": 12, "high": 13, "critical": 14}
@@ -78,7 +79,7 @@ def shell(*words: object, **environment: str) -> subprocess.CompletedProcess[byt
         [*ZAUDIT, *map(str, words)],
         capture_output=True,
         env={**clean, **environment},
-        cwd=HOSTS.parent.parent,
+        cwd=shared.ROOT,
         check=False,
     )
 
@@ -88,7 +89,8 @@ def shell(*words: object, **environment: str) -> subprocess.CompletedProcess[byt
 
 def of_each_exit_code() -> dict[int, Path]:
     """A recorded host each; tests/test_hosts.py holds what every one of them comes to."""
-    return {json.loads((case / "expected.json").read_text())["exit_code"]: case for case in cases()}
+    found = re.findall(r"^(.*): .*, exit code (\d+)$", EXPECTED.read_text(), re.MULTILINE)
+    return {int(code): HOSTS / name for name, code in found}
 
 
 @pytest.mark.parametrize(("code", "case"), of_each_exit_code().items())
@@ -297,7 +299,7 @@ def test_a_focus_on_a_part_of_a_recording(zaudit: CommandLine) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", cases(), ids=lambda case: str(case.name))
+@pytest.mark.parametrize("case", cases(), ids=name_of)
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_no_line_is_too_long(case: Path, width: int) -> None:
     out = terminal.render(report_of(case), width=width, verbose=True)
@@ -361,7 +363,7 @@ def test_utf8() -> None:
 )
 def test_a_reader_that_goes_away(words: tuple[str, ...]) -> None:
     with subprocess.Popen(
-        [*ZAUDIT, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=HOSTS.parent.parent
+        [*ZAUDIT, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=shared.ROOT
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None

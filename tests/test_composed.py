@@ -14,8 +14,10 @@ from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.audit import terminal
 from auditor.report.model import Report
 from tests import shared
+from tests.answered import answered
 from tests.composed import PLATFORMS, composed
 from tests.edited import BASE
+from tests.shared import name_of
 from tests.test_platforms import others
 
 NEED = {
@@ -32,7 +34,8 @@ ABOUT_THE_RELEASE = re.compile("advisory-|release-lacks-fixes$|kernel-unsupporte
 
 
 def host(name: str) -> Recording:
-    return shared.host(f"composed-{name}")
+    """As it would be made today."""
+    return answered(shared.host(f"composed-{name}"))
 
 
 def report(past: Recording) -> Report:
@@ -42,7 +45,7 @@ def report(past: Recording) -> Report:
 
 @pytest.mark.parametrize("name", PLATFORMS)
 def test_a_healthy_host_has_no_finding(name: str) -> None:
-    found = report(composed(shared.host(BASE.name), name, "2.4.4-1"))
+    found = report(composed(shared.host(name_of(BASE)), name, "2.4.4-1"))
     assert [(each.rule.id, each.severity) for each in found.findings] == []
     assert (found.exit_code, found.standing, found.unasked) == (0, "kept", ())
     assert found.coverage.passed > 100
@@ -61,7 +64,7 @@ def test_with_the_release_that_it_has_nothing_fails(name: str) -> None:
 @pytest.mark.parametrize("name", PLATFORMS)
 def test_it_is_made_from_a_recorded_one(name: str) -> None:
     """python -m tests.composed writes it."""
-    assert host(name) == composed(shared.host(BASE.name), name)
+    assert host(name) == composed(shared.host(name_of(BASE)), name)
 
 
 @pytest.mark.parametrize("name", PLATFORMS)

@@ -16,6 +16,7 @@ from tests.fake import CommandLine
 from tests.golden import OLDER, report_of
 
 HEALTHY, BAD = OLDER / "2.3-healthy-mirrored-slog", OLDER / "2.3-sync-disabled-inherited"
+NOBODY = OLDER / "2.3-healthy-mirrored-slog-nobody"
 
 
 def subject(kind: str = "dataset", name: str = "tank", **more: Any) -> dict[str, Any]:
@@ -134,9 +135,9 @@ def test_recordings_and_reports_mixed(zaudit: CommandLine, tmp_path: Path) -> No
 
 def test_less_rights_mend_nothing(zaudit: CommandLine) -> None:
     """The same host as root and as nobody: nothing that failed is gone."""
-    done = json.loads(zaudit("diff", HEALTHY, f"{HEALTHY}-nobody", "--format", "json").out)
+    done = json.loads(zaudit("diff", HEALTHY, NOBODY, "--format", "json").out)
     assert "gone" not in {each["change"] for each in done["changes"]}
-    failed = json.loads(zaudit("diff", HEALTHY, f"{HEALTHY}-nobody", "--format", "json", "--failed-only").out)
+    failed = json.loads(zaudit("diff", HEALTHY, NOBODY, "--format", "json", "--failed-only").out)
     assert failed["exit_code"] in (0, 10)
 
 

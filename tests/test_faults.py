@@ -6,7 +6,6 @@ replaced by the faulty ones. What a fault may do to a verdict is to make it unkn
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -43,6 +42,7 @@ from tests.faults import (
     all_faults,
 )
 from tests.parsed import Parsed
+from tests.shared import name_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("parsed_once")]
 
@@ -247,11 +247,10 @@ def chosen() -> list[Path]:
     one with several pools; those on which a database runs that was asked itself; and those whose system gives releases fixes
     of later ones, of which nothing may be said where it is not known whether this is such a system."""
 
+    failed = golden.written()
+
     def failures(case: Path) -> tuple[int, int]:
-        failed = [
-            each for each in json.loads((case / "expected.json").read_text())["findings"] if each["outcome"] == "fail"
-        ]
-        return sum(each["severity"] == "critical" for each in failed), len(failed)
+        return sum(severity == "critical" for severity, _ in failed[case]), len(failed[case])
 
     lines: dict[str, list[Path]] = {}
     recorded = [case for case in golden.cases() if not case.name.startswith("composed")]
@@ -292,14 +291,14 @@ TABLE = [(case, name) for case in CASES for name in sorted(base(case).asked)]
 
 def test_the_table_is_not_empty() -> None:
     """Four releases, two of them with zpool status as text; failures to hide, and nearly all collectors."""
-    assert {case.name.split("-")[0] for case in CASES} == {"2.1", "2.2", "2.3", "2.4", "composed"}
+    assert {name_of(case).split("-")[0] for case in CASES} == {"2.1", "2.2", "2.3", "2.4", "composed"}
     assert {word_of(base(case).facts.get(HOST, "platform")) for case in CASES} >= {*OWN}
     assert len({name for _, name in TABLE}) >= 25
     failed = {rule for case in CASES for (rule, _), outcome in base(case).outcomes.items() if outcome == "fail"}
     assert len(failed) >= 6
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=[name_of(case) for case in CASES])
 def test_what_is_known_without_a_fault_is_of_its_type(case: Path) -> None:
     assert list(ill_typed(Facts(), base(case).facts)) == []
 
@@ -313,7 +312,7 @@ def test_what_is_parsed_once_is_the_same(parsed_once: Parsed) -> None:
     assert parsed_once.used - used > 50
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=[name_of(case) for case in CASES])
 def test_what_is_not_judged_anew_is_as_it_would_be(case: Path) -> None:
     """The table rests on it, too."""
     known = base(case)
@@ -362,7 +361,7 @@ def test_nor_does_a_fault_of_one_pool_or_disk(case: Path, collector: str) -> Non
     assert not wrong, "\n".join(wrong[:40])
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=[name_of(case) for case in CASES])
 @pytest.mark.parametrize(
     "fault", [NOT_INSTALLED, NOT_PERMITTED, TIME_OUT, EMPTY, NOTHING_SAID, BINARY], ids=lambda fault: str(fault.name)
 )

@@ -17,16 +17,24 @@ from tests import shared
 from tests.edited import BASE, HOSTS_OF, edited
 from tests.golden import (
     CANONICAL,
+    EXPECTED,
     GREEN,
     HOSTS,
     NARROW,
+    PROVOKED,
     REPORTS,
+    WHOLE,
     cases,
-    findings_of,
+    expectation,
     narrow_pages,
+    others,
+    page_report,
+    provoked,
+    provoked_by,
     report_anew,
     report_of,
 )
+from tests.shared import name_of
 
 CASES = cases()
 LINES = ("2.1", "2.2", "2.3", "2.4")
@@ -36,14 +44,27 @@ TRUE_IN_A_VIRTUAL_MACHINE = {"container-or-vm-blind", "advisory-mmap-read-race"}
 ONE_LOG_DEVICE = ("-single-slog", "-draid")
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_golden_findings(case: Path) -> None:
-    assert findings_of(report_of(case)) == json.loads((case / "expected.json").read_text())
+@pytest.mark.parametrize("name", WHOLE)
+def test_all_that_is_found_on_a_host(name: str) -> None:
+    blocks = [each.rstrip() for each in EXPECTED.read_text().split("\n\n")]
+    assert expectation(HOSTS / name).rstrip() in blocks, "run: python -m tests.golden"
+    assert len(blocks) == len(WHOLE) == 12
+
+
+@pytest.mark.parametrize("case", others(), ids=name_of)
+def test_what_a_host_provokes_and_nothing_else_of_medium_or_more(case: Path) -> None:
+    place = provoked_by(case)
+    lines = [line for line in PROVOKED.read_text().splitlines() if line.startswith(f"{place}: ")]
+    assert provoked(case) == lines, "run: python -m tests.golden"
+
+
+def test_the_table_is_of_recorded_hosts() -> None:
+    assert {line.partition(": ")[0] for line in PROVOKED.read_text().splitlines()} <= set(map(provoked_by, others()))
 
 
 def test_sixteen_states_over_four_lines() -> None:
     assert len(CASES) >= 16
-    lines = Counter(case.name.split("-")[0] for case in CASES if not case.name.startswith("composed-"))
+    lines = Counter(name_of(case).split("-")[0] for case in CASES if not name_of(case).startswith("composed-"))
     assert set(lines) == set(LINES)
     assert min(lines.values()) >= 4
 
@@ -51,28 +72,30 @@ def test_sixteen_states_over_four_lines() -> None:
 @pytest.mark.parametrize(
     "case",
     [case for case in CASES if "-healthy" in case.name and "raidz1" not in case.name],
-    ids=lambda case: str(case.name),
+    ids=name_of,
 )
 def test_a_healthy_host_has_no_finding_above_low_that_is_not_true(case: Path) -> None:
     failed = {finding.rule.id for finding in report_of(case).findings if finding.failed and finding.severity != "low"}
-    assert failed <= TRUE_IN_A_VIRTUAL_MACHINE | ({"slog-unmirrored"} if case.name.endswith(ONE_LOG_DEVICE) else set())
+    assert failed <= TRUE_IN_A_VIRTUAL_MACHINE | (
+        {"slog-unmirrored"} if name_of(case).endswith(ONE_LOG_DEVICE) else set()
+    )
 
 
 def test_golden_reports() -> None:
-    report = report_of(HOSTS / CANONICAL)
+    report = page_report(CANONICAL)
     assert terminal.render(report, width=100) == (REPORTS / "terminal.txt").read_text()
     assert json_report.render(report) == (REPORTS / "json.json").read_text()
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if "-physical-" in case.name], ids=lambda case: str(case.name))
+@pytest.mark.parametrize("case", [case for case in CASES if "-physical-" in case.name], ids=name_of)
 def test_a_healthy_physical_host_is_green(case: Path) -> None:
     """Nothing failed, nothing undecided: what no guest of the lab can show. The recording says that it is edited."""
     report = report_of(case)
     assert (report.exit_code, report.findings, report.unasked) == (0, (), ())
     assert (report.standing, report.coverage.undecided) == ("kept", 0)
     assert report.coverage.passed > 100
-    assert case.name in recording.load(case).edited
-    assert "the recording is edited: " + case.name in " ".join(terminal.render(report).split())
+    assert name_of(case) in recording.load(case).edited
+    assert "the recording is edited: " + name_of(case) in " ".join(terminal.render(report).split())
     assert json.loads(json_report.render(report))["recording"]["edited"] == recording.load(case).edited
 
 
@@ -84,7 +107,7 @@ def test_an_edited_host_is_made_from_a_recorded_one(case: str) -> None:
 
 
 def test_golden_green_report() -> None:
-    assert terminal.render(report_of(HOSTS / GREEN), width=100) == (REPORTS / "green.txt").read_text()
+    assert terminal.render(page_report(GREEN), width=100) == (REPORTS / "green.txt").read_text()
 
 
 def test_a_report_is_the_same_in_every_run() -> None:
@@ -104,7 +127,7 @@ def test_the_page_says_what_where_and_how_to_fix_it(width: int) -> None:
     assert "zfs set sync=standard tank" in page
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=[name_of(case) for case in CASES])
 def test_the_first_twelve_lines_answer_and_give_the_first_fix(case: Path) -> None:
     report = report_of(case)
     lines = terminal.render(report, width=100).splitlines()
@@ -137,7 +160,7 @@ def test_dots_within_a_fix_do_not_end_it() -> None:
     assert "Fix     ALTER ROLE NAME RESET synchronous_commit (" in page
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=[name_of(case) for case in CASES])
 def test_what_an_event_costs_stands_apart_from_its_name(case: Path) -> None:
     """However long the list of events is that share a line."""
     for width in (80, 100, 120):

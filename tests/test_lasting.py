@@ -24,6 +24,7 @@ from auditor.report.verify import html as verify_html
 from tests import shared
 from tests.fake import CommandLine
 from tests.golden import HOSTS, OLDER, cases, report_of
+from tests.shared import name_of
 from tests.verify import samples
 
 CASES = cases()
@@ -65,7 +66,7 @@ def outcomes(past: Recording, host: Any) -> dict[tuple[str, Subject], str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=[name_of(case) for case in CASES])
 def test_a_later_zaudit_decides_what_could_be_decided(case: Path) -> None:
     past = recording.load(case)
     assert outcomes(past, Later(past)) == outcomes(past, ReplayHost(past))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import click
 import pytest
@@ -13,16 +14,9 @@ from auditor.cli import COMMANDS, main
 from tests import man_pages
 
 
-def test_the_pages_are_the_programs() -> None:
-    """One a command and no other. A newer click may say a default otherwise, as in the README."""
-    assert {path.name: path.read_text() for path in man_pages.FOLDER.iterdir()} == man_pages.pages(), (
-        "run: python -m tests.golden"
-    )
-
-
 def test_each_command_has_one_with_all_its_options() -> None:
     pages = man_pages.pages()
-    assert {f"zaudit-{name}.1" for name in COMMANDS} | {"zaudit.1"} <= pages.keys()
+    assert {name for name in pages if name.count("-") < 2} == {f"zaudit-{name}.1" for name in COMMANDS} | {"zaudit.1"}
     for name in COMMANDS:
         command = main.get_command(click.Context(main), name)
         assert command
@@ -37,10 +31,11 @@ def test_the_version_is_that_of_the_package() -> None:
     assert f'"zaudit {version[1]}"' in man_pages.pages()["zaudit.1"]
 
 
-def test_mandoc_has_nothing_to_complain_of() -> None:
+def test_mandoc_has_nothing_to_complain_of(tmp_path: Path) -> None:
     mandoc = shutil.which("mandoc")
     if not mandoc:
         pytest.skip("mandoc is not installed")
-    paths = sorted(man_pages.FOLDER.iterdir())
+    man_pages.write(tmp_path / "man")
+    paths = sorted((tmp_path / "man").iterdir())
     done = subprocess.run([mandoc, "-Tlint", "-Wstyle", *paths], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")

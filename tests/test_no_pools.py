@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -44,7 +43,7 @@ def without_pools(recording: Recording) -> Recording:
 )
 def test_what_the_host_shows_is_told_and_nothing_of_pools(name: str, shows: set[str]) -> None:
     rules, _ = rulebook.choose((), (), (), NONE)
-    recording = without_pools(load(Path(HOSTS) / name))
+    recording = without_pools(load(HOSTS / name))
     with pytest.raises(audit.NothingToAudit, match="no pool is imported") as ended:
         audit.look(ReplayHost(recording), (), audit.Options())
     facts = ended.value.facts

@@ -24,11 +24,11 @@ from tests.recorder import asked_again, build, lower, older
 from tests.security import namespaces, prove
 from tests.security.fakes import USER
 from tests.security.namespaces import FakeHost
-from tests.shared import HOSTS
+from tests.shared import HOSTS, ROOT
 
 AGAIN = asked_again.__file__
 FEW = ("2.3-db-postgres-fsync-off",)
-ALL = tuple(sorted(each.name for each in HOSTS.iterdir() if (each / "recording.json").is_file()))
+ALL = tuple(HOSTS.names())
 MINORS = range(6, 15)
 JUDGING = {each.__name__ for each in sql_peer.JUDGING}
 # functions whose text another Python is given
@@ -64,7 +64,7 @@ def recorder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def said(python: str, what: str, recorder: str | Path, *words: str | Path) -> Any:
-    path = {"PYTHONPATH": str(HOSTS.parent.parent)} if recorder == "-" else {}
+    path = {"PYTHONPATH": str(ROOT)} if recorder == "-" else {}
     done = subprocess.run(
         [python, "-s", AGAIN, what, str(recorder), *map(str, words)],
         env={**os.environ, **path}, capture_output=True, check=False,

@@ -14,6 +14,7 @@ from auditor.gather.collectors import COLLECTOR
 from auditor.host.request import Files
 from auditor.judge import example, rule_file
 from auditor.judge.rule import RuleError
+from auditor.recording import archive
 from auditor.registry import registry
 from tests import scaffold
 
@@ -31,10 +32,10 @@ def test_a_new_collector_fails_its_pair_until_it_is_filled_in(tmp_path: Path) ->
     scaffold.lay_out(scaffold.collector("block_scheduler"), tmp_path)
     module = types.SimpleNamespace(**runpy.run_path(str(tmp_path / "auditor/collect/block_scheduler.py")))
     assert all(hasattr(module, part) for part in COLLECTOR)
-    pair = tmp_path / "fixtures/commands/block_scheduler"
-    reply = Files(**json.loads((pair / "usual.in.json").read_text()))
+    pair = archive.read(tmp_path / "fixtures/commands/block_scheduler.pairs")
+    reply = Files(**json.loads(pair["usual.in.json"]))
     (fact,) = module.parse(reply, HOST)
-    wanted = json.loads((pair / "usual.json").read_text())["facts"]["host host"]
+    wanted = json.loads(pair["usual.json"])["facts"]["host host"]
     assert {fact.name: fact.value.value} != wanted == {"block_scheduler": scaffold.FILL}
     with pytest.raises(FileExistsError, match="is there already"):
         scaffold.lay_out(scaffold.collector("block_scheduler"), tmp_path)
@@ -50,5 +51,5 @@ def test_a_name_is_no_path(name: str) -> None:
 def test_nothing_is_left_to_be_filled_in() -> None:
     root = scaffold.ROOT
     found = (path for folder in ("rules", "auditor", "fixtures/commands") for path in (root / folder).rglob("*"))
-    kinds = (".toml", ".py", ".json")
+    kinds = (".toml", ".py", ".pairs")
     assert [path for path in found if path.suffix in kinds and scaffold.FILL in path.read_text(errors="ignore")] == []

@@ -13,7 +13,7 @@ import pytest
 
 from auditor import streams
 from tests.golden import CANONICAL, HOSTS
-from tests.shared import briefly
+from tests.shared import ROOT, briefly
 
 CHECK = f"check --replay {shlex.quote(str(HOSTS / CANONICAL))}"
 COMPLAINT = "zaudit: standard output: No space left on device\n"
@@ -29,7 +29,7 @@ def shell(words: str, unbuffered: str = "") -> tuple[int, str]:
             ["bash", "-c", line],
             stdout=unread,
             stderr=subprocess.PIPE,
-            cwd=HOSTS.parent.parent,
+            cwd=ROOT,
             env={"PATH": "/usr/bin:/bin", "PYTHONUNBUFFERED": unbuffered},
             check=False,
         )
@@ -76,7 +76,7 @@ def test_an_interrupt_while_zaudit_starts(module: str) -> None:
         "from auditor.__main__ import main\n"
         "main()\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, cwd=HOSTS.parent.parent, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, cwd=ROOT, check=False)
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, b"", b"")
 
 

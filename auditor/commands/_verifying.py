@@ -120,7 +120,7 @@ def replayed(
 
 def earlier(path: Path) -> Verification:
     """The result that a new one is compared with: a JSON report, or a recording of a verification."""
-    if path.is_file() and not path.name.endswith((".tar.gz", ".tgz")):
+    if path.is_file() and not replacing.is_archive(path):
         return document.load(input_file.read(path, document.LARGEST * 4).decode("utf-8", "surrogateescape"))
     return replayed(path, "low", None).verification
 

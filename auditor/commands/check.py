@@ -27,7 +27,7 @@ from auditor.streams import progress
     "--replay",
     type=Local(),
     metavar="REC",
-    help="Audit a recording (folder or .tar.gz) instead of this host.",
+    help="Audit a recording (folder, .tar.gz or .zaudit) instead of this host.",
 )
 @click.option("--record", type=Local(), metavar="REC", help="Also write a recording of this run.")
 @report_formats(formats.names(), "terminal")

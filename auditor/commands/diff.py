@@ -44,8 +44,8 @@ def diff(
     folders: tuple[Path, ...],
     **_: Any,
 ) -> NoReturn:
-    """What is new, worse, changed, better and gone from OLD to NEW: recordings (folder or .tar.gz), which are judged by today's
-    rules, or reports of zaudit check --format json; one of each is fine.
+    """What is new, worse, changed, better and gone from OLD to NEW: recordings (folder, .tar.gz or .zaudit), which are
+    judged by today's rules, or reports of zaudit check --format json; one of each is fine.
 
     Exit code: 0 when nothing at or above --fail-on is new or worse, else 11 to 14 for the worst that is or may be; with
     --failed-only for the worst new failure, and 10 when some could not be decided. With --side-by-side: for what is or may be
@@ -84,8 +84,9 @@ def _side_by_side(
 def _document(path: Path, folders: tuple[Path, ...]) -> dict[str, Any]:
     """The report of a recording, or one that was written to a file."""
     from auditor.commands._reports import read
+    from auditor.recording import replacing
 
-    if path.is_file() and not path.name.endswith((".tar.gz", ".tgz")):
+    if path.is_file() and not replacing.is_archive(path):
         return read(path)
     from auditor import audit, rulebook
     from auditor.recording import recording

@@ -79,9 +79,9 @@ def judge(
     deadline: float,
     quiet: bool,
 ) -> NoReturn:
-    """Judge recordings of zaudit record or check --record (folders or .tar.gz), also in folders, by patterns, and at URLs where
-    fsspec is installed. The rows are those of check --format jsonl, and each recording is among them, whatever is wrong with
-    it. A run that was interrupted, or ended by its deadline, resumes from FILE.part.
+    """Judge recordings of zaudit record or check --record (folders, .tar.gz or .zaudit), also in folders, by patterns, and at
+    URLs where fsspec is installed. The rows are those of check --format jsonl, and each recording is among them, whatever is
+    wrong with it. A run that was interrupted, or ended by its deadline, resumes from FILE.part.
 
     Exit code: 0 when every recording was judged and no host is missing, 2 when one could not be judged, 10 when hosts are
     missing. What the rows say: zaudit fleet report.

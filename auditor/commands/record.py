@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from auditor import __version__
 from auditor.commands import _complete
@@ -25,8 +26,9 @@ LEAST, LONGEST = 32, 4096  # bytes of a key
     required=True,
     type=Local(),
     metavar="REC",
-    help="Folder or .tar.gz to write.",
+    help="Folder, .tar.gz or .zaudit to write.",
 )
+@click.option("--replay", type=Local(), metavar="REC", help="Convert this recording, instead of making one.")
 @click.option("--redact", is_flag=True, help="Replace serials, GUIDs, WWNs and host names with stable stand-ins.")
 @click.option("--redact-key", type=Local(dir_okay=False), metavar="FILE",
               help="Redact with this secret: all recordings made with it share their stand-ins.")  # fmt: skip
@@ -36,6 +38,7 @@ LEAST, LONGEST = 32, 4096  # bytes of a key
 def record(
     targets: tuple[str, ...],
     path: Path,
+    replay: Path | None,
     redact: bool,
     redact_key: Path | None,
     database: str | None,
@@ -44,7 +47,10 @@ def record(
     deadline: float,
     consistent: bool,
 ) -> None:
-    """Ask everything that `zaudit check` asks and write the answers to REC; `zaudit check --replay REC` audits them."""
+    """Ask everything that `zaudit check` asks and write the answers to REC; `zaudit check --replay REC` audits them.
+
+    The name of REC decides what it is: a .tar.gz, a .zaudit (one text file, for git and diff) or a folder.
+    """
     from auditor import audit, rulebook
     from auditor.commands._policy import read
     from auditor.host.live import LiveHost
@@ -53,6 +59,10 @@ def record(
     from auditor.recording import recording, redaction, replacing
 
     replacing.possible(path)
+    if replay:
+        _alone_with_replay(click.get_current_context())
+        recording.write(recording.load(replay), path)
+        return
     key = _secret(redact_key) if redact_key else b""
     redact = redact or bool(key)
     wanted = with_database(audit.Options(consistent), database)
@@ -67,6 +77,15 @@ def record(
     for left_out in recording.write(redaction.redact(taken, key) if redact else taken, path):
         note(left_out)
     note(f"{path}: {len(taken.commands)} commands, {sum(len(files.text) for files in taken.files.values())} files")
+
+
+def _alone_with_replay(ctx: click.Context) -> None:
+    """Raises UsageError where more is said than a place to write to: a recording is converted as it is."""
+    for param in ctx.command.params:
+        given = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+        if given and param.name not in ("replay", "path"):
+            name = param.opts[0] if isinstance(param, click.Option) else "TARGET"
+            raise click.UsageError(f"{name} does not go with --replay, which converts a recording as it is")
 
 
 def _secret(path: Path) -> bytes:

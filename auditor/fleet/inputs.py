@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 from auditor.errors import Stop
 from auditor.fleet import store
-from auditor.recording.archive import MANIFEST
+from auditor.recording.archive import ENDINGS, MANIFEST
 from auditor.text import is_url
 
 DEEP = 4  # folders within a folder
 MOST = 1_000_000
-ARCHIVES = (".tar.gz", ".tgz")
 STARS = frozenset("*?[")
 
 
@@ -65,7 +64,7 @@ class _Walk:
         """What one word means."""
         if is_url(word):
             for url, stamp in store.listed(word):
-                if url.endswith(ARCHIVES):
+                if url.endswith(ENDINGS):
                     yield Input(url, stamp)
                 else:
                     self.beside += 1
@@ -81,7 +80,7 @@ class _Walk:
         """named: somebody wrote this name, and is told when it is no recording."""
         if os.path.isdir(path) and not os.path.lexists(os.path.join(path, MANIFEST)):
             yield from self._folder(path, DEEP)
-        elif named or path.endswith(ARCHIVES) or os.path.isdir(path):
+        elif named or path.endswith(ENDINGS) or os.path.isdir(path):
             yield Input(path, _stamp(path))
         else:
             self.beside += 1
@@ -92,7 +91,7 @@ class _Walk:
             names = sorted((each.name, each.is_dir(follow_symlinks=False)) for each in entries)
         for name, is_folder in names:
             path = os.path.join(folder, name)
-            if name.endswith(ARCHIVES) or (is_folder and os.path.lexists(os.path.join(path, MANIFEST))):
+            if name.endswith(ENDINGS) or (is_folder and os.path.lexists(os.path.join(path, MANIFEST))):
                 yield Input(path, _stamp(path))
             elif is_folder and deep:
                 yield from self._folder(path, deep - 1)

@@ -1,4 +1,4 @@
-"""The members of a recording, from a folder or a .tar.gz. Its content is hostile: nothing is extracted to disk, names may not
+"""The members of a recording, from a folder or an archive. Its content is hostile: nothing is extracted to disk, names may not
 climb, sizes are bounded, and whatever is wrong is a :class:`RecordingError` in one sentence.
 
 The limits are those of writing as well (``recording.write``): what was written can be read back.
@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from auditor.errors import Stop
 from auditor.host import input_file
-from auditor.recording import tar
+from auditor.recording import tar, text_archive
 
 TOTAL_LIMIT = 256 << 20  # bytes of all members
 MEMBER_LIMIT = 128 << 20
@@ -22,6 +22,7 @@ FILLING = 1 << 20  # with which a tar archive ends: 10 KiB of ours
 # of an archive: a member has a header, an extended one of two blocks where another program wrote it, and part of a last block
 STREAM_LIMIT = TOTAL_LIMIT + 4 * tar.BLOCK * COUNT_LIMIT + FILLING
 MANIFEST, TRIAL = "recording.json", "trial.json"
+ENDINGS = (".tar.gz", ".tgz", text_archive.ENDING)  # of recordings that are one file
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 
 
@@ -58,7 +59,9 @@ def _folder(folder: int, path: Path) -> dict[str, bytes]:
 
 
 def unpacked(file: BinaryIO, path: Path) -> dict[str, bytes]:
-    """Name -> content of every member of a .tar.gz; raises RecordingError or OSError. path: what to call it."""
+    """Name -> content of every member of an archive; raises RecordingError or OSError. path: what to call it."""
+    if text_archive.is_text(file):
+        return _text_members(file, path)
     try:
         return _members(tar.Archive(file, STREAM_LIMIT), path)
     except tar.TarError as error:
@@ -87,6 +90,25 @@ def _members(archive: tar.Archive, path: Path) -> dict[str, bytes]:
             raise RecordingError(f"{path}: member {name!r} is in it twice")
         content[name] = archive.content()
     return content
+
+
+def _text_members(file: BinaryIO, path: Path) -> dict[str, bytes]:
+    content: dict[str, bytearray] = {}
+    total = 0
+    try:
+        for name, part in text_archive.read(file):
+            if part is None:
+                if name in content or not NAME.fullmatch(name):
+                    raise RecordingError(f"{path}: member name {name[:200]!r} is not allowed, or is in it twice")
+                _bounded(str(path), name, 0, total, len(content))
+                content[name] = bytearray()
+            else:
+                total += len(part)
+                _bounded(str(path), name, len(content[name]) + len(part), total, 0)
+                content[name] += part
+    except text_archive.TextArchiveError as error:
+        raise RecordingError(f"{path}: not a whole recording ({error})") from None
+    return {name: bytes(data) for name, data in content.items()}
 
 
 def _bounded(path: str, name: str, size: int, total: int, count: int) -> None:

@@ -3,6 +3,7 @@ the answers are larger than a recording may be (``archive``: what is written is 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "zaudit-recording/1"
 PARTED = 1_000_000  # lines of all files of one answer
+SLUG, DIGEST = 50, 8  # characters of the name of a member that tell what was asked, and which question it is
 SHOWN = 100  # characters of a question, in the sentence that says that its answer is not kept
 
 
@@ -94,9 +96,9 @@ def _mib(size: int) -> int:
 
 def _laid(recording: Recording) -> Iterator[Member]:
     captures: list[dict[str, Any]] = []
-    number = 0
+    taken: set[str] = set()
     for argv in sorted(recording.commands):
-        number += 1
+        name = _name("run", argv, argv, taken)
         capture = recording.commands[argv]
         entry: dict[str, Any] = {"run": list(argv), "exit": capture.exit, "seconds": round(capture.seconds, 3)}
         if capture.fault:
@@ -105,12 +107,11 @@ def _laid(recording: Recording) -> Iterator[Member]:
             entry["keep"] = capture.keep
         for stream, data in (("stdout", capture.stdout), ("stderr", capture.stderr)):
             if data:
-                entry[stream] = f"{number:03d}-{_slug(argv)}.{stream[3:]}"
+                entry[stream] = f"{name}.{stream[3:]}"
                 yield Member(entry[stream], data, Question(True, argv))
         captures.append(entry)
     for patterns in sorted(recording.files):
-        number += 1
-        name = f"{number:03d}-{_slug(patterns[:1])}.json"
+        name = f"{_name('read', patterns, patterns[:1], taken)}.json"
         captures.append({"read": list(patterns), "files": name})
         yield Member(name, _files_to_json(recording.files[patterns]), Question(False, patterns))
     if recording.trial:
@@ -130,8 +131,15 @@ def _laid(recording: Recording) -> Iterator[Member]:
     yield Member(MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
 
 
-def _slug(words: tuple[str, ...]) -> str:
-    return re.sub(r"[^A-Za-z0-9.-]+", "_", " ".join(words[:6]))[:60].strip("_.-") or "capture"
+def _name(kind: str, words: tuple[str, ...], shown: tuple[str, ...], taken: set[str]) -> str:
+    """Of the answer to a question, by that question alone: what else was asked changes no name. Of the few that would have the
+    name of another, which somebody may bring about, the whole digest is in it."""
+    digest = hashlib.sha256(json.dumps([kind, *words]).encode()).hexdigest()
+    slug = re.sub(r"[^A-Za-z0-9.-]+", "_", " ".join(shown[:6]))[:SLUG].strip("_.-") or "capture"
+    short = f"{slug}-{digest[:DIGEST]}"
+    name = short if short not in taken else f"{slug}-{digest}"
+    taken.add(name)
+    return name
 
 
 def _files_to_json(files: Files) -> bytes:

@@ -1,4 +1,5 @@
-"""Recordings: everything that was asked of a host and everything that it answered, as a folder or one .tar.gz.
+"""Recordings: everything that was asked of a host and everything that it answered, as a folder, one .tar.gz
+or one text archive.
 
 ``recording.json`` holds schema, time, user, targets, options and the list of captures; output of commands and groups of
 files are members of their own, so that a folder is diffable. Whatever is wrong with
@@ -19,7 +20,7 @@ from typing import Any, BinaryIO
 from auditor.databases.kept import allowed
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
-from auditor.recording import archive, first_edition, replacing
+from auditor.recording import archive, first_edition, replacing, text_archive
 from auditor.recording.archive import MANIFEST as MANIFEST
 from auditor.recording.archive import TRIAL
 from auditor.recording.archive import RecordingError as RecordingError
@@ -129,18 +130,22 @@ class RecordingHost:
 
 
 def write(recording: Recording, path: Path) -> list[str]:
-    """Write a folder, or one .tar.gz when the name ends so. Refuses to overwrite what is not a recording, and leaves the one
-    that was there until the new one is whole.
+    """Write a folder, or a .tar.gz or text archive (.zaudit) when the name ends so. Refuses to overwrite what is not a
+    recording, and leaves the one that was there until the new one is whole.
 
     A recording that was written can be read back, always: an answer for which there is no room is not kept, and a replay
     knows that. Returns what was not kept, a sentence each. Raises RecordingError, NoPlace or CannotWrite.
     """
     kept, left_out = fitted(recording)
     if replacing.is_archive(path):
-        replacing.put_archive(path, partial(_pack, kept))
+        replacing.put_archive(path, partial(_write_text if path.name.endswith(text_archive.ENDING) else _pack, kept))
     else:
         replacing.put_folder(path, members(kept))
     return left_out
+
+
+def _write_text(recording: Recording, file: BinaryIO) -> None:
+    text_archive.write(members(recording), file)
 
 
 def _pack(recording: Recording, file: BinaryIO) -> None:
@@ -164,7 +169,7 @@ def _pack(recording: Recording, file: BinaryIO) -> None:
 
 
 def load(path: Path) -> Recording:
-    """Read a folder or a .tar.gz; raises RecordingError."""
+    """Read a folder, a .tar.gz or a text archive; raises RecordingError."""
     content = archive.read(path)
     if MANIFEST not in content:
         raise RecordingError(f"{path}: not a zaudit recording (it has no {MANIFEST})")

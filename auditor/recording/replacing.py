@@ -20,12 +20,10 @@ from auditor.recording import archive
 from auditor.recording.archive import MANIFEST, MEMBER_LIMIT, NAME, TRIAL, RecordingError
 from auditor.text import crowded
 
-SUFFIXES = (".tar.gz", ".tgz")
-
 
 def is_archive(path: Path) -> bool:
     """Whether a recording of this name is one file."""
-    return path.name.endswith(SUFFIXES)
+    return path.name.endswith(archive.ENDINGS)
 
 
 def possible(path: Path) -> None:
@@ -71,7 +69,7 @@ def put_folder(path: Path, members: Iterable[tuple[str, bytes]]) -> None:
 def _named(path: Path) -> Path:
     """``.`` and ``..`` by their names."""
     if str(path) == "-":
-        raise RecordingError("a recording is written to a folder or a .tar.gz, not to standard output")
+        raise RecordingError("a recording is written to a folder, a .tar.gz or a .zaudit, not to standard output")
     return path if path.name not in ("", "..") else Path(os.path.abspath(path))
 
 

@@ -41,4 +41,4 @@ def _rows(finding: Finding) -> Iterator[tuple[str, str]]:
         yield "" if i else "Fix", f"<code>{escaped(command)}</code>"
     yield "" if commands else "Fix", f"[{fix.cost}] {escaped(fix.text)}"
     if finding.rule.page:
-        yield "More", f"<code>zaudit explain {escaped(finding.rule.id)}</code>, {escaped(finding.rule.page)}"
+        yield "More", f"<code>zaudit explain {escaped(finding.rule.id)}</code>"

@@ -57,7 +57,7 @@ def failed(finding: Finding) -> RenderableType:
     rows += [("Seen" if i == 0 else "", each) for i, each in enumerate(evidence(finding.verdicts))]
     rows += [("Fix" if i == 0 else "", each) for i, each in enumerate(_fix(finding))]
     if rule.page:
-        rows.append(("More", Text(f"zaudit explain {rule.id}, {rule.page}", "dim")))
+        rows.append(("More", Text(f"zaudit explain {rule.id}", "dim")))
     where = Text(finding_words.where(finding))
     if least := finding_words.at_least(finding):
         where.append(f"   {least}", "dim")

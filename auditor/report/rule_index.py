@@ -1,4 +1,4 @@
-"""The rules in Markdown: an index, ``rules/README.md``, grouped by harm, the worst first, and one page a rule,
+"""The rules in Markdown, for the site: an index, ``rules/README.md``, grouped by harm, the worst first, and one page a rule,
 ``docs/rules/ID.md``."""
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ INTRODUCTION = """\
 # What zaudit checks
 
 {count} rules, grouped by the harm that they prevent, the worst first; each has a page, which `zaudit explain ID` prints, too.
-This file and the pages are generated (`python -m tests.golden`): change the rule, which is `rules/ID.toml`, or for known bugs
-of releases (`advisory-...`) an entry of `auditor/data/advisories.toml`.
+They are made of the rules, `rules/ID.toml`, and for known bugs of releases (`advisory-...`) of `auditor/data/advisories.toml`.
 
 A rule passes, fails, is not applicable (its *When* does not hold), or is *unknown*: what could not be seen never passes.
 """
@@ -56,7 +55,7 @@ def _page(rule: Rule, lab: str) -> Iterator[str]:
         shown = f"`{text}`" if code else _plain(" ".join(text.split()))
         yield f"- *{label}:* {shown}" if label else f"  - {shown}"
     yield f"- *Lab:* {lab}"
-    yield f"\n[All rules](../../rules/README.md). Generated from `{_source(rule)}` by `python -m tests.golden`."
+    yield f"\n[All rules](../../rules/README.md). Made of `{_source(rule)}`."
 
 
 def _source(rule: Rule) -> str:

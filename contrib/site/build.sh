@@ -7,9 +7,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp contrib/site/mkdocs.yml "$work/"
 mkdir "$work/pages"
-cp --parents ./*.md LICENSE docs/*.md docs/rules/*.md rules/*.md tests/lab/*.md tests/lab/*/*.md tests/lab/scenarios/*.toml tests/incidents/incidents.toml "$work/pages/"
-# a recorded host is a folder, which a site cannot show: its name stays
-sed -i 's#\[\([^]]*\)\](\.\./\.\./fixtures/hosts/[^)]*)#\1#g' "$work"/pages/docs/rules/*.md
+cp --parents ./*.md LICENSE docs/*.md tests/lab/*.md tests/lab/*/*.md tests/lab/scenarios/*.toml tests/incidents/incidents.toml "$work/pages/"
+"$1" -m tests.rule_pages "$work/pages"
 # not --quiet: what is not logged is not counted by --strict
 "$1" -m mkdocs build --strict --config-file "$work/mkdocs.yml" --site-dir "$out" >"$work/log" 2>&1 || {
     grep -v INFO "$work/log" >&2

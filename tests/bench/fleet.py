@@ -69,7 +69,7 @@ def told(what: str, cost: Cost, more: str) -> str:
 def made(folder: Path, inventory: Path, count: int) -> int:
     """So many hosts, with what is no recording among them; how many files that is."""
     folder.mkdir(parents=True)
-    cases = sorted(each.name for each in HOSTS.iterdir())
+    cases = HOSTS.names()
     hosts = [f"db{number:05}" for number in range(count)]
     for number, (host, case, model) in enumerate(zip(hosts, itertools.cycle(cases), models(), strict=False)):
         past = respelt(named(case, host, number % 5 / 2), {GUEST: model, SERIAL: f"{number:0{len(SERIAL)}}"})

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from auditor.collect import block_sysfs, udev
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.host.request import Files, Output, Run, Skip
-from tests import shared
+from tests import pairs, shared
 
 ROOT = Path(__file__).resolve().parents[2]
 COLLECTORS = {
@@ -53,13 +53,12 @@ def checked(module: ModuleType, facts: list[Fact]) -> dict[str, object]:
 
 def answers() -> list[tuple[str, Subject, str]]:
     """(collector, subject, text) of every answer in the fixtures that is understood."""
-    found = []
-    for name in COLLECTORS:
-        for path in sorted((ROOT / "fixtures" / "commands" / name).glob("*.out")):
-            pair = json.loads(path.with_suffix(".json").read_text())
-            if "facts" in pair:
-                found.append((name, Subject(*pair["subject"]), path.read_text("utf-8", "surrogateescape")))
-    return found
+    return [
+        (name, Subject(*pair.expected["subject"]), pair.reply.text)
+        for name in COLLECTORS
+        for pair in pairs.of(name)
+        if isinstance(pair.reply, Output) and "facts" in pair.expected
+    ]
 
 
 ANSWERS = answers()
@@ -180,7 +179,7 @@ def test_one_name_one_collector() -> None:
 
 def test_names_of_several_devices() -> None:
     """A link that several devices claim denotes the one with the highest priority, and nothing when none has."""
-    text = (ROOT / "fixtures" / "commands" / "udev" / "zoo.out").read_text()
+    text = pairs.output("udev", "zoo")
     names = udev.names(udev.devices(text))
     assert names["/dev/disk/by-id/wwn-0x5000c500a1b2c3d4"] == "dm-0"
     assert "/dev/disk/by-partlabel/zlog" not in names

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -39,9 +38,9 @@ from auditor.collect.mounts import mount_of, mounts
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.host import lzc
 from auditor.host.request import Files, Output, Run, Skip
-from tests import shared
+from tests import pairs, shared
+from tests.pairs import Pair
 
-COMMANDS = Path(__file__).parents[2] / "fixtures" / "commands"
 TANK = Subject("dataset", "tank")
 POOL = Subject("pool", "tank")
 RUNS = (zfs_get, zfs_get_text, zfs_get_ancestors, zfs_list, zfs_userland, zpool_list, virtualization)
@@ -52,7 +51,7 @@ READS = (
     (kstat_objset, TANK),
 )
 FREE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=30)
-REAL = COMMANDS / "zfs_get" / "2.3.9-odd-names-encrypted-zvol.out"
+REAL = pairs.output("zfs_get", "2.3.9-odd-names-encrypted-zvol")
 
 
 def name_of(module: object) -> str:
@@ -94,7 +93,7 @@ def test_a_forged_record_is_refused() -> None:
 @shared.examples(60, deadline=None)
 @given(share=st.floats(0, 1))
 def test_a_cut_zfs_get_gives_fewer_facts_never_others(share: float) -> None:
-    subject, whole = Subject("dataset", "my pool"), REAL.read_text(encoding="utf-8")
+    subject, whole = Subject("dataset", "my pool"), REAL
     every = set(zfs_get.parse(Output(whole, ""), subject))
     try:
         some = set(zfs_get.parse(Output(whole[: int(len(whole) * share)], ""), subject))
@@ -104,7 +103,7 @@ def test_a_cut_zfs_get_gives_fewer_facts_never_others(share: float) -> None:
 
 
 def test_a_zfs_get_cut_at_any_line() -> None:
-    subject, lines = Subject("dataset", "my pool"), REAL.read_text(encoding="utf-8").splitlines(keepends=True)
+    subject, lines = Subject("dataset", "my pool"), REAL.splitlines(keepends=True)
     every = set(zfs_get.parse(Output("".join(lines), ""), subject))
     for end in range(1, len(lines)):
         assert set(zfs_get.parse(Output("".join(lines[:end]), ""), subject)) < every
@@ -164,16 +163,17 @@ def test_garbage_in_a_file_raises_only_value_error(module: object, subject: Subj
 
 
 CASES = [
-    (module, subject, path)
+    (module, subject, pair)
     for module, subject in READS
-    for path in sorted((COMMANDS / name_of(module)).glob("2.*.in.json"))
-    if "space" not in path.name
+    for pair in pairs.of(name_of(module))
+    if pair.case.startswith("2.") and "space" not in pair.case
 ]
 
 
-@pytest.mark.parametrize(("module", "subject", "path"), CASES, ids=lambda each: getattr(each, "stem", ""))
-def test_a_cut_file_gives_fewer_facts_never_others(module: object, subject: Subject, path: Path) -> None:
-    whole = json.loads(path.read_text())["text"]
+@pytest.mark.parametrize(("module", "subject", "pair"), CASES, ids=lambda each: getattr(each, "case", ""))
+def test_a_cut_file_gives_fewer_facts_never_others(module: object, subject: Subject, pair: Pair) -> None:
+    assert isinstance(pair.reply, Files)
+    whole = pair.reply.text
     every = set(module.parse(Files(whole), subject))  # type: ignore[attr-defined]
     for name, text in whole.items():
         for end in {*range(0, len(text), 1 + len(text) // 150), len(text) - 1}:

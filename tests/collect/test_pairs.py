@@ -1,8 +1,8 @@
-"""Every parser on what commands really printed: ``fixtures/commands/<collector>/<case>``, and what it must make of it."""
+"""Every parser on what commands really printed, and what it must make of it (tests/pairs.py)."""
 
 from __future__ import annotations
 
-import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +10,14 @@ import pytest
 
 from auditor.facts import KINDS, Known, Subject
 from auditor.host.allowed import allowed_part
-from auditor.host.request import Files, Output
+from auditor.host.request import Files
+from auditor.recording import archive
 from auditor.registry import collectors, registry, specs
+from tests import pairs
 from tests.folded import for_each
+from tests.pairs import Pair
 
-COMMANDS = Path(__file__).parent.parent.parent / "fixtures" / "commands"
-CASES = sorted(path for path in COMMANDS.glob("*/*.json") if not path.name.endswith(".in.json"))
-
-
-def reply_of(case: Path, expected: dict[str, Any]) -> Output | Files:
-    files = case.with_name(case.stem + ".in.json")
-    if files.exists():
-        raw = json.loads(files.read_text())
-        keys = ("links", "errors", "devices", "changed")
-        return Files(raw["text"], *(raw.get(key, {}) for key in keys))
-    text = case.with_name(case.stem + ".out").read_bytes().decode("utf-8", "surrogateescape")
-    return Output(text, expected["command"], expected.get("exit", 0), expected.get("stderr", ""))
+CASES = pairs.everything()
 
 
 def plain(value: Any) -> Any:
@@ -36,14 +28,12 @@ def plain(value: Any) -> Any:
     return value
 
 
-@for_each("case", CASES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_pair(case: Any) -> None:
-    module = collectors()[case.parent.name]
-    expected = json.loads(case.read_text())
+@for_each("pair", CASES)
+def test_pair(pair: Pair) -> None:
+    module, expected, reply = collectors()[pair.collector], pair.expected, pair.reply
     assert expected["source"]
     kind, name, within = expected["subject"]
     assert kind in KINDS
-    reply = reply_of(case, expected)
     subject = Subject(kind, name, within)
     if "error" in expected:
         with pytest.raises(ValueError) as error:  # noqa: PT011 (the text is compared below)
@@ -61,19 +51,15 @@ def test_pair(case: Any) -> None:
     assert found == expected["facts"]
 
 
-READ = [case for case in CASES if case.with_name(case.stem + ".in.json").exists()]
-
-
-@for_each("case", READ, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_what_is_kept_of_files_says_the_same(case: Path) -> None:
+@for_each("pair", [pair for pair in CASES if isinstance(pair.reply, Files)])
+def test_what_is_kept_of_files_says_the_same(pair: Pair) -> None:
     """A live host keeps less of a file than stands in it; the parser must not be able to tell the difference."""
-    expected = json.loads(case.read_text())
-    reply = reply_of(case, expected)
+    reply = pair.reply
     assert isinstance(reply, Files)
     kept = {path: less for path, text in reply.text.items() if (less := allowed_part(path, text)) is not None}
     again = {path: less for path, text in kept.items() if (less := allowed_part(path, text)) is not None}
     assert again == kept
-    module, subject = collectors()[case.parent.name], Subject(*expected["subject"])
+    module, subject = collectors()[pair.collector], Subject(*pair.expected["subject"])
     answers: list[list[Any] | None] = []
     for text in (reply.text, kept):
         try:
@@ -96,14 +82,20 @@ def check_type(fact: Any) -> Any:
 
 
 def test_every_collector_has_a_pair() -> None:
-    missing = sorted(name for name in collectors() if not list((COMMANDS / name).glob("*.json")))
-    assert missing == []
+    assert [name for name in collectors() if not pairs.of(name)] == []
 
 
 def test_no_stray_fixture() -> None:
-    known = {"_".join(path.name.split(".")[:-1]) for path in CASES}
-    assert known
-    for path in COMMANDS.glob("*/*"):
-        assert path.parent.name in collectors(), path
-        case = path.name.removesuffix(".in.json").removesuffix(".json").removesuffix(".out")
-        assert (path.parent / f"{case}.json").exists(), path
+    assert {path.name for path in pairs.COMMANDS.iterdir()} == {f"{name}{pairs.ENDING}" for name in collectors()}
+    for name in collectors():
+        cases = {pair.case for pair in pairs.of(name)}
+        members = {re.sub(r"(?:\.in)?\.json$|\.out$", "", each) for each in pairs.members(name)}
+        assert members == cases, name
+
+
+def test_a_pair_is_added_to_its_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairs, "COMMANDS", tmp_path)
+    for text in ("one\n", "two"):
+        (tmp_path / "usual.out").write_text(text)
+        pairs.add("zed", [tmp_path / "usual.out"])
+    assert archive.read(tmp_path / "zed.pairs") == {"usual.out": b"two"}

@@ -24,6 +24,7 @@ from auditor.recording.recording import Recording, ReplayHost
 from auditor.recording.stand_ins import any_of
 from tests import golden, shared
 from tests.fake import CommandLine, FakeHost
+from tests.shared import name_of
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +98,7 @@ def spelt(value: str) -> Iterator[bytes]:
     yield json.dumps(value)[1:-1].encode()
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=[name_of(case) for case in CASES])
 def test_no_identity_is_left(case: Path) -> None:
     identities = {str(value) for _, _, value in values(looks(case)[0].facts, IDENTITIES) if len(str(value)) >= 4}
     assert len(identities) >= 3
@@ -105,7 +106,7 @@ def test_no_identity_is_left(case: Path) -> None:
     assert [each for each in identities if any(way in left for way in spelt(each))] == []
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=[name_of(case) for case in CASES])
 def test_what_looks_like_an_identity_is_not_left(case: Path) -> None:
     """By the raw text, not by what zaudit makes of it: each GUID of zdb and zpool, each serial and host id."""
     before, left = content(past(case)), content(redacted(case))
@@ -116,7 +117,7 @@ def test_what_looks_like_an_identity_is_not_left(case: Path) -> None:
     assert {each for each in found if each in left} == set()
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=[name_of(case) for case in CASES])
 def test_the_findings_are_the_same(case: Path) -> None:
     before, after = looks(case)
     assert judged(after, redacted(case)) == judged(before, past(case))
@@ -132,7 +133,7 @@ def judged(seen: audit.Look, taken: Recording) -> tuple[int, list[tuple[str, boo
     return report.exit_code, sorted(found)
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=[name_of(case) for case in CASES])
 def test_models_and_names_of_datasets_are_the_same(case: Path) -> None:
     before, after = (look.facts for look in looks(case))
     shown = values(before, SHOWN)

@@ -6,7 +6,6 @@ import contextlib
 import json
 from collections.abc import Iterable
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -18,9 +17,8 @@ from auditor.collect._pool_tree import Paths, count, display_name, size
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known
 from auditor.host.request import Output, Run, Skip
 from auditor.recording.recording import Recording
-from tests import shared
+from tests import pairs, shared
 
-COMMANDS = Path(__file__).resolve().parents[2] / "fixtures" / "commands"
 MODULES = (zpool_status, zpool_status_paths, zpool_get, zpool_get_vdev, zdb_config)
 TANK = Subject("pool", "tank")
 
@@ -41,10 +39,9 @@ def good() -> list[tuple[str, str, str]]:
     found = []
     for module in MODULES:
         name = module.__name__.rpartition(".")[2]
-        for path in sorted((COMMANDS / name).glob("*.json")):
-            case = json.loads(path.read_text())
-            if "facts" in case:
-                found.append((name, case["subject"][1], path.with_suffix(".out").read_text()))
+        for pair in pairs.of(name):
+            if "facts" in pair.expected:
+                found.append((name, pair.expected["subject"][1], pairs.output(name, pair.case)))
     assert len(found) > 30
     return found
 
@@ -142,7 +139,7 @@ def test_any_json_is_a_value_error_or_facts(inner: object) -> None:
 
 
 def test_a_section_that_we_do_not_know_is_refused() -> None:
-    text = (COMMANDS / "zpool_status" / "2.3-mirror-slog.out").read_text().replace('"logs"', '"faster_logs"')
+    text = pairs.output("zpool_status", "2.3-mirror-slog").replace('"logs"', '"faster_logs"')
     with pytest.raises(ValueError, match="faster_logs"):
         values(zpool_status, text, TANK)
 
@@ -153,10 +150,8 @@ def test_text_and_json_agree() -> None:
         ("2.3-odd-name", "2.3-odd-name-text"),
         ("2.4-raidz", "2.4-raidz-text"),
     ):
-        pool = Subject("pool", json.loads((COMMANDS / "zpool_status" / f"{one}.json").read_text())["subject"][1])
-        rich, text = (
-            values(zpool_status, (COMMANDS / "zpool_status" / f"{each}.out").read_text(), pool) for each in (one, other)
-        )
+        pool = Subject("pool", json.loads(pairs.members("zpool_status")[f"{one}.json"])["subject"][1])
+        rich, text = (values(zpool_status, pairs.output("zpool_status", each), pool) for each in (one, other))
         assert text.items() <= rich.items()
         assert {name for _, name in rich.keys() - text.keys()} == {"guid", "path", "slow_ios", "used_percent"}
 
@@ -233,8 +228,8 @@ def test_paths_meet_names() -> None:
 
 
 def put(facts: Facts, module: ModuleType, case: str) -> None:
-    path = COMMANDS / module.__name__.rpartition(".")[2] / f"{case}.out"
-    for fact in module.parse(Output(path.read_text(), "command"), TANK):
+    text = pairs.output(module.__name__.rpartition(".")[2], case)
+    for fact in module.parse(Output(text, "command"), TANK):
         facts.put(fact)
 
 

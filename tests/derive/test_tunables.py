@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,10 @@ from auditor.data.tunables import TunablesError
 from auditor.derive import release, version_gap
 from auditor.derive import tunables as derived
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Unknown, known, unknown
-from tests.golden import HOSTS
+from auditor.recording import recording
+from tests.shared import HOSTS, name_of
 
-HEALTHY = sorted(HOSTS.glob("*-healthy-mirrored-slog"))
+HEALTHY = [case for case in HOSTS.cases() if name_of(case).endswith("-healthy-mirrored-slog")]
 
 
 def on(options: tuple[str, ...] | None, version: str = "2.3.9-1", **now: int | str) -> dict[str, Judged]:
@@ -39,12 +39,11 @@ def on(options: tuple[str, ...] | None, version: str = "2.3.9-1", **now: int | s
     return {fact.name: fact.value for fact in derived.derive(HOST, facts)}
 
 
-@pytest.mark.parametrize("case", HEALTHY, ids=lambda case: str(case.name))
+@pytest.mark.parametrize("case", HEALTHY, ids=name_of)
 def test_the_defaults_are_those_of_real_hosts(case: Path) -> None:
     """Every parameter of the table, on a guest that set none of them."""
-    (answers,) = case.glob("*sys_module_zfs_parameters.json")
-    there = json.loads(answers.read_text())["text"]
-    numbers = {"2.1": (2, 1, 11), "2.2": (2, 2, 11), "2.3": (2, 3, 9), "2.4": (2, 4, 4)}[case.name[:3]]
+    there = {path: text for each in recording.load(case).files.values() for path, text in each.text.items()}
+    numbers = {"2.1": (2, 1, 11), "2.2": (2, 2, 11), "2.3": (2, 3, 9), "2.4": (2, 4, 4)}[name_of(case)[:3]]
     for name, each in tunables.load().items():
         assert there.get(f"/sys/module/zfs/parameters/{name}", "").strip() == each.default(numbers), name
 

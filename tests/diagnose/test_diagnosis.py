@@ -19,7 +19,7 @@ from auditor.facts import HOST, Fact, Subject, known, unknown
 from auditor.report.diagnose import words
 from auditor.verify.trial import Logged
 from tests.diagnose import worlds
-from tests.golden import RULES as INDEX
+from tests.shared import ROOT
 
 DB = (100, "postgres", 1)
 HEALTHY = {DB: (400, 400 * 5300)}  # queue 0.1, write 1, flush 4 ms
@@ -254,7 +254,7 @@ def test_a_cause_is_the_first_that_is_named(name: str) -> None:
     for cause in found.causes:
         assert cause.evidence
         assert cause.fix
-        assert not cause.rule or (INDEX.parent / f"{cause.rule}.toml").exists(), cause.rule
+        assert not cause.rule or (ROOT / "rules" / f"{cause.rule}.toml").exists(), cause.rule
 
 
 def test_whose_writers_were_held_back_is_not_guessed_of_several_pools() -> None:

@@ -19,10 +19,9 @@ from auditor.host import kmsg
 from auditor.host.request import Capture, Files
 from auditor.recording.recording import Recording
 from tests import law, second_looks, shared
-from tests.fuzz.target import ROOT, Case, Flaw, sound
+from tests.fuzz.target import Case, Flaw, sound
 from tests.law import Audited
 
-HOSTS = ROOT / "fixtures" / "hosts"
 LATE = "no answer within 30 s"
 GONE = ("permission denied", "input/output error", "interrupted system call", LATE)
 REFUSED = (1, "", "permission denied\n")
@@ -107,7 +106,7 @@ def _smaller(steps: list[Any]) -> Iterator[list[Any]]:
 @cache
 def hosts() -> list[str]:
     """The names of all recorded hosts."""
-    return sorted(path.name for path in HOSTS.iterdir())
+    return shared.HOSTS.names()
 
 
 @cache

@@ -34,7 +34,7 @@ from auditor.report.formats import _told
 from auditor.verify import document, fio_output, profile, strace_output, trial
 from auditor.verify.reading import FILES
 from tests import shared
-from tests.collect.test_pairs import CASES, check_type, reply_of
+from tests.collect.test_pairs import CASES, check_type
 from tests.diagnose import worlds
 from tests.fuzz.target import ROOT, Case, Flaw, Texts, printable, sound
 from tests.golden import verifications
@@ -140,10 +140,9 @@ def _files(folder: str, pattern: str) -> list[str]:
 def _all_answers() -> dict[str, list[Case]]:
     """Collector -> what it was answered: in the pairs of the fixtures, and in what lies beside the repository."""
     found: dict[str, list[Case]] = {}
-    for path in CASES:
-        expected = json.loads(path.read_text())
-        about = {"subject": expected["subject"]}
-        match reply_of(path, expected):
+    for pair in CASES:
+        about = {"subject": pair.expected["subject"]}
+        match pair.reply:
             case Output(text, command, code, stderr):
                 parts = {"stdout": text, **({"stderr": stderr} if stderr else {})}
                 case: Case = {**about, "command": command, "exit": code, "parts": parts}
@@ -153,7 +152,7 @@ def _all_answers() -> dict[str, list[Case]]:
                     **about,
                     "parts": {f"{kind} {path}": said for kind, each in kinds for path, said in each.items()},
                 }
-        found.setdefault(path.parent.name, []).append(case)
+        found.setdefault(pair.collector, []).append(case)
     for name, path in _beside():
         text = path.read_bytes().decode("utf-8", "surrogateescape")
         if len(text) <= LARGEST:
@@ -216,7 +215,7 @@ def _parse(module: ModuleType, case: Case) -> None:
 
 
 def _recordings() -> list[Case]:
-    hosts = sorted((ROOT / "fixtures" / "hosts").iterdir())
+    hosts = shared.HOSTS.cases()
     return [{"parts": {name: _text(data) for name, data in archive.read(host).items()}} for host in hosts[::8]]
 
 
@@ -267,7 +266,7 @@ def _audit(case: Case) -> None:
 
 def _reports() -> list[Case]:
     seeds = []
-    for host in sorted((ROOT / "fixtures" / "hosts").iterdir())[::12]:
+    for host in shared.HOSTS.cases()[::12]:
         past = recording.load(host)
         seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
         seeds.append(report_json.render(audit.judge(seen, shared.audited(), past.targets, "low")))

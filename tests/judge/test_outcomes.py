@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,7 +26,6 @@ from auditor.report import event_words
 from tests import shared
 from tests.folded import for_each
 
-HOSTS = Path(__file__).parents[2] / "fixtures" / "hosts"
 RULES = {rule.id: rule for rule in rulebook.load(examples=False) if rule.subject not in ("run", "waiver")}
 POOL, DATA, WAL = Subject("pool", "tank"), Subject("dataset", "tank/data"), Subject("dataset", "tank/wal")
 DISK, LEAF = Subject("disk", "sda"), Subject("leaf", "sda", "tank")

@@ -2,10 +2,8 @@
 not. Rules about a run of `zaudit verify` are left out: the cases of verify/ and the tests of verify provoke them.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import Path
 
 from auditor.judge import advisory
 from auditor.judge.rule import Rule
@@ -14,7 +12,6 @@ from tests import shared
 from . import outcomes
 from . import scenario as scenarios
 
-HOSTS = Path(__file__).resolve().parents[2] / "fixtures" / "hosts"
 NO_SUCH_BUILD = "no build of a guest has it, or no state what exposes to it"
 
 
@@ -41,10 +38,9 @@ def by_scenario() -> dict[str, list[str]]:
 def by_host() -> dict[str, list[str]]:
     """rule -> recorded hosts on which it fails."""
     found: dict[str, list[str]] = defaultdict(list)
-    for path in sorted(HOSTS.glob("*/expected.json")):
-        findings = json.loads(path.read_text(encoding="utf-8"))["findings"]
-        for rule in sorted({each["rule"] for each in findings if each["outcome"] == "fail"}):
-            found[rule].append(path.parent.name)
+    for name in shared.HOSTS.names():
+        for rule in sorted({each.rule.id for each in shared.report_of(shared.HOSTS / name).findings if each.failed}):
+            found[rule].append(name)
     return dict(found)
 
 
@@ -58,14 +54,15 @@ def shown(rules: Sequence[Rule]) -> dict[str, str]:
         if found := scenarios_of.get(rule.id):
             return f"fails as it must in {_listed(found, '../../tests/lab/scenarios/{}.toml')}"
         if found := hosts.get(rule.id):
-            return f"fails on a recorded host: {_listed(found, '../../fixtures/hosts/{}')}"
+            return f"fails on a recorded host: {_listed(found, '')}"
         return f"not provoked: {why.get(rule.id, 'nothing says why not')}"
 
     return {rule.id: one(rule) for rule in rules}
 
 
 def _listed(names: Sequence[str], path: str) -> str:
-    links = ", ".join(f"[{name}]({path.format(name)})" for name in names[:4])
+    """path: of what a link is to, with {} for its name; empty where there is nothing to link."""
+    links = ", ".join(f"[{name}]({path.format(name)})" if path else name for name in names[:4])
     return links + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 

@@ -13,7 +13,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from auditor.recording import recording
 from auditor.selftest.run import FILE
+from tests.shared import HOSTS
 
 from . import fixed, outcomes, verdict
 from . import scenario as scenarios
@@ -24,7 +26,6 @@ from .vm import VM, Result, clean_up_on_signals, scratch
 
 ROOT = Path(__file__).resolve().parents[2]
 ZAUDIT = ROOT / "zaudit.pyz"
-HOSTS = ROOT / "fixtures" / "hosts"
 BOOT_S, SCENARIO_S, WIDTH = 120, 1200, 44
 KEEP = CACHE / "results"
 SELFTEST = "selftest"
@@ -36,7 +37,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all scenarios")
     parser.add_argument("--line", action="append", choices=LINES, help="OpenZFS line (repeat for more; default: all)")
     parser.add_argument(
-        "--record", action="store_true", help="also write fixtures/hosts/LINE-NAME/, or zaudit selftest's host"
+        "--record", action="store_true", help="also write fixtures/hosts/LINE-NAME.tar.gz, or zaudit selftest's host"
     )
     parser.add_argument(
         "--kept",
@@ -188,8 +189,8 @@ def judge(each: Scenario, line: str, outcome: Outcome, run: Run) -> None:
     if run.record and not wrong and each.name == SELFTEST:
         keep_for_selftest(outcome)
     elif run.record and not wrong and each.exit_code != 3:
-        keep_as_fixture(outcome, "root", HOSTS / f"{line}-{each.name}")
-        if (nobody := HOSTS / f"{line}-{each.name}-nobody").exists():  # two are enough
+        keep_as_fixture(outcome, "root", fixture(f"{line}-{each.name}"))
+        if (nobody := fixture(f"{line}-{each.name}-nobody")).exists():  # two are enough
             keep_as_fixture(outcome, "nobody", nobody)
 
 
@@ -204,14 +205,17 @@ def keep_for_selftest(outcome: Outcome) -> None:
     (ROOT / "auditor" / "data" / FILE).write_text(json.dumps(members, indent=0) + "\n")
 
 
-def keep_as_fixture(outcome: Outcome, user: str, case: Path) -> None:
-    """The recording of a user's run, with its golden findings."""
-    from tests import golden
+def fixture(name: str) -> Path:
+    """The recording of a host: in what it was, and else a .tar.gz."""
+    path = HOSTS / name
+    return path if path.exists() else HOSTS.folder / f"{name}.tar.gz"
 
-    shutil.rmtree(case, ignore_errors=True)
-    verdict.write(outcome.files, f"{user}/recording/", case)
-    findings = golden.findings_of(golden.report_of(case))
-    (case / "expected.json").write_text(json.dumps(findings, indent=1, ensure_ascii=True) + "\n")
+
+def keep_as_fixture(outcome: Outcome, user: str, case: Path) -> None:
+    """The recording of a user's run; python -m tests.golden says afterwards what it comes to."""
+    prefix = f"{user}/recording/"
+    members = {name.removeprefix(prefix): data for name, data in outcome.files.items() if name.startswith(prefix)}
+    recording.write(recording.parse(case.name, members), case)
 
 
 if __name__ == "__main__":

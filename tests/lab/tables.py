@@ -8,7 +8,7 @@ from typing import Any
 
 from tests import incidents
 
-from . import fixed, outcomes, provoked
+from . import fixed, outcomes
 from . import scenario as scenarios
 from .diagnose import run as causes
 from .machine import LINES
@@ -82,34 +82,8 @@ def _cell(row: Row | None, away: bool) -> str:
     return f"{row['seconds']:.1f}" if row["outcome"] == "ok" else f"{row['seconds']:.1f} WRONG"
 
 
-def rule_sums() -> str:
-    """How many rules the lab provokes."""
-    states, hosts, why = provoked.by_scenario(), provoked.by_host(), provoked.reasons()
-    every = provoked.rules()
-    seen = [rule for rule in every if rule in states or rule in hosts]
-    only = sum(rule not in states for rule in seen)
-    head = ("rules", "provoked", "of them only on a recorded host", "not provoked")
-    return table(head, [(len(every), len(seen), only, sum(rule in why for rule in every))])
-
-
-def rule_table() -> str:
-    """Each rule that is provoked, with the states: scenarios first, recorded hosts where there is none."""
-    states, hosts = provoked.by_scenario(), provoked.by_host()
-    found = [
-        (rule, _some(states[rule]) if rule in states else f"recorded: {_some(hosts[rule])}")
-        for rule in provoked.rules()
-        if rule in states or rule in hosts
-    ]
-    return table(("rule", "provoked by"), found)
-
-
 def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-def unprovoked_table() -> str:
-    """Each rule that is not provoked, with the reason."""
-    return table(("rule", "why not"), sorted(provoked.reasons().items()))
 
 
 def fix_table() -> str:
@@ -117,11 +91,6 @@ def fix_table() -> str:
     made = sorted(fixed.by_scenario().items())
     cells = [[f"{name} ({', '.join(lines) or 'not run'})" for name, lines in where.items()] for _, where in made]
     return table(("rule", "fixed in"), [(rule, _some(each)) for (rule, _), each in zip(made, cells, strict=True)])
-
-
-def unfixed_table() -> str:
-    """Each rule that is provoked and whose fix the lab cannot run, with the reason."""
-    return table(("rule", "why not"), sorted(fixed.reasons().items()))
 
 
 def power(rows: Sequence[Row]) -> str:
@@ -328,11 +297,7 @@ def blocks() -> dict[str, str]:
     return {
         "lines": lines(ran),
         "scenarios": scenario_table(ran),
-        "rule sums": rule_sums(),
-        "rules": rule_table(),
-        "rules not provoked": unprovoked_table(),
         "fixes": fix_table(),
-        "fixes not run": unfixed_table(),
         "incidents": incident_table(),
         "power lines": power_lines(cuts),
         "power": power(cuts),

@@ -27,7 +27,7 @@ def hosts(folders):  # type: ignore[no-untyped-def]
             digest = hashlib.sha256()
             for name, data in recording.members(each):
                 digest.update(b"%d %d " % (len(name), len(data)) + name.encode() + data)
-            found[Path(folder).name + " " + kind] = digest.hexdigest()
+            found[Path(folder).name.replace(".zaudit", "").replace(".tar.gz", "") + " " + kind] = digest.hexdigest()
     return found
 
 

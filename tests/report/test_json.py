@@ -18,6 +18,7 @@ from auditor.report.audit import terminal
 from auditor.report.model import Report
 from tests import shared
 from tests.golden import SCHEMAS, cases, report_anew, report_of
+from tests.shared import name_of
 
 SCHEMA = json.loads((SCHEMAS / "schema.json").read_text())
 CASES = cases()
@@ -50,7 +51,7 @@ def validator() -> Any:
 
 @pytest.mark.parametrize("verbose", shared.briefly([(True,), (False,)], quick=1))
 @pytest.mark.parametrize(
-    "case", shared.briefly([(case,) for case in CASES], quick=15), ids=[case.name for case in CASES]
+    "case", shared.briefly([(case,) for case in CASES], quick=15), ids=[name_of(case) for case in CASES]
 )
 def test_every_report_keeps_to_the_schema(case: Path, verbose: bool, validator: Any) -> None:
     report = report_of(case)
@@ -64,7 +65,7 @@ def test_every_report_keeps_to_the_schema(case: Path, verbose: bool, validator: 
 
 
 @pytest.mark.parametrize(
-    "case", shared.briefly(((case,) for case in CASES), quick=6), ids=[case.name for case in CASES]
+    "case", shared.briefly(((case,) for case in CASES), quick=6), ids=[name_of(case) for case in CASES]
 )
 def test_ids_are_unique_and_stay(case: Path) -> None:
     first, second = (json.loads(json_report.render(each(case))) for each in (report_of, report_anew))

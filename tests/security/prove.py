@@ -16,8 +16,9 @@ from auditor.host.live import PATH, permitted
 from tests.security import namespaces, strace
 from tests.security.namespaces import ZAUDIT, FakeHost
 from tests.security.strace import Permitted, Seen
+from tests.shared import HOSTS
 
-RECORDED = Path(__file__).resolve().parents[2] / "fixtures" / "hosts" / "2.3-healthy-mirrored-slog"
+RECORDED = HOSTS / "2.3-healthy-mirrored-slog"
 # whatever is looked for in the caller's PATH is found there first, and leaves a mark
 TRAPS = (
     "gcc",

@@ -290,7 +290,7 @@ while True:
                 os.rename(name, f".taken{number}")
                 number += 1
                 os.mkdir(name, 0o777)
-                for each in ("out.tar.gz", "recording.json", "001-zpool_status.out"):
+                for each in ("out.tar.gz", "recording.json", "zpool_status.out"):
                     os.symlink(sys.argv[2], f"{name}/{each}")
             except OSError:
                 pass

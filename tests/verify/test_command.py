@@ -22,6 +22,7 @@ from auditor.verify.plan import Plan
 from tests import shared
 from tests.fake import CommandLine
 from tests.golden import HOSTS, VERIFICATIONS
+from tests.shared import ROOT
 
 TRACED = VERIFICATIONS / "2.3-mirrored-slog.tar.gz"
 
@@ -226,7 +227,7 @@ def test_a_page_is_the_same_bytes_whatever_standard_output_is(encoding: str, tmp
             "html",
             *map(str, words),
         ]
-        cwd = HOSTS.parent.parent
+        cwd = ROOT
         done = subprocess.run(
             line, capture_output=True, cwd=cwd, env={**os.environ, "PYTHONIOENCODING": encoding}, check=False
         )

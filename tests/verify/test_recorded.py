@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from auditor.commands import _verifying
 from auditor.recording import recording
 from auditor.verify import trial
 from auditor.verify.codec import CodecError
-from tests.golden import VERIFICATIONS, verifications, verified
+from tests.golden import VERIFICATIONS, findings_of, verifications, verified
 
 LARGEST = 150_000
 TRUTH = {  # what the pool was made to be: outcome, and the links that contradict or a word of the reason
@@ -57,15 +58,20 @@ def test_a_trial_with_a_number_of_5000_digits_is_one_error() -> None:
         trial.from_text('{"size": ' + "9" * 5000 + "}")
 
 
+def failures(name: str) -> list[dict[str, Any]]:
+    return findings_of(_verifying.replayed(VERIFICATIONS / f"{name}.tar.gz", "low", None).report)
+
+
 def test_flushing_that_no_setting_turns_off_names_the_way_out() -> None:
-    found = json.loads((VERIFICATIONS / "2.3-flushing-latched-off.json").read_text())
-    critical = {each["rule"]: each["subjects"] for each in found["findings"] if each["severity"] == "critical"}
+    critical = {
+        each["rule"]: each["subjects"]
+        for each in failures("2.3-flushing-latched-off")
+        if each["severity"] == "critical"
+    }
     assert set(critical) == {"flush-latched-off", "fsync-not-followed"}, "nothing that can be configured explains it"
     assert len(critical["flush-latched-off"]) == 4
-    found = json.loads((VERIFICATIONS / "2.3-mirrored-slog.json").read_text())
-    assert "flush-latched-off" not in {each["rule"] for each in found["findings"]}, (
-        "the run has shown that flushes arrive"
-    )
+    shown = {each["rule"] for each in failures("2.3-mirrored-slog")}
+    assert "flush-latched-off" not in shown, "the run has shown that flushes arrive"
 
 
 def test_all_of_them() -> None:

@@ -18,7 +18,7 @@ HOSTS = 1_000_000  # more is no fleet
 AHEAD = 86400.0  # seconds that the clocks of two machines may differ
 _DATE = r"\d{4}-?\d\d-?\d\d"
 _DATED = re.compile(rf"[-_.@]{_DATE}")
-_ARCHIVE = re.compile(r"\.(?:tar\.gz|tgz)$")
+_ARCHIVE = re.compile(r"\.(?:tar\.gz|tgz|zaudit)$")
 
 
 @dataclass(slots=True)

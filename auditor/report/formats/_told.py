@@ -76,9 +76,9 @@ class Finding(NamedTuple):
         return "known" if self.known else self.outcome
 
     @property
-    def more(self) -> tuple[str, str] | None:
-        """Where all of its rule stands: what prints it, and its page."""
-        return (f"zaudit explain {self.rule}", self.page) if self.page else None
+    def more(self) -> str:
+        """What prints all of its rule, if it is one of ours."""
+        return f"zaudit explain {self.rule}" if self.page else ""
 
 
 class Told(NamedTuple):

@@ -45,9 +45,7 @@ def _case(each: Finding) -> str:
 
 def _outcome(each: Finding) -> str:
     fixes = (*(f"Fix: {command}" for command in each.commands), each.fix)
-    text = escape(
-        "\n".join([each.impact, *each.says, *fixes, *([f"More: {', '.join(each.more)}"] if each.more else [])])
-    )
+    text = escape("\n".join([each.impact, *each.says, *fixes, *([f"More: {each.more}"] if each.more else [])]))
     match each.standing:
         case "fail":
             return f"<failure message={quoteattr(each.title)} type={quoteattr(each.severity)}>{text}</failure>"

@@ -77,7 +77,7 @@ def _failure(each: Finding) -> Iterator[str]:
     yield f"- Risk: {text(each.impact)}"
     yield from (f"- Fix: {code(brief(command, 400))}" for command in each.commands[:4])
     yield f"- Fix ({text(each.cost)}): {text(each.fix)}"
-    yield f"- More: {', '.join(map(code, each.more))}\n" if each.more else ""
+    yield f"- More: {code(each.more)}\n" if each.more else ""
 
 
 def _open(each: Finding) -> str:

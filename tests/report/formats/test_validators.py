@@ -17,9 +17,10 @@ from auditor.report import formats
 from auditor.report.formats._told import told
 from tests.golden import cases
 from tests.report.formats import documents
+from tests.shared import name_of
 
 FOLDER = Path(os.environ.get("ZAUDIT_SCHEMAS", "/nonexistent"))
-HOSTS = [case.name for case in cases()][::6]
+HOSTS = [name_of(case) for case in cases()][::6]
 
 
 def every(name: str) -> list[str]:
