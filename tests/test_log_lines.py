@@ -34,8 +34,7 @@ from auditor.judge.verdict import Verdict
 from auditor.recording import dmesg
 from auditor.recording.recording import Recording, ReplayHost
 from auditor.report.model import Report
-from tests import shared
-from tests.collect.test_pairs import COMMANDS
+from tests import pairs, shared
 
 MODULES: dict[str, ModuleType] = {
     each.__name__.rpartition(".")[2]: each
@@ -44,7 +43,7 @@ MODULES: dict[str, ModuleType] = {
 BOOT = "[    0.000000] Linux version 6.12.48 (a@b) #1"
 FIRST = ("dmesg", f"dmesg\n{BOOT}", "records 0 to 90210", "records 523 to 90210", "records 0 to 90210, some lost")
 OUTCOMES = {"pass": 0, "not applicable": 0, "unknown": 1, "fail": 2}
-HOSTS = sorted(path.name for path in shared.HOSTS.iterdir())
+HOSTS = shared.HOSTS.names()
 STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?")
 TRIM = (
     "I/O error, dev sda, sector 0 op 0x3:(DISCARD) flags 0x800 phys_seg 1 prio class 0",
@@ -70,9 +69,10 @@ def alike(line: str) -> str:
 def logs() -> tuple[tuple[str, ...], ...]:
     """The lines of each pair, and of one disk, without their times."""
     said = [
-        path.read_text(errors="replace").split("\n")[1:-1]
+        pair.reply.text.split("\n")[1:-1]
         for name in MODULES
-        for path in (COMMANDS / name).glob("*.out")
+        for pair in pairs.of(name)
+        if isinstance(pair.reply, Output)
     ]
     found = {tuple(STAMP.sub("", line) for line in each) for each in said}
     return tuple(sorted(found | {tuple(map(alike, each)) for each in found} | {TRIM}))

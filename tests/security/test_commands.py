@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import product
-from pathlib import Path
 
 import pytest
 
@@ -20,10 +18,10 @@ from auditor.judge import policy_file
 from auditor.recording.recording import ReplayHost
 from auditor.registry import collectors
 from auditor.text import argument, quoted, starred
-from tests import shared
-from tests.collect.test_pairs import CASES, reply_of
+from tests import pairs, shared
 from tests.folded import for_each
 from tests.golden import CANONICAL
+from tests.pairs import Pair
 
 ODD = "/srv/$(touch x);touch y {subject}"
 DATABASE = Subject("database", "postgres 9")
@@ -90,17 +88,12 @@ def below(path: str) -> str:
     return f"{folder}/{HOSTILE}{slash}{name}"
 
 
-@for_each(
-    "case, how",
-    list(product(CASES, (renamed, inside, below, str))),
-    ids=lambda case: f"{case[0].parent.name}/{case[0].stem}",
-)
-def test_no_path_and_no_name_is_more_than_a_word(case: Path, how: Callable[[str], str]) -> None:
+@for_each("case, how", list(product(pairs.everything(), (renamed, inside, below, str))), ids=lambda case: str(case[0]))
+def test_no_path_and_no_name_is_more_than_a_word(case: Pair, how: Callable[[str], str]) -> None:
     """Of all that collectors are seen to make of files and subjects that are called otherwise."""
-    expected = json.loads(case.read_text())
-    subject = Subject(*expected["subject"])
+    subject = Subject(*case.expected["subject"])
     name = f"{subject.name}{HOSTILE}" if how is str and subject.name else subject.name
-    reply = reply_of(case, expected)
+    reply = case.reply
     if isinstance(reply, Files):
         text, links, errors = (
             {how(path).replace(f"/{subject.name}/", f"/{name}/"): found for path, found in table.items()}
@@ -108,7 +101,7 @@ def test_no_path_and_no_name_is_more_than_a_word(case: Path, how: Callable[[str]
         )
         reply = Files(text, links, errors, reply.devices, reply.changed)
     with suppress(ValueError):
-        for fact in collectors()[case.parent.name].parse(reply, subject._replace(name=name)):
+        for fact in collectors()[case.collector].parse(reply, subject._replace(name=name)):
             for command in commands(fact.value):
                 assert whole(command.replace("{subject}", quoted(fact.subject.name))), (fact.name, command)
 
