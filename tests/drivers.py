@@ -55,6 +55,7 @@ class Drivers:
                 self.socket_.connect(drivers.at)
                 self.status, self.nonblocking, self.error_message = ConnStatus.STARTED, 0, b""
                 self.host = os.fsencode(os.path.dirname(drivers.at)) if unix else b"127.0.0.1"
+                self.port = b"5432"
                 self.socket = self.socket_.fileno()
 
             @classmethod

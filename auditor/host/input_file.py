@@ -89,7 +89,7 @@ def size(file: BinaryIO) -> int:
 
 def private(file: BinaryIO) -> bool:
     """Nobody but root and this user may read or write it, as it is now."""
-    return trust.private(os.fstat(file.fileno()))
+    return trust.private(file.fileno())
 
 
 def read(path: Path, limit: int, *, trusted: bool = False) -> bytes:

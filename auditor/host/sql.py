@@ -33,6 +33,7 @@ _HOSTS = re.compile(rf"[^:]*+://{_HOST}(?:,{_HOST})*+/[^@?]*+\?")
 # what libpq takes, several hosts as well; urllib's judgement of a host is another in every release of Python
 _URI = re.compile(rf"[^:]*+://(?:[^@/?]*+@)?+{_HOST}(?:,{_HOST})*+(?:[/?]|\Z)")
 _WORDS = re.compile(r"(?<!\w)(\w++)\s*+=")  # of key=value; behind a value in quotes no space need stand
+WRITTEN = {"sslkeylogfile"}  # the keys of the connection, for whoever may read them (PostgreSQL 18)
 VARIABLES = ("HOME", "KRB5CCNAME")  # and all that begin with PG: for libpq
 
 
@@ -62,7 +63,9 @@ def fault(engine: str, dsn: str) -> str:
         ]:
             return f"{relative[0]} must be an absolute path"
         where = "the option file of ?read_default_file=PATH"
-    if secret or any("pass" in word and word != "passfile" for word in words):
+    if writes := words & WRITTEN:
+        return f"{sorted(writes)[0]} names a file that libpq writes; there is no such option here"
+    if secret or any(each in word and word != "passfile" for word in words for each in ("pass", "secret")):
         return f"no password here, where every user of this host sees it (ps); put it into {where}"
     return "not a URI" if uri and not _URI.match(dsn) else ""
 
@@ -135,7 +138,9 @@ def postgres_at(dsn: str) -> Any:
             inode = os.fstat(link.socket).st_ino
             if link.status != pq.ConnStatus.STARTED and seen != inode:
                 seen = inode
-                server, named = judge(link.socket, os.fsdecode(link.host), ("postgres",), "postgres")
+                # the name of a socket: PostgreSQL src/include/libpq/pqcomm.h, UNIXSOCK_PATH
+                path = f"{os.fsdecode(link.host)}/.s.PGSQL.{os.fsdecode(link.port)}"
+                server, named = judge(link.socket, path, ("postgres",), "postgres")
                 if not (named or careful):
                     careful, seen = True, 0
                     if pq.version() >= 160000:
@@ -228,7 +233,7 @@ def mysql_at(dsn: str) -> Any:
         else:
             source = (connection.bind_address, 0) if connection.bind_address else None
             link = opened.enter_context(socket.create_connection((connection.host, connection.port), 5, source))
-        server, named = judge(link.fileno(), os.path.dirname(path or ""), ("mysqld", "mariadbd"), "mysql")
+        server, named = judge(link.fileno(), path or "", ("mysqld", "mariadbd"), "mysql")
         if connection.password and not named:
             raise UntrustedServer(
                 "mysql does not run it, and any user may listen there: no password is sent (name a unix socket in a folder"

@@ -3,8 +3,8 @@
 On this host any user may listen where no server does, with a process of any name, and ask for the password in clear. So
 the process at the other end is judged before a byte is sent:
 
-- one that root, the user of zaudit or the account of the engine runs (``postgres``, ``mysql``), or that listens in a folder
-  where nobody else could have put its socket, is the server that was named;
+- one that root, the user of zaudit or the account of the engine runs (``postgres``, ``mysql``), or whose socket nobody else
+  could have put where it was looked for, links on the way included, is the server that was named;
 - any other one must be a server of that name that works in a data directory of its own user, whose ``postmaster.pid`` names
   it. It is believed about that directory alone. Since any user can make such a directory, it gets no password that it could
   read (:func:`.sql.postgres_at`, :func:`.sql.mysql_at`);
@@ -27,17 +27,17 @@ class UntrustedServer(Exception):
     """Nobody to give a password to, and nobody to believe. The text names no host and no account."""
 
 
-def judge(number: int, folder: str, names: tuple[str, ...], account: str) -> Any:
+def judge(number: int, path: str, names: tuple[str, ...], account: str) -> Any:
     """What is at the other end of a socket: ({"process": N, "name": of its command} or {"unseen": why}, whether a password may
     be sent that it can read). Raises UntrustedServer.
 
-    folder: of the socket that was connected to, for a unix socket. names: that a server may have. account: that runs it.
+    path: that was connected to, for a unix socket. names: that a server may have. account: that runs it.
     """
     peer = peer_of(number)
     if peer is None:
         return {"unseen": "the connection leaves this host, or this network namespace"}, True
     uid, process, local = peer
-    named = of_root(process, uid, account) or (local and guarded(folder, process, uid))
+    named = of_root(process, uid, account) or (local and guarded(path, process, uid))
     found = server_of(process, uid, names, named)
     if "unseen" in found and not named:
         raise UntrustedServer(f"{found['unseen']} (uid {uid}); any user may listen there, so it was not asked")
@@ -145,8 +145,9 @@ def of_root(process: str, uid: int, account: str) -> bool:
         return False
 
 
-def guarded(folder: str, process: str, uid: int) -> bool:
-    """Could nobody but root, that user and his own group have put a socket into this folder, or another folder in its place?"""
+def guarded(socket: str, process: str, uid: int) -> bool:
+    """Could nobody but root, that user and his own group have put a socket there, or laid a link or another folder on the way?
+    The socket may be a link itself, and then it counts where that leads."""
     import os
     import stat
 
@@ -158,16 +159,16 @@ def guarded(folder: str, process: str, uid: int) -> bool:
         # with a list of access the bits of the group are those of everybody in it
         return not found.st_mode & 0o020 or "system.posix_acl_access" not in os.listxattr(path)
 
-    if not folder.startswith("/"):
+    if not socket.startswith("/"):
         return False
-    path, ahead = "/", folder.split("/")
+    path, ahead = "/", socket.split("/")
     try:
         group = int(status_of(process)["Gid"].split()[0])
         for _ in range(256):
-            if not shut(path):
-                return False
             if not ahead:
                 return True
+            if not shut(path):
+                return False
             name = ahead.pop(0)
             where = os.path.join(path, name) if name else path
             if stat.S_ISLNK(os.lstat(where).st_mode):

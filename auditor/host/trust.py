@@ -20,12 +20,17 @@ may have members, and with an access list these bits are its mask, the most that
 list does not show in the mode (TrueNAS, NFS), so for root others may write what has one. An ordinary user stakes no more than
 his own rights: what his own group may write counts as his, since distributions give each user a group of his own and umask
 0002.
+
+**A file system of FUSE** says of owner and mode what the process that serves it likes, and its user may unmount it. So nothing
+in one that another user serves counts, and he is not even asked: he could let the asker wait. mountinfo names him (user_id).
+(Linux fs/fuse/inode.c, fuse_show_options; man 5 proc_pid_mountinfo, proc_pid_fdinfo)
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections import deque
 from collections.abc import Callable
@@ -33,6 +38,7 @@ from collections.abc import Callable
 LINKS = 40  # as the kernel has it (MAXSYMLINKS)
 NFS4_LISTS = ("system.nfs4_acl", "system.nfs4_acl_xdr")  # of the NFS client; of OpenZFS in TrueNAS
 NO_LIST = (errno.ENODATA, errno.EOPNOTSUPP)
+MOUNTS = "/proc/self/mountinfo"
 _PART = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -43,27 +49,26 @@ class Exchangeable(OSError):
         super().__init__(errno.EPERM, f"another user could have put it there: {why}", path)
 
 
-def fault(found: os.stat_result, path: str) -> str:
-    """Why something is not root's or this user's alone to change; empty where it is. path: leads to it."""
-    return _foreign(found, path) or _open(found, path)
+def fault(node: int, path: str) -> str:
+    """Why what a descriptor holds is not root's or this user's alone to change; empty where it is. path: leads to it."""
+    return _served(node, path) or _fault(os.fstat(node), path)
 
 
-def private(found: os.stat_result) -> bool:
+def private(node: int) -> bool:
     """Whether nobody but root and this user may read or write a file."""
-    return not (_foreign(found, "") or found.st_mode & 0o077)
+    found = os.fstat(node)
+    return not (_foreign(found, "") or found.st_mode & 0o077 or _served(node, ""))
 
 
-def keeps(found: os.stat_result, path: str) -> bool:
+def keeps(node: int, path: str) -> bool:
     """Whether a folder of ours in this folder stays what it is."""
-    return not (_foreign(found, path) or (_open(found, path) and not found.st_mode & stat.S_ISVTX))
+    return not _served(node, path) and _keeps(os.fstat(node), path)
 
 
-def doubt(folder: os.stat_result, path: str, entry: os.stat_result, name: str) -> str:
+def doubt(folder: int, path: str, entry: int, name: str) -> str:
     """Why what lies in a folder may have been put there by others; empty where it was not. path: leads to the folder."""
-    here = os.path.join(path, name)
-    if why := fault(folder, path):
-        return fault(entry, here) if stat.S_ISDIR(entry.st_mode) and keeps(folder, path) else why
-    return _foreign(entry, here) if stat.S_ISLNK(entry.st_mode) else ""
+    served = _served(folder, path) or _served(entry, os.path.join(path, name))
+    return served or _doubt(os.fstat(folder), path, os.fstat(entry), name)
 
 
 def by(descriptor: int) -> str:
@@ -88,7 +93,7 @@ def locate(path: str) -> tuple[int, str]:
     """
     node, real = walk(_absolute(path), strict=True)
     try:
-        if why := fault(os.fstat(node), real):
+        if why := _fault(os.fstat(node), real):
             raise Exchangeable(why, real)
     except BaseException:
         os.close(node)
@@ -117,20 +122,25 @@ def walk(path: str, *, strict: bool, make: Callable[[str, int], None] | None = N
     at, real, why = _start(path)
     rest, links = deque(path.split("/")), 0
     try:
+        mount = _mount(at)
         while rest:
             if (part := rest.popleft()) in ("", "."):
                 continue
-            if strict and not keeps(os.fstat(at), real):
-                raise Exchangeable(fault(os.fstat(at), real), os.path.join(real, part))
+            if strict and not _keeps(os.fstat(at), real):
+                raise Exchangeable(_fault(os.fstat(at), real), os.path.join(real, part))
             next_ = _next(part, at, make)
             try:
-                entry = os.fstat(next_)
                 here = os.path.dirname(real) if part == ".." else os.path.join(real, part)
-                why = why or ("" if part == ".." else doubt(os.fstat(at), real, entry, part))
+                beyond = _mount(next_)
+                served = _served(next_, here) if beyond != mount else ""
+                if served and strict:
+                    raise Exchangeable(served, here)
+                entry = os.fstat(next_)
+                why = why or served or ("" if part == ".." else _doubt(os.fstat(at), real, entry, part))
                 if why and (strict or stat.S_ISLNK(entry.st_mode)):
                     raise Exchangeable(why, here)
                 if not stat.S_ISLNK(entry.st_mode):
-                    at, next_, real = next_, at, here
+                    at, next_, real, mount = next_, at, here, beyond
                     continue
                 if (links := links + 1) > LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
@@ -141,6 +151,7 @@ def walk(path: str, *, strict: bool, make: Callable[[str, int], None] | None = N
             if target.startswith("/"):
                 os.close(at)
                 at, real = os.open("/", _PART), "/"
+                mount = _mount(at)
     except BaseException:
         os.close(at)
         raise
@@ -171,6 +182,48 @@ def _next(part: str, at: int, make: Callable[[str, int], None] | None) -> int:
             raise
         make(part, at)
         return os.open(part, _PART, dir_fd=at)
+
+
+def _mount(node: int) -> str:
+    """The number of the mount that a descriptor is in, which is no other's while it is held."""
+    with open(f"/proc/self/fdinfo/{node}", encoding="ascii") as file:
+        return next(line.split()[1] for line in file if line.startswith("mnt_id:"))
+
+
+def _served(node: int, path: str) -> str:
+    """Which other user serves the file system of what a descriptor holds. Does not ask that file system."""
+    root = os.open("/", _PART)
+    try:
+        if (mount := _mount(node)) == _mount(root):
+            return ""
+    finally:
+        os.close(root)
+    with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
+        line = next((each for each in file if each.partition(" ")[0] == mount), "")
+    if not line:  # it was unmounted, or is one of another namespace
+        return f"{path} is in no file system that is mounted here"
+    kind, _, options = line.rstrip("\n").partition(" - ")[2].split(" ")
+    if kind not in ("fuse", "fuseblk") and not kind.startswith(("fuse.", "fuseblk.")):
+        return ""
+    user = re.search(r"(?<![^,])user_id=([0-9]+)(?![^,])", options)
+    if user and int(user[1]) in (0, os.geteuid()):
+        return ""
+    return f"{path} is in a file system (FUSE) of uid {user[1] if user else 'unknown'}"
+
+
+def _fault(found: os.stat_result, path: str) -> str:
+    return _foreign(found, path) or _open(found, path)
+
+
+def _keeps(found: os.stat_result, path: str) -> bool:
+    return not (_foreign(found, path) or (_open(found, path) and not found.st_mode & stat.S_ISVTX))
+
+
+def _doubt(folder: os.stat_result, path: str, entry: os.stat_result, name: str) -> str:
+    here = os.path.join(path, name)
+    if why := _fault(folder, path):
+        return _fault(entry, here) if stat.S_ISDIR(entry.st_mode) and _keeps(folder, path) else why
+    return _foreign(entry, here) if stat.S_ISLNK(entry.st_mode) else ""
 
 
 def _foreign(found: os.stat_result, path: str) -> str:

@@ -194,11 +194,11 @@ def _sweep(start: str, folder: int) -> None:
     for name in names:
         with suppress(OSError):
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            if found.st_uid != os.geteuid() or trust.doubt(os.fstat(folder), trust.by(folder), found, name):
+            if found.st_uid != os.geteuid():
                 continue
             descriptor = input_file.open_as(name, input_file.FILE, input_file.FOLDER, folder=folder, follow=False)
             try:
-                if _locked(descriptor):
+                if not trust.doubt(folder, trust.by(folder), descriptor, name) and _locked(descriptor):
                     _remove(name, folder, descriptor)
             finally:
                 os.close(descriptor)

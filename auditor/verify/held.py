@@ -130,8 +130,8 @@ def owner(folder: int, path: str) -> Actor:
         return CALLER
     seen = os.fstat(folder)
     if seen.st_uid == 0:
-        if not trust.keeps(seen, trust.by(folder)):
-            why = trust.fault(seen, path)
+        if not trust.keeps(folder, trust.by(folder)):
+            why = trust.fault(folder, path)
             raise PlaceError(
                 f"{harmless(why)} and belongs to root: give it to the user of the database (chown), or take that right "
                 "away (chmod go-w; setfacl -b)"

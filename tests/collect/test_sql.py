@@ -31,6 +31,10 @@ ME = Path(f"/proc/{os.getpid()}/comm").read_text().strip()
         ("postgres", "postgresql://app@db1/app?password=hunter2", "no password"),
         ("postgres", "postgresql:///app?sslpassword=hunter2", "no password"),
         ("postgres", "host=db1 password=hunter2", "no password"),
+        ("postgres", "host=db1 oauth_client_id=x oauth_client_secret=hunter2", "no password"),
+        ("postgres", "postgresql:///app?oauth%5Fclient_secret=hunter2", "no password"),
+        ("postgres", "host=db1 sslkeylogfile=/tmp/hunter2", "sslkeylogfile names a file that libpq writes"),
+        ("postgres", "postgresql://db1/app?SSLkeylogfile=/tmp/hunter2", "sslkeylogfile names a file that libpq writes"),
         ("postgres", "host=db1 PassWord = 'hunter2'", "no password"),
         ("postgres", "mysql://app@db1", "a DSN of PostgreSQL is"),
         ("postgres", "POSTGRESQL://app@db1/app", "a DSN of PostgreSQL is"),  # libpq compares it letter by letter
@@ -95,8 +99,8 @@ def test_nothing_else_is_asked() -> None:
 # -- the other end ----------------------------------------------------------------------------------------------------
 
 
-def judged(client: socket.socket, name: str = ME, folder: str = "") -> Any:
-    return sql_peer.judge(client.fileno(), folder, (name,), "postgres")
+def judged(client: socket.socket, name: str = ME, path: str = "") -> Any:
+    return sql_peer.judge(client.fileno(), path, (name,), "postgres")
 
 
 def test_the_other_end_of_a_unix_socket_is_the_process_that_listens(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def false(
             sockets.chmod(int(unix, 8))
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            at: Any = str(sockets / "s") if unix else free.getsockname()
+            at: Any = str(sockets / ".s.PGSQL.5432") if unix else free.getsockname()
         if pid_file:
             more = f"open('postmaster.pid', 'w').write({pid_file!r}.format(pid=os.getpid()))\n{more}"
         code = ACCEPTS.format(home="/" if pid_file is None else str(home), at=at, accepts=accepts, more=more)
@@ -74,11 +74,11 @@ def false(
             yield at, process
 
 
-def judged(at: Any, account: str = NOBODYS, folder: str = "") -> Any:
+def judged(at: Any, account: str = NOBODYS, path: str = "") -> Any:
     with socket.socket(socket.AF_UNIX if isinstance(at, str) else socket.AF_INET) as client:
         client.connect(at)
-        own = os.path.dirname(at) if isinstance(at, str) else ""
-        return sql_peer.judge(client.fileno(), folder or own, ("postgres", "mysqld"), account)
+        own = at if isinstance(at, str) else ""
+        return sql_peer.judge(client.fileno(), path or own, ("postgres", "mysqld"), account)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,35 @@ def test_links_on_the_way_count(above: int, named: bool) -> None:
         os.chmod(way, above)
         Path(way, "one").symlink_to("two")
         Path(way, "two").symlink_to(os.path.dirname(at))
-        assert judged(at, folder=f"{way}/one")[1] is named
+        assert judged(at, path=f"{way}/one/{os.path.basename(at)}")[1] is named
+
+
+@pytest.mark.usefixtures("no_account")
+@pytest.mark.parametrize(("mode", "named"), [("0755", True), ("1777", False)])
+def test_a_link_in_the_place_of_the_socket_counts_where_it_leads(
+    mode: str, named: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root lays one from the usual folder to a socket in /tmp, where clients and server do not agree: anybody may listen
+    there while the server is down."""
+    with false(unix=mode) as (at, process), tempfile.TemporaryDirectory(dir="/srv") as usual:
+        os.chmod(usual, 0o755)
+        link = Path(usual, ".s.PGSQL.5432")
+        link.symlink_to(at)
+        assert judged(at, path=str(link)) == ({"process": process, "name": "postgres"}, named)
+        psycopg = drivers(monkeypatch, str(link))
+        sql.postgres_at("host=x")
+        assert ("PGREQUIREAUTH" not in os.environ, len(psycopg.conninfo)) == (named, 1 if named else 2)
+    with false(unix=mode, name="mysqld") as (at, _), tempfile.TemporaryDirectory(dir="/srv") as usual:
+        os.chmod(usual, 0o755)
+        link = Path(usual, "mysqld.sock")
+        link.symlink_to(at)
+        pymysql = drivers(monkeypatch, str(link))
+        pymysql.password = b"hunter2"
+        with (
+            contextlib.nullcontext() if named else pytest.raises(sql_peer.UntrustedServer, match="no password is sent")
+        ):
+            sql.mysql_at(f"mysql://u@/?unix_socket={link}")
+        assert bool(pymysql.sent) is named
 
 
 def test_who_accepted_it_counts_and_not_what_his_process_became(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -250,6 +250,122 @@ def test_a_list_that_the_mode_does_not_show(name: str, ground: Path, monkeypatch
     assert f"{ground} has an NFSv4 access list" in tools.refusal(str(hook))
 
 
+# -- a file system that a user serves --------------------------------------------------------------------------------------
+
+
+def mounted(node: int, kind: str, options: str) -> str:
+    """mountinfo, as if what a descriptor holds were in a file system of another kind; of none: as if it were not mounted."""
+    lines = Path("/proc/self/fdinfo", str(node)).read_text(encoding="ascii").splitlines()
+    number = next(line.split()[1] for line in lines if line.startswith("mnt_id:"))
+    others = [
+        line for line in Path(trust.MOUNTS).read_text(encoding="utf-8").splitlines(True) if line.split()[0] != number
+    ]
+    own = f"{number} 1 0:99 / /x rw,nosuid,nodev shared:7 - {kind} any\\040-\\040source {options}\n"
+    return "".join([*others, own if kind else ""])
+
+
+@pytest.fixture
+def apart() -> Iterator[Path]:
+    """A program in a file system that is not that of /."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
+        if os.stat(place).st_dev == os.stat("/").st_dev:
+            pytest.skip("/dev/shm is no file system of its own here")
+        yield program(Path(place, "alert"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "trusts"),
+    [
+        ("tmpfs", "rw,user_id=5000", True),
+        ("virtiofs", "rw", True),
+        ("fuse", "rw,user_id=5000,group_id=5000,allow_other", False),
+        ("fuse.sshfs", "rw,user_id=5000,group_id=0,allow_other", False),
+        ("fuseblk", "rw,user_id=5000,group_id=0,allow_other,blksize=4096", False),
+        ("fuse", "rw,xuser_id=0,user_id=5000,group_id=0", False),
+        ("fuse", "rw,group_id=0", False),
+        ("fuse.s3fs", "rw,user_id=0,group_id=0,allow_other", True),
+        ("fuse", f"rw,user_id={os.geteuid()},group_id=0", True),
+        ("", "", False),  # it was unmounted meanwhile
+    ],
+)
+def test_what_a_file_system_of_another_user_claims_is_not_believed(
+    kind: str, options: str, trusts: bool, apart: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As his process serves it, it says of a file what he likes: that it is root's, too."""
+    apart.chmod(0o700)
+    node = os.open(apart, os.O_PATH)
+    try:
+        table = tmp_path / "mountinfo"
+        table.write_text(mounted(node, kind, options), encoding="utf-8")
+        assert trusted(apart)
+        monkeypatch.setattr(trust, "MOUNTS", str(table))
+        assert trusted(apart) is trusts
+        assert (tools.refusal(str(apart)) == "") is trusts
+        assert trust.private(node) is trusts
+        assert (trust.fault(node, str(apart)) == "") is trusts
+        (apart.parent / "link").symlink_to(tmp_path)
+        if trusts:
+            writing.replace(apart.parent / "link" / "report", b"x")
+        else:
+            with pytest.raises(folder.NoPlace, match="'link' is a link that another user could exchange"):
+                writing.replace(apart.parent / "link" / "report", b"x")
+    finally:
+        os.close(node)
+
+
+SERVE = """
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+device = os.open("/dev/fuse", os.O_RDWR)
+how = f"fd={device},rootmode=40000,user_id={sys.argv[2]},group_id=0,allow_other"
+if libc.mount(b"fuse", sys.argv[1].encode(), b"fuse", 6, how.encode()):
+    sys.exit(os.strerror(ctypes.get_errno()))
+print("mounted", flush=True)
+while True:
+    try:
+        asked = os.read(device, 1 << 20)
+    except OSError:
+        break
+    _, what, number, node = struct.unpack("<IIQQ", asked[:24])
+    kind = 0o40755 if node == 1 and what == 3 else 0o100755
+    inode = 1 if kind == 0o40755 else 2
+    attributes = struct.pack("<6Q10I", inode, 17, 0, 0, 0, 0, 0, 0, 0, kind, 2, 0, 0, 0, 4096, 0)  # of root
+    answers = {
+        26: struct.pack("<6I", 7, 31, 0, 0, 0, 4096),  # INIT
+        3: struct.pack("<QII", 0, 0, 0) + attributes,  # GETATTR
+        1: struct.pack("<4QII", 2, 0, 0, 0, 0, 0) + attributes,  # LOOKUP
+    }
+    if what in (2, 42):  # FORGET
+        continue
+    answer = answers.get(what)
+    os.write(device, struct.pack("<IiQ", 16 + len(answer or b""), 0 if answer else -38, number) + (answer or b""))
+"""
+
+
+@as_root
+@pytest.mark.parametrize(("user", "trusts"), [(EVIL, False), (0, True)])
+def test_the_program_of_a_file_system_of_another_user_is_not_run(user: int, trusts: bool, ground: Path) -> None:
+    place = ground / "mount"
+    place.mkdir(mode=0o755)
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVE, str(place), str(user)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with server:
+        assert server.stdout
+        assert server.stderr
+        try:
+            if not server.stdout.readline():
+                pytest.skip(f"no FUSE here: {server.stderr.read().strip()[-200:]}")
+            assert os.stat(place / "alert").st_uid == 0
+            assert (tools.refusal(str(place / "alert")) == "") is trusts
+            assert trusted(place) is trusts
+            if not trusts:
+                assert f"(FUSE) of uid {user}" in tools.refusal(str(place / "alert"))
+        finally:
+            LIBC.umount2(os.fsencode(place), 2)  # MNT_DETACH
+            server.kill()
+
+
 # -- an ordinary user ----------------------------------------------------------------------------------------------------
 
 
