@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from auditor.recording.recording import Recording
 
 SCHEMA = "zaudit-recording/1"
-PARTED = 1_000_000  # lines of all files of one answer
+PARTED = 1_000_000  # lines of all files
 SHOWN = 100  # characters of a question, in the sentence that says that its answer is not kept
 
 
@@ -94,6 +94,7 @@ def _mib(size: int) -> int:
 
 def _laid(recording: Recording) -> Iterator[Member]:
     captures: list[dict[str, Any]] = []
+    lines = sum(content.count("\n") for files in recording.files.values() for content in files.text.values())
     number = 0
     for argv in sorted(recording.commands):
         number += 1
@@ -112,7 +113,7 @@ def _laid(recording: Recording) -> Iterator[Member]:
         number += 1
         name = f"{number:03d}-{_slug(patterns[:1])}.json"
         captures.append({"read": list(patterns), "files": name})
-        yield Member(name, _files_to_json(recording.files[patterns]), Question(False, patterns))
+        yield Member(name, _files_to_json(recording.files[patterns], lines <= PARTED), Question(False, patterns))
     if recording.trial:
         yield Member(TRIAL, recording.trial)
     manifest = {
@@ -134,10 +135,9 @@ def _slug(words: tuple[str, ...]) -> str:
     return re.sub(r"[^A-Za-z0-9.-]+", "_", " ".join(words[:6]))[:60].strip("_.-") or "capture"
 
 
-def _files_to_json(files: Files) -> bytes:
-    """One line of a file as a string, several as a list: a diff then shows the line that changed. But of very many lines,
-    which would be more values than are read back."""
-    parted = sum(content.count("\n") for content in files.text.values()) <= PARTED
+def _files_to_json(files: Files, parted: bool) -> bytes:
+    """One line of a file as a string, several as a list: a diff then shows the line that changed. parted: not of very many
+    lines, which would be more values than are read back."""
     text = {
         path: content.split("\n") if parted and "\n" in content[:-1] else content
         for path, content in sorted(files.text.items())
