@@ -14,7 +14,7 @@ import os
 import sys
 
 from auditor import __version__
-from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE
+from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, NO_MEMORY
 from auditor.streams import open_streams
 
 TYPE_CHECKING = False  # as typing has it, which is slow to import
@@ -43,6 +43,9 @@ def main() -> None:
     except OSError as error:  # a module cannot be read: too few descriptors
         code = EXIT_USAGE
         _written(sys.stderr, f"zaudit: {error.filename or ''}: {error.strerror}\n")
+    except MemoryError:  # nor imported
+        code = EXIT_USAGE
+        _written(sys.stderr, f"zaudit: {NO_MEMORY}\n")
     if interrupt := sys.modules.get("auditor.interrupt"):
         interrupt.ignore()
     _kill_children()
@@ -61,7 +64,11 @@ def _run() -> None:
     gc.disable()  # a short run that makes a million small objects and no cycles to speak of
     from auditor import interrupt
 
-    interrupt.install(_leave)
+    try:
+        interrupt.install(_leave)
+    except RuntimeError:
+        _written(sys.stderr, "zaudit: no thread can be started (see ulimit -u and -v, and the limits of a container)\n")
+        sys.exit(EXIT_USAGE)
     from auditor.cli import run
 
     run()

@@ -14,7 +14,7 @@ import click
 
 from auditor import __version__
 from auditor.commands._terminal import note
-from auditor.errors import DISK, EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, Stop
+from auditor.errors import DISK, EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE, NO_MEMORY, Stop
 from auditor.text import harmless, near
 
 CONTEXT: Any = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -139,7 +139,7 @@ def _failed(error: Exception) -> int:
             code = EXIT_BROKE if error.errno in DISK else EXIT_USAGE
             text = f"{error.filename or ''}: {error.strerror or error}".lstrip(": ")
         case MemoryError():
-            code, text = EXIT_USAGE, "not enough memory (see ulimit -v, and the limit of a container)"
+            code, text = EXIT_USAGE, NO_MEMORY
         case _:
             code, text = (
                 EXIT_BROKE,
@@ -153,7 +153,7 @@ def _answered(text: str, code: int) -> int:
     """The exit code, after a monitor that reads standard output was told there that there is no report."""
     if "--format" not in " ".join(sys.argv):
         return code
-    with suppress(OSError):  # nobody reads it, or what failed has left no descriptor to read a module with
+    with suppress(OSError, MemoryError):  # nobody reads it, or what failed has left no room to read a module
         from auditor.commands._formats import unanswered
 
         said, code = unanswered(sys.argv[1:], text, code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 
 EXIT_BROKE, EXIT_USAGE, EXIT_NOTHING, EXIT_INTERRUPTED = 1, 2, 3, 130
+NO_MEMORY = "not enough memory (see ulimit -v, and the limit of a container)"
 DISK = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 )  # a disk that is full or fails: no fault of the words

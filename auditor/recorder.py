@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from auditor import __version__, interrupt
-from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, Stop
+from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, NO_MEMORY, Stop
 from auditor.gather.collectors import collectors
 from auditor.gather.gatherer import Progress
 from auditor.gather.look import LookOptions, gather
@@ -60,7 +60,7 @@ def _failed(error: Exception) -> int:
     elif isinstance(error, OSError):
         text = f"{error.filename or ''}: {error.strerror or error}".lstrip(": ")
     elif isinstance(error, MemoryError):
-        text = "not enough memory (see ulimit -v, and the limit of a container)"
+        text = NO_MEMORY
     _say(f"zaudit-record: {text}")
     return code
 

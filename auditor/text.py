@@ -50,15 +50,22 @@ _PARTS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[^"]++', re.DOTALL)
 def crowded(document: str) -> bool:
     """Whether JSON has more values than zaudit takes in, whatever their size: an empty list is three characters, and ninety
     bytes of memory. Without parsing it."""
-    if sum(map(document.count, ",[{")) <= VALUES:
-        return False
-    values = 0
+    return values(document) > VALUES
+
+
+def values(document: str, before: int = 0) -> int:
+    """How many values JSON has, and documents before it had, at most; where zaudit does not take so many in, no fewer than
+    that. Without parsing it."""
+    most = before + sum(map(document.count, ",[{"))
+    if most <= VALUES:
+        return most
+    found = before
     for part in _PARTS.finditer(document):
         if part[0][0] != '"':
-            values += sum(map(part[0].count, ",[{"))
-            if values > VALUES:
-                return True
-    return False
+            found += sum(map(part[0].count, ",[{"))
+            if found > VALUES:
+                break
+    return found
 
 
 def harmless(text: str) -> str:

@@ -724,6 +724,52 @@ def test_a_recording_with_options_that_there_are_not(
         assert done.err.count("\n") == 1
 
 
+def test_the_latest_time_that_is_read_is_one_in_every_command(tmp_path: Path, zaudit: CommandLine) -> None:
+    """policy init adds 90 days to it."""
+    from dataclasses import replace
+
+    path = tmp_path / "rec.tar.gz"
+    recording.write(replace(recording.load(REC), taken=recording.LAST), path)
+    for words in (("check", "--replay", path), ("diff", path, path), ("policy", "init", "--replay", path)):
+        assert "internal error" not in zaudit(*words).err
+    assert zaudit("policy", "init", "--replay", path, "-o", tmp_path / "policy").code == 0
+
+
+# Runs zaudit where memory ends when the module of the first argument is imported, or when a thread is started.
+WITHOUT_MEMORY = """
+import sys, threading
+import auditor.__main__ as entry
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == MODULE:
+            raise MemoryError
+def start(self):
+    raise RuntimeError("can't start new thread")
+MODULE = sys.argv.pop(1)
+if MODULE == "thread":
+    threading.Thread.start = start
+sys.meta_path.insert(0, Finder())
+entry.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "says"),
+    [
+        ("auditor.cli", "not enough memory"),
+        ("auditor.commands.check", "not enough memory"),
+        ("auditor.commands._formats", "not enough memory"),
+        ("thread", "no thread can be started"),
+    ],
+)
+def test_without_memory_it_ends_with_one_sentence(module: str, says: str) -> None:
+    words = [sys.executable, "-c", WITHOUT_MEMORY, module, "check", "--format", "nagios", "--replay", "/none"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stderr.startswith(f"zaudit: {says}")
+    assert done.stderr.count("\n") == 1
+    assert done.returncode in (2, 3)  # 3 where a plugin could still answer
+
+
 def test_policy_init_writes_one_that_parses_and_decides_nothing(tmp_path: Path, zaudit: CommandLine) -> None:
     from auditor.judge.policy_file import parse
 

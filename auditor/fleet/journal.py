@@ -1,8 +1,8 @@
 """What has been judged so far, beside the file that is to be written, so that an interrupted run can be resumed.
 
 ``FILE.part``: a line of JSON that says with what was judged, then one for each recording: its name, its stamp and its rows. It
-is continued only where it is a plain file of this user's that nobody else may write, and only what was judged by the same rules
-and the same release is taken from it.
+is continued only where zaudit has begun it, and where it is a plain file of this user that nobody else may write. Only what
+was judged by the same rules and the same release is taken from it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from auditor.host import input_file, trust
 from auditor.host.folder import held
 from auditor.host.writing import CannotWrite, complaining
 
+MARK = b'{"zaudit-fleet-part": 1, '  # with which every journal begins, whatever judged
 LINE = 256 << 20  # bytes of the rows of one recording, twice encoded
 _FLAGS = os.O_RDWR | os.O_APPEND
 
@@ -30,11 +31,15 @@ class Journal:
 
     def __init__(self, path: Path, how: str) -> None:
         self.path = path
-        self._head = json.dumps({"zaudit-fleet-part": 1, "how": how}).encode() + b"\n"
+        self._head = MARK + json.dumps({"how": how}).encode()[1:] + b"\n"
         self._where: dict[Input, tuple[int, int]] = {}
         with complaining(path):
             self._file = self._opened()
-            self._found()
+            try:
+                self._found()
+            except BaseException:
+                self._file.close()
+                raise
 
     def __enter__(self) -> Journal:
         return self
@@ -88,7 +93,12 @@ class Journal:
 
     def _found(self) -> None:
         """Where the rows of each recording are; what was written last may not be whole, and what was judged otherwise is of
-        no use: it is cut off."""
+        no use: it is cut off. Not of a file that zaudit has not begun."""
+        self._file.seek(0)
+        if (start := self._file.read(len(MARK))) and start != MARK:
+            raise CannotWrite(
+                f"{self.path}: not made by zaudit, so it is left alone; move it away or name another output"
+            )
         whole = 0
         for start, line in self._lines():
             if not start:

@@ -17,7 +17,8 @@ from auditor.recording import tar, text_archive
 TOTAL_LIMIT = 256 << 20  # bytes of all members
 MEMBER_LIMIT = 128 << 20
 COUNT_LIMIT = 100_000  # members; some 30 a disk
-ENTRY_LIMIT = 2 * COUNT_LIMIT  # of a folder: notes and reports may lie beside
+# of a folder: notes and reports may lie beside; of an archive with its folders and extended headers, four a member on macOS
+ENTRY_LIMIT = 4 * COUNT_LIMIT + 1000
 FILLING = 1 << 20  # with which a tar archive ends: 10 KiB of ours
 # of an archive: a member has a header, an extended one of two blocks where another program wrote it, and part of a last block
 STREAM_LIMIT = TOTAL_LIMIT + 4 * tar.BLOCK * COUNT_LIMIT + FILLING
@@ -63,7 +64,7 @@ def unpacked(file: BinaryIO, path: Path) -> dict[str, bytes]:
     if text_archive.is_text(file):
         return _text_members(file, path)
     try:
-        return _members(tar.Archive(file, STREAM_LIMIT), path)
+        return _members(tar.Archive(file, STREAM_LIMIT, ENTRY_LIMIT), path)
     except tar.TarError as error:
         raise RecordingError(f"{path}: {error}") from None
 
@@ -77,8 +78,6 @@ def _members(archive: tar.Archive, path: Path) -> dict[str, bytes]:
         folder, _, name = header.name.rpartition("/")
         total += header.size
         _bounded(str(path), name, header.size, total, len(content))
-        if number > ENTRY_LIMIT:
-            raise RecordingError(f"{path}: more than {ENTRY_LIMIT} members")
         if name.startswith("."):
             continue
         folders.add(folder.removeprefix("./") if folder != "." else "")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from auditor.recording.recording import Recording
 
 SCHEMA = "zaudit-recording/1"
-PARTED = 1_000_000  # lines of all files of one answer
+PARTED = 1_000_000  # lines of all files
 SLUG, DIGEST = 50, 8  # characters of the name of a member that tell what was asked, and which question it is
 SHOWN = 100  # characters of a question, in the sentence that says that its answer is not kept
 
@@ -96,6 +96,7 @@ def _mib(size: int) -> int:
 
 def _laid(recording: Recording) -> Iterator[Member]:
     captures: list[dict[str, Any]] = []
+    lines = sum(content.count("\n") for files in recording.files.values() for content in files.text.values())
     taken: set[str] = set()
     for argv in sorted(recording.commands):
         name = _name("run", argv, argv, taken)
@@ -113,7 +114,7 @@ def _laid(recording: Recording) -> Iterator[Member]:
     for patterns in sorted(recording.files):
         name = f"{_name('read', patterns, patterns[:1], taken)}.json"
         captures.append({"read": list(patterns), "files": name})
-        yield Member(name, _files_to_json(recording.files[patterns]), Question(False, patterns))
+        yield Member(name, _files_to_json(recording.files[patterns], lines <= PARTED), Question(False, patterns))
     if recording.trial:
         yield Member(TRIAL, recording.trial)
     manifest = {
@@ -142,10 +143,9 @@ def _name(kind: str, words: tuple[str, ...], shown: tuple[str, ...], taken: set[
     return name
 
 
-def _files_to_json(files: Files) -> bytes:
-    """One line of a file as a string, several as a list: a diff then shows the line that changed. But of very many lines,
-    which would be more values than are read back."""
-    parted = sum(content.count("\n") for content in files.text.values()) <= PARTED
+def _files_to_json(files: Files, parted: bool) -> bytes:
+    """One line of a file as a string, several as a list: a diff then shows the line that changed. parted: not of very many
+    lines, which would be more values than are read back."""
     text = {
         path: content.split("\n") if parted and "\n" in content[:-1] else content
         for path, content in sorted(files.text.items())

@@ -17,6 +17,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from auditor import text
 from auditor.databases.kept import allowed
 from auditor.host.live import Host
 from auditor.host.request import Capture, Files, Read, Run
@@ -28,9 +29,9 @@ from auditor.recording.layout import SCHEMA as SCHEMA
 from auditor.recording.layout import fitted
 from auditor.recording.layout import members as members
 from auditor.recording.questions import Answers
-from auditor.text import VALUES, crowded
 
-LAST = 253402214399  # 9999-12-30 23:59:59 UTC
+LAST = 253370764799  # 9998-12-31 23:59:59 UTC: a year from then is a date, too, in any time zone
+REPEATED = 200  # characters of a recording in an error about it
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +180,8 @@ def load(path: Path) -> Recording:
 def parse(path: str, content: Mapping[str, bytes]) -> Recording:
     """A recording from its members by name; raises RecordingError. path: what to call it in an error."""
     try:
-        manifest = _json(content[MANIFEST])
+        answers = _Members(content)
+        manifest = answers.document(MANIFEST)
         schema = manifest["schema"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise RecordingError(f"{path}: {MANIFEST} is not a zaudit recording, or it is cut off") from None
@@ -190,9 +192,9 @@ def parse(path: str, content: Mapping[str, bytes]) -> Recording:
         files: dict[tuple[str, ...], Files] = {}
         for entry in manifest["captures"]:
             if "run" in entry:
-                commands[_strings(entry["run"])] = _capture(entry, content)
+                commands[_strings(entry["run"])] = _capture(entry, answers)
             else:
-                files[_strings(entry["read"])] = _files(content[entry["files"]])
+                files[_strings(entry["read"])] = _files(answers.document(entry["files"]))
         return Recording(
             taken=_time(manifest["taken"]),
             euid=int(manifest["euid"]),
@@ -208,21 +210,37 @@ def parse(path: str, content: Mapping[str, bytes]) -> Recording:
             kept=frozenset(_strings(manifest["kept"])) if "kept" in manifest else first_edition.KEPT,
         )
     except KeyError as error:
-        raise RecordingError(f"{path}: incomplete, {error.args[0]!r} is missing") from None
+        raise RecordingError(f"{path}: incomplete, {str(error.args[0])[:REPEATED]!r} is missing") from None
     except (ValueError, TypeError, AttributeError, RecursionError, OverflowError) as error:
-        raise RecordingError(f"{path}: {MANIFEST} is malformed ({error})") from None
+        raise RecordingError(f"{path}: {MANIFEST} is malformed ({str(error)[:REPEATED]})") from None
 
 
-def _json(data: bytes) -> Any:
-    """Raises ValueError."""
-    text = data.decode("utf-8", "surrogatepass")
-    if crowded(text):
-        raise ValueError(f"more than {VALUES:,} values")
-    return json.loads(text)
+class _Members:
+    """The manifest, and the answers, each to one question: a small archive could have one taken apart for 100,000. The values
+    of all together are bounded."""
+
+    def __init__(self, content: Mapping[str, bytes]) -> None:
+        self._left = dict(content)
+        self._content = content
+        self._values = 0
+
+    def answer(self, name: Any) -> bytes:
+        """Raises KeyError or ValueError."""
+        if name in self._content and name not in self._left:
+            raise ValueError("a member is named twice")
+        return self._left.pop(name)
+
+    def document(self, name: Any) -> Any:
+        """Raises KeyError or ValueError."""
+        document = self.answer(name).decode("utf-8", "surrogatepass")
+        self._values = text.values(document, self._values)
+        if self._values > text.VALUES:
+            raise ValueError(f"more than {text.VALUES:,} values")
+        return json.loads(document)
 
 
 def _time(value: Any) -> float:
-    """Seconds since the epoch that are a date: from then to the end of the year 9999, less a day for any time zone."""
+    """Seconds since the epoch that are a date, and leave room for what is added to one."""
     seconds = float(value)
     if not 0 <= seconds <= LAST:
         raise ValueError("taken is no time")
@@ -235,20 +253,19 @@ def _strings(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _capture(entry: Mapping[str, Any], content: Mapping[str, bytes]) -> Capture:
+def _capture(entry: Mapping[str, Any], answers: _Members) -> Capture:
     exit_code = entry["exit"]
     return Capture(
         exit=None if exit_code is None else int(exit_code),
-        stdout=content[entry["stdout"]] if "stdout" in entry else b"",
-        stderr=content[entry["stderr"]] if "stderr" in entry else b"",
+        stdout=answers.answer(entry["stdout"]) if "stdout" in entry else b"",
+        stderr=answers.answer(entry["stderr"]) if "stderr" in entry else b"",
         seconds=float(entry.get("seconds", 0)),
         fault=str(entry.get("fault", "")),
         keep=str(entry.get("keep", "")),
     )
 
 
-def _files(data: bytes) -> Files:
-    whole = _json(data)
+def _files(whole: Any) -> Files:
     return Files(
         text={
             path: "\n".join(value) if isinstance(value, list) else str(value) for path, value in whole["text"].items()

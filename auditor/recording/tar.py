@@ -49,10 +49,12 @@ class Header(NamedTuple):
 class Archive:
     """``for header in archive``: its plain files; :meth:`content` is that of the last one. Raises TarError or OSError.
 
-    limit: bytes that it may unpack to. Whoever has come to the end knows that all check sums were right.
+    limit: bytes that it may unpack to. headers: how many it may have, of folders and extended ones among them. Whoever has
+    come to the end knows that all check sums were right.
     """
 
-    def __init__(self, file: BinaryIO, limit: int) -> None:
+    def __init__(self, file: BinaryIO, limit: int, headers: int) -> None:
+        self._most = self._more = headers
         self._stream = io.BufferedReader(_Unpacked(file, limit), PIECE)
         self._left = 0  # bytes of the member that are still to be read, with what fills up its last block
         self._size = 0
@@ -72,6 +74,9 @@ class Archive:
             block = self._exactly(BLOCK)
             if not block.strip(b"\0"):
                 break
+            self._more -= 1
+            if self._more < 0:
+                raise TarError(f"more than {self._most} members, folders and extended headers")
             kind, size = block[156:157], _number(block[124:136])
             _check(block)
             if kind in (_NEXT, _ALL, _LONG_NAME, _LONG_LINK):

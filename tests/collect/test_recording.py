@@ -136,9 +136,11 @@ def huge(name: Any) -> Any:
         ([(MANIFEST, manifest(captures=7))], "malformed"),
         ([(MANIFEST, manifest(taken="yesterday"))], "malformed"),
         ([(MANIFEST, manifest(options=[]))], "malformed"),
+        ([(MANIFEST, manifest(taken="A" * 100_000))], "malformed"),
+        ([(MANIFEST, manifest(captures=[{"run": ["zfs"], "exit": 0, "stdout": "A" * 100_000}]))], "is missing"),
         *(
             ([(MANIFEST, manifest(taken=taken))], "malformed")
-            for taken in (1e308, float("nan"), float("inf"), -1, 253402300800, -62135596801, 10**400)
+            for taken in (1e308, float("nan"), float("inf"), -1, 253402300800, 253402214399, -62135596801, 10**400)
         ),
         ([(MANIFEST, manifest().replace(b'"taken": 0', b'"taken": 1' + b"0" * 5000))], "not a zaudit recording"),
     ],
@@ -149,6 +151,7 @@ def test_hostile_and_foreign_archives(tmp_path: Any, members: Any, says: Any) ->
         recording.load(path)
     assert says in str(error.value)
     assert "\x1b" not in str(error.value)
+    assert len(str(error.value)) < len(str(path)) + 300
     assert list(tmp_path.iterdir()) == [path], "nothing may be written"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -130,5 +131,38 @@ def test_files_of_very_many_lines_are_read_back(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(layout, "PARTED", 500)
     answer = Files({"/proc/a": "a\n" * 3000, "/proc/b": "b"})
     past = Recording(1.0, 0, ("tank",), files={("/proc/*",): answer})
+    assert recording.write(past, tmp_path / "rec") == []
+    assert recording.load(tmp_path / "rec") == past
+
+
+ANSWER = b'{"text": {}, "links": {}, "errors": {}, "x": [%s0]}' % (b"0, " * 300)
+
+
+def recorded(*names: str, **more: bytes) -> dict[str, bytes]:
+    """A recording whose captures name these members."""
+    captures = [{"read": [f"/etc/{number}"], "files": name} for number, name in enumerate(names)]
+    manifest = {"schema": recording.SCHEMA, "zaudit": "", "taken": 1, "euid": 0, "targets": [], "options": {}}
+    return {**more, "recording.json": json.dumps({**manifest, "paths": {}, "captures": captures}).encode()}
+
+
+def test_no_member_answers_two_questions() -> None:
+    """One of 100,000 values that 400 captures name took 6.5 GB."""
+    assert len(recording.parse("rec", recorded("a", "b", a=ANSWER, b=ANSWER)).files) == 2
+    with pytest.raises(RecordingError, match="named twice"):
+        recording.parse("rec", recorded("a", "a", a=ANSWER))
+
+
+def test_the_values_of_all_members_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auditor.text.VALUES", 1000)
+    recording.parse("rec", recorded("a", "b", a=ANSWER, b=ANSWER))
+    with pytest.raises(RecordingError, match="more than 1,000 values"):
+        recording.parse("rec", recorded("a", "b", "c", "d", a=ANSWER, b=ANSWER, c=ANSWER, d=ANSWER))
+
+
+def test_several_answers_of_many_lines_are_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auditor.text.VALUES", 1000)
+    monkeypatch.setattr(layout, "PARTED", 500)
+    files: dict[tuple[str, ...], Files] = {(f"/proc/{name}",): Files({f"/proc/{name}": "a\n" * 400}) for name in "abc"}
+    past = Recording(1.0, 0, ("tank",), files=files)
     assert recording.write(past, tmp_path / "rec") == []
     assert recording.load(tmp_path / "rec") == past

@@ -225,6 +225,18 @@ def test_a_journal_that_others_may_write_is_not_believed(tmp_path: Path) -> None
         Journal(tmp_path / "link", "")
 
 
+@pytest.mark.parametrize("whole", ["one\ntwo\n", "no line", "{", '{"zaudit-fleet": 1}\n', "\n"])
+def test_a_file_that_zaudit_has_not_begun_is_left_alone(zaudit: CommandLine, tmp_path: Path, whole: str) -> None:
+    part = tmp_path / "rows.part"
+    part.write_text(whole)
+    part.chmod(0o600)
+    done = zaudit("fleet", "judge", three(tmp_path / "all"), "-o", tmp_path / "rows")
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert f"{part}: not made by zaudit" in done.err
+    assert part.read_text() == whole
+    assert not (tmp_path / "rows").exists()
+
+
 def test_inputs_are_each_there_once_and_in_order(tmp_path: Path) -> None:
     folder = three(tmp_path / "all")
     deep = folder / "a/b/c/d/e/f"
