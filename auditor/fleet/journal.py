@@ -1,7 +1,7 @@
 """What has been judged so far, beside the file that is to be written, so that an interrupted run can be resumed.
 
 ``FILE.part``: a line of JSON that says with what was judged, then one for each recording: its name, its stamp and its rows. It
-is continued only where zaudit has begun it, and where it is a plain file of this user's that nobody else may write; only what was
+is continued only where zaudit has begun it and it is a plain file of this user's that nobody else may write; only what was
 judged by the same rules and the same release is taken from it.
 """
 
@@ -95,7 +95,7 @@ class Journal:
         """Where the rows of each recording are; what was written last may not be whole, and what was judged otherwise is of
         no use: it is cut off. Not of a file that zaudit has not begun."""
         self._file.seek(0)
-        if (start := self._file.read(len(MARK))) and start != MARK:
+        if (begin := self._file.read(len(MARK))) and begin != MARK:
             raise CannotWrite(
                 f"{self.path}: not made by zaudit, so it is left alone; move it away or name another output"
             )
