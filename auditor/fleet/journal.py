@@ -1,8 +1,8 @@
 """What has been judged so far, beside the file that is to be written, so that an interrupted run can be resumed.
 
 ``FILE.part``: a line of JSON that says with what was judged, then one for each recording: its name, its stamp and its rows. It
-is continued only where zaudit has begun it, and where it is a plain file of this user that nobody else may write. Only what
-was judged by the same rules and the same release is taken from it.
+is continued only where zaudit has begun it and it is a plain file of this user's that nobody else may write; only what was
+judged by the same rules and the same release is taken from it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Journal:
             except input_file.WrongKind:
                 raise other from None
         found = os.fstat(descriptor)
-        if not trust.private(descriptor) or found.st_uid != os.geteuid() or found.st_nlink != 1:
+        if not trust.private(found) or found.st_uid != os.geteuid() or found.st_nlink != 1:
             os.close(descriptor)
             raise other
         try:
@@ -95,7 +95,8 @@ class Journal:
         """Where the rows of each recording are; what was written last may not be whole, and what was judged otherwise is of
         no use: it is cut off. Not of a file that zaudit has not begun."""
         self._file.seek(0)
-        if (start := self._file.read(len(MARK))) and start != MARK:
+        head = self._file.read(len(MARK))
+        if head and head != MARK:
             raise CannotWrite(
                 f"{self.path}: not made by zaudit, so it is left alone; move it away or name another output"
             )
