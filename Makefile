@@ -1,23 +1,24 @@
-# make demo and make test set up everything they need in .venv; nothing outside this folder changes,
-# except that python3-venv is installed when it is missing and you are root on Debian or Ubuntu.
+# make demo and make test set up everything they need in .venv. Nothing outside this folder changes, with one exception, which is
+# announced: root on Debian or Ubuntu gets python3-venv when it is missing.
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := fixtures/hosts/2.3-sync-disabled-local
 
-.PHONY: help demo test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz chance bench bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record lab-ansible lab-service lab-key-unit lab-targets lab-diagnose powercut powercut-events powercut-report clean
+.PHONY: help demo test fleet-test quick coverage corpus pythons mutants check new-rule new-collector prove-read-only fuzz chance bench bench-fleet zipapp recorder dist deb site lab lab-verify lab-test lab-record lab-ansible lab-service lab-key-unit lab-targets lab-diagnose powercut powercut-events powercut-report clean
 
 help:
-	@echo "make demo     audit the pools of this machine, or a recording of a real host when there are none"
-	@echo "make test     all tests; FLEET=1 with Dask, DuckDB, Parquet and S3, whose tests are skipped without them (700 MB)"
+	@echo "make demo     audit the pools of this machine, or a recording of a virtual machine when there are none"
+	@echo "make test     all tests"
+	@echo "make fleet-test  tests of the fleet with Dask, DuckDB, Parquet and S3 (700 MB), without which most are skipped"
 	@echo "make quick    those that one runs before each commit: a minute on two cores"
 	@echo "make check    mypy --strict, ruff"
 	@echo "make coverage all tests, and which lines none of them reaches"
 	@echo "make pythons  the quick tests with every Python from 3.11 to 3.14 that is found here"
 	@echo "make mutants  SAMPLE=100 small mistakes in auditor/judge/: do the tests notice?"
 	@echo "make chance   the property tests with examples that no run before had"
-	@echo "make fuzz     damaged and hostile answers for MINUTES=2, from SEED=1; what it finds is kept for the tests"
+	@echo "make fuzz     lost and hostile answers and names for MINUTES=2, from SEED=1; what it finds is kept for the tests"
 	@echo "make prove-read-only  every system call of a check and a record as root, judged and counted (root, strace)"
 	@echo "make bench    speed: figures, not tests; make bench-fleet HOSTS=10000  a fleet from recordings to page, WAYS=\"1 2 dask\""
 	@echo "make new-rule ID=log-device-slow, make new-collector NAME=block_scheduler  files to fill in, and the tests that wait for it"
@@ -43,7 +44,7 @@ demo: $(VENV)/run
 	@if $(BIN)/zaudit check --timeout 5 --output /dev/null 2>/dev/null; [ $$? -ne 3 ]; then \
 	  echo "zaudit check"; $(BIN)/zaudit check; \
 	else \
-	  echo "No pool is imported here; this is a recording of a real host:"; \
+	  echo "No pool is imported here. This is a recording of a virtual machine with real OpenZFS:"; \
 	  echo "zaudit check --replay $(DEMO)"; echo; $(BIN)/zaudit check --replay $(DEMO); \
 	fi; status=$$?; [ $$status -eq 0 ] || [ $$status -ge 10 ]
 
@@ -56,8 +57,11 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-test: $(VENV)/dev $(if $(FLEET),$(VENV)/fleet)
+test: $(VENV)/dev
 	$(PYTEST)
+
+fleet-test: $(VENV)/fleet
+	$(PYTEST) tests/fleet
 
 quick: $(VENV)/dev
 	$(PYTEST) --hypothesis-profile=brief -m "not slow and not lab"
@@ -163,7 +167,10 @@ clean:
 # $(VENV)/run holds zaudit itself, $(VENV)/dev also what the tests need
 $(VENV)/run: setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "zaudit needs Python 3.11 or newer: make PYTHON=python3.11 ..." >&2; exit 1; }
-	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq python3-venv; } || { echo "python3-venv is missing: apt install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && echo "python3-venv is missing: installing it on this machine (apt-get install python3-venv)" \
+	  && apt-get update -qq && apt-get install -y -qq python3-venv; } \
+	  || { echo "python3-venv is missing: apt install python3-venv" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e .
 	@touch $@
@@ -172,7 +179,7 @@ $(VENV)/dev: $(VENV)/run
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-# as far as pip has them: nothing but tests that are skipped depends on it
+# what the fleet's tests need: as far as pip has it, as they are skipped without
 $(VENV)/fleet: $(VENV)/dev
 	@timeout 600 $(BIN)/pip install --quiet --disable-pip-version-check -e '.[fleet]' && touch $@ || echo "not all of it installs here: tests of the fleet are skipped"
 

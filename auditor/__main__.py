@@ -14,7 +14,7 @@ import os
 import sys
 
 from auditor import __version__
-from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED
+from auditor.errors import EXIT_BROKE, EXIT_INTERRUPTED, EXIT_USAGE
 from auditor.streams import open_streams
 
 TYPE_CHECKING = False  # as typing has it, which is slow to import
@@ -40,6 +40,9 @@ def main() -> None:
         code = done.code if isinstance(done.code, int) else int(done.code is not None)
     except KeyboardInterrupt:  # before the command line is there to see it
         code = EXIT_INTERRUPTED
+    except OSError as error:  # a module cannot be read: too few descriptors
+        code = EXIT_USAGE
+        _written(sys.stderr, f"zaudit: {error.filename or ''}: {error.strerror}\n")
     if interrupt := sys.modules.get("auditor.interrupt"):
         interrupt.ignore()
     _kill_children()

@@ -63,8 +63,10 @@ class Commands(click.Group):
                 parameter.envvar = f"ZAUDIT_{parameter.name.upper()}"
         return command
 
-    def _main_shell_completion(self, *words: object, **options: object) -> None:
-        """No variable makes of a check something else, which ends with 0: ``zaudit completion`` is asked by name."""
+    def main(self, *words: Any, **options: Any) -> Any:
+        """No variable makes of a check something else, which ends with 0: ``zaudit completion`` is asked by name. click looks
+        for one, and none can have this name."""
+        return super().main(*words, **{**options, "complete_var": "="})
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -151,9 +153,9 @@ def _answered(text: str, code: int) -> int:
     """The exit code, after a monitor that reads standard output was told there that there is no report."""
     if "--format" not in " ".join(sys.argv):
         return code
-    from auditor.commands._formats import unanswered
+    with suppress(OSError):  # nobody reads it, or what failed has left no descriptor to read a module with
+        from auditor.commands._formats import unanswered
 
-    said, code = unanswered(sys.argv[1:], text, code)
-    with suppress(OSError):
+        said, code = unanswered(sys.argv[1:], text, code)
         click.echo(said, nl=False)
     return code

@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from threading import Thread, main_thread
 from types import FrameType, TracebackType
 from typing import NoReturn
@@ -18,6 +19,10 @@ HEARD_S = 3.0
 NUDGED_S = 0.2
 """After which the main thread is signalled again, and again. A signal ends a system call that waits; one that comes in the
 moment before the call begins, or to another thread, is noted and ends none."""
+
+
+class TooLate(BaseException):
+    """The time of a block is over. No Exception, which a parser might take for a fault of what it reads."""
 
 
 class _Deferred:
@@ -41,6 +46,7 @@ class _Deferred:
 
 deferred = _Deferred()
 _heard: list[int] = []  # signals that somebody else took, and goes on
+_late: list[tuple[str, int]] = []  # what is told, and the exit code, where the time of a block is over
 
 
 def install(leave: Callable[[int], None]) -> None:
@@ -57,6 +63,35 @@ def install(leave: Callable[[int], None]) -> None:
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     Thread(target=_watch, args=(reader, leave), daemon=True).start()
+
+
+@contextmanager
+def within(seconds: float, text: str, code: int) -> Iterator[None]:
+    """A block of the main thread that takes no longer, whatever it does; 0: it may. Raises TooLate(text). code: with which the
+    process ends where the main thread hangs."""
+    if not seconds:
+        yield
+        return
+    _late[:] = [(text, code)]
+    signal.signal(signal.SIGALRM, _signalled)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)  # it may be over before the next line
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        _late.clear()
+
+
+@contextmanager
+def waiting() -> Iterator[None]:
+    """A part of such a block that waits for others: its time does not count."""
+    left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+    try:
+        yield
+    finally:
+        if left:
+            signal.setitimer(signal.ITIMER_REAL, left)
 
 
 def ignore() -> None:
@@ -79,6 +114,9 @@ def _signalled(number: int, _: FrameType | None) -> None:
 
 
 def _end(number: int) -> NoReturn:
+    if number == signal.SIGALRM:
+        signal.signal(number, signal.SIG_IGN)
+        raise TooLate(_late[0][0])
     ignore()
     if number == signal.SIGINT:
         raise KeyboardInterrupt
@@ -95,6 +133,16 @@ def _watch(reader: int, leave: Callable[[int], None]) -> None:
             continue
         while signal.getsignal(number) == _signalled:
             if time.monotonic() > until:
-                leave(128 + number)
+                leave(_told(number))
             signal.pthread_kill(main_thread().ident or 0, number)
             time.sleep(NUDGED_S)
+
+
+def _told(number: int) -> int:
+    """The exit code, in place of a main thread that hangs, after what it would have said."""
+    if number != signal.SIGALRM or not _late:
+        return 128 + number
+    text, code = _late[0]
+    with suppress(OSError):
+        os.write(2, f"zaudit: {text}\n".encode())
+    return code

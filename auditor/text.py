@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Literal
 
-# what str.isprintable() lets through, and yet nobody sees: fillers, the blank braille pattern, and what Unicode calls
-# default-ignorable (DerivedCoreProperties.txt): the grapheme joiner, inherent vowels of Khmer, variation selectors
-_BLANK = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+# what str.isprintable() lets through, and yet nobody sees, by its name in Unicode: fillers, blanks, and what Unicode calls
+# default-ignorable (DerivedCoreProperties.txt)
+_INVISIBLE = re.compile(
+    "FILLER|BLANK|JOINER|VARIATION SELECTOR|VOWEL INHERENT|NULL NOTEHEAD|OBJECT REPLACEMENT CHARACTER"
 )
+_RIGHT_TO_LEFT = frozenset(("R", "AL", "AN"))  # classes that reorder what is beside them (UAX #9)
+# more on one letter cover the lines above and below (UTS #39, 5.4); the vowels and ends of Korean syllables stack as well
+_STACKED = 4
+_SYLLABLE_PARTS = ("HANGUL JUNGSEONG ", "HANGUL JONGSEONG ")
+# of what may not be seen as itself: all but printable ASCII, and the second # of a command that CI agents take from anywhere
+# in a line of a log: ##vso[ (Azure Pipelines), ##[ (GitHub), ##teamcity[
+_ODD = re.compile(r"[^ -~]+|#(?<=##)(?=[A-Za-z]*\[)")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+._:-]*://")
 _HEX = re.compile(r"\\x([0-9a-fA-F]{2})")
 
 
@@ -25,6 +36,11 @@ def near(word: str, there: Iterable[str]) -> str:
 def often(count: int | str) -> str:
     """ "once", "3 times"."""
     return "once" if str(count) == "1" else f"{count} times"
+
+
+def is_url(word: str) -> bool:
+    """Whether a word of the command line is a URL, and no path on this machine: a protocol, or a chain of them, comes first."""
+    return _URL.match(word) is not None
 
 
 VALUES = 5_000_000
@@ -48,29 +64,79 @@ def crowded(document: str) -> bool:
 def harmless(text: str) -> str:
     """The same text with every character spelt out (``\\x1b``) that is not seen as itself, for a terminal, a log or a page.
 
-    By category, not by a list: controls, formats (bidirectional, zero-width, soft hyphen, tags), surrogates, private use,
-    what Unicode has not assigned, and every separator but the space (str.isprintable()); and what looks like nothing.
+    By the properties of Unicode: controls, formats (bidirectional, zero-width, soft hyphen, tags), surrogates, private use,
+    what is not assigned, every separator but the space (str.isprintable()), and what looks like nothing; what is written from
+    right to left, which would reorder the text around it; marks without a letter below them, and more than four on one. And
+    commands to the agent of a CI.
     """
-    return text if _plain(text) else "".join(char if _plain(char) else _escape(char) for char in text)
+    hidden = _hidden(text)
+    return "".join(_escape(char) if at in hidden else char for at, char in enumerate(text)) if hidden else text
 
 
-def _plain(text: str) -> bool:
-    return text.isprintable() and (text.isascii() or not _BLANK.search(text))
+def _hidden(text: str) -> set[int]:
+    """Where the characters are that are not seen as themselves."""
+    if text.isascii() and text.isprintable() and "##" not in text:
+        return set()
+    return {
+        at for run in _ODD.finditer(text) for at in _hidden_of(run[0], run.start(), text[run.start() - 1 : run.start()])
+    }
+
+
+def _hidden_of(run: str, start: int, before: str) -> Iterator[int]:
+    """Those of some characters that follow each other. before: the one before them, if there is one."""
+    on_letter, stacked = before.isalnum(), 0
+    for at, char in enumerate(run, start):
+        match _kind(char):
+            case "letter":
+                on_letter, stacked = True, 0
+            case "mark" if on_letter:
+                pass
+            case "stacked" if on_letter and stacked < _STACKED:
+                stacked += 1
+            case "sign":
+                on_letter = False
+            case kind:
+                on_letter = on_letter and kind != "hidden"
+                yield at
+
+
+@lru_cache(maxsize=4096)
+def _kind(char: str) -> Literal["letter", "mark", "stacked", "sign", "hidden"]:
+    """stacked: a mark that takes no room of its own."""
+    name, category = unicodedata.name(char, ""), unicodedata.category(char)
+    if (
+        char == "#"
+        or not char.isprintable()
+        or unicodedata.bidirectional(char) in _RIGHT_TO_LEFT
+        or _INVISIBLE.search(name)
+    ):
+        return "hidden"
+    if category in ("Mn", "Me") or name.startswith(_SYLLABLE_PARTS):
+        return "stacked"
+    if category == "Mc":
+        return "mark"
+    return "letter" if category[0] in "LN" else "sign"
 
 
 def _escape(char: str) -> str:
     code = ord(char)
     if 0xDC80 <= code <= 0xDCFF:  # a byte that was not UTF-8
         return f"\\x{code - 0xDC00:02x}"
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    if code >= 0x10000:
+        return f"\\U{code:08x}"
+    # printable ASCII as JSON spells it, for it may be in a string there
+    return f"\\u{code:04x}" if code >= 0x100 or (char.isprintable() and char.isascii()) else f"\\x{code:02x}"
 
 
 def quoted(word: str) -> str:
     """A word for a POSIX shell, harmless to print and to paste: what is not seen as itself as ``$'\\x1b'``."""
-    if _plain(word):
+    hidden = _hidden(word)
+    if not hidden:
         return shlex.quote(word)
-    escaped = word.replace("\\", "\\\\").replace("'", "\\'")
-    return "$'" + "".join(char if _plain(char) else _as_bytes(char) for char in escaped) + "'"
+    plain = {"\\": "\\\\", "'": "\\'"}
+    return (
+        "$'" + "".join(_as_bytes(char) if at in hidden else plain.get(char, char) for at, char in enumerate(word)) + "'"
+    )
 
 
 def argument(word: str) -> str:

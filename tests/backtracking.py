@@ -8,18 +8,18 @@ another part) takes, and an end that does not fit. Twice as many may take twice 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import chain, islice
-from re import _compiler, _parser  # type: ignore[attr-defined]
-from re import _constants as c  # type: ignore[attr-defined]
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from tests import pattern_syntax
+from tests.pattern_syntax import Again, Atomic, Branches, Character, Group, Look, Node, Place, Repeat
 
 SHORT, LIMIT = 48, 3.0  # pumps; steps of twice as many, by steps of as many: 2 is linear, 4 a square
 MOST = 200_000
 PLAIN = "".join(sorted(map(chr, range(256)), key=lambda each: (not each.isalnum(), not each.isprintable(), each)))
 ENDS = ("\0", "\n\0")
-REPEATS = (c.MAX_REPEAT, c.MIN_REPEAT, c.POSSESSIVE_REPEAT)
 Match = Callable[[str, int], Iterator[int]]  # text, where it begins -> every end, in the order in which re tries them
 
 
@@ -31,11 +31,9 @@ class Machine:
     """One pattern. steps: how often it looked at a character, or went on to the next round of a repeat."""
 
     def __init__(self, pattern: str | bytes, flags: int = 0) -> None:
-        self.tree = _parser.parse(pattern, flags)
-        ascii_only = isinstance(pattern, bytes) or bool(self.tree.state.flags & re.ASCII)
-        self.flags = int(self.tree.state.flags) | (re.ASCII if ascii_only else 0)
+        self.tree = pattern_syntax.parse(pattern, flags)
         self.steps, self._groups = 0, dict[int, str]()
-        self._match = self._sequence(self.tree, self.flags)
+        self._match = self._branches(self.tree)
 
     def _step(self) -> None:
         self.steps += 1
@@ -61,8 +59,12 @@ class Machine:
             at = max(end or 0, at + 1)
         return self.steps
 
-    def _sequence(self, nodes: Any, flags: int) -> Match:
-        parts = [self._node(op, value, flags) for op, value in nodes]
+    def _branches(self, tree: Branches) -> Match:
+        ways = [self._sequence(each) for each in tree.ways]
+        return ways[0] if len(ways) == 1 else lambda text, at: chain.from_iterable(way(text, at) for way in ways)
+
+    def _sequence(self, nodes: Iterable[Node]) -> Match:
+        parts = [self._node(each) for each in nodes]
         if not parts:
             return lambda text, at: iter((at,))
         if len(parts) == 1:
@@ -81,29 +83,24 @@ class Machine:
 
         return match
 
-    def _node(self, op: Any, value: Any, flags: int) -> Match:
-        if op in (c.LITERAL, c.NOT_LITERAL, c.ANY, c.IN):
-            return self._character(accepts(op, value, flags))
-        if op is c.BRANCH:
-            ways = [self._sequence(each, flags) for each in value[1]]
-            return lambda text, at: chain.from_iterable(way(text, at) for way in ways)
-        if op is c.SUBPATTERN:
-            group, added, removed, inner = value
-            return self._group(group, self._sequence(inner, (flags | added) & ~removed))
-        if op in (c.MAX_REPEAT, c.MIN_REPEAT):
-            return self._repeat(value[0], value[1], self._sequence(value[2], flags), op is c.MIN_REPEAT)
-        if op is c.POSSESSIVE_REPEAT:
-            return _first(self._repeat(value[0], value[1], self._sequence(value[2], flags), False))
-        if op is c.ATOMIC_GROUP:
-            return _first(self._sequence(value, flags))
-        if op in (c.ASSERT, c.ASSERT_NOT):
-            return self._look(value[0], value[1], self._sequence(value[1], flags), op is c.ASSERT)
-        if op is c.AT:
-            place = _place(value, flags)
-            return lambda text, at: iter((at,) if place.match(text, at) else ())
-        if op is c.GROUPREF:
-            return self._again(value)
-        raise NotImplementedError(f"{op} is not counted")
+    def _node(self, node: Node) -> Match:
+        match node:
+            case Character():
+                return self._character(accepts(node))
+            case Group(number, body):
+                return self._group(number, self._branches(body))
+            case Repeat(least, most, how, body):
+                repeated = self._repeat(least, most, self._node(body), how == "?")
+                return _first(repeated) if how == "+" else repeated
+            case Atomic(body):
+                return _first(self._branches(body))
+            case Look(behind, wanted, body):
+                return self._look(pattern_syntax.width(body) if behind else None, self._branches(body), wanted)
+            case Place(text, flags):
+                place = re.compile(text, flags & (re.MULTILINE | re.ASCII))
+                return lambda text, at: iter((at,) if place.match(text, at) else ())
+            case Again(number):
+                return self._again(number)
 
     def _character(self, fits: Callable[[str], bool]) -> Match:
         def match(text: str, at: int) -> Iterator[int]:
@@ -131,12 +128,13 @@ class Machine:
 
         return match
 
-    def _look(self, direction: int, nodes: Any, inner: Match, wanted: bool) -> Match:
-        back = nodes.getwidth()[0] if direction < 0 else 0
+    def _look(self, behind: int | None, inner: Match, wanted: bool) -> Match:
+        """behind: so many characters, of a lookbehind."""
+        back = behind or 0
 
         def match(text: str, at: int) -> Iterator[int]:
             ends = inner(text, at - back) if at >= back else iter(())
-            if any(direction > 0 or end == at for end in ends) == wanted:
+            if any(behind is None or end == at for end in ends) == wanted:
                 yield at
 
         return match
@@ -168,108 +166,86 @@ def _first(match: Match) -> Match:
     return lambda text, at: islice(match(text, at), 1)
 
 
-def accepts(op: Any, value: Any, flags: int) -> Callable[[str], bool]:
-    """Which characters an atom takes: re itself is asked, once for each, and once for all patterns that have this atom."""
-    flags &= int(re.IGNORECASE | re.DOTALL | re.ASCII)
-    if (key := (f"{op} {value}", flags)) not in _ACCEPTS:
-        asked = _compiler.compile(_parser.SubPattern(_parser.State(), [(op, value)]), flags)
-        _ACCEPTS[key] = cache(lambda character: asked.match(character) is not None)
-    return _ACCEPTS[key]
-
-
-_ACCEPTS: dict[tuple[str, int], Callable[[str], bool]] = {}
-
-
-def _place(where: Any, flags: int) -> re.Pattern[str]:
-    """What matches at the beginning, at the end, or at the edge of a word."""
-    pattern = {c.AT_BEGINNING: "^", c.AT_BEGINNING_STRING: r"\A", c.AT_END: "$", c.AT_END_STRING: r"\Z"}.get(where)
-    pattern = pattern or {c.AT_BOUNDARY: r"\b", c.AT_NON_BOUNDARY: r"\B"}[where]
-    return re.compile(pattern, flags & (re.MULTILINE | re.ASCII))
+@cache
+def accepts(character: Character) -> Callable[[str], bool]:
+    """What it takes: re itself is asked, once for each, and once for all patterns that have it."""
+    asked = re.compile(character.text, character.flags & (re.IGNORECASE | re.DOTALL | re.ASCII))
+    return cache(lambda each: asked.fullmatch(each) is not None)
 
 
 # -- hostile strings ------------------------------------------------------------------------------------------------------
 
 
-class Repeat(NamedTuple):
+class Loop(NamedTuple):
     """A repeat that may take many. before: what leads up to it; body: what it repeats; after: the character that ends it."""
 
     before: str
-    body: Any
+    body: Node
     after: str
 
 
-def repeats(nodes: Any, flags: int, before: str = "", after: str = "") -> Iterator[Repeat]:
+def loops(tree: Branches, before: str = "", after: str = "") -> Iterator[Loop]:
     """All of them, at any depth."""
-    nodes = list(nodes)
-    for i, (op, value) in enumerate(nodes):
-        following = example(nodes[i + 1 :], flags)[:1] or after
-        if op in REPEATS and value[1] >= SHORT:
-            yield Repeat(before, value[2], following)
-        for inner in _within(op, value):
-            yield from repeats(inner, flags, before, following)
-        before += example([(op, value)], flags)
+    for way in tree.ways:
+        so_far = before
+        for i, node in enumerate(way):
+            following = example(way[i + 1 :])[:1] or after
+            yield from _loops(node, so_far, following)
+            so_far += example((node,))
 
 
-def _within(op: Any, value: Any) -> list[Any]:
-    """The sequences that stand in a node."""
-    if op in REPEATS:
-        return [value[2]]
-    match op:
-        case c.BRANCH:
-            return list(value[1])
-        case c.SUBPATTERN:
-            return [value[3]]
-        case c.ATOMIC_GROUP:
-            return [value]
-        case c.ASSERT | c.ASSERT_NOT:
-            return [value[1]]
-    return []
+def _loops(node: Node, before: str, after: str) -> Iterator[Loop]:
+    match node:
+        case Repeat(_, most, _, body):
+            if most >= SHORT:
+                yield Loop(before, body, after)
+            yield from _loops(body, before, after)
+        case Group(_, body) | Atomic(body) | Look(_, _, body):
+            yield from loops(body, before, after)
 
 
-def example(nodes: Any, flags: int) -> str:
+def example(nodes: Iterable[Node]) -> str:
     """A short text that it takes, as far as that can be told from left to right."""
     said = ""
-    for op, value in nodes:
-        match op:
-            case c.LITERAL | c.NOT_LITERAL | c.ANY | c.IN:
-                fits = accepts(op, value, flags)
+    for node in nodes:
+        match node:
+            case Character():
+                fits = accepts(node)
                 said += next((each for each in PLAIN if fits(each)), "")
-            case c.BRANCH:
-                said += example(value[1][0], flags)
-            case c.SUBPATTERN:
-                said += example(value[3], flags)
-            case c.ATOMIC_GROUP:
-                said += example(value, flags)
-            case c.MAX_REPEAT | c.MIN_REPEAT | c.POSSESSIVE_REPEAT:
-                said += example(value[2], flags) * max(value[0], 1)
+            case Group(_, body) | Atomic(body):
+                said += example(body.ways[0])
+            case Repeat(least, _, _, body):
+                said += example((body,)) * max(least, 1)
     return said
 
 
-def atoms(nodes: Any, flags: int) -> list[Callable[[str], bool]]:
-    """Everything that takes one character."""
-    found = []
-    for op, value in nodes:
-        if op in (c.LITERAL, c.NOT_LITERAL, c.ANY, c.IN):
-            found.append(accepts(op, value, flags))
-        found += [each for inner in _within(op, value) for each in atoms(inner, flags)]
-    return found
+def characters(node: Node | Branches) -> Iterator[Character]:
+    """Everything in it that takes one."""
+    match node:
+        case Character():
+            yield node
+        case Branches(ways):
+            yield from (found for way in ways for each in way for found in characters(each))
+        case Group(_, body) | Atomic(body) | Look(_, _, body):
+            yield from characters(body)
+        case Repeat(_, _, _, body):
+            yield from characters(body)
 
 
 def hostile(machine: Machine) -> Iterator[tuple[str, str, str]]:
     """(beginning, what comes many times, end). Of all characters that no repeat tells apart one is enough."""
-    flags = machine.flags
-    found = list(repeats(machine.tree, flags))
-    taken = [fits for each in found for fits in atoms(each.body, flags)]
+    found = list(loops(machine.tree))
+    taken = [accepts(character) for each in found for character in characters(each.body)]
     kinds = [*taken, *({each.after}.__contains__ for each in found), str.isalnum, {"\n"}.__contains__]
     told: dict[tuple[bool, ...], str] = {}
     for character in PLAIN:
         if any(fits(character) for fits in taken):
             told.setdefault(tuple(bool(fits(character)) for fits in kinds), character)
     starts = dict.fromkeys(("", *(each.before for each in found)))
-    bodies = (example(each.body, flags) for each in found)
+    bodies = (example((each.body,)) for each in found)
     for pump in dict.fromkeys((*told.values(), *bodies)):
         yield from ((start, pump, end) for start in starts for end in ENDS if pump)
-    for pump in dict.fromkeys((*starts, example(machine.tree, flags))):
+    for pump in dict.fromkeys((*starts, example(machine.tree.ways[0]))):
         yield from (("", pump, end) for end in ENDS if pump)
 
 

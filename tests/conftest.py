@@ -1,6 +1,7 @@
 """Settings of all tests: no deadline, because speed belongs into a benchmark, never into a test."""
 
 import gc
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -25,6 +26,10 @@ settings.load_profile("zaudit")
 # would inherit: tests that send them would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# Debian 13 gives users a umask of 0002. Folders that a test makes would then be writable by a group, and what is read from them
+# refused, as it should be. A test that is about the umask sets its own.
+os.umask(0o022)
 
 # zaudit itself collects no garbage in its short run (auditor/__main__.py); a test run is long and collects seldom, for all the
 # tests and recordings that it holds would be looked through each time.

@@ -22,11 +22,6 @@ from auditor.collect import (
     guest_configs,
     guests,
     hibernation,
-    kernel_buses,
-    kernel_faults,
-    kernel_hangs,
-    kernel_log,
-    kernel_traces,
     link_power,
     module_lists,
     module_versions,
@@ -49,7 +44,7 @@ from auditor.host import module_list, pool_cache, zed_settings
 from auditor.host.request import WITNESS, Capture, Files, Run, Skip
 from auditor.recording import recording
 from auditor.recording.recording import Recording
-from tests import second_looks
+from tests import incidents, second_looks
 from tests.golden import HOSTS
 
 BASE = HOSTS / "2.4-healthy-mirrored-slog"
@@ -128,11 +123,7 @@ def edited(past: Recording, drive: Drive, machine: Machine, name: str) -> Record
 
     commands = {tuple(map(text, argv)): capture(argv, each) for argv, each in past.commands.items()}
     booted = b"[    0.000000] Linux version 6.12.57+deb13-amd64 (debian-kernel@lists.debian.org)\n"
-    commands["dmesg", "--kernel"] = Capture(0, booted, keep=kernel_log.KEEP)
-    commands["dmesg", "--facility=kern"] = Capture(0, booted, keep=kernel_hangs.KEEP)
-    commands[kernel_faults.request(HOST, Facts()).argv] = Capture(0, booted, keep=kernel_faults.KEEP)
-    commands[kernel_buses.request(HOST, Facts()).argv] = Capture(0, booted, keep=kernel_buses.KEEP)
-    commands[kernel_traces.request(HOST, Facts()).argv] = Capture(0, booted, keep=kernel_traces.KEEP)
+    commands |= {argv: Capture(0, booted, keep=keep) for argv, keep in incidents.KEEP.items()}
     commands |= {each.request(HOST, Facts()).argv: Capture(0) for each in (failed_units, failed_upkeep)}
     if not drive.cache:  # such a controller does not know the feature
         refused = Capture(

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from auditor.facts import HOST, Reason, Subject
-from auditor.judge.verdict import Verdict
-from tests.fuzz import found, readers
-from tests.fuzz.__main__ import hunt
+from auditor.facts import HOST
+from tests.fuzz import found, loss, readers
+from tests.fuzz.__main__ import everything, hunt
 from tests.fuzz.found import Kept
 from tests.fuzz.guided import Drawn
-from tests.fuzz.loss import Loss, improved
+from tests.fuzz.loss import Loss
+from tests.fuzz.names import Names
 from tests.fuzz.target import Case, Flaw, Target, Texts, smallest, tried
 
-EVERYTHING: list[Target] = [*readers.targets(), Loss()]
+EVERYTHING = everything()
 TARGETS = {each.name: each for each in EVERYTHING}
 KEPT = [pytest.param(kept, id=path.stem) for path, kept in found.all_kept()]
 
@@ -33,7 +32,7 @@ def test_what_was_found_stays_mended(kept: Kept) -> None:
 @pytest.mark.parametrize("target", EVERYTHING, ids=lambda each: each.name)
 def test_a_few_fresh_cases(target: Target) -> None:
     chance = Random(1)
-    outcomes = [tried(target, target.make(chance)) for _ in range(60 if isinstance(target, Loss) else 6)]
+    outcomes = [tried(target, target.make(chance)) for _ in range(60 if isinstance(target, Loss | Names) else 6)]
     assert {each.sign for each in outcomes if each.found} == set()
 
 
@@ -100,51 +99,39 @@ def test_a_hunt_counts_and_keeps(tmp_path: Path) -> None:
     assert len(list(found.all_kept(tmp_path))) == 1
 
 
-class Said:
-    """A verdict, as far as the comparison asks."""
-
-    def __init__(self, id: str, outcome: str, why: str = "") -> None:
-        self.rule, self.outcome, self.reasons = type("Rule", (), {"id": id}), outcome, (Reason(why),)
-
-
-def changes(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
-    """of verdicts by rule, about a leaf, or about the host where the rule's name is in capital letters"""
-
-    def keyed(said: dict[str, Any]) -> Any:
-        subjects = {id: HOST if id.isupper() else Subject("leaf", "nvme0", "tank") for id in said}
-        return {(id, subjects[id]): Said(id, *each.split(": ")) for id, each in said.items()}
-
-    return (change for _, change in improved(keyed(before), keyed(after)))
-
-
-def test_what_counts_as_better() -> None:
-    assert list(changes({"r": "fail"}, {"r": "pass"})) == ["fail -> pass"]
-    assert list(changes({"r": "unknown"}, {"r": "pass"})) == ["unknown -> pass"]
-    assert list(changes({"r": "fail"}, {"r": "not applicable"})) == ["fail -> not applicable"]
-    assert list(changes({"r": "fail"}, {})) == ["fail -> vanished"]
-    assert list(changes({"r": "unknown"}, {"X": "unknown: of something else"})) == ["unknown -> vanished"]
-
-
-def test_what_does_not() -> None:
-    for before, after in (("fail", "unknown"), ("pass", "fail"), ("pass", "unknown"), ("not applicable", "pass")):
-        assert not list(changes({"r": before}, {"r": after}))
-    assert not list(changes({"r": "pass"}, {}))
-    assert not list(changes({"r": "fail"}, {"X": "unknown: no leaf nvme0 any more"})), "the lost subject is named"
-
-
 def test_a_loss_that_improved_a_verdict_is_seen(monkeypatch: Any) -> None:
     asked = ["zpool", "get", "-Hp", "-o", "name,property,value,source", "all", "tank"]
-    target, case = Loss(), {"host": "2.3-sync-disabled-local", "asked": asked, "damage": [["says", 0, "", ""]]}
+    target = Loss()
+    case: Case = {"host": "2.3-sync-disabled-local", "damage": [[asked, [["says", 0, "", ""]]]]}
     assert tried(target, case).kind == "read"
-    verdicts: Any = {("r", HOST): Verdict(TARGETS and None, HOST, "pass", "low")}  # type: ignore[arg-type]
-    monkeypatch.setattr(
-        "tests.fuzz.loss._before", lambda _: {key: each._replace(outcome="fail") for key, each in verdicts.items()}
-    )
-    monkeypatch.setattr("tests.fuzz.loss.judged", lambda _: verdicts)
+    monkeypatch.setattr("tests.law.improved", lambda *_: [(("r", HOST), "fail -> pass")])
     assert (
         tried(target, case).sign
         == "loss: improved: r fail -> pass, zpool get -Hp -o name,property,value,source all tank"
     )
+
+
+@pytest.mark.parametrize("steps", [[["says", 1, "", "permission denied\n"]], [["late", 0]]])
+def test_what_has_one_witness_is_missed_when_it_is_refused(monkeypatch: Any, steps: list[Any]) -> None:
+    """A line that is lost from a list of units is missed by nobody; the whole list is."""
+    host = "composed-rocky-9"
+    asked = next(list(each) for each in loss.recorded(host).commands if each[:2] == ("systemctl", "list-units"))
+    monkeypatch.setattr("tests.law.improved", lambda *_: [(("r", HOST), "fail -> pass")])
+    assert tried(Loss(), {"host": host, "damage": [[asked, [["lines", "", 0, 1]]]]}).kind == "read"
+    assert tried(Loss(), {"host": host, "damage": [[asked, steps]]}).kind == "improved"
+
+
+def test_of_two_losses_the_one_that_matters_is_kept(monkeypatch: Any) -> None:
+    one, other = [["zpool", "list"], [["late", 0]]], [["zfs", "list"], [["exit", 1], ["bytes", "", 0]]]
+    small = {"host": "h", "damage": [[["zfs", "list"], [["bytes", "", 0]]]]}
+    monkeypatch.setattr(Loss, "check", lambda _, case: raise_for(["bytes", "", 0] in case["damage"][-1][1]))
+    assert smallest(Loss(2), {"host": "h", "damage": [one, other]}, "loss2: improved: r") == small
+
+
+def raise_for(wrong: bool) -> str:
+    if wrong:
+        raise Flaw("improved: r")
+    return "read"
 
 
 def test_chance_is_drawn_from_bytes_as_long_as_there_are_any() -> None:

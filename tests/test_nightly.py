@@ -11,7 +11,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from auditor.commands import _baseline
+from auditor.facts import Facts
 from auditor.host.request import Capture
+from auditor.judge import baseline, baseline_file
 from auditor.recording import recording
 from auditor.report import formats
 from tests.fake import CommandLine
@@ -154,14 +157,29 @@ def test_what_is_below_min_severity_is_counted_and_not_shown(zaudit: CommandLine
     whole = zaudit("check", "--replay", REC)
     part = zaudit("check", "--replay", REC, "--min-severity", "high")
     assert part.code == whole.code == 14
-    below = UNDECIDED - 3 + 2  # one of those may be high and two critical; one medium and one low are found
+    below = UNDECIDED - 5 + 2  # three of those may be high and two critical; one medium and one low are found
     assert "container-or-vm-blind" in whole.out
     assert "container-or-vm-blind" not in part.out
     assert f"{below} findings are below high and not shown (--min-severity)." in part.out
     page = zaudit("check", "--replay", REC, "--min-severity", "critical", "--format", "html").out
-    assert f"{below + 1} findings are below critical and not shown (--min-severity)." in page
+    assert f"{below + 3} findings are below critical and not shown (--min-severity)." in page
     words = ("--format", "json")
     assert (
         zaudit("check", "--replay", REC, *words, "--min-severity", "high").out
         == zaudit("check", "--replay", REC, *words).out
     )
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o620, 0o602])
+def test_a_live_check_follows_no_baseline_that_others_could_have_written(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "known.json"
+    path.write_text(baseline_file.text(baseline.empty(Facts(), ())))
+    path.chmod(mode)
+    wish = _baseline.wish(path, False, False, False)
+    assert _baseline.read(wish, Facts(), (), trusted=False) is not None
+    # the group is that of the one who runs the tests, which for an ordinary user is himself
+    if mode & 0o002 or (mode & 0o020 and os.geteuid() == 0):
+        with pytest.raises(OSError, match="another user could have"):
+            _baseline.read(wish, Facts(), (), trusted=True)
+    else:
+        assert _baseline.read(wish, Facts(), (), trusted=True) is not None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,10 +18,17 @@ from tests.golden import CANONICAL, GREEN, HOSTS
 REC = HOSTS / CANONICAL
 
 
+def named_commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command, with those of groups, by its whole name."""
+    for name in cli.COMMANDS:
+        if found := cli.main.get_command(click.Context(cli.main), name):
+            yield name, found
+            if isinstance(found, click.Group):
+                yield from ((f"{name} {each}", one) for each, one in found.commands.items())
+
+
 def commands() -> list[click.Command]:
-    found = [cli.main.get_command(click.Context(cli.main), name) for name in cli.COMMANDS]
-    groups = [each for each in found if isinstance(each, click.Group)]
-    return [each for each in (*found, *(one for group in groups for one in group.commands.values())) if each]
+    return [each for _, each in named_commands()]
 
 
 def test_the_environment_says_how_it_looks_and_how_long_it_takes_and_nothing_else() -> None:
@@ -28,6 +37,49 @@ def test_the_environment_says_how_it_looks_and_how_long_it_takes_and_nothing_els
     }
     assert by_environment == {name: f"ZAUDIT_{name.upper()}" for name in cli.SET_BY_ENVIRONMENT}
     assert "auto_envvar_prefix" not in cli.CONTEXT
+
+
+# every variable that zaudit reads itself, and where; click reads those of SET_BY_ENVIRONMENT
+VARIABLES = {
+    "cli.py": {"ZAUDIT_DEBUG"},
+    "streams.py": {"TERM"},
+    "commands/_terminal.py": {"COLUMNS", "FORCE_COLOR", "LC_ALL", "NO_COLOR", "PYTHONIOENCODING", "TERM"},
+    "host/sql.py": {"all of them"},  # HOME, KRB5CCNAME and PG*, which libpq is given
+    "verify/ledger.py": {"HOME", "XDG_STATE_HOME"},  # of a user who is not root
+    "verify/run.py": {"all of them"},  # LD_PRELOAD and LD_LIBRARY_PATH, which fio is given
+}
+READERS = {"environ", "environb", "getenv", "getenvb", "expanduser", "expandvars", "home", "gettempdir", "tempfile"}
+
+
+def variables(path: Path) -> Iterator[str]:
+    """Those that a module reads, as far as they stand there as words; "all of them" where it goes through them."""
+    tree = ast.parse(path.read_text())
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = {each.name for each in node.names} | {getattr(node, "module", "")}
+            assert not names & READERS, f"{path.name}: imports {names & READERS}"
+        elif isinstance(node, ast.Attribute) and node.attr in READERS:
+            if node.attr in ("home", "expanduser"):
+                yield "HOME"
+            elif node.attr == "environ" and isinstance(node.value, ast.Name) and node.value.id == "os":
+                yield variable(parents, node)
+
+
+def variable(parents: Mapping[ast.AST, ast.AST], node: ast.AST) -> str:
+    above = parents[node]
+    call = parents[above] if isinstance(above, ast.Attribute) and above.attr == "get" else above
+    word: ast.AST | None = None
+    match call:
+        case ast.Call(args=[word, *_]) | ast.Subscript(slice=word) | ast.Compare(left=word):
+            pass
+    return str(word.value) if isinstance(word, ast.Constant) else "all of them"
+
+
+def test_zaudit_reads_these_variables_and_no_other() -> None:
+    root = Path(cli.__file__).parent
+    found = {str(path.relative_to(root)): set(variables(path)) for path in sorted(root.rglob("*.py"))}
+    assert {name: each for name, each in found.items() if each} == VARIABLES
 
 
 @pytest.mark.parametrize(
@@ -112,8 +164,10 @@ def test_a_policy_is_checked_without_a_host(zaudit: CommandLine, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "words", [("record", "-o"), ("check", "--record"), ("check", "--replay"), ("show",), ("diff",)]
-)
+    "words",
+    [("record", "-o"), ("check", "--record"), ("check", "--replay"), ("show",), ("diff",), ("check", "-o"),
+     ("fleet", "judge", "x", "--inventory"), ("fleet", "judge", "x", "--policy"), ("fleet", "report", "x", "-o")],
+)  # fmt: skip
 def test_a_url_is_no_folder_of_that_name(words: tuple[str, ...], zaudit: CommandLine, tmp_path: Path) -> None:
     done = zaudit(*words, "s3://zaudit/db1.tar.gz")
     assert done.code == 2

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,8 +25,9 @@ from auditor.collect import (
 from auditor.data import drives, firmware
 from auditor.host.output import branches
 from auditor.recording import host_names
-from tests.backtracking import Machine, worse
+from tests.backtracking import Machine, TooMany, example, hostile, worse
 from tests.folded import for_each
+from tests.pattern_syntax import UnknownSyntax, parse
 
 ROOT = Path(__file__).parent.parent
 METHODS = {"match": "match", "fullmatch": "fullmatch", "search": "search"} | dict.fromkeys(
@@ -223,11 +225,61 @@ def test_patterns_that_are_known_to_be_quick(pattern: str, how: str) -> None:
     ],
 )
 def test_the_counter_matches_as_re_does(pattern: str | bytes, text: str) -> None:
-    machine = Machine(pattern)
-    said: Any = text.encode("latin-1") if isinstance(pattern, bytes) else text
-    for at in range(len(text) + 1):
-        found = re.compile(pattern).match(said, at)
-        assert machine.ends(text, at) == (found.end() if found else None)
+    assert differences(pattern, 0, [text]) == []
+
+
+def differences(pattern: str | bytes, flags: int, texts: Iterable[str]) -> list[tuple[str, int]]:
+    """Where the counter ends another match than re does."""
+    machine, real, found = Machine(pattern, flags), re.compile(pattern, flags), []
+    for text in texts:
+        asked: Any = text.encode("latin-1") if isinstance(pattern, bytes) else text
+        for at in range(len(text) + 1):
+            machine.steps = 0
+            match = real.match(asked, at)
+            try:
+                if machine.ends(text, at) != (match.end() if match else None):
+                    found.append((text, at))
+            except TooMany:
+                continue
+    return found
+
+
+@pytest.mark.slow
+def test_the_counter_matches_every_pattern_as_re_does() -> None:
+    """On strings of its own parts: what was parsed is the pattern that re has."""
+    matched = 0
+    for each in patterns():
+        machine = Machine(each.pattern, each.flags)
+        texts = [start + pump * 3 + end for start, pump, end in islice(hostile(machine), 0, 400, 7)]
+        texts.append(example(machine.tree.ways[0]))
+        assert differences(each.pattern, each.flags, texts) == [], each
+        matched += any(machine.ends(text, 0) for text in texts)
+    assert matched > len(patterns()) / 2
+
+
+@for_each(
+    "pattern, flags",
+    [
+        *(
+            (each, 0)
+            for each in ("(?#x)a", "(a)(?(1)b|c)", r"a\z", r"\07", r"\N{BULLET}", "(?L:a)", "(?-i:a)", "a**", "^*", "(")
+        ),
+        *((each, 0) for each in ("(?=a)*", ")", "a(?i)", "*a", "(?<=a|bc)d", "[a", r"\10", r"(?i:a)(?x:b)", r"\Q")),
+        ("a b", re.VERBOSE),
+        ("a", re.LOCALE),
+    ],
+)
+def test_what_the_counter_does_not_know_is_an_error(pattern: str, flags: int) -> None:
+    with pytest.raises(UnknownSyntax):
+        Machine(pattern, flags)
+
+
+def test_the_parts_of_a_pattern() -> None:
+    assert str(parse(r"(?:a|[^]b]{2,}?)++(?P<x>.)\1$")).count("Character(") == 3
+    assert parse("a{,3}") == parse("a{0,3}")
+    assert parse("a{x}") == parse(r"a\{x\}")
+    assert parse("(?i)a") == parse("a", re.IGNORECASE)
+    assert parse(b"a") == parse("a", re.ASCII)
 
 
 def test_every_pattern_that_is_made_elsewhere_is_listed() -> None:

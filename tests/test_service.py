@@ -30,7 +30,7 @@ def test_what_the_sandbox_forbids_is_run_beside_it() -> None:
     assert all({"+", "-"} <= set(prefix) for prefix, words in commands if " -g " in words)
 
 
-def test_the_sandbox_leaves_what_dmesg_and_zdb_need() -> None:
+def test_the_sandbox_leaves_what_the_kernels_log_and_zdb_need() -> None:
     """Without them the kernel's log and the sizes of log vdevs are unknown every night (python -m tests.lab.service)."""
     unit = (UNITS / "zaudit.service").read_text()
     assert "DeviceAllow=/dev/kmsg r\n" in unit

@@ -20,13 +20,18 @@ from hypothesis import strategies as st
 from auditor.commands import _terminal
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
+from auditor.report import formats
 from auditor.text import harmless, octets, quoted, unit_escaped, valid_unicode
 from tests import shared
+from tests.fake import CommandLine
 from tests.golden import CANONICAL, HOSTS
 
 ROOT = Path(__file__).parents[1]
 UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
-BLANK = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\ufe00\ufe0f\uffa0\U000e0100\U000e01ef"
+BLANK = (
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\ufe00\ufe0f\uffa0\U000e0100\U000e01ef\U0001d159"
+)
+COMMAND = re.compile(r"(?m)^\s*::|##[A-Za-z]*\[")  # of GitHub, Azure Pipelines and TeamCity to their agents
 HOSTILE = (
     "\x1b[31mRED\x1b]0;title\x07\u202egnp.exe\u2066\x9b31m\x85\u200b\ufeff",
     "X\nCRITICAL  all-fine  tank\rY\u2028",
@@ -34,11 +39,29 @@ HOSTILE = (
     "\udcff\udc80",
     "\ud800",
     "[bold red]B[/] [link=http://x]L[/link] :smile: <script>",
+    "\u05d0\u05d1\u05d2 15 s \u0627\u0661\U0001d159" + "a" + "\u0300" * 200,
+    "::stop-commands::x",
+    "##vso[task.complete]x",
+    "::warning file=x::y ##[add-mask]z",
 )
 
 
 def visible(text: str) -> bool:
-    return not any((unicodedata.category(char) in UNSEEN and char != " ") or char in BLANK for char in text)
+    """No character that nobody sees or that reorders others, no mark on nothing, and no stack of marks."""
+    before = above = 0
+    for char in text:
+        category = unicodedata.category(char)
+        if (
+            (category in UNSEEN and char != " ")
+            or char in BLANK
+            or unicodedata.bidirectional(char) in ("R", "AL", "AN")
+        ):
+            return False
+        above = above + 1 if category in ("Mn", "Me") else above if category == "Mc" else 0
+        if above > 4 or (category[0] == "M" and not before):
+            return False
+        before = category[0] in "LNM"
+    return not COMMAND.search(text.replace("::", ""))
 
 
 @given(st.text(st.characters(), max_size=30))
@@ -54,13 +77,19 @@ def test_nothing_unseen_is_left(text: str) -> None:
         "tank/db-1.wal",
         "Überwachung",
         "база данных",
-        "قاعدة بيانات",
+        "βάση δεδομένων",
         "データベース",
+        "テ\u3099ータヘ\u3099ース",
         "数据库",
         "डेटाबेस",
+        "ฐานข้อมูลที่นี่",
+        "လျှို့ဝှက်",
+        "བསྒྲུབས",
         "데이터",
-        "קבצים",
+        unicodedata.normalize("NFD", "데이터"),
+        unicodedata.normalize("NFD", "cơ sở dữ liệu"),
         "e\u0301",
+        "# 1 ## 2 [x] fe80::1",
     ],
 )
 def test_ordinary_text_stays(text: str) -> None:
@@ -78,6 +107,14 @@ def test_ordinary_text_stays(text: str) -> None:
         ("\udcff", "\\xff"),
         ("\ud800", "\\ud800"),
         ("\ue000", "\\ue000"),
+        ("/tank/\u05d0\u05d1 15 s", "/tank/\\u05d0\\u05d1 15 s"),
+        ("\u0627\u0661", "\\u0627\\u0661"),
+        ("a\U0001d159b", "a\\U0001d159b"),
+        ("\u0338x/\u0301", "\\u0338x/\\u0301"),
+        ("o" + "\u0300" * 6 + "x", "o" + "\u0300" * 4 + "\\u0300\\u0300x"),
+        ("\u1100" + "\u1161" * 5, "\u1100" + "\u1161" * 4 + "\\u1161"),
+        ("x##vso[a]", "x#\\u0023vso[a]"),
+        ("###[a]", "##\\u0023[a]"),
     ],
 )
 def test_how_it_is_spelt(text: str, shown: str) -> None:
@@ -119,6 +156,21 @@ def test_columns(columns: str, width: int, monkeypatch: pytest.MonkeyPatch) -> N
     assert _terminal.width() == width
 
 
+@pytest.mark.parametrize("words", ["x ##vso[a b]c", "'##[add-mask]\\", "o\u0300\u0300\u0300\u0300\u0300'\u05d0"])
+def test_a_shell_gets_the_name_that_it_was(words: str) -> None:
+    said = subprocess.run(["bash", "-c", f"printf %s {quoted(words)}"], capture_output=True, check=True)
+    assert said.stdout.decode() == words
+
+
+@given(st.text(st.sampled_from(" :#[avso\n-\u0301\u05d0"), max_size=40), st.booleans())
+def test_no_line_commands_the_agent_of_a_ci(text: str, styled: bool) -> None:
+    shown = _terminal._shown(text, styled=styled)
+    assert not COMMAND.search(shown)
+    assert visible(shown.replace("\n", " "))
+    if text.isascii():
+        assert json.loads(_terminal._shown(json.dumps(text))) == text
+
+
 def zaudit(*words: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
     argv = [sys.executable, "-m", "auditor", *map(str, words)]
     names = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG")}
@@ -146,11 +198,12 @@ def test_a_terminal_of_forty_columns(words: tuple[object, ...]) -> None:
 
 
 def hostile(name: str) -> recording.Recording:
-    """A host whose pool, host name and models are called so, in every answer."""
+    """A host whose host name, models and, where it can be one of a pool, pool are called so, in every answer."""
     past = shared.host(CANONICAL)
+    pool = "tank" if {"/", "#"} & {*name} else f"ta{name}"
 
     def words(text: str) -> str:
-        return text.replace("tank", f"ta{name}").replace("QEMU NVMe Ctrl", name).replace("zlab", name)
+        return text.replace("tank", pool).replace("QEMU NVMe Ctrl", name).replace("zlab", name)
 
     def said(data: bytes) -> bytes:
         text = data.decode("utf-8", "surrogateescape")
@@ -204,11 +257,26 @@ def test_hostile_names_in_a_recording(name: str, tmp_path: Path) -> None:
         out, err = done.stdout.decode(), done.stderr.decode()
         if "FORCE_COLOR" in environment:
             out = re.sub(r"\x1b\[[0-9;]*m", "", out)
-        assert visible("".join(out.split("\n"))), (words, environment)
-        assert visible("".join(err.split("\n"))), (words, environment)
+        for text in (out, err):
+            assert all(map(visible, text.split("\n"))), (words, environment)
+            assert not COMMAND.search(text), (words, environment)
         assert "\nCRITICAL  all-fine" not in out
         if out and "json" in words:
             json.loads(out)
+
+
+@pytest.mark.parametrize("name", shared.briefly(((name,) for name in HOSTILE), quick=0))
+def test_hostile_names_in_every_format(name: str, zaudit: CommandLine, tmp_path: Path) -> None:
+    recording.write(hostile(name), tmp_path / "rec")
+    wanted = [word for each in formats.names() for word in ("--format", f"{each}={tmp_path / each}")]
+    done = zaudit("check", "--replay", tmp_path / "rec", *wanted)
+    assert done.code == 14
+    for each in formats.names():
+        text = (tmp_path / each).read_text()
+        assert all(map(visible, text.split("\n"))), each
+        assert not COMMAND.search(text), each
+        if each in ("json", "jsonl", "sarif", "sarif-github"):
+            assert all(map(json.loads, text.splitlines() if each == "jsonl" else [text]))
 
 
 @pytest.mark.slow

@@ -267,7 +267,7 @@ def cache(disk: Subject, inventory: Facts) -> Judged:
     path = f"/sys/class/block/{disk.name}/queue/write_cache"
     match inventory.get(disk, "sysfs_write_cache"):
         case Known(str(word)):
-            return Known((f"{disk.name}={word}",), (Evidence(f"{disk.name}: {word}", f"cat {path}"),))
+            return Known((f"{disk.name}={word}",), (Evidence(f"{disk.name}: {word}", f"cat {argument(path)}"),))
     return unknown(f"{path}: was not seen")
 
 
@@ -279,13 +279,13 @@ def _raises_blocks(disk: Subject, under: list[Subject], inventory: Facts) -> Jud
         return own
     size, path = own.value, "/sys/block/{}/queue/logical_block_size"
     text = f"{disk.name}: blocks of {size} bytes"
-    seen = (Evidence(text, f"cat {path.format(disk.name)}"),)
+    seen = (Evidence(text, f"cat {argument(path.format(disk.name))}"),)
     if size == 512:
         return Known(False, seen)
     for each in under:
         below = inventory.get(each, "logical_block_bytes")
         if isinstance(below, Known) and isinstance(below.value, int) and below.value < size:
-            lower = Evidence(f"{each.name}: blocks of {below.value} bytes", f"cat {path.format(each.name)}")
+            lower = Evidence(f"{each.name}: blocks of {below.value} bytes", f"cat {argument(path.format(each.name))}")
             return Known(True, (*seen, lower))
     match inventory.get(disk, "dm_uuid"):
         case Known(str(uuid), why) if uuid.startswith("CRYPT-LUKS1-"):

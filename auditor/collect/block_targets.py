@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, known, words
 from auditor.host.request import WITNESS, Files, Read
+from auditor.text import argument
 
 PER = "host"
 SUBJECT = "host"
@@ -78,9 +79,12 @@ def _lio(reply: Files) -> Iterator[tuple[str, Evidence]]:
                 raise ValueError(f"{path}: its mode, or its file, is not understood")
             how = "drops" if mode == "Buffered-WCE" and wce == "0" else "keeps"
             text = f"LIO {name}: {file}, {mode}, emulate_write_cache={wce}"
-            yield f"LIO-{name} {how} {file}", Evidence(text, f"cat {folder}/info")
+            yield f"LIO-{name} {how} {file}", Evidence(text, f"cat {argument(path)}")
         elif (device := reply.text.get(f"{folder}/udev_path", "").strip()).startswith("/"):
-            yield f"LIO-{name} keeps {device}", Evidence(f"LIO {name}: {device}", f"cat {folder}/udev_path")
+            yield (
+                f"LIO-{name} keeps {device}",
+                Evidence(f"LIO {name}: {device}", f"cat {argument(f'{folder}/udev_path')}"),
+            )
 
 
 def _scst(reply: Files) -> Iterator[tuple[str, Evidence]]:
@@ -93,7 +97,7 @@ def _scst(reply: Files) -> Iterator[tuple[str, Evidence]]:
                 raise ValueError(f"{folder}/nv_cache is neither 0 nor 1")
             if file.startswith("/"):
                 how = "drops" if cache == "1" else "keeps"
-                seen = Evidence(f"SCST {name}: {file}, nv_cache={cache}", f"cat {folder}/nv_cache")
+                seen = Evidence(f"SCST {name}: {file}, nv_cache={cache}", f"cat {argument(f'{folder}/nv_cache')}")
                 yield f"SCST-{name} {how} {file}", seen
 
 

@@ -1,4 +1,4 @@
-"""``dmesg --facility=kern --level=...``: errors of PCI Express links, memory accesses that an IOMMU refused, what the firmware
+"""/dev/kmsg: errors of PCI Express links, memory accesses that an IOMMU refused, what the firmware
 reports of memory and processors, and what SCSI drives say of the commands that failed, since the host booted. A question of its
 own, as ``kernel_hangs`` says why.
 
@@ -11,8 +11,8 @@ address twice). The kernel says of each device no more than a few of them in a w
 
 Firmware that looks at errors first hands them to the kernel as records of sections (drivers/acpi/apei/ghes.c
 __ghes_print_estatus, drivers/firmware/efi/cper.c cper_estatus_print_section; two records at most in five seconds). A section of
-PCI Express counts as an error of the link that it names. What firmware says of itself, and what it only tells ("info"), is left
-out; so is what it kept of the time before this boot.
+PCI Express counts as an error of the link that it names; one that was not corrected also as one of hardware, whatever it names.
+What firmware says of itself, and what it only tells ("info"), is left out; so is what it kept of the time before this boot.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from auditor.collect._kernel_lines import BOOT, Line, compiled, kept, lines
+from auditor.collect._kernel_lines import BOOT, COMMAND, WHOLE, Line, compiled, kept, lines
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, tally
+from auditor.host import kmsg
 from auditor.host.request import Output, Run
 from auditor.text import often
 
@@ -49,8 +50,6 @@ FACTS = {
         " all of them as old kernels print it"
     ),
 }
-LEVELS = "--level=debug,info,notice,warn,err,crit,alert,emerg"
-COMMAND = f"dmesg --facility=kern {LEVELS}"
 NONE = Evidence("nothing of the kind in what is left of the kernel's log", COMMAND)
 _SHORT = r"[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _SCSI = r"sd (\d+:\d+:\d+:\d+): \[sd[a-z]{1,4}\] +(?:tag#\d+ +)?"
@@ -90,21 +89,22 @@ _LINES = {
 }
 ALONE = ("hardware_errors", "zfs_faults_beside")
 KINDS = tuple(name for name in FACTS if name not in ("buses_whole", *ALONE))
+INFO, CORRECTED, PCIE = "info", "corrected", "PCIe error"
+SEVERITIES = (INFO, CORRECTED, "unknown", "recoverable", "fatal")  # the least first
 _PART = re.compile(r"\{\d+\}\[Hardware Error\]: +(Error \d+, type|section_type|device_id): (.+)")
 _BEFORE_SENSE = re.compile(r"^.*\[sd[a-z]+\] +(?:tag#\d+ +)?")
 _PATTERNS, KEEP = compiled(_LINES), kept(_LINES)
 
 
 def request(host: Subject, facts: Facts) -> Run:
-    return Run(("dmesg", "--facility=kern", LEVELS), package="util-linux", keep=KEEP)
+    return Run((kmsg.NAME, "buses"), keep=KEEP)
 
 
 def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     """What is there, also where the beginning of the log is gone, which ``buses_whole`` then says by its absence."""
     told, whole = lines(reply.text, _PATTERNS)
     if whole:
-        seen = Evidence("the kernel's log reaches back to its start", f"{COMMAND} | head -1")
-        yield Fact(HOST, "buses_whole", Known(True, (seen,)))
+        yield Fact(HOST, "buses_whole", Known(True, (WHOLE,)))
     found = [*_sections(told), *_sensed(told)]
     for each in told:
         if each.kind in ("pcie_corrected", "pcie_uncorrected", "dma_faults"):
@@ -125,26 +125,25 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
 
 
 def _sections(told: Sequence[Line]) -> Iterator[tuple[str, str, str]]:
-    """(fact, what, line) of each section of a record of the firmware. The lines of two records may be mixed."""
-    sections: list[tuple[dict[str, str], str]] = []
-    open_: dict[str, dict[str, str]] = {}
+    """(fact, what, line) of each section of a record of the firmware. Lines of other records, or a user's, may stand between: a
+    section counts with the worst severity that its record has named before it."""
+    severities: dict[str, list[str]] = {}
+    links: set[str] = set()  # records with a section of PCI Express
     for each in told:
-        if each.kind == "record" and (part := _PART.search(each.text)):
-            if part[1] != "section_type" and part[1] != "device_id":
-                open_[each.part] = {"severity": part[2]}
-            elif section := open_.get(each.part):
-                section[part[1]] = part[2]
-                if part[1] == "section_type":
-                    sections.append((section, each.text))
-    for section, text in sections:
-        what, severity, device = section["section_type"], section["severity"], section.get("device_id")
-        if severity == "info":
+        if each.kind != "record" or not (part := _PART.search(each.text)):
             continue
-        if what == "PCIe error" and device:
-            link = "pcie_corrected" if severity == "corrected" else "pcie_uncorrected"
-            yield link, device, f"{text.rstrip()}, {severity}, device_id: {device}"
-        else:
-            yield "hardware_errors", f"{what}, {severity}", text
+        what, value, record = part[1], part[2], each.part
+        severity = max(severities.get(record, [INFO]), key=SEVERITIES.index)
+        if what == "device_id" and record in links and severity != INFO:
+            link = "pcie_corrected" if severity == CORRECTED else "pcie_uncorrected"
+            yield link, value, f"PCIe error, {severity}, {each.text.strip()}"
+        elif what == "section_type":
+            if value == PCIE:
+                links.add(record)
+            if severity != INFO and (value != PCIE or severity != CORRECTED):
+                yield "hardware_errors", f"{value}, {severity}", each.text
+        elif what != "device_id":
+            severities.setdefault(record, []).append(value)
 
 
 def _sensed(told: Sequence[Line]) -> Iterator[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""``dmesg --facility=kern --level=...``: what went wrong in OpenZFS itself, with SCSI drives and their controllers, and for
+"""/dev/kmsg: what went wrong in OpenZFS itself, with SCSI drives and their controllers, and for
 want of memory, since the host booted. A question of its own, as ``kernel_hangs`` says why.
 
 The lines are those of OpenZFS module/os/linux/spl/spl-err.c spl_panic, vcmn_err; module/zfs/zil.c zil_replay_error, zil_parse;
@@ -16,8 +16,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from auditor.collect._kernel_lines import BOOT, compiled, kept, lines
+from auditor.collect._kernel_lines import BOOT, COMMAND, WHOLE, compiled, kept, lines
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, tally, words
+from auditor.host import kmsg
 from auditor.host.request import Output, Run
 from auditor.text import often
 
@@ -43,8 +44,6 @@ FACTS = {
     ),
     "scsi_aborts": tally("HOST:CHANNEL:TARGET:LUN=TIMES of commands and drives that SCSI gave up; one evidence each"),
 }
-LEVELS = "--level=emerg,alert,crit,err,warn,notice,info"
-COMMAND = f"dmesg --facility=kern {LEVELS}"
 NONE = Evidence("nothing of the kind in what is left of the kernel's log", COMMAND)
 _SCSI = r"sd (\d+:\d+:\d+:\d+): "
 _LINES = {
@@ -75,15 +74,14 @@ SERVERS = re.compile(
 
 
 def request(host: Subject, facts: Facts) -> Run:
-    return Run(("dmesg", "--facility=kern", LEVELS), package="util-linux", keep=KEEP)
+    return Run((kmsg.NAME, "faults"), keep=KEEP)
 
 
 def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     """What is there; of disks also where the beginning is gone, which ``faults_whole`` then says by its absence."""
     told, whole = lines(reply.text, _PATTERNS)
     if whole:
-        seen = Evidence("the kernel's log reaches back to its start", f"{COMMAND} | head -1")
-        yield Fact(HOST, "faults_whole", Known(True, (seen,)))
+        yield Fact(HOST, "faults_whole", Known(True, (WHOLE,)))
     found = [(each.kind, each.part or "OpenZFS", each.text.strip()) for each in told]
     found += [
         ("oom_killed_servers", what, text) for kind, what, text in found if kind == "oom_kills" and SERVERS.match(what)

@@ -1,7 +1,7 @@
-"""``dmesg -k``: what the kernel logged of failing disks and pools since it booted.
+"""/dev/kmsg: what the kernel logged of failing disks and pools since it booted.
 
-The kernel keeps the newest messages only. That none is there means that nothing happened only where its first message, the
-"Linux version", is still there; ``dmesg -C`` hides it, too. Without root it is readable where kernel.dmesg_restrict is 0.
+The kernel keeps the newest messages only. That none is there means that nothing happened only where its first message is still
+there. Without root it is readable where kernel.dmesg_restrict is 0.
 
 Only the lines that are named here are kept, and recorded (block/blk-mq.c blk_print_req_error, before 5.16 block/blk-core.c
 print_req_error; fs/buffer.c buffer_io_error; drivers/nvme/host/pci.c nvme_timeout, nvme_warn_reset; drivers/ata/libata-eh.c
@@ -9,18 +9,22 @@ ata_eh_link_report, ata_eh_reset; drivers/scsi/sd.c sd_read_cache_type; OpenZFS 
 module/os/linux/zfs/vdev_disk.c vdev_disk_error). A command that failed is tried again by libata: what it comes to is said by
 the block layer. The block layer says no more than ten lines in five seconds, and one failure may be told by several layers.
 
+"Write cache: enabled" takes no "Assuming" back: a user can write that line (``_kernel_lines``). How the kernel treats the cache
+now is in sysfs.
+
 Recordings with the answer to ``dmesg -k`` were kept without the lines of ATA, of pages and of OpenZFS: their silence says
-nothing of these, and so the question is spelt otherwise now.
+nothing of these, and they answer nothing here.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from auditor.collect._kernel_lines import BOOT, HEAD, begins
+from auditor.collect._kernel_lines import BOOT, COMMAND, HEAD, WHOLE, answered, compiled, matched
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, flag, tally
+from auditor.host import kmsg
 from auditor.host.request import Output, Run
 from auditor.text import often
 
@@ -46,7 +50,6 @@ FACTS = {
         "DEVICE=1 of each whose cache the kernel could not ask about, and took for write through"
     ),
 }
-COMMAND = "dmesg -k"
 # DISCARD, SECURE_ERASE, WRITE_ZEROES: drives refuse what they cannot do (include/linux/blk_types.h enum req_op)
 NO_HARM = frozenset({"0x3", "0x5", "0x9"})
 FLUSH, WRITE, DISCARD = "0x2", "0x1", "0x3"
@@ -102,51 +105,44 @@ _LINES = {
         r"(?:(?P<assumed>Assuming) drive cache: write (?P<mode>through|back)|Write cache: .*)"
     ),
 }
-_PATTERNS = {name: re.compile(f"{HEAD}{pattern}") for name, pattern in _LINES.items()}
+_PATTERNS = compiled(_LINES)
 KEEP = f"{HEAD}(?:{'|'.join(re.sub(r'[?]P<[a-z]+>', '?:', pattern) for pattern in _LINES.values())})$"
 
 
 def request(host: Subject, facts: Facts) -> Run:
     """Of the kernel alone; it neither clears the log nor changes what the console shows."""
-    return Run(("dmesg", "--kernel"), package="util-linux", keep=KEEP)
+    return Run((kmsg.NAME, "disks"), keep=KEEP)
 
 
 def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     """What it holds, and that it is whole where it is; raises ValueError for a line that is none of these, or half of one."""
-    *text, rest = reply.text.split("\n")
-    if rest:
-        raise ValueError("the last line is cut off")
+    told, whole = answered(reply.text)
+    if whole:
+        yield Fact(HOST, "kernel_log_whole", Known(True, (WHOLE,)))
+    yield from counted(told)
+
+
+def counted(told: Sequence[str]) -> Iterator[Fact]:
+    """What these lines say. Raises ValueError for one that was not asked for."""
     found: dict[str, Counter[tuple[str, str]]] = {name: Counter() for name in FACTS if name != "kernel_log_whole"}
     last: dict[tuple[str, tuple[str, str]], str] = {}
-    boots = []
-    for at, line in enumerate(text):
-        name, match = next(
-            ((name, hit) for name, each in _PATTERNS.items() if (hit := each.fullmatch(line))), ("", None)
-        )
-        if match is None:
-            raise ValueError(f"a line that was not asked for: {line[:80]}")
-        if name == "boot":
-            boots += [at] if begins(line) else []
-        elif told := _told(name, match.groupdict(), line):
-            for fact, device in told:
-                what = device, str(match.lastgroup) if name in SEVERAL else name
-                found[fact][what] += 1
-                last[fact, what] = line
-        elif name == "cache":  # it could be asked in the end
-            found["kernel_log_assumed"].pop((str(match["sd"]), name), None)
-    if boots == [0]:
-        seen = Evidence("the kernel's log reaches back to its start", f"{COMMAND} | head -1")
-        yield Fact(HOST, "kernel_log_whole", Known(True, (seen,)))
-    for fact, counted in found.items():
-        lines = [Evidence(f"{last[fact, each].strip()} ({often(times)})", COMMAND) for each, times in counted.items()]
+    for name, match in matched(told, _PATTERNS):
+        for fact, device in _told(name, match.groupdict(), match[0]):
+            what = device, str(match.lastgroup) if name in SEVERAL else name
+            found[fact][what] += 1
+            last[fact, what] = match[0]
+    for fact, times_of in found.items():
+        lines = [Evidence(f"{last[fact, each].strip()} ({often(times)})", COMMAND) for each, times in times_of.items()]
         none = Evidence("nothing of the kind in what is left of the kernel's log", COMMAND)
-        entries = tuple(f"{device}={times}" for (device, _), times in counted.items())
+        entries = tuple(f"{device}={times}" for (device, _), times in times_of.items())
         yield Fact(HOST, fact, Known(entries, (*lines,) or (none,)))
 
 
 def _told(name: str, part: Mapping[str, str | None], line: str) -> list[tuple[str, str]]:
     """Each (fact, device) of a line; none: it says nothing bad."""
     match name:
+        case "boot":
+            return []
         case "nvme":
             return [("kernel_log_resets", str(part[name]))]
         case "ata":

@@ -14,6 +14,7 @@ from auditor.collect import kstat
 from auditor.collect._json import integer
 from auditor.facts import Fact, Facts, Known, Subject, known, number, real
 from auditor.host.request import Files, Read, Request
+from auditor.text import argument
 
 PER = "pool"
 SUBJECT = "pool"
@@ -54,9 +55,9 @@ def parse(reply: Files, pool: Subject) -> Iterator[Fact]:
         if len(lines) > 1 and lines[-1][2:3] == ["C"]:
             raise ValueError("the open TXG is missing at the end of the list")
         if done or (lines[1:2] and lines[1][2:3] == ["S"]):  # else one that is syncing may have gone from the list
-            yield Fact(pool, "txg_unfinished_since_ns", _unfinished(lines[1:], f"cat {path}"))
+            yield Fact(pool, "txg_unfinished_since_ns", _unfinished(lines[1:], f"cat {argument(path)}"))
         if done:
-            yield from _statistics(done, pool, f"cat {path}")
+            yield from _statistics(done, pool, f"cat {argument(path)}")
 
 
 def _numbers(line: Sequence[str]) -> dict[str, int]:

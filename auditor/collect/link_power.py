@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, words
 from auditor.host.request import WITNESS, Files, Read
+from auditor.text import argument
 
 PER = "host"
 SUBJECT = "host"
@@ -30,7 +31,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
         if at := _PATH.fullmatch(path):
             if not re.fullmatch(r"[a-z_]{1,40}\n", text):
                 raise ValueError(f"{path} is no policy")
-            found[f"{at[1]}={text.strip()}"] = Evidence(text.strip(), f"cat {path}")
+            found[f"{at[1]}={text.strip()}"] = Evidence(text.strip(), f"cat {argument(path)}")
     refused = [path for path, error in reply.errors.items() if path != WITNESS and not error.startswith("no such")]
     if refused:
         raise ValueError(f"{refused[0]}: {reply.errors[refused[0]]}")

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, known, words
 from auditor.host import hostid
 from auditor.host.request import Files, Read, Request
+from auditor.text import argument
 
 PER = "host"
 SUBJECT = "host"
@@ -65,7 +66,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
                     raise ValueError(f"{path}: a command loads the module ({' '.join(command)[:80]})")
                 case ["options", "zfs", *options]:
                     for name, value in map(_option, options):
-                        found[name] = value, Evidence(f"options zfs {name}={value} in {path}", f"cat {path}")
+                        found[name] = value, Evidence(f"options zfs {name}={value} in {path}", f"cat {argument(path)}")
     if not line.endswith("\n"):
         raise ValueError(f"{CMDLINE} is cut off")
     from_kernel = (each.strip('"') for each in _WORD.findall(line))  # a boot loader may quote the whole option

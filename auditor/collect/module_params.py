@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from auditor.collect._json import is_integer
 from auditor.facts import HOST, Fact, Facts, Known, Spec, Subject, known, number, word
 from auditor.host.request import Files, Read, Request
+from auditor.text import argument
 
 PER = "host"
 SUBJECT = "host"
@@ -143,7 +144,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
 
 def _known(name: str, value: str, path: str) -> Known | None:
     if name in WORDS:
-        return known(value, f"{name}={value}", f"cat {path}")
+        return known(value, f"{name}={value}", f"cat {argument(path)}")
     if not is_integer(value):
         return None
-    return known(int(value), f"{name}={value}", f"cat {path}")
+    return known(int(value), f"{name}={value}", f"cat {argument(path)}")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from auditor.facts import Fact, Facts, Scalar, Subject, known, number, word
 from auditor.host.request import Files, Read
+from auditor.text import argument
 
 PER = "host"
 SUBJECT = "disk"
@@ -40,7 +41,7 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
         if fact := _fact(found[2], text):
             name, value = fact
             disk = Subject("disk", found[1].replace("!", "/"))
-            yield Fact(disk, name, known(value, f"{found[2]}: {text}", f"cat {path}"))
+            yield Fact(disk, name, known(value, f"{found[2]}: {text}", f"cat {argument(path)}"))
 
 
 def _fact(file: str, text: str) -> tuple[str, Scalar] | None:

@@ -50,15 +50,19 @@ def wish(path: Path | None, write: bool, undecided: bool, update: bool) -> Wish:
     return Wish(path, accept, write or update)
 
 
-def read(wish: Wish, facts: Facts, targets: tuple[str, ...]) -> Baseline | None:
-    """The baseline that is to be followed, an empty one where it is yet to be made. Raises BaselineError and OSError."""
+def read(wish: Wish, facts: Facts, targets: tuple[str, ...], *, trusted: bool) -> Baseline | None:
+    """The baseline that is to be followed, an empty one where it is yet to be made. Raises BaselineError and OSError.
+
+    trusted: refuse one that another user could have written. A baseline silences findings, and the nightly job of root must not
+    be silenced by whoever may write its folder.
+    """
     if not wish.path:
         return None
-    from auditor.host import named
+    from auditor.host import input_file
     from auditor.judge import baseline, baseline_file
 
     try:
-        data = named.read(wish.path, baseline_file.LIMIT)
+        data = input_file.read(wish.path, baseline_file.LIMIT, trusted=trusted)
     except FileNotFoundError:
         if wish.accept:
             return baseline.empty(facts, targets)

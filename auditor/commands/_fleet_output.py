@@ -9,7 +9,8 @@ from typing import Any, BinaryIO
 
 import click
 
-from auditor.commands._options import Output
+from auditor.commands._options import Local, Output
+from auditor.text import is_url
 
 LINE = 16 << 20  # bytes of one row
 Write = Callable[[BinaryIO, Iterable[str]], None]
@@ -20,18 +21,18 @@ class Place(Output):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Raises BadParameter."""
-        return value if "://" in str(value) else super().convert(value, param, ctx)
+        return value if is_url(str(value)) else super().convert(value, param, ctx)
 
 
-class Source(click.Path):
+class Source(Local):
     """A file to read, as a Path; a URL, as a text."""
 
     def __init__(self) -> None:
-        super().__init__(path_type=Path, dir_okay=False)
+        super().__init__(dir_okay=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Raises BadParameter."""
-        return value if "://" in str(value) else super().convert(value, param, ctx)
+        return value if is_url(str(value)) else super().convert(value, param, ctx)
 
 
 def writer(place: Path | str | None) -> Write:
@@ -81,13 +82,13 @@ def lines(places: Iterable[Path | str]) -> Iterator[bytes]:
 
 def _of(place: Path | str) -> Iterator[bytes]:
     from auditor.fleet import store
-    from auditor.host import given
+    from auditor.host import input_file
     from auditor.report.fleet.rows import BadRows
 
     if isinstance(place, str):
         yield from store.lines(place, LINE)
         return
-    with given.opened(place) as file:
+    with input_file.open_input(place) as file:
         if isinstance(file, int):
             raise BadRows(f"{place}: a folder; rows are in files")
         while line := file.readline(LINE):

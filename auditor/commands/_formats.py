@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 from auditor.commands._options import Output
 from auditor.commands._terminal import note, write
 from auditor.errors import EXIT_NOTHING
+from auditor.interrupt import TooLate
 from auditor.report import formats
 from auditor.text import harmless
 
@@ -106,7 +107,7 @@ def promised(wanted: Sequence[FormatChoice]) -> Iterator[None]:
         yield
     except BrokenPipeError:
         raise
-    except Exception as error:
+    except (Exception, TooLate) as error:
         for each in wanted:
             module = formats.module(each.name)
             if each.file and hasattr(module, "failed"):

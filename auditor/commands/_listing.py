@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from auditor import __version__, audit, rulebook
+from auditor import __version__, audit, interrupt, rulebook
 from auditor.checklist import answers, judged, same
 from auditor.checklist.judged import Audited, Runs
 from auditor.checklist.measured import Verified
@@ -121,7 +121,8 @@ def _audit(wanted: Wanted, kept: _Kept | None, progress: Callable[..., None] | N
 
     host = LiveHost(wanted.timeout, wanted.deadline)
     try:
-        seen = audit.look(host, (wanted.target,), wanted.options, progress)
+        with interrupt.waiting():
+            seen = audit.look(host, (wanted.target,), wanted.options, progress)
     except audit.NothingToAudit as error:
         if wanted.replays:
             raise audit.NothingToAudit(f"{error}. Without a TARGET the youngest recording is audited") from None

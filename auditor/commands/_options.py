@@ -5,19 +5,28 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from auditor import interrupt
 from auditor.commands import _complete
 from auditor.databases import ENGINES
+from auditor.errors import EXIT_USAGE, Stop
 from auditor.host.limits import DEADLINE_S
+from auditor.text import harmless, is_url
 
 if TYPE_CHECKING:
     from auditor.audit import Options
 
 SEVERITIES = ("low", "medium", "high", "critical")
+RECORDED = ("replay", "replays", "since")  # options of which each names a recording
+
+
+class Late(Stop):
+    """A recording that took longer than --deadline allows."""
 
 
 class Seconds(click.FloatRange):
@@ -37,9 +46,9 @@ class Local(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Fails for a URL."""
-        if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", str(value)):
+        if is_url(str(value)):
             self.fail(
-                f"{value} is a URL: files are read and written on this machine, fleet judge alone reads from a store.",
+                f"{value} is a URL: this is a file on this machine; only zaudit fleet takes URLs, of object stores.",
                 param,
                 ctx,
             )
@@ -56,19 +65,60 @@ def span(ctx: click.Context, param: click.Parameter, value: str | None) -> float
     return float(int(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]])
 
 
-def looking(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of every command that looks at a host."""
-    for option in reversed(
-        (
-            click.option("--timeout", type=Seconds(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
-                         help="Give up on a command after this time."),
-            click.option("--deadline", type=Seconds(0, 86400), default=DEADLINE_S, show_default=True, metavar="SECONDS",
-                         help="Stop asking after this time and report without the rest; 0: no deadline."),
-            click.option("--consistent", is_flag=True, help="Read dataset properties in one transaction group (root, pyzfs)."),
-        )
-    ):  # fmt: skip
-        command = option(command)
-    return command
+def deadline(words: str, recordings: tuple[str, ...] = RECORDED) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``--deadline SECONDS``. words: what it means for a host. recordings: what may name some; with one the command ends after
+    this time, wherever it is, but for the time in which it asks a host or waits for who reads its report."""
+
+    def option(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def bounded(**given: Any) -> Any:
+            paths = [path for each in recordings for path in _paths(given.get(each))]
+            seconds = given["deadline"] if paths else 0
+            text = f"{', '.join(paths)}: not read and judged within {seconds:g} s (see --deadline)"
+            try:
+                with interrupt.within(seconds, text, EXIT_USAGE):
+                    return command(**given)
+            except interrupt.TooLate as late:
+                raise Late(str(late)) from None
+
+        return click.option(
+            "--deadline",
+            type=Seconds(0, 86400),
+            default=DEADLINE_S,
+            show_default=True,
+            metavar="SECONDS",
+            help=f"{words} 0: no deadline.",
+        )(bounded)
+
+    return option
+
+
+def _paths(given: Path | tuple[Path, ...] | None) -> list[str]:
+    return [harmless(str(each)) for each in (given if isinstance(given, tuple) else (given,)) if each]
+
+
+def _looking(words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """words: of --deadline."""
+
+    def options(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(
+            (
+                click.option("--timeout", type=Seconds(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
+                             help="Give up on a command after this time."),
+                deadline(words),
+                click.option("--consistent", is_flag=True,
+                             help="Read dataset properties in one transaction group (root, pyzfs)."),
+            )
+        ):  # fmt: skip
+            command = option(command)
+        return command
+
+    return options
+
+
+# the options of every command that asks a host, and of those that look at a host or a recording
+asking = _looking("Stop asking after this time and go on without the rest.")
+looking = _looking("Stop asking after this time and report without the rest; give up on a recording.")
 
 
 def database(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -109,11 +159,11 @@ def policy(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--policy", "policy_file", type=kind, metavar="FILE", help=words)(command)
 
 
-class Output(click.Path):
+class Output(Local):
     """A file to write to; ``-`` and /dev/stdout are standard output, as without the option."""
 
     def __init__(self) -> None:
-        super().__init__(dir_okay=False, path_type=Path)
+        super().__init__(dir_okay=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """None: standard output."""

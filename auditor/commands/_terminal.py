@@ -12,11 +12,14 @@ from typing import Any
 
 import click
 
+from auditor import interrupt
 from auditor.streams import shows_progress
 from auditor.text import harmless
 
 # what --color and --quiet say, for the one command that this process runs
 _WANTED: dict[str, str] = {"color": "auto", "notes": "yes"}
+# docs.github.com, workflow commands: "::" at the beginning of a line, after blanks
+_COMMAND = re.compile(r"(?m)^((?: |\x1b\[[0-9;]{0,20}m)*):(?=:)")
 _OURS = re.compile(r"(\n|\x1b\[[0-9;]{0,20}m)")
 
 
@@ -93,11 +96,12 @@ def say(text: str) -> None:
 
 def _out(text: str | bytes) -> None:
     try:
-        if isinstance(text, str):
-            sys.stdout.write(text)  # click would leave the colours out
-            sys.stdout.flush()
-        else:
-            click.echo(text, nl=False)
+        with interrupt.waiting():  # for a pager
+            if isinstance(text, str):
+                sys.stdout.write(text)  # click would leave the colours out
+                sys.stdout.flush()
+            else:
+                click.echo(text, nl=False)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -112,10 +116,11 @@ def note(text: str) -> None:
 
 
 def _shown(text: str, *, styled: bool = False) -> str:
-    """Whatever a report let through: nothing leaves but lines of what is seen, and the colours of a styled one."""
-    if not styled:
-        return "\n".join(map(harmless, text.split("\n")))
-    return "".join(part if _OURS.fullmatch(part) else harmless(part) for part in _OURS.split(text))
+    """Whatever a report let through: nothing leaves but lines of what is seen, and the colours of a styled one; and no line
+    begins like a command to the agent of a CI, wherever the text was wrapped."""
+    parts = _OURS.split(text) if styled else text.split("\n")
+    lines = ("" if styled else "\n").join(part if _OURS.fullmatch(part) else harmless(part) for part in parts)
+    return _COMMAND.sub(r"\1\\u003a", lines)
 
 
 def steps() -> Callable[[str, float, float], None] | None:

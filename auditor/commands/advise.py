@@ -84,16 +84,16 @@ def log(pool: str, since: Path | None, replay: Path | None, timeout: float, dead
 
 def _look(name: str, replay: Path | None, timeout: float, deadline: float, consistent: bool) -> Look:
     """One pool or dataset, here or in a recording. Raises NothingToAudit."""
-    from auditor import audit
-    from auditor.host.live import Host, LiveHost
+    from auditor import audit, interrupt
+    from auditor.host.live import LiveHost
     from auditor.recording import recording
 
-    past = recording.load(replay) if replay else None
-    host: Host = recording.ReplayHost(past) if past else LiveHost(timeout, deadline)
-    asked = past.targets if past else (name,)
-    options = audit.Options.from_words(past.options) if past else audit.Options(consistent)
-    seen = audit.look(host, asked, options, None if past else progress(deadline))
-    return audit.focus(seen, host, (name,)) if past else seen
+    if replay is None:
+        with interrupt.waiting():
+            return audit.look(LiveHost(timeout, deadline), (name,), audit.Options(consistent), progress(deadline))
+    past = recording.load(replay)
+    host = recording.ReplayHost(past)
+    return audit.focus(audit.look(host, past.targets, audit.Options.from_words(past.options)), host, (name,))
 
 
 COMMAND = advise

@@ -1,8 +1,8 @@
 """``zaudit alert``: what is new in the latest report is passed to a program of the site, once.
 
 The program runs with the rights of the caller, so it must be one that nobody else could have put there
-(:func:`auditor.host.tools.named`). It is started without a shell, with one argument, nothing of the caller's environment, and a
-time-out.
+(:mod:`auditor.host.trust`), and so must be the report and what was reported last. It is started without a shell, with one
+argument, nothing of the caller's environment, and a time-out.
 """
 
 from __future__ import annotations
@@ -46,23 +46,25 @@ def alert(report: Path, hook: Path, fail_on: Any, max_age: float | None, timeout
 
     Exit code: 0 when there was nothing to report, or it was reported; 1 when FILE cannot be run or failed.
     """
-    from auditor.host import tools
+    from auditor.host import tools, trust
 
-    program, fault = tools.named(str(hook))
-    if fault:
-        raise NotTold(f"{hook}: {fault}")
-    if not program:
+    program = hook.absolute()
+    try:
+        program.lstat()
+    except (FileNotFoundError, NotADirectoryError):
         note(f"zaudit alert: there is no {hook}")
         return
-    if not tools.kept_by_root(report.parent):
-        raise NotTold(f"{report.parent}: not root's alone, and the program would be given what others put there")
-    told = report.parent / "told.json"
+    if why := tools.refusal(str(program)):
+        raise NotTold(f"{hook}: not run: {why}")
+    try:
+        folder = Path(trust.locate_folder(str(report.parent)))
+    except OSError as error:
+        raise NotTold(f"{report.parent}: nothing is reported from there: {error.strerror}") from None
+    told = folder / "told.json"
     document, trouble = _document(report, max_age)
     news = _news(document, told, fail_on) if document else {"summary": f"no report: {trouble}", "difference": None}
     if news:
-        _tell(
-            program, report.parent / "alert.json", {"schema": "zaudit-alert/1", "report": str(report), **news}, timeout
-        )
+        _tell(str(program), folder / "alert.json", {"schema": "zaudit-alert/1", "report": str(report), **news}, timeout)
         say(f"told: {news['summary']}")
     if document:
         from auditor.host import writing
@@ -76,10 +78,14 @@ def _document(report: Path, max_age: float | None) -> tuple[dict[str, Any] | Non
     from auditor.report.formats._told import told
 
     try:
-        document = read(report)
+        document = read(report, trusted=True)
         age = time.time() - told(document).taken
-    except (click.ClickException, OSError, Stop) as error:
-        return None, error.format_message() if isinstance(error, click.ClickException) else str(error)
+    except click.ClickException as error:
+        return None, error.format_message()
+    except OSError as error:
+        return None, f"{report}: {error.strerror or error}"
+    except Stop as error:
+        return None, str(error)
     if max_age is not None and not -AHEAD <= age <= max_age:
         return None, f"{report} is {age / 3600:.1f} hours old"
     return document, ""
@@ -95,7 +101,7 @@ def _news(document: dict[str, Any], told: Path, fail_on: Any) -> dict[str, Any]:
 
     summary = str(module("summary").render(as_told(document))).strip()
     try:
-        before = read(told)
+        before = read(told, trusted=True)
         found = changes.compare(before, document)
     except (OSError, click.UsageError, changes.CompareError):
         return {"summary": summary, "difference": None} if document["exit_code"] else {}
@@ -110,7 +116,7 @@ def _tell(program: str, file: Path, news: dict[str, Any], timeout: float) -> Non
     from auditor.host.running import Time
 
     writing.replace(file, json.dumps(news, indent=1).encode())
-    done = process.run((program, str(file.absolute())), Time.of(timeout), ENVIRONMENT)
+    done = process.run((program, str(file)), Time.of(timeout), ENVIRONMENT)
     if done.fault or done.exit:
         said = done.stderr.decode(errors="replace").strip()[-300:]
         raise NotTold(f"{program}: {done.fault or f'exit code {done.exit}'}{f': {said}' if said else ''}")

@@ -158,7 +158,7 @@ def check(
             fail_on,
             left_out=left_out,
             failed_only=failed_only,
-            known=_baseline.read(known, narrowed.facts, names),
+            known=_baseline.read(known, narrowed.facts, names, trusted=not past),
         )
     done = Done(report, verbose, min_severity)
     try:

@@ -8,9 +8,8 @@ from typing import NoReturn
 
 import click
 
-from auditor.commands._options import Local, Output, Seconds, database, formats_of, policy
+from auditor.commands._options import Local, Output, Seconds, database, deadline, formats_of, policy
 from auditor.commands._terminal import look, say, steps, write
-from auditor.host.limits import DEADLINE_S
 from auditor.streams import progress
 
 SECONDS, LONGEST = 30, 3600
@@ -35,8 +34,7 @@ SECONDS, LONGEST = 30, 3600
 @click.option("-v", "--verbose", is_flag=True, help="Show every thread and dataset.")
 @click.option("--timeout", type=Seconds(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
               help="Give up on a command after this time.")  # fmt: skip
-@click.option("--deadline", type=Seconds(0, 86400), default=DEADLINE_S, show_default=True, metavar="SECONDS",
-              help="Stop the questions of the audit after this time. 0: no deadline.")  # fmt: skip
+@deadline("Stop the questions of the audit after this time; give up on a recording.")
 def diagnose(
     target: str | None,
     seconds: float | None,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from auditor import __version__
-from auditor.commands._options import SEVERITIES, Local, fail_on, folders, formats
+from auditor.commands._options import SEVERITIES, Local, deadline, fail_on, folders, formats
 from auditor.commands._terminal import say, width
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ KIND = Local()
 @formats
 @fail_on
 @folders
+@deadline("Give up on OLD and NEW after this time.", ("old", "new"))
 def diff(
     old: Path,
     new: Path,
@@ -41,6 +42,7 @@ def diff(
     fail_on: Any,
     failed_only: bool,
     folders: tuple[Path, ...],
+    **_: Any,
 ) -> NoReturn:
     """What is new, worse, changed, better and gone from OLD to NEW: recordings (folder or .tar.gz), which are judged by today's
     rules, or reports of zaudit check --format json; one of each is fine.

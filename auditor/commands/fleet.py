@@ -16,7 +16,7 @@ import click
 from auditor import __version__
 from auditor.commands._fleet_output import Place, Source, write
 from auditor.commands._fleet_pages import Pages
-from auditor.commands._options import Output, Seconds, fail_on, folders, formats_of
+from auditor.commands._options import Local, Output, Seconds, fail_on, folders, formats_of
 from auditor.commands._terminal import look, note
 from auditor.commands._terminal import write as emitted
 from auditor.errors import Stop
@@ -54,13 +54,13 @@ def fleet() -> None:
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING|FOLDER|PATTERN|URL...")
 @click.option("-o", "--output", "place", type=Place(), metavar="FILE|URL",
               help="Write rows here: JSON lines, or Parquet if it ends in .parquet.  [default: standard output]")  # fmt: skip
-@click.option("--inventory", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+@click.option("--inventory", type=Local(dir_okay=False), metavar="FILE",
               help="The hosts that are expected, one per line; each missing one is a row.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1, 1024), help="Parallel processes.  [default: one per processor]")
 @click.option("--engine", callback=_engine, default="processes", metavar="processes|dask[=ADDRESS]", show_default=True,
               help="Where they run: here, or on the workers of Dask.")  # fmt: skip
 @folders
-@click.option("--policy", "policy_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+@click.option("--policy", "policy_file", type=Local(dir_okay=False), metavar="FILE",
               help="Roles, rules, thresholds and waivers for all hosts.  [default: for each recording its own]")  # fmt: skip
 @click.option("--timeout", type=Seconds(0.1, 3600), default=120.0, show_default=True, metavar="SECONDS",
               help="Give up on a recording after this time.")  # fmt: skip
@@ -213,10 +213,13 @@ def _expected(path: Path | None) -> tuple[str, ...]:
     """The hosts of an inventory. Raises InventoryError or OSError."""
     if path is None:
         return ()
-    from auditor.fleet.accounting import inventory
-    from auditor.host import given
+    from auditor.fleet.accounting import InventoryError, inventory
+    from auditor.host import input_file
 
-    return inventory(given.content(path, INVENTORY).decode("utf-8", "replace"))
+    try:
+        return inventory(input_file.read(path, INVENTORY).decode("utf-8", "replace"))
+    except InventoryError as error:
+        raise InventoryError(f"{path}: {error}") from None
 
 
 COMMAND = fleet

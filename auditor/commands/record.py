@@ -8,7 +8,7 @@ import click
 
 from auditor import __version__
 from auditor.commands import _complete
-from auditor.commands._options import Local, looking, policy, with_database
+from auditor.commands._options import Local, asking, policy, with_database
 from auditor.commands._options import database as database_option
 from auditor.commands._terminal import note
 from auditor.streams import progress
@@ -32,7 +32,7 @@ LEAST, LONGEST = 32, 4096  # bytes of a key
               help="Redact with this secret: all recordings made with it share their stand-ins.")  # fmt: skip
 @database_option
 @policy
-@looking
+@asking
 def record(
     targets: tuple[str, ...],
     path: Path,
@@ -71,11 +71,11 @@ def record(
 
 def _secret(path: Path) -> bytes:
     """The key of a fleet. Raises UsageError for one that is too short, or that others than its owner can read; OSError."""
-    from auditor.host import given
+    from auditor.host import input_file
 
-    with given.opened(path) as file:
+    with input_file.open_input(path) as file:
         data = b"" if isinstance(file, int) else file.read(LONGEST + 1)
-        open_to_others = isinstance(file, int) or not given.private(file)
+        open_to_others = isinstance(file, int) or not input_file.private(file)
     if not LEAST <= len(data) <= LONGEST or open_to_others:
         raise click.UsageError(
             f"{path}: a key is a file of {LEAST} to {LONGEST} random bytes, which its owner alone can read "

@@ -25,9 +25,8 @@ EXIT_FAILED = 1
 @folders
 def selftest(format_: str, folders: tuple[Path, ...]) -> NoReturn:
     """Judge every rule on a recorded host whose answers are missing, refused, late, empty, garbled, cut off or of an unknown
-    release (all at once: every rule must be undecided; one at a time, or with a line, a key or the rest lost or the answer
-    for another disk, or two of the main ones refused: no verdict may get better), and on its own examples with facts hidden.
-    Touches nothing of this host.
+    release. All at once: every rule must be unknown. One at a time, or two of the main ones refused, or with a line or a key
+    lost: no verdict may get better. Then on its own examples with facts hidden. Touches nothing of this host.
 
     Exit code: 0 when no rule passed where it must not, 1 when one did.
     """

@@ -9,10 +9,9 @@ from typing import Any, NoReturn
 import click
 
 from auditor.commands import _complete
-from auditor.commands._options import Local, Output, Seconds, policy
+from auditor.commands._options import Local, Output, Seconds, deadline, policy
 from auditor.commands._options import fail_on as fail_on_option
 from auditor.commands._terminal import look, steps, write
-from auditor.host.limits import DEADLINE_S
 from auditor.streams import progress
 
 
@@ -59,8 +58,7 @@ from auditor.streams import progress
 @fail_on_option
 @click.option("--timeout", type=Seconds(0.1, 3600), default=30.0, show_default=True, metavar="SECONDS",
               help="Give up on a command (not on fio) after this time.")  # fmt: skip
-@click.option("--deadline", type=Seconds(0, 86400), default=DEADLINE_S, show_default=True, metavar="SECONDS",
-              help="Stop the questions of the audit after this time; fio is not stopped. 0: no deadline.")  # fmt: skip
+@deadline("Stop the questions of the audit after this time, not fio; give up on a recording.")
 def verify(
     target: str | None,
     replay: Path | None,

@@ -215,6 +215,6 @@ def _hdd(table: Judged, drive: Drive | None, virtual: Judged, disk: Subject, fac
     if not votes:
         silent = [each for each in (rate, flagged) if isinstance(each, Unknown)]
         return join(silent or [unknown(f"{disk}: neither the drive nor the kernel says whether it spins")])
-    if answers == {True} and isinstance(virtual, Unknown):
+    if isinstance(virtual, Unknown):
         return virtual
     return Known(answers.pop(), evidence)

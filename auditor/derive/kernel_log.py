@@ -98,14 +98,12 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
             if isinstance(log := logs[source], Unknown):
                 yield Fact(disk, name, log)
                 continue
-            names = _names(disk, log, on_port, facts)
-            if isinstance(names, Unknown):
-                yield Fact(disk, name, names)
-            else:
-                judged = _judged(name, log, facts.get(HOST, "kernel_log_whole"), names)
-                if name == "logged_flush_errors" and (heads := _multipath(disk, log, facts)):
-                    judged = _behind_multipath(disk, judged, names, heads, logs, facts)
-                yield Fact(disk, name, judged)
+            names, doubt = _names(disk, log, on_port, facts)
+            judged = _judged(name, log, facts.get(HOST, "kernel_log_whole"), names)
+            if name == "logged_flush_errors" and (heads := _multipath(disk, log, facts)):
+                judged = _behind_multipath(disk, judged, names, heads, logs, facts)
+            found = isinstance(judged, Known) and judged.value
+            yield Fact(disk, name, doubt if doubt and not found else judged)
 
 
 def _log(found: Judged) -> Log | Unknown:
@@ -175,30 +173,34 @@ def _sum(counted: list[tuple[int, Evidence]]) -> int:
     return sum(times for times, _ in counted)
 
 
-def _names(disk: Subject, log: Log, on_port: Mapping[str, Sequence[Subject]], facts: Facts) -> frozenset[str] | Unknown:
-    """What the log may call it: its own name, the paths of its leaves, its controller, its port where no other disk is on
-    it."""
-    names = {disk.name}
+def _names(
+    disk: Subject, log: Log, on_port: Mapping[str, Sequence[Subject]], facts: Facts
+) -> tuple[frozenset[str], Unknown | None]:
+    """(what the log surely calls it: its own name, the paths of its leaves, its controller, its port without other disks; why
+    another name may mean it, too)."""
+    names, doubts = {disk.name}, list[Unknown]()
     if log.paths:
         if isinstance(used := facts.get(disk, "used_by"), Unknown):
-            return used
-        paths = (facts.get(leaf, "path") for leaf in facts.linked(disk, "used_by"))
-        names |= {str(path.value) for path in paths if isinstance(path, Known)}
-    if not log.ports and not log.controllers:
-        return frozenset(names)
+            doubts.append(used)
+        else:
+            paths = (facts.get(leaf, "path") for leaf in facts.linked(disk, "used_by"))
+            names |= {str(path.value) for path in paths if isinstance(path, Known)}
     place = facts.get(disk, "sysfs_path")
     if isinstance(place, Unknown):
-        return place
-    path = f"{place.value}/"
-    if (port := _PORT.search(path)) and port[1] in log.ports:
-        if others := [other for other in on_port[port[1]] if other != disk]:
-            return unknown(f"dmesg -k: {port[1]} may be {disk} or {others[0]}, which share a port")
-        names.add(port[1])
-    if log.controllers and disk.name.startswith("nvme"):
-        if not (controller := _CONTROLLER.search(path)):
-            return unknown(f"dmesg -k: which NVMe controller {disk} is attached to is not known")
-        names.add(controller[1])
-    return frozenset(names)
+        doubts += [place] if log.ports or log.controllers else []
+    else:
+        path = f"{place.value}/"
+        if (port := _PORT.search(path)) and port[1] in log.ports:
+            if others := [other for other in on_port[port[1]] if other != disk]:
+                doubts.append(unknown(f"dmesg -k: {port[1]} may be {disk} or {others[0]}, which share a port"))
+            else:
+                names.add(port[1])
+        if log.controllers and disk.name.startswith("nvme"):
+            if controller := _CONTROLLER.search(path):
+                names.add(controller[1])
+            else:
+                doubts.append(unknown(f"dmesg -k: which NVMe controller {disk} is attached to is not known"))
+    return frozenset(names), doubts[0] if doubts else None
 
 
 def _path(disk: Subject, facts: Facts) -> str:

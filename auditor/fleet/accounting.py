@@ -17,6 +17,7 @@ from auditor.report.fleet.words import names
 from auditor.text import harmless
 
 HOSTS = 1_000_000
+HOST = re.compile(r"[^\W_][\w.-]{0,252}")
 ERRORS_SHOWN = 10
 ERROR = 200  # characters
 
@@ -26,13 +27,17 @@ class InventoryError(Stop):
 
 
 def inventory(text: str) -> tuple[str, ...]:
-    """The hosts that are expected: one a line, # begins a comment. Raises InventoryError."""
-    hosts = tuple(dict.fromkeys(name for line in text.splitlines() if (name := line.partition("#")[0].strip())))
+    """The hosts that are expected: one a line, # begins a comment. Raises InventoryError, which repeats nothing of a file that
+    may be any."""
+    hosts: dict[str, None] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if name := line.partition("#")[0].strip():
+            if not HOST.fullmatch(name):
+                raise InventoryError(f"line {number}: an inventory has one host per line: letters, digits and . _ -")
+            hosts[name] = None
     if not hosts or len(hosts) > HOSTS:
         raise InventoryError(f"an inventory names 1 to {HOSTS:,} hosts, one per line; this one has {len(hosts):,}")
-    if wrong := next((each for each in hosts if re.search(r"\s", each)), None):
-        raise InventoryError(f"an inventory has one host per line, not {harmless(wrong)[:60]!r}")
-    return hosts
+    return tuple(hosts)
 
 
 @dataclass

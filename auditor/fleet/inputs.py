@@ -11,6 +11,7 @@ from typing import NamedTuple
 from auditor.errors import Stop
 from auditor.fleet import store
 from auditor.recording.archive import MANIFEST
+from auditor.text import is_url
 
 DEEP = 4  # folders within a folder
 MOST = 1_000_000
@@ -62,7 +63,7 @@ class _Walk:
 
     def word(self, word: str) -> Iterator[Input]:
         """What one word means."""
-        if store.is_url(word):
+        if is_url(word):
             for url, stamp in store.listed(word):
                 if url.endswith(ARCHIVES):
                     yield Input(url, stamp)

@@ -11,18 +11,18 @@ import errno
 import fcntl
 import json
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
 from auditor.fleet.inputs import Input
+from auditor.host import input_file, trust
 from auditor.host.folder import held
 from auditor.host.writing import CannotWrite, complaining
 
 LINE = 256 << 20  # bytes of the rows of one recording, twice encoded
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FLAGS = os.O_RDWR | os.O_APPEND
 
 
 class Journal:
@@ -67,13 +67,16 @@ class Journal:
             os.unlink(self.path.name, dir_fd=folder)
 
     def _opened(self) -> BinaryIO:
+        other = CannotWrite(f"{self.path}: not a file for this user alone, so it is not continued; remove it")
         with held(os.path.dirname(self.path) or ".") as folder:
-            descriptor = os.open(self.path.name, _FLAGS, 0o600, dir_fd=folder)
+            try:
+                descriptor = _open(self.path.name, folder)
+            except input_file.WrongKind:
+                raise other from None
         found = os.fstat(descriptor)
-        ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1
-        if not ours or stat.S_IMODE(found.st_mode) & 0o077:
+        if not trust.private(found) or found.st_uid != os.geteuid() or found.st_nlink != 1:
             os.close(descriptor)
-            raise CannotWrite(f"{self.path}: not a file for this user alone, so it is not continued; remove it")
+            raise other
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -110,3 +113,11 @@ class Journal:
         while (line := self._file.readline(LINE)).endswith(b"\n"):
             yield start, line
             start += len(line)
+
+
+def _open(name: str, folder: int) -> int:
+    """A new file, or the one that is there. Raises OSError, WrongKind for what is no file."""
+    try:
+        return os.open(name, _FLAGS | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    except FileExistsError:
+        return input_file.open_as(name, input_file.FILE, folder=folder, follow=False, flags=_FLAGS)

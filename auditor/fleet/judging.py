@@ -20,7 +20,7 @@ from auditor.report.audit import json as report_json
 from auditor.report.formats import _told, jsonl
 from auditor.report.model import Report
 from auditor.rulebook import Chosen
-from auditor.text import harmless
+from auditor.text import harmless, is_url
 
 ROWS = 10_000  # findings of one host: more is no host, and would be a flood in a store
 LISTED = 20  # drive models and remedies of a finding
@@ -119,7 +119,7 @@ def _judged(name: str, how: How) -> list[Row]:
 
 def _members(name: str) -> Mapping[str, bytes]:
     """Raises RecordingError or OSError."""
-    if store.is_url(name):
+    if is_url(name):
         return archive.unpacked(io.BytesIO(store.content(name)), Path(name))
     return archive.read(Path(name))
 

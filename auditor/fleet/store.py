@@ -1,4 +1,10 @@
-"""Recordings and rows in other places: whatever fsspec opens (S3, MinIO, SFTP, ...), where it is installed."""
+"""Recordings and rows in object stores (S3, Google Cloud Storage, Azure), by fsspec, where it is installed.
+
+fsspec also opens local files, caches in local folders, archives within files and git repositories, alone or as a chain
+(``simplecache::file://``). It follows links and waits for FIFOs; nothing of what zaudit promises about files holds there.
+So the protocols of object stores are listed here, and fsspec is asked for nothing else. A key in a store may look like a
+chain as well: its author decides nothing about where it is read from.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +17,9 @@ from typing import Any, BinaryIO
 from auditor.errors import Stop
 from auditor.recording.archive import TOTAL_LIMIT
 
+# https://filesystem-spec.readthedocs.io/en/latest/api.html#other-known-implementations
+STORES = frozenset(("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"))
+CHAIN = "::"
 ENTRIES = 1_000_000
 SAID = 300  # characters of an error
 
@@ -19,14 +28,9 @@ class NoStore(Stop):
     """A URL that cannot be opened, and why."""
 
 
-def is_url(name: str) -> bool:
-    """Is it for fsspec to open?"""
-    return "://" in name
-
-
 def content(url: str) -> bytes:
     """All of it, where it is not larger than a recording may be. Raises NoStore."""
-    with _saying(url), _fsspec().open(url, "rb") as file:
+    with _read(url) as file:
         data: bytes = file.read(TOTAL_LIMIT + 1)
     if len(data) > TOTAL_LIMIT:
         raise NoStore(f"{url}: more than {TOTAL_LIMIT >> 20} MiB")
@@ -35,7 +39,7 @@ def content(url: str) -> bytes:
 
 def lines(url: str, most: int) -> Iterator[bytes]:
     """The lines of a file; what follows the first ``most`` bytes of one is a line of its own. Raises NoStore."""
-    with _saying(url), _fsspec().open(url, "rb") as file, io.BufferedReader(file) as buffered:
+    with _read(url) as file, io.BufferedReader(file) as buffered:
         while line := buffered.readline(most):  # those of fsspec know no bound
             yield line
 
@@ -44,7 +48,7 @@ def lines(url: str, most: int) -> Iterator[bytes]:
 def written(url: str) -> Iterator[BinaryIO]:
     """A file to write, which is there as a whole once the block has ended well, and not at all otherwise. Raises NoStore."""
     with _saying(url):
-        system, path = _fsspec().core.url_to_fs(url)
+        system, path = _system(url)
         file = system.open(path, "wb", autocommit=False)
     try:
         yield _Written(file, url)  # type: ignore[misc]
@@ -59,7 +63,7 @@ def written(url: str) -> Iterator[BinaryIO]:
 def listed(url: str) -> Iterator[tuple[str, str]]:
     """(URL, what changes when its content does) of each file that a pattern, or a folder, means. Raises NoStore."""
     with _saying(url):
-        system, path = _fsspec().core.url_to_fs(url)
+        system, path = _system(url)
         starred = any(char in path for char in "*?[")
         found = system.glob(path, detail=True) if starred else system.find(path, detail=True)
         if not starred and not found and system.exists(path):
@@ -70,6 +74,25 @@ def listed(url: str) -> Iterator[tuple[str, str]]:
         if info.get("type") == "file":
             stamp = [str(info.get(key, "")) for key in ("size", "ETag", "mtime", "LastModified")]
             yield system.unstrip_protocol(name), ":".join(stamp)
+
+
+@contextmanager
+def _read(url: str) -> Iterator[Any]:
+    """A file to read. Its cache is in memory, whatever the configuration of fsspec says: another one ("mmap") is on disk."""
+    with _saying(url):
+        system, path = _system(url)
+        with system.open(path, "rb", cache_type="readahead") as file:
+            yield file
+
+
+def _system(url: str) -> tuple[Any, str]:
+    """The store that a URL is in, and the path there. Raises NoStore for what is no object in a store."""
+    if url.partition("://")[0] not in STORES or CHAIN in url:
+        raise NoStore(
+            f"{url}: only objects in stores are read and written by URL (s3://, gs://, az://): name local files without file://"
+        )
+    system, path = _fsspec().core.url_to_fs(url)
+    return system, path
 
 
 def _forget(file: Any) -> None:

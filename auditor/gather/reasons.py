@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 
 from auditor.facts import AGAIN, Reason, Unknown, unknown
-from auditor.host import lzc, sql
+from auditor.host import kmsg, lzc, sql
 from auditor.host.live import Host
 from auditor.host.request import UNASKED, Capture, Files, Run
 from auditor.text import harmless
@@ -23,6 +23,8 @@ def command_line(argv: Sequence[str]) -> str:
         return harmless(f"--db {argv[1]}={argv[2]}")
     if argv[0] == lzc.NAME:
         return harmless(f"zfs program -n {' '.join(map(shlex.quote, argv[1:3]))} ...")
+    if argv[0] == kmsg.NAME:
+        return f"{kmsg.PATH} ({argv[1]})"
     return harmless(" ".join(map(_short, argv)))
 
 

@@ -2,10 +2,10 @@
 
 Safety (each line is held by a test): never a shell; tools only from a fixed PATH; only commands of :data:`READ_ONLY`, and this
 Python itself for files of others, which are read with the rights of their owner (:mod:`.owner`); files judged after they were
-opened, so that no device, FIFO or socket ever is (:mod:`._reading`); LC_ALL=C and TZ=UTC, so that their output does not depend
-on the caller; each command in its own process group, killed with all that it started at the time-out and then waited for at
-most two seconds (a suspended pool leaves processes in uninterruptible sleep); output bounded, of one and of all together; every
-failure is a value.
+opened, so that no device, FIFO or socket ever is (:mod:`._reading`), but for the kernel's log (:mod:`.kmsg`); LC_ALL=C and
+TZ=UTC, so that their output does not depend on the caller; each command in its own process group, killed with all that it
+started at the time-out and then waited for at most two seconds (a suspended pool leaves processes in uninterruptible sleep);
+output bounded, of one and of all together; every failure is a value.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-from auditor.host import folder, libraries, lzc, process, sql, tools, udev_db
+from auditor.host import kmsg, libraries, lzc, process, sql, tools, trust, udev_db
 from auditor.host.files import read_files
 from auditor.host.limits import AT_ONCE
-from auditor.host.output import Total
+from auditor.host.output import Output, Total
 from auditor.host.owner import Others
 from auditor.host.request import NOTHING, Capture, Files, Read, Run
 from auditor.host.running import Time, within
@@ -87,18 +87,6 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
         frozenset({"--type=timer", "--state=failed", "--state=active", "--plain", "--no-legend"}),
         re.compile(r"\*scrub\*|zfs-load-key@\*|(zfs|sanoid|syncoid|zrepl|znapzend|pyznap|zettarepl|zpool-|pvesr)\*"),
     ),
-    (("dmesg", "--kernel"), frozenset(), re.compile(r"(?!)")),
-    (
-        ("dmesg", "--facility=kern"),
-        frozenset(
-            {
-                "--level=emerg,alert,crit,err,warn,notice,info",
-                "--level=emerg,alert,crit,err,warn,notice,info,debug",
-                "--level=debug,info,notice,warn,err,crit,alert,emerg",
-            }
-        ),
-        re.compile(r"(?!)"),
-    ),
     (("grub-probe", "--version"), frozenset(), re.compile(r"(?!)")),
     (("dmidecode", "-t", "memory"), frozenset(), re.compile(r"(?!)")),
     (("modinfo",), frozenset(), re.compile(r"(?:/usr)?/lib/modules/[\w./+~-]+", re.ASCII)),
@@ -141,6 +129,8 @@ def permitted(argv: tuple[str, ...]) -> bool:
         return len(argv) == 3 and argv[1] in sql.DRIVERS and not sql.fault(argv[1], argv[2])
     if argv[:1] == (lzc.NAME,):
         return len(argv) > 3
+    if argv[:1] == (kmsg.NAME,):
+        return len(argv) == 2
     for words, options, others in READ_ONLY:
         if argv[: len(words)] == words:
             return all(each in options or others.fullmatch(each) for each in argv[len(words) :])
@@ -174,6 +164,8 @@ class LiveHost:
         allowed = self._allowed()
         if request.argv == udev_db.ARGV and (udev := within(allowed, _udev, _fault)):
             return udev if self._total.take(len(udev.stdout)) else _fault(self._total.late)
+        if request.argv[0] == kmsg.NAME:
+            return within(allowed, partial(kmsg.answer, Output(request.keep, "", self._total)), _fault)
         argv, own, more = request.argv, False, NOTHING
         if argv[0] == sql.NAME:
             more = sql.environment()
@@ -205,7 +197,7 @@ class LiveHost:
 
     def steady(self, path: str) -> str:
         try:
-            return self._path(partial(folder.steady, path))
+            return self._path(partial(trust.resolve, path))
         except OSError as error:
             if error.errno == 0:
                 raise

@@ -30,30 +30,30 @@ EXTRAS = {"psycopg": ("postgres", "python3-psycopg"), "pymysql": ("mysql", "pyth
 _USER = re.compile(r"[^:]*+://[^@:]*+:[^@]*+@")
 _HOST = r"(?:\[[^]@]*+\]|[^][:,/?#@]*+)(?::[0-9]{0,5}+)?+"
 _HOSTS = re.compile(rf"[^:]*+://{_HOST}(?:,{_HOST})*+/[^@?]*+\?")
+# what libpq takes, several hosts as well; urllib's judgement of a host is another in every release of Python
+_URI = re.compile(rf"[^:]*+://(?:[^@/?]*+@)?+{_HOST}(?:,{_HOST})*+(?:[/?]|\Z)")
 _WORDS = re.compile(r"(?<!\w)(\w++)\s*+=")  # of key=value; behind a value in quotes no space need stand
 VARIABLES = ("HOME", "KRB5CCNAME")  # and all that begin with PG: for libpq
 
 
 def fault(engine: str, dsn: str) -> str:
     """Why a DSN is not taken, or an empty string. Does not repeat it: it may hold a password."""
-    from urllib.parse import parse_qsl, urlsplit
+    from urllib.parse import unquote
 
     uri = "://" in dsn
-    try:
-        parts = urlsplit(dsn) if uri else None
-        secret = bool(_USER.match(dsn) and not _HOSTS.match(dsn)) if uri else False
-        # of the first ? and to the end: libpq knows no fragment (#), and PyMySQL is never given one
-        query = {name.lower(): value for name, value in parse_qsl(dsn.partition("?")[2])} if uri else {}
-        words = set(query)
-    except ValueError:
-        return "not a URI"
+    scheme = dsn.partition("://")[0] if uri else ""
+    secret = bool(_USER.match(dsn) and not _HOSTS.match(dsn)) if uri else False
+    # of the first ? and to the end: libpq knows no fragment (#), and PyMySQL is never given one
+    pairs = [each.partition("=") for each in dsn.partition("?")[2].split("&")] if uri else []
+    query = {unquote(name).lower(): unquote(value) for name, equals, value in pairs if equals}
+    words = set(query)
     if engine == "postgres":
-        if parts and parts.scheme not in ("postgres", "postgresql"):
+        if uri and scheme not in ("postgres", "postgresql"):
             return "a DSN of PostgreSQL is postgresql://USER@HOST/NAME or key=value"
         words |= set(_WORDS.findall(dsn.lower())) if not uri else set()
         where = "PGPASSFILE (~/.pgpass) or a service (PGSERVICE)"
     else:
-        if not parts or parts.scheme not in ("mysql", "mariadb"):
+        if scheme not in ("mysql", "mariadb"):
             return f"a DSN of {engine} is {engine}://USER@HOST:PORT or {engine}://USER@/?unix_socket=PATH"
         if wrong := words - {"unix_socket", "read_default_file", "password", "passwd"}:
             return f"{sorted(wrong)[0]} is no option of a DSN; there are unix_socket and read_default_file"
@@ -64,7 +64,7 @@ def fault(engine: str, dsn: str) -> str:
         where = "the option file of ?read_default_file=PATH"
     if secret or any("pass" in word and word != "passfile" for word in words):
         return f"no password here, where every user of this host sees it (ps); put it into {where}"
-    return ""
+    return "not a URI" if uri and not _URI.match(dsn) else ""
 
 
 def answer(engine: str, dsn: str) -> str:

@@ -26,7 +26,8 @@ from typing import BinaryIO
 
 from auditor import interrupt
 from auditor.errors import EXIT_BROKE, Stop
-from auditor.host.folder import NoPlace, held, inside, make_folder, trusted
+from auditor.host import input_file, trust
+from auditor.host.folder import NoPlace, held, inside, make_folder
 
 NULL = os.makedev(1, 3)  # /dev/null (Documentation/admin-guide/devices.txt)
 SWEPT = 10_000  # entries of a folder that are looked at for what dead runs left
@@ -185,16 +186,17 @@ def _locked(descriptor: int) -> bool:
 
 
 def _sweep(start: str, folder: int) -> None:
-    """Remove what runs left that were killed; only where nobody else could have given something of ours such a name."""
+    """Remove what runs left that were killed; only where nobody else could have given something of ours such a name, which
+    many may in a folder like /tmp."""
     left = re.compile(re.escape(start) + "[0-9a-f]{16}")
     with os.scandir(folder) as entries:
         names = [each.name for each in islice(entries, SWEPT) if left.fullmatch(each.name)]
     for name in names:
         with suppress(OSError):
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            if found.st_uid != os.geteuid() or not trusted(os.fstat(folder), found):
+            if found.st_uid != os.geteuid() or trust.doubt(os.fstat(folder), trust.by(folder), found, name):
                 continue
-            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            descriptor = input_file.open_as(name, input_file.FILE, input_file.FOLDER, folder=folder, follow=False)
             try:
                 if _locked(descriptor):
                     _remove(name, folder, descriptor)

@@ -6,6 +6,7 @@ commits, the mildest one; whatever strikes at one strikes at every graver one of
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, NamedTuple, get_args
 
 Severity = Literal["low", "medium", "high", "critical"]
@@ -89,3 +90,13 @@ class Strike(NamedTuple):
     def strikes(self, event: Event) -> bool:
         """Does it matter when this happens?"""
         return bool(self.loses) and self.loses in INCLUDES[event]
+
+
+def worst(strikes: Iterable[Strike]) -> Severity:
+    """The severity of the most severe."""
+    return max((each.severity for each in strikes), key=SEVERITIES.index)
+
+
+def least(strikes: Iterable[Strike]) -> Severity:
+    """The severity of the least severe."""
+    return min((each.severity for each in strikes), key=SEVERITIES.index)

@@ -49,6 +49,11 @@ class Finding(NamedTuple):
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @property
+    def least(self) -> Severity:
+        """The severity that is certain of a failure: the least of it that may hold, of the subject of which that is most."""
+        return max((each.least for each in self.verdicts), key=SEVERITIES.index)
+
+    @property
     def fix(self) -> Fix:
         """How to mend it; where not all of it is the same case, as the rule says for all of them."""
         fixes = {id(each.fix): each.fix for each in self.verdicts}

@@ -181,7 +181,7 @@ def left_out(
     for rule in rules:
         if rule.id not in kept:
             by = "--skip" if named(rule.id, skip) else "--rule" if only else f"policy {policy.path}"
-            found.append(LeftOut(rule.id, rule.severity, by, strikes=rule.strikes))
+            found.append(LeftOut(rule.id, rule.gravest, by, strikes=rule.strikes))
         elif SEVERITIES.index(worst := kept[rule.id].gravest) < SEVERITIES.index(rule.gravest):
             found.append(LeftOut(rule.id, rule.gravest, f"policy {policy.path}", worst))
     return tuple(sorted(found, key=lambda each: (-SEVERITIES.index(each.severity), each.rule)))

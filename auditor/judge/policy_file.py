@@ -51,6 +51,7 @@ from auditor.judge.policy import (
     Waiver,
 )
 from auditor.judge.threshold import Decided, is_number
+from auditor.text import argument
 
 PATH = "/etc/zaudit/zaudit.toml"
 LIMIT = strict_toml.LIMIT  # bytes of a file
@@ -69,7 +70,7 @@ def parse(text: str, path: str) -> Policy:
     lines = _Lines(text, path)
     for name in table:
         if name not in TABLES:
-            raise lines.error("", name, f"there is no {name!r}; there are {', '.join(TABLES)}")
+            raise lines.error("", name, f"no table of a policy has this name; there are {', '.join(TABLES)}")
     return Policy(
         path=path,
         text=text,
@@ -140,7 +141,7 @@ def _thresholds(tables: Mapping[str, Any], lines: _Lines, path: str) -> Iterator
             line = next((found for place in places if (found := lines.of(*place)) > lines.of(place[0])), 1)
             if not is_number(value):
                 raise PolicyError(f"{path}, line {line}: {id}.{name} = {value!r}: it must be a number")
-            decided[name] = Decided(value, line, f"sed -n {line}p {path}")
+            decided[name] = Decided(value, line, f"sed -n {line}p {argument(path)}")
         yield id, decided
 
 

@@ -10,7 +10,7 @@ from auditor.errors import Stop
 from auditor.facts import Evidence, Kind
 from auditor.judge.event import SEVERITIES as SEVERITIES
 from auditor.judge.event import Severity as Severity
-from auditor.judge.event import Strike
+from auditor.judge.event import Strike, worst
 from auditor.judge.expression import Expression
 from auditor.judge.threshold import Threshold
 
@@ -111,7 +111,7 @@ class Rule(NamedTuple):
     @property
     def gravest(self) -> Severity:
         """The most that it may count."""
-        return max((each.severity for each in self.strikes), key=SEVERITIES.index)
+        return worst(self.strikes)
 
     @property
     def decided(self) -> tuple[Evidence, ...]:

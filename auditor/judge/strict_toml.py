@@ -5,11 +5,13 @@ tomllib takes time with the square of the parts of a dotted key, and a key has a
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any
 
 LIMIT = 256 << 10  # characters
 DOTS = 100  # in a line
+KEY = re.compile(r"""\(?(['"]).{2,}\1[^ ]*""")  # as tomllib repeats one of the file
 SHOWN = 600  # characters of an error, which may repeat what stands in the file
 
 
@@ -33,7 +35,7 @@ def loads(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise TomlError(str(error)) from None
+        raise TomlError(KEY.sub("...", str(error))) from None
     except RecursionError:
         raise TomlError("nested too deeply") from None
     except ValueError:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from auditor.facts import HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown, is_true
-from auditor.judge.event import SEVERITIES, Strike
+from auditor.judge.event import Strike, least, worst
 from auditor.judge.expression import Budget, Expression, Scope
 from auditor.judge.rule import Fix, Outcome, Place, Rule, Severity, Template
 from auditor.text import quoted
@@ -37,7 +37,7 @@ class Verdict(NamedTuple):
 
     origin: the place where it is mended (a dataset's name, or empty: at the subject). evidence: of a pass or fail;
     reasons: of an unknown. waiver: of one that is waived, and what it was before. strikes: what a failure does here; more than
-    one where it is not known which case holds, and the severity is that of the gravest. amount: how much a failure takes.
+    one where it is not known which case holds, and the severity is that of the most severe. amount: how much a failure takes.
     known: the day since which a baseline knows it, or empty. case: of a failure, that of the rule's fix, if one holds.
     """
 
@@ -61,6 +61,11 @@ class Verdict(NamedTuple):
     def fix(self) -> Fix:
         """How to mend it."""
         return self.case or self.rule.fix
+
+    @property
+    def least(self) -> Severity:
+        """The least that it counts, whichever case holds."""
+        return least(self.strikes) if self.strikes else self.severity
 
 
 class _Reached:
@@ -180,20 +185,17 @@ def _counting(
     evidence: tuple[Evidence, ...] = (),
     reasons: tuple[Reason, ...] = (),
 ) -> Verdict:
-    """As grave as the gravest that it may be."""
+    """As severe as the most severe that it may be: an answer that is lost never lowers it."""
     strikes = tuple(_possible(rule, scope))
-    severity = max((each.severity for each in strikes), key=SEVERITIES.index)
-    return Verdict(rule, scope.root, outcome, severity, evidence=evidence, reasons=reasons, strikes=strikes)
+    return Verdict(rule, scope.root, outcome, worst(strikes), evidence=evidence, reasons=reasons, strikes=strikes)
 
 
 def _possible(rule: Rule, scope: Scope) -> Iterator[Strike]:
-    """What its failure does here: one where each case before it is known to hold or not. Where nothing acknowledged can go
-    a case counts only when it is known to hold."""
+    """What its failure may do here: one strike where every case before it is known to hold or not to hold."""
     for strike, condition in rule.cases:
         result = condition.evaluate(scope)
         if isinstance(result, Unknown):
-            if strike.loses or rule.strike.loses:
-                yield strike
+            yield strike
         elif result.value is True:
             yield strike
             return

@@ -8,6 +8,7 @@ from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, known
 from auditor.judge.answers import Answers, as_waiver, found, over, word_of
 from auditor.judge.policy import Answer, Policy, Waiver, declared, matches
 from auditor.judge.verdict import Verdict
+from auditor.text import argument
 
 UNDECLARED = "undeclared"
 
@@ -26,7 +27,9 @@ def facts_of(policy: Policy, facts: Facts) -> Iterator[Fact]:
     promises: tuple[Waiver | Answer, ...] = (*policy.waivers, *policy.answers)
     if promises:
         subjects = tuple(_subject(each) for each in promises)
-        yield Fact(HOST, "waivers", known(subjects, f"{len(subjects)} waivers", f"cat {' '.join(policy.files)}"))
+        yield Fact(
+            HOST, "waivers", known(subjects, f"{len(subjects)} waivers", f"cat {' '.join(map(argument, policy.files))}")
+        )
     for each in promises:
         seen = Evidence(f"expires {each.expires}, owner {each.owner}: {each.reason}", _where(policy, each))
         yield Fact(_subject(each), "expired", Known(over(each.expires, facts), (seen,)))
@@ -39,7 +42,7 @@ def _declared(policy: Policy, entry: object) -> tuple[Known, Known]:
         none = (Evidence(""),)  # nothing to show
         return Known(UNDECLARED, none), Known("", none)
     path, line = policy.place(entry.line)
-    command = f"sed -n {line}p {path}"
+    command = f"sed -n {line}p {argument(path)}"
     role = Evidence(f"role of {entry.dataset}: {entry.role or UNDECLARED}" + (f" ({entry.reason})" if entry.reason else ""),
                     command)  # fmt: skip
     database = Evidence(f"database of {entry.dataset}: {entry.database or UNDECLARED}", command)
@@ -98,7 +101,7 @@ def _subject(waiver: Waiver | Answer) -> Subject:
 
 def _where(policy: Policy, waiver: Waiver | Answer) -> str:
     path, line = policy.place(waiver.line)
-    return f"sed -n '{line},+6p' {path}"
+    return f"sed -n '{line},+6p' {argument(path)}"
 
 
 class _Places:

@@ -6,26 +6,22 @@ The limits are those of writing as well (``recording.write``): what was written 
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import BinaryIO
 
 from auditor.errors import Stop
-from auditor.host import given
-
-if TYPE_CHECKING:  # slow to import, and needed for archives only
-    import gzip
-    import tarfile
+from auditor.host import input_file
+from auditor.recording import tar
 
 TOTAL_LIMIT = 256 << 20  # bytes of all members
 MEMBER_LIMIT = 128 << 20
 COUNT_LIMIT = 100_000  # members; some 30 a disk
 ENTRY_LIMIT = 2 * COUNT_LIMIT  # of a folder: notes and reports may lie beside
-HEADER_LIMIT, HEADERS_LIMIT = 8 << 10, 4 << 20  # bytes of one extended header of tar, and of all: zaudit writes none
-FILLING = 1 << 20  # with which a tar archive ends: 10 KiB of ours, and the size in which it is asked for
+FILLING = 1 << 20  # with which a tar archive ends: 10 KiB of ours
+# of an archive: a member has a header, an extended one of two blocks where another program wrote it, and part of a last block
+STREAM_LIMIT = TOTAL_LIMIT + 4 * tar.BLOCK * COUNT_LIMIT + FILLING
 MANIFEST, TRIAL = "recording.json", "trial.json"
-PIECE = 1 << 16
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 
 
@@ -36,7 +32,7 @@ class RecordingError(Stop):
 def read(path: Path) -> dict[str, bytes]:
     """Name -> content of every member; raises RecordingError."""
     try:
-        with given.opened(path) as file:
+        with input_file.open_input(path) as file:
             return _folder(file, path) if isinstance(file, int) else unpacked(file, path)
     except FileNotFoundError:
         raise RecordingError(f"{path}: no such file or folder") from None
@@ -47,14 +43,14 @@ def read(path: Path) -> dict[str, bytes]:
 def _folder(folder: int, path: Path) -> dict[str, bytes]:
     content: dict[str, bytes] = {}
     total = 0
-    for name in given.names(folder, ENTRY_LIMIT):
+    for name in input_file.names(folder, ENTRY_LIMIT):
         if not NAME.fullmatch(name):
             continue
-        file = given.member(name, folder)
+        file = input_file.open_member(name, folder)
         if file is None:
             continue  # a link or a folder: a golden report or a note may lie beside
         with file:
-            size = given.size(file)
+            size = input_file.size(file)
             total += size
             _bounded(str(path), name, size, total, len(content))
             content[name] = file.read(size)
@@ -63,99 +59,39 @@ def _folder(folder: int, path: Path) -> dict[str, bytes]:
 
 def unpacked(file: BinaryIO, path: Path) -> dict[str, bytes]:
     """Name -> content of every member of a .tar.gz; raises RecordingError or OSError. path: what to call it."""
-    import gzip
-    import tarfile
-    import zlib
-
     try:
-        # a stream, so that nothing after a refused member is even decompressed; and a bounded one, because tarfile itself
-        # reads extended headers of any size into memory
-        with (
-            gzip.GzipFile(fileobj=file) as packed,
-            tarfile.open(fileobj=_Bounded(packed, str(path)), mode="r|", tarinfo=_headers(path)) as archive,
-        ):
-            content = _members(archive, path)
-            _to_the_end(archive, path)
-            return content
-    # tarfile takes numbers out of extended headers as they are, hence ValueError and OverflowError, and goes from one of
-    # them to the next by calling itself, hence RecursionError
-    except (
-        *(tarfile.TarError, zlib.error, EOFError, gzip.BadGzipFile),
-        *(ValueError, OverflowError, RecursionError),
-    ) as error:
-        # a link may lead to a file of somebody else, of which not even the first two bytes are told
-        raise RecordingError(f"{path}: not a whole .tar.gz ({str(error).partition(' (b')[0]})") from None
+        return _members(tar.Archive(file, STREAM_LIMIT), path)
+    except tar.TarError as error:
+        raise RecordingError(f"{path}: {error}") from None
 
 
-def _headers(path: Path) -> type[tarfile.TarInfo]:
-    """Headers of members, which refuse to be followed by more extended ones than tar programs write: tarfile would take
-    each of them apart with a pattern, record by record, before anybody sees the member."""
-    import tarfile
-
-    left = HEADERS_LIMIT
-
-    class Header(tarfile.TarInfo):
-        @classmethod
-        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-            nonlocal left
-            info = super().frombuf(buf, encoding, errors)
-            if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE):
-                left -= max(info.size, 512)
-                if info.size > HEADER_LIMIT or left < 0:
-                    raise RecordingError(f"{path}: its extended tar headers are larger than those of a recording")
-            return info
-
-    return Header
-
-
-def _to_the_end(archive: tarfile.TarFile, path: Path) -> None:
-    """Reads what follows the last member: the check sum of gzip stands at the very end, and without it any bit may have
-    been another. Raises RecordingError for more than the zeros that fill a tar archive up."""
-    assert archive.fileobj is not None
-    while rest := archive.fileobj.read(PIECE):
-        if rest.strip(b"\0"):
-            raise RecordingError(f"{path}: not a whole .tar.gz (something else follows its last member)")
-
-
-def _members(archive: tarfile.TarFile, path: Path) -> dict[str, bytes]:
+def _members(archive: tar.Archive, path: Path) -> dict[str, bytes]:
+    """Those of one folder, whatever it is called; names that begin with a dot are skipped, as in a folder (macOS adds some)."""
     content: dict[str, bytes] = {}
+    folders = set[str]()
     total = 0
-    for info in archive:
-        name = info.name.removeprefix("./")
-        if info.isdir() and "/" not in name and not name.startswith("."):
+    for number, header in enumerate(archive, 1):
+        folder, _, name = header.name.rpartition("/")
+        total += header.size
+        _bounded(str(path), name, header.size, total, len(content))
+        if number > ENTRY_LIMIT:
+            raise RecordingError(f"{path}: more than {ENTRY_LIMIT} members")
+        if name.startswith("."):
             continue
-        if not info.isfile() or info.issparse():
-            raise RecordingError(f"{path}: member {info.name!r} is not a plain file")
-        if not NAME.fullmatch(name):
-            raise RecordingError(f"{path}: member name {info.name!r} is not allowed in a recording")
-        total += info.size
-        _bounded(str(path), name, info.size, total, len(content))
-        member = archive.extractfile(info)
-        assert member is not None
-        content[name] = member.read()
+        folders.add(folder.removeprefix("./") if folder != "." else "")
+        if not NAME.fullmatch(name) or header.name.startswith("/") or ".." in folder.split("/"):
+            raise RecordingError(f"{path}: not a recording: member {number} has a name that none in a recording has")
+        if len(folders) > 1:
+            raise RecordingError(f"{path}: not a recording: from member {number} on its members are in another folder")
+        if name in content:
+            raise RecordingError(f"{path}: member {name!r} is in it twice")
+        content[name] = archive.content()
     return content
-
-
-class _Bounded(io.RawIOBase):
-    """A stream that refuses to give more than a recording may hold."""
-
-    def __init__(self, stream: gzip.GzipFile, path: str) -> None:
-        self._stream, self._path = stream, path
-        self._left = TOTAL_LIMIT + COUNT_LIMIT * 1024 + FILLING
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        self._left -= max(size, 0)
-        if self._left < 0:
-            raise RecordingError(f"{self._path}: unpacks to more than {TOTAL_LIMIT >> 20} MiB")
-        return self._stream.read(size)
 
 
 def _bounded(path: str, name: str, size: int, total: int, count: int) -> None:
     if size > MEMBER_LIMIT or total > TOTAL_LIMIT or count >= COUNT_LIMIT:
         raise RecordingError(
-            f"{path}: too large at member {name!r} (at most {COUNT_LIMIT} members, {MEMBER_LIMIT >> 20} MiB each, "
+            f"{path}: too large at member {name[:200]!r} (at most {COUNT_LIMIT} members, {MEMBER_LIMIT >> 20} MiB each, "
             f"{TOTAL_LIMIT >> 20} MiB together)"
         )

@@ -17,7 +17,7 @@ from auditor.databases import kept
 from auditor.host import lzc
 from auditor.host._reading import matches
 from auditor.host.request import UNASKED, Capture, Files, Read, Run
-from auditor.recording import first_edition
+from auditor.recording import dmesg, first_edition
 
 COLUMNS = "-o"
 PROPERTIES = ""  # a list that stands where no option does
@@ -69,9 +69,6 @@ FORMS = (
     _form("systemctl show", lists=("--property",)),
     _form("busctl get-property"),
     _form("systemctl list-units", "--type --state --all"),
-    _form("dmesg -k"),
-    _form("dmesg --kernel"),
-    _form("dmesg --facility=kern", "--level"),
     _form("dmidecode", "-t", "-t"),
     _form("grub-probe --version"),
     _form("stat", "-L -c", "-c"),
@@ -140,7 +137,7 @@ class Answers:
         allowed: frozenset[str],
     ) -> None:
         self._unkept = tuple(sorted(kept.allowed() - allowed))
-        self._commands, self._files = commands, files
+        self._commands, self._files = dmesg.answers(commands), files
         self._left = COMPARED
 
     @cached_property

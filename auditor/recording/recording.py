@@ -179,7 +179,7 @@ def parse(path: str, content: Mapping[str, bytes]) -> Recording:
     except (ValueError, KeyError, TypeError, RecursionError):
         raise RecordingError(f"{path}: {MANIFEST} is not a zaudit recording, or it is cut off") from None
     if schema != SCHEMA:
-        raise RecordingError(f"{path}: schema {schema!r}; this zaudit reads {SCHEMA!r}")
+        raise RecordingError(f"{path}: not a zaudit recording, or one of a newer release: this zaudit reads {SCHEMA}")
     try:
         commands: dict[tuple[str, ...], Capture] = {}
         files: dict[tuple[str, ...], Files] = {}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from auditor import interrupt
-from auditor.host import given, writing
+from auditor.host import input_file, writing
 from auditor.host.folder import held, inside
 from auditor.recording import archive
 from auditor.recording.archive import MANIFEST, MEMBER_LIMIT, NAME, TRIAL, RecordingError
@@ -109,20 +109,20 @@ def _old(path: Path, folder: int) -> set[str]:
 
 def _manifest_of_archive(path: Path, folder: int) -> bytes:
     """Empty where the file is. Raises OSError, RecordingError or KeyError."""
-    file = given.member(path.name, folder)
+    file = input_file.open_member(path.name, folder)
     if file is None:
         raise ValueError("no plain file")
     with file:
-        return archive.unpacked(file, path)[MANIFEST] if given.size(file) else b""
+        return archive.unpacked(file, path)[MANIFEST] if input_file.size(file) else b""
 
 
 def _manifest_of_folder(path: Path, folder: int) -> bytes:
     """Empty where the folder is. Raises OSError or ValueError."""
     within = inside(path.name, folder)
     try:
-        if not given.names(within, 1):
+        if not input_file.names(within, 1):
             return b""
-        file = given.member(MANIFEST, within)
+        file = input_file.open_member(MANIFEST, within)
         if file is None:
             raise ValueError("no plain file")
         with file:
@@ -148,7 +148,7 @@ def _move(new: int, names: list[str], path: Path, folder: int, old: set[str]) ->
     both is no recording."""
     within = inside(path.name, folder)
     try:
-        there = set(given.names(within, archive.ENTRY_LIMIT))
+        there = set(input_file.names(within, archive.ENTRY_LIMIT))
         if foreign := sorted(there.intersection(names) - old):
             raise RecordingError(
                 f"{path / foreign[0]} does not belong to the recording there; zaudit does not overwrite it"

@@ -79,14 +79,14 @@ def looks(finding: Finding) -> bool:
     return (command.source if command else finding.fix.text).startswith((*LOOKS, "Run zaudit on"))
 
 
-def certain(finding: Finding) -> bool:
-    """Is it known which case of the rule holds? Else it counts as the gravest that it may be."""
-    return all(len({strike.severity for strike in each.strikes}) <= 1 for each in finding.verdicts)
-
-
 def severity(finding: Finding) -> str:
-    """CRITICAL; CRITICAL? of what may be less grave, and was not seen."""
-    return finding.severity.upper() + ("" if certain(finding) else "?")
+    """CRITICAL; CRITICAL? of what may be less severe, and was not seen."""
+    return finding.severity.upper() + ("" if finding.least == finding.severity else "?")
+
+
+def at_least(finding: Finding) -> str:
+    """Of a failure that may be less severe than it counts: "medium at least"; else nothing."""
+    return "" if finding.least == finding.severity else f"{finding.least} at least"
 
 
 def shortly(finding: Finding) -> str:

@@ -13,7 +13,8 @@ EVIDENCE_SHOWN = 6
 
 def shown(finding: Finding) -> str:
     """One finding: what and where at once, the evidence when it is opened."""
-    word = finding_words.severity(finding) if finding.failed else f"UNKNOWN, {finding.severity} if it fails"
+    words = (finding_words.severity(finding), finding_words.at_least(finding))
+    word = ", ".join(filter(None, words)) if finding.failed else f"UNKNOWN, {finding.severity} if it fails"
     kind = "bad" if finding.failed else "open"
     says = finding_words.sentence(finding) if finding.failed else finding_words.question(finding)
     told = "".join(f"<dt>{label}</dt><dd>{content}</dd>" for label, content in _rows(finding))

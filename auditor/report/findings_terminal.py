@@ -58,7 +58,10 @@ def failed(finding: Finding) -> RenderableType:
     rows += [("Fix" if i == 0 else "", each) for i, each in enumerate(_fix(finding))]
     if rule.page:
         rows.append(("More", Text(f"zaudit explain {rule.id}, {rule.page}", "dim")))
-    first = head(finding_words.severity(finding), STYLES[finding.severity], rule.id, Text(finding_words.where(finding)))
+    where = Text(finding_words.where(finding))
+    if least := finding_words.at_least(finding):
+        where.append(f"   {least}", "dim")
+    first = head(finding_words.severity(finding), STYLES[finding.severity], rule.id, where)
     return Group(first, says(finding_words.sentence(finding)), body(rows))
 
 

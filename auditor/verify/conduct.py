@@ -40,9 +40,12 @@ NEEDED = (("fio", "fio"), ("setpriv", "util-linux"), *((tool, "coreutils") for t
 def ready(profile: Profile, facts: Facts) -> str:
     """What ``fio --version`` says. facts: of the host, in whose words it is said what is missing. Raises CannotVerify."""
     for tool, package in NEEDED:
-        if not tools.found(tool):
+        _, why = tools.find(tool)
+        if why == tools.MISSING:
             way = filled(f"{{package:{package}}}", word_of(facts.get(HOST, "platform"), ANY))
             raise CannotVerify(f"{tool} is not installed ({way})")
+        if why:
+            raise CannotVerify(f"{tool}: {why}")
     code, said = tools.call(("fio", "--version"))
     try:
         if code or fio_output.version(said) < fio_output.OLDEST:

@@ -39,7 +39,7 @@ def load(text: str) -> Verification:
     if not isinstance(data, dict) or "schema" not in data:
         raise CodecError('no "schema" in it: not a result of zaudit verify')
     if data["schema"] != SCHEMA:
-        raise CodecError(f"schema {short(repr(data['schema']))}: this zaudit reads {SCHEMA}")
+        raise CodecError(f"not a result of zaudit verify, or one of a newer release: this zaudit reads {SCHEMA}")
     if "verification" not in data:
         raise CodecError('"verification" is missing')
     return codec.load(Verification, data["verification"], "verification")

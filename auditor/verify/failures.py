@@ -18,7 +18,6 @@ from auditor.collect import zpool_status
 from auditor.collect._pool_tree import Row
 from auditor.derive import kernel_log as derived
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
-from auditor.host.request import Output
 from auditor.text import harmless
 from auditor.verify import witnesses
 from auditor.verify.model import KERNEL_LOG, Link
@@ -85,9 +84,8 @@ def _told(logged: Logged, disks: Sequence[str], facts: Facts) -> Facts:
     found.put_all(facts)
     for disk in disks:
         found.add(Subject("disk", disk))
-    text = "".join(f"{line}\n" for line in logged.lines)
     try:
-        for fact in collector.parse(Output(text, collector.COMMAND), HOST):
+        for fact in collector.counted(logged.lines):
             found.replace(fact)
     except ValueError as error:
         raise ValueError(f"the kernel's log could not be understood: {harmless(str(error))}") from None

@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
-import stat
 from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from auditor.host import trust
 from auditor.text import harmless
 from auditor.verify import tools
 from auditor.verify.actor import CALLER, ROOT, Actor, PlaceError
@@ -130,11 +130,11 @@ def owner(folder: int, path: str) -> Actor:
         return CALLER
     seen = os.fstat(folder)
     if seen.st_uid == 0:
-        if seen.st_mode & 0o022 and not seen.st_mode & stat.S_ISVTX:
-            mode = f"{stat.S_IMODE(seen.st_mode):o}"
-            text = f"{harmless(path)} belongs to root and can be written by others (mode {mode})"
+        if not trust.keeps(seen, trust.by(folder)):
+            why = trust.fault(seen, path)
             raise PlaceError(
-                f"{text}: give it to the user of the database (chown), or take that right away (chmod go-w)"
+                f"{harmless(why)} and belongs to root: give it to the user of the database (chown), or take that right "
+                "away (chmod go-w; setfacl -b)"
             )
         return ROOT
     return Actor(str(seen.st_uid), str(_group(seen.st_uid)))

@@ -1,8 +1,7 @@
 """The ledger: a folder with one file a place, written and synced before anything is made there.
 
-What stands in it decides what ``zaudit clean`` removes, so nobody but the caller and root may be able to change it: each
-folder on the way is theirs, and none can be written by others (but for a sticky one, as /tmp: there they cannot take away
-what is not theirs). Where that does not hold, nothing is recorded and nothing is believed.
+What stands in it decides what ``zaudit clean`` removes, so nobody but the caller and root may be able to change it
+(:mod:`auditor.host.trust`). Where that does not hold, nothing is recorded and nothing is believed.
 """
 
 from __future__ import annotations
@@ -11,12 +10,13 @@ import contextlib
 import json
 import os
 import re
-import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from auditor.host import input_file, trust
+from auditor.host.folder import NoPlace, held
 from auditor.host.memory import UNTOLD, started
 from auditor.verify import codec
 from auditor.verify.actor import PlaceError
@@ -24,7 +24,7 @@ from auditor.verify.actor import PlaceError
 ID = re.compile(r"[0-9a-f]{16}")
 PART = re.compile(r"part-[0-9a-f]{16}-([0-9]{1,9})-([0-9]{1,18})")  # a record that this process writes
 LONGEST = 64 << 10  # bytes of a record
-OTHERS, GROUP_OR_OTHERS = 0o002, 0o022
+OF_ROOT = Path("/var/lib/zaudit")
 
 
 class Place(NamedTuple):
@@ -53,48 +53,22 @@ def new(kind: str, path: str, dataset: str, id: str, uid: int, gid: int) -> Plac
 
 
 def name() -> Path:
-    """Where places are recorded: /var/lib/zaudit for root, else below $XDG_STATE_HOME (~/.local/state)."""
-    if given := os.environ.get("ZAUDIT_STATE"):
-        return Path(given)
+    """Where places are recorded: /var/lib/zaudit for root, whatever the environment says, else below $XDG_STATE_HOME
+    (~/.local/state)."""
     if os.geteuid() == 0:
-        return Path("/var/lib/zaudit")
+        return OF_ROOT
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "zaudit"
 
 
 def folder() -> Path:
-    """That folder, made where it is missing, without a link in its path. Raises PlaceError where others could change it."""
-    above = Path(os.path.realpath(name().parent))
-    where = above / name().name
+    """That folder, made where it is missing. Raises PlaceError where others could change it."""
+    where = os.path.abspath(name())
     try:
-        _makable(above)
-        where.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for each in (*reversed(where.parents), where):
-            _trusted(each, last=each == where)
-    except OSError as error:
-        raise PlaceError(f"{where}: what is created cannot be recorded there: {error.strerror}") from None
-    return where
-
-
-def _makable(above: Path) -> None:
-    """Judge what is there before anything is made in it."""
-    for each in (*reversed(above.parents), above):
-        if not each.exists():
-            return
-        _trusted(each, last=False)
-
-
-def _trusted(path: Path, *, last: bool) -> None:
-    """last: the ledger itself, which belongs to the caller alone. Root believes nothing that a group may write."""
-    seen = os.lstat(path)
-    if not stat.S_ISDIR(seen.st_mode):
-        raise PlaceError(f"{path}: what is created cannot be recorded there: it is not a folder")
-    mine = (os.geteuid(),) if last else (os.geteuid(), 0)
-    if seen.st_uid not in mine:
-        raise PlaceError(f"{path} belongs to another user (uid {seen.st_uid}), who could change what is recorded there")
-    loose = seen.st_mode & (GROUP_OR_OTHERS if last or os.geteuid() == 0 else OTHERS)
-    if loose and (last or not seen.st_mode & stat.S_ISVTX):
-        mode = f"{stat.S_IMODE(seen.st_mode):o}"
-        raise PlaceError(f"{path} can be written by others (mode {mode}), who could change what is recorded there")
+        with held(where, make=True):
+            return Path(trust.locate_folder(where))
+    except (OSError, NoPlace) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise PlaceError(f"{where}: what is created cannot be recorded there: {why}") from None
 
 
 def record(place: Place) -> None:
@@ -137,10 +111,7 @@ def _listed(pattern: str) -> list[Path]:
 
 
 def _read(path: Path) -> Place:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("it is no file")
+    with os.fdopen(input_file.open_as(path, input_file.FILE, follow=False), "rb") as file:
         said = json.loads(file.read(LONGEST))
     return codec.load(Place, {**Place._field_defaults, **said} if isinstance(said, dict) else said)
 

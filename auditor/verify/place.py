@@ -12,10 +12,10 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from auditor.host import input_file, trust
 from auditor.text import harmless
 from auditor.verify import held, ledger, tools
 from auditor.verify.actor import Actor, PlaceError
@@ -170,13 +170,11 @@ def _device(here: Held) -> Iterator[int]:
     """The zvol, opened once; fio finds it behind a link to the descriptor, not to a name below /dev."""
     place = here.place
     try:
-        device = os.open(node(place), os.O_RDONLY | os.O_NONBLOCK)
+        device = input_file.open_as(node(place), input_file.BLOCK_DEVICE)
     except OSError as error:
         raise PlaceError(f"{node(place)}: {error.strerror}") from None
     with held.closing(device):
-        if not stat.S_ISBLK(os.fstat(device).st_mode):
-            raise PlaceError(f"{node(place)} is not a block device")
-        os.symlink(tools.inside(device), LOG_FILE, dir_fd=here.folder)
+        os.symlink(trust.by(device), LOG_FILE, dir_fd=here.folder)
         yield device
 
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from auditor.verify import job_file
+from auditor.host import input_file
 from auditor.verify.model import Slo
 from auditor.verify.units import ProfileError, nanoseconds, share, size_bytes
 from auditor.verify.words import Purpose
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 OURS = "profiles"
+MOST = 1 << 20  # bytes; fio's own job files have a few thousand
 PURPOSES: tuple[str, ...] = get_args(Purpose)
 HEAD = ("proves", "does not", "source", "slo")
 SYNC_OPTIONS = ("fsync", "fdatasync", "sync")
@@ -147,11 +149,13 @@ def load(name: str) -> Profile:
     """One of ours by name, or a job file by path. Raises ProfileError."""
     own = not (name.endswith(".fio") or "/" in name)
     try:
-        text = (_ours() / f"{name}.fio").read_text(encoding="utf-8") if own else job_file.read(name)
+        data = (_ours() / f"{name}.fio").read_bytes() if own else input_file.read(Path(name), MOST)
+        text = data.decode("utf-8")
     except FileNotFoundError:
         raise ProfileError(f"no profile {name}; there are {', '.join(names())}, or the path of a job file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{name}: {error}") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ProfileError(f"{name}: {why}") from None
     try:
         return parse(text, name, ours=own)
     except ProfileError as error:
@@ -163,14 +167,14 @@ def parse(text: str, name: str, *, ours: bool = False) -> Profile:
     head, bodies = _read(text)
     common, parsed = bodies.pop("global", ({}, {}))[0], []
     for section, (options, said) in bodies.items():
-        merged = {**common, **options}
-        _check(section, merged)
+        merged = {option: value for option, (value, _) in {**common, **options}.items()}
+        _check(merged, {option: line for option, (_, line) in {**common, **options}.items()})
         parsed.append(Section(section, said.get("purpose", ""), said.get("text", ""), merged))
     if not parsed:
         raise ProfileError("there is no job in it")
     for each in parsed:
         if each.purpose not in PURPOSES and (ours or each.purpose):
-            raise ProfileError(f"[{each.name}]: purpose is one of {', '.join(PURPOSES)}")
+            raise ProfileError(f"the purpose of a section is one of {', '.join(PURPOSES)}")
     if not any(each.purpose == "log" for each in parsed):
         first = next((i for i, each in enumerate(parsed) if each.sync != "none"), 0)
         parsed = [
@@ -184,9 +188,16 @@ def parse(text: str, name: str, *, ours: bool = False) -> Profile:
         proves=head.get("proves", "what the author of this job file had in mind"),
         does_not=head.get("does not", "anything about another pattern of writes"),
         source=head.get("source", ""),
-        slo=objectives(head["slo"]) if "slo" in head else (),
+        slo=_slo(head),
         sections=tuple(parsed),
     )
+
+
+def _slo(head: Mapping[str, str]) -> tuple[Slo, ...]:
+    try:
+        return objectives(head["slo"]) if "slo" in head else ()
+    except ProfileError:
+        raise ProfileError("slo: an objective is a percentile and a time, such as p99=5ms") from None
 
 
 def objectives(text: str) -> tuple[Slo, ...]:
@@ -200,15 +211,16 @@ def objectives(text: str) -> tuple[Slo, ...]:
     return tuple(sorted(found))
 
 
-Body = tuple[dict[str, str], dict[str, str]]
+Body = tuple[dict[str, tuple[str, int]], dict[str, str]]
 
 
 def _read(text: str) -> tuple[dict[str, str], dict[str, Body]]:
-    """(what the head says, section -> (options, what its comments say)), as parse_jobs_ini() of fio's init.c reads it."""
+    """(what the head says, section -> (options with their lines, what its comments say)), as parse_jobs_ini() of fio's init.c
+    reads it. Any file may be named here: an error has the number of the line, and nothing of what is in it."""
     head: dict[str, str] = {}
     bodies: dict[str, Body] = {}
     said, last = head, ""
-    options: dict[str, str] | None = None
+    options: dict[str, tuple[str, int]] | None = None
     for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip()
         if len(line) > LONGEST:
@@ -224,14 +236,14 @@ def _read(text: str) -> tuple[dict[str, str], dict[str, Body]]:
             if not NAME.fullmatch(name):
                 raise ProfileError(f"line {number}: a section is named with letters, digits, spaces and _ . -")
             if name in bodies:
-                raise ProfileError(f"line {number}: section [{name}] appears twice")
+                raise ProfileError(f"line {number}: this section appears twice")
             options, said, last = {}, {}, ""
             bodies[name] = (options, said)
         elif stripped:
             if options is None:
-                raise ProfileError(f"line {number}: {stripped!r} comes before the first section")
+                raise ProfileError(f"line {number}: an option comes before the first section")
             option, equals, value = stripped.partition("=")
-            options[option.strip()] = value.strip() if equals else "1"
+            options[option.strip()] = (value.strip() if equals else "1", number)
     return head, bodies
 
 
@@ -247,25 +259,32 @@ def _comment(text: str, said: dict[str, str], last: str) -> str:
     return key
 
 
-def _check(name: str, options: Mapping[str, str]) -> None:
+def _check(options: Mapping[str, str], lines: Mapping[str, int]) -> None:
+    def wrong(option: str, why: str) -> ProfileError:
+        return ProfileError(f"line {lines[option]}: {option}: {why}")
+
     if stray := sorted(options.keys() - ALLOWED):
-        why = "fio has no such option (it is sync=dsync)" if stray[0] == "dsync" else "a job may not say that here"
-        raise ProfileError(f"[{name}] {stray[0]}: {why}")
+        if "dsync" in stray:
+            raise wrong("dsync", "fio has no such option (it is sync=dsync)")
+        raise ProfileError(f"line {min(lines[each] for each in stray)}: a job may not have this option here")
     if options.get("directory", DIRECTORY) != DIRECTORY:
-        raise ProfileError(f"[{name}] directory: only {DIRECTORY}; zaudit writes only into its own directory")
-    if not FILES.fullmatch(options.get("filename_format", "")):
-        raise ProfileError(f"[{name}] filename_format: put filename_format={FILE_FORMAT} into [global], or one like it")
+        raise wrong("directory", f"only {DIRECTORY}; zaudit writes only into its own directory")
+    if "filename_format" not in options:
+        raise ProfileError(f"put filename_format={FILE_FORMAT} into [global], or one like it")
+    if not FILES.fullmatch(options["filename_format"]):
+        raise wrong("filename_format", f"put filename_format={FILE_FORMAT} into [global], or one like it")
     if options.get("ioengine", "psync") not in ENGINES:
-        raise ProfileError(f"[{name}] ioengine: one of {', '.join(ENGINES)}")
-    if (kind := options.get("rw", options.get("readwrite", "read")).partition(":")[0]) not in KINDS:
-        raise ProfileError(f"[{name}] rw = {kind!r} is not one of {', '.join(KINDS)}")
+        raise wrong("ioengine", f"one of {', '.join(ENGINES)}")
+    kind = "rw" if "rw" in options else "readwrite"
+    if options.get(kind, "read").partition(":")[0] not in KINDS:
+        raise wrong(kind, f"one of {', '.join(KINDS)}")
     for option in NUMBERS:
         if not re.fullmatch("[0-9]{1,9}", options.get(option, "0")):
-            raise ProfileError(f"[{name}] {option} = {options[option]!r} is not a number")
+            raise wrong(option, "it must be a number")
     for option, value in options.items():
         if (
             "$" in value
             and value not in (DIRECTORY, "${ZAUDIT_RUNTIME}", "${ZAUDIT_SIZE}")
             and option != "filename_format"
         ):
-            raise ProfileError(f"[{name}] {option} = {value!r}: no variable but ZAUDIT_DIRECTORY, _RUNTIME and _SIZE")
+            raise wrong(option, "no variable but ZAUDIT_DIRECTORY, _RUNTIME and _SIZE")

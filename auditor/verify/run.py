@@ -1,7 +1,7 @@
 """Starts fio in the place that is held for it, with the rights of its owner, and reads the witnesses around it.
 
 Nothing that fio is told or prints has a name that anybody else could reach: the job file is its standard input, a file in
-memory that cannot be changed any more; what it and strace print goes into files without a name; it is started in the held
+memory that cannot be changed any more; what it and strace print goes into such files as well; it is started in the held
 folder, wherever that lies by now.
 """
 
@@ -12,13 +12,13 @@ import fcntl
 import os
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
 from auditor.errors import EXIT_INTERRUPTED, Stop
+from auditor.host import trust
 from auditor.host.live import ENVIRONMENT, Host
 from auditor.host.request import Read
 from auditor.host.running import Time, within
@@ -130,20 +130,20 @@ def _fio(
     progress: Progress | None,
     patterns: Sequence[str],
 ) -> Ran:
-    argv = command(plan, what, here.actor, preloads(), where := tools.inside(trace.fileno()))
-    programs = {word: tools.found(word) for word in PROGRAMS}
+    argv = command(plan, what, here.actor, preloads(), where := trust.by(trace.fileno()))
+    words = [tools.require(word) if word in PROGRAMS else word for word in argv]
     txgs = [pattern for pattern in patterns if pattern.endswith("/txgs")]
     history: list[str] = []
     inherited = [trace.fileno()] if what.purpose == "calls" else []
     inherited += [here.device] if here.device >= 0 else []
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, _iostat(plan, what) as iostat:
+    with _unnamed("out") as out, _unnamed("err") as err, _iostat(plan, what) as iostat:
         began = time.time()
         process = subprocess.Popen(
-            [programs.get(word) or word for word in argv],
+            words,
             stdin=job,
             stdout=out,
             stderr=err,
-            cwd=tools.inside(here.folder),
+            cwd=trust.by(here.folder),
             env=ENVIRONMENT,
             pass_fds=inherited,
             start_new_session=True,
@@ -256,7 +256,7 @@ def _iostat(plan: Plan, what: Step) -> Iterator[Callable[[], str]]:
         return
     pool = plan.dataset.partition("/")[0]
     argv = (zpool, "iostat", "-Hpvyl", pool, str(max(what.seconds - 1, 1)), "1")
-    with tempfile.TemporaryFile() as out:
+    with _unnamed("iostat") as out:
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,

@@ -119,17 +119,17 @@ def huge(name: Any) -> Any:
 @pytest.mark.parametrize(
     ("members", "says"),
     [
-        ([("../../etc/passwd", b"x")], "not allowed"),
-        ([("/etc/passwd", b"x")], "not allowed"),
-        ([("a/b", b"x")], "not allowed"),
-        ([(".hidden", b"x")], "not allowed"),
-        ([("a\x1b[31m", b"x")], "not allowed"),
+        ([("../../etc/passwd", b"x")], "has a name that none in a recording has"),
+        ([("/etc/passwd", b"x")], "has a name that none in a recording has"),
+        ([("a/b", b"x"), ("b", b"x")], "in another folder"),
+        ([(".hidden", b"x")], "not a zaudit recording"),
+        ([("a\x1b[31m", b"x")], "has a name that none in a recording has"),
         ([(link("x", "/etc/shadow"), b"")], "not a plain file"),
         ([("notes.txt", b"x")], "not a zaudit recording"),
         ([(MANIFEST, b"")], "cut off"),
         ([(MANIFEST, b"[1]")], "not a zaudit recording"),
         ([(MANIFEST, b"[" * 100_000)], "not a zaudit recording"),
-        ([(MANIFEST, manifest(schema="zaudit-recording/99"))], "zaudit-recording/99"),
+        ([(MANIFEST, manifest(schema="zaudit-recording/99"))], "one of a newer release"),
         ([(MANIFEST, manifest(captures=[{"run": ["zfs"], "exit": 0, "stdout": "001.out"}]))], "'001.out' is missing"),
         ([(MANIFEST, manifest(captures=[{"run": "zfs", "exit": 0}]))], "malformed"),
         ([(MANIFEST, manifest(captures=[{"run": ["zfs"], "exit": "no"}]))], "malformed"),
@@ -224,12 +224,10 @@ def test_what_follows_an_archive_is_an_error(tmp_path: Any) -> None:
     path = tmp_path / "rec.tar.gz"
     recording.write(Recording(0.0, 0, ("tank",)), path)
     whole = path.read_bytes()
-    for junk in (b"junk", gzip.compress(b"junk"), gzip.compress(bytes(20_000) + b"x")):
+    for junk in (b"junk", gzip.compress(b"junk"), gzip.compress(bytes(20_000))):
         path.write_bytes(whole + junk)
         with pytest.raises(RecordingError, match="not a whole"):
             recording.load(path)
-    path.write_bytes(whole + gzip.compress(bytes(20_000)))
-    assert recording.load(path).targets == ("tank",)
 
 
 @pytest.mark.parametrize(

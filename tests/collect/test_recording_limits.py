@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import io
-import tarfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -99,48 +95,6 @@ def test_what_cannot_be_left_out_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="larger than a recording may be"):
         recording.write(past, tmp_path / "rec")
     assert not list(tmp_path.iterdir())
-
-
-def extended(payload: bytes) -> bytes:
-    """An extended header of tar, as one block and what follows it."""
-    info = tarfile.TarInfo("headers")
-    info.type, info.size = tarfile.XHDTYPE, len(payload)
-    return info.tobuf(tarfile.USTAR_FORMAT) + payload + bytes(-len(payload) % 512)
-
-
-@pytest.mark.parametrize("size", [1 << 24, 1 << 12])
-def test_millions_of_extended_records_are_not_taken_apart(
-    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """120 kB of archive with 20 million records took most of a minute: few of them are looked at."""
-    taken_apart = 0
-    usual = tarfile.TarInfo._proc_pax  # type: ignore[attr-defined]
-
-    def counted(info: tarfile.TarInfo, *rest: Any) -> Any:
-        nonlocal taken_apart
-        taken_apart += info.size
-        return usual(info, *rest)
-
-    monkeypatch.setattr(tarfile.TarInfo, "_proc_pax", counted)
-    record = b"6 a=b\n"
-    block = extended(record * (size // len(record)))
-    path = tmp_path / "rec.tar.gz"
-    path.write_bytes(gzip.compress(block * ((1 << 24) // size), 9))
-    with pytest.raises(RecordingError, match=r"extended tar headers are larger|not a whole .tar.gz"):
-        recording.load(path)
-    assert taken_apart <= archive.HEADERS_LIMIT
-
-
-def test_headers_as_other_programs_write_them_are_read(tmp_path: Path) -> None:
-    past = Recording(1.0, 0, ("tank",), commands={("zpool", "status"): Capture(0, b"pool")})
-    path, content = tmp_path / "rec.tar.gz", io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as written:
-        for name, data in recording.members(past):
-            info = tarfile.TarInfo(name)
-            info.size, info.pax_headers = len(data), {"mtime": "1.123456789", "comment": "by another program"}
-            written.addfile(info, io.BytesIO(data))
-    path.write_bytes(gzip.compress(content.getvalue()))
-    assert recording.load(path) == past
 
 
 @pytest.mark.parametrize("member", ["recording.json", "a.json", "trial.json"])

@@ -11,6 +11,7 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import pytest
 
@@ -57,11 +58,11 @@ def heeding() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def started(program: str) -> subprocess.Popen[str]:
+def started(program: str, stderr: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
     return subprocess.Popen(
         (sys.executable, "-c", PROGRAM + program),
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=stderr,
         text=True,
         preexec_fn=heeding,
     )
@@ -149,19 +150,27 @@ def test_who_was_stopped_for_longer_than_a_command_may_take_still_hears_it() -> 
 def test_what_cannot_be_read_now_is_waited_for_where_it_can_be_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tool on a file system that does not answer (here a FIFO): its exec() would stop all threads with it."""
+    """A tool on a file system that does not answer: its exec() would stop all threads with it."""
+    answers = threading.Event()
+
+    def slow(path: str, mode: str) -> BinaryIO:
+        if path.endswith("/zfs"):
+            answers.wait()
+        return cast(BinaryIO, Path(path).open(mode))
+
+    monkeypatch.setattr("auditor.host.live.open", slow, raising=False)
     monkeypatch.setattr("auditor.host.live.PATH", (str(tmp_path),))
-    os.mkfifo(tmp_path / "dmesg", 0o755)
-    (tmp_path / "dmidecode").symlink_to("/bin/echo")
+    for name in ("zfs", "dmidecode"):
+        (tmp_path / name).symlink_to("/bin/echo")
     host, workers = LiveHost(0.5), Workers[str, Capture](2)
-    workers.start("hangs", partial(host.run, Run(("dmesg", "--kernel"))))
+    workers.start("hangs", partial(host.run, Run(("zfs", "version"))))
     workers.start("answers", partial(host.run, Run(("dmidecode", "-t", "memory"))))
     found = [workers.ended() for _ in range(2)]
     assert [(name, capture.stdout, capture.fault) for name, capture in found] == [
         ("answers", b"-t memory\n", ""),
         ("hangs", b"", "no answer within 0.5 s"),
     ]
-    os.close(os.open(tmp_path / "dmesg", os.O_WRONLY))  # lets the thread go
+    answers.set()  # lets the thread go
 
 
 IGNORING = (  # a shell may not hand it on (dash does not)
@@ -286,6 +295,24 @@ def test_a_signal_ends_a_program_whose_main_thread_hangs() -> None:
         time.sleep(0.2)
         zaudit.send_signal(signal.SIGTERM)
     assert zaudit.returncode == 143
+
+
+def test_the_end_of_its_time_ends_a_program_whose_main_thread_hangs() -> None:
+    program = (
+        "import ctypes\n"
+        "lock = ctypes.CDLL(None).pthread_mutex_lock\n"
+        "held = ctypes.create_string_buffer(64)\n"
+        "from auditor import interrupt\n"
+        "interrupt.HEARD_S = 0.2\n"
+        "def does():\n"
+        "    with interrupt.within(0.2, 'it took too long', 2):\n"
+        "        lock(held)\n"
+        "        lock(held)\n"
+        "main(does)\n"
+    )
+    with started(program, subprocess.PIPE) as zaudit:
+        _, err = zaudit.communicate(timeout=60)
+    assert (zaudit.returncode, err) == (2, "zaudit: it took too long\n")
 
 
 # -- calls ------------------------------------------------------------------------------------------------------------

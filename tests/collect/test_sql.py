@@ -33,7 +33,23 @@ ME = Path(f"/proc/{os.getpid()}/comm").read_text().strip()
         ("postgres", "host=db1 password=hunter2", "no password"),
         ("postgres", "host=db1 PassWord = 'hunter2'", "no password"),
         ("postgres", "mysql://app@db1", "a DSN of PostgreSQL is"),
+        ("postgres", "POSTGRESQL://app@db1/app", "a DSN of PostgreSQL is"),  # libpq compares it letter by letter
         ("postgres", "postgresql://[::1/app", "not a URI"),
+        ("postgres", "postgresql://::1]/app", "not a URI"),
+        ("postgres", "postgresql://db1:54x2/app", "not a URI"),
+        ("postgres", "postgresql://db1,[::1/app", "not a URI"),
+        ("mysql", "mysql://root@[::1", "not a URI"),
+        # as libpq takes them: several hosts, names that are no addresses in brackets, folders of sockets
+        ("postgres", "postgresql://db1:5432,[::1]:5433/app", ""),
+        ("postgres", "postgresql://app@[::1]:5433,db2,[fe80::2%25eth0]/app?target_session_attrs=primary", ""),
+        ("postgres", "postgresql://app@[db1]/app", ""),
+        ("postgres", "postgresql://app@%2Frun%2Fpostgresql/app", ""),
+        ("postgres", "postgresql:///app?host=/run/postgresql", ""),
+        ("postgres", "postgresql://", ""),
+        ("postgres", "postgresql://app@", ""),
+        ("mysql", "mysql://root@[::1]:3307", ""),
+        ("postgres", "postgresql://db1:5432,[::1]:5433/app?pass%77ord=hunter2", "no password"),
+        ("postgres", "postgresql://app:hunter2@db1:5432,[::1]:5433/app", "no password"),
         # as libpq parts them, which has other ends of a password than urllib
         ("postgres", "postgresql://app:hunter2?x@db1/app", "no password"),
         ("postgres", "postgresql://app:hunter2#x@db1/app", "no password"),
@@ -60,6 +76,14 @@ def test_a_dsn_with_a_password_is_refused_and_not_repeated(engine: str, dsn: str
     assert bool(says) is bool(fault)
     assert "hunter2" not in fault
     assert permitted((sql.NAME, engine, dsn)) is not bool(says)
+
+
+def test_what_is_taken_is_no_matter_of_the_release_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """urllib judges a host since 3.11.4, and those of several hosts not as libpq does."""
+    for each in ("urlsplit", "urlparse", "parse_qsl", "parse_qs"):
+        monkeypatch.delattr(f"urllib.parse.{each}")
+    assert sql.fault("postgres", "postgresql://db1:5432,[::1]:5433/app") == ""
+    assert "no password" in sql.fault("mysql", "mysql://root@db1/?passwd=hunter2")
 
 
 def test_nothing_else_is_asked() -> None:

@@ -10,7 +10,7 @@ from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, kn
 from auditor.host.output import Lines
 from auditor.host.request import Output
 
-BOOT = "[    0.000000] Linux version 6.12.48 (ann@build7) #1 SMP\n"
+BOOT, GONE = "records 0 to 1187\n", "records 523 to 1187\n"
 SDA, SDB = Subject("disk", "sda"), Subject("disk", "sdb")
 NVME = Subject("disk", "nvme1n1")
 PLACES = {
@@ -22,7 +22,7 @@ PLACES = {
 
 def judged(text: str, places: dict[Subject, str] | None = None) -> dict[tuple[str, str], Judged]:
     facts = Facts()
-    facts.put_all(collector.parse(Output(text, "dmesg -k"), HOST))
+    facts.put_all(collector.parse(Output(text, "/dev/kmsg (disks)"), HOST))
     for disk in (SDA, SDB, NVME):
         facts.add(disk)
         if place := (PLACES if places is None else places).get(disk):
@@ -41,7 +41,7 @@ def test_a_whole_log_without_a_word_of_it_is_none() -> None:
 
 
 def test_what_is_seen_counts_where_the_beginning_is_gone_and_nothing_else_does() -> None:
-    found = judged("[9.0] I/O error, dev sda, sector 0 op 0x1:(WRITE) flags 0x800 phys_seg 0 prio class 0\n")
+    found = judged(GONE + "[9.0] I/O error, dev sda, sector 0 op 0x1:(WRITE) flags 0x800 phys_seg 0 prio class 0\n")
     assert value(found["sda", "logged_flush_errors"]) == 1
     for key in (("sda", "logged_io_errors"), ("sdb", "logged_flush_errors"), ("nvme1n1", "logged_resets")):
         why = found[key]
@@ -75,7 +75,7 @@ def test_what_the_link_says_is_of_the_disk_on_that_port() -> None:
 def test_what_openzfs_says_of_a_path_is_of_the_disk_of_that_leaf(used: bool) -> None:
     facts, leaf = Facts(), Subject("leaf", "luks", "tank")
     text = BOOT + "[1.0] zio pool=tank vdev=/dev/mapper/luks error=5 type=2 offset=0 size=4096 flags=1605761\n"
-    facts.put_all(collector.parse(Output(text, "dmesg -k"), HOST))
+    facts.put_all(collector.parse(Output(text, "/dev/kmsg (disks)"), HOST))
     facts.put(Fact(leaf, "path", known("/dev/mapper/luks", "")))
     for disk in (SDA, SDB):
         facts.add(disk)
@@ -85,17 +85,28 @@ def test_what_openzfs_says_of_a_path_is_of_the_disk_of_that_leaf(used: bool) -> 
     assert [value(found[disk]) for disk in (SDA, SDB)] == ([1, 0] if used else [None, None])
 
 
-def test_a_cache_that_was_guessed_and_one_that_answered_later() -> None:
+def test_a_cache_that_was_guessed_stays_so_whatever_is_logged_later() -> None:
+    """Who can log a line can log this one; what the kernel takes the cache for now stands in sysfs."""
     text = BOOT + "[1.0] sd 2:0:0:0: [sda] Assuming drive cache: write through\n"
     assert value(judged(text)["sda", "cache_assumed"]) is True
     text += "[9.0] sd 2:0:0:0: [sda] Write cache: enabled, read cache: enabled, doesn't support DPO or FUA\n"
-    assert value(judged(text)["sda", "cache_assumed"]) is False
+    assert value(judged(text)["sda", "cache_assumed"]) is True
+
+
+@pytest.mark.parametrize("line", ["ata3: hard resetting link", "ata3.00: failed command: DATA SET MANAGEMENT"])
+def test_a_port_that_two_disks_share_leaves_what_names_one_of_them(line: str) -> None:
+    """The lines of the port leave open which of the two it was; those with a name do not become less by it."""
+    named = "[2.0] I/O error, dev sda, sector 0 op 0x3:(DISCARD) flags 0x800 phys_seg 1 prio class 0\n"
+    shared = PLACES | {SDB: PLACES[SDB].replace("ata4", "ata3")}
+    found = judged(f"{BOOT}{named}[3.0] {line}\n", shared)
+    assert value(found["sda", "logged_trim_errors"]) == 1
+    assert isinstance(found["sdb", "logged_resets"], Unknown)
 
 
 def flushes(text: str, layers: tuple[str, ...] = ("multipath",)) -> Judged:
     """logged_flush_errors of sda, a path of dm-0, on which the leaf lies by way of dm-1."""
     facts, leaf = Facts(), Subject("leaf", "mpatha", "tank")
-    facts.put_all(collector.parse(Output(text, "dmesg -k"), HOST))
+    facts.put_all(collector.parse(Output(text, "/dev/kmsg (disks)"), HOST))
     facts.put(Fact(leaf, "disks", known((SDA, SDB), "sda and sdb")))
     facts.put(Fact(leaf, "layers", known(layers, "")))
     facts.put(Fact(leaf, "nodes", known(("dm-1", "dm-0"), "")))
@@ -122,10 +133,10 @@ PATH = error("recoverable transport", "sda")
         (BOOT + PATH + error("I/O", "dm-0"), 1),
         (BOOT + error("recoverable transport", "sdb") + error("I/O", "dm-0"), 1),
         (BOOT + PATH + error("I/O", "dm-7"), 0),
-        (PATH, None),
+        (GONE + PATH, None),
         (BOOT + PATH * 10, None),
         (BOOT + PATH + error("I/O", "sdb", "op 0x0:(READ) flags 0x0 phys_seg 1") * 9, None),
-        (PATH + error("critical target", "sda"), 1),
+        (GONE + PATH + error("critical target", "sda"), 1),
     ],
 )
 def test_what_one_path_of_multipath_refuses_another_takes(text: str, times: int | None) -> None:
@@ -156,7 +167,7 @@ def test_without_multipath_every_failed_flush_counts() -> None:
 def test_a_suspension_that_one_remembers_counts(events: int | None, line: str, times: int | None) -> None:
     facts, pool = Facts(), Subject("pool", "tank")
     text = f"[9.0] WARNING: Pool '{line}' has encountered an uncorrectable I/O failure and has been suspended.\n"
-    facts.put_all(collector.parse(Output(BOOT + (text if line else ""), "dmesg -k"), HOST))
+    facts.put_all(collector.parse(Output(BOOT + (text if line else ""), "/dev/kmsg (disks)"), HOST))
     if events is not None:
         facts.put(Fact(pool, "events_io_failure", known(events, f"{events} events")))
     (fact,) = suspensions.derive(pool, facts)
@@ -173,4 +184,5 @@ def test_a_suspension_that_one_remembers_counts(events: int | None, line: str, t
     ],
 )
 def test_of_the_log_only_lines_that_are_read_are_kept(line: str) -> None:
-    assert Lines(collector.KEEP).of(f"{BOOT}{line}\n".encode()).decode() == BOOT
+    first = "[    0.000000] Linux version 6.12.48 (ann@build7) #1 SMP\n"
+    assert Lines(collector.KEEP).of(f"{first}{line}\n".encode()).decode() == first

@@ -296,6 +296,7 @@ def test_virtual(virtual: bool | None, given: dict[str, Value]) -> None:
         (None, nvme("QEMU NVMe Ctrl")),  # rotational=0, but of what
         (None, {"transport": "usb", "rotational": True, "udev_model": "Bridge", "host.virtualization": "none"}),
         (None, {"transport": "sata", "rotational": True, "smart_model": "ST4000VN006"}),  # in a virtual machine?
+        (None, {"transport": "nvme", "rotational": False}),  # and what is it, if a hypervisor shows it?
         (True, {"transport": "sata", "rotational": True, "smart_model": "ST4000VN006", "host.virtualization": "none"}),
         (None, {}),
     ],

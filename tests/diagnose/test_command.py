@@ -11,7 +11,7 @@ import pytest
 from auditor.diagnose import observation, tracing
 from auditor.diagnose.observation import Observation
 from auditor.recording import recording
-from auditor.verify import trial
+from auditor.verify import ledger, trial
 from tests.fake import CommandLine
 from tests.golden import VERIFICATIONS
 
@@ -68,7 +68,7 @@ def test_help_says_what_it_changes_while_it_runs(zaudit: CommandLine) -> None:
 def test_clean_takes_back_events_and_says_so(
     zaudit: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("ZAUDIT_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(ledger, "name", lambda: tmp_path / "state")
     monkeypatch.setattr(tracing, "clean", lambda: iter([("zaudit_7_7", ""), ("zaudit_8_8", "busy")]))
     done = zaudit("clean")
     assert done.code == 1

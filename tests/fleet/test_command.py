@@ -145,7 +145,7 @@ def test_what_a_link_leads_to_is_not_told(zaudit: CommandLine, tmp_path: Path) -
     (tmp_path / "secret").write_text("xyz\n")
     (tmp_path / "db1.tar.gz").symlink_to("secret")
     done = zaudit("fleet", "judge", tmp_path)
-    assert "not a whole .tar.gz (Not a gzipped file)" in done.out
+    assert "not a whole .tar.gz (not a gzip file, or its data are damaged)" in done.out
     assert "xy" not in done.out
 
 
@@ -250,19 +250,6 @@ def test_rules_or_a_policy_that_are_wrong_end_it_at_once(zaudit: CommandLine, tm
     assert zaudit("fleet", "judge", tmp_path, "--policy", tmp_path / "policy").code == 2
     assert zaudit("fleet", "judge", tmp_path, "--rules", tmp_path / "none").code == 2
     assert zaudit("fleet", "judge", tmp_path, "--engine", "ray").code == 2
-
-
-def test_urls(zaudit: CommandLine, tmp_path: Path) -> None:
-    pytest.importorskip("fsspec")
-    folder = three(tmp_path / "all")
-    (folder / "note").write_text("")
-    done = zaudit("fleet", "judge", f"file://{folder}", "-o", f"file://{tmp_path}/rows.jsonl")
-    assert done.code == 0
-    assert "1 other files" in done.err
-    assert [row["name"] for row in rows(tmp_path / "rows.jsonl") if row["kind"] == "report"] == ["db1", "db2", "db3"]
-    told = [zaudit("fleet", "report", f"{scheme}{tmp_path}/rows.jsonl") for scheme in ("file://", "")]
-    assert told[0] == told[1]
-    assert told[0].code == 14
 
 
 def test_parquet_is_not_for_the_report(zaudit: CommandLine, tmp_path: Path) -> None:

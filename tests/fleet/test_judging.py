@@ -55,7 +55,7 @@ def test_what_is_no_recording_is_one_row_with_the_reason(tmp_path: Path) -> None
     assert {row["kind"] for each in rows.values() for row in each} == {"unjudged"}
     assert all(row["recording"] == str(files[name]) and row["error"] for name, (row,) in rows.items())
     assert "too large" in rows["bomb"][0]["error"]
-    assert "another/1" in rows["other"][0]["error"]
+    assert "one of a newer release" in rows["other"][0]["error"]
     assert "no such file" in rows["absent"][0]["error"]
 
 

@@ -114,3 +114,20 @@ def test_nobody_at_the_address_of_the_store(zaudit: CommandLine, monkeypatch: py
     done = zaudit("fleet", "judge", "s3://fleet/recordings")
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert "EndpointConnectionError" in done.err
+
+
+def test_nothing_of_a_store_is_cached_on_disk(system: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever fsspec is configured for (FSSPEC_*, ~/.config/fsspec)."""
+    import tempfile
+
+    import fsspec
+
+    def refused(*words: object, **options: object) -> None:
+        raise AssertionError("a file on disk")
+
+    system.pipe("fleet/rows", b"a\nb\n")
+    monkeypatch.setitem(fsspec.config.conf, "s3", {"default_cache_type": "mmap"})
+    type(system).clear_instance_cache()
+    monkeypatch.setattr(tempfile, "TemporaryFile", refused)
+    assert store.content("s3://fleet/rows") == b"a\nb\n"
+    assert list(store.lines("s3://fleet/rows", 100)) == [b"a\n", b"b\n"]

@@ -1,4 +1,5 @@
-"""Fuzzing: every reader of zaudit is given answers that no tool should give, and a whole audit answers that lost a piece.
+"""Fuzzing: every reader of zaudit is given answers that no tool should give; a whole audit one or two answers that are lost or
+lack a piece (``loss``, ``loss2``), and hostile names (``names``).
 
 ``make fuzz MINUTES=n`` runs it; what it finds is made small and kept in ``found/``, which ``pytest`` replays for ever.
 """

@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz --minutes 2``: half of the time for damaged audits, half for all the readers in turn.
+"""``python -m tests.fuzz --minutes 2``: half of the time for whole audits (damaged answers, hostile names), half for readers.
 
 The same --seed tries the same cases in the same order. Where atheris is installed, half of the readers' time is its. Ends
 with 1 when something was found.
@@ -16,6 +16,7 @@ from random import Random
 from tests.fuzz import found, guided, readers
 from tests.fuzz.found import Kept
 from tests.fuzz.loss import Loss
+from tests.fuzz.names import Names
 from tests.fuzz.target import Case, Target, smallest, tried
 
 ROUND = 8  # cases of one target before the next one has its turn
@@ -28,10 +29,9 @@ def main() -> int:
     parser.add_argument("--only", action="append", default=[], metavar="TARGET", help="may be given several times")
     parser.add_argument("--keep", type=Path, default=found.FOLDER, metavar="FOLDER", help="for what is found")
     given = parser.parse_args()
-    everything: list[Target] = [*readers.targets(), Loss()]
-    chosen = [each for each in everything if not given.only or each.name in given.only]
+    chosen = [each for each in everything() if not given.only or each.name in given.only]
     if not chosen:
-        parser.error(f"there are {', '.join(each.name for each in everything)}")
+        parser.error(f"there are {', '.join(each.name for each in everything())}")
     seconds = given.minutes * 60
     guide = guided.there() and not given.only
     code = report(*hunt(chosen, given.seed, seconds * (0.75 if guide else 1), given.keep))
@@ -41,19 +41,24 @@ def main() -> int:
     return code
 
 
+def everything() -> list[Target]:
+    """All targets: the readers, and those that audit a whole host."""
+    return [*readers.targets(), Loss(), Loss(2), Names()]
+
+
 def hunt(targets: list[Target], seed: int, seconds: float, folder: Path) -> tuple[Counter[tuple[str, str]], list[Kept]]:
     """(target, kind) -> cases, and what was found, the first of each sign. seconds: of CPU time."""
     chance, counts, kept = Random(seed), Counter[tuple[str, str]](), dict[str, Kept]()
-    losses = [each for each in targets if isinstance(each, Loss)]
-    others = [each for each in targets if not isinstance(each, Loss)]
-    began, of_losses = time.process_time(), 0.0
+    audits = [each for each in targets if isinstance(each, Loss | Names)]
+    others = [each for each in targets if each not in audits]
+    began, of_audits = time.process_time(), 0.0
     while (passed := time.process_time() - began) < seconds:
-        turn = losses if losses and (not others or of_losses * 2 < passed) else others
+        turn = audits if audits and (not others or of_audits * 2 < passed) else others
         target = chance.choice(turn)
         for _ in range(ROUND):
             attempt(target, target.make(chance), counts, kept, folder)
-        if turn is losses:
-            of_losses += time.process_time() - began - passed
+        if turn is audits:
+            of_audits += time.process_time() - began - passed
     return counts, list(kept.values())
 
 

@@ -1,31 +1,33 @@
-"""A whole audit with one answer damaged: a verdict may become undecided by it, and never better.
+"""A whole audit with answers damaged: a verdict may become undecided by it, and never better.
 
-Only loss: an answer is cut, a row or a key of it is gone, it is refused, ends with another exit code, or is that of another
-question. What an attacker or a broken tool could *add* is another matter: zaudit has to believe what it is told.
+Only loss: an answer is cut, a row or a key of it is gone, it is refused or late, ends with another exit code, or is that of
+another question. What an attacker or a broken tool could *add* is another matter: zaudit has to believe what it is told
+(``names`` tries what names can do to others).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 from typing import Any
 
 from auditor import audit
-from auditor.facts import Facts, Subject
+from auditor.host import kmsg
 from auditor.host.request import Capture, Files
-from auditor.judge import verdict
-from auditor.judge.verdict import Verdict
-from auditor.recording.recording import Recording, ReplayHost
-from tests import second_looks, shared
-from tests.fuzz.target import ROOT, Case, Flaw
+from auditor.recording.recording import Recording
+from tests import law, second_looks, shared
+from tests.fuzz.target import ROOT, Case, Flaw, sound
+from tests.law import Audited
 
 HOSTS = ROOT / "fixtures" / "hosts"
-GONE = ("permission denied", "input/output error", "interrupted system call", "no answer within 30 s")
+LATE = "no answer within 30 s"
+GONE = ("permission denied", "input/output error", "interrupted system call", LATE)
+REFUSED = (1, "", "permission denied\n")
 SAID = (  # exit code, standard output, standard error
-    *((1, "", "permission denied\n"), (1, "", "cannot open: Zugriff verweigert\n"), (1, "keine Berechtigung\n", "")),
+    *(REFUSED, (1, "", "cannot open: Zugriff verweigert\n"), (1, "keine Berechtigung\n", "")),
     *((0, "", ""), (0, "", "permission denied\n"), (0, "\n", ""), (127, "", "sh: not found\n"), (-9, "", "")),
     *(
         (0, "cannot open 'tank': no such pool\n", ""),
@@ -34,52 +36,72 @@ SAID = (  # exit code, standard output, standard error
     ),
     *((0, "{}\n", ""), (0, "[]\n", ""), (0, "null\n", ""), (0, '{"output_version":{}}\n', "")),
 )
-ONE_LOOK = {("dmesg", "--kernel"), ("systemctl", "list-units")}
+ONE_LOOK = {("dmesg", "--kernel"), (kmsg.NAME, "disks"), ("systemctl", "list-units")}
 ONE_LOOK_FILES = ("/etc/samba/", "/etc/exports", "modprobe", "/cron", "/root/", "/cmdline")
-Key = tuple[str, Subject]
+Question = tuple[str, ...]
 
 
+@dataclass(frozen=True)
 class Loss:
-    """The target. A case names the host, the question (the words of a command, or patterns of files) and the damage, one
-    step after the other: ["lines", PART, 3, 5], ["exit", 1]. PART is a file, or empty for standard output."""
+    """The target. A case names the host, and for each answer that is damaged the question (the words of a command, or
+    patterns of files) and the steps, one after the other: ["lines", PART, 3, 5], ["exit", 1]. PART is a file, or empty for
+    standard output. answers: how many are damaged at once; of several most are lost as a whole."""
 
-    name = "loss"
+    answers: int = 1
+
+    @property
+    def name(self) -> str:
+        return "loss" if self.answers == 1 else f"loss{self.answers}"
 
     def make(self, chance: Random) -> Case:
         host = chance.choice(hosts())
-        past = _past(host)
-        question = chance.choice(sorted(past.commands) + sorted(past.files))
-        return {"host": host, "asked": list(question), "damage": _damage(chance, past, question)}
+        asked = kinds(host)
+        damage: list[list[Any]] = []
+        for _ in range(self.answers):
+            question = chance.choice(asked[chance.choice(sorted(asked))])
+            whole = self.answers > 1 and chance.random() < 0.75
+            damage.append([list(question), _lost(chance, recorded(host), question, whole=whole)])
+        return {"host": host, "damage": damage}
 
     def check(self, case: Case) -> str:
-        past = _past(case["host"])
-        question = tuple(case["asked"])
-        commands, files = dict(past.commands), dict(past.files)
-        for step in case["damage"]:
-            if question in commands:
-                commands[question] = _capture(step, commands[question], past)
-            elif question in files:
-                files[question] = _files(step, files[question])
-        try:
-            after = judged(replace(past, commands=commands, files=files))
-        except audit.NothingToAudit:
-            return "refused"
-        for key, change in improved(_before(case["host"]), after):
-            if _one_look(question, past):
-                return "read"
-            raise Flaw(f"improved: {key[0]} {change}, {_called(question)}")
-        return "read"
+        host, damage, past = case["host"], case["damage"], recorded(case["host"])
+        better = _better(host, damage)
+        if not better:
+            return "refused" if better is None else "read"
+        if any(_one_look(tuple(words), past) and not _refused(steps) for words, steps in damage):
+            return "read"
+        alone = [[each] for each in damage if better[0] in (_better(host, [each]) or ())]
+        blamed = sorted(_called(tuple(words)) for words, _ in (alone[0] if alone else damage))
+        raise Flaw(f"improved: {better[0]}, {' + '.join(blamed)}")
 
     def smaller(self, case: Case) -> Iterator[Case]:
-        steps = case["damage"]
-        if len(steps) > 1:
-            yield from ({**case, "damage": steps[:i] + steps[i + 1 :]} for i in range(len(steps)))
-        for i, step in enumerate(steps):
-            match step:
-                case ["lines", part, first, after] if after - first > 1:
-                    middle = (first + after) // 2
-                    for pair in ((first, middle), (middle, after), (first + 1, after), (first, after - 1)):
-                        yield {**case, "damage": [*steps[:i], ["lines", part, *pair], *steps[i + 1 :]]}
+        damage = case["damage"]
+        if len(damage) > 1:
+            yield from ({**case, "damage": damage[:i] + damage[i + 1 :]} for i in range(len(damage)))
+        for i, (words, steps) in enumerate(damage):
+            for less in _smaller(steps):
+                yield {**case, "damage": [*damage[:i], [words, less], *damage[i + 1 :]]}
+
+
+def _better(host: str, damage: list[Any]) -> list[str] | None:
+    """What is better by it; None where nothing is left to audit."""
+    try:
+        after = Audited.of(damaged(recorded(host), damage))
+    except audit.NothingToAudit:
+        return None
+    sound(after.facts)
+    return list(law.broken(audited(host), after))
+
+
+def _smaller(steps: list[Any]) -> Iterator[list[Any]]:
+    if len(steps) > 1:
+        yield from (steps[:i] + steps[i + 1 :] for i in range(len(steps)))
+    for i, step in enumerate(steps):
+        match step:
+            case ["lines", part, first, after] if after - first > 1:
+                middle = (first + after) // 2
+                for pair in ((first, middle), (middle, after), (first + 1, after), (first, after - 1)):
+                    yield [*steps[:i], ["lines", part, *pair], *steps[i + 1 :]]
 
 
 @cache
@@ -89,54 +111,43 @@ def hosts() -> list[str]:
 
 
 @cache
-def _past(host: str) -> Recording:
+def recorded(host: str) -> Recording:
+    """With the second looks that it lacks."""
     return second_looks.added(shared.host(host))
 
 
 @cache
-def _before(host: str) -> Mapping[Key, Verdict]:
-    return judged(_past(host))
+def audited(host: str) -> Audited:
+    """As it was recorded."""
+    return Audited.of(recorded(host))
 
 
-def judged(past: Recording) -> dict[Key, Verdict]:
-    """Rule and subject -> verdict."""
-    facts: Facts = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options)).facts
-    return {(each.rule.id, each.subject): each for each in verdict.judge(shared.audited(), facts)}
+@cache
+def kinds(host: str) -> dict[str, list[Question]]:
+    """By what is asked: of many disks and processes each would else have its turn before the one list of the pools."""
+    past = recorded(host)
+    found: dict[str, list[Question]] = {}
+    for question in sorted(past.commands):
+        found.setdefault(" ".join(question[:2]), []).append(question)
+    for question in sorted(past.files):
+        found.setdefault(_called(question), []).append(question)
+    return found
 
 
-# -- what is better -----------------------------------------------------------------------------------------------------
+def damaged(past: Recording, damage: list[list[Any]]) -> Recording:
+    """The host with other answers."""
+    commands, files = dict(past.commands), dict(past.files)
+    for words, steps in damage:
+        question = tuple(words)
+        for step in steps:
+            if question in commands:
+                commands[question] = _capture(step, commands[question], past)
+            elif question in files:
+                files[question] = _files(step, files[question])
+    return replace(past, commands=commands, files=files)
 
 
-def improved(before: Mapping[Key, Verdict], after: Mapping[Key, Verdict]) -> Iterator[tuple[Key, str]]:
-    """What was found or undecided and now passes, does not apply, or is gone without a word.
-
-    A subject that is not seen any more is told of where a rule of the same name is undecided that was not, or where the
-    reason of one that is undecided names it; and where the rule fails of a subject that has a name with the lost one in it (a
-    leaf by its path).
-    """
-    new = [each for key, each in after.items() if each.outcome == "unknown" and before.get(key) != each]
-    renamed = [
-        (rule, subject)
-        for (rule, subject), each in after.items()
-        if each.outcome == "fail" and (rule, subject) not in before
-    ]
-    for key, was in before.items():
-        now = after.get(key)
-        if was.outcome not in ("fail", "unknown") or (now and now.outcome in ("fail", "unknown")):
-            continue
-        if now is not None:
-            yield key, f"{was.outcome} -> {now.outcome}"
-        elif any(rule == key[0] and key[1].name in subject.name for rule, subject in renamed):
-            continue
-        elif not any(each.rule.id == key[0] or _names(each, key[1]) for each in new):
-            yield key, f"{was.outcome} -> vanished"
-
-
-def _names(undecided: Verdict, subject: Subject) -> bool:
-    return any(subject.name in reason.text for reason in undecided.reasons)
-
-
-def _one_look(question: tuple[str, ...], past: Recording) -> bool:
+def _one_look(question: Question, past: Recording) -> bool:
     """Whether nothing else tells of a line that is lost from this answer: see auditor.selftest.losses.ONE_LOOK. Of the pools
     the kernel tells, where the recording is young enough to have its list."""
     if question[:2] == ("zpool", "list"):
@@ -146,7 +157,12 @@ def _one_look(question: tuple[str, ...], past: Recording) -> bool:
     return question[:2] in ONE_LOOK or any(part in word for part in ONE_LOOK_FILES for word in question)
 
 
-def _called(question: tuple[str, ...]) -> str:
+def _refused(steps: list[Any]) -> bool:
+    """Whether anybody would notice that there is no answer."""
+    return all(step[0] in ("gone", "all", "late") or (step[0] == "says" and step[1] != 0) for step in steps)
+
+
+def _called(question: Question) -> str:
     """The kind of a question: without the disk or the process that it is about."""
     return " ".join("*" if any(each.isdigit() for each in word) and "/" in word else word for word in question)[:60]
 
@@ -154,12 +170,12 @@ def _called(question: tuple[str, ...]) -> str:
 # -- damage -------------------------------------------------------------------------------------------------------------
 
 
-def _damage(chance: Random, past: Recording, question: tuple[str, ...]) -> list[list[Any]]:
+def _lost(chance: Random, past: Recording, question: Question, *, whole: bool) -> list[list[Any]]:
+    """Steps. whole: nothing is left of it."""
     if question in past.files:
         found = past.files[question]
-        names = sorted((*found.text, *found.links)) or [""]
-        part = chance.choice(names)
-        match chance.randrange(8):
+        part = chance.choice(sorted((*found.text, *found.links)) or [""])
+        match 1 if whole else chance.randrange(8):
             case 0:
                 return [["gone", part, chance.choice(GONE)]]
             case 1:
@@ -168,13 +184,17 @@ def _damage(chance: Random, past: Recording, question: tuple[str, ...]) -> list[
                 return [_less(chance, found.text.get(part, ""), part)]
     answer = past.commands[question]
     text = answer.stdout.decode("utf-8", "surrogateescape")
-    match chance.randrange(10):
+    match chance.randrange(2) if whole else chance.randrange(2, 12):
         case 0:
+            return [["says", *REFUSED]]
+        case 1 | 2:
+            return [["late", 0 if whole else chance.randrange(len(text) + 1)]]
+        case 3:
             return [["says", *chance.choice(SAID)]]
-        case 1:
+        case 4:
             alike = [each for each in past.commands if each[:2] == question[:2] and each != question]
             return [["other", list(chance.choice(sorted(alike) or sorted(past.commands)))]]
-        case 2:
+        case 5:
             return [_less(chance, text, ""), ["exit", chance.choice((1, 2, 255, -9, -13))]]
         case _:
             return [_less(chance, text, "")]
@@ -244,7 +264,7 @@ def _unkeyed(text: str, path: list[Any], how: str | None) -> str:
             old = above[path[-1]]
             above[path[-1]] = type(old)() if how == "empty" and isinstance(old, dict | list | str) else how
     except (KeyError, IndexError, TypeError):
-        return text  # the recording was made anew, and has no such key
+        return text  # the host was recorded again, and has no such key
     return json.dumps(document)
 
 
@@ -256,6 +276,8 @@ def _capture(step: list[Any], answer: Capture, past: Recording) -> Capture:
             return past.commands.get(tuple(question), answer)
         case ["exit", int() as code]:
             return answer._replace(exit=code)
+        case ["late", int() as size]:
+            return answer._replace(exit=None, stdout=answer.stdout[:size], stderr=b"", seconds=30.0, fault=LATE)
         case _:
             text = _without(answer.stdout.decode("utf-8", "surrogateescape"), step)
             return answer._replace(stdout=text.encode("utf-8", "surrogateescape"))

@@ -7,7 +7,6 @@ import gzip
 import io
 import json
 import tempfile
-import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
@@ -19,9 +18,8 @@ from auditor import audit, rulebook
 from auditor.cli import main
 from auditor.diagnose import observation
 from auditor.diagnose.diagnosis import diagnose
-from auditor.facts import Known, Subject, Unknown
+from auditor.facts import Known, Subject
 from auditor.gather import bounds
-from auditor.gather.answer import DEFECT
 from auditor.host.request import Capture, Files, Output
 from auditor.judge import baseline_file, policy_file, rule_file
 from auditor.recording import archive, recording
@@ -38,7 +36,7 @@ from auditor.verify.reading import FILES
 from tests import shared
 from tests.collect.test_pairs import CASES, check_type, reply_of
 from tests.diagnose import worlds
-from tests.fuzz.target import ROOT, Case, Flaw, Texts
+from tests.fuzz.target import ROOT, Case, Flaw, Texts, printable, sound
 from tests.golden import verifications
 from tests.verify import samples
 
@@ -263,17 +261,8 @@ def _audit(case: Case) -> None:
     seen = audit.look(ReplayHost(past), past.targets, audit.Options.from_words(past.options))
     report = audit.judge(seen, shared.audited(), past.targets, "low")
     json.loads(report_json.render(report, verbose=True))
-    _printable(terminal.render(report, verbose=True))
-    failed = {each.text for fact in seen.facts if isinstance(fact.value, Unknown) for each in fact.value.reasons}
-    if defect := next((each for each in sorted(failed) if DEFECT in each), ""):
-        raise Flaw(f"a defect of zaudit: {defect.partition(DEFECT)[2].partition(chr(39))[0]}")
-
-
-def _printable(text: str) -> None:
-    """No character that moves the cursor, hides itself or others, or is none."""
-    strange = {each for each in text if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp")} - {"\n"}
-    if strange:
-        raise Flaw(f"printed: U+{ord(min(strange)):04X}")
+    printable(terminal.render(report, verbose=True))
+    sound(seen.facts)
 
 
 def _reports() -> list[Case]:
@@ -297,7 +286,7 @@ def _diff(case: Case) -> None:
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit, click.ClickException):
                 main.main(["diff", *names, "--format", form], standalone_mode=False)
-            _printable(printed.getvalue())
+            printable(printed.getvalue())
 
 
 def _show(text: str) -> None:
@@ -308,7 +297,7 @@ def _show(text: str) -> None:
         return
     for name in formats.of_data():
         if name != "json":  # which is as it was
-            _printable(formats.module(name).render(read))
+            printable(formats.module(name).render(read))
 
 
 def _baseline(text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import traceback
+import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,8 @@ from random import Random
 from typing import Any, NamedTuple, Protocol
 
 from auditor.errors import Stop
+from auditor.facts import Facts, Unknown
+from auditor.gather.answer import DEFECT
 from tests.fuzz import mutate
 
 ROOT = Path(__file__).parent.parent.parent
@@ -120,6 +123,26 @@ def _place(error: BaseException) -> tuple[str, str]:
     frames = traceback.extract_tb(error.__traceback__)
     ours = [each for each in frames if "/auditor/" in each.filename] or frames
     return Path(ours[-1].filename).name, ours[-1].name
+
+
+def sound(facts: Facts) -> None:
+    """No collector failed on its answer: zaudit goes on without it, and says to whom to report it."""
+    failed = (
+        reason.text.partition(DEFECT)[2]
+        for fact in facts
+        if isinstance(fact.value, Unknown)
+        for reason in fact.value.reasons
+        if DEFECT in reason.text
+    )
+    if defect := min(failed, default=""):
+        raise Flaw(f"a defect of zaudit: {defect.partition(chr(39))[0]}")
+
+
+def printable(text: str) -> None:
+    """No character that moves the cursor, hides itself or others, or is none."""
+    strange = {each for each in text if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp")} - {"\n"}
+    if strange:
+        raise Flaw(f"printed: U+{ord(min(strange)):04X}")
 
 
 def smallest(target: Target, case: Case, sign: str, tries: int = 400) -> Case:

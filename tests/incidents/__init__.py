@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from auditor.collect import kernel_buses, kernel_faults, kernel_hangs, kernel_log, kernel_traces
 from auditor.facts import HOST, Facts
 from auditor.host.request import WITNESS, Capture, Files, Read
-from auditor.recording import questions
+from auditor.recording import dmesg, questions
 from auditor.recording.recording import Recording, load
 from auditor.registry import collectors
 from tests.shared import HOSTS
@@ -36,11 +36,10 @@ RELEASE = "2.4.4-1~bpo13+1"  # of that host
 GROUPS = ("commits", "pool", "release", "around")
 VERDICTS = ("caught", "partly", "missed", "out")
 KEEP: Mapping[tuple[str, ...], str] = {
-    ("dmesg", "--kernel"): kernel_log.KEEP,
-    ("dmesg", "--facility=kern"): kernel_hangs.KEEP,
-    ("dmesg", "--facility=kern", kernel_faults.LEVELS): kernel_faults.KEEP,
-    ("dmesg", "--facility=kern", kernel_buses.LEVELS): kernel_buses.KEEP,
-    ("dmesg", "--facility=kern", kernel_traces.LEVELS): kernel_traces.KEEP,
+    argv: each.KEEP
+    for argv, question in dmesg.ASKED.items()
+    for each in (kernel_buses, kernel_faults, kernel_hangs, kernel_log, kernel_traces)
+    if each.request(HOST, Facts()).argv == question
 }
 
 

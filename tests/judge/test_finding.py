@@ -227,16 +227,27 @@ LOSES, COUNTS = 'loses = "power"\ntakes = ["commits"]\n', 'severity = "medium"\n
 
 
 @pytest.mark.parametrize(
-    ("failure", "case", "strikes"),
-    [(LOSES, COUNTS, 2), (COUNTS, LOSES, 2), (LOSES, LOSES, 2), (COUNTS, 'severity = "high"\n', 1)],
+    ("failure", "case", "least", "severity"),
+    [
+        (LOSES, COUNTS, "medium", "critical"),
+        (COUNTS, LOSES, "medium", "critical"),
+        (LOSES, LOSES, "critical", "critical"),
+        (COUNTS, 'severity = "high"\n', "medium", "high"),
+        (COUNTS, 'severity = "low"\n', "low", "medium"),
+    ],
 )
-def test_a_case_that_may_hold_counts_where_something_acknowledged_can_go(failure: str, case: str, strikes: int) -> None:
+def test_a_case_that_may_hold_counts(failure: str, case: str, least: str, severity: str) -> None:
+    """Whether the rule fails or is unknown: an answer that is lost never lowers the severity."""
     text = MINIMAL.replace('severity = "low"\n', failure) + CASE + case
     rule = load("a-rule", "a-rule.toml", text.encode(), registry())
     facts = Facts()
-    facts.put(Fact(TANK, "capacity_percent", Known(81, (Evidence("81 %"),))))
     facts.put(Fact(TANK, "health", unknown("not seen")))
-    assert len(verdict.judge_one(rule, TANK, facts).strikes) == strikes
+    for outcome, capacity in (("unknown", unknown("not seen")), ("fail", Known(81, (Evidence("81 %"),)))):
+        facts.replace(Fact(TANK, "capacity_percent", capacity))
+        judged = verdict.judge_one(rule, TANK, facts)
+        assert (judged.outcome, judged.least, judged.severity) == (outcome, least, severity)
+        (finding,) = findings([judged])
+        assert (finding.least, finding.severity) == (least, severity)
     facts.replace(Fact(TANK, "health", Known("ONLINE", ())))
     assert verdict.judge_one(rule, TANK, facts).strikes == (rule.strikes[0],)
     facts.replace(Fact(TANK, "health", Known("DEGRADED", ())))

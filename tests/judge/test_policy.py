@@ -62,7 +62,7 @@ def outcomes(report: Report, rule: str) -> dict[str, str]:
         ("rules = 1", "line 1: rules must be a table"),
         ("\n\n[rules\n", "line 3"),
         ("[rules]\n\nsync-disabled = 'of'\n", "line 3: sync-disabled = 'of': it is one of on, off, low"),
-        ("# a\n[rule]\nx = 'off'\n", "line 2: there is no 'rule'"),
+        ("# a\n[rule]\nx = 'off'\n", "line 2: no table of a policy has this name"),
         ("[rules]\n[datasets.'tank/db']\nrole = 'wal'\n", "line 3: role = 'wal': it is one of log, data"),
         ("[datasets.\"tank/db\"]\nrole = 'rebuildable'\n", "line 2: rebuildable needs a reason"),
         ("[datasets.tank]\n\ndatabase = 'oracle'\n", "line 3: database = 'oracle': it is one of postgres"),

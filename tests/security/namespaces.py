@@ -29,7 +29,8 @@ ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 UNSHARE = ("unshare", "--mount", "--pid", "--net", "--fork", "--kill-child")
 # $1: the folder of the host; the rest is the command. DATABASE: whether a server of an unprivileged user runs there, a shell
 # by the name of postgres. LIBUDEV: whether libudev can be loaded; it believes no /sys but the kernel's, so without it udevadm
-# is asked, which answers from the recording. What runs before the command has a folder in the new /proc, the rest a link to it.
+# is asked, which answers from the recording. LOG: whether the log of this machine's kernel is there, which is no part of a
+# recording. What runs before the command has a folder in the new /proc, the rest a link to it.
 INSIDE = r"""
 set -eu
 host=$1; shift
@@ -55,6 +56,7 @@ mount --rbind "$host/proc" /proc
 for path in $(ls -d /usr/lib/*/libudev.so.1 /usr/lib64/libudev.so.1 2>/dev/null); do
     [ -n "$LIBUDEV" ] || mount --bind /dev/null "$(readlink -f "$path")"
 done
+[ -n "$LOG" ] || [ ! -e /dev/kmsg ] || mount --bind /dev/null /dev/kmsg
 for path in $HIDDEN; do
     if [ -d "$path" ]; then mount -t tmpfs -o ro tmpfs "$path"; else mount --bind /dev/null "$path"; fi
 done
@@ -104,9 +106,10 @@ class FakeHost:
         hidden: Sequence[str] = (),
         database: bool = False,
         libudev: bool = False,
+        log: bool = False,
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a command in it to its end. hidden: places that are empty there. database: whether a server runs there.
-        libudev: whether it can be loaded, which then finds no disk."""
+        libudev: whether it can be loaded, which then finds no disk. log: whether the kernel's log is there."""
         _fresh_proc(self.folder)
         return subprocess.run(
             self.command(argv),
@@ -116,6 +119,7 @@ class FakeHost:
                 "HIDDEN": " ".join(hidden),
                 "DATABASE": "yes" if database else "",
                 "LIBUDEV": "yes" if libudev else "",
+                "LOG": "yes" if log else "",
             },
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -62,7 +62,7 @@ def run(host: FakeHost, words: Sequence[str], folder: Path, name: str, *, libude
     path, mark = traps(folder)
     # -E: of the caller; the harness has a PATH of its own
     argv = [*strace.command(traced), "-E", f"PATH={path}", *ZAUDIT, *words, "-o", str(output / name)]
-    done = host.run(argv, database=True, libudev=libudev)
+    done = host.run(argv, database=True, libudev=libudev, log=True)
     seen = strace.read(strace.files(traced), Permitted(ZAUDIT, permitted, PATH, str(output)))
     seen.problems += (
         [f"a trap in the caller's PATH: {line}" for line in mark.read_text().splitlines()] if mark.exists() else []

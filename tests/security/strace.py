@@ -88,6 +88,8 @@ IN_THE_OUTPUT = frozenset(
     )
 )
 WRITING = ("O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND", "O_TMPFILE")
+LOOKING = ("O_PATH", "O_DIRECTORY")
+NODES = frozenset(("/dev/null", "/dev/kmsg"))  # that zaudit itself may open for reading
 IOCTLS = frozenset(("TCGETS", "TCGETS2", "TIOCGWINSZ", "FIOCLEX", "FIONBIO", "FIONREAD", "FS_IOC_GETFLAGS"))
 
 LINE = re.compile(r"(\w+)\((.*)\)\s+= (.*)", re.DOTALL)
@@ -125,6 +127,7 @@ class Seen:
     executed: Counter[str] = field(default_factory=Counter)
     programs: Counter[tuple[str, ...]] = field(default_factory=Counter)
     opened_for_writing: Counter[tuple[str, str]] = field(default_factory=Counter)  # (of, path)
+    nodes: Counter[str] = field(default_factory=Counter)  # what zaudit itself opened for reading below /dev
     opened: int = 0
     calls: int = 0
     sockets: Counter[tuple[str, str]] = field(default_factory=Counter)  # (of, the call)
@@ -253,9 +256,15 @@ def _judge(call: Call, program: Program, permitted: Permitted, born: set[int], s
         case name if name in OPENS:
             seen.opened += 1
             flags = STRING.sub("", call.arguments)
-            if name != "creat" and not any(flag in flags for flag in WRITING):
-                return
             path = _opened(call)
+            if name != "creat" and not any(flag in flags for flag in WRITING):
+                if not (program.ours and path.startswith("/dev/")) or any(flag in flags for flag in LOOKING):
+                    return
+                seen.nodes[path] += 1
+                if path in NODES:
+                    return
+                seen.problems.append(f"{of}: {call.name}({call.arguments[:200]}) = {call.result[:60]}")
+                return
             shown = "(in the folder of the output)" if _inside(path, permitted.output) else path
             seen.opened_for_writing[of, re.sub(r"(?<=/)\d+(?=/|$)", "N", shown)] += 1
             if path == "/dev/null" or _inside(path, permitted.output) or devices.opened.fullmatch(path):

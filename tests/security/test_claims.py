@@ -57,12 +57,18 @@ def read_only(target: Path | str) -> str:
     return f"must(libc.mount(None, {os.fsencode(target)!r}, None, {REMOUNT | BIND | READ_ONLY}, None))\n"
 
 
+def in_its_file_system(path: Path) -> str:
+    """As a table of mounts names the root of a mount: /tmp may be a file system, as on Debian 13."""
+    mount = next(each for each in (path, *path.parents) if each.is_mount())
+    return f"/{path.relative_to(mount)}"
+
+
 def as_dataset(found: Files, theirs: Path) -> Files:
     """The same, with every mount of that folder as one of OpenZFS."""
-    text = {}
+    text, root = {}, in_its_file_system(theirs)
     for path, lines in found.text.items():
         told = (
-            f"{line.partition(' - ')[0]} - zfs tank/db rw" if line.split(" ")[3].startswith(str(theirs)) else line
+            f"{line.partition(' - ')[0]} - zfs tank/db rw" if line.split(" ")[3].startswith(root) else line
             for line in lines.split("\n")[:-1]
         )
         text[path] = "".join(f"{line}\n" for line in told)

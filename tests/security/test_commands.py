@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
 
 import pytest
 
+from auditor import audit, rulebook
 from auditor.collect import database_blocks, database_settings
 from auditor.facts import Evidence, Known, Subject
 from auditor.host.request import Files
+from auditor.judge import policy_file
+from auditor.recording.recording import ReplayHost
+from auditor.registry import collectors
 from auditor.text import argument, quoted, starred
+from tests import shared
+from tests.collect.test_pairs import CASES, reply_of
+from tests.folded import for_each
+from tests.golden import CANONICAL
 
 ODD = "/srv/$(touch x);touch y {subject}"
 DATABASE = Subject("database", "postgres 9")
@@ -45,6 +58,78 @@ def test_no_name_is_set_into_a_word(word: str) -> None:
     script = f"printf %s {argument(word)}".replace("{subject}", quoted("/x/{subject}; touch y #"))
     done = subprocess.run(["bash", "-c", script], capture_output=True, check=True)
     assert done.stdout.decode() == word
+
+
+HOSTILE = "; touch PASTED $(touch PASTED)"
+
+
+def whole(command: str) -> bool:
+    """A shell sees the hostile words as a part of one word, where they are in a command."""
+    try:
+        words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
+    except ValueError:
+        return False
+    return all(HOSTILE in word for word in words if "PASTED" in word)
+
+
+def renamed(path: str) -> str:
+    """The path with hostile words where a name ends that somebody chose."""
+    stem, dot, ending = path.rpartition(".")
+    return f"{stem}{HOSTILE}.{ending}" if dot else f"{path}{HOSTILE}"
+
+
+def inside(path: str) -> str:
+    """The same in its last folder."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{HOSTILE}{slash}{name}"
+
+
+def below(path: str) -> str:
+    """The same in a folder of its last folder."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}/{HOSTILE}{slash}{name}"
+
+
+@for_each(
+    "case, how",
+    list(product(CASES, (renamed, inside, below, str))),
+    ids=lambda case: f"{case[0].parent.name}/{case[0].stem}",
+)
+def test_no_path_and_no_name_is_more_than_a_word(case: Path, how: Callable[[str], str]) -> None:
+    """Of all that collectors are seen to make of files and subjects that are called otherwise."""
+    expected = json.loads(case.read_text())
+    subject = Subject(*expected["subject"])
+    name = f"{subject.name}{HOSTILE}" if how is str and subject.name else subject.name
+    reply = reply_of(case, expected)
+    if isinstance(reply, Files):
+        text, links, errors = (
+            {how(path).replace(f"/{subject.name}/", f"/{name}/"): found for path, found in table.items()}
+            for table in (reply.text, reply.links, reply.errors)
+        )
+        reply = Files(text, links, errors, reply.devices, reply.changed)
+    with suppress(ValueError):
+        for fact in collectors()[case.parent.name].parse(reply, subject._replace(name=name)):
+            for command in commands(fact.value):
+                assert whole(command.replace("{subject}", quoted(fact.subject.name))), (fact.name, command)
+
+
+def test_the_policy_of_a_recording_is_a_word() -> None:
+    text = (
+        '[thresholds]\npool-nearly-full.nearly_full = 85\n[datasets."tank/db"]\nrole = "rebuildable"\nreason = "x"\n'
+        '[[waiver]]\nrule = "sync-disabled"\ndataset = "tank/db"\nowner = "ann"\nreason = "lab"\nexpires = 2099-01-01\n'
+    )
+    past = shared.host(CANONICAL)
+    followed = policy_file.parse(text, f"/etc/zaudit.toml{HOSTILE}")
+    options = audit.Options.from_words(past.options)._replace(policy=followed)
+    seen = audit.look(ReplayHost(past), past.targets, options)
+    rules, left_out = rulebook.choose((), (), (), followed)
+    report = audit.judge(seen, rules, past.targets, "low", left_out=left_out)
+    pieces = [each for _, _, value in seen.facts for each in getattr(value, "evidence", ())]
+    pieces += [each for verdict in report.verdicts for each in verdict.evidence]
+    found = {each.command for each in pieces if HOSTILE in each.command}
+    assert {command.split()[0] for command in found} == {"cat", "sed"}
+    assert len(found) == 4
+    assert [command for command in found if not whole(command)] == []
 
 
 def test_stars_stay_stars() -> None:

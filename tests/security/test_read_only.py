@@ -3,6 +3,7 @@ is allowed (``make prove-read-only`` prints it). And the judge itself is shown w
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -36,6 +37,7 @@ def test_nothing_is_changed(tmp_path: Path, words: tuple[str, ...], name: str, c
     assert seen.executed["/usr/sbin/nvme"] > 3
     assert {path for _, path in seen.opened_for_writing} - {"/dev/null"} != set()  # the output was seen
     assert not seen.sockets
+    assert seen.nodes["/dev/kmsg"] == (5 if os.access("/dev/kmsg", os.R_OK) else 0)
     output = tmp_path / "run" / "output" / name
     assert output.exists()
     if name.startswith("report"):
@@ -76,6 +78,9 @@ def judged(folder: Path, *lines: str, child: tuple[str, ...] = (), **more: objec
         'openat(AT_FDCWD</>, "/etc/passwd", O_RDONLY|O_CLOEXEC) = 3</etc/passwd>',
         'openat(AT_FDCWD</>, "/nowhere", O_RDONLY) = -1 ENOENT (No such file or directory)',
         'openat(AT_FDCWD</>, "/dev/null", O_RDWR|O_CLOEXEC) = 3</dev/null>',
+        'openat(AT_FDCWD</>, "/dev/sda", O_RDONLY|O_NOFOLLOW|O_CLOEXEC|O_PATH) = 3</dev/sda>',
+        'openat(AT_FDCWD</>, "/dev/disk/by-id", O_RDONLY|O_DIRECTORY) = 3</dev/disk/by-id>',
+        'openat(AT_FDCWD</>, "/proc/self/fd/3", O_RDONLY|O_NOCTTY|O_NONBLOCK|O_CLOEXEC) = 4</dev/kmsg>',
         'openat(4</out>, ".report.zaudit-x", O_WRONLY|O_CREAT|O_EXCL|O_NOFOLLOW, 0600) = 3</out/.report.zaudit-x>',
         'renameat(4</out>, ".report.zaudit-x", 4</out>, "report") = 0',
         'unlink("/out/x") = 0',
@@ -100,6 +105,9 @@ def test_what_is_allowed(tmp_path: Path, line: str) -> None:
         'openat(AT_FDCWD</>, "/out/link", O_WRONLY) = 3</etc/passwd>',
         'openat2(4</out>, "x", {flags=O_RDWR|O_CREAT, mode=0600, resolve=RESOLVE_IN_ROOT}, 24) = 3</srv/x>',
         'open("/dev/sda", O_RDONLY|O_APPEND) = 3</dev/sda>',
+        'openat(AT_FDCWD</>, "/dev/sda", O_RDONLY|O_CLOEXEC) = 3</dev/sda>',
+        'openat(AT_FDCWD</>, "/proc/self/fd/3", O_RDONLY|O_CLOEXEC) = 4</dev/watchdog>',
+        'openat(AT_FDCWD</>, "/dev/kmsg", O_WRONLY) = 3</dev/kmsg>',
         'creat("/tmp/x", 0600) = 3</tmp/x>',
         'openat(AT_FDCWD</>, "/tmp", O_RDONLY|O_TMPFILE, 0600) = 3</tmp/#1 (deleted)>',
         'rename("/out/x", "/etc/x") = 0',

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from auditor.host import named, tools
 from auditor.host.live import LiveHost
 from auditor.recording.recording import RecordingHost, ReplayHost
 
@@ -72,49 +71,3 @@ def test_a_replay_knows_it_and_takes_no_other_answer_for_it(place: Path) -> None
     assert past.steady(f"{place}/ours") == f"{place}/ours"
     assert past.steady(f"{place}/theirs/diff") == ""
     assert past.realpath(f"{place}/theirs/diff") == f"{place}/theirs/diff"
-
-
-@pytest.fixture
-def through_another(tmp_path: Path) -> Path:
-    """A link of root's that leads through a folder of somebody else to a file of root's."""
-    (tmp_path / "theirs").mkdir()
-    (tmp_path / "theirs" / "mid").symlink_to("/usr/bin/true")
-    os.chown(tmp_path / "theirs", 5000, 5000)
-    (tmp_path / "name").symlink_to(tmp_path / "theirs" / "mid")
-    return tmp_path / "name"
-
-
-def test_no_program_behind_a_link_of_another_is_run(through_another: Path, tmp_path: Path) -> None:
-    assert tools.named(str(through_another))[0] == ""
-    (tmp_path / "own").symlink_to("/usr/bin/true")
-    assert tools.named(str(tmp_path / "own")) == (os.path.realpath("/usr/bin/true"), "")
-
-
-def test_no_policy_behind_a_link_of_another_is_followed(through_another: Path) -> None:
-    with pytest.raises(OSError, match="others than root"):
-        named.read(through_another, 1 << 20, trusted=True)
-
-
-def test_what_the_group_may_write_is_not_roots_alone(tmp_path: Path) -> None:
-    """Behind the bits of the group may be a list of others."""
-    program = tmp_path / "hook"
-    program.write_text("#!/bin/true\n")
-    program.chmod(0o755)
-    assert tools.named(str(program)) == (str(program), "")
-    tools.of_root.cache_clear()
-    program.chmod(0o775)
-    assert tools.named(str(program))[0] == ""
-    assert not tools.kept_by_root(Path("/nowhere"))
-
-
-def test_a_folder_in_which_others_may_write_is_not_kept_by_root(tmp_path: Path) -> None:
-    """Nor one behind a link of root's that is another's."""
-    assert tools.kept_by_root(tmp_path)
-    assert not tools.kept_by_root(Path("/tmp"))
-    (tmp_path / "group").mkdir()
-    (tmp_path / "group").chmod(0o770)
-    (tmp_path / "theirs").mkdir()
-    os.chown(tmp_path / "theirs", 5000, 5000)
-    (tmp_path / "link").symlink_to(tmp_path / "theirs")
-    (tmp_path / "own").symlink_to(tmp_path)
-    assert [tools.kept_by_root(tmp_path / each) for each in ("group", "theirs", "link", "own")] == [False] * 3 + [True]

@@ -69,7 +69,7 @@ def shell(before: str) -> tuple[str, ...]:
             (CHECK, ("/proc",), {3, *range(10, 15)}),
             (CHECK, ("/sys", "/proc"), {3}),
             (CHECK, ("/etc",), {*range(10, 15)}),
-            (CHECK, ("/usr/sbin", "/usr/bin/dmesg"), {3, *range(10, 15)}),
+            (CHECK, ("/usr/sbin", "/dev/kmsg"), {3, *range(10, 15)}),
             (shell("ulimit -n 32"), (), {2, *range(10, 15)}),
             (shell("ulimit -v 2500000"), (), {2, *range(10, 15)}),
             (shell("ulimit -f 0"), (), {*range(10, 15)}),

@@ -19,7 +19,7 @@ import pytest
 
 from auditor import interrupt
 from auditor.errors import EXIT_BROKE, EXIT_USAGE
-from auditor.host import folder, given, writing
+from auditor.host import input_file, trust, writing
 from auditor.host.folder import NoPlace, held
 from auditor.host.request import Capture
 from auditor.host.writing import CannotWrite, replace
@@ -230,9 +230,11 @@ def test_a_link_of_another_on_the_way_is_not_followed(name: str, evil: Path, tmp
 @as_root
 @pytest.mark.parametrize(
     ("mode", "owner", "follows"),
-    [(0o755, 0, True), (0o777, 0, False), (0o1777, 0, True), (0o1777, EVIL, False), (0o755, EVIL, False)],
-)
+    [(0o755, 0, True), (0o775, 0, False), (0o777, 0, False), (0o1777, 0, False), (0o1777, EVIL, False),
+     (0o755, EVIL, False)],
+)  # fmt: skip
 def test_a_link_is_followed_where_only_root_put_it(mode: int, owner: int, follows: bool, tmp_path: Path) -> None:
+    """Not in a folder like /tmp: a link of root's that lies in his own folder anybody can move there."""
     place, target = tmp_path / "place", tmp_path / "target"
     place.mkdir()
     target.mkdir()
@@ -509,7 +511,7 @@ def test_a_fifo_is_no_recording(tmp_path: Path) -> None:
         ("verify", "--replay", tmp_path / "rec.tar.gz"),
     ):
         done = zaudit(*words)
-        assert (done.returncode, b"neither a plain file nor a folder" in done.stderr) == (EXIT_USAGE, True), done.stderr
+        assert (done.returncode, b"not a regular file or a folder" in done.stderr) == (EXIT_USAGE, True), done.stderr
 
 
 def test_of_a_folder_plain_files_alone_are_read(tmp_path: Path) -> None:
@@ -519,16 +521,16 @@ def test_of_a_folder_plain_files_alone_are_read(tmp_path: Path) -> None:
     (place / "link").symlink_to("/etc/hostname")
     (place / "sub").mkdir()
     assert recording.load(place) == NEW
-    with given.opened(place) as descriptor:
+    with input_file.open_input(place) as descriptor:
         assert isinstance(descriptor, int)
-        assert [given.member(name, descriptor) for name in ("pipe", "link", "sub")] == [None] * 3
+        assert [input_file.open_member(name, descriptor) for name in ("pipe", "link", "sub")] == [None] * 3
 
 
 def test_the_limit_of_a_plain_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * 100)
-    assert given.content(tmp_path / "file", 100) == b"x" * 100
-    with pytest.raises(OSError, match="more than 0 MiB"):
-        given.content(tmp_path / "file", 99)
+    assert input_file.read(tmp_path / "file", 100) == b"x" * 100
+    with pytest.raises(OSError, match="more than 0 KiB"):
+        input_file.read(tmp_path / "file", 99)
 
 
 def test_what_is_written_to_a_folder_goes_through_its_descriptor(tmp_path: Path) -> None:
@@ -540,7 +542,7 @@ def test_what_is_written_to_a_folder_goes_through_its_descriptor(tmp_path: Path)
         with writing.scratch("x", descriptor, writing.create) as (name, _):
             assert listed(tmp_path / "moved") == {name}
     assert listed(tmp_path / "moved") == listed(tmp_path / "place") == set()
-    assert folder.LINKS == 40
+    assert trust.LINKS == 40
 
 
 def test_an_error_of_what_writes_is_told_with_the_name(tmp_path: Path) -> None:

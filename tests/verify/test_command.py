@@ -16,7 +16,7 @@ from auditor.commands import _verifying
 from auditor.host.live import Host
 from auditor.host.request import UNASKED, Capture, Files
 from auditor.recording import recording
-from auditor.verify import conduct, preflight, trial
+from auditor.verify import conduct, ledger, preflight, trial
 from auditor.verify.actor import Actor, PlaceError
 from auditor.verify.plan import Plan
 from tests import shared
@@ -51,7 +51,7 @@ def zaudit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
     """On the host that was recorded; nothing can be run there."""
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "ZAUDIT_DEBUG"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("ZAUDIT_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(ledger, "name", lambda: tmp_path / "state")
     past = recording.load(TRACED)
     monkeypatch.setattr(_verifying, "LiveHost", lambda timeout, deadline=0.0: Answering(past))
     monkeypatch.setattr(conduct, "trial", never)

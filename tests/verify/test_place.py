@@ -51,7 +51,7 @@ class FakeZfs:
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "state"
-    monkeypatch.setenv("ZAUDIT_STATE", str(folder))
+    monkeypatch.setattr(ledger, "name", lambda: folder)
     monkeypatch.setattr(time, "sleep", lambda _: None)
     return folder
 
@@ -266,7 +266,8 @@ def test_a_number_that_was_given_again_is_not_the_same_process(
 @pytest.mark.slow
 def test_two_at_once(state: Path, tank: Path) -> None:
     script = (
-        "import sys; from auditor.verify import ledger, place\n"
+        "import sys; from pathlib import Path; from auditor.verify import ledger, place\n"
+        "ledger.name = lambda: Path(sys.argv[2])\n"
         "for _ in range(40):\n"
         "    new = place.directory(sys.argv[1], 'tank/db')\n"
         "    wrong = [text for _, text in place.clean(lambda argv: (1, 'not asked'))]\n"
@@ -274,7 +275,7 @@ def test_two_at_once(state: Path, tank: Path) -> None:
         "    assert new in list(ledger.places())\n"
         "    place.remove(new, lambda argv: (1, 'not asked'))\n"
     )
-    argv = (sys.executable, "-c", script, str(tank))
+    argv = (sys.executable, "-c", script, str(tank), str(state))
     both = [subprocess.Popen(argv, stderr=subprocess.PIPE) for _ in range(2)]
     said = [each.communicate(timeout=120)[1] for each in both]
     assert [each.returncode for each in both] == [0, 0], said
@@ -376,14 +377,13 @@ def test_a_scratch_dataset_that_is_not_mounted_is_removed_again(state: Path) -> 
 # -- the ledger ---------------------------------------------------------------------------------------------------
 
 
-def test_where_the_ledger_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("ZAUDIT_STATE", str(tmp_path))
-    assert ledger.name() == tmp_path
-    monkeypatch.delenv("ZAUDIT_STATE")
+def test_where_the_ledger_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable moves that of root: what stands in it decides what is removed."""
+    for name in ("ZAUDIT_STATE", "XDG_STATE_HOME", "HOME", "TMPDIR"):
+        monkeypatch.setenv(name, "/home/me/state")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert ledger.name() == Path("/var/lib/zaudit")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setenv("XDG_STATE_HOME", "/home/me/state")
     assert ledger.name() == Path("/home/me/state/zaudit")
 
 

@@ -139,7 +139,7 @@ def _order(each: Difference) -> tuple[object, ...]:
 def _index(document: Mapping[str, Any]) -> dict[tuple[str, str], Seen]:
     """(rule, subject) -> what was found. A report is as untrusted as any file."""
     if document.get("schema") not in (SCHEMA, FIRST):
-        raise CompareError(f"schema {document.get('schema')!r} is neither {SCHEMA!r} nor {FIRST!r}")
+        raise CompareError(f"its schema is neither {SCHEMA} nor {FIRST}")
     try:
         return {
             (seen.rule, seen.subject): seen for finding, each in unfolded(document) for seen in [_seen(finding, each)]

@@ -152,6 +152,7 @@ def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
         "judged_by": f"zaudit {report.zaudit}, rules {report.rules}",
         "outcome": "fail" if finding.failed else "unknown",
         "severity": finding.severity,
+        **({"least": finding.least} if finding.failed and finding.least != finding.severity else {}),
         "harm": rule.harm,
         **_event(finding),
         "title": rule.title,

@@ -91,7 +91,7 @@ def _rules(document: Mapping[str, Any]) -> dict[str, Side]:
     found: dict[str, Side] = {}
     for each in document["findings"]:
         now = Side(
-            least=_level(each["severity"]) if each["outcome"] == "fail" else 0,
+            least=_level(each.get("least", each["severity"])) if each["outcome"] == "fail" else 0,
             most=_level(each["severity"]),
             severity=each["severity"],
             places=(str(each["place"]),),

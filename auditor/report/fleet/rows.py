@@ -94,7 +94,7 @@ def whole(lines: Iterable[bytes]) -> Iterator[tuple[Row, Mapping[str, Any]]]:
         try:
             table = json.loads(line)
             if table["schema"] != SCHEMA:
-                raise ValueError(f"schema {table['schema']!r} is not {SCHEMA!r}")
+                raise ValueError(f"its schema is not {SCHEMA}")
             if row := _row(table):
                 yield row, table
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:

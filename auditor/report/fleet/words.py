@@ -10,7 +10,7 @@ from auditor.judge.finding import RANK
 from auditor.report.finding_words import need
 from auditor.report.fleet.counting import GRAVE, Fleet, Host, Line
 from auditor.report.fleet.rows import Found
-from auditor.text import quoted
+from auditor.text import is_url, quoted
 
 NAMES, RULES = 6, 4
 WORST = "Worst hosts, similar ones together"
@@ -198,7 +198,7 @@ def told(found: Found) -> str:
 def replay(host: Host) -> str:
     """What shows all of a host."""
     recording = host.seen.recording
-    return f"zaudit check --replay {quoted(recording)}" if recording and "://" not in recording else ""
+    return f"zaudit check --replay {quoted(recording)}" if recording and not is_url(recording) else ""
 
 
 def _named(found: Sequence[Host]) -> list[str]:

@@ -140,7 +140,7 @@ def told(document: Any) -> Told:
     if not isinstance(document, dict):
         raise NoReport("not a report of zaudit")
     if document.get("schema") not in (SCHEMA, FIRST):
-        raise NoReport(f"not a report of zaudit: schema {harmless(repr(document.get('schema'))[:60])}")
+        raise NoReport(f"not a report of zaudit: its schema is neither {SCHEMA} nor {FIRST}")
     try:
         return _told(document)
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:

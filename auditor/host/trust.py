@@ -1,0 +1,199 @@
+"""Who decides what is under a name: the one judge of "nobody but root and the user who runs zaudit can have put it there".
+
+Every such question ends here: tools and hooks, the policy that nobody names, what alert reported last, the ledger, paths that
+were named to the kernel, and links on the way to a file that zaudit writes.
+
+A path is walked from / downwards. Each part is held by a descriptor that opens nothing (O_PATH), and judged by it:
+
+- Its folder belongs to root or this user, and nobody else may write there: only they can put, exchange or remove a name in it.
+- In a folder with the sticky bit others may write and yet take nothing away. What is theirs or new they may put there, and a
+  file or link of root's they may have moved there from a folder of their own. A folder of root's they cannot move, since that
+  takes the right to write it. So there a folder counts and nothing else. (Linux fs/namei.c vfs_rename, __check_sticky)
+- A link is followed only where it is theirs as well.
+
+Where every part is so, nobody else can exchange any of them later: each exchange takes the right to write one of these
+folders. What was judged is therefore what a later open(2) or execve(2) of the same name finds, and programs are started by
+name. (Started by its descriptor a script would be called /dev/fd/N, and break where it looks beside itself.)
+
+**Others may write** what the mode lets group or others write. To root the group's bits count whatever the group is: group 0
+may have members, and with an access list these bits are its mask, the most that anyone on the list has (man 5 acl). An NFSv4
+list does not show in the mode (TrueNAS, NFS), so for root others may write what has one. An ordinary user stakes no more than
+his own rights: what his own group may write counts as his, since distributions give each user a group of his own and umask
+0002.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections import deque
+from collections.abc import Callable
+
+LINKS = 40  # as the kernel has it (MAXSYMLINKS)
+NFS4_LISTS = ("system.nfs4_acl", "system.nfs4_acl_xdr")  # of the NFS client; of OpenZFS in TrueNAS
+NO_LIST = (errno.ENODATA, errno.EOPNOTSUPP)
+_PART = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Exchangeable(OSError):
+    """Another user can have put something there, or can change it: strerror says what of the way is his, filename where."""
+
+    def __init__(self, why: str, path: str) -> None:
+        super().__init__(errno.EPERM, f"another user could have put it there: {why}", path)
+
+
+def fault(found: os.stat_result, path: str) -> str:
+    """Why something is not root's or this user's alone to change; empty where it is. path: leads to it."""
+    return _foreign(found, path) or _open(found, path)
+
+
+def private(found: os.stat_result) -> bool:
+    """Whether nobody but root and this user may read or write a file."""
+    return not (_foreign(found, "") or found.st_mode & 0o077)
+
+
+def keeps(found: os.stat_result, path: str) -> bool:
+    """Whether a folder of ours in this folder stays what it is."""
+    return not (_foreign(found, path) or (_open(found, path) and not found.st_mode & stat.S_ISVTX))
+
+
+def doubt(folder: os.stat_result, path: str, entry: os.stat_result, name: str) -> str:
+    """Why what lies in a folder may have been put there by others; empty where it was not. path: leads to the folder."""
+    here = os.path.join(path, name)
+    if why := fault(folder, path):
+        return fault(entry, here) if stat.S_ISDIR(entry.st_mode) and keeps(folder, path) else why
+    return _foreign(entry, here) if stat.S_ISLNK(entry.st_mode) else ""
+
+
+def by(descriptor: int) -> str:
+    """A path that leads to what a descriptor holds. (man 5 proc_pid_fd)"""
+    return f"/proc/self/fd/{descriptor}"
+
+
+def resolve(path: str) -> str:
+    """The path without links, where nobody else can have put anything on the way. What it leads to may be anybody's.
+
+    Raises Exchangeable, and OSError for what is not there.
+    """
+    node, real = walk(_absolute(path), strict=True)
+    os.close(node)
+    return real
+
+
+def locate(path: str) -> tuple[int, str]:
+    """(descriptor that opens nothing, path without links) of what nobody else can have put there or can change.
+
+    Raises as :func:`resolve`.
+    """
+    node, real = walk(_absolute(path), strict=True)
+    try:
+        if why := fault(os.fstat(node), real):
+            raise Exchangeable(why, real)
+    except BaseException:
+        os.close(node)
+        raise
+    return node, real
+
+
+def locate_folder(path: str) -> str:
+    """The path without links of a folder in which nobody else can put anything. Raises as :func:`resolve`."""
+    node, real = locate(path)
+    try:
+        if not stat.S_ISDIR(os.fstat(node).st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), real)
+    finally:
+        os.close(node)
+    return real
+
+
+def walk(path: str, *, strict: bool, make: Callable[[str, int], None] | None = None) -> tuple[int, str]:
+    """(descriptor that opens nothing, path without links) of what a path leads to.
+
+    strict: nobody else can have put any part there, and what lies in a folder of others is not even looked at: who serves its
+    file system may let the asker wait. Otherwise that holds for links, and for the way to them. make: makes a folder that is
+    not there. Raises Exchangeable or OSError.
+    """
+    at, real, why = _start(path)
+    rest, links = deque(path.split("/")), 0
+    try:
+        while rest:
+            if (part := rest.popleft()) in ("", "."):
+                continue
+            if strict and not keeps(os.fstat(at), real):
+                raise Exchangeable(fault(os.fstat(at), real), os.path.join(real, part))
+            next_ = _next(part, at, make)
+            try:
+                entry = os.fstat(next_)
+                here = os.path.dirname(real) if part == ".." else os.path.join(real, part)
+                why = why or ("" if part == ".." else doubt(os.fstat(at), real, entry, part))
+                if why and (strict or stat.S_ISLNK(entry.st_mode)):
+                    raise Exchangeable(why, here)
+                if not stat.S_ISLNK(entry.st_mode):
+                    at, next_, real = next_, at, here
+                    continue
+                if (links := links + 1) > LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+                target = os.readlink("", dir_fd=next_)
+            finally:
+                os.close(next_)
+            rest.extendleft(reversed(target.split("/")))
+            if target.startswith("/"):
+                os.close(at)
+                at, real = os.open("/", _PART), "/"
+    except BaseException:
+        os.close(at)
+        raise
+    return at, real
+
+
+def _absolute(path: str) -> str:
+    return path if path.startswith("/") else os.path.join(os.getcwd(), path)
+
+
+def _start(path: str) -> tuple[int, str, str]:
+    """(descriptor, path, doubt about the way to it) of where a path begins."""
+    if path.startswith("/"):
+        return os.open("/", _PART), "/", ""
+    real, why = os.getcwd(), ""
+    try:
+        resolve(real)
+    except OSError as error:
+        why = str(error.strerror)
+    return os.open(".", _PART), real, why
+
+
+def _next(part: str, at: int, make: Callable[[str, int], None] | None) -> int:
+    try:
+        return os.open(part, _PART, dir_fd=at)
+    except FileNotFoundError:
+        if not make:
+            raise
+        make(part, at)
+        return os.open(part, _PART, dir_fd=at)
+
+
+def _foreign(found: os.stat_result, path: str) -> str:
+    return "" if found.st_uid in (0, os.geteuid()) else f"{path} belongs to uid {found.st_uid}"
+
+
+def _open(found: os.stat_result, path: str) -> str:
+    """Why others may write a file or folder. The mode of a link says nothing."""
+    if stat.S_ISLNK(found.st_mode):
+        return ""
+    root = os.geteuid() == 0
+    others = stat.S_IWOTH | (stat.S_IWGRP if root or found.st_gid != os.getegid() else 0)
+    if found.st_mode & others:
+        return f"{path} can be written by others (mode {stat.S_IMODE(found.st_mode):o})"
+    return f"{path} has an NFSv4 access list" if root and _has_nfs4_list(path) else ""
+
+
+def _has_nfs4_list(path: str) -> bool:
+    for name in NFS4_LISTS:
+        try:
+            os.getxattr(path, name)
+        except OSError as error:
+            if error.errno in NO_LIST:
+                continue
+        return True
+    return False

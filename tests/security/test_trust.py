@@ -1,0 +1,450 @@
+"""The one judge of "nobody but root can have put it there": what he trusts, the kernel lets nobody else exchange or change."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from auditor.fleet.journal import Journal
+from auditor.host import folder, input_file, tools, trust, writing
+from auditor.verify import ledger
+from auditor.verify import tools as verify_tools
+from auditor.verify.actor import ROOT
+from tests.fake import CommandLine
+from tests.golden import CANONICAL, HOSTS
+
+EVIL, FRIENDS = 5000, 5001  # a user, and a group of his that root let in by a list
+AT_FDCWD, RENAME_EXCHANGE = -100, 2
+LIBC = ctypes.CDLL(None, use_errno=True)
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user: needs root")
+with_lists = pytest.mark.skipif(not shutil.which("setfacl"), reason="needs setfacl (package acl)")
+PROGRAM = "#!/bin/sh\nexit 0\n"
+
+
+def by(user: int, group: int, groups: Sequence[int], act: Callable[[], None]) -> bool:
+    """Whether another user, without a capability, could do something."""
+    pid = os.fork()
+    if pid == 0:
+        with suppress(BaseException):
+            os.umask(0)
+            os.setgroups(groups)
+            os.setresgid(group, group, group)
+            os.setresuid(user, user, user)
+            act()
+            os._exit(0)
+        os._exit(1)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def exchange(one: Path, other: Path) -> None:
+    if LIBC.renameat2(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE):
+        raise OSError(ctypes.get_errno(), "renameat2")
+
+
+def listed(path: Path, *entries: str) -> None:
+    """Give a path an access list. Skips where its file system has none."""
+    words = [word for entry in entries for word in ("-m", entry)]
+    done = subprocess.run(["setfacl", *words, str(path)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no access lists here: {done.stderr.strip()}")
+
+
+def program(path: Path) -> Path:
+    path.write_text(PROGRAM)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def ground() -> Iterator[Path]:
+    """A folder of root's that everybody reaches, and one of uid 5000 in it."""
+    place = Path(tempfile.mkdtemp(prefix="zaudit-test-"))
+    place.chmod(0o755)
+    (place / "his").mkdir(mode=0o755)
+    with suppress(PermissionError):
+        os.chown(place / "his", EVIL, EVIL)
+    before = os.umask(0o022)
+    yield place
+    os.umask(before)
+    shutil.rmtree(place)
+
+
+# -- the kernel as the witness -------------------------------------------------------------------------------------------
+
+
+class Case(NamedTuple):
+    """A folder, what lies in it, and who tries. moved: whether he moves something of root's there from his own folder."""
+
+    mode: int
+    owner: int
+    entries: tuple[str, ...]
+    kind: str
+    own_mode: int
+    groups: tuple[int, ...]
+    moved: bool
+
+
+LISTS = ((), (f"u:{EVIL}:rwx",), (f"g:{FRIENDS}:rwx",), (f"u:{EVIL}:rwx", "m::rx"), (f"u:{EVIL}:rx",))
+CASES = [
+    *map(Case._make, product((0o755, 0o775, 0o757, 0o1775, 0o1777), (0, EVIL), ((),), ("file", "folder", "link"),
+                             (0o755, 0o775, 0o777), ((), (0,)), (False, True))),
+    *map(Case._make, product((0o755, 0o1755), (0,), LISTS, ("file", "folder", "link"), (0o755,), ((), (0, FRIENDS)),
+                             (False, True))),
+]  # fmt: skip
+
+
+def lay_out(case: Case, ground: Path, place: Path) -> Path:
+    """What is asked about; where it is to be moved there, it lies in his own folder yet."""
+    place.mkdir()
+    target = program(ground / "target") if not (ground / "target").exists() else ground / "target"
+    at = (ground / "his" if case.moved else place) / "entry"
+    match case.kind:
+        case "file":
+            program(at).chmod(case.own_mode)
+        case "folder":
+            at.mkdir()
+            at.chmod(case.own_mode)
+        case _:
+            at.symlink_to(target)
+    os.chown(place, case.owner, 0 if case.owner == 0 else EVIL)
+    place.chmod(case.mode)
+    if case.entries:
+        listed(place, *case.entries)
+    return at
+
+
+def attack(place: Path, at: Path, moved: bool) -> None:
+    """Everything that a user can do to a name; raises where nothing of it works."""
+    entry, mine = place / "entry", at.parent.parent / "his" / "mine"
+    worked = 0
+
+    def attempt(*steps: Callable[[], object]) -> None:
+        nonlocal worked
+        for step in steps:
+            with suppress(OSError):
+                step()
+                worked += 1
+
+    if moved:
+        attempt(lambda: at.rename(entry), lambda: os.link(at, entry, follow_symlinks=False))
+    attempt(
+        lambda: program(mine),
+        lambda: exchange(mine, entry),
+        lambda: mine.rename(entry),
+        lambda: entry.rename(place / "away"),
+        entry.unlink,
+        entry.rmdir,
+        lambda: entry.symlink_to("/etc/passwd"),
+        lambda: (entry / "more").touch(),
+        lambda: entry.chmod(0o777),
+        lambda: entry.open("a").write("evil") if entry.is_file() else None,
+    )
+
+
+def state(path: Path) -> tuple[object, ...] | None:
+    """What is under a name, as far as a judge may rely on it."""
+    try:
+        found = path.lstat()
+        content = sorted(os.listdir(path)) if path.is_dir() else path.read_bytes()
+        return found.st_ino, found.st_mode, found.st_uid, content
+    except OSError:
+        return None
+
+
+def trusted(path: Path) -> bool:
+    try:
+        os.close(trust.locate(str(path))[0])
+    except OSError:
+        return False
+    return True
+
+
+def steady(path: Path) -> bool:
+    """Whether it lies where it was put; what is in it may be anybody's."""
+    with suppress(OSError):
+        return bool(trust.resolve(str(path)))
+    return False
+
+
+@as_root
+@with_lists
+def test_what_is_trusted_nobody_else_can_put_there_exchange_or_change(ground: Path) -> None:
+    wrong, yes, changes = [], 0, 0
+    for number, case in enumerate(CASES):
+        place = ground / f"place{number}"
+        at = lay_out(case, ground, place)
+        entry = place / "entry"
+        believed, stays, before = trusted(entry), steady(entry), state(entry)
+        by(EVIL, EVIL, case.groups, lambda: attack(place, at, case.moved))  # noqa: B023 (called at once)
+        after = state(entry)
+        changed, moved = after != before, (after or (0,))[0] != (before or (0,))[0]
+        # what he has put there is judged as it lies there now
+        if (changed and (believed or trusted(entry))) or (moved and (stays or steady(entry))):
+            wrong.append(case)
+        yes, changes = yes + believed, changes + changed
+        for each in (ground / "his").iterdir():
+            shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+    assert not wrong, f"{len(wrong)} of {len(CASES)}: {wrong[:5]}"
+    assert yes > 20, "who trusts nothing proves nothing"
+    assert changes > 100, "who changes nothing neither"
+
+
+@as_root
+@with_lists
+@pytest.mark.parametrize(
+    ("mode", "entry", "trusts"),
+    [(0o755, "", True), (0o755, f"u:{EVIL}:rwx", False), (0o755, f"g:{FRIENDS}:rwx", False), (0o755, f"u:{EVIL}:rx", True),
+     (0o775, "", False), (0o1775, "", False)],
+)  # fmt: skip
+def test_a_list_or_group_0_in_a_folder(mode: int, entry: str, trusts: bool, ground: Path) -> None:
+    """As `setfacl -m g:dba:rwx /etc/zaudit` makes it, and as images of containers give folders to group 0."""
+    place = ground / "place"
+    place.mkdir()
+    hook = program(place / "alert")
+    place.chmod(mode)
+    if entry:
+        listed(place, entry)
+    assert trusted(hook) is trusts
+    assert (tools.refusal(str(hook)) == "") is trusts
+    assert (tools.find(("alert",), (str(place),))[1] == "") is trusts
+    if mode == 0o1775:  # a folder of root's stays where it is, as in the store of Nix
+        (place / "within").mkdir()
+        program(place / "within" / "alert")
+        assert trusted(place / "within" / "alert")
+
+
+@as_root
+@pytest.mark.parametrize("name", trust.NFS4_LISTS)
+def test_a_list_that_the_mode_does_not_show(name: str, ground: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An NFSv4 list, as TrueNAS has it; one that cannot be asked for may be there."""
+    hook = program(ground / "alert")
+    assert trusted(hook)
+
+    def answer(code: int) -> Callable[..., bytes]:
+        def asked(path: str, of: str, **how: object) -> bytes:
+            if (path, of) != (str(ground), name):
+                raise OSError(errno.EOPNOTSUPP, "not supported")
+            if code:
+                raise OSError(code, os.strerror(code))
+            return b"\0" * 8
+
+        return asked
+
+    for code, trusts in ((0, False), (errno.EACCES, False), (errno.ENODATA, True), (errno.EOPNOTSUPP, True)):
+        monkeypatch.setattr(os, "getxattr", answer(code))
+        assert trusted(hook) is trusts, errno.errorcode.get(code, "has one")
+    monkeypatch.setattr(os, "getxattr", answer(0))
+    assert f"{ground} has an NFSv4 access list" in tools.refusal(str(hook))
+
+
+# -- an ordinary user ----------------------------------------------------------------------------------------------------
+
+
+def test_what_the_own_group_of_a_user_may_write_is_his(tmp_path: Path) -> None:
+    """As umask 0002 makes it where each user has a group of his own. Root has no such group."""
+    home = tmp_path / "home"
+    home.mkdir()
+    hook = program(home / "alert")
+    for path, mode in ((home, 0o775), (hook, 0o775)):
+        os.chown(path, -1, os.getegid())
+        path.chmod(mode)
+    assert trusted(hook) is (os.geteuid() != 0)
+    hook.chmod(0o777)
+    assert not trusted(hook)
+
+
+@as_root
+@pytest.mark.parametrize(
+    ("group", "mode", "trusts"), [(EVIL, 0o775, True), (FRIENDS, 0o775, False), (0, 0o775, False), (EVIL, 0o777, False)]
+)
+def test_another_group_is_not(group: int, mode: int, trusts: bool, ground: Path) -> None:
+    hook = program(ground / "his" / "alert")
+    os.chown(hook, EVIL, EVIL)
+    os.chown(ground / "his", EVIL, group)
+    (ground / "his").chmod(mode)
+
+    def ask() -> None:
+        assert trusted(hook)
+
+    assert by(EVIL, EVIL, (), ask) is trusts
+
+
+# -- who asks ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def through_another(ground: Path) -> Path:
+    """A link of root's that leads through a folder of somebody else to a program of root's."""
+    (ground / "his" / "mid").symlink_to("/usr/bin/true")
+    (ground / "name").symlink_to(ground / "his" / "mid")
+    return ground / "name"
+
+
+@as_root
+def test_nothing_behind_a_link_of_another_is_run_or_read(through_another: Path, ground: Path) -> None:
+    assert "another user could have put it there" in tools.refusal(str(through_another))
+    assert "another user could have put it there" in tools.find(("name",), (str(ground),))[1]
+    with pytest.raises(trust.Exchangeable, match="belongs to uid 5000"):
+        input_file.read(through_another, 1 << 20, trusted=True)
+    with pytest.raises(trust.Exchangeable, match="belongs to uid 5000"):
+        input_file.list_trusted(ground / "his", ".toml", 9)
+    (ground / "own").symlink_to("/usr/bin/true")
+    assert tools.refusal(str(ground / "own")) == ""
+    assert tools.find(("own",), (str(ground),)) == (f"{ground}/own", "")  # by its own name: it may look at it
+
+
+@as_root
+def test_a_link_below_a_folder_of_another_is_not_followed_though_it_is_roots(ground: Path) -> None:
+    """He chooses which folder of root's has the name."""
+    (ground / "his" / "of-root").mkdir()
+    (ground / "precious").mkdir()
+    (ground / "his" / "of-root" / "link").symlink_to(ground / "precious")
+    for place in ("his/of-root/link", "his/of-root/../of-root/link"):
+        with pytest.raises(folder.NoPlace, match="'link' is a link that another user could exchange"):
+            writing.replace(ground / place / "report", b"x")
+    here = os.getcwd()
+    os.chdir(ground / "his" / "of-root")
+    try:
+        with pytest.raises(folder.NoPlace, match="'link' is a link that another user could exchange"):
+            writing.replace(Path("link/report"), b"x")
+        writing.replace(Path("report"), b"x")
+        os.chdir(ground)
+        (ground / "way").symlink_to("precious")
+        writing.replace(Path("way/report"), b"x")
+    finally:
+        os.chdir(here)
+    assert [each.name for each in (ground / "precious").iterdir()] == ["report"]
+
+
+@as_root
+@with_lists
+def test_no_ledger_and_no_place_of_root_where_a_list_lets_others_in(
+    ground: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = ground / "state"
+    monkeypatch.setattr(ledger, "name", lambda: state)
+    assert ledger.folder() == state
+    listed(state, f"u:{EVIL}:rwx")
+    with pytest.raises(Exception, match=r"another user could have put it there: .*/state can be written by others"):
+        ledger.folder()
+
+
+@as_root
+def test_no_program_that_others_could_change_is_found_by_whoever_starts_it(
+    ground: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """setpriv would look for a bare name in PATH."""
+    (ground / "bin").mkdir()
+    (ground / "bin" / "setpriv").symlink_to(str(shutil.which("setpriv")))
+    (ground / "bin" / "rm").write_text(f"#!/bin/sh\ntouch {ground}/ran\n")
+    (ground / "bin" / "rm").chmod(0o757)
+    monkeypatch.setattr(verify_tools, "PATH", (str(ground / "bin"),))
+    monkeypatch.setattr(verify_tools, "ENVIRONMENT", {"PATH": str(ground / "bin")})
+    descriptor = os.open(ground, os.O_RDONLY)
+    try:
+        code, said = verify_tools.act(ROOT, descriptor, ("rm", "x"))
+    finally:
+        os.close(descriptor)
+    assert (code, "another user could have put it there" in said) == (127, True)
+    assert not (ground / "ran").exists()
+
+
+FLIP = """
+import ctypes, os, sys
+place, libc = sys.argv[1], ctypes.CDLL(None)
+os.setgroups([]); os.setresgid(5000, 5000, 5000); os.setresuid(5000, 5000, 5000)
+with open(f"{place}/mine", "w") as file:
+    file.write(f"#!/bin/sh\\necho $(id -u) >>{place}/ran\\n")
+os.chmod(f"{place}/mine", 0o755)
+print(flush=True)
+while True:
+    libc.renameat2(-100, f"{place}/mine".encode(), -100, f"{place}/alert".encode(), 2)
+"""
+
+
+@pytest.mark.slow
+@as_root
+@with_lists
+def test_who_flips_two_names_gains_nothing(zaudit: CommandLine, ground: Path) -> None:
+    """`zaudit alert --hook` of root, while uid 5000 exchanges the hook, which a list lets him, as fast as he can."""
+    (ground / "reports").mkdir()
+    report = ground / "reports" / "report.json"
+    zaudit("check", "--replay", HOSTS / CANONICAL, "--format", "json", "-o", report)
+    place = ground / "etc"
+    place.mkdir()
+    program(place / "alert")
+    listed(place, f"u:{EVIL}:rwx")
+    flipping = subprocess.Popen([sys.executable, "-c", FLIP, str(place)], stdout=subprocess.PIPE)
+    try:
+        assert flipping.stdout
+        flipping.stdout.readline()
+        seen = set()
+        for _ in range(30):
+            seen.add(os.lstat(place / "alert").st_uid)
+            done = zaudit("alert", report, "--hook", place / "alert")
+            assert (done.code, "another user could have put it there" in done.err) == (1, True)
+            time.sleep(0.001)
+    finally:
+        flipping.kill()
+        flipping.communicate()
+    assert seen == {0, EVIL}, "he did exchange it"
+    assert not (place / "ran").exists()
+
+
+@as_root
+def test_a_report_or_what_was_reported_of_another_is_not_believed(zaudit: CommandLine, ground: Path) -> None:
+    place = ground / "reports"
+    place.mkdir()
+    hook = program(ground / "alert")
+    hook.write_text('#!/bin/sh\ncp "$1" "$0.got"\n')
+    report = place / "report.json"
+    zaudit("check", "--replay", HOSTS / CANONICAL, "--format", "json", "-o", report)
+    (place / "told.json").write_bytes(report.read_bytes())
+    assert zaudit("alert", report, "--hook", hook).out == ""
+    (place / "told.json").chmod(0o666)
+    assert "told: " in zaudit("alert", report, "--hook", hook).out
+    os.chown(report, EVIL, EVIL)
+    assert "no report: " in zaudit("alert", report, "--hook", hook).out
+
+
+# -- what zaudit makes in a folder with a default list -------------------------------------------------------------------
+
+
+@as_root
+@with_lists
+def test_a_default_list_opens_nothing_that_zaudit_makes(ground: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a folder has one, no umask applies; the mode that a file is made with bounds what the list gives. (man 5 acl)"""
+    place = ground / "place"
+    place.mkdir()
+    listed(place, f"u:{EVIL}:rwx", f"d:u:{EVIL}:rwx", "d:o::rwx")
+    os.umask(0)
+    monkeypatch.setattr(ledger, "name", lambda: ground / "state")
+    (ground / "state").mkdir(mode=0o700)
+    listed(ground / "state", f"d:u:{EVIL}:rwx", "d:o::rwx")
+    writing.replace(place / "report", b"x")
+    Journal(place / "rows.part", "").__exit__(None, None, None)
+    with folder.held(str(place / "new" / "folder"), make=True):
+        pass
+    ledger.record(ledger.new("directory", "/nowhere", "tank/db", "0" * 16, 0, 0))
+    (ground / "state").chmod(0o755)
+    made = [place / "report", place / "rows.part", place / "new", ground / "state" / f"place-{'0' * 16}.json"]
+    plain = place / "by-another-program"
+    plain.touch(mode=0o666)
+    for path in made:
+        flags = os.O_RDONLY | (os.O_DIRECTORY if path.is_dir() else 0)
+        assert not by(EVIL, EVIL, (), lambda: os.close(os.open(path, flags))), path  # noqa: B023
+        assert not by(EVIL, EVIL, (), lambda: os.close(os.open(path, os.O_WRONLY))), path  # noqa: B023
+    assert by(EVIL, EVIL, (), lambda: os.close(os.open(plain, os.O_WRONLY))), "the list is there"

@@ -1,0 +1,137 @@
+"""Whoever judges a recording of somebody else has no more to wait than --deadline, whatever is in it and wherever zaudit is."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+import pytest
+
+from auditor import audit, cli, derive, interrupt
+from auditor.commands._options import RECORDED
+from auditor.host import live as seam
+from auditor.recording import archive, recording
+from auditor.report.formats import terminal
+from tests.fake import CommandLine, FakeHost
+from tests.folded import for_each
+from tests.golden import CANONICAL, verifications
+from tests.shared import HOSTS
+
+REC = HOSTS / CANONICAL
+LATE = "not read and judged within 1e-06 s (see --deadline)"
+READERS = [
+    ("check", "--replay", REC),
+    ("check", "--verify", "--replay", verifications()[0]),
+    ("verify", "--replay", verifications()[0]),
+    ("diagnose", "--replay", REC),
+    ("checklist", "--replay", REC),
+    ("policy", "init", "--replay", REC),
+    ("advise", "db", "postgres", "tank/db", "--replay", REC),
+    ("advise", "log", "tank", "--replay", REC),
+    ("advise", "log", "tank", "--since", REC),
+    ("diff", REC, REC),
+]
+
+
+@for_each("words", READERS)
+def test_a_recording_that_takes_longer_is_an_error(words: tuple[object, ...], zaudit: CommandLine) -> None:
+    done = zaudit(*words, "--deadline", "1e-6")
+    path = f"{REC}, {REC}" if words[0] == "diff" else words[-1]
+    assert (done.code, done.out, done.err) == (2, "", f"zaudit: {path}: {LATE}\n")
+    assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path}{name} ")
+        else:
+            yield f"{path}{name}", command
+
+
+def test_every_command_that_reads_a_recording_has_a_deadline() -> None:
+    reads = set()
+    for name, command in commands(cli.main):
+        options = {each.name for each in command.params}
+        if options & {*RECORDED, "old"} and not name.startswith("fleet "):
+            reads.add(name)
+            assert "deadline" in options, name
+    assert reads == {"advise db", "advise log", "check", "checklist", "diagnose", "diff", "policy init", "verify"}
+
+
+def busy(*_: Any, **__: Any) -> NoReturn:
+    """A parser that takes whatever goes wrong for a fault of what it reads, and never ends."""
+    ends = time.monotonic() + 60
+    while time.monotonic() < ends:
+        try:
+            sum(range(1000))
+        except Exception:
+            continue
+    raise AssertionError("nothing ended it")
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (archive, "read"),
+        (recording, "_json"),
+        (audit, "gather"),
+        (derive, "run"),
+        (audit, "judge"),
+        (terminal, "page"),
+    ],
+    ids=str,
+)
+def test_it_ends_at_any_moment(module: Any, name: str, zaudit: CommandLine) -> None:
+    zaudit.patch.setattr(module, name, busy)
+    done = zaudit("check", "--replay", REC, "--deadline", "0.3")
+    assert (done.code, done.out) == (2, "")
+    assert "not read and judged within 0.3 s" in done.err
+
+
+def test_who_polls_a_file_reads_there_that_there_is_no_report(zaudit: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "zaudit.prom"
+    assert zaudit("check", "--replay", REC, "--format", f"prometheus={path}").code == 14
+    before = path.read_text()
+    zaudit.patch.setattr(audit, "judge", busy)
+    assert zaudit("check", "--replay", REC, "--format", f"prometheus={path}", "--deadline", "0.3").code == 2
+    assert path.read_text() != before
+    assert zaudit("check", "--replay", REC, "--format", "nagios", "--deadline", "1e-6").code == 3
+
+
+def test_without_a_recording_nothing_ends_it(zaudit: CommandLine) -> None:
+    """A host is asked no more, and what it said is judged."""
+    zaudit.patch.setattr(seam, "LiveHost", lambda *_: FakeHost())
+    assert zaudit("check", "--deadline", "1e-6").code == 3
+    assert zaudit("check", "--replay", REC, "--deadline", "0").code == 14
+
+
+def test_what_waits_for_others_does_not_count() -> None:
+    with interrupt.within(0.2, "late", 2):
+        with interrupt.waiting():
+            time.sleep(0.4)
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
+    with pytest.raises(interrupt.TooLate, match="late"), interrupt.within(0.1, "late", 2):
+        busy()
+
+
+def test_what_belongs_together_is_not_parted() -> None:
+    done = []
+
+    def does() -> None:
+        with interrupt.within(0.1, "late", 2):
+            with interrupt.deferred:
+                time.sleep(0.3)
+                done.append("both")
+            done.append("more")
+
+    with pytest.raises(interrupt.TooLate):
+        does()
+    assert done == ["both"]
