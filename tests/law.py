@@ -61,11 +61,11 @@ class Audited:
 
     @cached_property
     def cells(self) -> dict[str, Mapping[Event, Outcome]]:
-        """By dataset, by pool where nobody could list its datasets, and by nothing of databases that nobody saw."""
+        """By dataset, and by pool where nobody could list its datasets."""
         return {
             name: {event: column.cells[event].outcome for event in EVENTS}
             for column in self.report.columns
-            for name in column.names or ("",)
+            for name in column.names
         }
 
 
@@ -135,4 +135,4 @@ def events(before: Audited, after: Audited) -> Iterator[str]:
             outcome = now[event] if now and event in after.report.events else "kept"
             if outcome not in CELLS[cells[event]]:
                 gone = "" if now and event in after.report.events else " (gone)"
-                yield f"{'databases' if not name else 'dataset'} {event} {cells[event]} -> {outcome}{gone}"
+                yield f"dataset {event} {cells[event]} -> {outcome}{gone}"
