@@ -7,7 +7,10 @@ import shlex
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Literal
+
+TYPE_CHECKING = False  # as typing has it, which is slow to import
+if TYPE_CHECKING:
+    from typing import Literal
 
 # what str.isprintable() lets through, and yet nobody sees, by its name in Unicode: fillers, blanks, and what Unicode calls
 # default-ignorable (DerivedCoreProperties.txt)

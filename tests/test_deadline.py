@@ -32,6 +32,7 @@ READERS = [
     ("diagnose", "--replay", REC),
     ("checklist", "--replay", REC),
     ("policy", "init", "--replay", REC),
+    ("record", "-o", "never-written.zaudit", "--replay", REC),
     ("advise", "db", "postgres", "tank/db", "--replay", REC),
     ("advise", "log", "tank", "--replay", REC),
     ("advise", "log", "tank", "--since", REC),

@@ -37,7 +37,10 @@ def without_pools(recording: Recording) -> Recording:
     ("name", "shows"),
     [
         ("2.1-healthy-mirrored-slog", {"pool-not-imported", "advisory-mmap-read-race"}),
-        ("2.3-rescue-parameters", {"pool-not-imported", "zfs-recover", "zfs-no-scrub-io", "zfs-scan-ignore-errors"}),
+        (
+            "2.3-rescue-parameters",
+            {"pool-not-imported", "zfs-recover", "zfs-no-scrub-io", "zfs-scan-ignore-errors", "zfs-txg-timeout-large"},
+        ),
         ("2.4-healthy-draid", {"pool-not-imported"}),
     ],
 )

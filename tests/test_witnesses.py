@@ -12,7 +12,7 @@ import pytest
 from auditor import audit
 from auditor.collect import pid_namespace, zpool_events
 from auditor.collect._pool_tree import Told
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
+from auditor.facts import HOST, Fact, Facts, FolderDevice, Known, Subject, SymbolicLink, Unknown, known, unknown
 from auditor.gather import database_mounts, mounted, past_events, pool_lists, same_disk, vdev_trees
 from auditor.host.request import Capture, Files
 from auditor.recording import recording
@@ -409,8 +409,8 @@ def test_a_folder_that_is_on_another_device_than_its_table_says() -> None:
         facts = Facts(0.0)
         facts.put(Fact(database, "mountinfo", known(lines, "")))
         facts.put(Fact(database, "directories", known(("data:/pg", "log:/pg/pg_wal"), "")))
-        facts.put(Fact(database, "symlinks", known(("/pg/pg_wal -> log",), "")))
-        facts.put(Fact(database, "devices", known(("/pg -> 0:40", f"/pg/pg_wal -> {wal}"), "")))
+        facts.put(Fact(database, "symlinks", known((SymbolicLink("/pg/pg_wal", "log"),), "")))
+        facts.put(Fact(database, "devices", known((FolderDevice("/pg", "0:40"), FolderDevice("/pg/pg_wal", wal)), "")))
         facts.put(Fact(database, "datasets", known((), "")))
         database_mounts.compare(facts)
         return facts.get(database, "datasets")

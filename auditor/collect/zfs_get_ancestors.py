@@ -10,7 +10,7 @@ from auditor.facts import Fact, Facts, Subject
 from auditor.host.request import Output, Request, Run, Skip
 
 PER = "target"
-AFTER = ("zfs_get",)
+AFTER = ("zfs_get", "zfs_get_text")
 SUBJECT = "dataset"
 FACTS = zfs_properties.FACTS
 PART = True

@@ -83,7 +83,7 @@ def _alone_with_replay(ctx: click.Context) -> None:
     """Raises UsageError where more is said than a place to write to: a recording is converted as it is."""
     for param in ctx.command.params:
         given = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
-        if given and param.name not in ("replay", "path"):
+        if given and param.name not in ("replay", "path", "deadline"):
             name = param.opts[0] if isinstance(param, click.Option) else "TARGET"
             raise click.UsageError(f"{name} does not go with --replay, which converts a recording as it is")
 

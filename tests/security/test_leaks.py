@@ -85,6 +85,7 @@ READS = {
     "alert report": ("alert", "FILE", "--hook", "/bin/true"),
     "policy check file": ("policy", "check", "FILE"),
     "policy check --rules": ("policy", "check", "FILE", "--rules", "FOLDER"),
+    "record --replay": ("record", "-o", "NONE", "--replay", "FILE"),
     "policy init --replay": ("policy", "init", "--replay", "FILE"),
     "fleet judge --inventory": ("fleet", "judge", "NONE", "-q", "--inventory", "FILE"),
     "fleet judge --rules": ("fleet", "judge", "NONE", "-q", "--rules", "FOLDER"),

@@ -31,6 +31,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 LINES = {
     "check.replay": "check --replay NODE",
     "check.record": "check tank --record NODE",
+    "record.replay": "record --replay NODE -o NEW",
     "check.output": "check --replay REC -o NODE",
     "check.folders": "check --replay REC --rules NODE",
     "check.policy_file": "check --replay REC --policy NODE",
