@@ -39,7 +39,8 @@ class Seconds(click.FloatRange):
 
 
 class Local(click.Path):
-    """A path on this machine, and no URL of a store, of which a path would be made."""
+    """A path on this machine, and no URL of a store, of which a path would be made. To look at it takes no longer than the
+    command may: a file system may not answer."""
 
     def __init__(self, *, dir_okay: bool = True) -> None:
         super().__init__(path_type=Path, dir_okay=dir_okay)
@@ -52,7 +53,12 @@ class Local(click.Path):
                 param,
                 ctx,
             )
-        return super().convert(value, param, ctx)
+        seconds = ctx.params.get("deadline", DEADLINE_S) if ctx else 0
+        try:
+            with interrupt.within(seconds, f"{harmless(str(value))}: no answer within {seconds:g} s", EXIT_USAGE):
+                return super().convert(value, param, ctx)
+        except interrupt.TooLate as late:
+            raise Late(str(late)) from None
 
 
 def span(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
@@ -87,6 +93,7 @@ def deadline(words: str, recordings: tuple[str, ...] = RECORDED) -> Callable[[Ca
             default=DEADLINE_S,
             show_default=True,
             metavar="SECONDS",
+            is_eager=True,  # it holds for the paths among the other options, too
             help=f"{words} 0: no deadline.",
         )(bounded)
 
