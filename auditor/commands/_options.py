@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from auditor.audit import Options
 
 SEVERITIES = ("low", "medium", "high", "critical")
+LATE = "not read and judged within {:g} s (see --deadline)"
 RECORDED = ("replay", "replays", "since")  # options of which each names a recording
 
 
@@ -55,7 +56,7 @@ class Local(click.Path):
             )
         seconds = ctx.params.get("deadline", DEADLINE_S) if ctx else 0
         try:
-            with interrupt.within(seconds, f"{harmless(str(value))}: no answer within {seconds:g} s", EXIT_USAGE):
+            with interrupt.within(seconds, f"{harmless(str(value))}: {LATE.format(seconds)}", EXIT_USAGE):
                 return super().convert(value, param, ctx)
         except interrupt.TooLate as late:
             raise Late(str(late)) from None
@@ -80,7 +81,7 @@ def deadline(words: str, recordings: tuple[str, ...] = RECORDED) -> Callable[[Ca
         def bounded(**given: Any) -> Any:
             paths = [path for each in recordings for path in _paths(given.get(each))]
             seconds = given["deadline"] if paths else 0
-            text = f"{', '.join(paths)}: not read and judged within {seconds:g} s (see --deadline)"
+            text = f"{', '.join(paths)}: {LATE.format(seconds)}"
             try:
                 with interrupt.within(seconds, text, EXIT_USAGE):
                     return command(**given)
