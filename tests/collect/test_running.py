@@ -316,13 +316,13 @@ def test_the_end_of_its_time_ends_a_program_whose_main_thread_hangs() -> None:
 
 
 def test_a_signal_that_no_thread_takes_ends_the_program() -> None:
-    """As in a file system that does not answer: it stays pending, and no handler runs. Here the main thread blocks it."""
+    """As in a file system that does not answer: it stays pending, and no handler runs. Here every thread blocks it."""
     program = (
         "import signal, time\n"
         "from auditor import interrupt\n"
         "interrupt.HEARD_S = 0.2\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, interrupt.ENDING)\n"
         "def does():\n"
-        "    signal.pthread_sigmask(signal.SIG_BLOCK, interrupt.ENDING)\n"
         "    print('blocked', flush=True)\n"
         "    time.sleep(60)\n"
         "main(does)\n"
