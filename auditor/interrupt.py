@@ -4,6 +4,7 @@ belong together."""
 from __future__ import annotations
 
 import os
+import select
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +19,12 @@ HEARD_S = 3.0
 NUDGED_S = 0.2
 """After which the main thread is signalled again, and again. A signal ends a system call that waits; one that comes in the
 moment before the call begins, or to another thread, is noted and ends none."""
+LOOKED_S = 0.5
+"""After which the watching thread looks, again and again, for a signal that the kernel has given to nobody. One that is for
+the process goes to the main thread, and stays there where a file system does not answer (FUSE, a dead NFS server): such a call
+ends only with the process (TASK_KILLABLE), and until then no handler runs, not even the one in C that wakes others."""
+TOLD_S = 1.0
+"""In which standard error takes the last line; it may be on the file system that does not answer."""
 
 
 AGAIN_S = 1.0
@@ -128,8 +135,9 @@ def _end(number: int) -> None:
 
 def _watch(reader: int, leave: Callable[[int], None]) -> None:
     """Wait for a signal, and then for the main thread to hear it, which changes its handler."""
-    while came := os.read(reader, 1):
-        number, until = came[0], time.monotonic() + HEARD_S
+    signal.pthread_sigmask(signal.SIG_BLOCK, {*ENDING, signal.SIGALRM})  # here alone, so that sigpending() shows them
+    while True:
+        number, until = _next(reader), time.monotonic() + HEARD_S
         time.sleep(NUDGED_S)
         if number in _heard:
             _heard.remove(number)
@@ -142,11 +150,28 @@ def _watch(reader: int, leave: Callable[[int], None]) -> None:
             time.sleep(NUDGED_S)
 
 
+def _next(reader: int) -> int:
+    """A signal that a handler in C has noted, or that waits for one for longer than it takes to call it."""
+    before: set[signal.Signals] = set()
+    while not select.select([reader], [], [], NUDGED_S if before else LOOKED_S)[0]:
+        waiting = signal.sigpending()
+        if stuck := waiting & before:
+            return min(stuck)
+        before = waiting
+    return os.read(reader, 1)[0]
+
+
 def _told(number: int) -> int:
     """The exit code, in place of a main thread that hangs, after what it would have said."""
     if number != signal.SIGALRM or not _late:
         return 128 + number
     text, code = _late[0]
-    with suppress(OSError):
-        os.write(2, f"zaudit: {text}\n".encode())
+    line = Thread(target=_write, args=(f"zaudit: {text}\n",), daemon=True)
+    line.start()
+    line.join(TOLD_S)
     return code
+
+
+def _write(line: str) -> None:
+    with suppress(OSError):
+        os.write(2, line.encode())

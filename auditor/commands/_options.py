@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from auditor.audit import Options
 
 SEVERITIES = ("low", "medium", "high", "critical")
+LATE = "not read and judged within {:g} s (see --deadline)"
 RECORDED = ("replay", "replays", "since")  # options of which each names a recording
 
 
@@ -39,7 +40,8 @@ class Seconds(click.FloatRange):
 
 
 class Local(click.Path):
-    """A path on this machine, and no URL of a store, of which a path would be made."""
+    """A path on this machine, and no URL of a store, of which a path would be made. To look at it takes no longer than the
+    command may: a file system may not answer."""
 
     def __init__(self, *, dir_okay: bool = True) -> None:
         super().__init__(path_type=Path, dir_okay=dir_okay)
@@ -52,7 +54,12 @@ class Local(click.Path):
                 param,
                 ctx,
             )
-        return super().convert(value, param, ctx)
+        seconds = ctx.params.get("deadline", DEADLINE_S) if ctx else 0
+        try:
+            with interrupt.within(seconds, f"{harmless(str(value))}: {LATE.format(seconds)}", EXIT_USAGE):
+                return super().convert(value, param, ctx)
+        except interrupt.TooLate as late:
+            raise Late(str(late)) from None
 
 
 def span(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
@@ -74,7 +81,7 @@ def deadline(words: str, recordings: tuple[str, ...] = RECORDED) -> Callable[[Ca
         def bounded(**given: Any) -> Any:
             paths = [path for each in recordings for path in _paths(given.get(each))]
             seconds = given["deadline"] if paths else 0
-            text = f"{', '.join(paths)}: not read and judged within {seconds:g} s (see --deadline)"
+            text = f"{', '.join(paths)}: {LATE.format(seconds)}"
             try:
                 with interrupt.within(seconds, text, EXIT_USAGE):
                     return command(**given)
@@ -87,6 +94,7 @@ def deadline(words: str, recordings: tuple[str, ...] = RECORDED) -> Callable[[Ca
             default=DEADLINE_S,
             show_default=True,
             metavar="SECONDS",
+            is_eager=True,  # it holds for the paths among the other options, too
             help=f"{words} 0: no deadline.",
         )(bounded)
 

@@ -14,9 +14,12 @@ from typing import Any
 
 import click
 
+from auditor import interrupt
 from auditor.commands._options import SEVERITIES, Local, Seconds, span
 from auditor.commands._terminal import note, say
 from auditor.errors import EXIT_BROKE, Stop
+from auditor.host.limits import DEADLINE_S
+from auditor.text import harmless
 
 HOOK = Path("/etc/zaudit/alert")
 AHEAD = 300  # seconds by which the clock may have been set back since
@@ -46,6 +49,16 @@ def alert(report: Path, hook: Path, fail_on: Any, max_age: float | None, timeout
 
     Exit code: 0 when there was nothing to report, or it was reported; 1 when FILE cannot be run or failed.
     """
+    late = f"{harmless(str(report))}: not compared within {DEADLINE_S:g} s"
+    try:
+        with interrupt.within(DEADLINE_S, late, EXIT_BROKE):
+            _compare(report, hook, fail_on, max_age, timeout)
+    except interrupt.TooLate:
+        raise NotTold(late) from None
+
+
+def _compare(report: Path, hook: Path, fail_on: Any, max_age: float | None, timeout: float) -> None:
+    """Raises NotTold."""
     from auditor.host import tools, trust
 
     program = hook.absolute()
@@ -116,7 +129,8 @@ def _tell(program: str, file: Path, news: dict[str, Any], timeout: float) -> Non
     from auditor.host.running import Time
 
     writing.replace(file, json.dumps(news, indent=1).encode())
-    done = process.run((program, str(file)), Time.of(timeout), ENVIRONMENT)
+    with interrupt.waiting():  # it has a time-out of its own
+        done = process.run((program, str(file)), Time.of(timeout), ENVIRONMENT)
     if done.fault or done.exit:
         said = done.stderr.decode(errors="replace").strip()[-300:]
         raise NotTold(f"{program}: {done.fault or f'exit code {done.exit}'}{f': {said}' if said else ''}")

@@ -79,7 +79,7 @@ class Journal:
             except input_file.WrongKind:
                 raise other from None
         found = os.fstat(descriptor)
-        if not trust.private(found) or found.st_uid != os.geteuid() or found.st_nlink != 1:
+        if not trust.private(descriptor) or found.st_uid != os.geteuid() or found.st_nlink != 1:
             os.close(descriptor)
             raise other
         try:

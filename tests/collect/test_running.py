@@ -315,6 +315,26 @@ def test_the_end_of_its_time_ends_a_program_whose_main_thread_hangs() -> None:
     assert (zaudit.returncode, err) == (2, "zaudit: it took too long\n")
 
 
+def test_a_signal_that_no_thread_takes_ends_the_program() -> None:
+    """As in a file system that does not answer: it stays pending, and no handler runs. Here every thread blocks it."""
+    program = (
+        "import signal, time\n"
+        "from auditor import interrupt\n"
+        "interrupt.HEARD_S = 0.2\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, interrupt.ENDING)\n"
+        "def does():\n"
+        "    print('blocked', flush=True)\n"
+        "    time.sleep(60)\n"
+        "main(does)\n"
+    )
+    with started(program) as zaudit:
+        assert zaudit.stdout is not None
+        assert zaudit.stdout.readline() == "blocked\n"
+        zaudit.send_signal(signal.SIGTERM)
+        zaudit.communicate(timeout=30)
+    assert zaudit.returncode == 143
+
+
 # -- calls ------------------------------------------------------------------------------------------------------------
 
 
