@@ -100,7 +100,7 @@ def records(text: str, ours: Callable[[str], bool]) -> tuple[dict[str, list[tupl
 
     ours: whether a name is one of the datasets that were asked for. What reads alike is shared, for thousands of datasets. A
     cut output ends in an incomplete record, which is left out; a value that may go on in the next line counts as complete
-    only when another record follows. Raises ValueError where the first line begins no record.
+    only when another record follows. Raises ValueError where a line begins no record and is part of no value.
     """
     every: dict[str, list[tuple[str, str]]] = {}
     doubted: set[str] = set()
@@ -115,8 +115,8 @@ def records(text: str, ours: Callable[[str], bool]) -> tuple[dict[str, list[tupl
             head, tab, _ = record.partition("\t")
             row = shared[record] = (head if tab and head in PROPERTIES else "", record)
         if not row[0] or (name != dataset and not ours(name)) or len(name) > LONGEST_NAME:
-            if not dataset:
-                raise ValueError("the first line is not a property of a dataset that was asked for")
+            if not free:  # no value can go on in this line
+                raise ValueError("a line is not a property of a dataset that was asked for")
             if held:
                 held.append(line)
             else:
@@ -143,19 +143,20 @@ def records(text: str, ours: Callable[[str], bool]) -> tuple[dict[str, list[tupl
 
 
 def parse(text: str, ours: Callable[[str], bool]) -> Iterator[Fact]:
-    """The facts of all records that are believed; ours: whether a name is one of the datasets that were asked for. Raises
-    ValueError where none are."""
+    """The facts of all records that are believed, and that the other datasets are there; ours: whether a name is one of the
+    datasets that were asked for. Raises ValueError where none are believed."""
     every, doubted = records(text, ours)
     seen: dict[str, tuple[str, Known | None]] = {}
     links_of: dict[str, tuple[Known, Known]] = {}
     wrong = f"records of {min(doubted)} contradict each other" if doubted else ""
-    for name in [each for each in every if each not in doubted]:
-        try:
-            mine = [seen.get(record) or seen.setdefault(record, _read(record)) for _, record in every[name]]
-        except ValueError as error:
-            doubted.add(name)
-            wrong = f"{name}: {error}"
-            continue
+    for name, rows in every.items():
+        mine: list[tuple[str, Known | None]] = []
+        if name not in doubted:
+            try:
+                mine = [seen.get(record) or seen.setdefault(record, _read(record)) for _, record in rows]
+            except ValueError as error:
+                doubted.add(name)
+                wrong = f"{name}: {error}"
         subject = Subject("dataset", name)
         parent = name.rpartition("/")[0] or name + "/"
         if (pair := links_of.get(parent)) is None:

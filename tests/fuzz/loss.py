@@ -253,8 +253,8 @@ def _without(text: str, step: list[Any]) -> str:
 
 
 def _unkeyed(text: str, path: list[Any], how: str | None) -> str:
-    document = above = json.loads(text)
     try:
+        document = above = json.loads(text)
         for key in path[:-1]:
             above = above[key]
         if how == "gone":
@@ -262,8 +262,8 @@ def _unkeyed(text: str, path: list[Any], how: str | None) -> str:
         else:
             old = above[path[-1]]
             above[path[-1]] = type(old)() if how == "empty" and isinstance(old, dict | list | str) else how
-    except (KeyError, IndexError, TypeError):
-        return text  # the host was recorded again, and has no such key
+    except (ValueError, KeyError, IndexError, TypeError):
+        return text  # the host was recorded again, or a step before took the key
     return json.dumps(document)
 
 
