@@ -156,7 +156,7 @@ def _next(reader: int) -> int:
     while not select.select([reader], [], [], NUDGED_S if before else LOOKED_S)[0]:
         waiting = signal.sigpending()
         if stuck := waiting & before:
-            return min(stuck)
+            return int(min(stuck))
         before = waiting
     return os.read(reader, 1)[0]
 
