@@ -10,7 +10,7 @@ import pytest
 
 from auditor import audit
 from auditor.facts import Subject
-from auditor.host import lzc
+from auditor.host import kmsg, lzc
 from auditor.judge import verdict
 from auditor.judge.event import Strike
 from auditor.judge.rule import digest
@@ -45,7 +45,7 @@ class Later(ReplayHost):
 
 def more(argv: tuple[str, ...]) -> tuple[str, ...]:
     """The command with another word in each list, in the middle of it where it has one, and another argument."""
-    if argv[0] == "sql":  # what it asks a server for is not in its words
+    if argv[0] in ("sql", kmsg.NAME):  # what is asked of a server, or of the log, has no list in its words
         return argv
     if argv[0] == lzc.NAME:
         return (*argv, "later")
