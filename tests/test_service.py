@@ -110,6 +110,5 @@ def test_many_changes_lead_to_one_audit_within_15_seconds() -> None:
 
 
 def test_the_script_is_for_root_to_run() -> None:
-    mode = ZEDLET.stat().st_mode
-    assert mode & 0o111
-    assert not mode & 0o022
+    """Who may write it is decided where it is installed: a checkout has the umask of its owner."""
+    assert ZEDLET.stat().st_mode & 0o111
