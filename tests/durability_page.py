@@ -23,8 +23,8 @@ that have volatile write caches and honour flushes.
 
 Three questions: are acknowledged **commits** lost; is **consistency** lost, so that the database cannot recover from the files
 that it finds; is the **pool** lost, or not importable as it is? *Lost* means that there is a moment of the event at which it is
-lost. *Relies on* means: no loss as long as somebody does their part, which nobody verified. An answer at an event holds for all
-graver events, too. What is not named is no loss.
+lost. *Relies on* means: no loss as long as the named party does its part, which was not verified. An answer holds for all
+worse events, too. What is not named is no loss.
 """
 
 
@@ -35,10 +35,10 @@ def markdown(table: Table) -> str:
 
 def _lines(table: Table) -> Iterator[str]:
     yield INTRODUCTION
-    yield from ("## Events", "", "| event | what it destroys | graver events |", "| --- | --- | --- |")
+    yield from ("## Events", "", "| event | what it destroys | worse events |", "| --- | --- | --- |")
     for event in table.events.values():
-        graver = ", ".join(each.title.lower() for each in table.events.values() if each.id in event.graver)
-        yield f"| {event.title} | {event.destroys} | {graver} |"
+        worse = ", ".join(each.title.lower() for each in table.events.values() if each.id in event.worse)
+        yield f"| {event.title} | {event.destroys} | {worse} |"
     yield from ("", "## The two worlds", "")
     for world in table.worlds.values():
         yield f"- **{table.titles[world.worlds[0]]}.** {world.why}" + (
@@ -75,7 +75,7 @@ def cost(table: Table, row: Cost, question: str) -> str:
     found = []
     for answer in COSTS:
         events = [each for each in table.events.values() if row.cells[question, each.id] == answer]
-        mildest = [each for each in events if not any(each.id in milder.graver for milder in events)]
+        mildest = [each for each in events if not any(each.id in milder.worse for milder in events)]
         if mildest:
             found.append(f"**{answer}**: {', '.join(each.title.lower() for each in mildest)}")
     return "; ".join(found) or "no loss"

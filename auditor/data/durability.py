@@ -22,12 +22,12 @@ Cells = Mapping[tuple[str, str], str]  # (question, event) -> answer, of all
 
 
 class Event(NamedTuple):
-    """graver: every event that destroys all of this and more, however far."""
+    """worse: every event that destroys all of this and more, however far."""
 
     id: str
     title: str
     destroys: str
-    graver: frozenset[str]
+    worse: frozenset[str]
 
 
 class Cost(NamedTuple):
@@ -137,7 +137,7 @@ def _words(where: str, entry: Mapping[str, Any], key: str, known: Sequence[str] 
     found = entry.get(key)
     if not isinstance(found, list) or not all(isinstance(each, str) and each for each in found):
         raise TableError(f"{where}: {key} is a list of texts")
-    if not found and key != "graver":
+    if not found and key != "worse":
         raise TableError(f"{where}: {key} is empty")
     wrong = [each for each in found if known and each not in known]
     if wrong or len({*found}) < len(found):
@@ -150,15 +150,15 @@ def _events(document: Mapping[str, Any]) -> dict[str, Event]:
     next: dict[str, tuple[str, ...]] = {}
     known = [str(entry.get("id")) for _, entry in _entries(document, "event")]
     for where, entry in _entries(document, "event"):
-        _keys(where, entry, {"id", "title", "destroys", "graver"})
+        _keys(where, entry, {"id", "title", "destroys", "worse"})
         id, title, destroys = _texts(where, entry, "id", "title", "destroys")
         if id in texts:
             raise TableError(f"{where}: {id} is there twice")
-        texts[id], next[id] = (title, destroys), _words(where, entry, "graver", known)
+        texts[id], next[id] = (title, destroys), _words(where, entry, "worse", known)
 
     def beyond(id: str, way: tuple[str, ...] = ()) -> frozenset[str]:
         if id in way:
-            raise TableError(f"{FILE}: {id} is graver than itself")
+            raise TableError(f"{FILE}: {id} is worse than itself")
         return frozenset(next[id]).union(*(beyond(each, (*way, id)) for each in next[id]))
 
     return {id: Event(id, title, destroys, beyond(id)) for id, (title, destroys) in texts.items()}
@@ -176,10 +176,10 @@ def _cost(
         _keys(f"{where}: {question}", costs := entry.get(question, {}), (), COSTS)
         for answer in reversed(COSTS):
             for event in _words(f"{where}: {question}", costs, answer, [*events]) if answer in costs else ():
-                cells |= {(question, each): answer for each in (event, *events[event].graver)}
+                cells |= {(question, each): answer for each in (event, *events[event].worse)}
         for event in (each for answer in costs for each in costs[answer]):
             cell = cells[question, event]
-            if event not in costs[cell] or any(event in events[each].graver for each in costs[cell]):
+            if event not in costs[cell] or any(event in events[each].worse for each in costs[cell]):
                 raise TableError(f"{where}: {question}: {event} is {cell} already, by a milder event")
     relies = any("relies" in entry.get(question, {}) for question in QUESTIONS)
     if relies is not ("relies_on" in entry):
