@@ -148,8 +148,8 @@ def test_what_openzfs_did_with_states_of_devices_is_what_the_row_says_that_cites
     rows = [line.split("\t") for line in STATES_FILE.read_text().splitlines()]
     assert {release.rpartition(".")[0] for release, *_ in rows} == {"2.1", "2.3", "2.4"}
     tried: dict[str, list[list[str]]] = defaultdict(list)
-    for release, *state, event, gone, how, acknowledged, left in rows:
-        tried[" ".join((*state, gone))].append([release, event, how, acknowledged, left])
+    for release, layout, state, event, gone, how, acknowledged, left in rows:
+        tried[f"{layout} {state} {gone}"].append([release, event, how, acknowledged, left])
     for cost, state in cited(STATES):
         for release, event, how, acknowledged, left in tried[state]:
             found = {"commits": acknowledged != left, "pool": how != "plain"}
