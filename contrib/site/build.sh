@@ -9,6 +9,7 @@ cp contrib/site/mkdocs.yml "$work/"
 mkdir "$work/pages"
 cp --parents ./*.md LICENSE docs/*.md tests/lab/*.md tests/lab/*/*.md tests/lab/scenarios/*.toml tests/incidents/incidents.toml "$work/pages/"
 "$1" -m tests.rule_pages "$work/pages"
+"$1" -m tests.durability_page "$work/pages"
 # not --quiet: what is not logged is not counted by --strict
 "$1" -m mkdocs build --strict --config-file "$work/mkdocs.yml" --site-dir "$out" >"$work/log" 2>&1 || {
     grep -v INFO "$work/log" >&2
