@@ -29,12 +29,15 @@ CELLS: Mapping[Outcome, frozenset[Outcome]] = {
     "word": frozenset({"lost", "unknown", "word"}),
     "kept": frozenset({"lost", "unknown", "word", "kept"}),
 }
-BAD: frozenset[Standing] = frozenset({"lost", "corrupted", "stalled", "waived", "cannot tell"})
+BAD: frozenset[Standing] = frozenset({"stalled", "damaged", "lost", "corrupted", "waived", "cannot tell"})
+OTHERS: frozenset[Standing] = frozenset({"one failure away", "at risk", "on the word"})
 STANDINGS: Mapping[Standing, frozenset[Standing]] = {
     **dict.fromkeys(BAD, BAD),
+    "one failure away": BAD | OTHERS,
+    # a fault that no event causes: without it the page opens with what an event does, which is as it was
+    "at risk": BAD | OTHERS | {"kept"},
     "on the word": BAD | {"on the word"},
-    "one failure away": BAD | {"on the word", "one failure away"},
-    "kept": BAD | {"on the word", "one failure away", "kept"},
+    "kept": BAD | OTHERS | {"kept"},
 }
 
 

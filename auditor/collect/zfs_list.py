@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.collect import zfs_get
+from auditor.collect import zfs_get, zfs_properties
 from auditor.facts import Fact, Facts, Subject, flag, known
 from auditor.host.request import Output, Request, Run
 
@@ -45,4 +45,6 @@ def parse(reply: Output, target: Subject) -> Iterator[Fact]:
     for name in names:
         if name != target.name and not name.startswith(target.name + "/"):
             raise ValueError(f"{name!r} is not {target.name} or below it")
+        if len(name) > zfs_properties.LONGEST_NAME:
+            raise ValueError(f"a name of {len(name)} characters; OpenZFS allows {zfs_properties.LONGEST_NAME}")
         yield Fact(Subject("dataset", name), "listed", listed)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 RANK = {severity: rank for rank, severity in enumerate(SEVERITIES)}
 EXIT_CODES: dict[Severity, int] = {"low": 11, "medium": 12, "high": 13, "critical": 14}
 EXIT_UNDECIDED = 10
+HARDWARE = ("disk", "leaf", "vdev", "pool")  # kinds of subjects
 
 
 class Finding(NamedTuple):
@@ -47,6 +48,11 @@ class Finding(NamedTuple):
         parts += ["known"] if self.lesser and self.known else []
         text = "\0".join(parts)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    @property
+    def loses(self) -> bool:
+        """May an event lose something by it?"""
+        return any(strike.loses for verdict in self.verdicts for strike in verdict.strikes)
 
     @property
     def least(self) -> Severity:
@@ -137,7 +143,26 @@ def _place(verdict: Verdict) -> str:
 
 
 def _order(finding: Finding) -> tuple[object, ...]:
-    return (-RANK[finding.severity], not finding.failed, finding.rule.id, finding.place, finding.known)
+    """By severity. Within one: damage, what the next event would lose, some day; hardware before settings; id last."""
+    return (
+        *(-RANK[finding.severity], not finding.failed, not finding.rule.damage, not finding.loses),
+        finding.rule.subject not in HARDWARE,
+        *(finding.rule.id, finding.place, finding.known),
+    )
+
+
+def opening(found: Sequence[Finding], *, cut: bool, other: bool) -> Finding | None:
+    """The failure that a page opens with, before what an event would lose: damage that is done, or a severe failure that no
+    event causes.
+
+    found: in their order. cut: a killed database, a crash or a power cut loses something; only damage of high or critical
+    comes before that. other: another event does; every damage comes before that.
+    """
+    failed = [each for each in found if each.failed and each.severity != "low"]
+    severe = [each for each in failed if each.severity != "medium"]
+    damage = [each for each in (severe if cut else failed) if each.rule.damage]
+    outside = [] if cut or other else [each for each in severe if not each.loses]
+    return next(iter((*damage, *outside)), None)
 
 
 def coverage(rules: Sequence[Rule], verdicts: Iterable[Verdict]) -> Coverage:

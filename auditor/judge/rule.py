@@ -75,8 +75,8 @@ class Rule(NamedTuple):
     """One rule. expect must hold where when holds. strike: what its failure does; cases: the first whose condition is true
     counts in place of it. outside: of a rule about commits or corruption whose failure no event brings about, why.
     answer: what a site can say to it in its policy; or empty. amount: how much goes, after "commits": "of up to 15 s".
-    page: of our own rules, where in the repository more is said. said: by platform, in whose words its fix is; platform: of the
-    host that is judged."""
+    damage: its failure is harm that is done already, not a risk. page: of our own rules, where in the repository more is
+    said. said: by platform, in whose words its fix is; platform: of the host that is judged."""
 
     id: str
     title: str
@@ -95,6 +95,7 @@ class Rule(NamedTuple):
     outside: str = ""
     answer: str = ""
     amount: Template | None = None
+    damage: bool = False
     page: str = ""
     platform: str = ANY
 

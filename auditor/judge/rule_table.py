@@ -38,7 +38,7 @@ NOTHING_DECIDED: DecidedBy = {}
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 REQUIRED = {"title", "subject", "harm", "expect"}
 STRIKE = {"severity", "loses", "word", "takes"}
-OPTIONAL = {"when", "origin", "message", "cases", "outside", "answer", "amount", "thresholds"} | STRIKE
+OPTIONAL = {"when", "origin", "message", "cases", "outside", "answer", "amount", "damage", "thresholds"} | STRIKE
 CASES = 8  # of one rule
 SAID = {"impact", "why", "fix", "references"}
 SAID_IF = {"conflicts", "unprovoked"}
@@ -115,6 +115,7 @@ def _judged(
         outside=_text(table, "outside") if "outside" in table else "",
         answer=_answer(table),
         amount=_template(_text(table, "amount"), kind, registry, compilers.value) if "amount" in table else None,
+        damage=_damage(table),
     )
 
 
@@ -212,6 +213,13 @@ def _answer(table: Mapping[str, Any]) -> str:
     if table.get("word") not in ANSWERING or "cases" in table:
         raise RuleError(f"answer goes with the word of {', '.join(ANSWERING)}, and without cases")
     return _one_of(table, "answer", (ANSWER,))
+
+
+def _damage(table: Mapping[str, Any]) -> bool:
+    damage = table.get("damage", False)
+    if not isinstance(damage, bool):
+        raise RuleError("damage is true or false")
+    return damage
 
 
 def _cases(tables: Any, kind: Kind, registry: Registry, condition: Compile) -> Iterable[tuple[Strike, Expression]]:

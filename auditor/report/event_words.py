@@ -149,8 +149,16 @@ HAPPENS: dict[Event, str] = {
 }
 
 
+AFTER_A_CUT: tuple[Event, ...] = ("drive", "below", "power+log", "power+drive")  # the mildest first
+
+
+def loses(columns: Sequence[Column]) -> bool:
+    """Does some event certainly lose something?"""
+    return any(cell.outcome == "lost" for column in columns for cell in column.cells.values())
+
+
 def headline(columns: Sequence[Column]) -> str:
-    """The row of the power cut, in words: what goes at the mildest event that loses, and what a power cut takes beside it."""
+    """What the mildest event that loses something takes, and what a power cut takes as well; else the row of the power cut."""
     cell = worst(columns)
     if cell.outcome == "lost":
         event = next(each for each in EVENTS if any(column.cells[each].outcome == "lost" for column in columns))
@@ -163,6 +171,9 @@ def headline(columns: Sequence[Column]) -> str:
         return f"{said}, {graver} ALSO {_capital(more)}"
     if cell.outcome == "unknown":
         return "CANNOT TELL WHETHER A POWER CUT LOSES COMMITS"
+    if loses(columns):
+        event = next(each for each in AFTER_A_CUT if worst(columns, each).outcome == "lost")
+        return f"{NOUNS[event].upper()} LOSES {_capital(worst(columns, event).takes)}"
     if cell.outcome == "word":
         return f"A POWER CUT LOSES NOTHING, ON THE WORD OF {parties(cell, str.upper)}"
     return "A POWER CUT LOSES NOTHING, IN ALL THAT WAS SEEN"

@@ -67,9 +67,10 @@ def sentence(finding: Finding) -> str:
     return finding.rule.title
 
 
-def first(findings: Sequence[Finding]) -> tuple[str, Finding] | None:
+def first(report: Report) -> tuple[str, Finding] | None:
     """What to do before anything else, for somebody who reads no further: Fix first, or Look first, and the finding."""
-    worst = next((each for each in findings if each.failed and each.severity != "low"), None)
+    worst = report.lead if report.lead and not report.lead.known and not report.lead.waiver else None
+    worst = worst or next((each for each in report.fresh if each.failed and each.severity != "low"), None)
     return ("Look first" if looks(worst) else "Fix first", worst) if worst else None
 
 

@@ -23,7 +23,7 @@ STYLES = {
     "waived": "bold blue",
     "known": "blue",
 }
-HEADLINE_STYLES = {"lost": "bold red", "corrupted": "bold red", "stalled": "bold red", "kept": "bold green"}
+HEADLINE_STYLES = dict.fromkeys(("damaged", "lost", "corrupted", "stalled"), "bold red") | {"kept": "bold green"}
 COST_STYLES = {"safe": "green", "needs restart": "yellow", "rebuilds the pool": "red", "destroys data": "bold red"}
 EVIDENCE_SHOWN = 12
 COMMANDS_SHOWN = 3

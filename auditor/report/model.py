@@ -12,19 +12,29 @@ from auditor.judge import outcomes
 from auditor.judge.answers import Answers
 from auditor.judge.baseline import Night
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
-from auditor.judge.finding import RANK, Coverage, Finding, exit_code
+from auditor.judge.finding import RANK, Coverage, Finding, exit_code, opening
 from auditor.judge.outcomes import Column
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
 from auditor.report import event_words, pool_tree
 from auditor.report.pool_tree import Pool
-from auditor.text import quoted
+from auditor.text import harmless, quoted
 
 PLACEHOLDER = re.compile(r"\b[A-Z][A-Z_0-9]{3,}\b")  # in a command: NEW_DEVICE, ONE_LEG
 
-Standing = Literal["lost", "corrupted", "stalled", "one failure away", "cannot tell", "on the word", "waived", "kept"]
-STALLED, WAIVED = "THE POOL DOES NOT WORK", "WHAT A POWER CUT CAN LOSE IS WAIVED"
-AHEAD: dict[Standing, str] = {"stalled": STALLED, "waived": WAIVED}
+Standing = Literal[
+    "damaged",
+    "lost",
+    "corrupted",
+    "stalled",
+    "one failure away",
+    "at risk",
+    "cannot tell",
+    "on the word",
+    "waived",
+    "kept",
+]
+WAIVED = "WHAT A POWER CUT CAN LOSE IS WAIVED"
 
 
 class Brought(NamedTuple):
@@ -50,7 +60,8 @@ class Report(NamedTuple):
     that can happen to this host. pools: as trees. used: who uses which dataset. brought: the datasets that nobody named.
     rules: digest of those that judged. recorder: the release that made the recording which was judged, or empty; unasked:
     today's questions that it did not know; edited: what somebody has changed in it, or empty. night: what a baseline knew
-    of it, or None. hidden: how many findings below which severity the reader does not want to see."""
+    of it, or None. lead: the failure that comes before what an event would lose; unseen: severe damage that could not be ruled
+    out. hidden: how many findings below which severity the reader does not want to see."""
 
     zaudit: str
     hostname: str
@@ -79,6 +90,8 @@ class Report(NamedTuple):
     edited: str = ""
     night: Night | None = None
     hidden: tuple[Severity, int] = ("low", 0)
+    lead: Finding | None = None
+    unseen: Finding | None = None
 
     @classmethod
     def make(
@@ -105,6 +118,11 @@ class Report(NamedTuple):
         counted = tuple(each for each in found if not each.waiver)
         waived = tuple(each for each in found if each.waiver)
         fresh = tuple(each for each in counted if not each.known)
+        unseen = next(
+            (each for each in counted if each.rule.damage and not each.failed and RANK[each.severity] >= RANK["high"]),
+            None,
+        )
+        lead = opening(found, cut=event_words.worst(columns).outcome == "lost", other=event_words.loses(columns))
         return cls(
             zaudit=zaudit,
             hostname=word_of(facts.get(HOST, "hostname"), "unknown"),
@@ -116,8 +134,10 @@ class Report(NamedTuple):
             verdicts=tuple(verdicts),
             coverage=covered,
             threshold=threshold,
-            standing=_standing(columns, counted),
+            standing=_standing(columns, lead, unseen),
             next_step=_next_step(targets, fresh or counted),
+            lead=lead,
+            unseen=unseen,
             exit_code=exit_code(((each.severity, each.failed) for each in fresh), threshold, failed_only=failed_only),
             policy=policy,
             left_out=left_out,
@@ -136,8 +156,14 @@ class Report(NamedTuple):
 
     @property
     def headline(self) -> str:
-        """The answer to "what if the power fails?", and whether all was asked for it."""
-        answer = AHEAD.get(self.standing) or event_words.headline(self.columns)
+        """The worst that is true: damage that is done, then what the next event would lose; and whether all was asked."""
+        power = event_words.worst(self.columns)
+        answer = WAIVED if self.standing == "waived" else event_words.headline(self.columns)
+        if self.lead and self.standing in ("stalled", "damaged", "at risk"):
+            fault = _capital(self.lead)
+            answer = f"{fault}. {answer}" if power.outcome == "lost" else fault
+        elif self.unseen and self.standing == "cannot tell" and power.outcome != "unknown":
+            answer = f"CANNOT TELL WHETHER {_capital(self.unseen)}"
         out = [each for each in self.left_out if not each.counts_as]
         if not out:
             return answer
@@ -197,20 +223,29 @@ def _used(facts: Facts) -> Iterator[Used]:
                 yield Used(dataset.name, by, found.evidence if isinstance(found, Known) else ())
 
 
-def _standing(columns: Sequence[Column], counted: Sequence[Finding]) -> Standing:
-    """From the row of the power cut; before it what damages data at any time, and a pool that does not work."""
+def _capital(worst: Finding) -> str:
+    """THE POOL IS DEGRADED (tank)"""
+    subjects = list(dict.fromkeys(harmless(str(each.subject)) for each in worst.verdicts))
+    more = f" and {len(subjects) - 1} more" if len(subjects) > 1 else ""
+    return f"{worst.rule.title.upper()} ({subjects[0]}{more})"
+
+
+def _standing(columns: Sequence[Column], lead: Finding | None, unseen: Finding | None) -> Standing:
+    """What the headline says, in a word."""
     power = event_words.worst(columns)
-    grave = {each.rule.harm for each in counted if each.failed and each.severity == "critical"}
+    if lead and lead.rule.damage:
+        stops = lead.rule.harm == "availability" and lead.severity == "critical"
+        return "stalled" if stops else "damaged"
     if power.outcome in ("lost", "unknown") and power.verdicts and all(each.waiver for each in power.verdicts):
         return "waived"
     if power.outcome == "lost":
         return "lost" if "commits" in power.takes else "corrupted"
-    if "corruption" in grave:
-        return "corrupted"
-    if "availability" in grave:
-        return "stalled"
-    if power.outcome == "unknown":
+    if power.outcome == "unknown" or unseen:
         return "cannot tell"
+    if event_words.loses(columns):
+        return "one failure away"
+    if lead:
+        return "at risk"
     if power.outcome == "word":
         return "on the word"
     others = (cell.outcome for column in columns for cell in column.cells.values())

@@ -18,6 +18,7 @@ from auditor.verify.result import Job, Slice
 
 VERSION = re.compile(r"fio-(\d+)\.(\d+)")
 OLDEST = (3, 20)  # sync=dsync as a word: fio HOWTO of that release
+LATEST_MS = 1 << 43  # of a stamp: the year 2248; what is later is no time that fio prints
 
 
 class FioError(Stop, ValueError):
@@ -120,7 +121,7 @@ def timeline(found: list[dict[str, Any]], syncs: Mapping[str, str], began: float
     for document in found:
         log = jobs(document, syncs, first)[0]
         stamp = document.get("timestamp_ms", 0)
-        if not isinstance(stamp, int):
+        if not isinstance(stamp, int) or not 0 <= stamp <= LATEST_MS:
             raise FioError(f"timestamp_ms is {str(stamp)[:40]!r}, not a time")
         to = stamp / 1000 - began
         try:

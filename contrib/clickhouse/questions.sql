@@ -43,7 +43,7 @@ SELECT look.name AS name, any(look.standing) AS standing,
   any(look.openzfs) AS openzfs, any(look.taken) AS taken, any(look.recording) AS recording
 FROM look LEFT JOIN finding ON finding.name = look.name
 GROUP BY look.name
-ORDER BY indexOf(['lost', 'corrupted', 'stalled', 'cannot tell', 'waived', 'on the word', 'one failure away', 'kept'],
+ORDER BY indexOf(['stalled', 'damaged', 'lost', 'corrupted', 'cannot tell', 'waived', 'one failure away', 'at risk', 'on the word', 'kept'],
   toString(standing)), critical DESC, may_be_critical DESC, high DESC, name;
 
 -- on how many hosts each rule fails, and on how many nobody can tell

@@ -50,7 +50,7 @@ SELECT name, any_value(look.standing) AS standing,
   any_value(look.openzfs) AS openzfs, any_value(look.taken) AS taken, any_value(look.recording) AS recording
 FROM look LEFT JOIN finding USING (name)
 GROUP BY name
-ORDER BY list_position(['lost', 'corrupted', 'stalled', 'cannot tell', 'waived', 'on the word', 'one failure away', 'kept'],
+ORDER BY list_position(['stalled', 'damaged', 'lost', 'corrupted', 'cannot tell', 'waived', 'one failure away', 'at risk', 'on the word', 'kept'],
   any_value(look.standing)), critical DESC, may_be_critical DESC, high DESC, name;
 
 -- on how many hosts each rule fails, and on how many nobody can tell

@@ -18,7 +18,7 @@ from auditor.report.pool_tree import Disk, Leaf, Vdev
 NAME = "html"
 KINDS = {"kept": "good", "word": "open", "unknown": "open", "lost": "bad"}
 WORDS = {"kept": "KEPT", "word": "ON THE WORD", "unknown": "NOT KNOWN", "lost": "LOST"}
-STANDINGS = {"lost": "bad", "corrupted": "bad", "stalled": "bad", "kept": "good"}
+STANDINGS = dict.fromkeys(("damaged", "lost", "corrupted", "stalled"), "bad") | {"kept": "good"}
 COLUMNS_SHOWN = 4
 PASSES_SHOWN = 400
 
@@ -46,7 +46,7 @@ def _start(report: Report, title: str) -> Iterator[str]:
     counts = " · ".join(f"{count} {word}" for word, count in report.counts)
     kind = STANDINGS.get(report.standing, "open")
     fix = ""
-    if found := finding_words.first(report.fresh):
+    if found := finding_words.first(report):
         word, first = found
         commands = finding_words.commands(first)
         words = f"<code>{escaped(commands[0])}</code>" if commands else escaped(first.fix.text)

@@ -60,7 +60,7 @@ def _parts(report: Report, verbose: bool) -> Iterator[RenderableType]:
 
 def _first_fix(report: Report) -> Iterator[RenderableType]:
     """What to do before anything else, for somebody who reads no further."""
-    if found := finding_words.first(report.fresh):
+    if found := finding_words.first(report):
         word, worst = found
         mended = _first_step(worst).append(f"  {worst.rule.id}", "dim not bold")
         yield Hanging(Text(f"{word} ", "bold"), mended, MARGIN)

@@ -13,7 +13,10 @@ from auditor.judge.event import SEVERITIES, Severity
 from auditor.text import harmless
 
 SCHEMA = "zaudit-lines/1"
-STANDINGS = ("lost", "corrupted", "stalled", "cannot tell", "waived", "on the word", "one failure away", "kept")
+STANDINGS = (
+    *("stalled", "damaged", "lost", "corrupted", "cannot tell", "waived", "one failure away", "at risk"),
+    *("on the word", "kept"),
+)
 LISTED = 100
 Key = tuple[str, float, str]  # which look it was: at which host, when, and the recording
 

@@ -15,6 +15,7 @@ from auditor.text import is_url, quoted
 NAMES, RULES = 6, 4
 WORST = "Worst hosts, similar ones together"
 SAYS = {
+    "damaged": "have damage now",
     "lost": "lose acknowledged commits when the power fails",
     "corrupted": "can lose the consistency of their data",
     "stalled": "have a pool that does not work",
@@ -22,9 +23,11 @@ SAYS = {
     "waived": "what a power cut can lose is waived",
     "on the word": "keep all, on the word of a drive, controller or hypervisor",
     "one failure away": "keep all when the power fails, and lose some with one failure more",
+    "at risk": "have a severe fault that no power cut causes",
     "kept": "keep all, as far as zaudit can see",
 }
 OF_ONE = {
+    "damaged": "has damage now",
     "lost": "loses acknowledged commits when the power fails",
     "corrupted": "can lose the consistency of its data",
     "stalled": "has a pool that does not work",
@@ -32,9 +35,10 @@ OF_ONE = {
     "waived": "what a power cut can lose is waived",
     "on the word": "keeps all, on the word of a drive, controller or hypervisor",
     "one failure away": "keeps all when the power fails, and loses some with one failure more",
+    "at risk": "has a severe fault that no power cut causes",
     "kept": "keeps all, as far as zaudit can see",
 }
-BAD = ("lost", "corrupted", "stalled")
+BAD = ("damaged", "lost", "corrupted", "stalled")
 
 
 def kind(fleet: Fleet) -> str:

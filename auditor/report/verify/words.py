@@ -55,7 +55,7 @@ def kind(chain: Chain, report: Report | None) -> Kind:
     """The colour of the answer: that of the worse one, of the chain and of the audit. A pool on which every sync was followed
     and which loses commits at the next failure all the same is not green."""
     standing = report.standing if report else "kept"
-    if chain.outcome == "CONTRADICTED" or standing in ("lost", "corrupted", "stalled"):
+    if chain.outcome == "CONTRADICTED" or standing in ("damaged", "lost", "corrupted", "stalled"):
         return "bad"
     return "good" if chain.outcome == "TRACED" and standing == "kept" else "open"
 

@@ -1,0 +1,63 @@
+"""What a page opens with: damage that is done, then what the next event loses, then what is relied on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auditor.facts import Subject
+from auditor.judge.finding import RANK, findings, opening
+from auditor.judge.verdict import Verdict
+from auditor.report import finding_words
+from tests.report.test_event_words import RULES
+from tests.shared import HOSTS, briefly, name_of, report_of
+
+POOL = Subject("pool", "tank")
+
+
+def failed(rule: str) -> Verdict:
+    """As severe as the rule is where none of its cases holds."""
+    return Verdict(RULES[rule], POOL, "fail", RULES[rule].severity, strikes=(RULES[rule].strike,))
+
+
+@pytest.mark.parametrize(
+    ("rules", "cut", "other", "opens"),
+    [
+        (("pool-data-errors", "sync-disabled"), True, True, "pool-data-errors"),
+        (("vdev-errors-nonzero", "sync-disabled"), True, True, ""),
+        (("vdev-errors-nonzero", "no-redundancy"), False, True, "vdev-errors-nonzero"),
+        (("disk-smart-failed", "no-redundancy"), False, True, ""),
+        (("disk-smart-failed",), False, False, "disk-smart-failed"),
+        (("vdev-errors-nonzero", "disk-smart-failed"), False, False, "vdev-errors-nonzero"),
+        (("atime-on", "scrub-stale"), False, False, ""),
+    ],
+)
+def test_damage_then_the_next_event_then_other_severe_faults(
+    rules: tuple[str, ...], cut: bool, other: bool, opens: str
+) -> None:
+    found = opening(findings(map(failed, rules)), cut=cut, other=other)
+    assert (found.rule.id if found else "") == opens
+
+
+def test_within_a_severity_damage_comes_first_and_the_id_last() -> None:
+    rules = ("disk-smart-failed", "advisory-dirty-dnode-holes", "no-redundancy", "scrub-errors", "pool-data-errors")
+    ordered = [each.rule.id for each in findings(map(failed, rules))]
+    assert ordered == [
+        "pool-data-errors",
+        "scrub-errors",
+        "no-redundancy",
+        "disk-smart-failed",
+        "advisory-dirty-dnode-holes",
+    ]
+
+
+@pytest.mark.parametrize("case", briefly(((each,) for each in HOSTS.cases()), 12), ids=name_of)
+def test_no_severe_failure_lies_below_a_headline_that_calms(case: Path) -> None:
+    report = report_of(case)
+    severe = [each.rule.id for each in report.findings if each.failed and RANK[each.severity] >= RANK["high"]]
+    assert not (severe and report.standing in ("kept", "on the word"))
+    if report.standing in ("damaged", "stalled", "at risk"):
+        assert report.lead is not None
+        assert finding_words.first(report) is not None
+        assert report.lead.rule.title.upper() in report.headline
