@@ -236,5 +236,5 @@ def _as_grave(rule: Rule, policy: Policy) -> Rule:
     setting = setting_of(rule.id, policy)
     if setting not in SEVERITIES:
         return rule
-    cases = tuple((strike._replace(severity=setting), condition) for strike, condition in rule.cases)
+    cases = tuple(case._replace(strike=case.strike._replace(severity=setting)) for case in rule.cases)
     return rule._replace(strike=rule.strike._replace(severity=setting), cases=cases)

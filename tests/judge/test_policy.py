@@ -326,23 +326,25 @@ def test_a_pattern_is_no_name_of_a_threshold() -> None:
 
 
 def test_rules_off_and_as_grave_as_the_policy_says() -> None:
-    followed = parse("[rules]\natime-on = 'off'\nno-redundancy = 'low'\nslog-striped = 'on'\n", "p")
+    followed = parse("[rules]\natime-on = 'off'\nno-redundancy = 'low'\nslog-unhealthy = 'on'\n", "p")
     before = {rule.id: rule for rule in shared.audited()}
     after = {rule.id: rule for rule in rulebook.select((), (), (), followed)}
     assert set(before) - set(after) == {"atime-on"}
     assert {each.severity for each in after["no-redundancy"].strikes} == {"low"}
     assert before["no-redundancy"].severity != "low"
-    assert after["slog-striped"].severity == before["slog-striped"].severity
+    assert after["slog-unhealthy"].severity == before["slog-unhealthy"].severity
     assert [rule.id for rule in rulebook.select((), ("atime-on",), (), followed)] == ["atime-on"]
 
 
 def test_a_rule_that_cannot_become_critical_any_more_counts_as_less() -> None:
-    followed = parse("[rules]\nslog-plp-failed = 'high'\nzil-nocacheflush = 'critical'\n", "p")
+    followed = parse("[rules]\nno-power-loss-protection = 'high'\nzil-nocacheflush = 'critical'\n", "p")
     rules = shared.audited()
-    assert {rule.severity for rule in rules if rule.id == "slog-plp-failed"} == {"medium"}
-    assert {rule.gravest for rule in shared.rules() if rule.id == "slog-plp-failed"} == {"critical"}  # in one case
+    assert {rule.severity for rule in rules if rule.id == "no-power-loss-protection"} == {"medium"}
+    assert {rule.gravest for rule in shared.rules() if rule.id == "no-power-loss-protection"} == {
+        "critical"
+    }  # in one case
     out = policy.left_out(rules, policy.select(rules, (), (), followed), (), (), followed)
-    assert out == (policy.LeftOut("slog-plp-failed", "critical", "policy p", "high"),)
+    assert out == (policy.LeftOut("no-power-loss-protection", "critical", "policy p", "high"),)
 
 
 def test_what_was_left_out_names_by_whom() -> None:

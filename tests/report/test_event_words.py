@@ -89,6 +89,6 @@ def test_what_protects_pages_is_said_of_each_database() -> None:
 def test_the_next_step_can_be_pasted() -> None:
     """Or it is the page of the rule, where the command has a word that stands for a device."""
     report = report_of(HOSTS / "2.1-slog-striped")
-    striped = [each for each in report.findings if each.rule.id == "slog-striped"]
+    striped = [each for each in report.findings if each.rule.id == "slog-no-redundancy"]
     assert [finding_words.commands(each) for each in striped] != [[]]
-    assert model._next_step(report.targets, striped) == "zaudit explain slog-striped"
+    assert model._next_step(report.targets, striped) == "zaudit explain slog-no-redundancy"
