@@ -128,8 +128,8 @@ def check(
             options = options._replace(policy=read(policy_file))
         rules, left_out = chosen = rulebook.choose(folders, only, skip, options.policy, runs=verifying)
         ids = [rule.id for rule in rules] + [each.rule for each in left_out]
-        for each in () if quiet else retired_names(ids, skip, options.policy):
-            note(each)
+        for line in () if quiet else retired_names(ids, skip, options.policy):
+            note(line)
         if verifying:
             if known.path:
                 raise click.UsageError("--verify: a verification has no baseline")
@@ -164,6 +164,8 @@ def check(
             failed_only=failed_only,
             known=_baseline.read(known, narrowed.facts, names, trusted=not past),
         )
+    for line in () if quiet else _baseline.retired_names(known, report):
+        note(line)
     done = Done(report, verbose, min_severity)
     try:
         if record and isinstance(host, recording.RecordingHost):
