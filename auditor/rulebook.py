@@ -108,9 +108,14 @@ def choose(
     runs: also those that judge runs of fio, which there are in a verification only. Those on waivers need a policy with some.
     """
     everything = load(folders, examples=False, decided=followed.thresholds)
-    absent = {kind for kind, there in (("run", runs), ("waiver", followed.waivers or followed.answers)) if not there}
-    asked = [each for each in everything if each.subject not in absent]
-    chosen = [each for each in policy.select(everything, only, skip, followed) if each.subject not in absent]
+
+    def is_asked(rule: Rule) -> bool:
+        return (runs or not rule.of_verify) and (rule.subject != "waiver" or bool(followed.waivers or followed.answers))
+
+    asked = list(filter(is_asked, everything))
+    chosen = list(filter(is_asked, policy.select(everything, only, skip, followed)))
+    if not chosen:
+        raise policy.PolicyError("no rule is left to run: these judge runs of zaudit verify, or waivers of a policy")
     return Chosen(chosen, policy.left_out(asked, chosen, only, skip, followed))
 
 

@@ -4,7 +4,7 @@ THE_FIRST = frozenset(
     """
     sync-disabled sync-ancestor-trap logbias-throughput-log logbias-throughput-compression
     zfs-nocacheflush zil-nocacheflush zil-replay-disabled write-cache-forced-through flush-latched-off
-    slog-unmirrored slog-striped slog-legs-same-device slog-shared-with-data slog-no-plp slog-plp-failed
+    slog-no-redundancy slog-shared-with-data no-power-loss-protection
     slog-virtual slog-unhealthy slog-rotational special-acts-as-log special-redundancy-mismatch
     no-redundancy ashift-too-small ashift-mixed raidz-small-blocks pool-degraded pool-data-errors
     vdev-errors-nonzero scrub-stale pool-nearly-full failmode-continue checksum-off primarycache

@@ -24,7 +24,7 @@ ADVISORY = (
     *("title", "severity", "loses", "word", "takes", "harm", "affected", "exposed", "exposing", "spared"),
     *("impact", "why", "until", "remedy", "references", "unprovoked"),
 )
-STRIKE = ("severity", "loses", "word", "takes", "when")
+STRIKE = ("severity", "loses", "word", "takes", "answer", "when", "message")
 FIX = ("when", "command", "text", "cost")
 EXAMPLE = ("name", "verdict", "severity", "given")
 ADVISORIES = rulebook.ours().parent / "auditor" / "data" / "advisories.toml"

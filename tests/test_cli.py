@@ -317,13 +317,30 @@ def test_the_width_is_that_of_the_terminal(zaudit: CommandLine) -> None:
 def test_rules_and_pages_fit(width: int, zaudit: CommandLine) -> None:
     zaudit.patch.setenv("COLUMNS", str(width))
     everything = shared.rules()
-    assert zaudit("rules").out == rule_page.as_table(everything, width)
+    of_check = [rule for rule in everything if not rule.of_verify]
+    table = rule_page.as_table(of_check, width, len(everything) - len(of_check))
+    assert zaudit("rules").out == table
     assert zaudit("explain", "sync-disabled").out == rule_page.page(rulebook.find((), "sync-disabled"), width)
-    assert [line for line in rule_page.as_table(everything, width).splitlines() if len(line) > width] == []
+    assert [line for line in table.splitlines() if len(line) > width] == []
     for rule in everything:
         for line in rule_page.page(rule, width).splitlines():
             # only what cannot be broken, a path or a command to paste, may stick out
             assert len(line) <= width or len(line.split()) == 1 or line.startswith(" " * 12), line
+
+
+def test_rules_of_verify_are_none_of_a_check(zaudit: CommandLine) -> None:
+    """They are listed where they are asked for, have their page, and a check with nothing else to run says so."""
+    of_verify = {rule.id for rule in shared.rules() if rule.of_verify}
+    assert {"fio-no-sync", "fsync-not-followed", "commit-latency"} <= of_verify
+    assert of_verify.isdisjoint(rule.id for rule in shared.audited())
+    assert of_verify.isdisjoint(each["id"] for each in json.loads(zaudit("rules", "--format", "json").out))
+    alone = json.loads(zaudit("rules", "--subject", "run", "--format", "json").out)
+    assert {each["id"] for each in alone} == of_verify
+    assert zaudit("rules", "fio-").out.splitlines()[0] == "17 more judge runs of zaudit verify: --subject run"
+    assert zaudit("explain", "fio-no-sync").out.startswith("fio-no-sync: ")
+    done = zaudit("check", "--replay", REC, "--rule", "fio-no-sync")
+    assert (done.code, done.out) == (2, "")
+    assert "these judge runs of zaudit verify" in done.err
 
 
 def test_color(zaudit: CommandLine) -> None:

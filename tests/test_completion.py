@@ -35,7 +35,7 @@ def offered(*words: str) -> dict[str, str]:
     [
         (("che",), "check", "plain"),
         (("check", "--repl"), "--replay", "plain"),
-        (("check", "--rule", "slog-unm"), "slog-unmirrored", "plain"),
+        (("check", "--rule", "slog-no-r"), "slog-no-redundancy", "plain"),
         (("check", "--skip", "advisory-zero"), "advisory-zero-range", "plain"),
         (("explain", "sync-dis"), "sync-disabled", "plain"),
         (("check", "--replay", "fix"), "fix", "file"),
@@ -92,10 +92,10 @@ def test_a_shell_understands_its_script(shell: str, tmp_path: Path) -> None:
 
 
 ASK = {
-    "bash": 'source "$1"; COMP_WORDS=(zaudit explain slog-unmi); COMP_CWORD=2; _zaudit zaudit; echo "${COMPREPLY[@]}"',
+    "bash": 'source "$1"; COMP_WORDS=(zaudit explain slog-no-r); COMP_CWORD=2; _zaudit zaudit; echo "${COMPREPLY[@]}"',
     "zsh": 'compdef() { :; }; _describe() { print -l -- "${${(P)3}%%:*}" }; source "$1"; '
-    "words=(zaudit explain slog-unmi); CURRENT=3; _zaudit",
-    "fish": 'source $argv[1]; complete --do-complete "zaudit explain slog-unmi"',
+    "words=(zaudit explain slog-no-r); CURRENT=3; _zaudit",
+    "fish": 'source $argv[1]; complete --do-complete "zaudit explain slog-no-r"',
 }
 
 
@@ -111,4 +111,4 @@ def test_a_shell_completes_a_rule(shell: str, tmp_path: Path) -> None:
     home = {**os.environ, "PATH": path, "HOME": str(tmp_path), "PYTHONPATH": str(Path(cli.__file__).parent.parent)}
     words = [program, "-c", ASK[shell], *(["-"] if shell != "fish" else []), str(tmp_path / "script")]
     done = subprocess.run(words, env=home, capture_output=True, text=True, check=False, timeout=120)
-    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["slog-unmirrored"], done.stderr
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["slog-no-redundancy"], done.stderr

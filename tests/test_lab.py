@@ -240,11 +240,11 @@ def test_the_comparison() -> None:
     assert judged([right], [{**right, "outcome": "unknown"}]) == []
     assert judged([right], []) == ["NOBODY PASSED sync-disabled dataset tank/db"]
     assert judged([], [])[0].startswith("MISSING fail sync-disabled dataset tank/db")
-    other = finding("slog-striped", "pool tank")
-    assert judged([right, other], [right, other]) == ["UNEXPECTED slog-striped pool tank high"]
-    assert judged([right, other], [right, other], may=("slog-striped",)) == []
+    other = finding("slog-unhealthy", "pool tank")
+    assert judged([right, other], [right, other]) == ["UNEXPECTED slog-unhealthy pool tank high"]
+    assert judged([right, other], [right, other], may=("slog-unhealthy",)) == []
     assert judged([right, {**other, "severity": "low"}], [right, other]) == []
-    assert judged([right, {**other, "severity": "low"}], [right, other], must_not=("slog-striped",)) != []
+    assert judged([right, {**other, "severity": "low"}], [right, other], must_not=("slog-unhealthy",)) != []
     unsure = finding("usb-attached-vdev", "leaf x", "unknown")
     assert judged([right, unsure], [right]) == ["UNEXPECTED undecided usb-attached-vdev leaf x high"]
     assert judged([right, unsure], [right], undecided=(verdict.ANY,)) == []
@@ -360,8 +360,8 @@ def test_what_is_run_is_what_the_report_prints() -> None:
     assert commands(says="sync=standard ANCESTOR", put={"ANCESTOR": "tank"}) == ["sync=standard tank"]
     with pytest.raises(fixing.Wrong, match="does not say 'sync=always'"):
         commands(says="sync=always")
-    with pytest.raises(fixing.Wrong, match="slog-striped does not fail"):
-        list(fixing.commands(report, asdict(Step("slog-striped"))))
+    with pytest.raises(fixing.Wrong, match="slog-unhealthy does not fail"):
+        list(fixing.commands(report, asdict(Step("slog-unhealthy"))))
 
 
 def test_a_scenario_provokes_only_where_it_came_out_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -372,4 +372,6 @@ def test_a_scenario_provokes_only_where_it_came_out_right(tmp_path: Path, monkey
     ]
     outcomes.add(rows, path)
     monkeypatch.setattr(outcomes.read, "__defaults__", (path,))
-    assert provoked.by_scenario() == {"data-no-plp": ["special-consumer-ssd"]}  # as the log they count on 2.4 only
+    assert provoked.by_scenario() == {
+        "no-power-loss-protection": ["special-consumer-ssd"]
+    }  # as the log they count on 2.4 only

@@ -124,7 +124,10 @@ def refused(past: Recording, question: tuple[str, ...]) -> Recording:
 
 @pytest.mark.parametrize(
     ("host", "rule", "command"),
-    [(FULL, "pool-nearly-full", "zpool get"), ("2.3-slog-missing-at-import", "slog-imported-without", "zpool status")],
+    [
+        (FULL, "pool-nearly-full", "zpool get"),
+        ("2.3-slog-missing-at-import", "import-discards-commits", "zpool status"),
+    ],
 )
 def test_an_exit_code_stays_where_nobody_could_see_how_bad_it_is(host: str, rule: str, command: str) -> None:
     """The failure of neither is brought about by an event; one is unknown then, the other fails and may be high."""

@@ -183,3 +183,18 @@ def test_a_live_check_follows_no_baseline_that_others_could_have_written(tmp_pat
             _baseline.read(wish, Facts(), (), trusted=True)
     else:
         assert _baseline.read(wish, Facts(), (), trusted=True) is not None
+
+
+def test_what_a_baseline_knows_of_a_retired_rule_is_named_and_covers_nothing(
+    zaudit: CommandLine, tmp_path: Path
+) -> None:
+    host, path = HOSTS / "2.3-healthy-single-slog", tmp_path / "known.json"
+    words = ("check", "--replay", host, "--baseline", path, "--format", "summary")
+    zaudit(*words, "--write-baseline", "--accept-undecided")
+    assert zaudit(*words).code == 0
+    path.write_text(path.read_text().replace('"slog-no-redundancy"', '"slog-unmirrored"'))
+    done = zaudit(*words)
+    assert done.code == 13
+    assert f"{path}: no effect, slog-unmirrored is retired: use rule slog-no-redundancy" in done.err
+    assert "slog-no-redundancy" in done.out
+    assert zaudit(*words, "--quiet").err == ""

@@ -110,7 +110,11 @@ def test_the_media_of_an_event() -> None:
 
 
 def test_the_worst_of_a_report_with_drives_by_number() -> None:
-    word = {"outcome": "word", "word": [{"party": "drive", "names": ["sdb", "sda"]}], "rules": ["data-no-plp"]}
+    word = {
+        "outcome": "word",
+        "word": [{"party": "drive", "names": ["sdb", "sda"]}],
+        "rules": ["no-power-loss-protection"],
+    }
     kept, lost, open = {"outcome": "kept"}, {"outcome": "lost", "rules": ["r"]}, {"outcome": "unknown", "rules": ["x"]}
     report = {
         "events": [

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from auditor import data, rulebook
-from auditor.data import fixes
-from auditor.facts import HOST, Fact, Facts, Judged, Known, known, unknown
+from auditor.data import fixes, retired
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, known, unknown
 from auditor.judge import example, rule_file, rule_table
 from auditor.judge.event import GRAVITY
 from auditor.judge.rule import RuleError, digest
 from auditor.judge.rule_file import load, load_folder
-from auditor.judge.verdict import ROUTES, fill
+from auditor.judge.verdict import ROUTES, fill, judge
 from auditor.registry import registry
 from auditor.report import finding_words
 from tests import rule_format, shared
@@ -105,6 +105,16 @@ def test_a_packed_zaudit_reads_what_was_packed(monkeypatch: pytest.MonkeyPatch) 
             each.cache_clear()
 
 
+def test_what_is_retired_is_no_rule_and_names_one_or_a_way_of_its_own() -> None:
+    written = tomllib.loads(data.text(retired.FILE))
+    assert not written.keys() & QUICK.keys()
+    assert {entry["successor"] for entry in written.values() if "successor" in entry} <= QUICK.keys()
+    assert [id for id, sentence in retired.load().items() if not sentence.startswith(f"{id} is retired: ")] == []
+    for wrong in ("[a]\n", "[a]\nsuccessor = ''", "[a]\ninstead = 1", "[a]\ninstead = 'x'\nsuccessor = 'y'", "a = 1"):
+        with pytest.raises(data.TableError, match="a: expected successor or instead"):
+            retired.parse(wrong)
+
+
 @for_each("path", rule_format.FILES, ids=lambda path: path.stem)
 def test_every_file_is_laid_out_alike(path: Path) -> None:
     """python -m tests.rule_format does it."""
@@ -137,7 +147,8 @@ def test_the_rule_of_a_check_is_the_same(rule: Any) -> None:
 def sources(rule: Any) -> list[object]:
     """What was compiled of it, as it is written."""
     conditions = [
-        *(each for _, each in (*rule.cases, *rule.fix.cases)),
+        *(each.when for each in rule.cases),
+        *(each for _, each in rule.fix.cases),
         *([rule.when] if rule.when else []),
         rule.expect,
     ]
@@ -153,7 +164,7 @@ def sources(rule: Any) -> list[object]:
 @for_each("rule", RULES, ids=lambda rule: rule.id)
 def test_no_rule_passes_over_what_was_not_seen(rule: Any) -> None:
     """all() over nothing is true: a link that must lead somewhere is unknown where it does not."""
-    conditions = [rule.expect, *(condition for _, condition in rule.cases), *([rule.when] if rule.when else [])]
+    conditions = [rule.expect, *(each.when for each in rule.cases), *([rule.when] if rule.when else [])]
     for condition in conditions:
         for node in ast.walk(ast.parse(condition.source.strip(), mode="eval")):
             if isinstance(node, ast.comprehension):
@@ -177,6 +188,49 @@ def test_no_rule_ranks_itself(rule: Any) -> None:
         if strike.loses:
             on_word = "low" if strike.word == "replicas" else "medium"
             assert strike.severity == (on_word if strike.word else GRAVITY[strike.loses])
+
+
+@pytest.mark.parametrize(
+    ("host", "rule", "says"),
+    [
+        ("2.3-healthy-single-slog", "slog-no-redundancy", "is a single disk"),
+        ("2.1-slog-striped", "slog-no-redundancy", "is a single disk, and the log is striped over it and other vdevs"),
+        ("2.1-slog-legs-on-one-disk", "slog-no-redundancy", "at least two of its legs are on the same physical drive"),
+        (
+            "2.3-consumer-ssd-log",
+            "no-power-loss-protection",
+            "(class log) has a volatile write cache and no known power-loss",
+        ),
+        (
+            "2.3-import-rewound",
+            "import-discards-commits",
+            "imported with -m, which gives up what is in the log, and also",
+        ),
+        ("2.3-slog-missing-at-import", "import-discards-commits", "and a log device is missing now"),
+    ],
+)
+def test_a_merged_rule_says_which_case_it_is(host: str, rule: str, says: str) -> None:
+    found = shared.report_of(shared.HOSTS / host).verdicts
+    messages = [each.message for each in found if each.rule.id == rule and each.outcome == "fail"]
+    assert [each for each in messages if says in each], messages
+
+
+@pytest.mark.parametrize(
+    ("percent", "says"),
+    [(unknown("not asked"), ""), (known(99, ""), "full"), (known(90, ""), "of the rule"), (known(1, ""), "")],
+)
+def test_the_message_is_that_of_the_first_case_that_holds(percent: Judged, says: str) -> None:
+    cases = """cases = [
+  { severity = "high", when = "pool.capacity_percent > 98", message = "full" },
+  { severity = "medium", when = "pool.capacity_percent > 85" },
+  { severity = "medium", when = "pool.capacity_percent > 80", message = "never reached at 90" },
+]
+"""
+    text = f'message = "of the rule"\n{cases}{MINIMAL}'
+    rule = load("a-rule", "a-rule.toml", text.encode(), registry())
+    pool, facts = Subject("pool", "tank"), Facts()
+    facts.put_all((Fact(HOST, "pools", known((pool,), "")), Fact(pool, "capacity_percent", percent)))
+    assert [each.message for each in judge([rule], facts)] == [says]
 
 
 def test_the_first_rules_are_there() -> None:
@@ -230,7 +284,7 @@ def test_a_minimal_rule_loads() -> None:
     longest = MINIMAL.replace("A rule", "A" + "b" * 99)
     assert len(load("a-rule", "a-rule.toml", longest.encode(), registry()).title) == 100
     answered = MINIMAL.replace('severity = "low"', ANSWERED)
-    assert load("a-rule", "a-rule.toml", answered.encode(), registry()).answer == "flushes honoured"
+    assert load("a-rule", "a-rule.toml", answered.encode(), registry()).strike.answer == "flushes honoured"
 
 
 @pytest.mark.parametrize(
@@ -258,7 +312,7 @@ def test_of_a_list_a_reader_is_told_how_often_or_that_it_is_empty(hung: Judged, 
         (("capacity_percent < 80", "capacity_percnt < 80"), "provides pool.capacity_percnt"),
         (('severity = "low"', 'severity = "info"'), "it is one of low, medium, high, critical"),
         (('severity = "low"', ""), "a rule gives either loses"),
-        (('severity = "low"', 'severity = "low"\nanswer = "flushes honoured"'), "answer goes with the word of"),
+        (('severity = "low"', 'severity = "low"\nanswer = "flushes honoured"'), "answer goes with loses"),
         (
             ('severity = "low"', f'{STRIKES}word = "database"\nanswer = "flushes honoured"'),
             "answer goes with the word of",
@@ -293,7 +347,6 @@ def test_of_a_list_a_reader_is_told_how_often_or_that_it_is_empty(hung: Judged, 
         (('severity = "low"', 'severity = "low"\nword = "drive"'), "word goes with loses"),
         (('severity = "low"', 'loses = "power"\ntakes = ["all"]'), "takes: 'all' is none of commits"),
         (('severity = "low"', 'loses = "power"\ntakes = []'), "takes must be a list of at least 1"),
-        (('severity = "low"', f"{ANSWERED}cases = []"), "answer goes with the word of"),
         (('references = ["zpoolprops.7 capacity"]', 'references = "zpoolprops.7"'), "references must be a list"),
         (('references = ["zpoolprops.7 capacity"]', 'references = [""]'), "references must be a list"),
         (('references = ["zpoolprops.7 capacity"]', "references = [1]"), "references must be a list"),

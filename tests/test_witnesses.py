@@ -101,13 +101,12 @@ LOG = "nvme-QEMU_NVMe_Ctrl_LABNVME2"
 )
 def test_a_log_device_that_zpool_status_lost_is_undecided(host: str, command: str, edit: Edit, both: str) -> None:
     past = edited(recorded(host), command, edit)
-    for rule in ("slog-striped", "slog-unmirrored"):
-        assert both in reasons(past, rule)
+    assert both in reasons(past, "slog-no-redundancy")
 
 
 def test_a_section_whose_heading_is_lost_is_of_another_class_in_the_others() -> None:
     past = edited(recorded("2.1-healthy-single-slog"), "zpool status -p -s", without("\tlogs"))
-    assert f"{LOG}: of another class in the second" in reasons(past, "slog-striped")
+    assert f"{LOG}: of another class in the second" in reasons(past, "slog-no-redundancy")
     assert f"{LOG}: of another class in the second" in reasons(past, "no-redundancy")
 
 
@@ -128,8 +127,8 @@ def test_what_only_zpool_status_names_is_undecided_too() -> None:
     )
     facts = looked(past).facts  # zdb calls the leaf otherwise, by its GUID it is the same
     assert [each.name for each in facts.linked(POOL, "log_leaves")] == [LOG]
-    past = edited(recorded("2.3-slog-added-late"), "zdb -C", lambda text: text.replace(b"is_log: 1", b"is_log: 0"))
-    assert "of another class" in reasons(past, "slog-striped")
+    past = edited(recorded("2.3-healthy-single-slog"), "zdb -C", lambda text: text.replace(b"is_log: 1", b"is_log: 0"))
+    assert "of another class" in reasons(past, "slog-no-redundancy")
 
 
 def test_an_absent_witness_makes_no_difference() -> None:
@@ -184,7 +183,7 @@ def test_an_answer_for_another_disk_is_refused() -> None:
     assert "it answers for /dev/sdb, not for /dev/sdd" in reasons(swapped, "disk-smart-failed")
     disguised = past.commands[other]._replace(stdout=past.commands[other].stdout.replace(b"/dev/sdb", b"/dev/sdd"))
     told = replace(past, commands={**past.commands, argv: disguised})
-    text = reasons(told, "data-no-plp")
+    text = reasons(told, "no-power-loss-protection")
     assert "smartctl -x says" in text
     assert "the kernel (/sys/block) Samsung SSD 980" in text
 
@@ -376,9 +375,9 @@ def test_events_of_no_pool_and_of_others() -> None:
 
 def test_a_command_that_one_answer_of_zpool_history_lost() -> None:
     past = second_looks.added(recorded("2.3-import-rewound"))
-    assert outcomes(past)["pool-rewound", Subject("pool", "tank")] == "fail"
+    assert outcomes(past)["import-discards-commits", Subject("pool", "tank")] == "fail"
     for words in ("zpool history tank", "zpool history -i tank"):
-        lost = reasons(edited(past, words, without(" zpool import ")), "pool-rewound")
+        lost = reasons(edited(past, words, without(" zpool import ")), "import-discards-commits")
         assert "of zpool history and zpool history -i only one has" in lost
         assert " zpool import " in lost
 
@@ -489,7 +488,7 @@ def test_the_losses_find_something_to_spoil() -> None:
         argv: each for argv, each in past.commands.items() if argv[0] != "zdb" and argv[:3] != ("zpool", "status", "-P")
     }
     found = run.improved(RULES, second_looks.added(replace(past, commands=alone)), 30)
-    assert any("slog-striped: zpool_status" in each for each in found)
+    assert any("slog-no-redundancy: zpool_status" in each for each in found)
 
 
 # -- what is no difference --------------------------------------------------------------------------------------------------

@@ -61,10 +61,10 @@ def told(line: Line, seen: Audited, runs: Runs | None, verify: str) -> Iterator[
     about_databases: list[Said] = []
     for id in (*line.rules, *line.against):
         rule = seen.rules[id]
-        if rule.subject == "run" and runs is None:
+        if rule.of_verify and runs is None:
             yield Said("open", "verify", UNMEASURED, verify, id)
             continue
-        judged = runs if rule.subject == "run" and runs else seen
+        judged = runs if rule.of_verify and runs else seen
         if by := [each.by for each in judged.report.left_out if each.rule == id and not each.counts_as]:
             yield Said("open", "check", f"{id} was left out by {harmless(by[0])}", f"zaudit explain {id}", id)
             continue
@@ -104,7 +104,7 @@ def _said(rule: Rule, verdicts: Sequence[Verdict], verify: str) -> Said:
     by: dict[str, list[Verdict]] = {}
     for each in verdicts:
         by.setdefault(each.outcome, []).append(each)
-    source: Source = "verify" if rule.subject == "run" else "check"
+    source: Source = "verify" if rule.of_verify else "check"
     if failed := by.get("fail"):
         worst = max(failed, key=lambda each: RANK[each.severity])
         text = f"{rule.id}: {_message(worst)}{_others([each for each in failed if each is not worst])}"

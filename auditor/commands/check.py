@@ -112,6 +112,7 @@ def check(
     from auditor import audit, rulebook
     from auditor.commands._policy import read
     from auditor.host.live import Host, LiveHost
+    from auditor.judge.policy import retired_names
     from auditor.recording import recording, replacing
 
     if supposed and (verifying or record or baseline or any(each.name != "json" for each in wanted)):
@@ -126,6 +127,9 @@ def check(
         if policy_file or not past:
             options = options._replace(policy=read(policy_file))
         rules, left_out = chosen = rulebook.choose(folders, only, skip, options.policy, runs=verifying)
+        ids = [rule.id for rule in rules] + [each.rule for each in left_out]
+        for line in () if quiet else retired_names(ids, skip, options.policy):
+            note(line)
         if verifying:
             if known.path:
                 raise click.UsageError("--verify: a verification has no baseline")
@@ -160,6 +164,8 @@ def check(
             failed_only=failed_only,
             known=_baseline.read(known, narrowed.facts, names, trusted=not past),
         )
+    for line in () if quiet else _baseline.retired_names(known, report):
+        note(line)
     done = Done(report, verbose, min_severity)
     try:
         if record and isinstance(host, recording.RecordingHost):

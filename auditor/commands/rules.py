@@ -27,23 +27,25 @@ from auditor.facts import KINDS
 def rules(
     words: tuple[str, ...], severity: tuple[str, ...], subject: tuple[str, ...], format_: str, folders: tuple[Path, ...]
 ) -> None:
-    """List the rules with severity, subject and title: all of them, or those with every WORD in their id or title."""
+    """List the rules of a check with severity, subject and title: all of them, or those with every WORD in their id or title.
+    Those of zaudit verify judge its runs: --subject run lists them."""
     from auditor import rulebook
     from auditor.report import rule_page
 
     everything = rulebook.load(folders, examples=format_ == "json")
     wanted = [word.lower() for word in words]
-    everything = [
+    found = [
         rule
         for rule in everything
         if (not severity or rule.severity in severity)
         and (not subject or rule.subject in subject)
         and all(word in f"{rule.id} {rule.title}".lower() for word in wanted)
     ]
+    shown = [rule for rule in found if subject or not rule.of_verify]
     say(
-        rule_page.as_json(everything)
+        rule_page.as_json(shown)
         if format_ == "json"
-        else rule_page.as_table(everything, width() if on_a_terminal() else None)
+        else rule_page.as_table(shown, width() if on_a_terminal() else None, len(found) - len(shown))
     )
 
 

@@ -33,11 +33,12 @@ def selftest(format_: str, folders: tuple[Path, ...]) -> NoReturn:
     from auditor import rulebook
     from auditor.selftest import run
 
-    rows = run.run(rulebook.load(folders), progress())
+    rules = rulebook.load(folders)
+    rows = run.run(rules, progress())
     if format_ == "json":
         say(json.dumps([_document(row) for row in rows], indent=1))
     else:
-        say("\n".join(_table(rows)))
+        say("\n".join(_table(rows, sum(rule.of_verify for rule in rules))))
     sys.exit(0 if run.passed(rows) else EXIT_FAILED)
 
 
@@ -46,8 +47,8 @@ def _document(row: Row) -> dict[str, Any]:
     return {"rule": row.rule, "healthy": row.healthy, "faults": cells}
 
 
-def _table(rows: Sequence[Row]) -> Iterator[str]:
-    """One line a rule: in how many cases it was judged and did not pass, and what went wrong."""
+def _table(rows: Sequence[Row], of_verify: int) -> Iterator[str]:
+    """One line a rule: in how many cases it was judged and did not pass, and what went wrong. of_verify: rules on its runs."""
     names = list(rows[0].cells)
     ids = max(len(row.rule) for row in rows) + 2
     yield f"{'':<{ids}}" + "  ".join(names)
@@ -58,7 +59,8 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
     yield from (f"WRONG  {rule}, {name}: {text}" for rule, name, text in wrong)
     cases = sum(cell.cases for row in rows for cell in row.cells.values())
-    yield f"{len(rows)} rules, {cases} cases: " + (f"{len(wrong)} passed that must not" if wrong else "none passed")
+    counts = f"{len(rows) - of_verify} rules of check, {of_verify} of verify, {cases} cases"
+    yield f"{counts}: " + (f"{len(wrong)} passed that must not" if wrong else "none passed")
 
 
 COMMAND = selftest

@@ -30,9 +30,9 @@ class Answers:
         return min(whole, key=lambda each: each.expires) if whole and len(whole) == len(found) else None
 
     def of(self, verdict: Verdict) -> Answer | None:
-        """Who answers for what a rule failed or could not decide."""
+        """Who answers for what a rule failed or could not decide, where an answer is asked for whichever of its cases holds."""
         parties = {strike.word for strike in verdict.strikes}
-        if not self._holding or not verdict.rule.answer or len(parties) != 1:
+        if not self._holding or len(parties) != 1 or not all(strike.answer for strike in verdict.strikes):
             return None
         return self.of_disks(self._disks(verdict.subject)) if parties == {"drive"} else self.of_party(*parties)
 

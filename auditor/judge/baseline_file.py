@@ -1,7 +1,7 @@
 """A baseline as JSON, one known finding a line, sorted, so that a repository shows what changed::
 
     {"schema": "zaudit-baseline/1", "host": "db1", "targets": [], "pools": ["tank"], "made": "2026-11-22", "known": [
-    {"rule": "slog-unmirrored", "kind": "vdev", "pool": "tank", "name": "nvme0n1", "outcome": "fail", "severity": "high", ...}
+    {"rule": "no-redundancy", "kind": "vdev", "pool": "tank", "name": "nvme0n1", "outcome": "fail", "severity": "high", ...}
     ]}
 
 It can silence rules, so whatever is not understood ends zaudit.

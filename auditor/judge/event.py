@@ -74,18 +74,20 @@ GRAVITY: dict[Event, Severity] = {
 
 class Strike(NamedTuple):
     """What a failure does. severity: how much it counts. loses: the mildest event at which something acknowledged goes, or
-    empty: none does that. word: at that event it is kept, but only on the word of this party; or empty. takes: what goes."""
+    empty: none does that. word: at that event it is kept, but only on the word of this party; or empty. takes: what goes.
+    answer: what a site can say to it in its policy; or empty."""
 
     severity: Severity
     loses: Event | Literal[""] = ""
     word: Party | Literal[""] = ""
     takes: tuple[Take, ...] = ()
+    answer: str = ""
 
     @classmethod
-    def at(cls, loses: Event, word: Party | Literal[""], takes: tuple[Take, ...]) -> Strike:
+    def at(cls, loses: Event, word: Party | Literal[""], takes: tuple[Take, ...], answer: str = "") -> Strike:
         """As grave as the event is; what is kept on somebody's word is medium, and low where the site has declared that other
         replicas keep it."""
-        return cls("low" if word == "replicas" else "medium" if word else GRAVITY[loses], loses, word, takes)
+        return cls("low" if word == "replicas" else "medium" if word else GRAVITY[loses], loses, word, takes, answer)
 
     def strikes(self, event: Event) -> bool:
         """Does it matter when this happens?"""

@@ -12,7 +12,7 @@ policy can never silently decide nothing, or something else::
     database = "postgres"
 
     [[waiver]]
-    rule    = "slog-unmirrored"
+    rule    = "slog-no-redundancy"
     pool    = "4711..."        # its GUID; or dataset = "tank/db", device = "SERIAL", host = "db1", class = "virtual machine"
     owner   = "storage@example.org"
     reason  = "the second log device is ordered"

@@ -79,12 +79,14 @@ def _waivers(facts: Facts, found: Sequence[Finding]) -> Iterator[str]:
     until = (datetime.fromtimestamp(facts.now, UTC) + timedelta(days=DAYS)).date()
     answered: set[tuple[str, str]] = set()
     for finding in found:
-        if finding.rule.answer:
-            for serial in _serials(facts, finding):
-                if (key := (finding.rule.strike.word, serial)) not in answered:
+        strikes = [strike for each in finding.verdicts for strike in each.strikes]
+        if strikes and all(each.answer for each in strikes):
+            word, answer = strikes[0].word, strikes[0].answer
+            for serial in _serials(facts, finding) if word == "drive" else [""]:
+                if (key := (word, serial)) not in answered:
                     answered.add(key)
                     yield f"# {finding.severity}: {finding.rule.title}"
-                    yield from ("# [[answer]]", f'# {key[0]} = "{finding.rule.answer}"')
+                    yield from ("# [[answer]]", f'# {word} = "{answer}"')
                     yield from (f"# serial = {quoted(serial)}",) if serial else ()
                     yield from ('# owner = ""', '# reason = ""', f"# expires = {until}", "#")
             continue
@@ -97,9 +99,7 @@ def _waivers(facts: Facts, found: Sequence[Finding]) -> Iterator[str]:
 
 
 def _serials(facts: Facts, finding: Finding) -> list[str]:
-    """Of the drives that it is about, where it rests on their word; else an empty one."""
-    if finding.rule.strike.word != "drive":
-        return [""]
+    """Of the drives that it is about."""
     subjects = [each.subject for each in finding.verdicts]
     leaves = [leaf for each in subjects for leaf in (facts.linked(each, "leaves") if each.kind == "vdev" else (each,))]
     disks = (disk for leaf in leaves for disk in facts.linked(leaf, "disks"))

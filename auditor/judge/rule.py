@@ -50,6 +50,14 @@ class Fix(NamedTuple):
     cases: tuple[tuple[Fix, Expression], ...] = ()
 
 
+class Case(NamedTuple):
+    """What a failure does where a condition holds, and what a reader is told then; None: the same as of the rule."""
+
+    strike: Strike
+    when: Expression
+    message: Template | None
+
+
 class Example(NamedTuple):
     """given: fact -> value, {"unknown": reason}, or table(s) of facts of linked subjects."""
 
@@ -74,14 +82,14 @@ class Said(NamedTuple):
 class Rule(NamedTuple):
     """One rule. expect must hold where when holds. strike: what its failure does; cases: the first whose condition is true
     counts in place of it. outside: of a rule about commits or corruption whose failure no event brings about, why.
-    answer: what a site can say to it in its policy; or empty. amount: how much goes, after "commits": "of up to 15 s".
-    damage: its failure is harm that is done already, not a risk. page: of our own rules, where in the repository more is
-    said. said: by platform, in whose words its fix is; platform: of the host that is judged."""
+    amount: how much goes, after "commits": "of up to 15 s". damage: its failure is harm that is done already, not a risk.
+    page: of our own rules, where in the repository more is said. said: by platform, in whose words its fix is; platform: of the
+    host that is judged."""
 
     id: str
     title: str
     strike: Strike
-    cases: tuple[tuple[Strike, Expression], ...]
+    cases: tuple[Case, ...]
     subject: Kind
     harm: Harm
     when: Expression | None
@@ -93,11 +101,15 @@ class Rule(NamedTuple):
     path: str
     thresholds: tuple[Threshold, ...] = ()
     outside: str = ""
-    answer: str = ""
     amount: Template | None = None
     damage: bool = False
     page: str = ""
     platform: str = ANY
+
+    @property
+    def of_verify(self) -> bool:
+        """Does it judge a run of zaudit verify? Then it is no rule of a check."""
+        return self.subject == "run"
 
     @property
     def severity(self) -> Severity:
@@ -107,7 +119,7 @@ class Rule(NamedTuple):
     @property
     def strikes(self) -> tuple[Strike, ...]:
         """All that its failure may do."""
-        return (*(strike for strike, _ in self.cases), self.strike)
+        return (*(case.strike for case in self.cases), self.strike)
 
     @property
     def gravest(self) -> Severity:
@@ -154,7 +166,7 @@ def digest(rules: Iterable[Rule]) -> str:
         (
             *(rule.id, rule.subject, str(tuple(rule.strike)), rule.harm, rule.origin, rule.expect.source),
             rule.when.source if rule.when else "",
-            *(f"{tuple(strike)}: {condition.source}" for strike, condition in rule.cases),
+            *(f"{tuple(case.strike)}: {case.when.source}" for case in rule.cases),
             *sorted(f"{each.name}={each.default}" for each in rule.thresholds),
         )
         for rule in rules

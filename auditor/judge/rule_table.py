@@ -16,6 +16,7 @@ from auditor.judge.rule import (
     COSTS,
     HARMS,
     PLACES,
+    Case,
     Example,
     Fix,
     Harm,
@@ -37,8 +38,8 @@ DecidedBy = Mapping[str, Decided]  # name of the threshold -> what a policy make
 NOTHING_DECIDED: DecidedBy = {}
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 REQUIRED = {"title", "subject", "harm", "expect"}
-STRIKE = {"severity", "loses", "word", "takes"}
-OPTIONAL = {"when", "origin", "message", "cases", "outside", "answer", "amount", "damage", "thresholds"} | STRIKE
+STRIKE = {"severity", "loses", "word", "takes", "answer"}
+OPTIONAL = {"when", "origin", "message", "cases", "outside", "amount", "damage", "thresholds"} | STRIKE
 CASES = 8  # of one rule
 SAID = {"impact", "why", "fix", "references"}
 SAID_IF = {"conflicts", "unprovoked"}
@@ -102,7 +103,7 @@ def _judged(
         id=id,
         title=_headline(table),
         strike=_strike(table),
-        cases=tuple(_cases(table.get("cases", []), kind, registry, condition)),
+        cases=tuple(_cases(table.get("cases", []), kind, registry, compilers)),
         subject=kind,
         harm=cast(Harm, _one_of(table, "harm", HARMS)),
         when=condition(_text(table, "when"), kind, registry) if "when" in table else None,
@@ -113,7 +114,6 @@ def _judged(
         examples=(),
         path=path,
         outside=_text(table, "outside") if "outside" in table else "",
-        answer=_answer(table),
         amount=_template(_text(table, "amount"), kind, registry, compilers.value) if "amount" in table else None,
         damage=_damage(table),
     )
@@ -192,7 +192,7 @@ def _headline(table: Mapping[str, Any]) -> str:
 def _strike(table: Mapping[str, Any]) -> Strike:
     """What a failure does: an event and what goes then, or a severity where nothing acknowledged goes."""
     if "loses" not in table:
-        if stray := sorted({"word", "takes"} & table.keys()):
+        if stray := sorted({"answer", "word", "takes"} & table.keys()):
             raise RuleError(f"{stray[0]} goes with loses")
         if "severity" not in table:
             raise RuleError("a rule gives either loses, from which its severity follows, or severity")
@@ -203,15 +203,16 @@ def _strike(table: Mapping[str, Any]) -> Strike:
     if stray := sorted(set(takes) - set(TAKES)):
         raise RuleError(f"takes: {stray[0]!r} is none of {', '.join(TAKES)}")
     word = _one_of(table, "word", PARTIES) if "word" in table else ""
-    return Strike.at(cast(Event, _one_of(table, "loses", EVENTS)), cast("Party", word), cast("tuple[Take, ...]", takes))
+    loses = cast(Event, _one_of(table, "loses", EVENTS))
+    return Strike.at(loses, cast("Party", word), cast("tuple[Take, ...]", takes), _answer(table))
 
 
 def _answer(table: Mapping[str, Any]) -> str:
-    """What a site can answer, where all that a failure does is to rest on the word of somebody."""
+    """What a site can answer, where a failure does no more than rest on the word of somebody."""
     if "answer" not in table:
         return ""
-    if table.get("word") not in ANSWERING or "cases" in table:
-        raise RuleError(f"answer goes with the word of {', '.join(ANSWERING)}, and without cases")
+    if table.get("word") not in ANSWERING:
+        raise RuleError(f"answer goes with the word of {', '.join(ANSWERING)}")
     return _one_of(table, "answer", (ANSWER,))
 
 
@@ -222,10 +223,11 @@ def _damage(table: Mapping[str, Any]) -> bool:
     return damage
 
 
-def _cases(tables: Any, kind: Kind, registry: Registry, condition: Compile) -> Iterable[tuple[Strike, Expression]]:
+def _cases(tables: Any, kind: Kind, registry: Registry, compilers: _Compilers) -> Iterable[Case]:
     for table in _tables(tables):
-        _keys(table, {"when"}, STRIKE, "a case")
-        yield _strike(table), condition(_text(table, "when"), kind, registry)
+        _keys(table, {"when"}, STRIKE | {"message"}, "a case")
+        message = _template(_text(table, "message"), kind, registry, compilers.value) if "message" in table else None
+        yield Case(_strike(table), compilers.condition(_text(table, "when"), kind, registry), message)
 
 
 def _tables(tables: Any) -> list[dict[str, Any]]:

@@ -192,12 +192,12 @@ def _counting(
 
 def _possible(rule: Rule, scope: Scope) -> Iterator[Strike]:
     """What its failure may do here: one strike where every case before it is known to hold or not to hold."""
-    for strike, condition in rule.cases:
-        result = condition.evaluate(scope)
+    for case in rule.cases:
+        result = case.when.evaluate(scope)
         if isinstance(result, Unknown):
-            yield strike
+            yield case.strike
         elif result.value is True:
-            yield strike
+            yield case.strike
             return
     yield rule.strike
 
@@ -206,7 +206,8 @@ def _worded(verdict: Verdict, facts: Facts) -> Verdict:
     """A failure with the words for its own subject: message, place and command."""
     rule, subject = verdict.rule, verdict.subject
     origin = _origin(rule, subject, facts)
-    message = fill(rule.message, subject, origin, facts, shell=False) if rule.message else ""
+    told = next((each.message for each in rule.cases if _holds(each.when, subject, facts)), None) or rule.message
+    message = fill(told, subject, origin, facts, shell=False) if told else ""
     case = _case(rule.fix, subject, facts)
     template = (case or rule.fix).command
     command = fill(template, subject, origin, facts, shell=True) if template else ""
@@ -224,7 +225,11 @@ def _worded(verdict: Verdict, facts: Facts) -> Verdict:
 
 
 def _case(fix: Fix, subject: Subject, facts: Facts) -> Fix | None:
-    return next((each for each, condition in fix.cases if is_true(condition.evaluate(Scope(facts, subject)))), None)
+    return next((each for each, condition in fix.cases if _holds(condition, subject, facts)), None)
+
+
+def _holds(condition: Expression, subject: Subject, facts: Facts) -> bool:
+    return is_true(condition.evaluate(Scope(facts, subject)))
 
 
 def _origin(rule: Rule, subject: Subject, facts: Facts) -> str:

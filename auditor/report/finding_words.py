@@ -60,10 +60,13 @@ def listed(names: Sequence[str]) -> str:
 
 
 def sentence(finding: Finding) -> str:
-    """The rule's message when there is one subject, its title when there are several or no message."""
+    """The rule's message when there is one subject, its title when there are several or no message. Where its cases have
+    messages, that of the first subject, which says the case."""
     messages = list(dict.fromkeys(verdict.message for verdict in finding.verdicts))
     if len(messages) == 1 and messages[0]:
         return harmless(messages[0])
+    if messages[0] and any(case.message for case in finding.rule.cases):
+        return f"{harmless(messages[0])}; and {len(messages) - 1} more"
     return finding.rule.title
 
 

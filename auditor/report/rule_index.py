@@ -15,13 +15,14 @@ HARM_TITLES = {
     "corruption": "Data is corrupted",
     "availability": "The pool or the database is not available",
     "latency": "Commits are slow",
-    "measurement": "A measurement is void (rules on runs of fio, for zaudit verify)",
+    "measurement": "A measurement is void",
     "hygiene": "Headroom and hygiene",
 }
 INTRODUCTION = """\
 # What zaudit checks
 
-{count} rules, grouped by the harm that they prevent, the worst first; each has a page, which `zaudit explain ID` prints, too.
+{count} rules of `zaudit check`, grouped by the harm that they prevent, the worst first, and {verify} of `zaudit verify`, which
+judge its runs; each has a page, which `zaudit explain ID` prints, too.
 They are made of the rules, `rules/ID.toml`, and for known bugs of releases (`advisory-...`) of `auditor/data/advisories.toml`.
 
 A rule passes, fails, is not applicable (its *When* does not hold), or is *unknown*: what could not be seen never passes.
@@ -34,11 +35,12 @@ def markdown(rules: Sequence[Rule]) -> str:
 
 
 def _index(rules: Sequence[Rule]) -> Iterator[str]:
-    yield INTRODUCTION.format(count=len(rules))
-    for harm in HARMS:
-        members = sorted((rule for rule in rules if rule.harm == harm), key=lambda rule: (-RANK[rule.gravest], rule.id))
-        if members:
-            yield f"## {HARM_TITLES[harm]}\n"
+    verify = [rule for rule in rules if rule.of_verify]
+    yield INTRODUCTION.format(count=len(rules) - len(verify), verify=len(verify))
+    groups = {HARM_TITLES[harm]: [each for each in rules if each.harm == harm and not each.of_verify] for harm in HARMS}
+    for title, found in (*groups.items(), ("Rules of zaudit verify", verify)):
+        if members := sorted(found, key=lambda rule: (-RANK[rule.gravest], rule.id)):
+            yield f"## {title}\n"
             yield from (f"- [{rule.id}](../{rule.page}) ({rule.severity}): {_plain(rule.title)}" for rule in members)
             yield ""
 

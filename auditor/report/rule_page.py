@@ -12,9 +12,9 @@ from auditor.judge.finding import RANK
 from auditor.judge.rule import SEVERITIES, Fix, Rule
 
 
-def as_table(rules: Sequence[Rule], width: int | None) -> str:
+def as_table(rules: Sequence[Rule], width: int | None, of_verify: int = 0) -> str:
     """One line a rule, worst first: severity, id, subject, title; two lines where that leaves little room for the title.
-    width: columns; None: of a pipe, where each title is whole.
+    width: columns; None: of a pipe, where each title is whole. of_verify: how many more judge runs of zaudit verify.
 
     No rich here: this must start fast.
     """
@@ -30,6 +30,8 @@ def as_table(rules: Sequence[Rule], width: int | None) -> str:
         room = width - (9 if narrow else len(head))
         title = rule.title if len(rule.title) <= room else rule.title[: room - 3] + "..."
         lines += [head.rstrip(), f"{'':9}{title}"] if narrow else [head + title]
+    if of_verify:
+        lines.append(f"{of_verify} more judge runs of zaudit verify: --subject run")
     lines.append(f"{len(ordered)} rules; zaudit explain ID shows one of them")
     return "\n".join(lines) + "\n"
 
@@ -47,11 +49,15 @@ def document(rule: Rule) -> dict[str, Any]:
         "severity": rule.severity,
         **_strike(rule.strike),
         "cases": [
-            {"when": condition.source, "severity": strike.severity, **_strike(strike)}
-            for strike, condition in rule.cases
+            {
+                "when": case.when.source,
+                "severity": case.strike.severity,
+                **_strike(case.strike),
+                **({"message": case.message.source} if case.message else {}),
+            }
+            for case in rule.cases
         ],
         **({"outside": rule.outside} if rule.outside else {}),
-        **({"answer": rule.answer} if rule.answer else {}),
         "subject": rule.subject,
         "harm": rule.harm,
         "when": rule.when.source if rule.when else None,
@@ -78,7 +84,8 @@ def _fix(fix: Fix) -> dict[str, str | None]:
 def _strike(strike: Strike) -> dict[str, Any]:
     if not strike.loses:
         return {}
-    return {"loses": strike.loses, **({"word": strike.word} if strike.word else {}), "takes": list(strike.takes)}
+    more = {key: value for key, value in (("word", strike.word), ("answer", strike.answer)) if value}
+    return {"loses": strike.loses, **more, "takes": list(strike.takes)}
 
 
 def _counts(strike: Strike) -> str:
@@ -110,14 +117,12 @@ class Field(NamedTuple):
 def fields(rule: Rule) -> Iterator[Field]:
     """Everything that a page says of a rule, below its title; the same for the terminal and for rules/README.md."""
     yield Field("Severity", _counts(rule.strike))
-    for strike, condition in rule.cases:
-        yield Field("", f"{_counts(strike)} if {condition.source}", code=True)
+    for case in rule.cases:
+        yield Field("", f"{_counts(case.strike)} if {case.when.source}", code=True)
     if rule.outside:
         yield Field("", rule.outside)
-    if rule.answer:
-        yield Field(
-            "Answer", f'[[answer]] {rule.strike.word} = "{rule.answer}" in a policy, with owner, reason and last day'
-        )
+    for word, answer in dict.fromkeys((each.word, each.answer) for each in rule.strikes if each.answer):
+        yield Field("Answer", f'[[answer]] {word} = "{answer}" in a policy, with owner, reason and last day')
     yield Field("About", rule.subject)
     if rule.when:
         yield Field("When", rule.when.source, code=True)

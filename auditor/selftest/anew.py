@@ -53,7 +53,7 @@ def changed(before: Facts, after: Facts) -> frozenset[str]:
 
 def _reads(rule: Rule) -> frozenset[str]:
     """What it names, and the links to what it judges."""
-    written = (rule.when, rule.expect, *(each for _, each in rule.cases))
+    written = (rule.when, rule.expect, *(each.when for each in rule.cases))
     return frozenset(_links(rule.subject)).union(*(re.findall(r"\w+", each.source) for each in written if each))
 
 

@@ -185,7 +185,9 @@ def test_what_fails_on_a_data_drive_says_nothing_of_the_log() -> None:
 
 
 def test_a_rule_that_passes_on_one_log_device_and_says_nothing_of_another_does_not_answer() -> None:
-    found = worlds.listed(worlds.whole(worlds.report({}, worlds.verdict("slog-no-plp", "not applicable", worlds.LEAF))))
+    found = worlds.listed(
+        worlds.whole(worlds.report({}, worlds.verdict("no-power-loss-protection", "not applicable", worlds.LEAF)))
+    )
     assert line(found, "log-protected").answer == "open"
 
 
@@ -233,9 +235,11 @@ def test_the_gravest_subject_is_named_first_and_the_others_after_it() -> None:
 
 
 def test_what_somebody_answers_for_is_accepted_and_no_yes() -> None:
-    waiver = Waiver("slog-no-plp", "host", "db1", "dba@example.org", "replaced in June", date(2027, 6, 30), 3)
-    waived = worlds.verdict("slog-no-plp", "fail")._replace(outcome="waived", was="fail", waiver=waiver)
-    found = worlds.listed(worlds.whole(worlds.report({"slog-no-plp": "none"}, waived)))
+    waiver = Waiver(
+        "no-power-loss-protection", "host", "db1", "dba@example.org", "replaced in June", date(2027, 6, 30), 3
+    )
+    waived = worlds.verdict("no-power-loss-protection", "fail")._replace(outcome="waived", was="fail", waiver=waiver)
+    found = worlds.listed(worlds.whole(worlds.report({"no-power-loss-protection": "none"}, waived)))
     of = line(found, "log-protected")
     assert of.answer == "accepted"
     assert "dba@example.org answers for it until 2027-06-30: replaced in June" in of.deciding[0].text
@@ -298,7 +302,7 @@ def test_what_was_seen_before_a_change_answers_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "code"), [("sync-disabled", 14), ("slog-unmirrored", 13), ("commit-latency", 12), ("atime-on", 11)]
+    ("rule", "code"), [("sync-disabled", 14), ("slog-no-redundancy", 13), ("commit-latency", 12), ("atime-on", 11)]
 )
 def test_the_exit_code_is_the_worst_that_a_no_rests_on(rule: str, code: int) -> None:
     assert with_rule(rule, "fail").exit_code == code

@@ -146,10 +146,12 @@ def whole(found: Report | None = None) -> answers.Seen:
 def slow() -> answers.Seen:
     """One leg of the log is slow, the log device is on no protected drive, for which somebody answers, and the data was not
     measured."""
-    waiver = Waiver("slog-no-plp", "host", "db1", "dba@example.org", "drives are ordered", date(2027, 6, 30), 3)
-    waived = verdict("slog-no-plp", "fail")._replace(outcome="waived", was="fail", waiver=waiver)
+    waiver = Waiver(
+        "no-power-loss-protection", "host", "db1", "dba@example.org", "drives are ordered", date(2027, 6, 30), 3
+    )
+    waived = verdict("no-power-loss-protection", "fail")._replace(outcome="waived", was="fail", waiver=waiver)
     measured = verification()._replace(runs=verification().runs[:1])
-    found = report({"slog-no-plp": "none", "atime-on": "fail"}, waived)
+    found = report({"no-power-loss-protection": "none", "atime-on": "fail"}, waived)
     return seen(found, measured=measured, watched=diagnosed.canonical())
 
 

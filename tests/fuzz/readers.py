@@ -44,7 +44,7 @@ SYNCS = {"log": "fdatasync", "data": "fsync"}
 BASELINE = """{"schema": "zaudit-baseline/1", "host": "db1", "targets": [], "pools": ["tank"], "made": "2026-11-21", "known": [
 {"rule": "sync-disabled", "kind": "dataset", "pool": "", "name": "tank", "outcome": "fail", "severity": "critical",
 "first": "2026-11-21", "last": "2026-11-21"},
-{"rule": "slog-unmirrored", "kind": "vdev", "pool": "tank", "name": "nvme0n1", "outcome": "unknown", "severity": "high",
+{"rule": "slog-no-redundancy", "kind": "vdev", "pool": "tank", "name": "nvme0n1", "outcome": "unknown", "severity": "high",
 "first": "2026-11-21", "last": "2026-11-22"}
 ]}
 """
@@ -61,7 +61,7 @@ role = "log"
 database = "postgres"
 """,
     """[[waiver]]
-rule = "slog-unmirrored"
+rule = "slog-no-redundancy"
 pool = "4711"
 owner = "storage@example.org"
 reason = "the second log device is ordered"

@@ -87,7 +87,7 @@ def test_drives_are_answered_for_by_model_or_one_by_one() -> None:
     assert disks
     every = judged(drive(model="Samsung SSD 860 EVO 500GB"), DRIVES)
     assert all("answered" in each for each in power(every)["word"] if each["party"] == "drive")
-    assert set(outcomes(every, "data-no-plp").values()) <= {"waived", "pass", "not applicable"}
+    assert set(outcomes(every, "no-power-loss-protection").values()) <= {"waived", "pass", "not applicable"}
     one = power(judged(drive(serial="LABSATA0"), DRIVES))["word"]
     drives = [each for each in one if each["party"] == "drive"]
     assert [len(each["names"]) for each in drives if "answered" in each] == [1]
@@ -110,8 +110,13 @@ def test_drives_are_answered_for_by_model_or_one_by_one() -> None:
 )
 def test_as_a_waiver_it_says_what_it_is_about(text: str, scope: str, name: str) -> None:
     (answer,) = parse(text, "p.toml").answers
-    waiver = answers.as_waiver(answer, "data-no-plp")
-    assert (waiver.rule, waiver.scope, waiver.name, waiver.owner) == ("data-no-plp", scope, name, "ann@example.org")
+    waiver = answers.as_waiver(answer, "no-power-loss-protection")
+    assert (waiver.rule, waiver.scope, waiver.name, waiver.owner) == (
+        "no-power-loss-protection",
+        scope,
+        name,
+        "ann@example.org",
+    )
 
 
 ANN = Answer("drive", "S-1", "", "", "ann", "bought with capacitors", date(2027, 3, 1), 1)
@@ -151,10 +156,10 @@ def test_who_answers_for_several_drives_answers_for_each_and_until_the_first_day
         facts = shelf(*disks)
         answering = answers.Answers(NONE._replace(answers=order), facts)
         assert answering.of_disks([Subject("disk", name) for name in disks]) == who
-        rule = next(rule for rule in shared.rules() if rule.id == "data-no-plp")
-        verdict = Verdict(rule, MIRROR, "fail", "medium", strikes=rule.strikes)
+        rule = next(rule for rule in shared.rules() if rule.id == "no-power-loss-protection")
+        verdict = Verdict(rule, MIRROR, "fail", "medium", strikes=(rule.strike,))
         assert answering.of(verdict) == who, "of all leaves of a vdev"
-        assert answering.of(verdict._replace(rule=rule._replace(answer=""))) is None, "which nobody asked for"
+        assert answering.of(verdict._replace(strikes=rule.strikes)) is None, "nobody asks in the other cases"
         assert answers.Answers(NONE, facts).of(verdict) is None
 
 
@@ -200,7 +205,8 @@ def test_what_leaves_the_house_names_nobody() -> None:
 
 
 @pytest.mark.parametrize(
-    ("past", "party", "rule"), [(GUEST, "hypervisor", "container-or-vm-blind"), (DRIVES, "drive", "data-no-plp")]
+    ("past", "party", "rule"),
+    [(GUEST, "hypervisor", "container-or-vm-blind"), (DRIVES, "drive", "no-power-loss-protection")],
 )
 def test_a_policy_to_begin_with_offers_the_answers(past: recording.Recording, party: str, rule: str) -> None:
     seen = audit.look(recording.ReplayHost(past), past.targets, audit.Options())

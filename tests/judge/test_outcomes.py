@@ -153,7 +153,7 @@ def test_what_a_database_loses_stays_where_nobody_could_list_the_datasets() -> N
 def test_what_was_not_decided_may_have_held() -> None:
     unknown_one = failing(RULES["zfs-nocacheflush"], HOST, "unknown")
     assert of(columns([unknown_one], host()), "tank/data", "power").outcome == "unknown"
-    trusted = failing(RULES["slog-no-plp"], LEAF, "unknown")
+    trusted = failing(rule := RULES["no-power-loss-protection"], LEAF, "unknown", strikes=(rule.strike,))
     assert of(columns([trusted], host()), "tank/data", "power").outcome == "word", "at worst it is kept on its word"
 
 

@@ -15,7 +15,7 @@ from tests import shared
 
 WAIVER = """
 [[waiver]]
-rule    = "slog-unmirrored"
+rule    = "slog-no-redundancy"
 host    = "db1"
 owner   = "storage@example.org"
 reason  = "the second log device is ordered"
@@ -42,7 +42,7 @@ def test_all_files_are_one_policy(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     )
     found = _policy.read(None)
     assert dict(found.rules).keys() == {"atime-on", "zfs-recover"}
-    assert [waiver.rule for waiver in found.waivers] == ["slog-unmirrored"]
+    assert [waiver.rule for waiver in found.waivers] == ["slog-no-redundancy"]
     assert found.place(found.waivers[0].line) == (str(home / "conf.d" / "storage.toml"), 2)
     assert found.place(found.rules["zfs-recover"][1]) == (str(home / "conf.d" / "db.toml"), 2)
     assert found.files == tuple(str(home / name) for name in ("zaudit.toml", "conf.d/db.toml", "conf.d/storage.toml"))
@@ -100,7 +100,7 @@ def test_one_file_alone_is_as_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
             '\n[rules]\natime-on = "low"',
             "b.toml, line 3: rule atime-on is also decided in",
         ),
-        (WAIVER, WAIVER, "b.toml, line 2: waiver slog-unmirrored of host db1 is also decided in"),
+        (WAIVER, WAIVER, "b.toml, line 2: waiver slog-no-redundancy of host db1 is also decided in"),
         (
             '[datasets."tank/db"]\nrole = "log"',
             '[datasets."tank/db"]\nrole = "data"',
@@ -112,8 +112,8 @@ def test_one_file_alone_is_as_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
             "b.toml, line 3: thresholds of a is also decided in",
         ),
         (
-            WAIVER.replace("waiver", "answer").replace('rule    = "slog-unmirrored"', "target = 'flushes honoured'"),
-            WAIVER.replace("waiver", "answer").replace('rule    = "slog-unmirrored"', "target = 'flushes honoured'"),
+            WAIVER.replace("waiver", "answer").replace('rule    = "slog-no-redundancy"', "target = 'flushes honoured'"),
+            WAIVER.replace("waiver", "answer").replace('rule    = "slog-no-redundancy"', "target = 'flushes honoured'"),
             "b.toml, line 2: answer flushes honoured by target db1 is also decided in",
         ),
         ("", "[ruels]", "b.toml, line 1: no table of a policy has this name"),

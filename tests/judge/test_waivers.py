@@ -249,7 +249,7 @@ def sketched(*found: tuple[str, tuple[Subject, ...], bool]) -> list[str]:
 
 
 def _unworded(rule: Rule, subject: Subject) -> Verdict:
-    return Verdict(rule, subject, "fail", "low")
+    return Verdict(rule, subject, "fail", "low", strikes=(rule.strike,))
 
 
 @pytest.mark.parametrize(
@@ -276,9 +276,11 @@ def test_a_sketch_offers_the_narrowest_waiver_that_names_it(names: tuple[str, ..
 
 
 def test_a_sketch_asks_once_for_each_drive_and_party() -> None:
-    drive, party = RULES["data-no-plp"], RULES["container-or-vm-blind"]
+    drive, party = RULES["no-power-loss-protection"], RULES["container-or-vm-blind"]
     leaves = (SUBJECTS["leaf 1"], SUBJECTS["mirror-0"], SUBJECTS["no disks"], TANK, SUBJECTS["disk 2"])
-    assert sketched((drive.id, leaves, True), ("slog-no-plp", leaves[:1], True), (party.id, (HOST,), True)) == [
+    assert sketched(
+        (drive.id, leaves, True), ("no-power-loss-protection", leaves[:1], True), (party.id, (HOST,), True)
+    ) == [
         *(f"low: {drive.title}", "[[answer]]", 'drive = "flushes honoured"', 'serial = "S-1"'),
         *(f"low: {drive.title}", "[[answer]]", 'drive = "flushes honoured"', 'serial = "S-2"'),
         *(f"low: {party.title}", "[[answer]]", 'hypervisor = "flushes honoured"'),

@@ -17,7 +17,7 @@ NO_SUCH_BUILD = "no build of a guest has it, or no state what exposes to it"
 
 def rules() -> list[str]:
     """The ids of all rules but those about a run of verify."""
-    return sorted(rule.id for rule in shared.rules() if rule.subject != "run")
+    return sorted(rule.id for rule in shared.rules() if not rule.of_verify)
 
 
 def by_scenario() -> dict[str, list[str]]:
@@ -49,7 +49,7 @@ def shown(rules: Sequence[Rule]) -> dict[str, str]:
     scenarios_of, hosts, why = by_scenario(), by_host(), reasons()
 
     def one(rule: Rule) -> str:
-        if rule.subject == "run":
+        if rule.of_verify:
             return "judges runs of `zaudit verify`: [cases](../../tests/lab/verify/README.md)"
         if found := scenarios_of.get(rule.id):
             return f"fails as it must in {_listed(found, '../../tests/lab/scenarios/{}.toml')}"

@@ -89,6 +89,16 @@ def test_what_protects_pages_is_said_of_each_database() -> None:
 def test_the_next_step_can_be_pasted() -> None:
     """Or it is the page of the rule, where the command has a word that stands for a device."""
     report = report_of(HOSTS / "2.1-slog-striped")
-    striped = [each for each in report.findings if each.rule.id == "slog-striped"]
+    striped = [each for each in report.findings if each.rule.id == "slog-no-redundancy"]
     assert [finding_words.commands(each) for each in striped] != [[]]
-    assert model._next_step(report.targets, striped) == "zaudit explain slog-striped"
+    assert model._next_step(report.targets, striped) == "zaudit explain slog-no-redundancy"
+
+
+def test_of_several_subjects_a_merged_rule_says_the_case_of_the_first() -> None:
+    found = {each.rule.id: each for each in report_of(HOSTS / "2.1-slog-striped").findings if each.failed}
+    said = finding_words.sentence(found["slog-no-redundancy"])
+    assert said.startswith(
+        "log vdev nvme-QEMU_NVMe_Ctrl_LABNVME2 of pool tank is a single disk, and the log is striped"
+    )
+    assert said.endswith("; and 1 more")
+    assert finding_words.sentence(found["atime-on"]) == RULES["atime-on"].title
