@@ -87,7 +87,6 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
         frozenset({"--type=timer", "--state=failed", "--state=active", "--plain", "--no-legend"}),
         re.compile(r"\*scrub\*|zfs-load-key@\*|(zfs|sanoid|syncoid|zrepl|znapzend|pyznap|zettarepl|zpool-|pvesr)\*"),
     ),
-    (("grub-probe", "--version"), frozenset(), re.compile(r"(?!)")),
     (("dmidecode", "-t", "memory"), frozenset(), re.compile(r"(?!)")),
     (("modinfo",), frozenset(), re.compile(r"(?:/usr)?/lib/modules/[\w./+~-]+", re.ASCII)),
     (
