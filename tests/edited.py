@@ -29,7 +29,6 @@ from auditor.collect import (
     mount_units,
     nvme_targets,
     pid_namespace,
-    reclaim,
     sqlite_locks,
     swaps,
     taint,
@@ -214,7 +213,6 @@ def _around() -> dict[tuple[str, ...], Files]:
             filesystems, errors=dict.fromkeys((unit_changes.UNITS, unit_changes.PARTS), "no such file")
         ),
         hibernation.request(HOST, Facts()).patterns: Files(filesystems | power),
-        reclaim.request(HOST, Facts()).patterns: Files(filesystems | {reclaim.PATH: "0x0007\n"}),
         (taint.PATH,): Files({taint.PATH: "12289\n"}),  # P, O and E: of zfs.ko
         guests.request(HOST, Facts()).patterns: Files({guests.FIRST: f"{WITHHELD}\0"}),
         configs: Files(filesystems, errors=dict.fromkeys(configs[:-1], "no such file")),
