@@ -70,7 +70,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
             {
                 "--property=LoadState,ActiveState,UnitFileState",
                 "--property=MainPID,ExecStart",
-                "--property=Id,LoadState,ActiveState,UnitFileState,DropInPaths,Wants,Requires,BindsTo,WantedBy,RequiredBy,BoundBy,After",
+                "--property=Id,LoadState,ActiveState,UnitFileState,WantedBy,RequiredBy,BoundBy",
                 "--property=Id,LoadState,FragmentPath,MainPID,NeedDaemonReload,WantedBy,RequiredBy,BoundBy,TriggeredBy,Requires,"
                 "Requisite,BindsTo,RequiresMountsFor,ExecCondition,ExecStartPre,ExecStart",
             }
