@@ -23,7 +23,6 @@ from auditor.collect import (
     guest_configs,
     guests,
     hibernation,
-    link_power,
     module_lists,
     module_versions,
     mount_units,
@@ -223,7 +222,6 @@ def _around() -> dict[tuple[str, ...], Files]:
         zed_rc.request(HOST, Facts()).patterns: Files(
             filesystems | {f"{zed_settings.FOLDER}statechange-notify.sh": "", zed_settings.PATH: "ZED_EMAIL_ADDR\n"}
         ),
-        link_power.request(HOST, Facts()).patterns: Files(filesystems, errors={link_power.PATTERN: "no such file"}),
         (swaps.PATH,): Files({swaps.PATH: heading}),
         fstab.request(HOST, Facts()).patterns: Files(filesystems | {kept_fstab.PATH: "- / - defaults\n"}),
         dkms_kernels.request(HOST, Facts()).patterns: Files(filesystems, kernels),

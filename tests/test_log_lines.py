@@ -144,7 +144,7 @@ def world(log: Log, first: str) -> Facts:
             "transport": "nvme" if disk.name.startswith("nvme") else "sata",
             "sysfs_write_cache": "write through",
         }
-        said[disk] |= {"virtual": False, "raid_volume": False, "link_power": "min_power", "is_ssd": True}
+        said[disk] |= {"virtual": False, "raid_volume": False, "is_ssd": True}
         said[disk] |= {"sysfs_path": place} if place else {}
         said[disk] |= {"used_by": (PATHS if disk.name == "sdb" else LEAF,)} if disk.name != "sdc" else {}
     for subject, of_it in said.items():

@@ -231,17 +231,6 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
         "high",
     ),
     (
-        "unsafe-shutdowns",
-        HEALTHY,
-        (
-            bare_metal("INTEL SSDPEDMD400G4"),
-            in_output("nvme smart-log", r'"unsafe_shutdowns":0', '"unsafe_shutdowns":40'),
-            in_output("nvme smart-log", r'"power_cycles":0', '"power_cycles":50'),
-        ),
-        "disk nvme0n1",
-        "low",
-    ),
-    (
         "disk-firmware-blocklist",
         HEALTHY,
         (bare_metal("Samsung SSD 980 PRO 2TB"), everywhere({"10.0.13": "3B2QGXA7"})),
@@ -256,13 +245,6 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
             in_output("nvme get-feature", "0x0*1", "0x00000000"),
             in_output("nvme get-feature", "Enabled", "Disabled"),
         ),
-        "disk nvme0n1",
-        "low",
-    ),
-    (
-        "nvme-lbaf-suboptimal",
-        HEALTHY,
-        (in_output("nvme id-ns", r'"ms":0,(\s+)"ds":9,(\s+)"rp":0', r'"ms":0,\1"ds":9,\2"rp":2'),),
         "disk nvme0n1",
         "low",
     ),

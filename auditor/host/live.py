@@ -51,7 +51,6 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("zdb", "-C"), frozenset(), _NAME),
     (("nvme", "list"), frozenset({"-o"}), _DEVICE),
     (("nvme", "id-ctrl"), frozenset({"-o"}), _DEVICE),
-    (("nvme", "id-ns"), frozenset({"-o"}), _DEVICE),
     (("nvme", "cmdset-ind-id-ns"), frozenset({"-o"}), _DEVICE),
     (("nvme", "smart-log"), frozenset({"-o"}), _DEVICE),
     (("nvme", "ocp", "smart-add-log"), frozenset({"-o"}), _DEVICE),
