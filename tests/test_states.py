@@ -280,18 +280,6 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
         "pool tank",
         "low",
     ),
-    (
-        "indirect-vdev",
-        HEALTHY,
-        (
-            says(
-                ("zpool", "get", "-Hp", "-o", "name,property,value", "feature@device_removal", "tank"),
-                "tank\tfeature@device_removal\tactive\n",
-            ),
-        ),
-        "pool tank",
-        "low",
-    ),
     ("slog-imported-without", HEALTHY, (history("2026-11-20.08:00:00 zpool import -m tank"),), "pool tank", "medium"),
     ("pool-rewound", HEALTHY, (history("2026-11-20.08:00:00 zpool import -FX tank"),), "pool tank", "medium"),
     (
