@@ -261,8 +261,6 @@ def _said(argv: tuple[str, ...], drive: Drive) -> bytes | None:
             return b"none\n"
         case ("systemctl", "show", *_):
             return b"LoadState=loaded\nActiveState=active\nUnitFileState=enabled\n"
-        case ("systemctl", "list-units", "--type=timer", *_):
-            return b"zfs-scrub-monthly@tank.timer loaded active waiting Monthly zpool scrub timer for tank\n"
         case _:
             return None
 

@@ -215,7 +215,6 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
     ),
     ("direct-io-einval", HEALTHY, (option("database", "mysql"),), "dataset tank/db", "medium"),
     ("slog-unused", HEALTHY, (row("zil_itx_metaslab_normal_count", 500),), "dataset tank/db", "medium"),
-    ("slog-too-small", HEALTHY, (in_file("/zfs_wrlog_data_max$", r"\d+", "8589934592"),), "pool tank", "low"),
     (
         "slog-legs-same-failure-domain",
         HEALTHY,
@@ -258,13 +257,6 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
         (in_output("zfs get", r"^(tank/db\tavailable\t)\d+", r"\g<1>8388608"),),
         "dataset tank/db",
         "high",
-    ),
-    (
-        "ashift-large-small-records",
-        HEALTHY,
-        (in_output("zfs get", r"^(tank/db\trecordsize\t)\d+", r"\g<1>4096"),),
-        "dataset tank/db",
-        "low",
     ),
     (
         "resilver-or-scrub-running",

@@ -83,8 +83,8 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     ),
     (
         ("systemctl", "list-units"),
-        frozenset({"--type=timer", "--state=failed", "--state=active", "--plain", "--no-legend"}),
-        re.compile(r"\*scrub\*|zfs-load-key@\*|(zfs|sanoid|syncoid|zrepl|znapzend|pyznap|zettarepl|zpool-|pvesr)\*"),
+        frozenset({"--state=failed", "--state=active", "--plain", "--no-legend"}),
+        re.compile(r"zfs-load-key@\*|(zfs|sanoid|syncoid|zrepl|znapzend|pyznap|zettarepl|zpool-|pvesr)\*"),
     ),
     (("dmidecode", "-t", "memory"), frozenset(), re.compile(r"(?!)")),
     (("modinfo",), frozenset(), re.compile(r"(?:/usr)?/lib/modules/[\w./+~-]+", re.ASCII)),
