@@ -75,8 +75,6 @@ def _legacy(at: str) -> Set:
 ROOT: Set = {"mountpoint": ("/", LOCAL), "canmount": ("noauto", LOCAL)}  # the initramfs mounts the one that boots
 READ_ONLY: Set = {"readonly": ("on", LOCAL)}
 NOEXEC: Set = {"exec": ("off", LOCAL)}
-# what OpenZFS leaves at the end of a drive that it was given whole; what an installer makes of each, which leaves it a part
-RESERVED, ESP = "6a945a3b-1dd2-11b2-99a6-080020736631", "c12a7328-f81f-11d2-ba4b-00a0c93ec93b"
 PLATFORMS: Mapping[str, Platform] = {
     "proxmox-ve-9": Platform(
         'PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nNAME="Debian GNU/Linux"\nVERSION_ID="13"\nID=debian\n',
@@ -185,8 +183,6 @@ def _commands(made: Recording, platform: Platform) -> Iterator[tuple[tuple[str, 
                 text = re.sub(r"(?m)^(boot-pool(?:/ROOT)?\tmountpoint\t).*$", r"\g<1>none\tlocal", text)
                 text = re.sub(r"(?m)^(boot-pool/grub\tmountpoint\t).*$", r"\g<1>legacy\tlocal", text)
                 text = re.sub(r"(?m)^(boot-pool(?:/ROOT|/grub)?\tmounted\t).*$", r"\g<1>no\t-", text)
-            case ("udevadm", "info", *_) if any(each.at == "/" for each in (*platform.datasets, *platform.boot_system)):
-                text = text.replace(f"={RESERVED}\n", f"={ESP}\nE: ID_FS_TYPE=vfat\n")
             case ("zpool", "get", *_) if platform.autotrim:
                 text = text.replace("\tautotrim\toff\tdefault", "\tautotrim\ton\tlocal")
         yield argv, each._replace(stdout=text.encode("utf-8", "surrogateescape"))
