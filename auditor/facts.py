@@ -236,14 +236,6 @@ class Label(NamedTuple):
     pool: str
 
 
-class BootPartition(NamedTuple):
-    """kind: efi (EFI system partition with a file system), empty (without one) or bios (code of GRUB)."""
-
-    kind: str
-    disk: str
-    node: str
-
-
 class Guest(NamedTuple):
     """A virtual machine. process: its number; name: as it calls itself."""
 

@@ -2,8 +2,8 @@
 below fixtures/hosts.
 
 Each is the healthy physical host of :mod:`tests.edited` with what the platform is known to differ in: what os-release and
-the releases say, which datasets of the system lie on its pools, how they are mounted, which tools there are and how a scrub is
-started. Nothing of a database differs, and all that OpenZFS answers is of 2.4.4. Each says of itself that it is composed.
+the releases say, which datasets of the system lie on its pools, how they are mounted, and which tools there are. Nothing of
+a database differs, and all that OpenZFS answers is of 2.4.4. Each says of itself that it is composed.
 
 Sources: os-release and packages of the platforms; releases that people run together: zfs-2.4.3-pve1 on 7.0.14-12-pve, OpenZFS
 2.3.8 in TrueNAS 25.10.7 (truenas/zfs#426) on 6.12.105, 2.4.1-1ubuntu5 on 7.0.0-28-generic; Proxmox VE Administration Guide,
@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from auditor.collect import initrd_times, modprobe, module_lists, trim_nixos, trim_timers, zfs_mounts
 from auditor.facts import HOST, Facts
-from auditor.host import pool_cache, scrub_jobs
+from auditor.host import pool_cache
 from auditor.host.allowed import allowed_part
 from auditor.host.request import NOTHING, WITNESS, Capture, Files, Run
 from auditor.recording import recording
@@ -50,9 +50,9 @@ class Dataset(NamedTuple):
 
 class Platform(NamedTuple):
     """system: os-release. pool: what tank is called. datasets: of the system on that pool. boot: the name of a second pool, of
-    the system alone, with these datasets in the place of tank/db and tank/db/wal, and those of boot_system. scrub: what
-    systemctl says of timers; cron: whether Debian's cron job is there; jobs: other files that start scrubs and trims. below:
-    where pools are mounted, in place of /. autotrim: whether pools trim by themselves."""
+    the system alone, with these datasets in the place of tank/db and tank/db/wal, and those of boot_system. cron: whether
+    Debian's cron job is there; jobs: files that start trims. below: where pools are mounted, in place of /. autotrim: whether
+    pools trim by themselves."""
 
     system: str
     zfs: str
@@ -65,7 +65,6 @@ class Platform(NamedTuple):
     jobs: Mapping[str, str] = NOTHING
     below: str = ""
     autotrim: bool = False
-    scrub: str = "zfs-scrub-monthly@{}.timer loaded active waiting Monthly zpool scrub timer for {}\n"
     cron: bool = True
 
 
@@ -76,17 +75,6 @@ def _legacy(at: str) -> Set:
 ROOT: Set = {"mountpoint": ("/", LOCAL), "canmount": ("noauto", LOCAL)}  # the initramfs mounts the one that boots
 READ_ONLY: Set = {"readonly": ("on", LOCAL)}
 NOEXEC: Set = {"exec": ("off", LOCAL)}
-# what OpenZFS leaves at the end of a drive that it was given whole; what an installer makes of each, which leaves it a part
-RESERVED, ESP = "6a945a3b-1dd2-11b2-99a6-080020736631", "c12a7328-f81f-11d2-ba4b-00a0c93ec93b"
-# as truenas/middleware makes it; of the job of a user nothing is kept
-CRONTAB = """\
-SHELL=/bin/sh
-
-45 3 * * * root midclt call config.backup >/dev/null 2>&1
-45 3 * * * root midclt call pool.scrub.run boot-pool 7 > /dev/null 2>&1
-00 00 * * 7 root PATH="/usr/bin:/usr/sbin" midclt call pool.scrub.run tank 35 > /dev/null 2> /dev/null
-15 1 * * * root PATH="/usr/bin:/usr/sbin" midclt call cronjob.run 1 true > /dev/null 2> /dev/null
-"""
 PLATFORMS: Mapping[str, Platform] = {
     "proxmox-ve-9": Platform(
         'PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nNAME="Debian GNU/Linux"\nVERSION_ID="13"\nID=debian\n',
@@ -99,7 +87,7 @@ PLATFORMS: Mapping[str, Platform] = {
     "truenas-25.10": Platform(
         'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nNAME="Debian GNU/Linux"\nVERSION_ID="12"\nID=debian\n',
         "2.3.8-1", "6.12.105-production+truenas",
-        boot="boot-pool", boot_datasets=("boot-pool/ROOT", "boot-pool/grub"), scrub="", cron=False,
+        boot="boot-pool", boot_datasets=("boot-pool/ROOT", "boot-pool/grub"), cron=False,
         boot_system=(
             Dataset("ROOT/25.10.7", "/", {**ROOT, **READ_ONLY}),
             *(
@@ -107,7 +95,7 @@ PLATFORMS: Mapping[str, Platform] = {
                 for each, how in (("conf", {**READ_ONLY, **NOEXEC}), ("usr", READ_ONLY), ("etc", NOEXEC), ("var", {}))
             ),
         ),
-        jobs={scrub_jobs.PATH: CRONTAB}, below="/mnt", autotrim=True,
+        below="/mnt", autotrim=True,
     ),
     "ubuntu-zsys-26.04": Platform(
         'PRETTY_NAME="Ubuntu 26.04 LTS"\nNAME="Ubuntu"\nVERSION_ID="26.04"\nID=ubuntu\nID_LIKE=debian\n',
@@ -138,7 +126,7 @@ PLATFORMS: Mapping[str, Platform] = {
             Dataset("root", "/", _legacy("legacy")), Dataset("nix", "/nix", {**_legacy("legacy"), "atime": ("off", LOCAL)}),
             Dataset("var", "/var", _legacy("legacy")), Dataset("home", "/home", _legacy("legacy")),
         ),
-        jobs={trim_nixos.TIMER: ""}, scrub="zfs-scrub.timer loaded active waiting zfs-scrub.timer\n", cron=False,
+        jobs={trim_nixos.TIMER: ""}, cron=False,
     ),
 }  # fmt: skip
 
@@ -158,12 +146,12 @@ def composed(base: Recording, name: str, zfs: str = "") -> Recording:
     versions = {f"/sys/module/{each}/version": f"{platform.zfs}\n" for each in ("zfs", "spl")}
     files = {patterns: _files(each, texts | versions, platform) for patterns, each in made.files.items()}
     files[module_lists.request(HOST, Facts()).patterns] = modules("" if name.startswith("nixos") else platform.kernel)
-    for path in (scrub_jobs.PATH, trim_nixos.TIMER):
-        kept = {path: str(allowed_part(path, platform.jobs[path]))} if path in platform.jobs else {}
-        files[path, WITNESS] = Files(
-            {WITNESS: "nodev\tsysfs\n", **kept}, errors={} if kept else {path: "no such file or directory"}
-        )
-    commands = dict(_commands(made, platform, pools)) | dict(_initrd(files)) | told_of_modules(files, platform.zfs)
+    path = trim_nixos.TIMER
+    kept = {path: str(allowed_part(path, platform.jobs[path]))} if path in platform.jobs else {}
+    files[path, WITNESS] = Files(
+        {WITNESS: "nodev\tsysfs\n", **kept}, errors={} if kept else {path: "no such file or directory"}
+    )
+    commands = dict(_commands(made, platform)) | dict(_initrd(files)) | told_of_modules(files, platform.zfs)
     return answered(replace(made, commands=commands, files=files, edited=f"{made.edited}, composed as {name}"))
 
 
@@ -184,22 +172,17 @@ def _initrd(files: Mapping[tuple[str, ...], Files]) -> Iterator[tuple[tuple[str,
         yield asked.argv, Capture(1, "".join(f"{times[each]} {each}\n" for each in there).encode(), missing.encode())
 
 
-def _commands(made: Recording, platform: Platform, pools: list[str]) -> Iterator[tuple[tuple[str, ...], Capture]]:
+def _commands(made: Recording, platform: Platform) -> Iterator[tuple[tuple[str, ...], Capture]]:
     for argv, each in made.commands.items():
         text = each.stdout.decode("utf-8", "surrogateescape")
         match argv:
             case ("zfs", "version"):
                 text = f"zfs-{platform.zfs}\nzfs-kmod-{platform.zfs}\n"
-            case ("systemctl", "list-units", "--type=timer", *_):
-                several = "{}" in platform.scrub
-                text = "".join(platform.scrub.format(pool, pool) for pool in pools) if several else platform.scrub
             case ("zfs", "get", *_):
                 text = re.sub(rf"(?m)^({platform.pool}\S*\tmountpoint\t)(/.*)$", rf"\g<1>{platform.below}\2", text)
                 text = re.sub(r"(?m)^(boot-pool(?:/ROOT)?\tmountpoint\t).*$", r"\g<1>none\tlocal", text)
                 text = re.sub(r"(?m)^(boot-pool/grub\tmountpoint\t).*$", r"\g<1>legacy\tlocal", text)
                 text = re.sub(r"(?m)^(boot-pool(?:/ROOT|/grub)?\tmounted\t).*$", r"\g<1>no\t-", text)
-            case ("udevadm", "info", *_) if any(each.at == "/" for each in (*platform.datasets, *platform.boot_system)):
-                text = text.replace(f"={RESERVED}\n", f"={ESP}\nE: ID_FS_TYPE=vfat\n")
             case ("zpool", "get", *_) if platform.autotrim:
                 text = text.replace("\tautotrim\toff\tdefault", "\tautotrim\ton\tlocal")
         yield argv, each._replace(stdout=text.encode("utf-8", "surrogateescape"))

@@ -23,13 +23,11 @@ from auditor.collect import (
     guest_configs,
     guests,
     hibernation,
-    link_power,
     module_lists,
     module_versions,
     mount_units,
     nvme_targets,
     pid_namespace,
-    reclaim,
     sqlite_locks,
     swaps,
     taint,
@@ -214,7 +212,6 @@ def _around() -> dict[tuple[str, ...], Files]:
             filesystems, errors=dict.fromkeys((unit_changes.UNITS, unit_changes.PARTS), "no such file")
         ),
         hibernation.request(HOST, Facts()).patterns: Files(filesystems | power),
-        reclaim.request(HOST, Facts()).patterns: Files(filesystems | {reclaim.PATH: "0x0007\n"}),
         (taint.PATH,): Files({taint.PATH: "12289\n"}),  # P, O and E: of zfs.ko
         guests.request(HOST, Facts()).patterns: Files({guests.FIRST: f"{WITHHELD}\0"}),
         configs: Files(filesystems, errors=dict.fromkeys(configs[:-1], "no such file")),
@@ -225,7 +222,6 @@ def _around() -> dict[tuple[str, ...], Files]:
         zed_rc.request(HOST, Facts()).patterns: Files(
             filesystems | {f"{zed_settings.FOLDER}statechange-notify.sh": "", zed_settings.PATH: "ZED_EMAIL_ADDR\n"}
         ),
-        link_power.request(HOST, Facts()).patterns: Files(filesystems, errors={link_power.PATTERN: "no such file"}),
         (swaps.PATH,): Files({swaps.PATH: heading}),
         fstab.request(HOST, Facts()).patterns: Files(filesystems | {kept_fstab.PATH: "- / - defaults\n"}),
         dkms_kernels.request(HOST, Facts()).patterns: Files(filesystems, kernels),
@@ -265,8 +261,6 @@ def _said(argv: tuple[str, ...], drive: Drive) -> bytes | None:
             return b"none\n"
         case ("systemctl", "show", *_):
             return b"LoadState=loaded\nActiveState=active\nUnitFileState=enabled\n"
-        case ("systemctl", "list-units", "--type=timer", *_):
-            return b"zfs-scrub-monthly@tank.timer loaded active waiting Monthly zpool scrub timer for tank\n"
         case _:
             return None
 

@@ -22,7 +22,7 @@ from tests.shared import HOSTS, audited, briefly, host, rules
 TANK, DB = Subject("pool", "tank"), Subject("dataset", "tank/db")
 ABOUT = (
     *("raidz-small-blocks", "recordsize-vs-page", "volblocksize-small", "torn-page-guard-off", "primarycache"),
-    *("ashift-large-small-records", "special-small-blocks-captures-data", "compression-off", "compression-slow"),
+    *("special-small-blocks-captures-data", "compression-off"),
     *("redundant-metadata", "checksum-off", "dedup-on-db", "atime-on", "sync-mixed-log-data", "sync-disabled"),
     *("logbias-throughput-log", "logbias-throughput-compression", "sync-always"),
 )

@@ -114,7 +114,6 @@ def test_what_is_wrong_with_a_database_is_found_beside_the_system() -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "rule"),
     [
-        ("truenas-25.10", "pool.scrub.run tank ", "pool.scrub.run other ", "scrub-timer-absent"),
         ("nixos-25.11", "zpool-trim.timer", "", "autotrim-none"),
     ],
 )

@@ -52,13 +52,13 @@ ABOVE: dict[Kind, tuple[Kind, ...]] = {
     "database": ("host",),
 }  # fmt: skip
 # that a file or link is not there is an answer
-ABSENCE_TELLS = frozenset({"hostid_file", "partitions", "dev_links", "scrub_cron", "imported_pools", "includes"})
+ABSENCE_TELLS = frozenset({"hostid_file", "partitions", "dev_links", "imported_pools", "includes"})
 # a layer that cannot be told apart is "dm", which it is; udev's database has no end mark, and a name that two devices
 # claim is left out of it: only dev_links decides which of them has it
 LESS_PRECISE = frozenset({"layers", "stack", "device_names"})
 
 # as some of NO_END_MARK, of which halves tell less
-FILES_WITHOUT_END = frozenset({"module_lists", "scrub_jobs", "trim_timers"})
+FILES_WITHOUT_END = frozenset({"module_lists", "trim_timers"})
 # which the recordings lack
 NO_SECOND_LOOK = frozenset({"zpool_events", "zpool_events_all", "zfs_mounts", "boot_units", "database_paths"})
 # what systemctl says nothing of where there is nothing
@@ -270,8 +270,6 @@ def cut_list(known: Base, collector: str, fault: Fault) -> bool:
     as in recordings that are older than that question (tests/test_cli.py has the case with it). Others have none either."""
     if collector == "database_settings" and fault.name.startswith("a later release: not"):
         return True  # in a file of people a name that the server does not know is none of its settings
-    if collector == "scrub_timers" and fault in (EMPTY, NOTHING_SAID):
-        return True  # of no timer systemctl says nothing
     if collector in NO_END_MARK | FILES_WITHOUT_END | NO_SECOND_LOOK - {"zpool_list"}:
         return fault.name.startswith("cut")
     if collector != "zpool_list" or known.past.targets or isinstance(known.facts.get(HOST, "kstat_pools"), Known):

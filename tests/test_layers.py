@@ -34,7 +34,6 @@ STAGES: dict[str, set[str]] = {
         "host.mount_units",
         "host.pool_cache",
         "host.request",
-        "host.scrub_jobs",
         "host.sql",
         "host.lzc",
         "host.target_settings",

@@ -215,7 +215,6 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
     ),
     ("direct-io-einval", HEALTHY, (option("database", "mysql"),), "dataset tank/db", "medium"),
     ("slog-unused", HEALTHY, (row("zil_itx_metaslab_normal_count", 500),), "dataset tank/db", "medium"),
-    ("slog-too-small", HEALTHY, (in_file("/zfs_wrlog_data_max$", r"\d+", "8589934592"),), "pool tank", "low"),
     (
         "slog-no-redundancy",
         HEALTHY,
@@ -229,17 +228,6 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
         (bare_metal("INTEL SSDPEDMD400G4"), in_output("nvme smart-log", r'"percent_used":0', '"percent_used":101')),
         "leaf tank nvme-INTEL_SSDPEDMD400G4_LABNVME2",
         "high",
-    ),
-    (
-        "unsafe-shutdowns",
-        HEALTHY,
-        (
-            bare_metal("INTEL SSDPEDMD400G4"),
-            in_output("nvme smart-log", r'"unsafe_shutdowns":0', '"unsafe_shutdowns":40'),
-            in_output("nvme smart-log", r'"power_cycles":0', '"power_cycles":50'),
-        ),
-        "disk nvme0n1",
-        "low",
     ),
     (
         "disk-firmware-blocklist",
@@ -259,13 +247,6 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
         "disk nvme0n1",
         "low",
     ),
-    (
-        "nvme-lbaf-suboptimal",
-        HEALTHY,
-        (in_output("nvme id-ns", r'"ms":0,(\s+)"ds":9,(\s+)"rp":0', r'"ms":0,\1"ds":9,\2"rp":2'),),
-        "disk nvme0n1",
-        "low",
-    ),
     ("network-attached-vdev", "2.4-healthy-raidz1", (FABRIC, TCP), "leaf tank nvme0n1", "medium"),
     ("multihost-off-shared", HEALTHY, (FABRIC, TCP), "pool tank", "medium"),
     ("hostid-zero", HEALTHY, (gone("/etc/hostid"),), "host host", "low"),
@@ -278,13 +259,6 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
         "high",
     ),
     (
-        "ashift-large-small-records",
-        HEALTHY,
-        (in_output("zfs get", r"^(tank/db\trecordsize\t)\d+", r"\g<1>4096"),),
-        "dataset tank/db",
-        "low",
-    ),
-    (
         "resilver-or-scrub-running",
         "2.4-checksum-errors",
         (in_output("zpool status", r'"state":"FINISHED"', '"state":"SCANNING"'),),
@@ -295,18 +269,6 @@ STATES: list[tuple[str, str, tuple[Edit, ...], str, str]] = [
         "autotrim-none",
         HEALTHY,
         (files(TRIM, {WITNESS: "\text4\n"}), history("2026-11-01.00:00:00 zpool create tank mirror a b")),
-        "pool tank",
-        "low",
-    ),
-    (
-        "indirect-vdev",
-        HEALTHY,
-        (
-            says(
-                ("zpool", "get", "-Hp", "-o", "name,property,value", "feature@device_removal", "tank"),
-                "tank\tfeature@device_removal\tactive\n",
-            ),
-        ),
         "pool tank",
         "low",
     ),

@@ -13,14 +13,10 @@ from auditor.host.allowed import allowed_part
 
 VOLUME, OTHER = "LIO-db keeps /dev/zvol/tank/db", "LIO-db keeps /dev/zvol/tank/other"
 SPACE = "NVMe-nqn.2024-01.org.example:db/1 keeps /dev/zvol/tank/v"
-DEBIAN = "rtslib-fb-targetctl.service enabled wanted network.target,local-fs.target"
-WAITING = "rtslib-fb-targetctl.service enabled wanted network.target,zfs-volumes.target"
-ROOT_OF_ZFS = ("multi-user.target zfs.target", "zfs.target zfs-import.target")
-ALL_OF_ZFS = (*ROOT_OF_ZFS, "zfs.target zfs-volumes.target", "zfs-volumes.target zfs-volume-wait.service")
+DEBIAN = "rtslib-fb-targetctl.service enabled wanted"
 ONLY_NVME = {"block_targets": (), "nvme_targets": (SPACE,), "nvme_saved": ("/dev/zvol/tank/v",)}
 NO_FILE = "LIO-db (/dev/zvol/tank/db) is in no file"
 SECRET = "chap-secret"
-NO_IMPORT = "zfs-volume-wait.service comes after zfs-import.target, and nothing was seen that starts that"
 Given = dict[str, Value | Unknown]
 
 
@@ -28,15 +24,12 @@ def derived(given: Given) -> dict[str, Judged]:
     said: Given = {
         "block_targets": (VOLUME,),
         "nvme_targets": (),
-        "target_units": (WAITING,),
+        "target_units": (DEBIAN,),
         "cluster_makes_targets": False,
         "lio_saved": (),
         "lio_saved_by_debian": ("/dev/zvol/tank/db", "/dev/zvol/tank/other"),
         "nvme_saved": (),
-        "zfs_units_wanted": ALL_OF_ZFS,
-        "zfs_units_masked": (),
         "imported_pools": (Subject("pool", "tank"),),
-        "systemd": True,
         **given,
     }
     facts = Facts()
@@ -66,19 +59,19 @@ def value(judged: Judged) -> object:
         ({"lio_saved_by_debian": (), "lio_saved": unknown("permission denied")}, "permission denied"),
         ({"target_units": ()}, "LIO-db is saved, and no unit that is known here makes targets of that file"),
         (
-            {"target_units": ("rtslib-fb-targetctl.service disabled - local-fs.target",)},
+            {"target_units": ("rtslib-fb-targetctl.service disabled -",)},
             ("LIO-db (/dev/zvol/tank/db): rtslib-fb-targetctl.service is disabled",),
         ),
         (
-            {"target_units": ("rtslib-fb-targetctl.service static - -",)},
+            {"target_units": ("rtslib-fb-targetctl.service static -",)},
             "rtslib-fb-targetctl.service is static: whether something starts it is not seen",
         ),
         (
-            {"target_units": ("rtslib-fb-targetctl.service enabled-runtime - -",)},
+            {"target_units": ("rtslib-fb-targetctl.service enabled-runtime -",)},
             "rtslib-fb-targetctl.service is enabled-runtime: whether something starts it is not seen",
         ),
         (
-            {"target_units": ("rtslib-fb-targetctl.service disabled wanted -",)},
+            {"target_units": ("rtslib-fb-targetctl.service disabled wanted",)},
             "rtslib-fb-targetctl.service is disabled: whether something starts it is not seen",
         ),
         (
@@ -93,7 +86,7 @@ def value(judged: Judged) -> object:
         ({"block_targets": ("LIO-db keeps /tank/vm/d1.img",), "lio_saved_by_debian": ()}, ()),
         ({"block_targets": ("LIO-db keeps /dev/tank/db",)}, ("LIO-db (/dev/tank/db) is in no file",)),
         ({**ONLY_NVME, "nvme_saved": ()}, ("NVMe-nqn.2024-01.org.example:db/1 (/dev/zvol/tank/v) is in no file",)),
-        ({**ONLY_NVME, "target_units": ("nvmet.service enabled - -",)}, ()),
+        ({**ONLY_NVME, "target_units": ("nvmet.service enabled -",)}, ()),
         ({"block_targets": unknown("not read")}, "not read"),
         ({"cluster_makes_targets": True, "lio_saved_by_debian": ()}, "pacemaker makes targets by itself"),
     ],
@@ -114,39 +107,6 @@ def test_what_nothing_makes_anew(given: Given, lost: object) -> None:
 )
 def test_which_are_volumes(block: tuple[str, ...], volumes: tuple[str, ...]) -> None:
     assert value(derived({"block_targets": block})["volume_targets"]) == volumes
-
-
-@pytest.mark.parametrize(
-    ("unit", "given", "early"),
-    [
-        ("- network.target,zfs-volumes.target", {}, False),
-        ("- network.target,local-fs.target", {}, True),
-        ("wanted -", {}, True),
-        ("changed -", {}, "rtslib-fb-targetctl.service was changed here: how else it waits is not looked at"),
-        ("changed zfs-volumes.target", {}, False),
-        ("- zfs-volume-wait.service", {}, False),
-        ("- zfs.target", {}, False),
-        ("- zfs.target", {"zfs_units_wanted": ROOT_OF_ZFS}, True),
-        ("- zfs-volumes.target", {"zfs_units_wanted": ROOT_OF_ZFS}, True),  # to be after it starts nothing
-        ("- +zfs-volumes.target", {"zfs_units_wanted": ROOT_OF_ZFS}, False),
-        ("- +zfs-volumes.target", {"zfs_units_wanted": ()}, NO_IMPORT),
-        ("- +zfs-volumes.target", {"zfs_units_masked": ("zfs-volume-wait.service",)}, True),
-        ("- +dev-zvol-tank-db.device", {"zfs_units_wanted": ()}, False),
-        ("- dev-zvol-tank-db.device", {"zfs_units_wanted": ()}, True),
-        ("- +dev-zvol-tank-other.device", {"zfs_units_wanted": ()}, True),
-        ("- zfs-volumes.target", {"zfs_units_wanted": unknown("not read")}, "not read"),
-        ("- local-fs.target", {"zfs_units_wanted": unknown("not read")}, True),
-    ],
-)
-def test_what_does_not_wait_for_volumes(unit: str, given: Given, early: object) -> None:
-    units = (f"rtslib-fb-targetctl.service enabled {unit}",)
-    found = value(derived({"target_units": units, **given})["targets_too_early"])
-    assert found == (early if isinstance(early, str) else ("rtslib-fb-targetctl.service",) if early else ())
-
-
-def test_which_unit_makes_them_has_to_be_seen() -> None:
-    found = derived({"target_units": ("rtslib-fb-targetctl.service disabled - local-fs.target",)})["targets_too_early"]
-    assert value(found) == "which unit makes LIO-db when the host starts is not seen"
 
 
 LIO = {

@@ -682,21 +682,6 @@ def udev(change: Mapping[str, str]) -> Edit:
     return edit
 
 
-@pytest.mark.parametrize(
-    ("change", "outcome"),
-    [
-        ({}, "pass"),
-        ({"S: zvol/tank/volume\n": ""}, "fail"),
-        (
-            {"S: ": "X: "},
-            "unknown",
-        ),  # as in a container, where the kernel shows devices and udev's database is not there
-    ],
-)
-def test_a_volume_without_a_name(change: Mapping[str, str], outcome: str) -> None:
-    assert judged(recorded(ON_ZVOL, udev(change)), "volume-without-name", HOST).outcome == outcome
-
-
 def mapping(uuid: str, below: str = "zd0p3") -> Edit:
     """A device of device mapper that lies in this one, which may be a partition of the zvol."""
     blocks, devices = "/sys/class/block/", "../../devices/virtual/block/"

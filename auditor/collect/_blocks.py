@@ -28,7 +28,7 @@ from auditor.facts import (
     words_of,
 )
 from auditor.facts import links as links_to
-from auditor.text import argument, harmless
+from auditor.text import argument
 
 PROVIDES = {
     "leaf.disks": links_to("disk", "the physical disks that hold it", nonempty=True),
@@ -46,7 +46,6 @@ PROVIDES = {
         "dm-crypt below it has larger blocks than what it lies on (LUKS2 with 4096-byte sectors)"
     ),
     "leaf.redundant_below": flag("md or device-mapper RAID below it keeps it whole when one of its disks dies"),
-    "leaf.taken_by": words("what else than OpenZFS holds what now is at its path: md, LVM and others by name; swap"),
 }
 BEHIND = ("disks", "layers", "nodes", "stack_write_cache", "dm_targets", "crypt_raises_blocks", "redundant_below")
 STACKED = ("dm", "md", "bcache")
@@ -78,9 +77,7 @@ class Way(NamedTuple):
 def links(facts: Facts, inventory: Facts) -> Iterator[Fact]:
     """The facts of PROVIDES for every leaf, from the block devices of the inventory."""
     there = nodes(facts, inventory)
-    takers = _Takers(facts, inventory, there)
     for leaf in list(facts.subjects("leaf")):
-        yield Fact(leaf, "taken_by", takers.of(_place(leaf, facts)))
         match facts.get(leaf, "type"), facts.get(leaf, "path"):
             case Known("file"), Known(str(path)):
                 why = unknown(f"{path} is a file; the disk below its file system is not followed")
@@ -94,50 +91,6 @@ def links(facts: Facts, inventory: Facts) -> Iterator[Fact]:
                 assert isinstance(missing, Unknown)
                 why = _gone(leaf, facts) or missing
         yield from (Fact(leaf, name, why) for name in ("device_present", "node", *BEHIND))
-
-
-class _Takers:
-    """What is made of a block device, and whether the host swaps to it. Who has mounted it is not looked at."""
-
-    def __init__(self, facts: Facts, inventory: Facts, nodes: Nodes) -> None:
-        self._inventory, self._nodes, self._swaps = inventory, nodes, facts.get(HOST, "swaps")
-        self._swapped = {nodes[path][0] for path in words_of(self._swaps) if path in nodes}
-        self._above: dict[str, list[str]] = {}
-        self._seen = False
-        for disk in inventory.subjects("disk"):
-            self._seen |= "slaves" in inventory.of(disk)
-            for below in words_of(inventory.get(disk, "slaves")):
-                self._above.setdefault(below, []).append(disk.name)
-
-    def of(self, path: Judged) -> Judged:
-        """Of what is there now, which may be another device than OpenZFS means."""
-        if isinstance(path, Unknown):
-            return path
-        if str(path.value) not in self._nodes:
-            return unknown(f"{path.value}: no block device has this name now")
-        node, disk = self._nodes[str(path.value)]
-        whole = words_of(self._inventory.get(Subject("disk", disk), "partitions")) if node == disk else ()
-        found = [node, *whole]
-        for each in found:  # grows
-            found += [name for name in self._above.get(each, ()) if name not in found]
-        holders = [self._called(name) for name in found[1 + len(whole) :]]
-        holders += ["swap"] if self._swapped & {*found} else []
-        if not holders and (isinstance(self._swaps, Unknown) or not self._seen):
-            return self._swaps if isinstance(self._swaps, Unknown) else unknown("/sys/class/block was not read")
-        text = f"{node} is held by {', '.join(holders)}" if holders else f"nothing but OpenZFS holds {node}"
-        return Known(tuple(holders), (Evidence(harmless(text), f"lsblk /dev/{node}"),))
-
-    def _called(self, node: str) -> str:
-        name = self._inventory.get(Subject("disk", node), "dm_name")
-        return harmless(f"{node} ({name.value})" if isinstance(name, Known) else node)
-
-
-def _place(leaf: Subject, facts: Facts) -> Judged:
-    """Its path, also that of a missing device, which is told in a note."""
-    path, note = facts.get(leaf, "path"), facts.get(leaf, "note")
-    if isinstance(path, Unknown) and isinstance(note, Known) and str(note.value).startswith(_WAS):
-        return note._replace(value=str(note.value).removeprefix(_WAS).split("  ")[0])
-    return path
 
 
 def down(path: str, inventory: Facts, nodes: Nodes) -> Way | Unknown:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from auditor.facts import HOST, Fact, Facts, Subject, flag, known, word, words
-from auditor.host import hostid
 from auditor.host.request import Files, Read, Request
 
 PER = "host"
@@ -17,9 +16,6 @@ FACTS = {
     "os_name": word("PRETTY_NAME of the distribution"),
     "os_ids": words("ID of the distribution, and those that it is like"),
     "hostid_file": flag("/etc/hostid exists"),
-    "hostids": words(
-        "the id in /etc/hostid, 8 hexadecimal digits: as a little-endian and as a big-endian host reads it"
-    ),
 }
 _IDS = re.compile(r'^ID(?:_LIKE)?=(["\']?)([a-z0-9._ -]+)\1\n', re.M)  # of both in the order of the file
 LINES = {"/proc/sys/kernel/hostname": "hostname", "/proc/sys/kernel/osrelease": "kernel_release"}
@@ -46,8 +42,6 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
         yield Fact(HOST, "os_ids", known(tuple(" ".join(ids).split()), ", ".join(ids), "grep ID /etc/os-release"))
     if "/etc/hostid" in reply.text:
         yield Fact(HOST, "hostid_file", known(True, "/etc/hostid exists", "ls -l /etc/hostid"))
-        if own := hostid.of_file(reply.text["/etc/hostid"]):
-            yield Fact(HOST, "hostids", known(own, f"/etc/hostid holds {own[0]}", "od -A n -t x4 /etc/hostid"))
     # that it is not there counts only where files could be read at all
     elif reply.text and reply.errors.get("/etc/hostid", "").startswith("no such file"):
         yield Fact(HOST, "hostid_file", known(False, "no /etc/hostid", "ls -l /etc/hostid"))

@@ -26,9 +26,6 @@ ROWS = {
     "arc_need_free": "arc_need_free_bytes",
     "arc_sys_free": "arc_sys_free_bytes",
     "l2_size": "arc_l2_size_bytes",
-    "l2_hdr_size": "arc_l2_header_bytes",
-    "dnode_size": "arc_dnode_bytes",
-    "arc_dnode_limit": "arc_dnode_limit_bytes",
 }
 FACTS = {
     "arc_hits": number("reads answered from the ARC since the module was loaded"),
@@ -45,9 +42,6 @@ FACTS = {
     "arc_need_free_bytes": number("what the ARC has been asked to give back"),
     "arc_sys_free_bytes": number("what the ARC leaves free for the system"),
     "arc_l2_size_bytes": number("data in the L2ARC before compression"),
-    "arc_l2_header_bytes": number("memory of the ARC for the headers of blocks that are in the L2ARC alone"),
-    "arc_dnode_bytes": number("memory of the ARC for the dnodes of files"),
-    "arc_dnode_limit_bytes": number("what dnodes may take before the ARC asks file systems to let go of files"),
 }
 
 

@@ -14,8 +14,6 @@ PATH = f"{kstat.ROOT}/dmu_tx"
 FACTS: dict[str, Spec] = {
     "dmu_tx_assigned": number("transactions that got into a TXG"),
     "dmu_tx_delay": number("transactions delayed because the TXG was being closed"),
-    "dmu_tx_error": number("transactions that failed"),
-    "dmu_tx_suspended": number("transactions that met a suspended pool"),
     "dmu_tx_group": number("transactions of which an object belonged to a TXG still being closed"),
     "dmu_tx_memory_reserve": number("transactions that found too little memory"),
     "dmu_tx_memory_reclaim": number("transactions that waited for the ARC to shrink"),

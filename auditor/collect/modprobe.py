@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Iterator
 
 from auditor.facts import HOST, Evidence, Fact, Facts, Known, Subject, known, words
-from auditor.host import hostid
 from auditor.host.request import Files, Read, Request
 from auditor.text import argument
 
@@ -24,9 +23,6 @@ FACTS = {
         "NAME=VALUE of each option that the zfs module is loaded with; where there are any, one evidence each"
     ),
     "modprobe_files": words("the paths of those files that are in /etc, whatever they are about"),
-    "command_line_hostids": words(
-        "each id that the kernel's command line gives, 8 hexadecimal digits; one evidence each"
-    ),
 }
 FOLDERS = (
     "/etc/modprobe.d",
@@ -51,8 +47,6 @@ def request(host: Subject, facts: Facts) -> Request:
 def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """Of the options only when nothing was kept from us: a file that cannot be read may hold any option."""
     line = reply.text.get(CMDLINE, "")
-    if line.endswith("\n"):
-        yield _ids(line)
     if not reply.complete(*PATTERNS, CMDLINE) or CMDLINE not in reply.text:
         return
     own = tuple(path for path in sorted({**reply.text, **reply.links}) if path.startswith(f"{FOLDERS[0]}/"))
@@ -75,13 +69,6 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     chosen = tuple(f"{name}={found[name][0]}" for name in sorted(found))
     none = Evidence("no option for the zfs module", "modprobe -c | grep 'options zfs'")
     yield Fact(HOST, "zfs_boot_options", Known(chosen, tuple(found[name][1] for name in sorted(found)) or (none,)))
-
-
-def _ids(line: str) -> Fact:
-    ids = tuple(hostid.of_line(line))
-    said = tuple(Evidence(f"{name} is {each} on the kernel's command line", f"cat {CMDLINE}") for name, each in ids)
-    none = Evidence("no spl_hostid on the kernel's command line", f"cat {CMDLINE}")
-    return Fact(HOST, "command_line_hostids", Known(tuple(each for _, each in ids), said or (none,)))
 
 
 def _option(word: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.facts import HOST, Fact, Facts, NfsExport, Subject, flag, known, rows
+from auditor.facts import HOST, Fact, Facts, NfsExport, Subject, known, rows
 from auditor.host.request import WITNESS, Files, Read
 from auditor.text import has_surrogates
 
@@ -19,7 +19,6 @@ PER = "host"
 SUBJECT = "host"
 FACTS = {
     "nfs_exports": rows(NfsExport, "every export"),
-    "nfs_table": flag("there is a table of exports in force: exportfs has run here"),
     "nfs_exports_in_force": rows(NfsExport, "every export of the table in force"),
 }
 ETAB = "/var/lib/nfs/etab"
@@ -37,8 +36,6 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
     """All exports where each of the tables could be read; those in force where that one could."""
     reply.witness()
     if ETAB in reply.text or reply.absent(ETAB):
-        text = f"exportfs has run: {ETAB}" if ETAB in reply.text else f"no {ETAB}"
-        yield Fact(HOST, "nfs_table", known(ETAB in reply.text, text, f"ls {ETAB}"))
         now = tuple(dict.fromkeys(exports(reply.text.get(ETAB, ""))))
         yield Fact(HOST, "nfs_exports_in_force", known(now, f"{len(now)} exports", f"cat {ETAB}"))
     if not reply.complete(*TABLES):

@@ -27,10 +27,8 @@ FACTS = {
     "nvme_available_spare_percent": number("spare blocks left"),
     "nvme_available_spare_threshold_percent": number("spare blocks at which the drive warns"),
     "nvme_media_errors": number("unrecovered data integrity errors"),
-    "nvme_unsafe_shutdowns": number("power losses without a shutdown notification"),
     "nvme_error_log_entries": number("entries in the error log over the life of the drive"),
     "nvme_power_on_hours": number("hours powered on"),
-    "nvme_power_cycles": number("times powered on"),
 }
 BITS = {"nvme_spare_low": 0, "nvme_reliability_degraded": 2, "nvme_media_read_only": 3, "nvme_backup_failed": 4}
 NAMES = ("available_spare", "temp_threshold", "reliability_degraded", "ro", "vmbu_failed", "pmr_ro")
@@ -40,10 +38,8 @@ NUMBERS = {
     "nvme_available_spare_percent": ("avail_spare", "available_spare", 100),
     "nvme_available_spare_threshold_percent": ("spare_thresh", "available_spare_threshold", 100),
     "nvme_media_errors": ("media_errors", "media_errors", 1 << 63),
-    "nvme_unsafe_shutdowns": ("unsafe_shutdowns", "unsafe_shutdowns", 1 << 63),
     "nvme_error_log_entries": ("num_err_log_entries", "num_err_log_entries", 1 << 63),
     "nvme_power_on_hours": ("power_on_hours", "power_on_hours", 1 << 63),
-    "nvme_power_cycles": ("power_cycles", "power_cycles", 1 << 63),
 }
 COMMAND = "nvme smart-log /dev/{subject}"
 

@@ -38,11 +38,8 @@ FACTS = {
     "smart_attributes_named": flag(
         "what its SMART attributes mean is known: smartctl knows the model, or it is a hard disk"
     ),
-    "smart_reallocated_sectors": number("sectors replaced by spares"),
     "smart_pending_sectors": number("sectors that could not be read and wait for a rewrite"),
     "smart_offline_uncorrectable": number("sectors that the drive's own scan could not read"),
-    "smart_crc_errors": number("errors on the cable"),
-    "smart_grown_defects": number("grown defect list (SCSI)"),
     "smart_uncorrected_errors": number("uncorrected read, write and verify errors (SCSI)"),
     "smart_nvme_critical_warning": number("critical warning bits (NVMe)"),
     "smart_nvme_backup_failed": flag("critical warning bit 4: the power-loss protection of the volatile memory failed"),
@@ -50,14 +47,11 @@ FACTS = {
     "smart_available_spare_percent": number("spare blocks left (NVMe)"),
     "smart_available_spare_threshold_percent": number("spare blocks at which the drive warns (NVMe)"),
     "smart_media_errors": number("unrecovered data integrity errors (NVMe)"),
-    "smart_unsafe_shutdowns": number("power losses without a shutdown notification (NVMe)"),
     "smart_temperature_c": number("degrees Celsius inside the drive now"),
     "smart_temperature_limit_c": number(
         "degrees Celsius that it is meant to run at for long (SATA), or at which it trips (SCSI); 0: it names none"
     ),
     "smart_power_on_hours": number("hours powered on"),
-    "smart_start_stops": number("times that the spindle was started (SATA)"),
-    "smart_power_cycles": number("times that the power was turned on (SATA)"),
     "smart_self_test_result": number(
         "how the newest self-test ended (SATA): 0 well, or there was none; 1, 2 stopped; 3 to 8 failed; 15 it runs"
     ),
@@ -87,7 +81,6 @@ FLAGS = {
 }
 NUMBERS = {
     "smart_rotation_rpm": ("rotation_rate",),
-    "smart_grown_defects": ("scsi_grown_defect_list",),
     # endurance_used: what newer releases of smartctl make of all three protocols
     "smart_percent_used": (
         f"{LOG}.percentage_used",
@@ -97,16 +90,11 @@ NUMBERS = {
     "smart_available_spare_percent": (f"{LOG}.available_spare",),
     "smart_available_spare_threshold_percent": (f"{LOG}.available_spare_threshold",),
     "smart_media_errors": (f"{LOG}.media_errors",),
-    "smart_unsafe_shutdowns": (f"{LOG}.unsafe_shutdowns",),
     "smart_power_on_hours": ("power_on_time.hours",),
 }
 ATTRIBUTES = {
-    "smart_reallocated_sectors": ("Reallocated_Sector_Ct",),
     "smart_pending_sectors": ("Current_Pending_Sector", "Total_Pending_Sectors", "Pending_Sector_Count"),
     "smart_offline_uncorrectable": ("Offline_Uncorrectable", "Total_Offl_Uncorrectabl"),
-    "smart_start_stops": ("Start_Stop_Count",),
-    "smart_power_cycles": ("Power_Cycle_Count",),
-    "smart_crc_errors": ("UDMA_CRC_Error_Count", "CRC_Error_Count", "SATA_CRC_Error_Count"),
 }
 
 

@@ -1,9 +1,4 @@
-"""``systemctl show``: which units make targets when the host starts, and whether they wait for volumes.
-
-Links of volumes below /dev/zvol come some time after the pool was imported; zfs-volumes.target is reached when they are there.
-A unit that is not ordered after it finds none of them, or some, and offers the rest no more. (OpenZFS
-etc/systemd/system/zfs-volume-wait.service.in, zfs-volumes.target.in; openzfs/zfs pull request 8975)
-"""
+"""``systemctl show``: which units make targets when the host starts."""
 
 from __future__ import annotations
 
@@ -15,18 +10,17 @@ from auditor.host.request import Output, Run, Skip
 PER = "host"
 SUBJECT = "host"
 FACTS = {
-    "target_units": words("UNIT STATE MORE AFTER of each unit that makes targets and is there: STATE as UnitFileState, or -;"
-    " MORE is wanted where another unit starts it, changed where a part of it lies elsewhere, both, or -; AFTER with commas"
-    " between, or -: what it comes after, with a plus in front of what it starts itself"),
+    "target_units": words(
+        "UNIT STATE MORE of each unit that makes targets and is there: STATE as UnitFileState, or -; MORE is wanted where"
+        " another unit starts it, or -"
+    ),
     "cluster_makes_targets": flag("pacemaker runs here, or starts with the host"),
-}  # fmt: skip
+}
 # of Fedora, Arch and kin, of openSUSE, of NixOS; of Debian and Ubuntu; of nvmetcli
 UNITS = ("target.service", "targetcli.service", "iscsi-target.service", "rtslib-fb-targetctl.service", "nvmet.service")
 CLUSTER = "pacemaker.service"
-STARTS = ("Wants", "Requires", "BindsTo")
 WANTED = ("WantedBy", "RequiredBy", "BoundBy")
-PLAIN = "Id,LoadState,ActiveState,UnitFileState,DropInPaths"
-PROPERTIES = f"--property={PLAIN},{','.join((*STARTS, *WANTED))},After"
+PROPERTIES = f"--property=Id,LoadState,ActiveState,UnitFileState,{','.join(WANTED)}"
 LOADED = ("loaded", "masked")
 
 
@@ -59,9 +53,7 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     runs = cluster.get("ActiveState", "inactive") != "inactive" or cluster.get("UnitFileState", "") == "enabled"
     text = f"{CLUSTER}: {cluster.get('ActiveState', 'not there')}, {cluster.get('UnitFileState', '')}".rstrip(", ")
     yield Fact(HOST, "cluster_makes_targets", known(runs, text, f"systemctl show {CLUSTER}"))
-    found = tuple(
-        f"{name} {each.get('UnitFileState') or '-'} {_more(each)} {_after(each)}" for name, each in there.items()
-    )
+    found = tuple(f"{name} {each.get('UnitFileState') or '-'} {_more(each)}" for name, each in there.items())
     text = ", ".join(" ".join(each.split(" ")[:2]) for each in found) or "there is no unit that makes targets"
     yield Fact(HOST, "target_units", known(found, text, f"systemctl show {' '.join(UNITS)}"))
 
@@ -71,10 +63,4 @@ def _block(text: str) -> dict[str, str]:
 
 
 def _more(said: dict[str, str]) -> str:
-    wanted = "wanted" if any(said.get(name) for name in WANTED) else ""
-    return "+".join(filter(None, (wanted, "changed" if said.get("DropInPaths") else ""))) or "-"
-
-
-def _after(said: dict[str, str]) -> str:
-    starts = {each for name in STARTS for each in said.get(name, "").split()}
-    return ",".join(f"+{each}" if each in starts else each for each in said.get("After", "").split()) or "-"
+    return "wanted" if any(said.get(name) for name in WANTED) else "-"

@@ -1,5 +1,4 @@
-"""``udevadm info --export-db``: which block devices of this host bear labels of pools, and which partitions firmware starts a
-boot loader from.
+"""``udevadm info --export-db``: which block devices of this host bear labels of pools.
 
 blkid read them when they came, or when somebody last closed them after writing: a label can be older than what is on the device
 by now. (util-linux libblkid/src/superblocks/zfs.c: ID_FS_LABEL is the name of the pool, ID_FS_UUID its GUID in decimal; systemd
@@ -8,10 +7,6 @@ by now. (util-linux libblkid/src/superblocks/zfs.c: ID_FS_LABEL is the name of t
 A cache device or spare has a label without a pool. Not of this host: zvols, and what is mapped for others or by any local user
 (loop, nbd, rbd, volumes of LVM, which are disks of guests for the most part). Paths of a multipath device and legs of md are
 below what bears the label.
-
-An EFI system partition without a file system starts nothing: what copies a partition table makes such ones. A leg of md RAID 1
-with its superblock at the end looks like FAT to the firmware. (UEFI Specification, 13.3 File System Format; GRUB manual, BIOS
-installation)
 """
 
 from __future__ import annotations
@@ -20,7 +15,7 @@ import re
 from collections.abc import Iterator
 
 from auditor.collect import udev
-from auditor.facts import HOST, BootPartition, DeviceName, Fact, Facts, Label, Subject, known, rows
+from auditor.facts import HOST, DeviceName, Fact, Facts, Label, Subject, known, rows
 from auditor.host.request import Output, Run
 
 PER = "host"
@@ -28,14 +23,10 @@ SUBJECT = "host"
 FACTS = {
     "zfs_labels": rows(Label, "labels of pools on devices of this host"),
     "labelled_paths": rows(DeviceName, "every path under /dev that denotes one of these devices"),
-    "boot_partitions": rows(BootPartition, "partitions that a boot loader may be on"),
 }
 COMMAND = "lsblk -o NAME,FSTYPE,LABEL,UUID"
 _OF_OTHERS = re.compile(r"(?:zd|loop|nbd|rbd|ram|zram)\d.*")
 _OF_THIS_HOST = ("mpath-", "CRYPT-")
-_EFI = ("c12a7328-f81f-11d2-ba4b-00a0c93ec93b", "0xef")
-_BIOS = "21686148-6449-6e6f-744e-656564454649"
-_STARTS = ("vfat", "linux_raid_member")
 
 
 def request(host: Subject, facts: Facts) -> Run:
@@ -56,10 +47,6 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     yield Fact(HOST, "zfs_labels", known(lines, text, COMMAND))
     paths = tuple(DeviceName(path, name) for path, name in sorted(udev.names(found).items()) if name in labels)
     yield Fact(HOST, "labelled_paths", known(paths, f"{len(paths)} paths", COMMAND))
-    kinds = {device.name: kind for device in found.values() if (kind := _boots(device))}
-    partitions = tuple(BootPartition(kind, found[name].disk, name) for name, kind in kinds.items())
-    text = ", ".join(f"{name}: {kind}" for name, kind in kinds.items()) or "no partition to boot from"
-    yield Fact(HOST, "boot_partitions", known(partitions, text, "lsblk -o NAME,PARTTYPE,FSTYPE"))
 
 
 def _label(device: udev.Device, disk: udev.Device) -> tuple[str, str] | None:
@@ -73,11 +60,3 @@ def _label(device: udev.Device, disk: udev.Device) -> tuple[str, str] | None:
     if device.name.startswith("dm-") and not any(kind in get("DM_UUID", "") for kind in _OF_THIS_HOST):
         return None
     return guid, pool
-
-
-def _boots(device: udev.Device) -> str:
-    """What kind of boot partition it is; empty where it is none."""
-    type_ = device.properties.get("ID_PART_ENTRY_TYPE", "")
-    if type_ in _EFI:
-        return "efi" if device.properties.get("ID_FS_TYPE") in _STARTS else "empty"
-    return "bios" if type_ == _BIOS else ""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from auditor.collect.mounts import OVERLAY, Table, mount_of, mounts, plain
+from auditor.collect.mounts import Table, mount_of, mounts
 from auditor.facts import HOST, Fact, Facts, Subject, flag, known, words
 from auditor.host.request import Files, Read
 
@@ -25,7 +25,6 @@ FACTS = {
     ),
     "mount_table": words("the lines of the table of mounts of the host"),
     "hidden_mounts": words("DATASET at PATH below SOURCE: mounted file systems of ZFS that no path leads to"),
-    "overlay_uppers": words("datasets that hold what is written to an overlay (upperdir)"),
 }
 TABLES = ("/proc/1/mountinfo", "/proc/self/mountinfo")
 NAMESPACES = ("/proc/1/ns/mnt", "/proc/self/ns/mnt")
@@ -55,9 +54,6 @@ def parse(reply: Files, host: Subject) -> Iterator[Fact]:
         if (hidden := _hidden(table)) is not None:
             text = "; ".join(hidden) or "a path leads to each"
             yield Fact(HOST, "hidden_mounts", known(hidden, text, "findmnt -t zfs"))
-        if (uppers := _uppers(table)) is not None:
-            text = ", ".join(uppers) or "on none of ZFS"
-            yield Fact(HOST, "overlay_uppers", known(uppers, text, "findmnt -t overlay"))
     found: dict[str, str] = {}
     for path in tables:
         for mount in mounts(reply.text[path]):
@@ -84,16 +80,3 @@ def _hidden(table: Table) -> tuple[str, ...] | None:
                 what = here.source if here.fstype == "zfs" else here.fstype
                 places.setdefault(mount.source, f"{mount.mount_point} below {what}, mounted at {here.mount_point}")
     return tuple(f"{source} at {places[source]}" for source in sorted(places.keys() - seen))
-
-
-def _uppers(table: Table) -> tuple[str, ...] | None:
-    """The datasets; None as above."""
-    found = set()
-    for mount in table:
-        upper = next((each[9:] for each in mount.shared if each.startswith("upperdir=/")), "")
-        if mount.fstype == OVERLAY and upper:
-            if (here := mount_of(table, plain(upper))) is None:
-                return None
-            if here.fstype == "zfs":
-                found.add(here.source)
-    return tuple(sorted(found))

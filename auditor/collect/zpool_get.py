@@ -25,7 +25,6 @@ _PROPERTIES = {  # property -> fact, where they are not called the same
     "ashift": "ashift_property",
     "checkpoint": "checkpoint_bytes",
     "freeing": "freeing_bytes",
-    "leaked": "leaked_bytes",
     "bcloneused": "bcloneused_bytes",
     "feature@block_cloning": "feature_block_cloning",
 }
@@ -54,7 +53,6 @@ FACTS = {
     "ashift_property": number("ashift for vdevs that are added; 0 asks the disk"),
     "checkpoint_bytes": number("space held by the checkpoint; 0 without one"),
     "freeing_bytes": number("space that is still being freed"),
-    "leaked_bytes": number("space lost by a destroy that met damage"),
     "bcloneused_bytes": number("space in cloned blocks"),
     "feature_block_cloning": word("the feature block_cloning", *_FEATURE),
 }

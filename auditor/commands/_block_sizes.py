@@ -62,7 +62,7 @@ class Pool(NamedTuple):
     captured: int
 
     def suits(self, block: int) -> bool:
-        """No rule objects to blocks of this size here (raidz-small-blocks, ashift-large-small-records,
+        """Blocks of this size are larger than a sector, no rule objects to them here (raidz-small-blocks,
         special-small-blocks-captures-data), and they waste little."""
         return self.passes(block) and all(each.share(block) >= ENOUGH * each.best for each in self.spread)
 

@@ -1,8 +1,8 @@
-"""What a drive counts of its own errors: what it could not read, the spares that it has used up, errors on its cable.
+"""What a drive counts of its own errors: what it could not read.
 
 The counters differ by protocol: SMART attributes of SATA drives, which count only where smartctl knows what the model means
 by them (198 is "Offline_Uncorrectable" of a hard disk and "Host_Reads_GiB" of some SSDs), the error counter log of SAS
-drives, the health log of NVMe drives. A drive that keeps no such counter is not asked: counts_... is false then.
+drives, the health log of NVMe drives. A drive that keeps no such counter is not asked: counts_unreadable is false then.
 (smartmontools drivedb.h, smartd.conf(5) -C, -U; NVM Express Base Specification, Media and Data Integrity Errors)
 """
 
@@ -14,18 +14,11 @@ from auditor.derive.combine import evidence
 from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, is_true, join, number, unknown
 
 SUBJECT = "disk"
-ATA = ("smart_pending_sectors", "smart_offline_uncorrectable", "smart_reallocated_sectors", "smart_crc_errors")
-# fact -> counters of which the largest counts
-COUNTERS = {
-    "unreadable": (*ATA[:2], "smart_uncorrected_errors", "smart_media_errors", "nvme_media_errors"),
-    "spares_used": ("smart_reallocated_sectors", "smart_grown_defects"),
-    "interface_errors": ("smart_crc_errors",),
-}
+ATA = ("smart_pending_sectors", "smart_offline_uncorrectable")
+COUNTERS = (*ATA, "smart_uncorrected_errors", "smart_media_errors", "nvme_media_errors")  # the largest counts
 FACTS = {
     "unreadable": number("sectors or commands of which the drive could not get the data back"),
-    "spares_used": number("sectors that the drive has replaced by spares"),
-    "interface_errors": number("transfers between drive and controller that arrived damaged"),
-    **{f"counts_{name}": flag("the drive keeps such a counter, and what it means is known") for name in COUNTERS},
+    "counts_unreadable": flag("the drive keeps such a counter, and what it means is known"),
 }
 # one of them is in every answer of a drive that keeps such counters at all
 WITNESSES = (
@@ -34,27 +27,25 @@ WITNESSES = (
     "smart_nvme_critical_warning",
     "nvme_critical_warning",
 )
-NEEDS = tuple(f"disk.{name}" for name in {*WITNESSES, *(each for names in COUNTERS.values() for each in names)})
+NEEDS = tuple(f"disk.{name}" for name in {*WITNESSES, *COUNTERS})
 
 
 def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:
-    """A counter and whether there is one, for each of COUNTERS."""
+    """Both."""
     witnesses = [facts.get(disk, name) for name in WITNESSES]
     answered = next((each for each in witnesses if isinstance(each, Known)), None)
-    for name, counters in COUNTERS.items():
-        found = [each for each in (_counter(disk, facts, counter) for counter in counters) if each is not None]
-        known = [each for each in found if isinstance(each, Known)]
-        if known:
-            most = max(known, key=_count)
-            yield Fact(
-                disk, name, Known(most.value, evidence(*(each for each in known if _count(each) == _count(most))))
-            )
-            yield Fact(disk, f"counts_{name}", Known(True, most.evidence))
-            continue
-        why: Judged = join([each for each in found or witnesses if isinstance(each, Unknown)] or [_silent(disk, name)])
-        yield Fact(disk, name, why)
-        counted = Known(False, answered.evidence) if answered and not found else why
-        yield Fact(disk, f"counts_{name}", counted)
+    found = [each for each in (_counter(disk, facts, counter) for counter in COUNTERS) if each is not None]
+    known = [each for each in found if isinstance(each, Known)]
+    if known:
+        most = max(known, key=_count)
+        seen = evidence(*(each for each in known if _count(each) == _count(most)))
+        yield Fact(disk, "unreadable", Known(most.value, seen))
+        yield Fact(disk, "counts_unreadable", Known(True, most.evidence))
+        return
+    silent = unknown(f"{disk.name} does not report what it could not read")
+    why = join([each for each in found or witnesses if isinstance(each, Unknown)] or [silent])
+    yield Fact(disk, "unreadable", why)
+    yield Fact(disk, "counts_unreadable", Known(False, answered.evidence) if answered and not found else why)
 
 
 def _counter(disk: Subject, facts: Facts, name: str) -> Judged | None:
@@ -72,7 +63,3 @@ def _counter(disk: Subject, facts: Facts, name: str) -> Judged | None:
 
 def _count(found: Known) -> int:
     return found.value if isinstance(found.value, int) else 0
-
-
-def _silent(disk: Subject, name: str) -> Unknown:
-    return unknown(f"{disk.name} does not report {name.replace('_', ' ')}")

@@ -1,5 +1,5 @@
 """Which datasets are given to clients in a way that answers before data is on stable storage (NFS async, SMB without
-strict sync) or loses their files (NFS subtree_check), and which are exported now.
+strict sync), and which are exported now.
 
 An export belongs to the dataset with the longest mount point that holds its path; with crossmnt or nohide also to those
 mounted below. A property that says so counts even while the share is not active: it will be.
@@ -32,9 +32,6 @@ SUBJECT = "host"  # each path is compared with all mount points
 FACTS = {
     "dataset.nfs_async": flag("an NFS export of it answers before data is on stable storage"),
     "dataset.smb_flush_ignored": flag("an SMB share of it ignores the flushes of its clients"),
-    "dataset.nfs_subtree_checked": flag(
-        "the NFS server checks for each file of it that it lies below the exported folder"
-    ),
     "dataset.nfs_exported_now": flag("its mount point is in the table of exports in force, or below one with crossmnt"),
 }
 NEEDS = (
@@ -59,7 +56,6 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     everywhere = facts.get(HOST, "smb_global_without_sync")
     lazy = everywhere if is_true(everywhere) else None
     async_exports = _hit(datasets, _async(exports), facts)
-    checked = _hit(datasets, _checked(exports), facts)
     in_force = facts.get(HOST, "nfs_exports_in_force")
     exported = _at(datasets, in_force, facts) if isinstance(in_force, Known) else {}
     lazy_shares = _hit(datasets, _lazy(shares), facts)
@@ -67,8 +63,6 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
         sharenfs, sharesmb = facts.get(dataset, "sharenfs"), facts.get(dataset, "sharesmb")
         careless = "async" in _words(sharenfs) and not _reads_only(word_of(sharenfs))
         yield Fact(dataset, "nfs_async", _judged(async_exports.get(dataset), careless, sharenfs, exports))
-        by_property = "subtree_check" in _words(sharenfs)
-        yield Fact(dataset, "nfs_subtree_checked", _judged(checked.get(dataset), by_property, sharenfs, exports))
         yield Fact(dataset, "nfs_exported_now", exported.get(dataset) or _unless(in_force))
         shared = word_of(sharesmb) not in ("", "off")
         own = lazy if shared and lazy else None
@@ -123,13 +117,6 @@ def _async(exports: Judged) -> Iterator[Share]:
     """The exports with async that can be written to."""
     for share, options in _exports(exports):
         if _last(options, "sync", "async") == "async" and _last(options, "rw", "ro") == "rw":
-            yield share
-
-
-def _checked(exports: Judged) -> Iterator[Share]:
-    """The exports with subtree_check, which is not the default since nfs-utils 1.1.0. (man 5 exports)"""
-    for share, options in _exports(exports):
-        if _last(options, "no_subtree_check", "subtree_check") == "subtree_check":
             yield share
 
 

@@ -79,7 +79,7 @@ def _back_to_the_slog(seen: Seen, blocks: bool) -> tuple[str, str]:
     """(fix, rule). A log block goes elsewhere only where the log class has no room for it (zio_alloc_zil() of zio.c);
     data only with logbias=throughput, and from 2.3 on with Direct I/O (zfs_log_write(), zil_write_state())."""
     if blocks:
-        return f"A larger SLOG, or a working one: zpool list -v {quoted(seen.pool.name)}", "slog-too-small"
+        return f"A larger SLOG, or a working one: zpool list -v {quoted(seen.pool.name)}", "slog-unused"
     names = [each.name for each in seen.counted.datasets if each.commits]
     biased = [name for name in names if word_of(seen.facts.get(Subject("dataset", name), "logbias")) == "throughput"]
     if biased:

@@ -1,15 +1,13 @@
-"""What of this host itself lies in volumes of ZFS: swap, LVM and multipath; and volumes that udev has no name for."""
+"""What of this host itself lies in volumes of ZFS: swap, LVM and multipath."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from auditor.collect import _blocks as blocks
-from auditor.collect._holders import ZVOL, Holders
-from auditor.facts import Evidence, Facts, Judged, Known, Unknown, known, unknown, words_of
-from auditor.gather.mounted import HERE
+from auditor.collect._holders import Holders
+from auditor.facts import Evidence, Judged, Known, Unknown, unknown, words_of
 from auditor.text import harmless
 
 TOLD = 50  # guests and the like of one dataset: whoever has files on it can start thousands
@@ -49,24 +47,6 @@ def mapped(holders: Holders) -> Mapping[str, Sequence[str]] | Unknown:
         for volume in {each for below in way.disks for each in holders.disk(below).datasets}:
             found[volume].append(harmless(f"{named} ({kind})"))
     return {each: some(names) for each, names in found.items()}
-
-
-def unnamed(inventory: Facts) -> Judged:
-    """By the links that udev has of them. In a container the kernel shows all devices and udev's database is not there: only
-    where some device has a link does it count that a volume has none."""
-    links = {disk.name: inventory.get(disk, "devlinks") for disk in inventory.subjects("disk")}
-    if unseen := [each for each in links.values() if isinstance(each, Unknown)]:
-        return unseen[0]
-    if not any(len(words_of(each)) > 1 for each in links.values()):  # beside its own node
-        return unknown("udev has no links of any block device: its database is not that of the host", HERE)
-    volumes = [name for name in links if re.fullmatch(r"zd\d+", name)]
-    bare = tuple(name for name in volumes if not any(each.startswith(ZVOL) for each in words_of(links[name])))
-    text = (
-        f"udev has no name for {', '.join(some(bare))}"
-        if bare
-        else f"of {len(volumes):,} devices of volumes none lacks a name"
-    )
-    return known(tuple(some(bare)), text, "udevadm info --export-db")
 
 
 def swap(swaps: Judged, holders: Holders) -> Judged:

@@ -19,7 +19,6 @@ WORDS: Mapping[str, str] = {
     "zpool_status": "state of",
     "zpool_status_paths": "devices of",
     "zpool_get": "properties of",
-    "zpool_get_features": "features of",
     "zpool_get_vdev": "properties of the vdevs of",
     "zpool_history": "history of",
     "zpool_history_internal": "history of what ran by itself on",

@@ -52,7 +52,6 @@ SEVERAL = "several"
 WHO = ("proxmox", "libvirt", "qemu", "lio", "scst", "tgt", SEVERAL)
 PROVIDES = {
     "host.swap_volumes": words("DEVICE on DATASET of each swap space that lies on a volume, whoever audits it"),
-    "host.unnamed_volumes": words("zdN of each volume that udev has no name for below /dev/zvol, whoever audits it"),
     "dataset.mapped": words(
         "NAME (lvm) or (multipath) of each device-mapper device of this host that lies in the volume"
     ),
@@ -88,7 +87,6 @@ WRITES = "w"  # of what a guest has open
 def users(facts: Facts, holders: Holders, paths: Paths) -> Iterator[Fact]:
     """All of PROVIDES."""
     yield Fact(HOST, "swap_volumes", in_volumes.swap(facts.get(HOST, "swaps"), holders))
-    yield Fact(HOST, "unnamed_volumes", in_volumes.unnamed(holders.inventory))
     found = _Users(facts, holders, paths)
     found.guests()
     found.targets()

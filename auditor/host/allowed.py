@@ -16,7 +16,6 @@ from auditor.host import (
     module_list,
     mount_units,
     pool_cache,
-    scrub_jobs,
     target_settings,
     zed_settings,
 )
@@ -40,8 +39,6 @@ def allowed_part(name: str, text: str, *, wide: bool = False) -> str | None:
         return _blocks(text) if "*" in last else kept.settings(last, text)
     if name == pool_cache.PATH:
         return pool_cache.names(text)
-    if name == scrub_jobs.PATH:
-        return scrub_jobs.kept(text)
     if name == zed_settings.PATH:
         return zed_settings.names(text)
     if name in target_settings.PATHS:

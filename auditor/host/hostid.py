@@ -8,9 +8,7 @@ contrib/dracut/90zfs/parse-zfs.sh.in, cmd/zgenhostid.c, module/os/linux/spl/spl-
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-OPTION = r'(?<!\S)"?(spl\.spl[-_]hostid|spl_hostid)="?([^\s"]+)"?'  # a boot loader may quote the whole or the value
 PARAMETER = "spl.spl_hostid"
 MALFORMED, ZERO = "malformed", "zero"
 # as the kernel's kstrtoul reads a number with base 0
@@ -27,15 +25,6 @@ def of_file(text: str) -> tuple[str, ...]:
     """Its first four bytes as little- and big-endian hosts read them; nothing where they are fewer. (hostid_read)"""
     data = text.encode("utf-8", "surrogateescape")[:_BYTES]
     return (data[::-1].hex(), data.hex()) if len(data) == _BYTES else ()
-
-
-def of_line(line: str) -> Iterator[tuple[str, str]]:
-    """(option, id) of each option of a kernel's command line that counts: the last of its name, and one that says something."""
-    last = {name.replace("-", "_"): value for name, value in re.findall(OPTION, line)}
-    for name, value in sorted(last.items()):
-        found = of_option(name, value)
-        if found:
-            yield name, found
 
 
 def of_option(name: str, value: str) -> str:

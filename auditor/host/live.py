@@ -51,7 +51,6 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     (("zdb", "-C"), frozenset(), _NAME),
     (("nvme", "list"), frozenset({"-o"}), _DEVICE),
     (("nvme", "id-ctrl"), frozenset({"-o"}), _DEVICE),
-    (("nvme", "id-ns"), frozenset({"-o"}), _DEVICE),
     (("nvme", "cmdset-ind-id-ns"), frozenset({"-o"}), _DEVICE),
     (("nvme", "smart-log"), frozenset({"-o"}), _DEVICE),
     (("nvme", "ocp", "smart-add-log"), frozenset({"-o"}), _DEVICE),
@@ -70,7 +69,7 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
             {
                 "--property=LoadState,ActiveState,UnitFileState",
                 "--property=MainPID,ExecStart",
-                "--property=Id,LoadState,ActiveState,UnitFileState,DropInPaths,Wants,Requires,BindsTo,WantedBy,RequiredBy,BoundBy,After",
+                "--property=Id,LoadState,ActiveState,UnitFileState,WantedBy,RequiredBy,BoundBy",
                 "--property=Id,LoadState,FragmentPath,MainPID,NeedDaemonReload,WantedBy,RequiredBy,BoundBy,TriggeredBy,Requires,"
                 "Requisite,BindsTo,RequiresMountsFor,ExecCondition,ExecStartPre,ExecStart",
             }
@@ -84,10 +83,9 @@ READ_ONLY: tuple[tuple[tuple[str, ...], frozenset[str], re.Pattern[str]], ...] =
     ),
     (
         ("systemctl", "list-units"),
-        frozenset({"--type=timer", "--state=failed", "--state=active", "--plain", "--no-legend"}),
-        re.compile(r"\*scrub\*|zfs-load-key@\*|(zfs|sanoid|syncoid|zrepl|znapzend|pyznap|zettarepl|zpool-|pvesr)\*"),
+        frozenset({"--state=failed", "--state=active", "--plain", "--no-legend"}),
+        re.compile(r"zfs-load-key@\*|(zfs|sanoid|syncoid|zrepl|znapzend|pyznap|zettarepl|zpool-|pvesr)\*"),
     ),
-    (("grub-probe", "--version"), frozenset(), re.compile(r"(?!)")),
     (("dmidecode", "-t", "memory"), frozenset(), re.compile(r"(?!)")),
     (("modinfo",), frozenset(), re.compile(r"(?:/usr)?/lib/modules/[\w./+~-]+", re.ASCII)),
     (

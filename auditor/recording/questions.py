@@ -70,7 +70,6 @@ FORMS = (
     _form("busctl get-property"),
     _form("systemctl list-units", "--type --state --all"),
     _form("dmidecode", "-t", "-t"),
-    _form("grub-probe --version"),
     _form("stat", "-L -c", "-c"),
     _form("modinfo"),
     _form(lzc.NAME, named=2),

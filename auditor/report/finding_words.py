@@ -25,7 +25,6 @@ LOOKS = (
         "exportfs -v",
         "findmnt",
         "grep",
-        "grub-probe",
         "lsblk",
         "nvme smart-log",
         "smartctl",

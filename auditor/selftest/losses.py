@@ -16,7 +16,7 @@ from auditor.selftest.faults import Fault, as_bytes, of_text
 # are files that people write, which end where they end.
 ONE_LOOK = frozenset(
     {
-        *("kernel_log", "modprobe", "samba_conf", "nfs_exports", "scrub_timers", "scrub_cron", "trim_timers"),
+        *("kernel_log", "modprobe", "samba_conf", "nfs_exports", "trim_timers"),
         *("database_process", "database_includes", "database_settings", "database_sql"),
     }
 )

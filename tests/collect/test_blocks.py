@@ -28,7 +28,6 @@ def test_a_missing_device_is_named_by_where_it_was(note: str, why: str) -> None:
     facts = Facts()
     facts.put(Fact(LEAF, "note", known(note, note, "zpool status -p tank")))
     found = {fact.name: fact.value for fact in blocks.links(facts, Facts())}
-    del found["taken_by"]  # what is at its path now
     assert set(found) >= {"disks"}
     for value in found.values():
         assert isinstance(value, Unknown)
@@ -165,46 +164,3 @@ def test_device_mapper_is_asked_only_where_a_device_is_seen() -> None:
         facts = Facts()
         facts.put(Fact(HOST, "dev_links", links))
         assert isinstance(dmsetup_table.request(HOST, facts), Run) is asked
-
-
-@pytest.mark.parametrize(
-    ("path", "note", "swaps", "taken"),
-    [
-        ("/dev/sda1", "", (), ("md1", "dm-0 (vg0-swap)")),
-        ("/dev/sda1", "", ("/dev/dm-0",), ("md1", "dm-0 (vg0-swap)", "swap")),
-        ("/dev/sda1", "", unknown("/proc/swaps: permission denied"), ("md1", "dm-0 (vg0-swap)")),
-        ("/dev/sda", "", (), ("md1", "dm-0 (vg0-swap)")),
-        ("/dev/sda2", "", ("/dev/sda2",), ("swap",)),
-        ("", "was /dev/sda2  corrupted data", ("/dev/sda2",), ("swap",)),
-        ("/dev/sda2", "", ("/swapfile",), ()),
-        ("/dev/sda2", "", unknown("/proc/swaps: permission denied"), "/proc/swaps: permission denied"),
-        ("/dev/sdb", "", (), "/dev/sdb: no block device has this name now"),
-    ],
-)
-def test_who_else_holds_what_is_at_its_path(
-    path: str, note: str, swaps: tuple[str, ...] | Unknown, taken: tuple[str, ...] | str
-) -> None:
-    facts, inventory = Facts(), Facts()
-    facts.put(Fact(HOST, "swaps", swaps if isinstance(swaps, Unknown) else known(swaps, "cat /proc/swaps")))
-    facts.put(Fact(LEAF, "note", known(note, note, "zpool status -p tank")))
-    if path:
-        facts.put(Fact(LEAF, "path", known(path, path)))
-    for name, fact, value in (
-        ("sda", "partitions", ("sda1", "sda2")),
-        ("sda", "slaves", ()),
-        ("md1", "slaves", ("sda1",)),
-        ("dm-0", "slaves", ("md1",)),
-        ("dm-0", "dm_name", "vg0-swap"),
-    ):
-        inventory.put(Fact(Subject("disk", name), fact, known(value, "")))
-    found = next(fact.value for fact in blocks.links(facts, inventory) if fact.name == "taken_by")
-    assert (found.value if isinstance(found, Known) else found.reasons[0].text) == taken
-
-
-def test_where_sysfs_was_not_read_nobody_is_ruled_out() -> None:
-    facts, inventory = Facts(), Facts()
-    facts.put(Fact(HOST, "swaps", known((), "no swap")))
-    facts.put(Fact(LEAF, "path", known("/dev/sda", "")))
-    inventory.put(Fact(Subject("disk", "sda"), "transport", known("sata", "")))
-    found = next(fact.value for fact in blocks.links(facts, inventory) if fact.name == "taken_by")
-    assert isinstance(found, Unknown)

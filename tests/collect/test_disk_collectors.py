@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COLLECTORS = {
     name: import_module(f"auditor.collect.{name}")
     for name in (
-        "udev", "block_sysfs", "nvme_id_ctrl", "nvme_id_ns", "nvme_smart_log", "nvme_write_cache", "nvme_list",
+        "udev", "block_sysfs", "nvme_id_ctrl", "nvme_smart_log", "nvme_write_cache", "nvme_list",
         "smartctl", "hdparm", "nvme_ocp_smart",
     )
 }  # fmt: skip
@@ -96,7 +96,6 @@ JSON = st.recursive(
 )
 KEYS = {
     "nvme_id_ctrl": ("vwc", "mn", "sn", "awupf", "error", "Error: x"),
-    "nvme_id_ns": ("flbas", "nlbaf", "nsfeat", "nawupf", "lbafs"),
     "nvme_smart_log": ("critical_warning", "percent_used", "avail_spare", "media_errors", "unsafe_shutdowns"),
     "nvme_write_cache": ("feature: 0x06", "Feature: 0x06"),
     "nvme_list": ("Devices",),
@@ -148,7 +147,7 @@ def facts_with(disk: Subject, transport: str) -> Facts:
         ("nvme_id_ctrl", "nvme0n1", "", True),
         ("nvme_smart_log", "nvme1n1", "nvme-tcp", True),
         ("nvme_write_cache", "sda", "sata", False),
-        ("nvme_id_ns", "sda", "", True),  # nobody knows: nvme itself will say
+        ("nvme_smart_log", "sda", "", True),  # nobody knows: nvme itself will say
         ("hdparm", "sda", "sata", True),
         ("hdparm", "sda", "", True),
         ("hdparm", "sda", "sas", False),

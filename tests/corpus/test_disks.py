@@ -29,7 +29,6 @@ NOTED = {
         "critical_warning": "nvme_critical_warning",
         "avail_spare": "nvme_available_spare_percent",
         "percent_used": "nvme_percent_used",
-        "unsafe_shutdowns": "nvme_unsafe_shutdowns",
         "media_errors": "nvme_media_errors",
         "err_log": "nvme_error_log_entries",
         "power_on_hours": "nvme_power_on_hours",

@@ -1,43 +1,11 @@
-"""Scrubs that are scheduled, and memory that is corrected: what decides, and what stays unknown."""
+"""Memory that is corrected: what decides, and what stays unknown."""
 
 from __future__ import annotations
 
 import pytest
 
-from auditor.derive import memory_ecc, scrub_schedule
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Value, known, unknown
-from auditor.text import unit_escaped
-
-TANK = Subject("pool", "tank")
-
-
-def scheduled(
-    timers: tuple[str, ...] | None,
-    cron: tuple[str, ...] | None,
-    pool: Subject = TANK,
-    kernel: str | None = "6.12.57+deb13-amd64",
-) -> object:
-    facts = Facts()
-    for name, value in (("scrub_timers", timers), ("scrub_cron", cron), ("kernel_release", kernel)):
-        facts.put(Fact(HOST, name, unknown("not seen") if value is None else known(value, "seen")))
-    ((_, _, found),) = scrub_schedule.derive(pool, facts)
-    return found.value if isinstance(found, Known) else None
-
-
-def test_a_scrub_that_is_scheduled() -> None:
-    assert scheduled(("zfs-scrub-weekly@tank.timer",), None) is True
-    assert scheduled(("zfs-scrub.timer",), None) is True
-    assert scheduled(None, ("/etc/cron.d/zfsutils-linux",)) is True
-    assert scheduled((), ()) is False
-    assert scheduled(("zfs-scrub-weekly@other.timer", "btrfs-scrub.timer"), ()) is False
-    assert scheduled((), None) is None
-    assert scheduled(None, ()) is None
-    assert scheduled((), (), kernel=None) is None  # it may be TrueNAS, whose jobs were not looked at
-
-
-def test_a_pool_whose_name_systemd_spells_otherwise() -> None:
-    assert unit_escaped("my-pool 1") == "my\\x2dpool\\x201"
-    assert scheduled(("zfs-scrub-monthly@my\\x2dpool\\x201.timer",), (), Subject("pool", "my-pool 1")) is True
+from auditor.derive import memory_ecc
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Value, known, unknown
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Modules of kernels that may start next: of an older release, or built for another minor release of Enterprise Linux."""
+"""Modules of kernels that may start next: of an older release."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from auditor.facts import HOST, Unknown, unknown
 from tests.derive.test_pool_facts import World
 
 HERE, NEXT, OLD = "6.8.0-31-generic", "6.8.0-90-generic", "6.8.0-9-generic"
-EL86, EL87, EL87_LATER = "4.18.0-372.9.1.el8.x86_64", "4.18.0-425.3.1.el8.x86_64", "4.18.0-425.19.2.el8_7.x86_64"
-STREAM, STREAM_LATER = "5.14.0-480.el9.x86_64", "5.14.0-503.el9.x86_64"
 UNSEEN = unknown("modinfo: not installed")
 
 
@@ -17,10 +15,10 @@ def path(kernel: str) -> str:
     return f"/usr/lib/modules/{kernel}/extra/zfs.ko"
 
 
-def world(running: str, modules: dict[str, str], built_for: dict[str, str] | None = None) -> World:
+def world(running: str, modules: dict[str, str]) -> World:
     """modules: the version of each kernel's."""
     made = World()
-    said = tuple(f"{path(each)} {modules[each]} {(built_for or {}).get(each, each)}" for each in modules)
+    said = tuple(f"{path(each)} {modules[each]} {each}" for each in modules)
     listed = tuple(f"{each} {path(each)}" for each in modules)
     made.put(HOST, kernel_release=running, zfs_modules=listed, zfs_module_versions=said, zfs_version=(2, 3, 4))
     return made
@@ -47,33 +45,11 @@ def test_of_an_older_release(modules: dict[str, str], older: tuple[str, ...] | N
     assert (made.get(HOST, "kernels_with_older_zfs"), made.get(HOST, "older_zfs_ahead")) == (older, gap)
 
 
-@pytest.mark.parametrize(
-    ("running", "modules", "built_for", "foreign"),
-    [
-        (EL86, (EL86,), {}, ()),
-        (EL86, (EL86, EL87), {EL87: EL86}, (f"{EL87} (for {EL86})",)),
-        (EL86, (EL86, EL87), {}, ()),  # dkms
-        (EL87, (EL87, EL87_LATER), {EL87_LATER: EL87}, ()),
-        (EL87, (EL87,), {EL87: EL87_LATER}, ()),
-        (EL87, (EL86, EL87), {EL86: EL87}, ()),  # the older kernel
-        (EL87, (EL87,), {EL87: EL86}, (f"{EL87} (for {EL86})",)),  # runs
-        (STREAM, (STREAM, STREAM_LATER), {STREAM_LATER: STREAM}, (f"{STREAM_LATER} (for {STREAM})",)),
-        (HERE, (HERE, NEXT), {NEXT: HERE}, ()),  # of another system, where the kernel refuses it
-    ],
-)
-def test_of_another_minor_release(
-    running: str, modules: tuple[str, ...], built_for: dict[str, str], foreign: tuple[str, ...]
-) -> None:
-    made = world(running, dict.fromkeys(modules, "2.3.4-1"), built_for)
-    assert made.get(HOST, "kernels_with_foreign_zfs") == foreign
-
-
 @pytest.mark.parametrize("lost", ["kernel_release", "zfs_modules", "zfs_module_versions", "zfs_version"])
 def test_what_is_not_known(lost: str) -> None:
     made = world(HERE, {HERE: "2.3.4-1", NEXT: "2.2.2-1"})
     made.put(HOST, **{lost: UNSEEN})
     assert made.get(HOST, "kernels_with_older_zfs") is None
-    assert (made.get(HOST, "kernels_with_foreign_zfs") is None) == (lost != "zfs_version")
 
 
 def test_a_module_that_modinfo_did_not_tell_of() -> None:

@@ -83,24 +83,6 @@ def test_without_the_table_only_the_property_decides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("export", "hit"),
-    [
-        ("/tank/db *(rw,subtree_check)", ["tank/db"]),
-        ("/tank *(ro,crossmnt,subtree_check)", ["tank", "tank/db", "tank/db/wal", "tank/db2"]),
-        ("/tank/db *(subtree_check,no_subtree_check)", []),
-        ("/tank/db *(rw)", []),
-        ("/srv *(subtree_check)", []),
-    ],
-)
-def test_subtree_check_has_to_be_written_out(export: str, hit: list[str]) -> None:
-    world = shared((export,))
-    names = ("tank", "tank/db", "tank/db/wal", "tank/db2")
-    assert [name for name in names if world.get(dataset(name), "nfs_subtree_checked")] == hit
-    world.put(dataset("tank/db"), sharenfs="rw,subtree_check")
-    assert world.get(dataset("tank/db"), "nfs_subtree_checked") is True
-
-
-@pytest.mark.parametrize(
     ("table", "hit"),
     [
         (("/tank/db *(rw,sync)",), ["tank/db"]),

@@ -294,7 +294,7 @@ def test_counters_alone_find_what_they_count(name: str) -> None:
     [
         ("data before the log block", "throughput", "zfs set logbias=latency tank/db", "logbias-throughput-log"),
         ("data before the log block", "latency", "zfs get logbias,direct tank/db", "direct-io-bypasses-slog"),
-        ("past the SLOG", "throughput", "zpool list -v tank", "slog-too-small"),
+        ("past the SLOG", "throughput", "zpool list -v tank", "slog-unused"),
     ],
 )
 def test_what_brings_commits_back_to_the_slog_depends_on_what_bypassed_it(

@@ -26,7 +26,6 @@ COMPILES="autoconf automake libtool gettext g++ uuid-dev libblkid-dev libudev-de
 TOOLS=python3,python3-pyudev,nvme-cli,smartmontools,hdparm,sg3-utils,fio,sysstat,strace,mdadm
 TOOLS+=,cryptsetup-bin,lvm2,systemd-sysv,udev,kmod,procps,fdisk,gdisk,e2fsprogs,dmsetup,xz-utils,zstd,busybox-static,sqlite3
 DATABASES="postgresql mariadb-server python3-psycopg python3-pymysql"  # sqlite3 comes with TOOLS
-BOOT=grub-common  # grub-probe, which tells whether GRUB reads a pool; no guest starts from GRUB
 SSH=openssh-server  # for Ansible alone (ansible.py); no guest starts it by itself
 # zfs-zed depends on zfs-dkms: the source of the modules arrives with the commands, in the same version
 PIN='Package: zfs* libzfs* libzpool* libnvpair* libuutil* python3-pyzfs\nPin: release n=*-backports\nPin-Priority: 900\n'
@@ -274,8 +273,8 @@ for line in "$@"; do
         [ -d "$LAB/builder-$kernel" ] || step "builder-$kernel" build_builder "$kernel" "$suite"
         step "modules-$zfs-$kernel" build_modules "$zfs" "$kernel"
     fi
-    for name in databases ssh boot; do
-        case $name in databases) packages=$DATABASES ;; ssh) packages=$SSH ;; boot) packages=$BOOT ;; esac
+    for name in databases ssh; do
+        case $name in databases) packages=$DATABASES ;; ssh) packages=$SSH ;; esac
         if ! has "root-$line" "$name" "$packages"; then
             rm -f "$LAB/img/$line/versions"
             step "$name-$line" add "root-$line" "$name" "$packages"
