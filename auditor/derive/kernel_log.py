@@ -126,12 +126,12 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     for disk, times_of in counted.items():
         faults = together([(source.what, times_of[source]) for source in FAULTS])
         first = next((PARTS[what] for what, _ in pairs_of(faults)), NOTHING)
-        assumed = times_of[ASSUMED]
+        if isinstance(assumed := times_of[ASSUMED], Known):
+            assumed = assumed._replace(value=assumed.value != 0)
         yield Fact(disk, "logged_faults", faults)
         yield Fact(disk, "logged_fault", faults._replace(value=first) if isinstance(faults, Known) else faults)
         yield Fact(disk, "logged_flush_errors", times_of[FLUSHES])
-        known = isinstance(assumed, Known)
-        yield Fact(disk, "cache_assumed", assumed._replace(value=assumed.value != 0) if known else assumed)
+        yield Fact(disk, "cache_assumed", assumed)
 
 
 def of_disks(sources: Sequence[Source], facts: Facts) -> Iterator[tuple[Subject, Source, Judged]]:

@@ -39,7 +39,7 @@ def logged(places: dict[Subject, str], **asked: str) -> Facts:
 
 
 def judged(
-    disks: str = BOOT, places: dict[Subject, str] = PLACES, *, faults: str = BOOT, buses: str = BOOT
+    disks: str = BOOT, faults: str = BOOT, buses: str = BOOT, *, places: dict[Subject, str] = PLACES
 ) -> dict[tuple[str, str], Judged]:
     facts = logged(places, disks=disks, faults=faults, buses=buses)
     return {(each.subject.name, each.name): each.value for each in kernel_log.derive(HOST, facts)}
@@ -80,11 +80,11 @@ def test_a_port_and_a_controller_are_found_by_their_place() -> None:
     )
     found = judged(text)
     assert times(found, RESETS) == [0, 1, 1]
-    nowhere = judged(text, {})
+    nowhere = judged(text, places={})
     assert times(nowhere, RESETS) == [None, None, None]
-    shared = judged(text, PLACES | {SDA: PLACES[SDA].replace("ata3", "ata4")})
+    shared = judged(text, places=PLACES | {SDA: PLACES[SDA].replace("ata3", "ata4")})
     assert times(shared, RESETS)[1] is None
-    hidden = judged(text, PLACES | {NVME: "/devices/virtual/nvme-subsystem/nvme-subsys1/nvme1n1"})
+    hidden = judged(text, places=PLACES | {NVME: "/devices/virtual/nvme-subsystem/nvme-subsys1/nvme1n1"})
     assert times(hidden, RESETS)[2] is None
 
 
@@ -121,7 +121,7 @@ def test_a_port_that_two_disks_share_leaves_what_names_one_of_them(line: str) ->
     """The lines of the port leave open which of the two it was; those with a name do not become less by it."""
     named = "[2.0] I/O error, dev sda, sector 0 op 0x3:(DISCARD) flags 0x800 phys_seg 1 prio class 0\n"
     shared = PLACES | {SDB: PLACES[SDB].replace("ata4", "ata3")}
-    found = judged(f"{BOOT}{named}[3.0] {line}\n", shared)
+    found = judged(f"{BOOT}{named}[3.0] {line}\n", places=shared)
     assert times(found, "failed TRIM commands")[:2] == [1, None]
 
 
@@ -154,7 +154,7 @@ def test_a_finding_names_each_fault_the_likely_cause_first_with_its_lines() -> N
     ],
 )
 def test_what_the_first_fault_points_at_decides_what_to_do(log: dict[str, str], part: str) -> None:
-    found = judged(**{name: BOOT + text for name, text in log.items()})
+    found = judged(*(BOOT + log.get(name, "") for name in ("disks", "faults", "buses")))
     assert value(found["sda", "logged_fault"]) == part
 
 
