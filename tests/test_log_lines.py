@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from auditor import audit
 from auditor.collect import kernel_buses, kernel_faults, kernel_hangs, kernel_log, kernel_traces
-from auditor.derive import bus_errors, scsi_faults, suspensions
+from auditor.derive import host_faults, suspensions
 from auditor.derive import kernel_log as logged
 from auditor.facts import HOST, Fact, Facts, Subject, known
 from auditor.host.output import Lines
@@ -120,12 +120,12 @@ def resting() -> tuple[Rule, ...]:
     names = {name for module in MODULES.values() for name in module.FACTS} | {
         name.partition(".")[2] for name in logged.FACTS
     }
-    names |= {*scsi_faults.FACTS, *bus_errors.FACTS, *suspensions.FACTS}
+    names |= {*host_faults.FACTS, *suspensions.FACTS}
     texts = {path.stem: path.read_text() for path in (shared.FIXTURES.parent / "rules").glob("*.toml")}
     found = tuple(
         rule for rule in shared.audited() if any(re.search(rf"\.{name}\b", texts.get(rule.id, "")) for name in names)
     )
-    assert len(found) > 12
+    assert len(found) > 5
     return found
 
 
@@ -134,7 +134,7 @@ def world(log: Log, first: str) -> Facts:
     facts = Facts()
     disks = {Subject("disk", name): place for name, place in DISKS.items()}
     said: dict[Subject, dict[str, Any]] = {
-        HOST: {"virtualization": "none", "zfs_version": (2, 1, 5), "pools": (POOL,)},
+        HOST: {"virtualization": "none", "zfs_version": (2, 1, 5), "pools": (POOL,), "memory_ecc": False},
         POOL: {"events_io_failure": 0, "leaves": (LEAF, PATHS)},
         LEAF: {"disks": tuple(disk for disk in disks if disk.name != "sdb"), "layers": (), "path": "/dev/mapper/luks"},
         PATHS: {"disks": (Subject("disk", "sdb"),), "layers": ("multipath",), "nodes": ("dm-0",), "path": "/dev/dm-0"},
@@ -147,15 +147,14 @@ def world(log: Log, first: str) -> Facts:
         said[disk] |= {"virtual": False, "raid_volume": False, "is_ssd": True}
         said[disk] |= {"sysfs_path": place} if place else {}
         said[disk] |= {"used_by": (PATHS if disk.name == "sdb" else LEAF,)} if disk.name != "sdc" else {}
+    said[HOST]["kernel_failures"] = ()
     for subject, of_it in said.items():
         facts.put_all([Fact(subject, name, known(value, "")) for name, value in of_it.items()])
     for name, module in MODULES.items():
         text = "".join(f"{line}\n" for line in (first, *log[name]))
         facts.put_all(module.parse(Output(text, "/dev/kmsg"), HOST))
     facts.put_all(list(logged.derive(HOST, facts)))
-    for derivation in (scsi_faults, bus_errors):
-        for disk in disks:
-            facts.put_all(list(derivation.derive(disk, facts)))
+    facts.put_all(list(host_faults.derive(HOST, facts)))
     facts.put_all(list(suspensions.derive(POOL, facts)))
     return facts
 

@@ -1,8 +1,8 @@
-"""/dev/kmsg: what went wrong in OpenZFS itself, with SCSI drives and their controllers, and for
-want of memory, since the host booted. A question of its own, as ``kernel_hangs`` says why.
+"""/dev/kmsg: what went wrong in OpenZFS itself, and with SCSI drives and their controllers, since the host booted. A separate
+question, as ``kernel_hangs`` says why. Its answers also hold the lines of programs that were killed when memory ran out.
 
 The lines are those of OpenZFS module/os/linux/spl/spl-err.c spl_panic, vcmn_err; module/zfs/zil.c zil_replay_error, zil_parse;
-Linux arch/x86/kernel/dumpstack.c show_ip; mm/oom_kill.c __oom_kill_process; drivers/scsi/scsi_error.c scsi_report_sense;
+Linux arch/x86/kernel/dumpstack.c show_ip; drivers/scsi/scsi_error.c scsi_report_sense;
 drivers/scsi/mpt3sas/mpt3sas_scsih.c scsih_abort, mpt3sas_base.c; drivers/scsi/mpi3mr/mpi3mr_os.c;
 drivers/scsi/megaraid/megaraid_sas_fusion.c.
 
@@ -36,8 +36,6 @@ FACTS = {
     "log_replay_errors": tally(
         "DATASET=TIMES of records of the intent log that could not be replayed since the host booted"
     ),
-    "oom_kills": tally("PROGRAM=TIMES of programs that the kernel killed for want of memory since it booted"),
-    "oom_killed_servers": words("the same, of databases and virtual machines alone"),
     "controller_faults": tally("CONTROLLER=TIMES of faults and resets of storage controllers since the host booted"),
     "scsi_power_ons": tally(
         "HOST:CHANNEL:TARGET:LUN=TIMES of power-ons and resets that drives reported; one evidence each"
@@ -68,9 +66,6 @@ _LINES = {
 }
 _PATTERNS, KEEP = compiled(_LINES), kept(_LINES)
 _STOPPED_IN = re.compile(r"PANIC at [\w.-]+:\d+:(\w+)\(\)")
-SERVERS = re.compile(
-    r"(?:postgres|postmaster|mysqld?|mariadbd?|mongod|redis-server|valkey-server|etcd|sqlservr|oracle|clickhouse|kvm|qemu)\b.*"
-)
 
 
 def request(host: Subject, facts: Facts) -> Run:
@@ -83,9 +78,6 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     if whole:
         yield Fact(HOST, "faults_whole", Known(True, (WHOLE,)))
     found = [(each.kind, each.part or "OpenZFS", each.text.strip()) for each in told]
-    found += [
-        ("oom_killed_servers", what, text) for kind, what, text in found if kind == "oom_kills" and SERVERS.match(what)
-    ]
     stopped = {hit[1]: text for kind, _, text in found if kind == "zfs_panics" and (hit := _STOPPED_IN.search(text))}
     if stopped or whole:
         yield Fact(

@@ -38,7 +38,7 @@ def failing(failed: Sequence[Failure], facts: Facts) -> Iterator[Cause]:
                 each.text,
                 (Evidence(each.text, LOG),),
                 _replace(each.disk),
-                "disk-io-errors-logged",
+                "drive-path-faults",
                 True,
             )
 

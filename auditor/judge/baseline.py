@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
+from auditor.data import retired
 from auditor.facts import HOST, Facts, Known, Reason, Subject
 from auditor.judge.finding import RANK
 from auditor.judge.rule import Rule, Severity
@@ -134,9 +135,11 @@ def _outcome(verdict: Verdict) -> str:
 
 def updated(night: Night, verdicts: Iterable[Verdict], facts: Facts, accept: frozenset[str] = frozenset()) -> Baseline:
     """The baseline of tomorrow: what was seen is as grave as it is now, or as it was where it became graver; what is gone is
-    gone, what was not seen stays. accept: the outcomes ("fail", "unknown") of which all is known from now on as it is now."""
+    gone, and so is what a retired rule knew; what was not seen stays. accept: the outcomes ("fail", "unknown") of which all is
+    known from now on as it is now."""
     today, before = day(facts), night.baseline.entries
-    entries = {each.key: each for each in (*night.kept, *night.unseen)}
+    kept = (each for each in night.kept if each.rule not in retired.load())
+    entries = {each.key: each for each in (*kept, *night.unseen)}
     for key, verdict in _tonight(verdicts).items():
         outcome: Outcome = "fail" if _outcome(verdict) == "fail" else "unknown"
         old = before.get(key)

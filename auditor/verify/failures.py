@@ -9,7 +9,7 @@ is not known any more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -17,18 +17,18 @@ from auditor.collect import kernel_log as collector
 from auditor.collect import zpool_status
 from auditor.collect._pool_tree import Row
 from auditor.derive import kernel_log as derived
-from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known
 from auditor.text import harmless
 from auditor.verify import witnesses
 from auditor.verify.model import KERNEL_LOG, Link
 from auditor.verify.result import Run
 from auditor.verify.trial import Logged, Ran
 
-FLUSHES = "logged_flush_errors"
+FLUSHES = "flushes that failed"
 KINDS = {
-    FLUSHES: "flushes that failed",
-    "logged_io_errors": "reads or writes that failed",
-    "logged_resets": "resets of its controller or repeated flushes",
+    derived.FLUSHES: FLUSHES,
+    derived.FAILED_IO: "reads or writes that failed",
+    derived.RESETS: "resets of its controller or repeated flushes",
 }
 WRITTEN = {"ONLINE", "DEGRADED"}  # states of a vdev that is written to (vdev_is_dead() of module/zfs/vdev.c)
 COUNTS = ("read", "write", "checksum")
@@ -39,14 +39,14 @@ def of_kernel(runs: Sequence[Ran], run: Run, facts: Facts) -> Link:
     runs. run: that of the log."""
     logged, disks = _together(runs), [device.disk for device in run.devices]
     try:
-        told = _told(logged, disks, facts)
+        counted = _counted(logged, disks, facts)
     except ValueError as error:
         return Link(KERNEL_LOG, "unseen", str(error))
     volatile = {device.disk for device in run.devices if device.volatile}
-    failed = list(_failed(disks, told))
+    failed = list(_failed(counted))
     if lost := [each.text for each in failed if each.disk in volatile and each.kind == FLUSHES]:
         return Link(KERNEL_LOG, "contradicts", f"flushes failed, yet fsync returned success: {'; '.join(lost)}")
-    doubts = [*(each.text for each in failed), *_untold(disks, told)]
+    doubts = [*(each.text for each in failed), *_doubts(counted)]
     if not doubts and logged.missing:
         doubts = [logged.missing]
     if not doubts and sum(" error, dev " in line for line in logged.lines) >= derived.LINES_KEPT:
@@ -63,7 +63,7 @@ def _together(runs: Sequence[Ran]) -> Logged:
 
 
 class Failure(NamedTuple):
-    """Something that the kernel logged of a disk. kind: a key of KINDS."""
+    """Something that the kernel logged of a disk. kind: one of KINDS."""
 
     disk: str
     kind: str
@@ -73,13 +73,13 @@ class Failure(NamedTuple):
 def logged_of(logged: Logged, disks: Sequence[str], facts: Facts) -> tuple[tuple[Failure, ...], str]:
     """What failed on these disks, and where nothing did, why it may all the same. Raises ValueError where the lines cannot be
     understood."""
-    told = _told(logged, disks, facts)
-    failed = tuple(_failed(disks, told))
-    return failed, "" if failed else "; ".join((*_untold(disks, told), *filter(None, [logged.missing])))
+    counted = _counted(logged, disks, facts)
+    failed = tuple(_failed(counted))
+    return failed, "" if failed else "; ".join((*_doubts(counted), *filter(None, [logged.missing])))
 
 
-def _told(logged: Logged, disks: Sequence[str], facts: Facts) -> Facts:
-    """What the lines say of each disk. Raises ValueError where they cannot be understood."""
+def _counted(logged: Logged, disks: Sequence[str], facts: Facts) -> dict[tuple[str, str], Judged]:
+    """How often the lines name each disk, by kind. Raises ValueError where they cannot be understood."""
     found = Facts(facts.now)
     found.put_all(facts)
     for disk in disks:
@@ -90,24 +90,22 @@ def _told(logged: Logged, disks: Sequence[str], facts: Facts) -> Facts:
     except ValueError as error:
         raise ValueError(f"the kernel's log could not be understood: {harmless(str(error))}") from None
     found.replace(Fact(HOST, "kernel_log_whole", known(True, "")))  # what is missing is said in its place
-    for fact in list(derived.derive(HOST, found)):
-        found.replace(fact)
-    return found
+    times = {(disk.name, KINDS[source]): each for disk, source, each in derived.of_disks(tuple(KINDS), found)}
+    return {key: times[key] for key in product(disks, KINDS.values())}
 
 
-def _failed(disks: Sequence[str], told: Facts) -> Iterator[Failure]:
+def _failed(counted: Mapping[tuple[str, str], Judged]) -> Iterator[Failure]:
     """Each kind of failure that was logged of each of them."""
-    for disk, (name, what) in product(disks, KINDS.items()):
-        match told.get(Subject("disk", disk), name):
+    for (disk, kind), judged in counted.items():
+        match judged:
             case Known(int(times), evidence) if times:
                 lines = "; ".join(dict.fromkeys(harmless(each.text) for each in evidence))
-                yield Failure(disk, name, f"{harmless(disk)}: at least {times} {what} ({lines})")
+                yield Failure(disk, kind, f"{harmless(disk)}: at least {times} {kind} ({lines})")
 
 
-def _untold(disks: Sequence[str], told: Facts) -> Iterator[str]:
+def _doubts(counted: Mapping[tuple[str, str], Judged]) -> Iterator[str]:
     """Why it is not known whether what was logged is of one of them."""
-    found = [told.get(Subject("disk", disk), name) for disk in disks for name in KINDS]
-    reasons = [each.text for judged in found if isinstance(judged, Unknown) for each in judged.reasons]
+    reasons = [each.text for judged in counted.values() if isinstance(judged, Unknown) for each in judged.reasons]
     yield from dict.fromkeys(map(harmless, reasons))
 
 

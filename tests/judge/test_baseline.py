@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auditor import audit
+from auditor.commands import _baseline
+from auditor.data import retired
 from auditor.facts import HOST, Fact, Facts, Subject, known, unknown
 from auditor.judge import baseline, baseline_file
 from auditor.judge.baseline import Baseline
@@ -259,6 +262,22 @@ def test_a_rule_that_did_not_run_keeps_what_is_known_of_it() -> None:
     assert report.night
     assert [each.rule for each in report.night.kept] == ["sync-disabled"]
     assert baseline.updated(report.night, report.verdicts, look.facts).entries == of.entries
+
+
+def test_what_a_retired_rule_knew_covers_nothing_and_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither its successor nor any other rule is quieter by it."""
+    of = accepted(look := host(BAD))
+    old = {("sync-off", subject): entry._replace(rule="sync-off") for (_, subject), entry in of.entries.items()}
+    monkeypatch.setattr(retired, "load", lambda: {"sync-off": "sync-off is retired: use rule sync-disabled"})
+    report = judged(look, of._replace(entries=old))
+    assert report.night
+    assert any(failed for _, failed, _, _ in said(report))
+    assert not any(known for _, _, _, known in said(report))
+    assert baseline.updated(report.night, report.verdicts, look.facts).entries == {}
+    _baseline.write(_baseline.Wish(Path("known.toml"), frozenset(), write=False), report, look.facts)
+    assert capsys.readouterr().err == "known.toml: no effect, sync-off is retired: use rule sync-disabled\n"
 
 
 def test_a_baseline_reads_back() -> None:
