@@ -12,6 +12,7 @@ import click
 import pytest
 
 from auditor import cli
+from auditor.data import retired
 from tests.fake import CommandLine
 from tests.golden import CANONICAL, GREEN, HOSTS
 
@@ -161,6 +162,20 @@ def test_a_policy_is_checked_without_a_host(zaudit: CommandLine, tmp_path: Path)
     assert (done.code, done.out) == (2, "")
     assert "line 2: no rule 'atime-onn'; similar: atime-on" in done.err
     assert zaudit("policy", "check", tmp_path / "none").code == 2
+
+
+def test_a_retired_rule_is_explained(zaudit: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sentence = "disk-tired is retired: use smartctl -x"
+    monkeypatch.setattr(retired, "load", lambda: {"disk-tired": sentence})
+    done = zaudit("explain", "disk-tired")
+    assert (done.code, done.out, done.err) == (0, f"{sentence}\n", "")
+    path = tmp_path / "zaudit.toml"
+    path.write_text('[rules]\ndisk-tired = "off"\n')
+    done = zaudit("policy", "check", path)
+    assert (done.code, done.out.splitlines()[0]) == (0, f"{path}, line 2: no effect, {sentence}")
+    check = ("check", "--replay", REC, "--rule", "atime-on", "--policy", path)
+    assert f"line 2: no effect, {sentence}" in zaudit(*check).err
+    assert zaudit(*check, "--quiet").err == ""
 
 
 @pytest.mark.parametrize(

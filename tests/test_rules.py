@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from auditor import data, rulebook
-from auditor.data import fixes
+from auditor.data import fixes, retired
 from auditor.facts import HOST, Fact, Facts, Judged, Known, known, unknown
 from auditor.judge import example, rule_file, rule_table
 from auditor.judge.event import GRAVITY
@@ -103,6 +103,16 @@ def test_a_packed_zaudit_reads_what_was_packed(monkeypatch: pytest.MonkeyPatch) 
     finally:
         for each in cached:
             each.cache_clear()
+
+
+def test_what_is_retired_is_no_rule_and_names_one_or_a_way_of_its_own() -> None:
+    written = tomllib.loads(data.text(retired.FILE))
+    assert not written.keys() & QUICK.keys()
+    assert {entry["successor"] for entry in written.values() if "successor" in entry} <= QUICK.keys()
+    assert [id for id, sentence in retired.load().items() if not sentence.startswith(f"{id} is retired: ")] == []
+    for wrong in ("[a]\n", "[a]\nsuccessor = ''", "[a]\ninstead = 1", "[a]\ninstead = 'x'\nsuccessor = 'y'", "a = 1"):
+        with pytest.raises(data.TableError, match="a: expected successor or instead"):
+            retired.parse(wrong)
 
 
 @for_each("path", rule_format.FILES, ids=lambda path: path.stem)

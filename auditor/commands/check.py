@@ -112,6 +112,7 @@ def check(
     from auditor import audit, rulebook
     from auditor.commands._policy import read
     from auditor.host.live import Host, LiveHost
+    from auditor.judge.policy import retired_names
     from auditor.recording import recording, replacing
 
     if supposed and (verifying or record or baseline or any(each.name != "json" for each in wanted)):
@@ -126,6 +127,9 @@ def check(
         if policy_file or not past:
             options = options._replace(policy=read(policy_file))
         rules, left_out = chosen = rulebook.choose(folders, only, skip, options.policy, runs=verifying)
+        ids = [rule.id for rule in rules] + [each.rule for each in left_out]
+        for each in () if quiet else retired_names(ids, skip, options.policy):
+            note(each)
         if verifying:
             if known.path:
                 raise click.UsageError("--verify: a verification has no baseline")

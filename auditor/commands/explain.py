@@ -22,12 +22,15 @@ def explain(rule_id: str | None, event: str | None, folders: tuple[Path, ...]) -
     With --event: what an event takes, and the rules that decide what it would cost.
     """
     from auditor import rulebook
+    from auditor.judge.policy import retired_by
     from auditor.report import rule_page
 
     if (rule_id is None) == (event is None):
         raise click.UsageError("give the ID of a rule (zaudit rules lists them) or --event")
     if event:
         say(rule_page.event_page(next(each for each in EVENTS if each == event), rulebook.load(folders), width()))
+    elif rule_id and (retired := retired_by(rule_id, [each.id for each in rulebook.load(folders, examples=False)])):
+        say("\n".join(retired))
     elif rule_id:
         say(rule_page.page(rulebook.find(folders, rule_id), width()))
 

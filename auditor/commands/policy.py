@@ -63,12 +63,12 @@ def init(
 @folders
 def check_file(file: Path, folders: tuple[Path, ...]) -> None:
     """Read FILE as zaudit check --policy does, without a host: exit code 0, or 2 with the line and the cause. What has expired
-    is named."""
+    is named, and what names a rule that zaudit no longer has."""
     from datetime import UTC, datetime
 
     from auditor import rulebook
     from auditor.commands._policy import read
-    from auditor.judge.policy import left_out
+    from auditor.judge.policy import left_out, retired_names
 
     found = read(file)
     everything = rulebook.load(folders, examples=False, decided=found.thresholds)
@@ -79,6 +79,8 @@ def check_file(file: Path, folders: tuple[Path, ...]) -> None:
     for waiver in found.waivers:
         over = ", which is over" if datetime.now(UTC).date() > waiver.expires else ""
         say(f"{waiver.title}: waived until {waiver.expires}{over}, by {waiver.owner}")
+    for line in retired_names([each.id for each in everything], (), found):
+        say(line)
     say(f"{file}: {len(out)} rules off or milder, {len(found.waivers)} waivers, {len(found.datasets)} datasets")
 
 

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple, get_args
 
+from auditor.data import retired
 from auditor.errors import Stop
 from auditor.judge.event import SEVERITIES, Party, Severity, Strike
 from auditor.judge.rule import Rule
@@ -133,12 +134,13 @@ def declared(entries: Mapping[str, Declared], dataset: str) -> Declared | None:
 
 def select(rules: Sequence[Rule], only: Sequence[str], skip: Sequence[str], policy: Policy = NONE) -> list[Rule]:
     """The rules to run, as grave as the policy says. Raises PolicyError for an id that no rule has, and when nothing is
-    left to run. A rule that is named in only runs although the policy turns it off."""
+    left to run. A rule that is named in only runs although the policy turns it off. Only there is a retired rule an error."""
     ids = [rule.id for rule in rules]
-    for pattern in (*only, *skip):
+    for pattern in only:
         _must_be(pattern, ids)
-    for pattern, line in (*((id, line) for id, (_, line) in policy.rules.items()), *_waived(policy)):
-        _must_be(pattern, ids, f"{policy.where(line)}: ")
+    for pattern, where in _excused(skip, policy):
+        if not retired_by(pattern, ids):
+            _must_be(pattern, ids, where)
     _must_fit({rule.id: rule for rule in rules}, policy)
     chosen = [
         _as_grave(rule, policy)
@@ -169,7 +171,33 @@ def setting_of(id: str, policy: Policy) -> Setting:
 def _must_be(pattern: str, ids: Sequence[str], where: str = "") -> None:
     """Raises PolicyError for what means no rule."""
     if not any(matches(id, pattern) for id in ids):
-        raise PolicyError(f"{where}no rule {pattern!r}{near(pattern, ids)} (zaudit rules lists them)")
+        why = (
+            "; ".join(retired_by(pattern, ids)) or f"no rule {pattern!r}{near(pattern, ids)} (zaudit rules lists them)"
+        )
+        raise PolicyError(f"{where}{why}")
+
+
+def retired_by(pattern: str, ids: Iterable[str]) -> list[str]:
+    """What to use instead of each retired rule that a name or pattern means; nothing where it means one of ids."""
+    if any(matches(id, pattern) for id in ids):
+        return []
+    return [sentence for id, sentence in retired.load().items() if matches(id, pattern)]
+
+
+def retired_names(ids: Sequence[str], skip: Sequence[str], policy: Policy) -> list[str]:
+    """A line for each retired rule that --skip or the policy names. ids: of all rules."""
+    return [
+        f"{where}no effect, {each}" for pattern, where in _excused(skip, policy) for each in retired_by(pattern, ids)
+    ]
+
+
+def _excused(skip: Sequence[str], policy: Policy) -> Iterator[tuple[str, str]]:
+    """(name or pattern, where it is) of the rules that somebody skips, sets or waives."""
+    yield from ((each, "--skip: ") for each in skip)
+    thresholds = [(id, each.line) for id, names in policy.thresholds.items() for each in [*names.values()][:1]]
+    waived = [(waiver.rule, waiver.line) for waiver in policy.waivers]
+    for pattern, line in (*((id, line) for id, (_, line) in policy.rules.items()), *thresholds, *waived):
+        yield pattern, f"{policy.where(line)}: "
 
 
 def left_out(
@@ -190,6 +218,8 @@ def left_out(
 def _must_fit(rules: Mapping[str, Rule], policy: Policy) -> None:
     """Raises PolicyError for a threshold that no rule has, or that a rule cannot have."""
     for id, decided in policy.thresholds.items():
+        if id not in rules and id in retired.load():
+            continue
         for name, each in decided.items():
             where = policy.where(each.line)
             if id not in rules:
@@ -200,10 +230,6 @@ def _must_fit(rules: Mapping[str, Rule], policy: Policy) -> None:
                 raise PolicyError(f"{where}: rule {id} has no threshold {name!r}; {others}")
             if why := there[name].refusal(each.value):
                 raise PolicyError(f"{where}: {id}.{name} = {each.value}: {why}")
-
-
-def _waived(policy: Policy) -> list[tuple[str, int]]:
-    return [(waiver.rule, waiver.line) for waiver in policy.waivers]
 
 
 def _as_grave(rule: Rule, policy: Policy) -> Rule:

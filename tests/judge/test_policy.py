@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from auditor import audit, rulebook
+from auditor.data import retired
 from auditor.judge import example, policy
 from auditor.judge.event import SEVERITIES
 from auditor.judge.policy import NONE, PolicyError
@@ -298,6 +299,30 @@ def test_what_is_misspelt_is_told_what_is_near() -> None:
         policy.select(rules, ("sync-disable",), ())
     with pytest.raises(PolicyError, match=r"p, line 2: no rule 'atime-onn'; similar: atime-on"):
         policy.select(rules, (), (), parse('[rules]\natime-onn = "off"', "p"))
+
+
+def test_a_retired_rule_may_be_skipped_set_and_waived_but_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy of last year is followed tonight as well."""
+    monkeypatch.setattr(retired, "load", lambda: {"disk-tired": "disk-tired is retired: use smartctl -x"})
+    rules = shared.rules()
+    text = '[rules]\ndisk-tired = "low"\natime-on = "off"\n[thresholds]\ndisk-tired.years = 4\ndisk-tired.x = 5\n'
+    followed = parse(text + WAIVER.replace("sync-disabled", "disk-tir*"), "p")
+    chosen = policy.select(rules, (), ("disk-tired",), followed)
+    assert len(chosen) == len(rules) - 1
+    says = "no effect, disk-tired is retired: use smartctl -x"
+    ids = [rule.id for rule in rules]
+    lines = policy.retired_names(ids, ("disk-tired", "disk-*"), followed)
+    assert lines == [f"{where}: {says}" for where in ("--skip", "p, line 2", "p, line 5", "p, line 8")]
+    with pytest.raises(PolicyError, match=r"^disk-tired is retired: use smartctl -x$"):
+        policy.select(rules, ("disk-tired",), ())
+    own = [*rules, rules[0]._replace(id="disk-tired")]  # a rule of the user may have the name
+    assert policy.retired_names([rule.id for rule in own], ("disk-tired",), policy.NONE) == []
+    assert [rule.id for rule in policy.select(own, ("disk-tired",), ())] == ["disk-tired"]
+
+
+def test_a_pattern_is_no_name_of_a_threshold() -> None:
+    with pytest.raises(PolicyError, match=r"line 2: no rule 'pool-nearly-\*'"):
+        policy.select(shared.rules(), (), (), parse('[thresholds]\n"pool-nearly-*".nearly_full = 85', "p"))
 
 
 def test_rules_off_and_as_grave_as_the_policy_says() -> None:
