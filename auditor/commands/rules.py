@@ -36,7 +36,8 @@ def rules(
     everything = [
         rule
         for rule in everything
-        if (not severity or rule.severity in severity)
+        if (rule.head is None or words)  # the entries of a table are one rule; each can be found by its words
+        and (not severity or rule.severity in severity)
         and (not subject or rule.subject in subject)
         and all(word in f"{rule.id} {rule.title}".lower() for word in wanted)
     ]

@@ -76,7 +76,7 @@ class Rule(NamedTuple):
     counts in place of it. outside: of a rule about commits or corruption whose failure no event brings about, why.
     answer: what a site can say to it in its policy; or empty. amount: how much goes, after "commits": "of up to 15 s".
     page: of our own rules, where in the repository more is said. said: by platform, in whose words its fix is; platform: of the
-    host that is judged."""
+    host that is judged. head: of an entry of a table, the rule that its finding is of."""
 
     id: str
     title: str
@@ -97,6 +97,12 @@ class Rule(NamedTuple):
     amount: Template | None = None
     page: str = ""
     platform: str = ANY
+    head: Rule | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a policy can call it: its id, or that of its head for all entries of the table."""
+        return (self.id, self.head.id) if self.head else (self.id,)
 
     @property
     def severity(self) -> Severity:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.judge.advisory import PREFIX
 from auditor.judge.finding import RANK
 from auditor.judge.rule import HARMS, Rule
 from auditor.report.rule_page import fields
@@ -22,7 +21,7 @@ INTRODUCTION = """\
 # What zaudit checks
 
 {count} rules, grouped by the harm that they prevent, the worst first; each has a page, which `zaudit explain ID` prints, too.
-They are made of the rules, `rules/ID.toml`, and for known bugs of releases (`advisory-...`) of `auditor/data/advisories.toml`.
+They are made of `rules/ID.toml`. Rule `known-bugs` also judges the entries of `auditor/data/advisories.toml`, listed last.
 
 A rule passes, fails, is not applicable (its *When* does not hold), or is *unknown*: what could not be seen never passes.
 """
@@ -34,11 +33,14 @@ def markdown(rules: Sequence[Rule]) -> str:
 
 
 def _index(rules: Sequence[Rule]) -> Iterator[str]:
-    yield INTRODUCTION.format(count=len(rules))
-    for harm in HARMS:
-        members = sorted((rule for rule in rules if rule.harm == harm), key=lambda rule: (-RANK[rule.gravest], rule.id))
+    alone = [rule for rule in rules if rule.head is None]
+    yield INTRODUCTION.format(count=len(alone))
+    groups = [(HARM_TITLES[harm], [rule for rule in alone if rule.harm == harm]) for harm in HARMS]
+    groups.append(("Known bugs of releases, one finding", [rule for rule in rules if rule.head]))
+    for title, group in groups:
+        members = sorted(group, key=lambda rule: (-RANK[rule.gravest], rule.id))
         if members:
-            yield f"## {HARM_TITLES[harm]}\n"
+            yield f"## {title}\n"
             yield from (f"- [{rule.id}](../{rule.page}) ({rule.severity}): {_plain(rule.title)}" for rule in members)
             yield ""
 
@@ -59,7 +61,7 @@ def _page(rule: Rule, lab: str) -> Iterator[str]:
 
 
 def _source(rule: Rule) -> str:
-    return "auditor/data/advisories.toml" if rule.id.startswith(PREFIX) else f"rules/{rule.id}.toml"
+    return "auditor/data/advisories.toml" if rule.head else f"rules/{rule.id}.toml"
 
 
 def _plain(text: str) -> str:

@@ -235,12 +235,14 @@ def _waived(finding: Finding) -> RenderableType:
 
 def _passed(report: Report) -> Iterator[RenderableType]:
     by_rule: dict[str, list[Verdict]] = {}
+    found = {finding.rule.id for finding in (*report.findings, *report.waived) if finding.bugs}
     for verdict in report.verdicts:
-        if verdict.outcome == "pass":
-            by_rule.setdefault(verdict.rule.id, []).append(verdict)
+        if verdict.outcome == "pass" and verdict.rule.names[-1] not in found:
+            by_rule.setdefault(verdict.rule.names[-1], []).append(verdict)
     for rule_id, verdicts in by_rule.items():
         yield Text()
-        where = Text(finding_words.listed([harmless(str(verdict.subject)) for verdict in verdicts]))
+        names = dict.fromkeys(harmless(str(verdict.subject)) for verdict in verdicts)
+        where = Text(finding_words.listed(list(names)))
         yield head("passed", "green", rule_id, where)
         yield body([("Seen" if i == 0 else "", each) for i, each in enumerate(evidence(verdicts))])
 
