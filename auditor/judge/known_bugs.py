@@ -131,15 +131,17 @@ def _sentence(bugs: Sequence[Bug], may: int, lesser: int, facts: Facts) -> str:
     count = f"{len(counted)} known bug{'s' * (len(counted) > 1)}"
     more = f" ({may} more may concern it)" if bugs[0].fails and may else ""
     verb = "can" if bugs[0].fails else "may"
-    worst = f"{'the worst: ' * (len(counted) > 1)}{lower_headline(counted[0].title)}"
-    ahead = f"OpenZFS {version} has {count} that this host {verb} meet{more}: {_counts(counted)}"
-    return "; ".join((ahead, worst, *parts))
+    return "; ".join((f"OpenZFS {version} has {count} that this host {verb} meet{more}: {_by_harm(counted)}", *parts))
 
 
-def _counts(bugs: Sequence[Bug]) -> str:
-    """``1 loses commits, 3 corrupt data``."""
-    counts = ((harm, sum(bug.harm == harm for bug in bugs)) for harm in DOES)
-    return ", ".join(f"{count} {DOES[harm][count > 1]}" for harm, count in counts if count)
+def _by_harm(bugs: Sequence[Bug]) -> str:
+    """``1 loses commits (volumes ...), 3 corrupt data (the worst: ...)``, the harm of the worst bug first."""
+    found = []
+    for harm in dict.fromkeys(bug.harm for bug in bugs):
+        first, *others = (bug for bug in bugs if bug.harm == harm)
+        worst = f"{'the worst: ' * bool(others)}{lower_headline(first.title)}"
+        found.append(f"{1 + len(others)} {DOES[harm][bool(others)]} ({worst})")
+    return ", ".join(found)
 
 
 def _fix(bugs: Sequence[Bug], facts: Facts) -> str:

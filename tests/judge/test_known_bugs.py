@@ -20,7 +20,7 @@ from auditor.report import finding_words
 from auditor.report.audit import changes, terminal
 from auditor.report.audit import json as report_json
 from auditor.report.fleet import counting
-from auditor.report.formats import _told, jsonl, sarif
+from auditor.report.formats import _told, jsonl, prometheus, sarif
 from auditor.report.model import Report
 from tests import incidents, shared
 from tests.fake import CommandLine
@@ -75,8 +75,12 @@ def test_all_bugs_of_a_release_are_one_finding_with_the_worst_in_words() -> None
     assert one.severity == "high" == one.bugs[0].severity
     counted = [bug for bug in one.bugs if bug.harm in known_bugs.DOES]
     assert one.message.startswith(f"OpenZFS {SPLIT} has {len(counted)} known bugs that this host can meet")
-    assert f"{sum(bug.harm == 'corruption' for bug in counted)} corrupt data" in one.message
-    assert f"the worst: {counted[0].title[0].lower()}{counted[0].title[1:]};" in one.message
+    corrupt = sum(bug.harm == "corruption" for bug in counted)
+    worst = f"{counted[0].title[0].lower()}{counted[0].title[1:]}"
+    assert f"can meet: {corrupt} corrupt data (the worst: {worst}), " in one.message
+    for harm in {bug.harm for bug in counted}:
+        title = next(bug.title for bug in counted if bug.harm == harm)
+        assert title[1:] in one.message, "of each harm the worst is on the page"
     assert "this line of releases is not maintained any more" in one.message
     assert finding_words.sentence(one) == one.message
     assert not [each for each in found.findings if each.rule.id.startswith(known_bugs.PREFIX)]
@@ -267,6 +271,7 @@ def test_reports_for_programs_name_each_bug() -> None:
     (line,) = (each for each in jsonl.rows(told) if each.get("rule") == known_bugs.ID and each["outcome"] == "fail")
     assert {"id": HOLES, "severity": "high"} in line["bugs"]
     assert (line["total"], line["says"][0]) == (1, one["message"])
+    assert f'zaudit_known_bug{{bug="{HOLES}",outcome="fail",severity="high"}} 1' in prometheus.render(told)
     results = json.loads(sarif.render(told))["runs"][0]["results"]
     (result,) = (each for each in results if each["ruleId"] == known_bugs.ID and each["kind"] == "fail")
     assert len(result["locations"][0]["logicalLocations"]) == 1
@@ -288,6 +293,11 @@ def test_a_fleet_counts_each_bug_with_its_own_severity() -> None:
     assert severities[HOLES] == "high"
     assert severities["advisory-redacted-send"] == "low"
     assert known_bugs.ID not in severities
+
+
+def test_bugs_that_are_only_low_are_named_on_the_page() -> None:
+    page = " ".join(terminal.render(shared.report_of(shared.HOSTS / "2.2-special-as-log")).split())
+    assert "known-bugs (advisory-redacted-send, advisory-mapped-file-stall)" in page
 
 
 def test_a_bug_that_fails_is_not_shown_among_what_passed() -> None:

@@ -125,14 +125,16 @@ def _more(rest: list[Finding]) -> str:
 
 
 def _of_rules(findings: list[Finding], *, named: bool) -> Iterator[str]:
-    """``sync-disabled (56 datasets: tank04/db, tank05/db and 54 more)``. named: say where, not only how many places."""
+    """``sync-disabled (56 datasets: tank04/db, tank05/db and 54 more)``. named: say where, not only how many places. Of known
+    bugs which they are."""
     for id in dict.fromkeys(each.rule.id for each in findings):
         found = [verdict.subject for each in findings if each.rule.id == id for verdict in each.verdicts]
         subjects = list(dict.fromkeys(found))
         kind = subjects[0].kind
         places = [f"{len(subjects):,} {SEVERAL.get(kind, f'{kind}s')}"] if len(subjects) > 1 else []
-        if named:
-            names = [harmless(str(each)) for each in subjects]
+        bugs = [bug.id for each in findings if each.rule.id == id for bug in each.bugs]
+        if named or bugs:
+            names = bugs or [harmless(str(each)) for each in subjects]
             left = f" and {len(names) - PLACES_SHOWN:,} more" if len(names) > PLACES_SHOWN else ""
             places.append(", ".join(names[:PLACES_SHOWN]) + left)
         yield f"{id} ({': '.join(places)})" if places else id
