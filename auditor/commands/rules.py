@@ -27,7 +27,8 @@ from auditor.facts import KINDS
 def rules(
     words: tuple[str, ...], severity: tuple[str, ...], subject: tuple[str, ...], format_: str, folders: tuple[Path, ...]
 ) -> None:
-    """List the rules with severity, subject and title: all of them, or those with every WORD in their id or title."""
+    """List the rules with severity, subject and title: all of them, or those with every WORD in their id or title; the known
+    bugs of releases, which are one rule, only where a WORD is given."""
     from auditor import rulebook
     from auditor.report import rule_page
 
