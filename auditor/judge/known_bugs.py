@@ -20,7 +20,7 @@ from auditor.text import lower_headline
 
 ID = "known-bugs"
 PREFIX = "advisory-"
-NO_WORKAROUND = "Nothing helps but a release that fixes it."
+NO_WORKAROUND = "Nothing helps but a release that fixes it"
 DOES: dict[Harm, tuple[str, str]] = {  # of one, of several; what is left out is no bug
     "commits": ("loses commits", "lose commits"),
     "corruption": ("corrupts data", "corrupt data"),
@@ -146,14 +146,17 @@ def _by_harm(bugs: Sequence[Bug]) -> str:
 
 def _fix(bugs: Sequence[Bug], facts: Facts) -> str:
     """One upgrade, and what helps until then."""
-    ways = [(bug.id, f"{bug.remedy} {bug.until}".strip()) for bug in bugs]
-    workarounds = [f"({id}) {way}" for id, way in ways if way != NO_WORKAROUND]
+    told = [bug for bug in bugs if bug.remedy or bug.until != f"{NO_WORKAROUND}."]
+    ways = (f"({bug.id}) {f'{bug.remedy} {bug.until}'.strip()}" for bug in told)
+    count = sum(bug.harm in DOES and not bug.until.startswith(NO_WORKAROUND) for bug in told)
     release = facts.get(HOST, "release")
     upgrade = "Upgrade to the newest release of a line that is maintained, and restart."
     if isinstance(release, Known) and isinstance(release.value, tuple):
         now = tuple(part for part in release.value if isinstance(part, int))
         upgrade = _upgrade([bug for bug in bugs if bug.harm in DOES], now) or upgrade
-    return " ".join((upgrade, *(["Until then:"] if workarounds else []), *workarounds))
+    if count:  # in the sentence that is on the page
+        upgrade = f"{upgrade.removesuffix('.')}; {count} {'have' if count > 1 else 'has'} a workaround."
+    return " ".join((upgrade, *(["Until then:"] if told else []), *ways))
 
 
 def _upgrade(bugs: Sequence[Bug], now: Release) -> str:
