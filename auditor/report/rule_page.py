@@ -33,7 +33,7 @@ def as_table(rules: Sequence[Rule], width: int | None) -> str:
     entries = sum(rule.head is not None for rule in ordered)
     counts = [f"{len(ordered) - entries} rules"] * (len(ordered) > entries or not entries)
     counts += [f"{entries} known bugs"] * bool(entries)
-    lines.append(f"{' and '.join(counts)}; zaudit explain ID shows one of them")
+    lines += textwrap.wrap(f"{' and '.join(counts)}; zaudit explain ID shows one of them", width or 100)
     return "\n".join(lines) + "\n"
 
 
