@@ -122,7 +122,7 @@ def alone(host: Facts, rules: Sequence[Rule]) -> tuple[Finding, ...]:
     """What fails on a host without a pool, the gravest first and from medium on: it may tell why there is none. No verdict on
     anything else."""
     about = [rule for rule in _spoken(rules, host) if rule.subject == "host"]
-    found = finding.findings(verdict.judge(about, host))
+    found = finding.findings(verdict.judge(about, host), host)
     return tuple(each for each in found if each.failed and each.severity != "low")
 
 
@@ -183,7 +183,7 @@ def judge(
     night = None
     if known:
         verdicts, night = baseline.apply(known, seen.facts, verdicts, rules)
-    found = finding.findings(verdicts)
+    found = finding.findings(verdicts, seen.facts)
     return Report.make(
         zaudit=__version__,
         facts=seen.facts,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 from auditor import data
 from auditor.host import input_file
-from auditor.judge import advisory, policy, rule_file, rule_table
+from auditor.judge import advisory, known_bugs, policy, rule_file, rule_table
 from auditor.judge.rule import Rule, RuleError, merge
 from auditor.judge.threshold import Decided
 from auditor.registry import registry
@@ -69,7 +69,9 @@ _as_written = cache(_one)
 def advisories(*, examples: bool = True) -> tuple[Rule, ...]:
     """The rules that the table of known bugs makes. Raises RuleError."""
     load = advisory.load if examples else advisory.load_trusted
-    return tuple(map(_paged, load("auditor/data/advisories.toml", data.advisories(), registry())))
+    found = load("auditor/data/advisories.toml", data.advisories(), registry())
+    head = _as_written(known_bugs.ID, examples=examples)
+    return tuple(_paged(rule)._replace(head=head) for rule in found)
 
 
 def _paged(rule: Rule) -> Rule:
@@ -121,4 +123,5 @@ def choose(
 
 def find(folders: Sequence[Path], id: str) -> Rule:
     """One rule. Raises PolicyError when there is none."""
-    return policy.select(load(folders), (id,), ())[0]
+    rules = load(folders)
+    return next((rule for rule in rules if rule.id == id), None) or policy.select(rules, (id,), ())[0]

@@ -210,3 +210,9 @@ def has_surrogates(text: str) -> bool:
     except UnicodeEncodeError:
         return True
     return False
+
+
+def lower_headline(title: str) -> str:
+    """A headline inside a sentence, unless it starts with a name (SLOG, OpenZFS, NVMe)."""
+    named = len(title) > 1 and any(char.isupper() for char in title.split()[0][1:])
+    return title if named else title[0].lower() + title[1:]

@@ -19,6 +19,7 @@ from auditor.cli import main as main_command
 from auditor.commands import _listing, _verifying
 from auditor.facts import AGAIN
 from auditor.judge import rule_file
+from auditor.judge.finding import Finding
 from auditor.recording import recording
 from auditor.registry import registry
 from auditor.report import formats
@@ -104,12 +105,17 @@ def provoked_by(case: Path) -> str:
 
 
 def failures(report: Report) -> list[str]:
-    """Severity, rule and subjects of each finding that failed."""
+    """Severity, rule and subjects of each finding that failed; of known bugs which they are."""
     return [
-        f"{finding.severity} {finding.rule.id}: {', '.join(f'{at.subject.kind} {at.subject}' for at in finding.verdicts)}"
+        f"{finding.severity} {finding.rule.id}: {', '.join(_about(finding))}"
         for finding in report.findings
         if finding.failed
     ]
+
+
+def _about(finding: Finding) -> list[str]:
+    bugs = [f"{bug.id} ({bug.severity})" for bug in finding.bugs]
+    return bugs or [f"{each.subject.kind} {each.subject}" for each in finding.verdicts]
 
 
 def written() -> dict[Path, list[tuple[str, str]]]:

@@ -36,7 +36,7 @@ def without_pools(recording: Recording) -> Recording:
 @pytest.mark.parametrize(
     ("name", "shows"),
     [
-        ("2.1-healthy-mirrored-slog", {"pool-not-imported", "advisory-mmap-read-race"}),
+        ("2.1-healthy-mirrored-slog", {"pool-not-imported", "known-bugs"}),
         (
             "2.3-rescue-parameters",
             {"pool-not-imported", "zfs-recover", "zfs-no-scrub-io", "zfs-scan-ignore-errors", "zfs-txg-timeout-large"},

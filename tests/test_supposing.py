@@ -43,7 +43,7 @@ def test_bugs_without_a_rule_of_their_own_are_told_too(zaudit: CommandLine) -> N
     done = zaudit("check", "--replay", str(HOSTS / "2.1-sync-disabled-inherited"), "--as", "openzfs=2.3.4")
     lines = done.out.splitlines()
     reclaims = "panics on Linux 6.7 and later when memory is reclaimed from a dataset that is being unmounted"
-    lacks = "release-lacks-fixes (low): OpenZFS"
+    lacks = "known-bugs (low): OpenZFS"
     assert f"goes   {lacks} 2.1.11-1+deb12u1 {reclaims}; fixed in 2.2.7" in lines
     assert any(line.startswith(f"comes  {lacks} 2.3.4 panics on a pool with damaged space maps") for line in lines)
     assert any(
@@ -57,7 +57,7 @@ def test_what_no_release_fixes_stays_or_goes_with_a_release_that_has_it_not_yet(
     bug = "leaves a pool that is hard to import when the host crashes just as a RAIDZ expansion starts"
     freed = "panics when a file is freed, often in zfs receive, as a check of its blocks is too strict"
     ahead = zaudit("check", "--replay", past, "--as", "openzfs=2.4.4").out.splitlines()
-    lacks = "release-lacks-fixes (low): OpenZFS"
+    lacks = "known-bugs (low): OpenZFS"
     assert f"stays  {lacks} 2.4.4 {freed}; no release up to 2.4.4 fixes it" in ahead
     assert not any(line.startswith("goes") and "no release" in line for line in ahead)
     mounts = "lets any user who may make user namespaces stop all zfs and zpool commands, by a mount without a source"
@@ -75,7 +75,7 @@ def test_the_same_release_changes_nothing(zaudit: CommandLine) -> None:
 def test_of_a_release_after_the_table_nothing_is_called_clean(zaudit: CommandLine) -> None:
     done = zaudit("check", "--replay", str(HOSTS / "2.4-healthy-physical-no-cache"), "--as", "openzfs=2.4.9")
     assert "none of them concerns" not in done.out
-    assert "open   release-lacks-fixes (low): which bugs a release after 2.4.9 fixes" in done.out
+    assert "open   known-bugs (low): which bugs a release after 2.4.9 fixes" in done.out
     assert (
         "the newest release of this line that zaudit knows is 2.4.4; whether there is 2.4.9 it does not know"
         in done.out

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from auditor.judge.rule import Rule
 
 PRODUCT = "openzfs"
-ABANDONED, LACKING, KERNEL = "release-abandoned", "release-lacks-fixes", "kernel-unsupported"
+KERNEL = "kernel-unsupported"
 LACKED, UNMENDED = "bugs_fixed_later", "bugs_not_fixed"
 FOUND, OPEN = "fail", "unknown"
 GOES, COMES, STAYS, UNDECIDED = WORDS = ("goes", "comes", "stays", "open")
@@ -63,9 +63,9 @@ def suppose(seen: Look, rules: Sequence[Rule], wanted: tuple[int, ...]) -> Suppo
     from auditor.derive import fixes_ahead, kernel_support
     from auditor.derive import release as derived
     from auditor.facts import HOST, Fact, Known, known
-    from auditor.judge.advisory import PREFIX
+    from auditor.judge.known_bugs import ID
 
-    about = [rule for rule in rules if rule.id.startswith(PREFIX) or rule.id in (ABANDONED, KERNEL)]
+    about = [rule for rule in rules if rule.head or rule.id in (ID, KERNEL)]
     now, lacked, unmended = _outcomes(about, seen.facts), *(seen.facts.get(HOST, each) for each in (LACKED, UNMENDED))
     here = seen.facts.get(HOST, "zfs_version_text")
     text = ".".join(map(str, wanted))
@@ -88,11 +88,11 @@ def suppose(seen: Look, rules: Sequence[Rule], wanted: tuple[int, ...]) -> Suppo
         for each in sorted(ids)
     ]
     version = str(here.value) if isinstance(here, Known) else ""
-    if lacks := names.get(LACKING):
-        found += _fixed(lacked, lacking, version, text, lacks.gravest)
-        found += _fixed(unmended, still, version, text, lacks.gravest)
-        found += _unknown_to_us(wanted, lacking, text, lacks.gravest)
-    bugs = sum(rule.id.startswith(PREFIX) for rule in about) + len(fixes.load())
+    if lacks := names.get(ID):
+        found += _fixed(lacked, lacking, version, text, lacks)
+        found += _fixed(unmended, still, version, text, lacks)
+        found += _unknown_to_us(wanted, lacking, text, lacks)
+    bugs = sum(rule.head is not None for rule in about) + len(fixes.load())
     undecided = OPEN in (*now.values(), *then.values())
     settled = not undecided and all(isinstance(each, Known) for each in (lacked, lacking, unmended, still))
     return Supposed(text, version, bugs, settled, tuple(found))
@@ -126,14 +126,18 @@ def _told(found: Supposed) -> Iterator[str]:
 
 
 def _said(rule: Rule, facts: Facts) -> str:
-    """The title of a bug; of kernels, which one runs and up to which one the release was made for."""
+    """The title of a bug; of kernels, which runs and up to which the release was made for; of the line that it ended."""
     from auditor.facts import HOST, is_true
+    from auditor.judge.known_bugs import ID
+
+    if rule.id == ID:
+        return "A release line that has ended"
 
     unsupported = facts.get(HOST, "kernel_unsupported")
     return f"{rule.title}: {unsupported.evidence[0].text}" if rule.id == KERNEL and is_true(unsupported) else rule.title
 
 
-def _fixed(now: Judged, then: Judged, old: str, new: str, severity: str) -> Iterator[Change]:
+def _fixed(now: Judged, then: Judged, old: str, new: str, rule: Rule) -> Iterator[Change]:
     """Of bugs that have no rule of their own, each with the release that fixes it, or that there is none: such a one goes only
     with a release that does not have it yet."""
     from auditor.derive.fixes_ahead import NONE
@@ -156,10 +160,10 @@ def _fixed(now: Judged, then: Judged, old: str, new: str, severity: str) -> Iter
         for bug, fixed in bugs.items():
             older = what == GOES and fixed.startswith(NONE)  # which does not have it yet
             text = f"OpenZFS {version} {bug}" + ("" if older else f"; {fixed}")
-            yield Change(what, LACKING, severity, text, undecided and what == COMES)
+            yield Change(what, rule.id, rule.severity, text, undecided and what == COMES)
 
 
-def _unknown_to_us(wanted: tuple[int, ...], lacking: Judged, text: str, severity: str) -> Iterator[Change]:
+def _unknown_to_us(wanted: tuple[int, ...], lacking: Judged, text: str, rule: Rule) -> Iterator[Change]:
     from auditor.data import fixes
     from auditor.facts import Unknown
 
@@ -171,14 +175,21 @@ def _unknown_to_us(wanted: tuple[int, ...], lacking: Judged, text: str, severity
         why = f"the newest release of this line that zaudit knows is {known}; whether there is {text} it does not know"
     elif wanted > fixes.NEWEST[-1]:
         why = f"zaudit knows no release of this line; whether there is {text} it does not know"
-    yield Change(UNDECIDED, LACKING, severity, f"which bugs a release after {text} fixes: {why}")
+    yield Change(UNDECIDED, rule.id, rule.severity, f"which bugs a release after {text} fixes: {why}")
 
 
 def _outcomes(rules: Sequence[Rule], facts: Facts) -> dict[str, str]:
-    """The worst outcome of each rule over all that it concerns."""
+    """The worst outcome of each rule over all that it concerns; of known-bugs whether the line has ended, as its other bugs are
+    compared one by one."""
+    from auditor.facts import HOST, Unknown, is_true
     from auditor.judge import verdict
+    from auditor.judge.known_bugs import ID
 
     found: dict[str, str] = {rule.id: "pass" for rule in rules}
+    ended = facts.get(HOST, "line_ended")
+    if found.pop(ID, ""):
+        found[ID] = OPEN if isinstance(ended, Unknown) else FOUND if is_true(ended) else "pass"
+        rules = [rule for rule in rules if rule.id != ID]
     for each in verdict.judge(list(rules), facts):
         if each.outcome == FOUND or (each.outcome == OPEN and found[each.rule.id] != FOUND):
             found[each.rule.id] = each.outcome

@@ -32,7 +32,12 @@ def explain(rule_id: str | None, event: str | None, folders: tuple[Path, ...]) -
     elif rule_id and (retired := retired_by(rule_id, [each.id for each in rulebook.load(folders, examples=False)])):
         say("\n".join(retired))
     elif rule_id:
-        say(rule_page.page(rulebook.find(folders, rule_id), width()))
+        rule = rulebook.find(folders, rule_id)
+        say(
+            rule_page.page(
+                rule, width(), [each for each in rulebook.advisories() if each.head and each.head.id == rule.id]
+            )
+        )
 
 
 COMMAND = explain

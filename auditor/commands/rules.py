@@ -27,8 +27,8 @@ from auditor.facts import KINDS
 def rules(
     words: tuple[str, ...], severity: tuple[str, ...], subject: tuple[str, ...], format_: str, folders: tuple[Path, ...]
 ) -> None:
-    """List the rules of a check with severity, subject and title: all of them, or those with every WORD in their id or title.
-    Those of zaudit verify judge its runs: --subject run lists them."""
+    """List the rules of a check with severity, subject and title: all of them, or those with every WORD in their id or title; the
+    known bugs of releases, which are one rule, only where a WORD is given. --subject run lists those of zaudit verify."""
     from auditor import rulebook
     from auditor.report import rule_page
 
@@ -37,7 +37,8 @@ def rules(
     found = [
         rule
         for rule in everything
-        if (not severity or rule.severity in severity)
+        if (rule.head is None or words)  # the entries of a table are one rule; each can be found by its words
+        and (not severity or rule.severity in severity)
         and (not subject or rule.subject in subject)
         and all(word in f"{rule.id} {rule.title}".lower() for word in wanted)
     ]

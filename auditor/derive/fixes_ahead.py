@@ -44,9 +44,9 @@ ONE_MODULE = (2, 2)  # from which on zcommon, icp and the others are part of zfs
 NONE = "no release up to"
 FACTS = {
     "bugs_fixed_later": words(
-        "what can go wrong here in this build and does not in a later release, the gravest first"
+        "what can go wrong here in this build and does not in a later release, the most severe first"
     ),
-    "bugs_fixed_later_told": word("how many those are, and the gravest of them; never empty"),
+    "bugs_fixed_later_told": word("how many those are, and the most severe of them; never empty"),
     "bugs_not_fixed": words(
         "what can go wrong here in this build and no release has mended yet, the gravest first; what to do stands with it"
     ),
@@ -108,8 +108,9 @@ def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
     ahead = no_release if strange else _ahead(mended, release, text, (alike, build), facts)
     yield Fact(HOST, "bugs_fixed_later", ahead)
     told = ahead if isinstance(ahead, Unknown) else _told(ahead)
-    if strange and release[:2] in releases.ENDED:  # which ended whatever is in it
-        told = Known("not counted of what is no release", text.evidence)
+    if release[:2] in releases.ENDED:  # which ended whatever is in it
+        count = told if isinstance(told, Known) else Known("not counted of what is no release", text.evidence)
+        told = Known(f"{count.value}; no release of this line follows", count.evidence)
     yield Fact(HOST, "bugs_fixed_later_told", told)
     still = no_release if strange else _ahead(not_mended, release, text, (alike, build), facts)
     yield Fact(HOST, "bugs_not_fixed", still)
@@ -138,7 +139,7 @@ def _ahead(here: list[Fix], release: Release, text: Known, of: tuple[Judged, Bui
 
 def _told(ahead: Known) -> Known:
     first = "; ".join(words_of(ahead)[:TOLD])
-    return Known(f"{len(words_of(ahead))}{', the gravest: ' if first else ''}{first}", ahead.evidence)
+    return Known(f"{len(words_of(ahead))}{', the most severe: ' if first else ''}{first}", ahead.evidence)
 
 
 def _used(use: str, facts: Facts) -> Judged:

@@ -1,8 +1,8 @@
-"""Advisories: bugs of releases, one entry of a table each, made into one rule each.
+"""Advisories: bugs of releases, one entry of a table each, which the finding of rule known-bugs has as its parts.
 
-A rule a bug and not one rule for all, so that each has its own page, severity, harm and waiver, and its own finding. What
-they have in common is written once, here: which releases are affected, that a build of a distribution may have it mended,
-and the examples.
+Each entry is judged as a rule, so that it has its own condition, severity, harm, examples, page and waiver. What they have in
+common is here: which releases are affected, that the build of a distribution may have the fix, and the examples. What they
+come to on a host together: ``known_bugs.py``.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from auditor.data.releases import Range, Release, after, spelt
 from auditor.facts import HOST, Judged, Known
 from auditor.judge.compiler import Registry
 from auditor.judge.expression import Expression, Scope, fact
+from auditor.judge.known_bugs import PREFIX
 from auditor.judge.rule import Rule, RuleError
 from auditor.judge.rule_file import ID
 from auditor.judge.rule_table import STRIKE, from_table, trusted
 from auditor.judge.types import ExpressionError
 
-PREFIX = "advisory-"
 REQUIRED = {"title", "harm", "affected", "impact", "why", "until", "references"}
 CONDITION = {"exposed", "exposing", "spared"}
 OPTIONAL = {"remedy", "unprovoked"} | STRIKE  # remedy: other words than "Upgrade to ..."
@@ -87,7 +87,7 @@ def _judged(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         **({} if "loses" in entry else {"outside": OUTSIDE}),
         "subject": "host",
         "expect": f"not (({affected}) and host.{builds.fact(name)}{condition})",
-        "message": f"OpenZFS {{host.zfs_version_text}} is affected: {releases.told(_ranges(entry))}",
+        "message": f"{entry['title']}: OpenZFS {{host.zfs_version_text}} is affected ({releases.told(_ranges(entry))})",
     }
 
 

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from auditor.facts import Reason
+from auditor.facts import Facts, Reason
+from auditor.judge import known_bugs
 from auditor.judge.rule import SEVERITIES, Fix, Rule, Severity
 from auditor.judge.threshold import Threshold
 from auditor.judge.verdict import Verdict
@@ -26,7 +27,7 @@ class Finding(NamedTuple):
     place: where to act (the dataset that a property is inherited from, else the pool, the disks or the host). waiver: with
     which somebody answers for it, or None. id: stable from run to run and host to host, for baselines: the severity is not
     in it, unless the same rule has a worse finding at the same place (lesser). known: the day since which a baseline knows all
-    of it, or empty.
+    of it, or empty. bugs: of the release, the worst first; message: all of them in a sentence.
     """
 
     rule: Rule
@@ -37,6 +38,8 @@ class Finding(NamedTuple):
     waiver: Waiver | None = None
     lesser: bool = False
     known: str = ""
+    bugs: tuple[known_bugs.Bug, ...] = ()
+    message: str = ""
 
     @property
     def id(self) -> str:
@@ -46,6 +49,7 @@ class Finding(NamedTuple):
         parts += [self.waiver.title] if self.waiver else []
         parts += [self.severity] if self.lesser else []
         parts += ["known"] if self.lesser and self.known else []
+        parts += sorted(bug.id for bug in self.bugs)  # another bug is another finding
         text = "\0".join(parts)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -90,33 +94,24 @@ class Coverage(NamedTuple):
         return self.rules - self.undecided
 
 
-def findings(verdicts: Iterable[Verdict]) -> list[Finding]:
+def findings(verdicts: Sequence[Verdict], facts: Facts) -> list[Finding]:
     """Group and rank. Failures of one rule at one place are one finding; so is what could not be decided there, and what is
-    waived there by the same waiver."""
+    waived there by the same waiver. Known bugs of the release are one, whatever the severity of each."""
     groups: dict[tuple[object, ...], list[Verdict]] = {}
     for verdict in verdicts:
         if verdict.outcome in ("fail", "unknown", "waived"):
+            head = verdict.rule.names[-1]
             key = (
-                verdict.rule.id,
+                head,
                 _failed(verdict),
-                verdict.severity,
+                head == known_bugs.ID or verdict.severity,
                 _place(verdict),
                 verdict.waiver,
                 bool(verdict.known),
             )
             groups.setdefault(key, []).append(verdict)
-    found = [
-        Finding(
-            first.rule,
-            _failed(first),
-            first.severity,
-            _place(first),
-            (first, *others),
-            first.waiver,
-            known=min(each.known for each in (first, *others)),
-        )
-        for first, *others in groups.values()
-    ]
+    may = sum(each.outcome == "unknown" and known_bugs.counts(each.rule) for each in verdicts)
+    found = [_finding(group, may, facts) for group in groups.values()]
     seen: set[tuple[object, ...]] = set()
     ranked = []
     for finding in sorted(found, key=_order):
@@ -124,6 +119,22 @@ def findings(verdicts: Iterable[Verdict]) -> list[Finding]:
         ranked.append(finding._replace(lesser=place in seen))
         seen.add(place)
     return ranked
+
+
+def _finding(verdicts: Sequence[Verdict], may: int, facts: Facts) -> Finding:
+    first, *others = known_bugs.worst_first(verdicts) if verdicts[0].rule.names[-1] == known_bugs.ID else verdicts
+    about = known_bugs.together((first, *others), may, facts)
+    return Finding(
+        about.rule,
+        _failed(first),
+        max((each.severity for each in (first, *others)), key=SEVERITIES.index),
+        _place(first),
+        (first, *others),
+        first.waiver,
+        known=min(each.known for each in (first, *others)),
+        bugs=about.bugs,
+        message=about.message,
+    )
 
 
 def _failed(verdict: Verdict) -> bool:
@@ -143,10 +154,11 @@ def _place(verdict: Verdict) -> str:
 
 
 def _order(finding: Finding) -> tuple[object, ...]:
-    """By severity. Within one: damage, what the next event would lose, some day; hardware before settings; id last."""
+    """By severity. Within one: damage, what the next event would lose, some day; hardware before settings; id last. Known bugs of
+    the release come after what this host itself shows."""
     return (
-        *(-RANK[finding.severity], not finding.failed, not finding.rule.damage, not finding.loses),
-        finding.rule.subject not in HARDWARE,
+        *(-RANK[finding.severity], not finding.failed, finding.rule.id == known_bugs.ID),
+        *(not finding.rule.damage, not finding.loses, finding.rule.subject not in HARDWARE),
         *(finding.rule.id, finding.place, finding.known),
     )
 
@@ -166,18 +178,18 @@ def opening(found: Sequence[Finding], *, cut: bool, other: bool) -> Finding | No
 
 
 def coverage(rules: Sequence[Rule], verdicts: Iterable[Verdict]) -> Coverage:
-    """Count rules, not verdicts: one leaf that could not be seen leaves its rule undecided, waived or not."""
-    outcomes: dict[str, set[str]] = {rule.id: set() for rule in rules}
-    remedies: dict[str, set[str]] = {rule.id: set() for rule in rules}
+    """Count rules, not verdicts, nor known bugs: one leaf that could not be seen leaves its rule undecided, waived or not."""
+    outcomes: dict[str, set[str]] = {rule.names[-1]: set() for rule in rules}
+    remedies: dict[str, set[str]] = {id: set() for id in outcomes}
     for verdict in verdicts:
         outcome = verdict.was or verdict.outcome
-        outcomes[verdict.rule.id].add(outcome)
+        outcomes[verdict.rule.names[-1]].add(outcome)
         if outcome == "unknown":
-            remedies[verdict.rule.id].update(reason.remedy for reason in verdict.reasons)
+            remedies[verdict.rule.names[-1]].update(reason.remedy for reason in verdict.reasons)
     undecided = [id for id, seen in outcomes.items() if "unknown" in seen]
     counts = Counter(remedy for id in undecided for remedy in remedies[id] if remedy)
     return Coverage(
-        rules=len(rules),
+        rules=len(outcomes),
         undecided=len(undecided),
         passed=sum("pass" in seen and not seen & {"fail", "unknown"} for seen in outcomes.values()),
         not_applicable=sum(seen <= {"not applicable"} for seen in outcomes.values()),

@@ -145,7 +145,7 @@ def select(rules: Sequence[Rule], only: Sequence[str], skip: Sequence[str], poli
     chosen = [
         _as_grave(rule, policy)
         for rule in rules
-        if (named(rule.id, only) if only else setting_of(rule.id, policy) != "off") and not named(rule.id, skip)
+        if (named(rule, only) if only else setting_of(rule, policy) != "off") and not named(rule, skip)
     ]
     if not chosen:
         raise PolicyError("no rule is left to run")
@@ -157,15 +157,17 @@ def matches(name: str, pattern: str) -> bool:
     return name == pattern or ("*" in pattern and fnmatchcase(name, pattern.replace("[", "[[]").replace("?", "[?]")))
 
 
-def named(id: str, patterns: Iterable[str]) -> bool:
+def named(rule: Rule, patterns: Iterable[str]) -> bool:
     """Whether one of them means it."""
-    return any(matches(id, pattern) for pattern in patterns)
+    return any(matches(id, pattern) for pattern in patterns for id in rule.names)
 
 
-def setting_of(id: str, policy: Policy) -> Setting:
-    """What the policy says of a rule: by its name, else by the longest pattern that means it."""
-    meant = [pattern for pattern in policy.rules if matches(id, pattern)]
-    return policy.rules[max(meant, key=lambda each: (each == id, len(each)))][0] if meant else "on"
+def setting_of(rule: Rule, policy: Policy) -> Setting:
+    """What the policy says of a rule: by its id, else by the longest pattern that means it, else what it says of its head."""
+    for id in rule.names:
+        if meant := [pattern for pattern in policy.rules if matches(id, pattern)]:
+            return policy.rules[max(meant, key=lambda each: (each == id, len(each)))][0]
+    return "on"
 
 
 def _must_be(pattern: str, ids: Sequence[str], where: str = "") -> None:
@@ -208,7 +210,7 @@ def left_out(
     found = []
     for rule in rules:
         if rule.id not in kept:
-            by = "--skip" if named(rule.id, skip) else "--rule" if only else f"policy {policy.path}"
+            by = "--skip" if named(rule, skip) else "--rule" if only else f"policy {policy.path}"
             found.append(LeftOut(rule.id, rule.gravest, by, strikes=rule.strikes))
         elif SEVERITIES.index(worst := kept[rule.id].gravest) < SEVERITIES.index(rule.gravest):
             found.append(LeftOut(rule.id, rule.gravest, f"policy {policy.path}", worst))
@@ -233,7 +235,7 @@ def _must_fit(rules: Mapping[str, Rule], policy: Policy) -> None:
 
 
 def _as_grave(rule: Rule, policy: Policy) -> Rule:
-    setting = setting_of(rule.id, policy)
+    setting = setting_of(rule, policy)
     if setting not in SEVERITIES:
         return rule
     cases = tuple(case._replace(strike=case.strike._replace(severity=setting)) for case in rule.cases)

@@ -93,9 +93,10 @@ def _waivers(facts: Facts, found: Sequence[Finding]) -> Iterator[str]:
         scopes = set(filter(None, (_scope(facts, each.subject) for each in finding.verdicts)))
         for scope, name in sorted(each for each in scopes if not any(_above(other, each) for other in scopes)):
             outcome = "" if finding.failed else ", could not be decided"
-            yield f"# {finding.severity}{outcome}: {finding.rule.title}"
-            yield from ("# [[waiver]]", f'# rule = "{finding.rule.id}"', f"# {scope} = {quoted(name)}")
-            yield from ('# owner = ""', '# reason = ""', f"# expires = {until}", "#")
+            for each in {each.rule.id: each for each in finding.verdicts}.values():  # known bugs are waived one by one
+                yield f"# {each.severity}{outcome}: {each.rule.title}"
+                yield from ("# [[waiver]]", f'# rule = "{each.rule.id}"', f"# {scope} = {quoted(name)}")
+                yield from ('# owner = ""', '# reason = ""', f"# expires = {until}", "#")
 
 
 def _serials(facts: Facts, finding: Finding) -> list[str]:

@@ -84,7 +84,7 @@ class Rule(NamedTuple):
     counts in place of it. outside: of a rule about commits or corruption whose failure no event brings about, why.
     amount: how much goes, after "commits": "of up to 15 s". damage: its failure is harm that is done already, not a risk.
     page: of our own rules, where in the repository more is said. said: by platform, in whose words its fix is; platform: of the
-    host that is judged."""
+    host that is judged. head: of an entry of a table, the rule that its finding is of."""
 
     id: str
     title: str
@@ -105,6 +105,12 @@ class Rule(NamedTuple):
     damage: bool = False
     page: str = ""
     platform: str = ANY
+    head: Rule | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a policy can call it: its id, or that of its head for all entries of the table."""
+        return (self.id, self.head.id) if self.head else (self.id,)
 
     @property
     def of_verify(self) -> bool:

@@ -9,7 +9,7 @@ from auditor.facts import AGAIN, Evidence
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.verdict import Verdict
 from auditor.report.model import Report
-from auditor.text import harmless, quoted
+from auditor.text import harmless, lower_headline, quoted
 
 SUBJECTS_SHOWN = 6
 _PACKAGE = re.compile(r"(?:[a-z]+ )?(?:install|add|-S) ([\w.+-]+)")  # as platforms install one
@@ -61,7 +61,7 @@ def listed(names: Sequence[str]) -> str:
 def sentence(finding: Finding) -> str:
     """The rule's message when there is one subject, its title when there are several or no message. Where its cases have
     messages, that of the first subject, which says the case."""
-    messages = list(dict.fromkeys(verdict.message for verdict in finding.verdicts))
+    messages = [finding.message] if finding.message else list(dict.fromkeys(each.message for each in finding.verdicts))
     if len(messages) == 1 and messages[0]:
         return harmless(messages[0])
     if messages[0] and any(case.message for case in finding.rule.cases):
@@ -101,13 +101,7 @@ def shortly(finding: Finding) -> str:
 
 def question(finding: Finding) -> str:
     """Of one that is undecided: what could not be told."""
-    return f"Could not tell whether {_lower(finding.rule.title)}"
-
-
-def _lower(title: str) -> str:
-    """A headline inside a sentence, unless it starts with a name (SLOG, OpenZFS, NVMe)."""
-    named = len(title) > 1 and any(char.isupper() for char in title.split()[0][1:])
-    return title if named else title[0].lower() + title[1:]
+    return harmless(finding.message) or f"Could not tell whether {lower_headline(finding.rule.title)}"
 
 
 def unasked(finding: Finding) -> bool:
@@ -128,6 +122,21 @@ def evidence(verdict: Verdict) -> list[tuple[str, str]]:
 
 def _command(seen: Evidence, verdict: Verdict) -> str:
     return harmless(seen.command.replace("{subject}", quoted(verdict.subject.name)))
+
+
+def bugs(finding: Finding) -> Iterator[str]:
+    """Of a finding about known bugs each of them: id, severity, harm in words, what it needs, and the fix."""
+    for bug in finding.bugs:
+        needs = f"if {bug.needs}" if bug.needs else "every host with the release"
+        here = f" (here: {listed([harmless(each) for each in bug.here])})" if bug.here else ""
+        fixed = f"fixed in {', '.join(bug.fixed_in)}" if bug.fixed_in else "no release fixes it"
+        yield f"{bug.id} ({bug.severity}, {bug.harm}): {bug.title}; {needs}{here}; {fixed} [{bug.references[0]}]"
+
+
+def lesser_bugs(finding: Finding) -> list[tuple[str, str]]:
+    """Of a finding about known bugs what was seen of those that are no entries of the table."""
+    last = finding.verdicts[-1]
+    return evidence(last)[1:] if finding.bugs and last.rule.head is None else []
 
 
 def commands(finding: Finding) -> list[str]:

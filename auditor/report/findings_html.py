@@ -27,7 +27,9 @@ def shown(finding: Finding) -> str:
 def _rows(finding: Finding) -> Iterator[tuple[str, str]]:
     """(label, HTML): what is at stake, how we know, how to mend it; or why nobody could tell."""
     fix = finding.fix
+    bugs = [("" if i else "Bugs", escaped(each)) for i, each in enumerate(finding_words.bugs(finding))]
     if not finding.failed:
+        yield from bugs
         for i, reason in enumerate(finding.reasons):
             remedy = f" <b>{escaped(reason.remedy)}</b>" if reason.remedy else ""
             yield "" if i else "Because", escaped(reason.text) + remedy
@@ -36,6 +38,9 @@ def _rows(finding: Finding) -> Iterator[tuple[str, str]]:
     for i, (text, command) in enumerate(finding_words.evidence(finding.verdicts[0])[:EVIDENCE_SHOWN]):
         shell = f' <code class="dim">{escaped(command)}</code>' if command else ""
         yield "" if i else "Seen", escaped(text) + shell
+    yield from bugs
+    lesser = finding_words.lesser_bugs(finding)
+    yield from (("" if i else "Lesser", escaped(text)) for i, (text, _) in enumerate(lesser))
     commands = finding_words.commands(finding)
     for i, command in enumerate(commands):
         yield "" if i else "Fix", f"<code>{escaped(command)}</code>"

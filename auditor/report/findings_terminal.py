@@ -54,7 +54,10 @@ def failed(finding: Finding) -> RenderableType:
     rows: list[tuple[str, Text]] = []
     if finding.severity != "low":
         rows.append(("Risk", Text(rule.impact)))
-    rows += [("Seen" if i == 0 else "", each) for i, each in enumerate(evidence(finding.verdicts))]
+    seen = finding.verdicts[:1] if finding.bugs else finding.verdicts
+    rows += [("Seen" if i == 0 else "", each) for i, each in enumerate(evidence(seen))]
+    rows += [("" if i else "Bugs", Text(each)) for i, each in enumerate(finding_words.bugs(finding))]
+    rows += [("" if i else "Lesser", Text(each)) for i, each in enumerate(_lesser(finding))]
     rows += [("Fix" if i == 0 else "", each) for i, each in enumerate(_fix(finding))]
     if rule.page:
         rows.append(("More", Text(f"zaudit explain {rule.id}", "dim")))
@@ -78,7 +81,7 @@ def _undecided(group: Sequence[Finding]) -> RenderableType:
     worst = group[0]
     where = Text(finding_words.where(*group))
     where.append(f"   {worst.severity} if it fails", "dim")
-    rows: list[tuple[str, Text]] = []
+    rows = [("" if i else "Bugs", Text(each)) for i, each in enumerate(finding_words.bugs(worst))]
     others = list(dict.fromkeys(finding.rule.id for finding in group[1:] if finding.rule.id != worst.rule.id))
     if others:
         rows.append(("Also", Text(", ".join(others))))
@@ -112,7 +115,7 @@ def _unasked(group: Sequence[Finding], report: Report) -> RenderableType:
 def evidence(verdicts: Sequence[Verdict]) -> Iterator[Text]:
     """What was seen of the first subject, each with what repeats the observation, and how many others it was seen of."""
     first, others = verdicts[0], verdicts[1:]
-    names = [harmless(str(each.subject)) for each in others]
+    names = list(dict.fromkeys(harmless(str(each.subject)) for each in others if each.subject != first.subject))
     lines = finding_words.evidence(first)
     for text, command in lines[:EVIDENCE_SHOWN]:
         line = Text(text)
@@ -121,9 +124,16 @@ def evidence(verdicts: Sequence[Verdict]) -> Iterator[Text]:
         yield line
     hidden = len(lines) - EVIDENCE_SHOWN
     more = [f"{hidden} more observation{'s' if hidden > 1 else ''} (--format json has all)"] if hidden > 0 else []
-    more += [f"the same on {len(others)} more: {finding_words.listed(names)}"] if others else []
+    more += [f"the same on {len(names)} more: {finding_words.listed(names)}"] if names else []
     if more:
         yield Text(f"and {' and '.join(more)}", "dim")
+
+
+def _lesser(finding: Finding) -> Iterator[str]:
+    lesser = finding_words.lesser_bugs(finding)
+    yield from (text for text, _ in lesser[:EVIDENCE_SHOWN])
+    if len(lesser) > EVIDENCE_SHOWN:
+        yield f"and {len(lesser) - EVIDENCE_SHOWN} more (--format json has all)"
 
 
 def _fix(finding: Finding) -> Iterator[Text]:

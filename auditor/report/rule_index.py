@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.judge.advisory import PREFIX
 from auditor.judge.finding import RANK
 from auditor.judge.rule import HARMS, Rule
 from auditor.report.rule_page import fields
@@ -23,7 +22,7 @@ INTRODUCTION = """\
 
 {count} rules of `zaudit check`, grouped by the harm that they prevent, the worst first, and {verify} of `zaudit verify`, which
 judge its runs; each has a page, which `zaudit explain ID` prints, too.
-They are made of the rules, `rules/ID.toml`, and for known bugs of releases (`advisory-...`) of `auditor/data/advisories.toml`.
+They are made of `rules/ID.toml`. Rule `known-bugs` also judges the entries of `auditor/data/advisories.toml`, listed last.
 
 A rule passes, fails, is not applicable (its *When* does not hold), or is *unknown*: what could not be seen never passes.
 """
@@ -35,11 +34,18 @@ def markdown(rules: Sequence[Rule]) -> str:
 
 
 def _index(rules: Sequence[Rule]) -> Iterator[str]:
-    verify = [rule for rule in rules if rule.of_verify]
-    yield INTRODUCTION.format(count=len(rules) - len(verify), verify=len(verify))
-    groups = {HARM_TITLES[harm]: [each for each in rules if each.harm == harm and not each.of_verify] for harm in HARMS}
-    for title, found in (*groups.items(), ("Rules of zaudit verify", verify)):
-        if members := sorted(found, key=lambda rule: (-RANK[rule.gravest], rule.id)):
+    alone = [rule for rule in rules if rule.head is None]
+    verify = [rule for rule in alone if rule.of_verify]
+    yield INTRODUCTION.format(count=len(alone) - len(verify), verify=len(verify))
+    groups = [
+        (HARM_TITLES[harm], [each for each in alone if each.harm == harm and not each.of_verify]) for harm in HARMS
+    ]
+    groups += [
+        ("Rules of zaudit verify", verify),
+        ("Known bugs of releases, one finding", [each for each in rules if each.head]),
+    ]
+    for title, group in groups:
+        if members := sorted(group, key=lambda rule: (-RANK[rule.gravest], rule.id)):
             yield f"## {title}\n"
             yield from (f"- [{rule.id}](../{rule.page}) ({rule.severity}): {_plain(rule.title)}" for rule in members)
             yield ""
@@ -61,7 +67,7 @@ def _page(rule: Rule, lab: str) -> Iterator[str]:
 
 
 def _source(rule: Rule) -> str:
-    return "auditor/data/advisories.toml" if rule.id.startswith(PREFIX) else f"rules/{rule.id}.toml"
+    return "auditor/data/advisories.toml" if rule.head else f"rules/{rule.id}.toml"
 
 
 def _plain(text: str) -> str:

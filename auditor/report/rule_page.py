@@ -32,7 +32,10 @@ def as_table(rules: Sequence[Rule], width: int | None, of_verify: int = 0) -> st
         lines += [head.rstrip(), f"{'':9}{title}"] if narrow else [head + title]
     if of_verify:
         lines.append(f"{of_verify} more judge runs of zaudit verify: --subject run")
-    lines.append(f"{len(ordered)} rules; zaudit explain ID shows one of them")
+    entries = sum(rule.head is not None for rule in ordered)
+    counts = [f"{len(ordered) - entries} rules"] * (len(ordered) > entries or not entries)
+    counts += [f"{entries} known bugs"] * bool(entries)
+    lines += textwrap.wrap(f"{' and '.join(counts)}; zaudit explain ID shows one of them", width or 100)
     return "\n".join(lines) + "\n"
 
 
@@ -174,14 +177,17 @@ def _event_page(event: Event, rules: Sequence[Rule], width: int) -> Iterator[str
             yield from textwrap.wrap(f"{rule.id}: {rule.title}", width, initial_indent="  ", subsequent_indent="    ")
 
 
-def page(rule: Rule, width: int) -> str:
-    """What one rule is, for a reader."""
-    return "\n".join(_page(rule, min(width, 100))) + "\n"
+def page(rule: Rule, width: int, entries: Sequence[Rule] = ()) -> str:
+    """What one rule is, for a reader. entries: of the table whose findings are its own."""
+    return "\n".join(_page(rule, min(width, 100), entries)) + "\n"
 
 
-def _page(rule: Rule, width: int) -> Iterator[str]:
+def _page(rule: Rule, width: int, entries: Sequence[Rule]) -> Iterator[str]:
     yield from textwrap.wrap(f"{rule.id}: {rule.title}", width, subsequent_indent="  ", break_on_hyphens=False)
-    for label, text, code in fields(rule):
+    table = (
+        Field("" if i else "Table", f"{each.id} ({each.severity}): {each.title}") for i, each in enumerate(entries)
+    )
+    for label, text, code in (*fields(rule), *table):
         if label not in ("", "About", "When", "Must hold"):
             yield ""
         if code and not label and not text.startswith(SEVERITIES):

@@ -12,7 +12,8 @@ CREATE TABLE IF NOT EXISTS line (
   kind LowCardinality(String), name String, host String, recording String, taken DateTime('UTC'), zaudit LowCardinality(String),
   rules LowCardinality(String), openzfs LowCardinality(String), standing LowCardinality(String), exit_code UInt8, error String,
   id String, rule LowCardinality(String), outcome LowCardinality(String), severity LowCardinality(String), known String,
-  place String, title String, says Array(String), models Array(String), remedies Array(String)
+  place String, title String, says Array(String), models Array(String), remedies Array(String),
+  bugs Array(Tuple(id String, severity String))
 ) ENGINE = MergeTree ORDER BY (kind, name, taken);
 
 -- a time that has not come; the clocks of two machines may differ by a day
@@ -60,8 +61,8 @@ GROUP BY model, rule ORDER BY fails_on DESC, undecided_on DESC, model, rule;
 
 -- which hosts have the bug that was published today?
 CREATE OR REPLACE VIEW releases_by_advisory AS
-SELECT openzfs, rule, uniqExactIf(name, outcome = 'fail') AS fails_on, uniqExactIf(name, outcome = 'unknown') AS undecided_on
-FROM finding WHERE rule LIKE 'advisory-%'
+SELECT openzfs, bug.1 AS rule, uniqExactIf(name, outcome = 'fail') AS fails_on, uniqExactIf(name, outcome = 'unknown') AS undecided_on
+FROM finding ARRAY JOIN bugs AS bug
 GROUP BY openzfs, rule ORDER BY fails_on DESC, undecided_on DESC, rule;
 
 -- what would decide what is undecided

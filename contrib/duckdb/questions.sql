@@ -12,7 +12,8 @@ FROM read_json(files, format = 'newline_delimited', maximum_object_size = 167772
   kind: 'VARCHAR', name: 'VARCHAR', host: 'VARCHAR', recording: 'VARCHAR', taken: 'TIMESTAMP', zaudit: 'VARCHAR',
   rules: 'VARCHAR', openzfs: 'VARCHAR', standing: 'VARCHAR', exit_code: 'INTEGER', error: 'VARCHAR', id: 'VARCHAR',
   rule: 'VARCHAR', outcome: 'VARCHAR', severity: 'VARCHAR', harm: 'VARCHAR', event: 'VARCHAR', known: 'VARCHAR',
-  place: 'VARCHAR', title: 'VARCHAR', says: 'VARCHAR[]', models: 'VARCHAR[]', remedies: 'VARCHAR[]'
+  place: 'VARCHAR', title: 'VARCHAR', says: 'VARCHAR[]', models: 'VARCHAR[]', remedies: 'VARCHAR[]',
+  bugs: 'STRUCT(id VARCHAR, severity VARCHAR)[]'
 });
 
 CREATE OR REPLACE TABLE line AS FROM lines_of(getvariable('rows'));
@@ -69,9 +70,9 @@ GROUP BY model, rule ORDER BY fails_on DESC, undecided_on DESC, model, rule;
 
 -- which hosts have the bug that was published today?
 CREATE OR REPLACE VIEW releases_by_advisory AS
-SELECT openzfs, rule, count(DISTINCT name) FILTER (outcome = 'fail') AS fails_on,
+SELECT openzfs, bug.id AS rule, count(DISTINCT name) FILTER (outcome = 'fail') AS fails_on,
   count(DISTINCT name) FILTER (outcome = 'unknown') AS undecided_on
-FROM finding WHERE rule LIKE 'advisory-%'
+FROM (SELECT unnest(bugs) AS bug, openzfs, name, outcome FROM finding)
 GROUP BY ALL ORDER BY fails_on DESC, undecided_on DESC, rule;
 
 -- failures that were not there before, on hosts that were

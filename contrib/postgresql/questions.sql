@@ -46,9 +46,9 @@ FROM finding CROSS JOIN jsonb_array_elements_text(row->'models') AS model
 GROUP BY model, rule ORDER BY fails_on DESC, undecided_on DESC, model, rule;
 
 CREATE OR REPLACE VIEW releases_by_advisory AS
-SELECT openzfs, rule, count(DISTINCT name) FILTER (WHERE outcome = 'fail') AS fails_on,
+SELECT openzfs, bug->>'id' AS rule, count(DISTINCT name) FILTER (WHERE outcome = 'fail') AS fails_on,
   count(DISTINCT name) FILTER (WHERE outcome = 'unknown') AS undecided_on
-FROM finding WHERE rule LIKE 'advisory-%' GROUP BY openzfs, rule ORDER BY fails_on DESC, undecided_on DESC, rule;
+FROM finding CROSS JOIN jsonb_array_elements(row->'bugs') AS bug GROUP BY openzfs, bug->>'id' ORDER BY fails_on DESC, undecided_on DESC, rule;
 
 CREATE OR REPLACE VIEW hosts_missing AS
 SELECT row->>'kind' AS kind, row->>'name' AS name, row->>'recording' AS recording, row->>'error' AS error

@@ -85,7 +85,8 @@ def test_what_is_one_finding_and_in_which_order() -> None:
             said(a, "waived", was="fail", severity="critical", waiver=ANN),
             said(a, "pass"),
             said(a, "not applicable"),
-        ]
+        ],
+        Facts(),
     )
     assert [(each.rule.id, each.failed, each.severity, each.place, each.known, each.lesser) for each in ordered] == [
         ("a", True, "critical", "tank", "", False),
@@ -117,9 +118,9 @@ def test_what_is_one_finding_and_in_which_order() -> None:
     ],
 )
 def test_where_a_finding_stands(subject: Subject, origin: str, outcome: str, place: str) -> None:
-    (found,) = findings([said(RULES[0], outcome, subject=subject, origin=origin)])
+    (found,) = findings([said(RULES[0], outcome, subject=subject, origin=origin)], Facts())
     assert found.place == place
-    (own,) = findings([said(RULES[0]._replace(origin="sync"), outcome, subject=subject, origin=origin)])
+    (own,) = findings([said(RULES[0]._replace(origin="sync"), outcome, subject=subject, origin=origin)], Facts())
     assert own.place == (origin or subject.name if outcome == "fail" else place)
 
 
@@ -197,7 +198,7 @@ def test_of_a_fix_the_case_counts_that_is_known_to_hold() -> None:
     found = verdict.judge([rule], facts)
     assert [each.fix.text for each in found] == ["Wait.", "Delete something.", "Delete something."]
     assert [each.command for each in found] == ["zpool list a", "", ""]
-    (one,) = findings(found[:1])
+    (one,) = findings(found[:1], Facts())
     assert (one.fix.cost, one.fix.text) == ("needs restart", "Wait.")
     both = one._replace(verdicts=tuple(found))
     assert both.fix.text == "Delete something."
@@ -246,7 +247,7 @@ def test_a_case_that_may_hold_counts(failure: str, case: str, least: str, severi
         facts.replace(Fact(TANK, "capacity_percent", capacity))
         judged = verdict.judge_one(rule, TANK, facts)
         assert (judged.outcome, judged.least, judged.severity) == (outcome, least, severity)
-        (finding,) = findings([judged])
+        (finding,) = findings([judged], Facts())
         assert (finding.least, finding.severity) == (least, severity)
     facts.replace(Fact(TANK, "health", Known("ONLINE", ())))
     assert verdict.judge_one(rule, TANK, facts).strikes == (rule.strikes[0],)

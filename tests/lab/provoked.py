@@ -5,7 +5,6 @@ not. Rules about a run of `zaudit verify` are left out: the cases of verify/ and
 from collections import defaultdict
 from collections.abc import Sequence
 
-from auditor.judge import advisory
 from auditor.judge.rule import Rule
 from tests import shared
 
@@ -39,7 +38,8 @@ def by_host() -> dict[str, list[str]]:
     """rule -> recorded hosts on which it fails."""
     found: dict[str, list[str]] = defaultdict(list)
     for name in shared.HOSTS.names():
-        for rule in sorted({each.rule.id for each in shared.report_of(shared.HOSTS / name).findings if each.failed}):
+        failed = (each.verdicts for each in shared.report_of(shared.HOSTS / name).findings if each.failed)
+        for rule in sorted({verdict.rule.id for verdicts in failed for verdict in verdicts}):
             found[rule].append(name)
     return dict(found)
 
@@ -73,5 +73,5 @@ def reasons() -> dict[str, str]:
     return {
         rule.id: rule.said(rule.platform).unprovoked or NO_SUCH_BUILD
         for rule in shared.rules()
-        if rule.said(rule.platform).unprovoked or (rule.id.startswith(advisory.PREFIX) and rule.id not in seen)
+        if rule.said(rule.platform).unprovoked or (rule.head and rule.id not in seen)
     }

@@ -82,10 +82,11 @@ def _truth(scenario: Scenario, standing: str) -> Iterator[str]:
 
 
 def found(report: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """rule, subject, outcome, severity of every finding"""
+    """rule, subject, outcome, severity of every finding; of known bugs each, by its own name"""
     for finding, subject in folding.unfolded(report):
         if finding["outcome"] != "waived":
-            yield finding["rule"], f"{subject['kind']} {subject['name']}", finding["outcome"], finding["severity"]
+            rule, severity = (subject.get(key, finding[key]) for key in ("rule", "severity"))
+            yield rule, f"{subject['kind']} {subject['name']}", finding["outcome"], severity
 
 
 def _expected(scenario: Scenario, line: str, report: dict[str, Any], disks: dict[str, str]) -> Iterator[str]:

@@ -151,17 +151,20 @@ def _index(document: Mapping[str, Any]) -> dict[tuple[str, str], Seen]:
 
 
 def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Seen:
-    if finding["severity"] not in SEVERITIES or finding["outcome"] not in ("fail", "unknown", "waived"):
-        raise CompareError(f"{finding['severity']!r} or {finding['outcome']!r} is not a severity or outcome")
+    severity = each.get("severity", finding["severity"])  # of known bugs each has one, and a rule
+    if severity not in SEVERITIES or finding["outcome"] not in ("fail", "unknown", "waived"):
+        raise CompareError(f"{severity!r} or {finding['outcome']!r} is not a severity or outcome")
+    rule = str(each.get("rule", finding["rule"]))
+    titles = {str(bug["id"]): str(bug["title"]) for bug in finding.get("bugs", ())}
     within = f"{each['pool']} " if "pool" in each else ""
     evidence, reasons = (tuple(str(one["text"]) for one in each.get(key, ())) for key in ("evidence", "reasons"))
     remedies = {one.get("remedy") for one in each.get("reasons", ())}
     return Seen(
-        str(finding["rule"]),
+        rule,
         f"{each['kind']} {within}{each['name']}",
         finding["outcome"],
-        finding["severity"],
-        str(finding["title"]),
+        severity,
+        titles.get(rule, str(finding["title"])),
         evidence,
         reasons,
         remedies == {AGAIN},

@@ -15,6 +15,7 @@ from auditor.judge.baseline import Night
 from auditor.judge.cell import Cell, Word
 from auditor.judge.event import EVENTS, Event
 from auditor.judge.finding import Finding
+from auditor.judge.known_bugs import Bug
 from auditor.judge.outcomes import Column
 from auditor.judge.policy import LeftOut
 from auditor.judge.verdict import Verdict
@@ -144,7 +145,7 @@ def _left_out(each: LeftOut) -> dict[str, str]:
 
 def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
     rule = finding.rule
-    verdicts = folded(map(_verdict, finding.verdicts), names)
+    verdicts = folded((_part(finding, each) for each in finding.verdicts), names)
     known = {"known": {"since": finding.known}} if finding.known else {}
     return {
         "id": finding.id,
@@ -167,7 +168,30 @@ def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
         "references": list(rule.references),
         **({"page": rule.page} if rule.page else {}),
         "verdicts": verdicts,
+        **({"bugs": [_bug(each) for each in finding.bugs]} if finding.bugs else {}),
+        **({"message": valid_unicode(finding.message)} if finding.message else {}),
         **known,
+    }
+
+
+def _part(finding: Finding, verdict: Verdict) -> dict[str, Any]:
+    """Of known bugs each verdict is of another entry."""
+    return _verdict(verdict) | ({"rule": verdict.rule.id, "severity": verdict.severity} if finding.bugs else {})
+
+
+def _bug(bug: Bug) -> dict[str, Any]:
+    return {
+        "id": bug.id,
+        "title": bug.title,
+        "severity": bug.severity,
+        "harm": bug.harm,
+        "outcome": "fail" if bug.fails else "unknown",
+        "affected": bug.releases,
+        **({"needs": bug.needs} if bug.needs else {}),
+        "here": [valid_unicode(each) for each in bug.here],
+        "fixed_in": list(bug.fixed_in),
+        "until": bug.until,
+        "references": list(bug.references),
     }
 
 

@@ -125,14 +125,16 @@ def _more(rest: list[Finding]) -> str:
 
 
 def _of_rules(findings: list[Finding], *, named: bool) -> Iterator[str]:
-    """``sync-disabled (56 datasets: tank04/db, tank05/db and 54 more)``. named: say where, not only how many places."""
+    """``sync-disabled (56 datasets: tank04/db, tank05/db and 54 more)``. named: say where, not only how many places. Of known
+    bugs which they are."""
     for id in dict.fromkeys(each.rule.id for each in findings):
         found = [verdict.subject for each in findings if each.rule.id == id for verdict in each.verdicts]
         subjects = list(dict.fromkeys(found))
         kind = subjects[0].kind
         places = [f"{len(subjects):,} {SEVERAL.get(kind, f'{kind}s')}"] if len(subjects) > 1 else []
-        if named:
-            names = [harmless(str(each)) for each in subjects]
+        bugs = [bug.id for each in findings if each.rule.id == id for bug in each.bugs]
+        if named or bugs:
+            names = bugs or [harmless(str(each)) for each in subjects]
             left = f" and {len(names) - PLACES_SHOWN:,} more" if len(names) > PLACES_SHOWN else ""
             places.append(", ".join(names[:PLACES_SHOWN]) + left)
         yield f"{id} ({': '.join(places)})" if places else id
@@ -235,12 +237,14 @@ def _waived(finding: Finding) -> RenderableType:
 
 def _passed(report: Report) -> Iterator[RenderableType]:
     by_rule: dict[str, list[Verdict]] = {}
+    found = {finding.rule.id for finding in (*report.findings, *report.waived) if finding.bugs}
     for verdict in report.verdicts:
-        if verdict.outcome == "pass":
-            by_rule.setdefault(verdict.rule.id, []).append(verdict)
+        if verdict.outcome == "pass" and verdict.rule.names[-1] not in found:
+            by_rule.setdefault(verdict.rule.names[-1], []).append(verdict)
     for rule_id, verdicts in by_rule.items():
         yield Text()
-        where = Text(finding_words.listed([harmless(str(verdict.subject)) for verdict in verdicts]))
+        names = dict.fromkeys(harmless(str(verdict.subject)) for verdict in verdicts)
+        where = Text(finding_words.listed(list(names)))
         yield head("passed", "green", rule_id, where)
         yield body([("Seen" if i == 0 else "", each) for i, each in enumerate(evidence(verdicts))])
 

@@ -161,8 +161,12 @@ def _count(found: Fleet, host: Host, each: Found) -> None:
     _add(found.rules, each.rule, each, found, host)
     for model in each.models:
         _add(found.models, (model, each.rule), each, found, host)
-    if each.rule.startswith(ADVISORY):
-        _add(found.advisories, (each.openzfs or host.seen.openzfs, each.rule), each, found, host)
+    alone = (
+        ((each.rule, each.severity),) if each.rule.startswith(ADVISORY) else ()
+    )  # in rows of 0.2 each bug is a finding
+    for bug, severity in (*each.bugs, *alone):
+        one = each._replace(rule=bug, severity=severity)
+        _add(found.advisories, (each.openzfs or host.seen.openzfs, bug), one, found, host)
     if each.outcome == "unknown":
         for remedy in each.remedies:
             _add(found.remedies, remedy, each, found, host)

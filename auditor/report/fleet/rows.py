@@ -42,7 +42,8 @@ class Seen(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A finding of one look. counts: it is neither waived nor known to a baseline."""
+    """A finding of one look. counts: it is neither waived nor known to a baseline. bugs: (id, severity) of
+    known ones of the release."""
 
     key: Key
     id: str
@@ -56,6 +57,7 @@ class Found(NamedTuple):
     openzfs: str
     models: tuple[str, ...]
     remedies: tuple[str, ...]
+    bugs: tuple[tuple[str, Severity], ...] = ()
 
 
 class Absent(NamedTuple):
@@ -159,6 +161,10 @@ def _found(table: Mapping[str, Any]) -> Found:
         openzfs=_text(table.get("openzfs", "")),
         models=_texts(table.get("models", [])),
         remedies=_texts(table.get("remedies", [])),
+        bugs=tuple(
+            (_text(bug["id"]), _of(bug["severity"], SEVERITIES))  # type: ignore[misc]
+            for bug in table.get("bugs", [])[:LISTED]
+        ),
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args
 from auditor.errors import Stop
 from auditor.judge.event import EVENTS, SEVERITIES, Event, Severity
 from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED, RANK
+from auditor.judge.known_bugs import ID
 from auditor.report.audit.folding import Room, runs, spread
 from auditor.report.audit.json import FIRST, SCHEMA
 from auditor.text import harmless
@@ -45,8 +46,8 @@ class Finding(NamedTuple):
     """As in the report. outcome: fail, unknown or waived; was: what a waived one is without its waiver, else the outcome.
     event: the mildest at which something acknowledged goes, may go or rests on a word, or empty. says: of the first subjects
     what was found or why nobody could tell, each once. subjects: (kind, pool or empty, name) of the first; total: of all.
-    known: the day since which a baseline knows it, or empty.
-    page: of the rule, in the repository; empty of a rule of a site."""
+    known: the day since which a baseline knows it, or empty. page: of the rule, in the repository; empty of a rule of a site.
+    bugs: (id, severity) of each known bug of the release that it is about."""
 
     id: str
     rule: str
@@ -69,6 +70,7 @@ class Finding(NamedTuple):
     waiver: Waiver | None
     known: str
     page: str
+    bugs: tuple[tuple[str, Severity], ...]
 
     @property
     def standing(self) -> str:
@@ -191,6 +193,10 @@ def _finding(each: Mapping[str, Any], names: Any, strikes: Mapping[str, Event], 
     verdicts = _list(each["verdicts"] if "verdicts" in each else each["subjects"])
     first = list(islice(spread(verdicts, names, room), SUBJECTS))
     place = _text(each["place"])
+    named = ((_text(one["kind"]), _text(one.get("pool", "")), _text(one["name"])) for one in first)
+    bugs = tuple((_text(bug["id"]), _one_of(bug["severity"], SEVERITIES)) for bug in _list(each.get("bugs", [])))
+    subjects = tuple(dict.fromkeys(named)) if bugs else tuple(named)
+    message = (_text(each["message"]),) if "message" in each else ()
     return Finding(
         id=_text(each["id"]),
         rule=rule,
@@ -207,15 +213,21 @@ def _finding(each: Mapping[str, Any], names: Any, strikes: Mapping[str, Event], 
         cost=_text(fix["cost"]),
         commands=tuple(map(_text, _list(fix["commands"]))),
         references=tuple(map(_text, _list(each["references"]))),
-        says=tuple(dict.fromkeys(text for one in first for text in _says(one))),
-        subjects=tuple((_text(one["kind"]), _text(one.get("pool", "")), _text(one["name"])) for one in first),
-        total=sum(
-            sum(last - first + 1 for first, last in runs(one["names"], len(names))) if "names" in one else 1
-            for one in verdicts
-        ),
+        says=tuple(dict.fromkeys((*message, *(text for one in first for text in _says(one))))),
+        subjects=subjects,
+        total=len(subjects) if bugs else _total(verdicts, names),
         waiver=_waiver(each["waiver"]) if outcome == "waived" else None,
         known=_text(each["known"]["since"]) if "known" in each else "",
         page=_page(each["page"], rule) if "page" in each else "",
+        bugs=bugs,
+    )
+
+
+def _total(verdicts: Sequence[Mapping[str, Any]], names: Any) -> int:
+    """How many subjects they are of."""
+    return sum(
+        sum(last - first + 1 for first, last in runs(one["names"], len(names))) if "names" in one else 1
+        for one in verdicts
     )
 
 
@@ -290,9 +302,12 @@ def _time(value: Any) -> float:
 
 
 def worst(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The gravest first, failures before what is undecided."""
+    """The most severe first, failures before what is undecided, known bugs of the release last."""
     return tuple(
-        sorted(findings, key=lambda each: (-RANK[each.severity], each.outcome != "fail", each.rule, each.place))
+        sorted(
+            findings,
+            key=lambda each: (-RANK[each.severity], each.outcome != "fail", each.rule == ID, each.rule, each.place),
+        )
     )
 
 

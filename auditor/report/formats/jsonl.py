@@ -63,6 +63,7 @@ def _finding(each: Finding) -> dict[str, Any]:
         "subjects": [{"kind": kind, "pool": pool, "name": name} for kind, pool, name in each.subjects],
         "total": each.total,
         "fix": {"commands": list(each.commands), "text": each.fix, "cost": each.cost},
+        **({"bugs": [{"id": id, "severity": severity} for id, severity in each.bugs]} if each.bugs else {}),
         **page,
         **waiver,
     }

@@ -55,6 +55,7 @@ def _families(told: Told) -> Iterator[str]:
     yield _family(
         "finding_left_out", "Findings that are counted and not told one by one.", [({}, len(shown[FINDINGS:]))]
     )
+    yield _family("known_bug", "One for each known bug of the release, of all that a finding counts.", _bugs(told))
     yield _family("waiver_expires_timestamp_seconds", "When the last day of a waiver is over, seconds since the epoch.",
                   list(_waivers(told))[:WAIVERS])  # fmt: skip
 
@@ -87,6 +88,12 @@ def _each(told: Told) -> Series:
         if (key := tuple(labels.values())) not in seen:
             seen.add(key)
             yield labels, 1
+
+
+def _bugs(told: Told) -> Series:
+    """Each by its own name: a bug that joins changes no other series."""
+    found = dict.fromkeys((bug, each.standing, severity) for each in told.all for bug, severity in each.bugs)
+    return [({"bug": bug, "outcome": outcome, "severity": severity}, 1) for bug, outcome, severity in found][:FINDINGS]
 
 
 def _waivers(told: Told) -> Series:

@@ -1,0 +1,193 @@
+"""The known bugs of the running release as one finding: how many can strike here, which is the worst, and the one upgrade.
+
+The entries of ``advisories.toml`` are judged one by one; rule known-bugs itself judges what ``fixes.toml`` has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from auditor import data
+from auditor.data import builds, fixes, releases
+from auditor.data.platforms import filled
+from auditor.data.releases import Range, Release
+from auditor.facts import HOST, Evidence, Facts, Known, word_of, words_of
+from auditor.judge.event import SEVERITIES, Severity
+from auditor.judge.rule import HARMS, Fix, Harm, Rule
+from auditor.judge.verdict import Verdict
+from auditor.text import lower_headline
+
+ID = "known-bugs"
+PREFIX = "advisory-"
+NO_WORKAROUND = "Nothing helps but a release that fixes it"
+DOES: dict[Harm, tuple[str, str]] = {  # of one, of several; what is left out is no bug
+    "commits": ("loses commits", "lose commits"),
+    "corruption": ("corrupts data", "corrupt data"),
+    "availability": ("stops a pool, the host or a program", "stop a pool, the host or a program"),
+    "latency": ("slows writes", "slow writes"),
+}
+
+
+class Bug(NamedTuple):
+    """One entry of the table on this host. fails: the host can meet it, else it may. needs: its condition, or empty: every host
+    with the release meets it; here: what was seen of that. until: the workaround; remedy: the fix where it is no upgrade
+    alone, or empty."""
+
+    id: str
+    title: str
+    severity: Severity
+    harm: Harm
+    fails: bool
+    affected: tuple[Range, ...]
+    needs: str
+    here: tuple[str, ...]
+    until: str
+    remedy: str
+    references: tuple[str, ...]
+
+    @property
+    def releases(self) -> str:
+        """That have it, in words."""
+        return releases.told(self.affected)
+
+    @property
+    def fixed_in(self) -> tuple[str, ...]:
+        """The first release of each line that has the fix."""
+        return tuple(map(releases.spelt, releases.mended(self.affected)))
+
+
+class Together(NamedTuple):
+    """The rule of a finding with the words for this host, its bugs, and a sentence about them."""
+
+    rule: Rule
+    bugs: tuple[Bug, ...] = ()
+    message: str = ""
+
+
+def counts(rule: Rule) -> bool:
+    """Whether it is an entry of the table and a bug; that a line has no maintainer is none."""
+    return rule.head is not None and rule.harm in DOES
+
+
+def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """By severity and harm; the rule itself after the entries of the table."""
+
+    def order(each: Verdict) -> tuple[object, ...]:
+        rule = each.rule
+        return rule.head is None, -SEVERITIES.index(each.severity), HARMS.index(rule.harm), rule.id
+
+    return sorted(verdicts, key=order)
+
+
+def together(verdicts: Sequence[Verdict], may: int, facts: Facts) -> Together:
+    """What one finding says. verdicts: of one outcome, the worst first; may: of failures, how many other bugs could not be
+    decided."""
+    first = verdicts[0].rule
+    if first.head is None:
+        return Together(first)
+    rule = first.head._replace(platform=first.platform, harm=first.harm)
+    bugs = tuple(_bug(each, facts) for each in verdicts if each.rule.head)
+    words = rule.said(rule.platform)._replace(
+        impact=first.impact,
+        fix=first.fix if len(bugs) == 1 else Fix(None, _fix(bugs, facts), "needs restart"),
+        references=tuple(dict.fromkeys(each for bug in bugs for each in bug.references)),
+    )
+    lesser = len(words_of(facts.get(HOST, "bugs_fixed_later"))) if verdicts[-1].rule.head is None else 0
+    return Together(rule._replace(said=lambda _: words), bugs, _sentence(bugs, may, lesser, facts))
+
+
+def _bug(verdict: Verdict, facts: Facts) -> Bug:
+    rule = verdict.rule
+    name = rule.id.removeprefix(PREFIX)
+    entry = data.advisories()[name]
+    until, remedy, needs = (" ".join(entry.get(key, "").split()) for key in ("until", "remedy", "exposed"))
+    seen = (facts.get(HOST, each) for each in ("release", builds.fact(name)))
+    of_release: set[Evidence] = {piece for each in seen if isinstance(each, Known) for piece in each.evidence}
+    here = (each.text for each in verdict.evidence if each not in of_release and each.text)
+    return Bug(
+        rule.id,
+        rule.title,
+        verdict.severity,
+        rule.harm,
+        (verdict.was or verdict.outcome) == "fail",
+        releases.ranges(entry["affected"]),
+        needs,
+        tuple(here) if needs else (),
+        filled(until, rule.platform),
+        filled(remedy, rule.platform),
+        rule.references,
+    )
+
+
+def _sentence(bugs: Sequence[Bug], may: int, lesser: int, facts: Facts) -> str:
+    """lesser: bugs of fixes.toml that a later release fixes."""
+    version = word_of(facts.get(HOST, "zfs_version_text"), "unknown")
+    parts = [lower_headline(bug.title) for bug in bugs if bug.harm not in DOES]
+    parts += [f"later releases fix {lesser} lesser bug{'s' * (lesser > 1)}"] if lesser else []
+    counted = [bug for bug in bugs if bug.harm in DOES]
+    if not counted:
+        return f"OpenZFS {version}: {'; '.join(parts)}"
+    count = f"{len(counted)} known bug{'s' * (len(counted) > 1)}"
+    more = f" ({may} more may concern it)" if bugs[0].fails and may else ""
+    verb = "can" if bugs[0].fails else "may"
+    return "; ".join((f"OpenZFS {version} has {count} that this host {verb} meet{more}: {_by_harm(counted)}", *parts))
+
+
+def _by_harm(bugs: Sequence[Bug]) -> str:
+    """``1 loses commits (volumes ...), 3 corrupt data (the worst: ...)``, the harm of the worst bug first."""
+    found = []
+    for harm in dict.fromkeys(bug.harm for bug in bugs):
+        first, *others = (bug for bug in bugs if bug.harm == harm)
+        worst = f"{'the worst: ' * bool(others)}{lower_headline(first.title)}"
+        found.append(f"{1 + len(others)} {DOES[harm][bool(others)]} ({worst})")
+    return ", ".join(found)
+
+
+def _fix(bugs: Sequence[Bug], facts: Facts) -> str:
+    """One upgrade, and what helps until then."""
+    told = [bug for bug in bugs if bug.remedy or bug.until != f"{NO_WORKAROUND}."]
+    ways = (f"({bug.id}) {f'{bug.remedy} {bug.until}'.strip()}" for bug in told)
+    count = sum(bug.harm in DOES and not bug.until.startswith(NO_WORKAROUND) for bug in told)
+    release = facts.get(HOST, "release")
+    upgrade = "Upgrade to the newest release of a line that is maintained, and restart."
+    if isinstance(release, Known) and isinstance(release.value, tuple):
+        now = tuple(part for part in release.value if isinstance(part, int))
+        upgrade = _upgrade([bug for bug in bugs if bug.harm in DOES], now) or upgrade
+    if count:  # in the sentence that is on the page
+        upgrade = f"{upgrade.removesuffix('.')}; {count} {'have' if count > 1 else 'has'} a workaround."
+    return " ".join((upgrade, *(["Until then:"] if told else []), *ways))
+
+
+def _upgrade(bugs: Sequence[Bug], now: Release) -> str:
+    """The lowest release of the line that fixes most, and that of another line where it fixes more. Of releases that fix as
+    many those with the fewest other bugs of the table come first. Empty where there is no bug."""
+    if not bugs:
+        return ""
+    every = [releases.ranges(entry["affected"]) for entry in data.advisories().values()]
+
+    def has(ranges: Sequence[Range], release: Release) -> bool:
+        return any(releases.within(each, release) for each in ranges)
+
+    def rank(release: Release) -> tuple[int, int, Release]:
+        left = sum(has(bug.affected, release) for bug in bugs)
+        return left, sum(has(each, release) and not has(each, now) for each in every), release
+
+    ahead = {each for ranges in every for each in releases.mended(ranges)} | {*fixes.NEWEST}
+    ranked = sorted(rank(each) for each in ahead if each > now)
+    chosen: list[tuple[int, Release]] = []
+    for of_line in (True, False):
+        best = next(((left, each) for left, _, each in ranked if (each[:2] == now[:2]) is of_line), None)
+        if best and best[0] < (chosen[-1][0] if chosen else len(bugs)):
+            chosen.append(best)
+    return _told(chosen, len(bugs)) if chosen else "No release is known to fix what this host can meet."
+
+
+def _told(chosen: Sequence[tuple[int, Release]], of: int) -> str:
+    """chosen: how many of the bugs are left, and the release."""
+    fixed = [(releases.spelt(release), "all" if not left else f"{of - left} of") for left, release in chosen]
+    (first, most), *others = fixed
+    if of == 1:
+        return f"Upgrade to OpenZFS {first} or later and restart: it fixes the bug."
+    more = "".join(f"; {release} or later fixes {count} {of}" for release, count in others)
+    return f"Upgrade to OpenZFS {first} or later and restart: it fixes {most} {of}{more}."
