@@ -27,8 +27,8 @@ from auditor.facts import KINDS
 def rules(
     words: tuple[str, ...], severity: tuple[str, ...], subject: tuple[str, ...], format_: str, folders: tuple[Path, ...]
 ) -> None:
-    """List the rules of a check with severity, subject and title: all of them, or those with every WORD in their id or title; the
-    known bugs of releases, which are one rule, only where a WORD is given. --subject run lists those of zaudit verify."""
+    """List the rules of a check with severity, subject and title: all of them, or those with every WORD in their id or title.
+    Known bugs of releases are one rule; a WORD lists them, too. --subject run lists the rules of zaudit verify."""
     from auditor import rulebook
     from auditor.report import rule_page
 

@@ -154,8 +154,9 @@ def _place(verdict: Verdict) -> str:
 
 
 def _order(finding: Finding) -> tuple[object, ...]:
-    """By severity. Within one: damage, what the next event would lose, some day; hardware before settings; id last. Known bugs of
-    the release come after what this host itself shows."""
+    """By severity. Within one: damage, what the next event would lose, some day; hardware before settings; id last.
+
+    Known bugs of the release come after what this host itself shows."""
     return (
         *(-RANK[finding.severity], not finding.failed, finding.rule.id == known_bugs.ID),
         *(not finding.rule.damage, not finding.loses, finding.rule.subject not in HARDWARE),

@@ -225,9 +225,9 @@ def _used(facts: Facts) -> Iterator[Used]:
 
 def _capital(worst: Finding) -> str:
     """THE POOL IS DEGRADED (tank)"""
-    subjects = list(dict.fromkeys(harmless(str(each.subject)) for each in worst.verdicts))
+    subjects = list(dict.fromkeys(harmless(str(each.subject)) for each in worst.verdicts if each.subject != HOST))
     more = f" and {len(subjects) - 1} more" if len(subjects) > 1 else ""
-    return f"{worst.rule.title.upper()} ({subjects[0]}{more})"
+    return worst.rule.title.upper() + (f" ({subjects[0]}{more})" if subjects else "")
 
 
 def _standing(columns: Sequence[Column], lead: Finding | None, unseen: Finding | None) -> Standing:

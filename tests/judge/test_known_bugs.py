@@ -128,7 +128,7 @@ def test_bugs_of_the_release_come_after_signs_of_the_host() -> None:
     order = [each.rule.id for each in found.findings if each.failed and each.severity == "high"]
     assert order[-1] == known_bugs.ID
     assert len(order) > 1
-    step = finding_words.first(found.fresh)
+    step = finding_words.first(found)
     assert step is not None
     assert step[1].rule.id != known_bugs.ID
     told = _told.told(report_json.document(found))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.facts import Subject
+from auditor.facts import Facts, Subject
 from auditor.judge.finding import RANK, findings, opening
 from auditor.judge.verdict import Verdict
 from auditor.report import finding_words
@@ -36,19 +36,19 @@ def failed(rule: str) -> Verdict:
 def test_damage_then_the_next_event_then_other_severe_faults(
     rules: tuple[str, ...], cut: bool, other: bool, opens: str
 ) -> None:
-    found = opening(findings(map(failed, rules)), cut=cut, other=other)
+    found = opening(findings([*map(failed, rules)], Facts()), cut=cut, other=other)
     assert (found.rule.id if found else "") == opens
 
 
 def test_within_a_severity_damage_comes_first_and_the_id_last() -> None:
-    rules = ("disk-smart-failed", "advisory-dirty-dnode-holes", "no-redundancy", "scrub-errors", "pool-data-errors")
-    ordered = [each.rule.id for each in findings(map(failed, rules))]
+    rules = ("disk-smart-failed", "leaf-open-in-guest", "no-redundancy", "scrub-errors", "pool-data-errors")
+    ordered = [each.rule.id for each in findings([*map(failed, rules)], Facts())]
     assert ordered == [
         "pool-data-errors",
         "scrub-errors",
         "no-redundancy",
         "disk-smart-failed",
-        "advisory-dirty-dnode-holes",
+        "leaf-open-in-guest",
     ]
 
 
