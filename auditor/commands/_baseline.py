@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from auditor.commands._options import Local
-from auditor.commands._terminal import note, written
+from auditor.commands._terminal import written
 
 if TYPE_CHECKING:
     from auditor.facts import Facts
@@ -81,14 +81,8 @@ def retired_names(wish: Wish, report: Report) -> list[str]:
 
 
 def write(wish: Wish, report: Report, facts: Facts) -> None:
-    """Where it is wished; a line for each retired rule that it names. Raises writing.CannotWrite."""
-    if not wish.path or not report.night:
-        return
-    from auditor.data import retired
-
-    for rule in sorted({each.rule for each in report.night.kept} & retired.load().keys()):
-        note(f"{wish.path}: no effect, {retired.load()[rule]}")
-    if not wish.write:
+    """Where it is wished; what a retired rule knew is forgotten. Raises writing.CannotWrite."""
+    if not wish.path or not report.night or not wish.write:
         return
     from auditor.host import writing
     from auditor.judge import baseline, baseline_file

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 RANK = {severity: rank for rank, severity in enumerate(SEVERITIES)}
 EXIT_CODES: dict[Severity, int] = {"low": 11, "medium": 12, "high": 13, "critical": 14}
 EXIT_UNDECIDED = 10
-HARDWARE = ("disk", "leaf", "vdev", "pool")  # kinds of subjects
+HARDWARE = ("pool", "vdev", "leaf", "disk")  # kinds of subjects, from the whole to its parts
 
 
 class Finding(NamedTuple):
@@ -154,12 +154,12 @@ def _place(verdict: Verdict) -> str:
 
 
 def _order(finding: Finding) -> tuple[object, ...]:
-    """By severity. Within one: damage, what the next event would lose, some day; hardware before settings; id last.
+    """By severity. Within one: damage, what the next event would lose, some day; hardware before settings, a pool before its parts; id last.
 
     Known bugs of the release come after what this host itself shows."""
     return (
         *(-RANK[finding.severity], not finding.failed, finding.rule.id == known_bugs.ID),
-        *(not finding.rule.damage, not finding.loses, finding.rule.subject not in HARDWARE),
+        *(not finding.rule.damage, not finding.loses, [*HARDWARE, finding.rule.subject].index(finding.rule.subject)),
         *(finding.rule.id, finding.place, finding.known),
     )
 
