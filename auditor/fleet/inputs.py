@@ -69,7 +69,7 @@ class _Walk:
                     yield Input(url, stamp)
                 else:
                     self.beside += 1
-        elif STARS & set(word) and not os.path.lexists(word):
+        elif STARS & set(word) and (_of_another(word) or not os.path.lexists(word)):
             for name in sorted(_matching(word)):
                 yield from self._path(name, named=False)
         else:

@@ -160,13 +160,8 @@ def test_no_command_line_asks_a_file_system_of_another_user(zaudit: CommandLine,
                 if zaudit(*words).code == 0:
                     answered.append(line)
     with served(tmp_path / "some" / "host", EVIL, asked):
-        for word in (
-            tmp_path / "some",
-            tmp_path / "*" / "*",
-            tmp_path / "*" / "host" / "f*",
-            tmp_path / "so*" / "h*" / "file",
-        ):
-            found = zaudit("fleet", "judge", str(word)).out
+        for pattern in ("some", "*/*", "*/host/f*", "so*/h*/file", "some/host/*"):
+            found = zaudit("fleet", "judge", str(tmp_path / pattern)).out
             assert f"{tmp_path}/some/host is in a file system (FUSE) of uid {EVIL}" in found
     assert (asked, answered) == ([], [])
 
