@@ -37,6 +37,8 @@ READERS = [
     ("advise", "log", "tank", "--replay", REC),
     ("advise", "log", "tank", "--since", REC),
     ("diff", REC, REC),
+    ("show", REC),
+    ("alert", REC),
 ]
 
 
@@ -63,18 +65,20 @@ def test_every_command_that_reads_a_recording_has_a_deadline() -> None:
     reads = set()
     for name, command in commands(cli.main):
         options = {each.name for each in command.params}
-        if options & {*RECORDED, "old"} and not name.startswith("fleet "):
+        if options & {*RECORDED, "old", "report"} and not name.startswith("fleet "):
             reads.add(name)
             assert "deadline" in options, name
     assert reads == {
         "advise db",
         "advise log",
+        "alert",
         "check",
         "checklist",
         "diagnose",
         "diff",
         "policy init",
         "record",
+        "show",
         "verify",
     }
 

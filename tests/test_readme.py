@@ -73,6 +73,21 @@ def test_the_exit_codes_are_those_of_the_program() -> None:
     assert f"| {', '.join(str(EXIT_CODES[severity]) for severity in EXIT_CODES)} |" in text
 
 
+def test_each_promise_stands_once_and_names_tests_that_exist() -> None:
+    rows = [
+        line.split(" | ")
+        for line in text_of("SECURITY.md").partition("| promise | test |")[2].splitlines()
+        if " | " in line
+    ]
+    assert len(rows) >= 30
+    promises = [promise[:60] for promise, *_ in rows]
+    assert [each for each in promises if promises.count(each) > 1] == []
+    for promise, tests in rows:
+        named = re.findall(r"`(?:[\w./]*/)?(\w+(?:\.py)?)`", tests)
+        assert [each for each in named if any((ROOT / "tests").rglob(each))], promise
+        assert [each for each in named if each.endswith(".py") and not any((ROOT / "tests").rglob(each))] == [], promise
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_path_in_it_exists(name: str) -> None:
     text = text_of(name)

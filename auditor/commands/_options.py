@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import stat
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -15,6 +17,7 @@ from auditor import interrupt
 from auditor.commands import _complete
 from auditor.databases import ENGINES
 from auditor.errors import EXIT_USAGE, Stop
+from auditor.host import trust
 from auditor.host.limits import DEADLINE_S
 from auditor.text import harmless, is_url
 
@@ -41,13 +44,13 @@ class Seconds(click.FloatRange):
 
 class Local(click.Path):
     """A path on this machine, and no URL of a store, of which a path would be made. To look at it takes no longer than the
-    command may: a file system may not answer."""
+    command may: a file system may not answer. One that another user serves is not even asked."""
 
     def __init__(self, *, dir_okay: bool = True) -> None:
         super().__init__(path_type=Path, dir_okay=dir_okay)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Fails for a URL."""
+        """Fails for a URL, and for a folder where a file is wanted."""
         if is_url(str(value)):
             self.fail(
                 f"{value} is a URL: this is a file on this machine; only zaudit fleet takes URLs, of object stores.",
@@ -57,9 +60,27 @@ class Local(click.Path):
         seconds = ctx.params.get("deadline", DEADLINE_S) if ctx else 0
         try:
             with interrupt.within(seconds, f"{harmless(str(value))}: {LATE.format(seconds)}", EXIT_USAGE):
-                return super().convert(value, param, ctx)
+                if _is_folder(value) and not self.dir_okay:
+                    self.fail(f"{value} is a folder.", param, ctx)
+        except trust.Served as error:
+            self.fail(f"{value}: {error.strerror}.", param, ctx)
         except interrupt.TooLate as late:
             raise Late(str(late)) from None
+        return Path(value)
+
+
+def _is_folder(path: str) -> bool:
+    """Raises Served."""
+    try:
+        node = trust.reach(path)
+    except trust.Served:
+        raise
+    except OSError:  # who opens it says so
+        return False
+    try:
+        return stat.S_ISDIR(os.fstat(node).st_mode)
+    finally:
+        os.close(node)
 
 
 def span(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:

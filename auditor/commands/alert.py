@@ -15,11 +15,9 @@ from typing import Any
 import click
 
 from auditor import interrupt
-from auditor.commands._options import SEVERITIES, Local, Seconds, span
+from auditor.commands._options import SEVERITIES, Local, Seconds, deadline, span
 from auditor.commands._terminal import note, say
 from auditor.errors import EXIT_BROKE, Stop
-from auditor.host.limits import DEADLINE_S
-from auditor.text import harmless
 
 HOOK = Path("/etc/zaudit/alert")
 AHEAD = 300  # seconds by which the clock may have been set back since
@@ -42,23 +40,15 @@ class NotTold(Stop):
 )
 @click.option("--timeout", type=Seconds(0.1, 3600), default=60.0, show_default=True, metavar="SECONDS",
               help="Give up on the program after this time.")  # fmt: skip
-def alert(report: Path, hook: Path, fail_on: Any, max_age: float | None, timeout: float) -> None:
+@deadline("Give up on REPORT after this time.", ("report",))
+def alert(report: Path, hook: Path, fail_on: Any, max_age: float | None, timeout: float, **_: Any) -> None:
     """Compare REPORT (zaudit check --format json) with the last one that was reported, and run FILE when something is new or
     worse, or when there is no report. Next to REPORT it keeps told.json, what was reported, and alert.json, which FILE is
     given: the answer in one line ("summary") and what changed ("difference", as in zaudit diff; null the first time).
 
-    Exit code: 0 when there was nothing to report, or it was reported; 1 when FILE cannot be run or failed.
+    Exit code: 0 when there was nothing to report, or it was reported; 1 when FILE cannot be run or failed; 2 when REPORT could
+    not be read within --deadline.
     """
-    late = f"{harmless(str(report))}: not compared within {DEADLINE_S:g} s"
-    try:
-        with interrupt.within(DEADLINE_S, late, EXIT_BROKE):
-            _compare(report, hook, fail_on, max_age, timeout)
-    except interrupt.TooLate:
-        raise NotTold(late) from None
-
-
-def _compare(report: Path, hook: Path, fail_on: Any, max_age: float | None, timeout: float) -> None:
-    """Raises NotTold."""
     from auditor.host import tools, trust
 
     program = hook.absolute()

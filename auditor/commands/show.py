@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from auditor.commands._formats import FormatChoice, code, emit, promised, report_formats, settled
-from auditor.commands._options import Local, span
+from auditor.commands._options import Local, deadline, span
 from auditor.errors import EXIT_NOTHING, Stop
 from auditor.report import formats
 
@@ -33,7 +33,10 @@ class TooOld(Stop):
     metavar="26h|2d",
     help="Treat an older report as missing: exit code 3 (monitors: UNKNOWN).",
 )
-def show(report: Path, wanted: tuple[FormatChoice, ...], output: Path | None, max_age: float | None) -> NoReturn:
+@deadline("Give up on REPORT after this time.", ("report",))
+def show(
+    report: Path, wanted: tuple[FormatChoice, ...], output: Path | None, max_age: float | None, **_: Any
+) -> NoReturn:
     """Convert REPORT, written by zaudit check --format json, to other formats, as it was judged then; reports of older
     releases, too. A monitor needs no rights on the host for it.
 

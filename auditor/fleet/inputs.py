@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from auditor.errors import Stop
 from auditor.fleet import store
+from auditor.host import trust
 from auditor.recording.archive import ENDINGS, MANIFEST
 from auditor.text import is_url
 
@@ -68,17 +69,17 @@ class _Walk:
                     yield Input(url, stamp)
                 else:
                     self.beside += 1
-        elif not os.path.lexists(word) and STARS & set(word):
-            for name in sorted(
-                glob.glob(word)
-            ):  # without **, which follows links in circles; folders are searched through
+        elif STARS & set(word) and (_of_another(word) or not os.path.lexists(word)):
+            for name in sorted(_matching(word)):
                 yield from self._path(name, named=False)
         else:
             yield from self._path(word, named=True)
 
     def _path(self, path: str, *, named: bool) -> Iterator[Input]:
         """named: somebody wrote this name, and is told when it is no recording."""
-        if os.path.isdir(path) and not os.path.lexists(os.path.join(path, MANIFEST)):
+        if _of_another(path):
+            yield Input(path, "")
+        elif os.path.isdir(path) and not os.path.lexists(os.path.join(path, MANIFEST)):
             yield from self._folder(path, DEEP)
         elif named or path.endswith(ENDINGS) or os.path.isdir(path):
             yield Input(path, _stamp(path))
@@ -91,7 +92,9 @@ class _Walk:
             names = sorted((each.name, each.is_dir(follow_symlinks=False)) for each in entries)
         for name, is_folder in names:
             path = os.path.join(folder, name)
-            if name.endswith(ENDINGS) or (is_folder and os.path.lexists(os.path.join(path, MANIFEST))):
+            if _of_another(path):
+                yield Input(path, "")
+            elif name.endswith(ENDINGS) or (is_folder and os.path.lexists(os.path.join(path, MANIFEST))):
                 yield Input(path, _stamp(path))
             elif is_folder and deep:
                 yield from self._folder(path, deep - 1)
@@ -99,6 +102,27 @@ class _Walk:
                 self.too_deep.append(path)
             else:
                 self.beside += 1
+
+
+def _matching(pattern: str) -> Iterator[str]:
+    """As glob.glob, without ** (folders are searched through). What is not to be asked stands for what lies there."""
+    above, name = os.path.split(pattern)
+    for folder in _matching(above) if STARS & set(above) else (above,):
+        if _of_another(folder or "."):
+            yield folder
+        elif STARS & set(name):
+            yield from (os.path.join(folder, each) for each in glob.glob(name, root_dir=folder or None))
+        elif _of_another(path := os.path.join(folder, name)) or os.path.lexists(path):
+            yield path
+
+
+def _of_another(path: str) -> bool:
+    """Whether another user serves its file system, who could let wait whoever asks it; who judges it says so."""
+    try:
+        os.close(trust.reach(path))
+    except OSError as error:
+        return isinstance(error, trust.Served)
+    return False
 
 
 def _stamp(path: str) -> str:

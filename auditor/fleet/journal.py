@@ -131,4 +131,4 @@ def _open(name: str, folder: int) -> int:
     try:
         return os.open(name, _FLAGS | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
     except FileExistsError:
-        return input_file.open_as(name, input_file.FILE, folder=folder, follow=False, flags=_FLAGS)
+        return input_file.open_as(name, input_file.FILE, folder=folder, flags=_FLAGS)

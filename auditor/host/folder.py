@@ -35,6 +35,8 @@ def held(path: str, *, make: bool = False) -> Iterator[int]:
             folder = inside(".", node)
         finally:
             os.close(node)
+    except trust.Served as error:
+        raise NoPlace(f"{path}: {error.strerror}") from None
     except trust.Exchangeable as error:
         link = os.path.basename(error.filename)
         raise NoPlace(

@@ -1,9 +1,9 @@
 """Files and folders that somebody names, to be read: nothing is opened before it was judged, waited for, or read without bound.
 
-A name leads to a descriptor that opens nothing (O_PATH); what it is, is asked of that descriptor; and what is opened then is
-that same file, through the descriptor and never by its name again. So no device node, FIFO or socket is opened, whatever
-lies under the name or is put there meanwhile: opening a tape rewinds it, opening a watchdog starts it. (man 2 open, man 5
-proc_pid_fd)
+A name leads to a descriptor that opens nothing (O_PATH), and into no file system that another user serves
+(:func:`auditor.host.trust.reach`); what it is, is asked of that descriptor; and what is opened then is that same file, through
+the descriptor and never by its name again. So no device node, FIFO or socket is opened, whatever lies under the name or is put
+there meanwhile: opening a tape rewinds it, opening a watchdog starts it. (man 2 open, man 5 proc_pid_fd)
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from auditor.host import trust
 NULL = os.makedev(1, 3)  # /dev/null (Documentation/admin-guide/devices.txt of the kernel)
 FILE, FOLDER, BLOCK_DEVICE = stat.S_IFREG, stat.S_IFDIR, stat.S_IFBLK
 _WHAT = {FILE: "a regular file", FOLDER: "a folder", BLOCK_DEVICE: "a block device"}
-_NODE = os.O_PATH | os.O_CLOEXEC
 _HOW = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -30,14 +29,12 @@ class WrongKind(OSError):
     """What lies under a name is of another kind, and was not opened."""
 
 
-def open_as(
-    name: str | Path, *kinds: int, folder: int | None = None, follow: bool = True, flags: int = os.O_RDONLY
-) -> int:
+def open_as(name: str | Path, *kinds: int, folder: int | None = None, flags: int = os.O_RDONLY) -> int:
     """A descriptor of what a name leads to, where it is one of these kinds. Raises WrongKind or OSError.
 
-    folder: in which a relative name is looked up. follow: also through a link.
+    folder: in which a name is looked up, where a link is not followed.
     """
-    node = os.open(name, _NODE | (0 if follow else os.O_NOFOLLOW), dir_fd=folder)
+    node = trust.reach(name, folder)
     try:
         return _open_node(node, str(name), *kinds, flags=flags)
     finally:
@@ -71,7 +68,7 @@ def open_input(path: Path) -> Iterator[BinaryIO | int]:
 def open_member(name: str, folder: int) -> BinaryIO | None:
     """A plain file in a folder, None for anything else there; a link is not followed. Raises OSError."""
     try:
-        return os.fdopen(open_as(name, FILE, folder=folder, follow=False), "rb")
+        return os.fdopen(open_as(name, FILE, folder=folder), "rb")
     except WrongKind:
         return None
 
@@ -98,7 +95,7 @@ def read(path: Path, limit: int, *, trusted: bool = False) -> bytes:
     limit: bytes. trusted: nobody but root and this user can have put it there, or can change it: for what is read without
     being named.
     """
-    node = trust.locate(str(path))[0] if trusted else os.open(path, _NODE)
+    node = trust.locate(str(path))[0] if trusted else trust.reach(path)
     try:
         found = os.fstat(node)
         if stat.S_ISCHR(found.st_mode) and found.st_rdev == NULL:

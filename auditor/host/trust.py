@@ -22,8 +22,10 @@ his own rights: what his own group may write counts as his, since distributions 
 0002.
 
 **A file system of FUSE** says of owner and mode what the process that serves it likes, and its user may unmount it. So nothing
-in one that another user serves counts, and he is not even asked: he could let the asker wait. mountinfo names him (user_id).
-(Linux fs/fuse/inode.c, fuse_show_options; man 5 proc_pid_mountinfo, proc_pid_fdinfo)
+in one that another user serves counts, and he is not even asked: he could let the asker wait, where not even SIGKILL ends it.
+That holds for whatever somebody names as well (:func:`reach`), though links and folders of anybody are followed there.
+mountinfo names him (user_id). (Linux fs/fuse/dev.c, request_wait_answer; inode.c, fuse_show_options; man 5
+proc_pid_mountinfo, proc_pid_fdinfo)
 """
 
 from __future__ import annotations
@@ -47,6 +49,14 @@ class Exchangeable(OSError):
 
     def __init__(self, why: str, path: str) -> None:
         super().__init__(errno.EPERM, f"another user could have put it there: {why}", path)
+
+
+class Served(Exchangeable):
+    """Another user serves its file system."""
+
+    def __init__(self, why: str, path: str) -> None:
+        super().__init__(why, path)
+        self.strerror = why
 
 
 def fault(node: int, path: str) -> str:
@@ -112,17 +122,38 @@ def locate_folder(path: str) -> str:
     return real
 
 
-def walk(path: str, *, strict: bool, make: Callable[[str, int], None] | None = None) -> tuple[int, str]:
-    """(descriptor that opens nothing, path without links) of what a path leads to.
+def reach(name: str | os.PathLike[str], folder: int | None = None) -> int:
+    """A descriptor that opens nothing of what somebody named, whoever put it there. Raises Served or OSError.
 
-    strict: nobody else can have put any part there, and what lies in a folder of others is not even looked at: who serves its
-    file system may let the asker wait. Otherwise that holds for links, and for the way to them. make: makes a folder that is
-    not there. Raises Exchangeable or OSError.
+    folder: in which a name is looked up, where a link is not followed.
+    """
+    if folder is None:
+        return walk(os.fspath(name), strict=False, links=False)[0]
+    node = os.open(name, _PART, dir_fd=folder)
+    try:
+        _ask(node, os.fspath(name))
+    except BaseException:
+        os.close(node)
+        raise
+    return node
+
+
+def walk(
+    path: str, *, strict: bool, links: bool = True, make: Callable[[str, int], None] | None = None
+) -> tuple[int, str]:
+    """(descriptor that opens nothing, path without links) of what a path leads to; nothing in a file system that another user
+    serves is asked.
+
+    strict: nobody else can have put any part there, and what lies in a folder of others is not even looked at. Otherwise that
+    holds for links, and for the way to them; without links for nothing. make: makes a folder that is not there. Raises
+    Exchangeable or OSError.
     """
     at, real, why = _start(path)
-    rest, links = deque(path.split("/")), 0
+    rest, followed = deque(path.split("/")), 0
     try:
         mount = _mount(at)
+        if real != "/":
+            _ask(at, real)
         while rest:
             if (part := rest.popleft()) in ("", "."):
                 continue
@@ -131,19 +162,28 @@ def walk(path: str, *, strict: bool, make: Callable[[str, int], None] | None = N
             next_ = _next(part, at, make)
             try:
                 here = os.path.dirname(real) if part == ".." else os.path.join(real, part)
-                beyond = _mount(next_)
-                served = _served(next_, here) if beyond != mount else ""
-                if served and strict:
-                    raise Exchangeable(served, here)
+                if (beyond := _mount(next_)) != mount:
+                    _ask(next_, here)
                 entry = os.fstat(next_)
-                why = why or served or ("" if part == ".." else _doubt(os.fstat(at), real, entry, part))
-                if why and (strict or stat.S_ISLNK(entry.st_mode)):
+                why = why or ("" if part == ".." or not links else _doubt(os.fstat(at), real, entry, part))
+                if why and (strict or (links and stat.S_ISLNK(entry.st_mode))):
                     raise Exchangeable(why, here)
                 if not stat.S_ISLNK(entry.st_mode):
                     at, next_, real, mount = next_, at, here, beyond
                     continue
-                if (links := links + 1) > LINKS:
+                if (followed := followed + 1) > LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+                if (
+                    not links and (_file_system(beyond) or ("",))[0] == "proc"
+                ):  # it leads to what its text only describes
+                    jumped = os.open(part, os.O_PATH | os.O_CLOEXEC, dir_fd=at)
+                    os.close(at)
+                    at, real, mount = jumped, here, _mount(jumped)
+                    if _file_system(
+                        mount
+                    ):  # a pipe is in none, and what is another namespace's is not to be had this way
+                        _ask(at, real)
+                    continue
                 target = os.readlink("", dir_fd=next_)
             finally:
                 os.close(next_)
@@ -176,11 +216,19 @@ def _start(path: str) -> tuple[int, str, str]:
 
 def _next(part: str, at: int, make: Callable[[str, int], None] | None) -> int:
     try:
-        return os.open(part, _PART, dir_fd=at)
+        return _open_part(part, at)
     except FileNotFoundError:
         if not make:
             raise
         make(part, at)
+        return _open_part(part, at)
+
+
+def _open_part(part: str, at: int) -> int:
+    """As a folder first: otherwise an automounter mounts nothing there. (Linux fs/namei.c, follow_automount)"""
+    try:
+        return os.open(part, _PART | os.O_DIRECTORY, dir_fd=at)
+    except NotADirectoryError:
         return os.open(part, _PART, dir_fd=at)
 
 
@@ -188,6 +236,12 @@ def _mount(node: int) -> str:
     """The number of the mount that a descriptor is in, which is no other's while it is held."""
     with open(f"/proc/self/fdinfo/{node}", encoding="ascii") as file:
         return next(line.split()[1] for line in file if line.startswith("mnt_id:"))
+
+
+def _ask(node: int, path: str) -> None:
+    """Raises Served where that is not to be asked."""
+    if why := _served(node, path):
+        raise Served(why, path)
 
 
 def _served(node: int, path: str) -> str:
@@ -198,17 +252,25 @@ def _served(node: int, path: str) -> str:
             return ""
     finally:
         os.close(root)
-    with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
-        line = next((each for each in file if each.partition(" ")[0] == mount), "")
-    if not line:  # it was unmounted, or is one of another namespace
+    if not (found := _file_system(mount)):  # it was unmounted, or is one of another namespace
         return f"{path} is in no file system that is mounted here"
-    kind, _, options = line.rstrip("\n").partition(" - ")[2].split(" ")
+    kind, options = found
     if kind not in ("fuse", "fuseblk") and not kind.startswith(("fuse.", "fuseblk.")):
         return ""
     user = re.search(r"(?<![^,])user_id=([0-9]+)(?![^,])", options)
     if user and int(user[1]) in (0, os.geteuid()):
         return ""
     return f"{path} is in a file system (FUSE) of uid {user[1] if user else 'unknown'}"
+
+
+def _file_system(mount: str) -> tuple[str, str] | None:
+    """(kind, options) of what is mounted under a number."""
+    with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
+        line = next((each for each in file if each.partition(" ")[0] == mount), "")
+    if not line:
+        return None
+    kind, _, options = line.rstrip("\n").partition(" - ")[2].split(" ")
+    return kind, options
 
 
 def _fault(found: os.stat_result, path: str) -> str:

@@ -196,7 +196,7 @@ def _sweep(start: str, folder: int) -> None:
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if found.st_uid != os.geteuid():
                 continue
-            descriptor = input_file.open_as(name, input_file.FILE, input_file.FOLDER, folder=folder, follow=False)
+            descriptor = input_file.open_as(name, input_file.FILE, input_file.FOLDER, folder=folder)
             try:
                 if not trust.doubt(folder, trust.by(folder), descriptor, name) and _locked(descriptor):
                     _remove(name, folder, descriptor)

@@ -113,7 +113,7 @@ def _listed(pattern: str) -> list[Path]:
 
 
 def _read(path: Path) -> Place:
-    with os.fdopen(input_file.open_as(path, input_file.FILE, follow=False), "rb") as file:
+    with os.fdopen(input_file.open_as(path, input_file.FILE), "rb") as file:
         said = json.loads(file.read(LONGEST))
     return codec.load(Place, {**Place._field_defaults, **said} if isinstance(said, dict) else said)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 USER = 65534  # who has no right here that everybody has not
 _SCRIPT = """
-import ctypes, os, sys, time
+import ctypes, mmap, os, struct, sys, threading, time  # as root: the user may not read where this Python lies
 libc = ctypes.CDLL(None, use_errno=True)
 def must(result):
     if result < 0:

@@ -15,16 +15,30 @@ from pathlib import Path
 
 from tests.security.fakes import Refused, server
 
+# As root: where /dev/fuse is root's alone (many containers), the user has one of his own that all may open, as distributions
+# have it.
+_DEVICE = """
+import stat
+NEWNS, PRIVATE = 0x20000, 0x44000
+must(libc.unshare(NEWNS))
+must(libc.mount(b"none", b"/", None, PRIVATE, None))
+must(libc.mount(b"none", b"/mnt", b"tmpfs", 0, None))
+os.umask(0)
+try:
+    os.mknod("/mnt/fuse", stat.S_IFCHR | 0o666, os.stat("/dev/fuse").st_rdev)
+except OSError as error:
+    print(f"/dev/fuse: {error.strerror}", flush=True)
+    sys.exit(1)
+"""
 # fd: of /dev/fuse; file: on the file system. Opcodes and structures are those of linux/fuse.h.
 _MOUNT = """
-import mmap, struct, threading
-NEWNS, NEWUSER, PDEATHSIG = 0x20000, 0x10000000, 1
+NEWUSER, PDEATHSIG = 0x10000000, 1
 must(libc.unshare(NEWUSER | NEWNS))
 open("/proc/self/setgroups", "w").write("deny")
 open("/proc/self/uid_map", "w").write(f"0 {user} 1")
 open("/proc/self/gid_map", "w").write(f"0 {user} 1")
 try:
-    fd = os.open("/dev/fuse", os.O_RDWR)
+    fd = os.open("/mnt/fuse", os.O_RDWR)
 except OSError as error:
     print(f"/dev/fuse: {error.strerror}", flush=True)
     sys.exit(1)
@@ -84,7 +98,7 @@ os.execv("/bin/sleep", [name, "100"])
 @contextlib.contextmanager
 def hanging(how: str, name: str, user: int) -> Iterator[int]:
     """The number of a process of this name that lets wait who asks for it. Raises Refused."""
-    with server(name=name, user=user, after=how) as number:
+    with server(name=name, user=user, before=_DEVICE, after=how) as number:
         (daemon,) = Path(f"/proc/{number}/task/{number}/children").read_text().split()
         try:
             until = time.monotonic() + 10
@@ -104,7 +118,7 @@ def missing() -> str:
     if not os.path.exists("/dev/fuse"):
         return "needs FUSE"
     try:
-        with server(after=_MOUNT):
+        with server(before=_DEVICE, after=_MOUNT):
             return ""
     except Refused as why:
         return f"a user may have no file system of his own here: {why}"

@@ -22,6 +22,7 @@ from auditor.verify import ledger
 from auditor.verify.actor import PlaceError
 from tests.fake import CommandLine, FakeHost
 from tests.golden import CANONICAL, HOSTS
+from tests.security.test_trust import EVIL, as_root, served
 from tests.verify.test_command import TRACED
 
 REC = str(HOSTS / CANONICAL)
@@ -139,6 +140,32 @@ def test_every_parameter_that_is_a_path_has_a_line() -> None:
     assert set(of(cli.main)) == LINES.keys()
 
 
+@as_root
+def test_no_command_line_asks_a_file_system_of_another_user(zaudit: CommandLine, tmp_path: Path) -> None:
+    """He could let it wait for an answer, where not even SIGKILL ends it. What he serves lies at the end of the name, on the
+    way to it, behind a link of his, and where a pattern leads."""
+    rows, report = tmp_path / "rows.jsonl", tmp_path / "report.json"
+    zaudit("check", "--replay", REC, "--format", "json", "-o", report)
+    zaudit("check", "--replay", REC, "--format", "jsonl", "-o", rows)
+    zaudit.host = FakeHost()
+    places = {"REC": REC, "RUN": TRACED, "NEW": tmp_path / "new", "REPORT": report, "ROWS": rows}
+    (tmp_path / "some" / "host").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "some" / "host" / "file")
+    os.lchown(tmp_path / "link", EVIL, EVIL)
+    answered, asked = [], list[int]()
+    for node in (tmp_path / "some" / "host", tmp_path / "some" / "host" / "file", tmp_path / "link"):
+        with served(tmp_path / "some" / "host", EVIL, asked):
+            for line in (*LINES.values(), *MORE):
+                words = [str(node if word == "NODE" else places.get(word, word)) for word in line.split()]
+                if zaudit(*words).code == 0:
+                    answered.append(line)
+    with served(tmp_path / "some" / "host", EVIL, asked):
+        for pattern in ("some", "*/*", "*/host/f*", "so*/h*/file", "some/host/*"):
+            found = zaudit("fleet", "judge", str(tmp_path / pattern)).out
+            assert f"{tmp_path}/some/host is in a file system (FUSE) of uid {EVIL}" in found
+    assert (asked, answered) == ([], [])
+
+
 def test_no_command_line_opens_it(zaudit: CommandLine, node: tuple[Path, Watch], tmp_path: Path) -> None:
     path, watch = node
     rows, report = tmp_path / "rows.jsonl", tmp_path / "report.json"
@@ -197,7 +224,7 @@ def test_nothing_is_opened_by_its_name_again(tmp_path: Path, monkeypatch: pytest
 
     def fstat(number: int) -> os.stat_result:
         found = real(number)
-        if not swapped:
+        if not swapped and stat.S_ISREG(found.st_mode):
             swapped.append(number)
             path.unlink()
             os.mkfifo(path)
