@@ -154,7 +154,8 @@ def _place(verdict: Verdict) -> str:
 
 
 def _order(finding: Finding) -> tuple[object, ...]:
-    """By severity. Within one: damage, what the next event would lose, some day; hardware before settings, a pool before its parts; id last.
+    """By severity. Within one: damage, what the next event would lose, some day; hardware before settings, a pool before its
+    parts; id last.
 
     Known bugs of the release come after what this host itself shows."""
     return (

@@ -40,15 +40,15 @@ def test_damage_then_the_next_event_then_other_severe_faults(
     assert (found.rule.id if found else "") == opens
 
 
-def test_within_a_severity_damage_comes_first_and_the_id_last() -> None:
+def test_within_a_severity_damage_comes_first_then_the_whole_and_the_id_last() -> None:
     rules = ("disk-smart-failed", "leaf-open-in-guest", "no-redundancy", "scrub-errors", "pool-data-errors")
     ordered = [each.rule.id for each in findings([*map(failed, rules)], Facts())]
     assert ordered == [
         "pool-data-errors",
         "scrub-errors",
         "no-redundancy",
-        "disk-smart-failed",
         "leaf-open-in-guest",
+        "disk-smart-failed",
     ]
 
 
