@@ -65,8 +65,9 @@ def peer_of(number: int) -> tuple[int, str, bool] | None:
                 return row[0], process_with(row[1], row[0]), False
             # TCP_ESTABLISHED: what is in no table now was in none before either (Linux include/net/tcp_states.h)
             if row is None and mine.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == 1:
-                loop = mine.getpeername()[0]
-                if not (loop == "::1" or loop.replace("::ffff:", "").startswith("127.")):
+                # the tables are not read at one moment; an address of this host reaches itself from itself
+                there, here = mine.getpeername()[0], mine.getsockname()[0]
+                if not (there in ("::1", here) or there.replace("::ffff:", "").startswith("127.")):
                     return None
             time.sleep(0.05)
     raise UntrustedServer("no process of this host has accepted the connection, so it was not asked")

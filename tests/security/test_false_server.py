@@ -226,6 +226,21 @@ def test_one_that_nobody_accepts_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         judged(at, "root")
 
 
+def test_an_address_of_this_host_is_no_other_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the kernel's table lacks the row at that moment, too: it reaches itself from itself."""
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setattr(sql_peer, "row_of", lambda *_: None)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing
+        except OSError:
+            pytest.skip("this host has no route")
+        address = probe.getsockname()[0]
+    with socket.create_server((address, 0)) as server, socket.create_connection(server.getsockname()) as client:
+        with pytest.raises(sql_peer.UntrustedServer, match="has accepted"):
+            sql_peer.peer_of(client.fileno())
+
+
 # -- what is sent -------------------------------------------------------------------------------------------------------
 
 
