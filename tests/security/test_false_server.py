@@ -236,9 +236,12 @@ def test_an_address_of_this_host_is_no_other_host(monkeypatch: pytest.MonkeyPatc
         except OSError:
             pytest.skip("this host has no route")
         address = probe.getsockname()[0]
-    with socket.create_server((address, 0)) as server, socket.create_connection(server.getsockname()) as client:
-        with pytest.raises(sql_peer.UntrustedServer, match="has accepted"):
-            sql_peer.peer_of(client.fileno())
+    with (
+        socket.create_server((address, 0)) as server,
+        socket.create_connection(server.getsockname()) as client,
+        pytest.raises(sql_peer.UntrustedServer, match="has accepted"),
+    ):
+        sql_peer.peer_of(client.fileno())
 
 
 # -- what is sent -------------------------------------------------------------------------------------------------------
