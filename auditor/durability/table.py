@@ -1,0 +1,115 @@
+"""The table of a program: each event and question, with the worst choice of the drive that goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from auditor.durability.answers import Answer, Rank
+from auditor.durability.copies import CLASSES, Copies
+from auditor.durability.events import ALL, EVENTS, QUESTIONS, Event, EventName, Question
+from auditor.durability.host import Host, Leg, Pool, Program, Vdev
+from auditor.durability.questions import answer
+
+
+class Cell(NamedTuple):
+    """drives: those of which any one is the worst choice; empty where none goes."""
+
+    answer: Answer
+    drives: tuple[str, ...] = ()
+
+    @property
+    def rank(self) -> Rank:
+        return self.answer.rank
+
+
+Table = Mapping[tuple[EventName, Question], Cell]
+
+
+class Row(NamedTuple):
+    """next_boot: what the cell becomes from the next boot on, where that differs."""
+
+    event: EventName
+    question: Question
+    cell: Cell
+    next_boot: Cell | None = None
+
+
+def table(host: Host, program: Program) -> Table:
+    """All events that can happen to this host."""
+    return Judge(host).table(program)
+
+
+def rows(now: Host, next_boot: Host, name: str) -> Iterator[Row]:
+    """The same function of two hosts: what is in force, and what the next boot puts in force. In both the values that decide at an
+    import (replays, opens, imports, key) are those of the next import."""
+    today, then = table(now, now.programs[name]), table(next_boot, next_boot.programs[name])
+    for (event, question), cell in today.items():
+        later = then.get((event, question))
+        same = later and (later.rank, later.answer.relies) == (cell.rank, cell.answer.relies)
+        yield Row(event, question, cell, None if same else later)
+
+
+class Judge:
+    """One host with what was found of it already; of several programs the pools are evaluated once."""
+
+    def __init__(self, host: Host) -> None:
+        self.copies = Copies(host)
+        self._shapes: dict[int, tuple[object, ...]] = {}
+
+    def table(self, program: Program) -> Table:
+        found: dict[tuple[EventName, Question], Cell] = {}
+        for name in EVENTS:
+            if choices := self.choices(program, name):
+                for question in QUESTIONS:
+                    found[name, question] = self._cell(program, question, choices)
+        return found
+
+    def cell(self, program: Program, event: EventName, question: Question) -> Cell | None:
+        """One cell; None of an event that cannot happen here."""
+        choices = self.choices(program, event)
+        return self._cell(program, question, choices) if choices else None
+
+    def _cell(self, program: Program, question: Question, choices: Mapping[Event, tuple[str, ...]]) -> Cell:
+        answers = [(answer(self.copies, program, event, question), drives) for event, drives in choices.items()]
+        rank = min(each.rank for each, _ in answers)
+        worst = [(each, drives) for each, drives in answers if each.rank == rank]
+        return Cell(worst[0][0], tuple(drive for _, drives in worst for drive in drives))
+
+    def choices(self, program: Program, name: EventName) -> Mapping[Event, tuple[str, ...]]:
+        """The event with each drive that may go, and the drives that are like it: one of them is tried for all."""
+        event, host = ALL[name], self.copies.host
+        if name == "below" and host.virtual is False:
+            return {}
+        if not event.takes:
+            return {event: ()}
+        pools = tuple(host.pools_of(program))
+        alike: dict[object, dict[str, None]] = {}
+        for pool in pools:
+            for drive in self.copies.touched(pool, event.takes):
+                alike.setdefault(self._kind(drive, pools), {})[drive] = None
+        return {replace(event, device=next(iter(drives))): tuple(drives) for drives in alike.values()}
+
+    def _kind(self, drive: str, pools: tuple[Pool, ...]) -> tuple[object, ...]:
+        """What two drives have in common that take the same with them: the shape of each vdev that lies on them."""
+        return tuple(
+            (pool.name, which, self._shape(vdev), tuple(drive in self.copies.legs.drives(leg) for leg in vdev.legs))
+            for pool in pools
+            for which in CLASSES
+            for vdev in self.copies.touched(pool, which).get(drive, ())
+        )
+
+    def _shape(self, vdev: Vdev) -> tuple[object, ...]:
+        """All of it but the names."""
+        if id(vdev) not in self._shapes:
+            self._shapes[id(vdev)] = (vdev.needed, *map(self._leg_shape, vdev.legs))
+        return self._shapes[id(vdev)]
+
+    def _leg_shape(self, leg: Leg) -> tuple[object, ...]:
+        states = (leg.state, leg.in_sync, leg.clean, leg.opens, leg.answers, leg.needed, leg.on)
+        return (*states, *(self._store_shape(name) for name in (*leg.layers, "", *leg.drives)))
+
+    def _store_shape(self, name: str) -> tuple[object, ...]:
+        each = self.copies.host.store(name)
+        return each.party, each.place, each.cache, each.passes, each.completes, each.honours
