@@ -111,8 +111,8 @@ class Copies:
         return self._class(pool, "data", event, old=True)
 
     def _class(self, pool: Pool, which: Class, event: Event, old: bool) -> Answer:
-        """A block may lie on any of its vdevs, so each must keep it. Where a drive goes, only its vdevs are evaluated again: none
-        becomes better for it."""
+        """A block may lie on any of its vdevs, so each must keep it. Where a drive goes, only its vdevs are evaluated again:
+        none becomes better for it."""
         if pool.name in self.host.circles:
             return unknown("circle", pool.name)
         calm = replace(event, name="process", takes="", device="")  # of the names, none matters

@@ -127,15 +127,11 @@ def _unlogged(use: Use, dataset: Dataset) -> bool | None:
     """Does nothing of it come into the intent log?"""
     if dataset.sync in ("disabled", "always"):
         return dataset.sync == "disabled"
-    if (
-        dataset.sync is None
-        or use.asks is None
-        and use.passes is not False
-        or use.passes is None
-        and use.asks != "never"
-    ):
+    if dataset.sync is None:
         return None
-    return use.asks == "never" or not use.passes
+    if use.asks == "never" or use.passes is False:
+        return True
+    return None if use.asks is None or use.passes is None else False
 
 
 def _opposite(found: Answer) -> Answer:

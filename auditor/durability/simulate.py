@@ -15,7 +15,7 @@ CellName = tuple[EventName, Question]
 
 
 class Change(NamedTuple):
-    """Fields of one thing, by its name. A leg has the name of its pool before its own: tank/sda. A store that is new is made."""
+    """Fields of one thing, by its name. A leg is POOL/LEG. A store that is new is made."""
 
     of: Literal["pool", "dataset", "program", "store", "leg"]
     name: str

@@ -42,8 +42,8 @@ def table(host: Host, program: Program) -> Table:
 
 
 def rows(now: Host, next_boot: Host, name: str) -> Iterator[Row]:
-    """The same function of two hosts: what is in force, and what the next boot puts in force. In both the values that decide at an
-    import (replays, opens, imports, key) are those of the next import."""
+    """The same function of two hosts: what is in force, and what the next boot puts in force. In both, what decides at an
+    import (replays, opens, imports, key) is as the next import finds it."""
     today, then = table(now, now.programs[name]), table(next_boot, next_boot.programs[name])
     for (event, question), cell in today.items():
         later = then.get((event, question))
