@@ -127,7 +127,7 @@ def all_of(answers: Iterable[Answer]) -> Answer:
             same.append(each)
     if len(same) < 2:
         return same[0] if same else SAFE
-    return Answer(worst, NOTHING.union(*(each.relies for each in same)), _reasons(same))
+    return Answer(worst, _together([each.relies for each in same]), _reasons(same))
 
 
 def at_least(needed: int, answers: Iterable[Answer]) -> Answer:
@@ -170,13 +170,24 @@ def _reasons(answers: Sequence[Answer]) -> tuple[Reason, ...]:
     return tuple(dict.fromkeys(reason for each in answers for reason in each.why))
 
 
+def _together(sets: Sequence[Relies]) -> Relies:
+    """All of them; a choice of which enough is promised anyway is none."""
+    every = NOTHING.union(*sets)
+    firm = {one for one in every if isinstance(one, Promise)}
+    if not firm or len(firm) == len(every):
+        return every
+    return every - {
+        one for one in every if isinstance(one, Choice) and sum(each <= firm for each in one.sets) >= one.needed
+    }
+
+
 def _choice(needed: int, sets: Sequence[Relies]) -> Relies:
     """All of them, or a choice; who keeps one promise may break those that include it."""
     distinct = list(dict.fromkeys(sets))
     if len(distinct) == 1:
         return distinct[0]
     if needed == len(sets):
-        return NOTHING.union(*sets)
+        return _together(sets)
     if needed == 1:
         sets = [one for one in distinct if not any(other < one for other in distinct)]
     if len(sets) == 1:

@@ -6,7 +6,7 @@ what a healthy host has; where nobody looked, the field is None. None of the cla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
@@ -169,35 +169,39 @@ class Host:
         """One of which nobody knows anything, where nothing is known of it."""
         return self.stores.get(name) or Store(name, cache=None, passes=None, completes=None, honours=None)
 
-    def pools_below(self, pool: Pool) -> Iterator[Pool | None]:
-        """Of legs that lie on datasets; None: nobody knows which pool."""
-        for name in dict.fromkeys(leg.on for vdev in pool.data + pool.log for leg in vdev.legs if leg.on):
-            dataset = self.datasets.get(name)
-            yield self.pools.get(dataset.pool) if dataset else None
-
     def pools_of(self, program: Program) -> list[Pool]:
-        """Those that hold it, and all pools below them."""
+        """Those on which it lies."""
+        names = dict.fromkeys(self.datasets[use.dataset].pool for use in program.uses if use.dataset in self.datasets)
+        return [self.pools[name] for name in names if name in self.pools]
+
+    def pools_below(self, program: Program) -> list[Pool]:
+        """They, and all pools below them."""
         found: dict[str, Pool] = {}
-        names = [self.datasets[use.dataset].pool for use in program.uses if use.dataset in self.datasets]
-        todo = [self.pools[name] for name in names if name in self.pools]
+        todo = self.pools_of(program)
         while todo:
-            pool = todo.pop()
+            pool = todo.pop(0)
             if pool.name not in found:
                 found[pool.name] = pool
-                todo += [each for each in self.pools_below(pool) if each]
+                todo += self._next(pool)
         return list(found.values())
+
+    def _next(self, pool: Pool) -> list[Pool]:
+        """Pools with datasets on which its legs lie."""
+        on = dict.fromkeys(leg.on for vdev in pool.data + pool.log for leg in vdev.legs)
+        names = dict.fromkeys(self.datasets[name].pool for name in on if name in self.datasets)
+        return [self.pools[name] for name in names if name in self.pools]
 
     @cached_property
     def circles(self) -> frozenset[str]:
         """Pools that lie on themselves."""
-        below = {name: {each.name for each in self.pools_below(pool) if each} for name, pool in self.pools.items()}
+        below = {name: [each.name for each in self._next(pool)] for name, pool in self.pools.items()}
         found = set[str]()
         for name in below:
-            reached, todo = set[str](), list(below[name])
+            reached, todo = set[str](), below[name][:]
             while todo:
                 if (one := todo.pop()) not in reached:
                     reached.add(one)
-                    todo += below.get(one, ())
+                    todo += below[one]
             if name in reached:
                 found.add(name)
         return frozenset(found)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from auditor.durability.answers import SAFE, Answer, Rank, all_of, any_of, holds, lost, relies, settle, unknown
 from auditor.durability.copies import Copies
 from auditor.durability.events import Event, Question
-from auditor.durability.host import Dataset, Pool, Program, Use
+from auditor.durability.host import Dataset, Program, Use
 
 
 def answer(copies: Copies, program: Program, event: Event, question: Question) -> Answer:
@@ -31,9 +31,9 @@ def commits(copies: Copies, program: Program, event: Event) -> Answer:
 
 def pools(copies: Copies, program: Program, event: Event) -> Answer:
     """Every pool that holds it keeps its data, and can be imported as it is, without -m, -F or -f; so can those below."""
-    parts = [copies.data(pool, event) for pool in _pools(copies, program)]
+    parts = [copies.data(pool, event) for pool in copies.host.pools_of(program)]
     if event.stops:
-        for pool in copies.host.pools_of(program):
+        for pool in copies.host.pools_below(program):
             parts += copies.logs_present(pool, event), holds(pool.imports, "import", pool.name)
     return all_of(parts) if parts else unknown("dataset", program.log.dataset)
 
@@ -46,7 +46,7 @@ def consistency(copies: Copies, program: Program, event: Event) -> Answer:
         return unknown("dataset", program.name)
     used = list(dict.fromkeys(datasets[use.dataset] for use in program.uses))
     left = [
-        *(copies.data(pool, event) for pool in _pools(copies, program)),
+        *(copies.data(pool, event) for pool in copies.host.pools_of(program)),
         *(copies.key(each, event) for each in used),
     ]
     if not event.stops:
@@ -137,9 +137,3 @@ def _unlogged(use: Use, dataset: Dataset) -> bool | None:
 def _opposite(found: Answer) -> Answer:
     turned = {Rank.LOST: Rank.SAFE, Rank.SAFE: Rank.LOST}.get(found.rank, Rank.UNKNOWN)
     return SAFE if turned is Rank.SAFE else Answer(turned, why=found.why)
-
-
-def _pools(copies: Copies, program: Program) -> list[Pool]:
-    host = copies.host
-    names = dict.fromkeys(host.datasets[use.dataset].pool for use in program.uses if use.dataset in host.datasets)
-    return [host.pools[name] for name in names if name in host.pools]

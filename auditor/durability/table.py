@@ -84,9 +84,9 @@ class Judge:
             return {}
         if not event.takes:
             return {event: ()}
-        pools = tuple(host.pools_of(program))
+        pools = tuple(host.pools_below(program))
         alike: dict[object, dict[str, None]] = {}
-        for pool in pools:
+        for pool in host.pools_of(program):
             for drive in self.copies.touched(pool, event.takes):
                 alike.setdefault(self._kind(drive, pools), {})[drive] = None
         return {replace(event, device=next(iter(drives))): tuple(drives) for drives in alike.values()}
