@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 Party = Literal[
@@ -119,14 +120,13 @@ def holds(value: bool | None, element: str, subject: str) -> Answer:
 
 def all_of(answers: Iterable[Answer]) -> Answer:
     """Everything must survive: the worst answer. What is equally bad adds up."""
-    worst, same = Rank.SAFE, list[Answer]()
-    for each in answers:
-        if each.rank < worst:
-            worst, same = each.rank, [each]
-        elif each.rank == worst and worst is not Rank.SAFE:
-            same.append(each)
-    if len(same) < 2:
-        return same[0] if same else SAFE
+    bad = [each for each in answers if each is not SAFE]
+    if len(bad) < 2:
+        return bad[0] if bad else SAFE
+    worst = min(map(_rank, bad))
+    same = [each for each in bad if each.rank is worst]
+    if len(same) == 1:
+        return same[0]
     return Answer(worst, _together([each.relies for each in same]), _reasons(same))
 
 
@@ -134,7 +134,12 @@ def at_least(needed: int, answers: Iterable[Answer]) -> Answer:
     """So many must survive. By sorting: a wide vdev costs no more than its legs."""
     if needed <= 0:
         return SAFE
-    ranked = sorted(answers, key=lambda each: -each.rank)
+    listed = list(answers)
+    if len(listed) == needed == 1:
+        return listed[0]
+    if sum(each is SAFE for each in listed) >= needed:
+        return SAFE
+    ranked = sorted(listed, key=_rank, reverse=True)
     if len(ranked) < needed:
         return Answer(Rank.LOST, why=_reasons(ranked))
     rank = ranked[needed - 1].rank
@@ -164,6 +169,9 @@ def settle(value: bool | None, yes: Callable[[], Answer], no: Answer, element: s
     if value is None:
         return either(yes(), no, element, subject)
     return yes() if value else no
+
+
+_rank = attrgetter("rank")
 
 
 def _reasons(answers: Sequence[Answer]) -> tuple[Reason, ...]:

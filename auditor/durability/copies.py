@@ -6,7 +6,7 @@ its data, and the log only where the next import finds it and replays it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Literal, get_args
 
@@ -37,7 +37,7 @@ class Copies:
     def __init__(self, host: Host) -> None:
         self.host = host
         self.legs = Legs(host, self._leg_keeps, self._leg_opens)
-        self._calm: dict[tuple[object, ...], Answer] = {}
+        self._known: dict[tuple[object, ...], Answer] = {}
         self._touched: dict[tuple[str, Class], dict[str, list[Vdev]]] = {}
 
     def keeps(self, name: str, event: Event, left: Answer, asked: Answer, reaches: Answer) -> Answer:
@@ -86,8 +86,9 @@ class Copies:
         pool = self.host.pools[dataset.pool]
         block = self._class(pool, "data", event, old=False) if dataset.indirect is not False else SAFE
         pointed = settle(dataset.indirect, lambda: block, SAFE, "indirect", dataset.name)
+        placed = self._once(lambda: self._placed(pool, event), pool, "placed", event)
         sound = holds(dataset.sound, "defect", dataset.name)
-        return all_of((self._placed(pool, event), pointed, sound, self.replayed(dataset, event)))
+        return all_of((placed, pointed, sound, self.replayed(dataset, event)))
 
     def replayed(self, dataset: Dataset, event: Event) -> Answer:
         """A missing log vdev drops the logs of all datasets, wherever their blocks are: `zpool import -m` sets SPA_LOG_CLEAR,
@@ -96,7 +97,7 @@ class Copies:
         return all_of((replays, self.logs_present(self.host.pools[dataset.pool], event)))
 
     def logs_present(self, pool: Pool, event: Event) -> Answer:
-        return all_of(self.legs.vdev_opens(vdev, event) for vdev in pool.log)
+        return self._once(lambda: all_of(self.legs.vdev_opens(vdev, event) for vdev in pool.log), pool, "opens", event)
 
     def key(self, dataset: Dataset, event: Event) -> Answer:
         """Without its key a dataset is unavailable, not lost: whoever has the key is relied on."""
@@ -115,12 +116,15 @@ class Copies:
         none becomes better for it."""
         if pool.name in self.host.circles:
             return unknown("circle", pool.name)
-        calm = replace(event, name="process", takes="", device="")  # of the names, none matters
-        known = (pool.name, which, calm, old)
-        if known not in self._calm:
-            self._calm[known] = self._keep(pool, _vdevs(pool, which), calm, old)
+        calm = self._once(lambda: self._keep(pool, _vdevs(pool, which), event.harm, old), pool, which, event.harm, old)
         touched = self.touched(pool, which).get(event.device, ())
-        return all_of((self._calm[known], self._keep(pool, touched, event, old))) if touched else self._calm[known]
+        return all_of((calm, self._keep(pool, touched, event, old))) if touched else calm
+
+    def _once(self, find: Callable[[], Answer], pool: Pool, *what: object) -> Answer:
+        known = (pool.name, *what)
+        if known not in self._known:
+            self._known[known] = find()
+        return self._known[known]
 
     def _keep(self, pool: Pool, vdevs: Iterable[Vdev], event: Event, old: bool) -> Answer:
         sent = holds(pool.txg_flush, "txg flush", pool.name) if old else holds(pool.zil_flush, "zil flush", pool.name)

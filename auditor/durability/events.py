@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, get_args
 
 from auditor.durability.host import Place
@@ -27,6 +28,11 @@ class Event:
     below: bool = False
     takes: Class | Literal[""] = ""
     device: str = ""
+
+    @cached_property
+    def harm(self) -> Event:
+        """The same without its name and its drive."""
+        return replace(self, name="process", takes="", device="")
 
     def empties(self, place: Place, virtual: bool | None) -> bool | None:
         """Is a volatile cache at this place gone? The power cut of a virtual machine leaves the hypervisor and its devices."""

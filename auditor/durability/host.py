@@ -169,6 +169,10 @@ class Host:
         """One of which nobody knows anything, where nothing is known of it."""
         return self.stores.get(name) or Store(name, cache=None, passes=None, completes=None, honours=None)
 
+    def knows(self, program: Program) -> bool:
+        """Are all of its datasets and their pools here?"""
+        return all(use.dataset in self.datasets and self.datasets[use.dataset].pool in self.pools for use in program.uses)
+
     def pools_of(self, program: Program) -> list[Pool]:
         """Those on which it lies."""
         names = dict.fromkeys(self.datasets[use.dataset].pool for use in program.uses if use.dataset in self.datasets)

@@ -35,14 +35,16 @@ def pools(copies: Copies, program: Program, event: Event) -> Answer:
     if event.stops:
         for pool in copies.host.pools_below(program):
             parts += copies.logs_present(pool, event), holds(pool.imports, "import", pool.name)
-    return all_of(parts) if parts else unknown("dataset", program.log.dataset)
+    if not copies.host.knows(program):
+        parts.append(unknown("dataset", program.name))
+    return all_of(parts)
 
 
 def consistency(copies: Copies, program: Program, event: Event) -> Answer:
     """Nothing consistent is left of a pool that is lost. Else the log of the database must reach at least as far as its pages,
     the pages as far as its last checkpoint, and no page may be half old, half new."""
     datasets = copies.host.datasets
-    if any(use.dataset not in datasets for use in program.uses):
+    if not copies.host.knows(program):
         return unknown("dataset", program.name)
     used = list(dict.fromkeys(datasets[use.dataset] for use in program.uses))
     left = [
