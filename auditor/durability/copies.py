@@ -116,9 +116,19 @@ class Copies:
         none becomes better for it."""
         if pool.name in self.host.circles:
             return unknown("circle", pool.name)
-        calm = self._once(lambda: self._keep(pool, _vdevs(pool, which), event.harm, old), pool, which, event.harm, old)
-        touched = self.touched(pool, which).get(event.device, ())
-        return all_of((calm, self._keep(pool, touched, event, old))) if touched else calm
+        if event.device not in self.touched(pool, which):
+            event = event.harm
+        return self._once(lambda: self._class_keeps(pool, which, event, old), pool, which, event, old)
+
+    def _class_keeps(self, pool: Pool, which: Class, event: Event, old: bool) -> Answer:
+        if not event.device:
+            return self._keep(pool, _vdevs(pool, which), event, old)
+        touched = self.touched(pool, which)
+        found = [self._class(pool, which, event.harm, old), self._keep(pool, touched[event.device], event, old)]
+        if found[1] is not SAFE:
+            others = (replace(event, device=drive, alike=()) for drive in event.alike)
+            found += (self._keep(pool, touched[other.device], other, old) for other in others)
+        return all_of(found)
 
     def _once(self, find: Callable[[], Answer], pool: Pool, *what: object) -> Answer:
         known = (pool.name, *what)

@@ -127,7 +127,7 @@ def _good(element: Element, part: Part) -> bool:
 
 
 def _parts(host: Host, program: Program) -> Iterator[tuple[Part, str]]:
-    """What the path goes through. The name of a request is that of the program, where it is about asking."""
+    """What the path goes through."""
     yield program, program.name
     pools = host.pools_below(program)
     for use in program.uses:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -18,7 +18,8 @@ Class = Literal["data", "log"]
 @dataclass(frozen=True)
 class Event:
     """stops: the kernel ends, and the pool is imported again. memory: what this host's memory holds is gone. takes: one
-    physical drive of this class goes, with all that lies on it at any depth; device: which one."""
+    physical drive of this class goes, with all that lies on it at any depth; device: which one; alike: others that take the
+    same with them, any of which may go in its place."""
 
     name: EventName
     process: bool = False
@@ -28,11 +29,12 @@ class Event:
     below: bool = False
     takes: Class | Literal[""] = ""
     device: str = ""
+    alike: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
     def harm(self) -> Event:
         """The same without its name and its drive."""
-        return replace(self, name="process", takes="", device="")
+        return replace(self, name="process", takes="", device="", alike=())
 
     def empties(self, place: Place, virtual: bool | None) -> bool | None:
         """Is a volatile cache at this place gone? The power cut of a virtual machine leaves the hypervisor and its devices."""

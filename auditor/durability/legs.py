@@ -7,7 +7,7 @@ written since lies on every leg that accepts writes; so do log blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from auditor.durability.answers import (
     SAFE,
@@ -37,20 +37,20 @@ class Legs:
 
     def __init__(self, host: Host, keeps: Keeps, opens: Opens) -> None:
         self._host, self._dataset_keeps, self._dataset_opens = host, keeps, opens
-        self._drives: dict[str, frozenset[str]] = {}
+        self._drives: dict[str, dict[str, None]] = {}
         self.judged = 0
 
-    def drives(self, leg: Leg) -> frozenset[str]:
+    def drives(self, leg: Leg) -> Collection[str]:
         """Physical drives on which it lies, at any depth."""
-        return self._below(leg.on) if leg.on else frozenset(leg.drives)
+        return self._below(leg.on) if leg.on else leg.drives
 
-    def _below(self, name: str) -> frozenset[str]:
+    def _below(self, name: str) -> Collection[str]:
         if name not in self._drives:
-            self._drives[name] = frozenset()  # of a pool that lies on itself
+            self._drives[name] = {}  # of a pool that lies on itself
             dataset = self._host.datasets.get(name)
             if pool := self._host.pools.get(dataset.pool) if dataset else None:
                 legs = (leg for vdev in pool.data + pool.log for leg in vdev.legs)
-                self._drives[name] = frozenset(drive for leg in legs for drive in self.drives(leg))
+                self._drives[name] = dict.fromkeys(drive for leg in legs for drive in self.drives(leg))
         return self._drives[name]
 
     def redundant(self, vdev: Vdev) -> bool:

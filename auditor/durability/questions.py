@@ -70,11 +70,11 @@ def _asked(program: Program, use: Use, later: bool = False) -> Answer:
         case "before":
             asks = SAFE
         case "later" | "never":
-            asks = SAFE if later and use.asks == "later" else lost("ask", program.name)
+            asks = SAFE if later and use.asks == "later" else lost("ask", use.dataset)
         case _ if program.assumed:
-            asks = relies("program", use.dataset, "ask", program.name)
+            asks = relies("program", use.dataset, "ask")
         case _:
-            asks = unknown("ask", program.name)
+            asks = unknown("ask", use.dataset)
     return all_of((asks, holds(use.passes, "pass on", use.dataset)))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from auditor.durability.answers import Answer, Rank
+from auditor.durability.answers import Answer, Rank, all_of
 from auditor.durability.copies import CLASSES, Copies
 from auditor.durability.events import ALL, EVENTS, QUESTIONS, Event, EventName, Question
 from auditor.durability.host import Host, Leg, Pool, Program, Vdev
@@ -75,7 +75,7 @@ class Judge:
         answers = [(answer(self.copies, program, event, question), drives) for event, drives in choices.items()]
         rank = min(each.rank for each, _ in answers)
         worst = [(each, drives) for each, drives in answers if each.rank == rank]
-        return Cell(worst[0][0], tuple(drive for _, drives in worst for drive in drives))
+        return Cell(all_of(each for each, _ in worst), tuple(drive for _, drives in worst for drive in drives))
 
     def choices(self, program: Program, name: EventName) -> Mapping[Event, tuple[str, ...]]:
         """The event with each drive that may go, and the drives that are like it: one of them is tried for all."""
@@ -89,10 +89,16 @@ class Judge:
         for pool in host.pools_of(program):
             for drive in self.copies.touched(pool, event.takes):
                 alike.setdefault(self._kind(drive, pools), {})[drive] = None
-        return {replace(event, device=next(iter(drives))): tuple(drives) for drives in alike.values()}
+        groups = [tuple(drives) for drives in alike.values()]
+        return {replace(event, device=drives[0], alike=drives[1:]): drives for drives in groups}
 
     def _kind(self, drive: str, pools: tuple[Pool, ...]) -> tuple[object, ...]:
-        """What two drives have in common that take the same with them: the shape of each vdev that lies on them."""
+        """What two drives have in common that take the same with them: the shape of each vdev that lies on them. What has a part in
+        a log, or in a pool below, is one of its own kind."""
+        if any(drive in self.copies.touched(pool, "log") for pool in pools) or any(
+            leg.on for vdev in self.copies.touched(pools[0], "data").get(drive, ()) for leg in vdev.legs
+        ):
+            return (drive,)
         return tuple(
             (pool.name, which, self._shape(vdev), tuple(drive in self.copies.legs.drives(leg) for leg in vdev.legs))
             for pool in pools
