@@ -137,7 +137,7 @@ def at_least(needed: int, answers: Iterable[Answer]) -> Answer:
     listed = list(answers)
     if len(listed) == needed == 1:
         return listed[0]
-    if sum(each is SAFE for each in listed) >= needed:
+    if len([each for each in listed if each is SAFE]) >= needed:
         return SAFE
     ranked = sorted(listed, key=_rank, reverse=True)
     if len(ranked) < needed:

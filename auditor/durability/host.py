@@ -171,7 +171,9 @@ class Host:
 
     def knows(self, program: Program) -> bool:
         """Are all of its datasets and their pools here?"""
-        return all(use.dataset in self.datasets and self.datasets[use.dataset].pool in self.pools for use in program.uses)
+        return all(
+            use.dataset in self.datasets and self.datasets[use.dataset].pool in self.pools for use in program.uses
+        )
 
     def pools_of(self, program: Program) -> list[Pool]:
         """Those on which it lies."""

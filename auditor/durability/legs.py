@@ -90,14 +90,15 @@ class Legs:
     def _leg_keeps(self, leg: Leg, event: Event, sent: Answer, old: bool, struck: bool) -> Answer:
         """Errors of its own make a leg doubtful where it is the one that is left, and for log blocks, which nobody has read."""
         self.judged += 1
-        parts = [_works(leg)]
-        if old:
+        parts = [self._content(leg, event, sent)]
+        if leg.state not in WORKING:
+            parts.append(_works(leg))
+        if old and not leg.in_sync:
             parts.append(holds(leg.in_sync, "present", leg.name))
-        if event.stops:
+        if event.stops and not leg.opens:
             parts.append(holds(leg.opens, "opens", leg.name))
         if not leg.clean and (struck or not old):
             parts.append(unknown("errors", leg.name))
-        parts.append(self._content(leg, event, sent))
         return all_of(parts)
 
     def _leg_opens(self, leg: Leg, event: Event) -> Answer:
@@ -144,16 +145,21 @@ class Legs:
             return SAFE
         claim = SAFE
         if store.honours is None:
-            claim = relies(store.party, store.name, store.party)
+            claim = _promise(store)
         elif not store.honours:
             claim = lost(store.party, store.name)
         if hypervisor_lives:
-            return SAFE if store.honours else relies(store.party, store.name, store.party)
+            return SAFE if store.honours else _promise(store)
         if store.cache == "volatile":
             claim = all_of((claim, any_of(flushed, lost(store.party, store.name))))
         elif store.cache is None:
             claim = all_of((claim, any_of(flushed, unknown(store.party, store.name))))
         return claim if empties else either(claim, SAFE, "virtual", "host")
+
+
+def _promise(store: Store) -> Answer:
+    """There is one hypervisor, whatever disks it shows."""
+    return relies(store.party, "" if store.party == "hypervisor" else store.name, store.party, store.name)
 
 
 def _works(leg: Leg) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -56,7 +57,7 @@ class Judge:
 
     def __init__(self, host: Host) -> None:
         self.copies = Copies(host)
-        self._shapes: dict[int, tuple[object, ...]] = {}
+        self._shapes: dict[int, frozenset[object]] = {}
 
     def table(self, program: Program) -> Table:
         found: dict[tuple[EventName, Question], Cell] = {}
@@ -93,27 +94,27 @@ class Judge:
         return {replace(event, device=drives[0], alike=drives[1:]): drives for drives in groups}
 
     def _kind(self, drive: str, pools: tuple[Pool, ...]) -> tuple[object, ...]:
-        """What two drives have in common that take the same with them: the shape of each vdev that lies on them. What has a part in
-        a log, or in a pool below, is one of its own kind."""
-        if any(drive in self.copies.touched(pool, "log") for pool in pools) or any(
-            leg.on for vdev in self.copies.touched(pools[0], "data").get(drive, ()) for leg in vdev.legs
-        ):
-            return (drive,)
-        return tuple(
-            (pool.name, which, self._shape(vdev), tuple(drive in self.copies.legs.drives(leg) for leg in vdev.legs))
+        """What two drives have in common that take the same with them: the shape of each vdev that lies on them. A part of a log,
+        or of a pool below, is one of its own kind."""
+        touched = [
+            (pool.name, which, vdev)
             for pool in pools
             for which in CLASSES
             for vdev in self.copies.touched(pool, which).get(drive, ())
-        )
+        ]
+        if any(which == "log" or any(leg.on for leg in vdev.legs) for _, which, vdev in touched):
+            return (drive,)
+        return self._store_shape(drive), *((name, which, *self._shape(vdev, drive)) for name, which, vdev in touched)
 
-    def _shape(self, vdev: Vdev) -> tuple[object, ...]:
-        """All of it but the names."""
+    def _shape(self, vdev: Vdev, drive: str) -> tuple[object, ...]:
+        """All of it but names and order, and those of its legs that go with the drive."""
         if id(vdev) not in self._shapes:
-            self._shapes[id(vdev)] = (vdev.needed, *map(self._leg_shape, vdev.legs))
-        return self._shapes[id(vdev)]
+            self._shapes[id(vdev)] = frozenset(Counter(map(self._leg_shape, vdev.legs)).items())
+        gone = Counter(self._leg_shape(leg) for leg in vdev.legs if drive in leg.drives)
+        return vdev.needed, self._shapes[id(vdev)], frozenset(gone.items())
 
     def _leg_shape(self, leg: Leg) -> tuple[object, ...]:
-        states = (leg.state, leg.in_sync, leg.clean, leg.opens, leg.answers, leg.needed, leg.on)
+        states = (leg.state, leg.in_sync, leg.clean, leg.opens, leg.answers, leg.needed)
         return (*states, *(self._store_shape(name) for name in (*leg.layers, "", *leg.drives)))
 
     def _store_shape(self, name: str) -> tuple[object, ...]:

@@ -143,9 +143,19 @@ LONE = (
     ("queue", "passes", False),
 )
 NAMES = {
-    **{"leaves": "leave", "asks": "ask", "passes": "pass on", "sync": "commit", "replays": "replay", "sound": "defect"},
-    **{"key": "key", "zil_flush": "zil flush", "txg_flush": "txg flush", "imports": "import", "state": "present"},
-    **{"in_sync": "present", "completes": "flush error"},
+    "leaves": "leave",
+    "asks": "ask",
+    "passes": "pass on",
+    "sync": "commit",
+    "replays": "replay",
+    "sound": "defect",
+    "key": "key",
+    "zil_flush": "zil flush",
+    "txg_flush": "txg flush",
+    "imports": "import",
+    "state": "present",
+    "in_sync": "present",
+    "completes": "flush error",
 }
 SUBJECTS = {"program": NAME, "log": "tank/wal", "pages": "tank/db"}
 
