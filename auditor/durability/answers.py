@@ -18,10 +18,9 @@ from enum import IntEnum
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-Party = Literal[
-    "drive", "controller", "hypervisor", "target", "layer", "replicas", "program", "shutdown", "key", "room"
-]
-PROMISES: dict[Party, str] = {
+Party = Literal["drive", "controller", "hypervisor", "target", "layer"]  # of stores
+Promised = Party | Literal["replicas", "program", "shutdown", "key", "room", "neighbours"]
+PROMISES: dict[Promised, str] = {
     "drive": "{}",
     "controller": "{}",
     "hypervisor": "the hypervisor",
@@ -31,6 +30,7 @@ PROMISES: dict[Party, str] = {
     "program": "the program calling fsync on {}",
     "shutdown": "the shutdown unmounting {}",
     "key": "the key of {}",
+    "neighbours": "no other program flushing files of {}",
     "room": "room on the log devices of {}",
 }
 
@@ -51,7 +51,7 @@ class Reason(NamedTuple):
 class Promise(NamedTuple):
     """What a party would have to keep."""
 
-    party: Party
+    party: Promised
     name: str
 
     def __str__(self) -> str:
@@ -109,7 +109,7 @@ def unknown(element: str, subject: str) -> Answer:
     return Answer(Rank.UNKNOWN, why=(Reason(element, subject),))
 
 
-def relies(party: Party, name: str, element: str, subject: str = "") -> Answer:
+def relies(party: Promised, name: str, element: str, subject: str = "") -> Answer:
     return Answer(Rank.RELIES, frozenset({Promise(party, name)}), (Reason(element, subject or name),))
 
 

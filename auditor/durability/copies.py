@@ -86,6 +86,9 @@ class Copies:
         pool = self.host.pools[dataset.pool]
         block = self._class(pool, "data", event, old=False) if dataset.indirect is not False else SAFE
         pointed = settle(dataset.indirect, lambda: block, SAFE, "indirect", dataset.name)
+        if dataset.direct is not False:
+            unflushed = self._keep(pool.data, event, lost("direct", dataset.name))
+            pointed = all_of((pointed, settle(dataset.direct, lambda: unflushed, SAFE, "direct", dataset.name)))
         placed = self._once(lambda: self._placed(pool, event), pool, "placed", event)
         sound = holds(dataset.sound, "defect", dataset.name)
         return all_of((placed, pointed, sound, self.replayed(dataset, event)))
@@ -115,19 +118,20 @@ class Copies:
         """A block may lie on any of its vdevs, so each must keep it. Where a drive goes, only its vdevs are evaluated again:
         none becomes better for it."""
         if pool.name in self.host.circles:
-            return unknown("circle", pool.name)
+            return unknown("circle", pool.name) if event.stops or event.device else SAFE
         if event.device not in self.touched(pool, which):
             event = event.harm
         return self._once(lambda: self._class_keeps(pool, which, event, old), pool, which, event, old)
 
     def _class_keeps(self, pool: Pool, which: Class, event: Event, old: bool) -> Answer:
+        sent = holds(pool.txg_flush, "txg flush", pool.name) if old else holds(pool.zil_flush, "zil flush", pool.name)
         if not event.device:
-            return self._keep(pool, _vdevs(pool, which), event, old)
+            return self._keep(_vdevs(pool, which), event, sent, old)
         touched = self.touched(pool, which)
-        found = [self._class(pool, which, event.harm, old), self._keep(pool, touched[event.device], event, old)]
+        found = [self._class(pool, which, event.harm, old), self._keep(touched[event.device], event, sent, old)]
         if found[1] is not SAFE:
             others = (replace(event, device=drive, alike=()) for drive in event.alike)
-            found += (self._keep(pool, touched[other.device], other, old) for other in others)
+            found += (self._keep(touched[other.device], other, sent, old) for other in others)
         return all_of(found)
 
     def _once(self, find: Callable[[], Answer], pool: Pool, *what: object) -> Answer:
@@ -136,8 +140,7 @@ class Copies:
             self._known[known] = find()
         return self._known[known]
 
-    def _keep(self, pool: Pool, vdevs: Iterable[Vdev], event: Event, old: bool) -> Answer:
-        sent = holds(pool.txg_flush, "txg flush", pool.name) if old else holds(pool.zil_flush, "zil flush", pool.name)
+    def _keep(self, vdevs: Iterable[Vdev], event: Event, sent: Answer, old: bool = False) -> Answer:
         return all_of(self.legs.vdev_keeps(vdev, event, sent, old) for vdev in vdevs)
 
     def touched(self, pool: Pool, which: Class) -> dict[str, list[Vdev]]:
@@ -164,7 +167,7 @@ class Copies:
         for vdev in vdevs:
             writes = self.legs.vdev_writes(vdev)
             if writes.rank is not Rank.LOST:
-                kept = self._keep(pool, (vdev,), event, old=False)
+                kept = self._keep((vdev,), event, holds(pool.zil_flush, "zil flush", pool.name))
                 sure = writes.rank is Rank.SAFE
                 (certain if sure else possible).append(kept if sure else either(kept, SAFE, "present", vdev.name))
         if not certain and not possible:

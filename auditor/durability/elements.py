@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar, get_args
 
-from auditor.durability.answers import Reason
+from auditor.durability.answers import Party, Reason
 from auditor.durability.copies import Copies
-from auditor.durability.host import WORKING, Dataset, Host, Leg, Pool, Program, Store, StoreParty, Use, Vdev
+from auditor.durability.host import WORKING, Dataset, Host, Leg, Pool, Program, Store, Use, Vdev
 
 Part = Program | Use | Dataset | Pool | Vdev | Leg | Store
 P = TypeVar("P", Program, Use, Dataset, Pool, Vdev, Leg, Store)
@@ -30,6 +30,7 @@ class Element(NamedTuple):
 _KEEPS = {"cache": "protected", "honours": True}
 ELEMENTS: dict[str, Element] = {
     "leave": Element(Program, {"leaves": True}),
+    "recover": Element(Program, {"recovers": True}),
     "guard": Element(Program, {"guard": True}),
     "page in block": Element(Program, {"page_in_block": True}),
     "split": Element(Program, {"splits": False}),
@@ -38,6 +39,7 @@ ELEMENTS: dict[str, Element] = {
     "reach": Element(Use, {"reaches": True}),
     "commit": Element(Dataset, {"sync": "standard"}, {"sync": ("always",)}),
     "indirect": Element(Dataset, {"indirect": False}),
+    "direct": Element(Dataset, {"direct": False}),
     "replay": Element(Dataset, {"replays": True}),
     "defect": Element(Dataset, {"sound": True}),
     "key": Element(Dataset, {"key": "available"}),
@@ -52,7 +54,7 @@ ELEMENTS: dict[str, Element] = {
     "errors": Element(Leg, {"clean": True}),
     "flush": Element(Store, {"passes": True}),
     "flush error": Element(Store, {"completes": True}),
-    **{party: Element(Store, _KEEPS, {"cache": ("none",)}, party) for party in get_args(StoreParty)},
+    **{party: Element(Store, _KEEPS, {"cache": ("none",)}, party) for party in get_args(Party)},
 }
 
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
-State = Literal["ONLINE", "DEGRADED", "OFFLINE", "FAULTED", "REMOVED", "UNAVAIL"]
+from auditor.durability.answers import Party
+
+State = Literal["ONLINE", "DEGRADED", "OFFLINE", "FAULTED", "FORCED", "REMOVED", "UNAVAIL"]
 Cache = Literal["none", "volatile", "protected"]
 Place = Literal["host", "device", "hypervisor"]
-StoreParty = Literal["drive", "controller", "hypervisor", "target", "layer"]
 Sync = Literal["standard", "always", "disabled"]
 Asks = Literal["before", "later", "never"]
 Key = Literal["available", "absent", "behind itself"]
@@ -31,20 +32,23 @@ class Store:
     """
 
     name: str
-    party: StoreParty = "drive"
+    party: Party = "drive"
     place: Place = "device"  # where its cache is: memory of this host, of the device, or of the hypervisor
     cache: Cache | None = "protected"
     passes: bool | None = True  # a flush reaches it, and goes on to what is below: queue/write_cache, dm targets
     completes: bool | None = True  # no flush of it has failed
     honours: bool | None = True  # what it says of its cache and of flushes: documented or proven, None: not verified
+    alone: bool | None = (
+        True  # it shares no physical drive with another store; None: of a virtual disk or a LUN nobody knows
+    )
 
 
 @dataclass(frozen=True)
 class Leg:
     """One child of a vdev: it lies on drives, or on a dataset of this host (a file, a zvol, a loop device over either).
 
-    state: as in zpool status. A leg that `zpool offline -f` faulted is OFFLINE here: the fault stays across imports
-    (vdev.c vdev_alloc()), that of ZED does not.
+    state: as in zpool status; FORCED: faulted by `zpool offline -f`, which zpool status calls an external device fault. Such a
+    fault stays across imports, that of ZED does not (vdev.c vdev_alloc()).
     """
 
     name: str
@@ -110,6 +114,9 @@ class Dataset:
     indirect: bool | None = (
         False  # logbias=throughput, Direct I/O, large writes without a log device: the log has pointers
     )
+    direct: bool | None = (
+        False  # Direct I/O: the block that the log points to is not flushed (zfs_vnops.c zfs_get_data())
+    )
     replays: bool | None = True  # zil_replay_disable=0 at the next import: it is read at the mount (zfs_vfsops.c)
     sound: bool | None = True  # False: a known defect loses what was logged; None: a report of one, without a mechanism
     key: Key | None = "available"  # of an encrypted one; behind itself: nowhere but on what it unlocks
@@ -122,14 +129,15 @@ class Use:
 
     asks: before: it asks for durability before it relies on it (the log: before it acknowledges; pages: before it discards the
     log); later: it asks, and does not wait; never: fsync=off, O_DIRECT_NO_FSYNC.
-    reaches: write(2) ends in zfs_write() or zvol_write(), so that sync=always holds: no page cache of a file system on a zvol,
-    of a guest or an NFS client, and no memory map between.
+    reaches: what it relies on has come to zfs_write() or zvol_write(), where sync=always holds it: it does not wait in the page
+    cache of a guest, of the zvol's block device or of an NFS client, nor in a memory map.
     """
 
     dataset: str
     asks: Asks | None = "before"
     passes: bool | None = True  # the request reaches ZFS: no libeatmydata, NFS async, cache=unsafe, nobarrier
     reaches: bool | None = True
+    remote: bool | None = False  # the program runs on, with what it remembers, when this host crashes: a client of NFS
 
 
 @dataclass(frozen=True)
@@ -145,6 +153,8 @@ class Program:
     pages: tuple[Use, ...] = ()
     assumed: bool = False
     leaves: bool | None = True  # it has called write(2) before it acknowledges
+    closes: bool | None = True  # an orderly stop of it ends with a flush; None: it depends on the application
+    recovers: bool | None = True  # it recovers from an unclean stop: its redo log is on
     guard: bool | None = True
     page_in_block: bool | None = True  # each page lies within one block of its file
     splits: bool | None = False  # the intent log may write a page in two parts

@@ -71,13 +71,14 @@ class Legs:
         return at_least(vdev.needed, map(_works, vdev.legs))
 
     def vdev_opens(self, vdev: Vdev, event: Event) -> Answer:
-        """Is a log vdev there at the import? It is missing when it is VDEV_STATE_CANT_OPEN; one whose legs are all OFFLINE is
-        not (spa.c spa_check_for_missing_logs(), vdev_mirror.c vdev_mirror_state_change())."""
+        """Is a log vdev there at the import? It is missing when it is VDEV_STATE_CANT_OPEN (spa.c
+        spa_check_for_missing_logs()). A mirror is that when no leg opens, unless all are OFFLINE (vdev_mirror.c
+        vdev_mirror_state_change()); a single device that keeps another state is not (vdev.c vdev_open())."""
         states = {leg.state for leg in vdev.legs}
-        if states == {"OFFLINE"}:
+        if states == {"OFFLINE"} or (len(vdev.legs) == 1 and states <= {"FORCED", "REMOVED"}):
             return SAFE
         struck = bool(event.device) and any(event.device in self.drives(leg) for leg in vdev.legs)
-        found = self._redundancy(vdev, struck, (self._leg_opens(leg, event) for leg in vdev.legs))
+        found = self._redundancy(vdev, struck, (self._leg_opens(leg, event, struck) for leg in vdev.legs))
         offline = states <= {"OFFLINE", None}  # all of it may be
         return either(found, SAFE, "present", vdev.name) if offline and found.rank is not Rank.SAFE else found
 
@@ -101,15 +102,17 @@ class Legs:
             parts.append(unknown("errors", leg.name))
         return all_of(parts)
 
-    def _leg_opens(self, leg: Leg, event: Event) -> Answer:
+    def _leg_opens(self, leg: Leg, event: Event, struck: bool) -> Answer:
         match leg.state:
-            case "OFFLINE" | "REMOVED" | "UNAVAIL":
+            case "OFFLINE" | "FORCED" | "REMOVED" | "UNAVAIL":
                 return lost("present", leg.name)
             case "FAULTED":
                 answers = holds(leg.answers, "present", leg.name)
             case _:
                 answers = SAFE if leg.state else unknown("present", leg.name)
         opens = holds(leg.opens, "opens", leg.name)
+        if struck and not leg.clean:
+            opens = all_of((opens, unknown("errors", leg.name)))
         if leg.on:
             return all_of((answers, opens, self._dataset_opens(leg.on, event)))
         needed = len(leg.drives) if leg.needed is None else leg.needed
@@ -139,6 +142,8 @@ class Legs:
         """
         if store.name == event.device:
             return lost("event", store.name)
+        if event.device and not store.alone and not self._host.store(event.device).alone:
+            return unknown("alone", store.name)
         empties = event.empties(store.place, self._host.virtual)
         hypervisor_lives = store.place == "hypervisor" and event.power and not event.below
         if empties is False and not hypervisor_lives:

@@ -10,7 +10,8 @@ from auditor.durability.events import Event, Question
 from auditor.durability.host import Dataset, Program, Use
 
 
-def answer(copies: Copies, program: Program, event: Event, question: Question) -> Answer:
+def answer(copies: Copies, program: Program, event: Event, question: Question) -> Answer | None:
+    """None: the question does not arise."""
     match question:
         case "commits":
             return commits(copies, program, event)
@@ -21,11 +22,16 @@ def answer(copies: Copies, program: Program, event: Event, question: Question) -
 
 
 def commits(copies: Copies, program: Program, event: Event) -> Answer:
-    """A commit is in the log of the database, and after a checkpoint in its pages alone."""
-    left = holds(program.leaves, "leave", program.name)
-    log = copies.keeps(program.log.dataset, event, left, _asked(program, program.log), _reaches(program.log))
-    here = all_of((log, *(_pages_keep(copies, program, use, event) for use in program.pages)))
-    replicas = relies("replicas", program.name, "elsewhere")
+    """A commit is in the log of the database, and after a checkpoint in its pages alone. Pages of a checkpoint have left the
+    process; an orderly stop writes all."""
+    left = SAFE if _orderly(event) else holds(program.leaves, "leave", program.name)
+    kept = [
+        copies.keeps(use.dataset, event, left if number == 0 else SAFE, _asked(program, use, event), _reaches(use))
+        for number, use in enumerate(program.uses)
+    ]
+    if event.process and not _orderly(event):
+        kept.append(holds(program.recovers, "recover", program.name))
+    here, replicas = all_of(kept), relies("replicas", program.name, "elsewhere")
     return settle(program.elsewhere, lambda: any_of(here, replicas), here, "elsewhere", program.name)
 
 
@@ -40,41 +46,43 @@ def pools(copies: Copies, program: Program, event: Event) -> Answer:
     return all_of(parts)
 
 
-def consistency(copies: Copies, program: Program, event: Event) -> Answer:
-    """Nothing consistent is left of a pool that is lost. Else the log of the database must reach at least as far as its pages,
-    the pages as far as its last checkpoint, and no page may be half old, half new."""
-    datasets = copies.host.datasets
+def consistency(copies: Copies, program: Program, event: Event) -> Answer | None:
+    """Can the database recover from what it finds? The question does not arise where it finds nothing. Its log must reach at
+    least as far as its pages, the pages as far as its last checkpoint, and no page may be half old, half new."""
     if not copies.host.knows(program):
         return unknown("dataset", program.name)
-    used = list(dict.fromkeys(datasets[use.dataset] for use in program.uses))
-    left = [
-        *(copies.data(pool, event) for pool in copies.host.pools_of(program)),
-        *(copies.key(each, event) for each in used),
+    used = list(dict.fromkeys(copies.host.datasets[use.dataset] for use in program.uses))
+    found = [copies.data(pool, event) for pool in copies.host.pools_of(program)] + [
+        copies.key(each, event) for each in used
     ]
+    if all_of(found).rank is Rank.LOST:
+        return None
+    if not event.process:
+        return SAFE
+    if _orderly(event):  # nobody writes while it happens: what is split is whole
+        return any_of(_in_step(copies, program, used, event), all_of(map(copies.unmounted, used)))
+    recovers = holds(program.recovers, "recover", program.name)
     if not event.stops:
-        return all_of(left)
-    after = all_of((_in_step(copies, program, used, event), _whole(copies, program, event)))
-    if not event.memory:
-        after = any_of(after, all_of(map(copies.unmounted, used)))
-    return all_of((*left, after))
+        return recovers
+    return all_of((recovers, _in_step(copies, program, used, event), _whole(copies, program, event)))
 
 
-def _pages_keep(copies: Copies, program: Program, use: Use, event: Event) -> Answer:
-    """Pages are older than their checkpoint: they have left the process."""
-    return copies.keeps(use.dataset, event, SAFE, _asked(program, use), _reaches(use))
+def _orderly(event: Event) -> bool:
+    return event.stops and not event.memory
 
 
-def _asked(program: Program, use: Use, later: bool = False) -> Answer:
+def _asked(program: Program, use: Use, event: Event, later: bool = False) -> Answer:
     """Does a request arrive at ZFS? later: one after the acknowledgement, but before the pages that depend on it, will do."""
-    match use.asks:
-        case "before":
-            asks = SAFE
-        case "later" | "never":
-            asks = SAFE if later and use.asks == "later" else lost("ask", use.dataset)
-        case _ if program.assumed:
-            asks = relies("program", use.dataset, "ask")
-        case _:
-            asks = unknown("ask", use.dataset)
+    if use.asks == "before" or (use.asks == "later" and later):
+        asks = SAFE
+    elif use.asks == "later" and _orderly(event):
+        asks = SAFE if program.closes else lost("ask", use.dataset)
+    elif use.asks:
+        asks = lost("ask", use.dataset)
+    elif program.assumed:
+        asks = relies("program", use.dataset, "ask")
+    else:
+        asks = unknown("ask", use.dataset)
     return all_of((asks, holds(use.passes, "pass on", use.dataset)))
 
 
@@ -87,12 +95,12 @@ def _in_step(copies: Copies, program: Program, used: list[Dataset], event: Event
 
     The intent log of one dataset is one chain: what is lost of it is its end, so it is enough that all requests are in it. Two
     datasets have two chains: both must be whole. Where nothing is replayed at all, one pool comes back as of one transaction
-    group, which has everything in the order in which it arrived.
+    group, which has everything in the order in which it arrived. A program on another host goes on from a later moment.
     """
     if not program.pages:
         return SAFE
-    log = _asked(program, program.log, later=True)
-    requests = [(program.log, log), *((use, _asked(program, use)) for use in program.pages)]
+    log = _asked(program, program.log, event, later=True)
+    requests = [(program.log, log), *((use, _asked(program, use, event)) for use in program.pages)]
     if len(used) == 1:
         ordered = all_of(copies.logged(used[0], asked, _reaches(use)) for use, asked in requests)
     else:
@@ -100,7 +108,8 @@ def _in_step(copies: Copies, program: Program, used: list[Dataset], event: Event
     if len({dataset.pool for dataset in used}) > 1:
         return ordered
     arrives = all_of(any_of(asked, _reaches(use)) for use, asked in requests)
-    return any_of(ordered, all_of((arrives, _nothing_replayed(copies, program.uses, event))))
+    stops = all_of(holds(None if use.remote is None else not use.remote, "remote", use.dataset) for use in program.uses)
+    return any_of(ordered, all_of((arrives, stops, _nothing_replayed(copies, program.uses, event, alone=False))))
 
 
 def _whole(copies: Copies, program: Program, event: Event) -> Answer:
@@ -114,13 +123,15 @@ def _whole(copies: Copies, program: Program, event: Event) -> Answer:
     return any_of(guard, all_of((block, any_of(unsplit, _nothing_replayed(copies, program.pages, event)))))
 
 
-def _nothing_replayed(copies: Copies, uses: Iterable[Use], event: Event) -> Answer:
-    """The opposite of what commits need: certain where that is lost."""
+def _nothing_replayed(copies: Copies, uses: Iterable[Use], event: Event, alone: bool = True) -> Answer:
+    """The opposite of what commits need: certain where that is lost. alone: of its own pages. Else what another program flushes
+    brings renames and truncations of the whole dataset into its log (zil.c zil_async_to_sync())."""
     parts = list[Answer]()
     for use in uses:
         dataset = copies.host.datasets[use.dataset]
-        unlogged = _unlogged(use, dataset)
-        log = holds(unlogged, "commit", dataset.name)
+        log = holds(_unlogged(use, dataset), "commit", dataset.name)
+        if not alone and log.rank is Rank.SAFE and dataset.sync != "disabled":
+            log = relies("neighbours", dataset.name, "ask")
         parts.append(any_of(log, _opposite(copies.replayed(dataset, event))))
     return all_of(parts)
 

@@ -51,7 +51,7 @@ class Repairs:
         """From the cell as it is upwards: what a loss hides is found in what is left when the first set is repaired."""
         base = NONE
         while sets := self._smallest(base, event, question):
-            rank = self._cell(base, event, question).rank
+            rank = self._rank(base, event, question)
             members = frozenset(each for one in sets for each in self._members(base, one, event, question))
             yield Level(rank, tuple(sets), members)
             base |= sets[0]
@@ -67,35 +67,41 @@ class Repairs:
 
     def _smallest(self, base: Elements, event: EventName, question: Question) -> list[Elements]:
         """Sets of up to three, none of which includes another."""
-        before = self._cell(base, event, question)
+        before = self._rank(base, event, question)
         found, tried = list[Elements](), {NONE}
-        grown = [NONE] if before.rank is not Rank.SAFE else []
+        grown = [NONE] if before is not Rank.SAFE else []
         for _ in range(LARGEST):
             larger = {one | {name}: None for one in grown for name in self._reasons(base | one, event, question) - base}
             grown = []
             for one in sorted(larger, key=sorted):
                 if one not in tried and not any(smaller <= one for smaller in found):
                     tried.add(one)
-                    improves = self._cell(base | one, event, question).rank > before.rank
+                    improves = self._rank(base | one, event, question) > before
                     (found if improves else grown).append(one)
         return found
 
     def _reasons(self, repaired: Elements, event: EventName, question: Question) -> set[str]:
-        why = self._cell(repaired, event, question).answer.why
-        return {each.element for each in why if each.element in self._candidates}
+        return {each.element for each in self._why(repaired, event, question) if each.element in self._candidates}
 
     def _members(self, base: Elements, one: Elements, event: EventName, question: Question) -> Iterator[Reason]:
         """The subjects of each element that matter when the others of the set are repaired."""
         for name in one:
-            for reason in self._cell(base | (one - {name}), event, question).answer.why:
+            for reason in self._why(base | (one - {name}), event, question):
                 if reason.element == name and reason in self._broken:
                     yield reason
 
-    def _cell(self, repaired: Elements, event: EventName, question: Question) -> Cell:
+    def _rank(self, repaired: Elements, event: EventName, question: Question) -> Rank:
+        """A question that does not arise has nothing to improve."""
+        cell = self._cell(repaired, event, question)
+        return cell.rank if cell else Rank.SAFE
+
+    def _why(self, repaired: Elements, event: EventName, question: Question) -> tuple[Reason, ...]:
+        cell = self._cell(repaired, event, question)
+        return cell.answer.why if cell else ()
+
+    def _cell(self, repaired: Elements, event: EventName, question: Question) -> Cell | None:
         judge = self._judge(repaired)
-        cell = judge.cell(judge.copies.host.programs[self._name], event, question)
-        assert cell is not None, "a repair takes no event away"
-        return cell
+        return judge.cell(judge.copies.host.programs[self._name], event, question)
 
     def _judge(self, repaired: Elements) -> Judge:
         if repaired not in self._judges:

@@ -29,16 +29,16 @@ Table = Mapping[tuple[EventName, Question], Cell]
 
 
 class Row(NamedTuple):
-    """next_boot: what the cell becomes from the next boot on, where that differs."""
+    """cell: None where the question arises from the next boot on. next_boot: what becomes of it then, where that differs."""
 
     event: EventName
     question: Question
-    cell: Cell
+    cell: Cell | None
     next_boot: Cell | None = None
 
 
 def table(host: Host, program: Program) -> Table:
-    """All events that can happen to this host."""
+    """All events that can happen to this host, and the questions that arise: none about the consistency of what is lost."""
     return Judge(host).table(program)
 
 
@@ -46,9 +46,9 @@ def rows(now: Host, next_boot: Host, name: str) -> Iterator[Row]:
     """The same function of two hosts: what is in force, and what the next boot puts in force. In both, what decides at an
     import (replays, opens, imports, key) is as the next import finds it."""
     today, then = table(now, now.programs[name]), table(next_boot, next_boot.programs[name])
-    for (event, question), cell in today.items():
-        later = then.get((event, question))
-        same = later and (later.rank, later.answer.relies) == (cell.rank, cell.answer.relies)
+    for event, question in dict.fromkeys((*today, *then)):
+        cell, later = today.get((event, question)), then.get((event, question))
+        same = cell and later and (later.rank, later.answer.relies) == (cell.rank, cell.answer.relies)
         yield Row(event, question, cell, None if same else later)
 
 
@@ -64,17 +64,21 @@ class Judge:
         for name in EVENTS:
             if choices := self.choices(program, name):
                 for question in QUESTIONS:
-                    found[name, question] = self._cell(program, question, choices)
+                    if cell := self._cell(program, question, choices):
+                        found[name, question] = cell
         return found
 
     def cell(self, program: Program, event: EventName, question: Question) -> Cell | None:
-        """One cell; None of an event that cannot happen here."""
+        """One cell; None where the table has none: the event cannot happen here, or the question does not arise."""
         choices = self.choices(program, event)
         return self._cell(program, question, choices) if choices else None
 
-    def _cell(self, program: Program, question: Question, choices: Mapping[Event, tuple[str, ...]]) -> Cell:
-        answers = [(answer(self.copies, program, event, question), drives) for event, drives in choices.items()]
-        rank = min(each.rank for each, _ in answers)
+    def _cell(self, program: Program, question: Question, choices: Mapping[Event, tuple[str, ...]]) -> Cell | None:
+        found = [(answer(self.copies, program, event, question), drives) for event, drives in choices.items()]
+        answers = [(each, drives) for each, drives in found if each]
+        rank = min((each.rank for each, _ in answers), default=Rank.SAFE)
+        if len(answers) < len(found) and rank is not Rank.LOST:
+            return None  # the worst choice leaves nothing to ask about
         worst = [(each, drives) for each, drives in answers if each.rank == rank]
         return Cell(all_of(each for each, _ in worst), tuple(drive for _, drives in worst for drive in drives))
 
@@ -94,8 +98,8 @@ class Judge:
         return {replace(event, device=drives[0], alike=drives[1:]): drives for drives in groups}
 
     def _kind(self, drive: str, pools: tuple[Pool, ...]) -> tuple[object, ...]:
-        """What two drives have in common that take the same with them: the shape of each vdev that lies on them. A part of a log,
-        or of a pool below, is one of its own kind."""
+        """What two drives have in common that take the same with them: the shape of each vdev that lies on them. A part
+        of a log, or of a pool below, is one of a kind."""
         touched = [
             (pool.name, which, vdev)
             for pool in pools

@@ -105,7 +105,7 @@ def test_raidz_of_drives_without_flush() -> None:
         (host(pool(DATA, log=(mirror("s0"),))), "power+log", "commits", Reason("redundancy", "s0")),
         (host(pool(mirror("d0", leg("d1", state="OFFLINE")))), "drive", "pool", Reason("present", "d1")),
         (host(pool(mirror("d0", leg("d1", clean=False)))), "drive", "pool", Reason("errors", "d1")),
-        (host(pool(DATA, log=(mirror(leg("s0", state="REMOVED")),))), "crash", "commits", Reason("present", "s0")),
+        (host(pool(DATA, log=(mirror(leg("s0", state="UNAVAIL")),))), "crash", "commits", Reason("present", "s0")),
         (host(pool(DATA), dataset={"key": "behind itself"}), "restart", "commits", Reason("key", "tank/db")),
         (host(pool(DATA), splits=True, guard=False), "crash", "consistency", Reason("guard", NAME)),
         (host(pool(DATA, imports=False)), "restart", "pool", Reason("import", "tank")),
