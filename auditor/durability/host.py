@@ -111,6 +111,7 @@ class Dataset:
     name: str
     pool: str
     sync: Sync | None = "standard"
+    volume: bool = False  # a zvol: nobody else's files are in its log
     indirect: bool | None = (
         False  # logbias=throughput, Direct I/O, large writes without a log device: the log has pointers
     )

@@ -102,7 +102,8 @@ def _in_step(copies: Copies, program: Program, used: list[Dataset], event: Event
     log = _asked(program, program.log, event, later=True)
     requests = [(program.log, log), *((use, _asked(program, use, event)) for use in program.pages)]
     if len(used) == 1:
-        ordered = all_of(copies.logged(used[0], asked, _reaches(use)) for use, asked in requests)
+        sound = holds(used[0].sound, "defect", used[0].name)
+        ordered = all_of((sound, *(copies.logged(used[0], asked, _reaches(use)) for use, asked in requests)))
     else:
         ordered = all_of(copies.keeps(use.dataset, event, SAFE, asked, _reaches(use)) for use, asked in requests)
     if len({dataset.pool for dataset in used}) > 1:
@@ -130,7 +131,7 @@ def _nothing_replayed(copies: Copies, uses: Iterable[Use], event: Event, alone: 
     for use in uses:
         dataset = copies.host.datasets[use.dataset]
         log = holds(_unlogged(use, dataset), "commit", dataset.name)
-        if not alone and log.rank is Rank.SAFE and dataset.sync != "disabled":
+        if not alone and log.rank is Rank.SAFE and dataset.sync != "disabled" and not dataset.volume:
             log = relies("neighbours", dataset.name, "ask")
         parts.append(any_of(log, _opposite(copies.replayed(dataset, event))))
     return all_of(parts)

@@ -40,7 +40,8 @@ BAD = (False, None)
 EVERY: tuple[Fault, ...] = (
     *_faults("host", virtual=(True, None)),
     *_faults("program", leaves=BAD, guard=BAD, splits=(True, None), page_in_block=BAD, elsewhere=(True, None)),
-    *_faults("log", asks=("later", "never", None), passes=BAD, reaches=BAD),
+    *_faults("program", closes=BAD, recovers=BAD),
+    *_faults("log", asks=("later", "never", None), passes=BAD, reaches=BAD, remote=(True, None)),
     *_faults("pages", asks=("never", None), passes=BAD, reaches=BAD),
     *(
         fault
@@ -49,6 +50,7 @@ EVERY: tuple[Fault, ...] = (
             name,
             sync=("disabled", "always", None),
             indirect=(True, None),
+            direct=(True, None),
             replays=BAD,
             sound=BAD,
             key=("absent", "behind itself", None),
@@ -59,13 +61,15 @@ EVERY: tuple[Fault, ...] = (
     *(
         fault
         for name in LEGS
-        for fault in _faults(name, state=("OFFLINE", "REMOVED", None), in_sync=BAD, clean=BAD, opens=BAD)
+        for fault in _faults(name, state=("OFFLINE", "UNAVAIL", None), in_sync=BAD, clean=BAD, opens=BAD)
     ),
     *(
         fault
         for name in STORES
         for fault in _faults(name, cache=("protected", None), passes=BAD, completes=BAD, honours=BAD)
     ),
+    *_faults("d0", alone=BAD),
+    *_faults("d1", alone=BAD),
 )
 
 

@@ -16,6 +16,7 @@ CRASH: set[EventName] = {"crash", "power"}
 POWER: set[EventName] = {"power", "power+drive"}
 KERNEL: set[EventName] = {"crash", "power", "power+drive"}
 DATA = mirror("d0", "d1")
+NEIGHBOURS = "relies on no other program flushing files of tank/db"
 
 
 # -- the sketch's cases -------------------------------------------------------------------------------------------------
@@ -399,6 +400,13 @@ def test_dataset_without_a_known_database() -> None:
     assert of(host(pool(DATA), program=replace(program, assumed=False)), "crash") == "UNKNOWN"
 
 
+def test_file_system_without_barriers_on_a_zvol() -> None:
+    """The volume goes back to one moment; nobody else's files are in its log."""
+    assert losing(host(pool(DATA), use={"passes": False}, dataset={"volume": True})) == KERNEL
+    assert of(host(pool(DATA), use={"passes": False}, dataset={"volume": True}), "crash", "consistency") == "SAFE"
+    assert of(host(pool(DATA), use={"passes": False}), "crash", "consistency") == NEIGHBOURS
+
+
 def test_request_that_does_not_arrive() -> None:
     """NFS async, cache=unsafe, nobarrier; also unknown."""
     assert losing(host(pool(DATA), use={"passes": False})) == KERNEL
@@ -422,7 +430,8 @@ def test_defect_of_one_dataset() -> None:
     given = replace(given, programs={**given.programs, "vm": volume})
     assert losing(given) == set()
     assert table(given, volume)["crash", "commits"].rank.name == "LOST"
-    assert losing(host(pool(DATA), dataset={"sound": None}), rank="UNKNOWN") == KERNEL
+    doubt = host(pool(DATA), dataset={"sound": None})
+    assert losing(doubt, rank="UNKNOWN") == losing(doubt, "consistency", "UNKNOWN") == KERNEL
 
 
 def test_key() -> None:
@@ -525,7 +534,6 @@ def test_two_chains_on_a_log_that_is_not_flushed() -> None:
     assert losing(both, "consistency") == POWER
 
 
-NEIGHBOURS = "relies on no other program flushing files of tank/db"
 TEARS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = [
     ({"splits": True}, {}, {}, "LOST"),
     ({"splits": None}, {}, {}, "UNKNOWN"),

@@ -91,7 +91,7 @@ def trials() -> Iterator[tuple[Setting, dict[str, Any], EventName]]:
     for file in ("powercut", "events"):
         for record in json.loads((RECORDS / f"{file}.json").read_text()):
             setting = settings[record["setting"]]
-            event: EventName = record.get("event") or ("power" if setting.running else setting.lost_at)
+            event: Any = record.get("event") or ("power" if setting.running else setting.lost_at)
             if not setting.name.startswith(OUTSIDE):
                 yield setting, record, event
 

@@ -1,7 +1,7 @@
 """The laws of the model, over every state of the small world with up to two faults, and with three of those in series.
 
 Single faults and pairs are all of EVERY; triples are all of SERIES, which has a fault of each element on the path of a commit
-(all triples of EVERY are 480,000 states, or a quarter of an hour).
+(all triples of EVERY are 630,000 states, or twenty minutes).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from auditor.durability.events import ORDER, QUESTIONS, EventName, Question
 from auditor.durability.host import Leg
 from auditor.durability.table import table
 from tests.durability.hosts import NAME
-from tests.durability.small_world import BAD, EVERY, GOOD, Fault, State, judge, states, world
+from tests.durability.small_world import EVERY, GOOD, Fault, State, judge, states, world
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ SERIES = tuple(
         ("data0", "state", "OFFLINE"),
         ("data1", "in_sync", False),
         ("data1", "clean", False),
-        ("log0", "state", "REMOVED"),
+        ("log0", "state", "UNAVAIL"),
         ("log0", "state", "OFFLINE"),
         ("log1", "state", "OFFLINE"),
         ("log1", "state", None),
@@ -71,6 +71,9 @@ REPAIRS = {
     *(("key", value) for value in ("absent", "behind itself")),
     ("sync", "disabled"),
     ("indirect", True),
+    ("direct", True),
+    ("closes", False),
+    ("recovers", False),
 }
 
 
@@ -93,8 +96,8 @@ def without(tables: Mapping[State, Ranks]) -> Iterator[tuple[State, Fault, State
 
 
 def test_states(everything: Mapping[State, Ranks]) -> None:
-    assert (len(EVERY), len(SERIES)) == (145, 36)
-    assert len(everything) == 17_370
+    assert (len(EVERY), len(SERIES)) == (159, 36)
+    assert len(everything) == 19_498
     assert set(everything[GOOD].values()) == {Rank.SAFE}
 
 
@@ -104,7 +107,8 @@ def test_graver_events_are_no_better(everything: Mapping[State, Ranks]) -> None:
         for state, cells in everything.items()
         for milder, graver in ORDER
         for question in QUESTIONS
-        if (graver, question) in cells and cells[milder, question] < cells[graver, question]
+        if {(milder, question), (graver, question)} <= cells.keys()
+        and cells[milder, question] < cells[graver, question]
     ]
     assert wrong == []
 
@@ -123,7 +127,7 @@ def test_knowledge_overturns_no_decision(everything: Mapping[State, Ranks]) -> N
             *(rest | {other} for other in dict.fromkeys(values[fault.place]) if other.value is not None),
         ):
             for name, rank in everything.get(known, {}).items():
-                if everything[state].get(name, rank) in (Rank.LOST, Rank.SAFE) and everything[state].get(name) != rank:
+                if everything[state].get(name) in (Rank.LOST, Rank.SAFE) and everything[state][name] != rank:
                     wrong.append((sorted(state, key=str), sorted(known, key=str), name))
     assert wrong == []
 
@@ -146,7 +150,9 @@ def test_guard_worsens_nothing(everything: Mapping[State, Ranks]) -> None:
     guards = [each for each in without(everything) if each[1].field == "guard"]
     assert len(guards) > len(EVERY)
     for state, _, rest in guards:
-        assert all(rank <= everything[rest][name] for name, rank in everything[state].items()), sorted(state, key=str)
+        assert all(rank <= everything[rest].get(name, rank) for name, rank in everything[state].items()), sorted(
+            state, key=str
+        )
 
 
 def test_sync_always_can_worsen_consistency(everything: Mapping[State, Ranks]) -> None:
@@ -154,11 +160,11 @@ def test_sync_always_can_worsen_consistency(everything: Mapping[State, Ranks]) -
     name: tuple[EventName, Question] = ("crash", "consistency")
     never = {Fault(part, "asks", "never") for part in ("log", "pages")}
     always = Fault("tank/wal", "sync", "always")
-    assert everything[frozenset(never)][name] is Rank.SAFE
+    assert everything[frozenset(never)][name] is Rank.RELIES
     assert everything[frozenset({*never, always})][name] is Rank.LOST
     torn = {*never, Fault("program", "guard", False), Fault("program", "splits", True)}
     both = {*torn, always, Fault("tank/db", "sync", "always")}
-    assert ranks(frozenset(torn))[name] is Rank.SAFE
+    assert ranks(frozenset(torn))[name] is Rank.RELIES
     assert ranks(frozenset(both))[name] is Rank.LOST
 
 
@@ -179,5 +185,4 @@ def test_unknown_everywhere_is_nowhere_decided_for_the_better() -> None:
     """A host of which nobody saw anything: no SAFE but where no field matters."""
     faults = {fault.place: fault for fault in EVERY if fault.value is None}
     found = ranks(frozenset(faults.values()))
-    assert {event for (event, _), rank in found.items() if rank is not Rank.UNKNOWN} == set()
-    assert BAD[1] is None
+    assert {rank for (_, question), rank in found.items() if question != "consistency"} == {Rank.UNKNOWN}
