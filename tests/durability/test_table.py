@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from auditor.durability.answers import Rank
-from auditor.durability.events import EVENTS, EventName, Question
+from auditor.durability.answers import Rank, all_of
+from auditor.durability.copies import Copies
+from auditor.durability.events import ALL, EVENTS, EventName, Question
 from auditor.durability.host import Host, Pool, Store, Use
+from auditor.durability.questions import answer
 from auditor.durability.simulate import Change, Gain, change, gain, suppose
 from auditor.durability.table import Judge, rows, table
 from tests.durability.hosts import NAME, client, host, leg, mirror, perfect, pool, raidz
@@ -160,3 +163,27 @@ def test_pool_has_no_vdev_twice() -> None:
     """The classes of a pool are joined once, in order."""
     tank = Pool("tank", (DATA,), special=(mirror("d2"),), dedup=(mirror("d3"),), log=(mirror("s0"),))
     assert [vdev.name for vdev in tank.data] == ["d0+d1", "d2", "d3"]
+
+
+FLAWS: tuple[dict[str, Any], ...] = ({}, {"honours": None}, {"honours": False}, {"passes": False})
+
+
+@pytest.mark.parametrize("event", ["drive", "power+drive"])
+def test_drives_that_are_alike_stand_for_each_other(event: EventName) -> None:
+    """The cell is that of each drive for itself: rank, drives, reasons and promises."""
+    for flaws in itertools.product(FLAWS, repeat=3):
+        stores = [client(f"b{i}", **{"honours": True, **flaw}) for i, flaw in enumerate(flaws)]
+        stale = mirror("a2", leg("b2", in_sync=False))
+        given = host(pool(mirror("a0", "b0"), mirror("a1", "b1"), stale), *stores)
+        judge, program = Judge(given), given.programs[NAME]
+        each = {
+            drive: answer(Copies(given), program, replace(ALL[event], device=drive), "pool")
+            for drive in ("a0", "b0", "a1", "b1", "a2", "b2")
+        }
+        worst = min(found.rank for found in each.values() if found)
+        equal = {drive: found for drive, found in each.items() if found and found.rank == worst}
+        cell = judge.cell(program, event, "pool")
+        assert cell
+        assert (cell.rank, set(cell.drives)) == (worst, set(equal))
+        joined = all_of(equal.values())
+        assert (cell.answer.relies, set(cell.answer.why)) == (joined.relies, set(joined.why))
