@@ -119,7 +119,7 @@ class Copies:
         none becomes better for it."""
         if pool.name in self.host.circles:
             return unknown("circle", pool.name) if event.stops or event.device else SAFE
-        if event.device not in self.touched(pool, which):
+        if not self._struck(pool, which, event.device):
             event = event.harm
         return self._once(lambda: self._class_keeps(pool, which, event, old), pool, which, event, old)
 
@@ -127,12 +127,17 @@ class Copies:
         sent = holds(pool.txg_flush, "txg flush", pool.name) if old else holds(pool.zil_flush, "zil flush", pool.name)
         if not event.device:
             return self._keep(_vdevs(pool, which), event, sent, old)
-        touched = self.touched(pool, which)
-        found = [self._class(pool, which, event.harm, old), self._keep(touched[event.device], event, sent, old)]
-        if found[1] is not SAFE:
-            others = (replace(event, device=drive, alike=()) for drive in event.alike)
-            found += (self._keep(touched[other.device], other, sent, old) for other in others)
+        found = [self._class(pool, which, event.harm, old)]
+        for drive in (event.device, *event.alike):
+            found.append(self._keep(self._struck(pool, which, drive), replace(event, device=drive), sent, old))
+            if found[1] is SAFE:
+                break  # and so are all that are like it
         return all_of(found)
+
+    def _struck(self, pool: Pool, which: Class, drive: str) -> Iterable[Vdev]:
+        """Vdevs that may lose something with a drive: one that shares a physical drive may take any."""
+        alone = not drive or self.host.store(drive).alone
+        return self.touched(pool, which).get(drive, ()) if alone else _vdevs(pool, which)
 
     def _once(self, find: Callable[[], Answer], pool: Pool, *what: object) -> Answer:
         known = (pool.name, *what)

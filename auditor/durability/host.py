@@ -178,7 +178,7 @@ class Host:
 
     def store(self, name: str) -> Store:
         """One of which nobody knows anything, where nothing is known of it."""
-        return self.stores.get(name) or Store(name, cache=None, passes=None, completes=None, honours=None)
+        return self.stores.get(name) or Store(name, cache=None, passes=None, completes=None, honours=None, alone=None)
 
     def knows(self, program: Program) -> bool:
         """Are all of its datasets and their pools here?"""

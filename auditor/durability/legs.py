@@ -57,7 +57,7 @@ class Legs:
         """Does it outlive any one drive, as it is built?"""
         held: dict[str, int] = {}
         for leg in vdev.legs:
-            for drive in self.drives(leg) if leg.needed is None else ():
+            for drive in self.drives(leg) if leg.needed in (None, len(leg.drives)) else ():
                 held[drive] = held.get(drive, 0) + 1
         return max(held.values(), default=0) <= vdev.tolerates
 

@@ -49,6 +49,8 @@ def pools(copies: Copies, program: Program, event: Event) -> Answer:
 def consistency(copies: Copies, program: Program, event: Event) -> Answer | None:
     """Can the database recover from what it finds? The question does not arise where it finds nothing. Its log must reach at
     least as far as its pages, the pages as far as its last checkpoint, and no page may be half old, half new."""
+    if program.assumed:
+        return None
     if not copies.host.knows(program):
         return unknown("dataset", program.name)
     used = list(dict.fromkeys(copies.host.datasets[use.dataset] for use in program.uses))

@@ -384,6 +384,9 @@ def test_virtual_disks_that_may_share_a_drive() -> None:
     disks = [Store(name, "hypervisor", "hypervisor", honours=True, alone=None) for name in ("d0", "d1")]
     given = host(pool(DATA), *disks, virtual=True)
     assert losing(given, "pool", "UNKNOWN") == {"drive", "power+drive"}
+    disks += [Store(name, "hypervisor", "hypervisor", honours=True, alone=None) for name in ("s0", "s1")]
+    with_log = host(pool(DATA, log=(mirror("s0", "s1"),)), *disks, virtual=True)
+    assert losing(with_log, "pool", "UNKNOWN") == {"drive", "log", "power+drive", "power+log"}
 
 
 def replace_program(given: Host, **fields: Any) -> Host:
@@ -395,6 +398,7 @@ def test_dataset_without_a_known_database() -> None:
     given = host(pool(DATA), program=program)
     assert of(given, "crash") == "relies on the program calling fsync on tank/db"
     assert of(given, "process") == of(given, "drive") == "SAFE"
+    assert ranks(given, "consistency") == {}  # of whose database?
     assert losing(host(pool(DATA), program=program, dataset={"sync": "disabled"})) == KERNEL
     assert of(host(pool(DATA), program=program, dataset={"sync": "always"}), "crash") == "SAFE"
     assert of(host(pool(DATA), program=replace(program, assumed=False)), "crash") == "UNKNOWN"
