@@ -6,19 +6,18 @@ of a smallest set carries the cell. An answer improves only if one of its reason
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from auditor.durability.answers import Rank, Reason
 from auditor.durability.elements import broken, repair
 from auditor.durability.events import EventName, Question
 from auditor.durability.host import Host
 from auditor.durability.table import Cell, Judge
-from auditor.judge.event import SEVERITIES, Severity
 
 LARGEST = 3  # elements of a set
 Elements = frozenset[str]
-Severities = Mapping[tuple[EventName, Question, Rank], Severity]
+S = TypeVar("S")
 NONE: Elements = frozenset()
 
 
@@ -109,7 +108,7 @@ class Repairs:
         return self._judges[repaired]
 
 
-def severity(cells: tuple[Carried, ...], severities: Severities) -> Severity | None:
-    """That of the worst cell which hangs on an element; None where none does."""
+def severity(cells: Sequence[Carried], severities: Mapping[Carried, S], order: Sequence[S]) -> S | None:
+    """Of an element: that of the worst cell which hangs on it, None where none does. order: from mild to severe."""
     each = [severities[cell] for cell in cells if cell in severities]
-    return max(each, key=SEVERITIES.index, default=None)
+    return max(each, key=order.index, default=None)

@@ -12,17 +12,17 @@ from auditor.durability.answers import Rank, Reason
 from auditor.durability.elements import broken, repair
 from auditor.durability.events import ALL, QUESTIONS, EventName, Question
 from auditor.durability.host import Host
-from auditor.durability.repairs import Repairs, Severities, severity
-from auditor.judge.event import Severity
+from auditor.durability.repairs import Carried, Repairs, severity
+from auditor.judge.event import SEVERITIES, Severity
 from tests.durability.hosts import NAME, client, host, leg, losing, mirror, perfect, pool, raidz
 from tests.durability.small_world import GOOD, Fault, State, world
 
 COMMON = ("process", "restart", "crash", "power")
-SEVERITY: Severities = {
-    **{(event, question, Rank.RELIES): "low" for event in ALL for question in QUESTIONS},
-    **{(event, question, Rank.UNKNOWN): "medium" for event in ALL for question in QUESTIONS},
+SEVERITY: Mapping[Carried, Severity] = {
+    **{Carried(event, question, Rank.RELIES): "low" for event in ALL for question in QUESTIONS},
+    **{Carried(event, question, Rank.UNKNOWN): "medium" for event in ALL for question in QUESTIONS},
     **{
-        (event, question, Rank.LOST): "critical" if event in COMMON else "high"
+        Carried(event, question, Rank.LOST): "critical" if event in COMMON else "high"
         for event in ALL
         for question in QUESTIONS
     },
@@ -38,7 +38,9 @@ def sets(given: Host, event: EventName, question: Question = "commits") -> list[
 def severities(given: Host) -> Mapping[str, Severity | None]:
     """Element -> severity, whatever the subject; without those that only a restart's promise of unmounting hangs on."""
     carried = Repairs(given, NAME).carried()
-    return {f"{reason.element} {reason.subject}": severity(cells, SEVERITY) for reason, cells in carried.items()}
+    return {
+        f"{reason.element} {reason.subject}": severity(cells, SEVERITY, SEVERITIES) for reason, cells in carried.items()
+    }
 
 
 def test_perfect_host_has_nothing_to_repair() -> None:
