@@ -15,14 +15,16 @@ The folder listing is the way the data goes::
 ``databases`` is what is known of each engine: how its processes and files are told, which of their settings matter, and so
 what of them is kept at all.
 
+``durability`` models where an acknowledged commit is, and which copy of it survives which event, from plain fields.
+
 ``verify`` is a second pipeline over the same parts: it writes as a database does, and follows what it wrote. ``diagnose`` is a
 third: it watches the existing load. ``checklist`` puts what the three saw beside lists that people tick off.
 
-Who may import whom: ``facts`` imports nothing of ours; ``host`` knows no facts, and ``databases`` their types alone;
-``collect``, ``derive`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report`` imports ``judge``
-and ``facts``, ``report.verify``, ``report.diagnose`` and ``report.checklist`` the words of theirs as well; ``audit``,
-``commands``, ``verify``, ``diagnose`` and ``selftest`` join them all. So a rule cannot touch the machine, a parser cannot run
-a command, and a report cannot look anything up.
+Who may import whom: ``facts`` and ``durability`` import nothing of ours; ``host`` knows no facts, and ``databases`` their
+types alone; ``collect``, ``derive`` and ``judge`` import ``facts`` (and ``data``, tables and their loaders); ``report``
+imports ``judge`` and ``facts``, ``report.verify``, ``report.diagnose`` and ``report.checklist`` the words of theirs as
+well; ``audit``, ``commands``, ``verify``, ``diagnose`` and ``selftest`` join them all. So a rule cannot touch the machine,
+a parser cannot run a command, and a report cannot look anything up.
 ``tests/test_layers.py`` holds it.
 
 Ten nouns that mean one thing each in here:

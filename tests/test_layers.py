@@ -19,6 +19,7 @@ STAGES: dict[str, set[str]] = {
     "units": set(),
     "data": set(),
     "databases": {"facts", "text"},
+    "durability": set(),
     "interrupt": set(),
     "host": {"errors", "interrupt", "text", "databases"},
     "recording": {"errors", "host", "interrupt", "text", "data", "databases"},

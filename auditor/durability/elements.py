@@ -1,0 +1,157 @@
+"""The elements of a path: the fields that can be broken, and what repairs each.
+
+`data/durability.toml` says what each costs, by event and question; this says where it is. An element is one kind of fault on
+everything that has it; who has it, the reasons of an answer say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar, get_args
+
+from auditor.durability.answers import Party, Reason
+from auditor.durability.copies import Copies
+from auditor.durability.host import WORKING, Dataset, Host, Leg, Pool, Program, Store, Use, Vdev
+
+Part = Program | Use | Dataset | Pool | Vdev | Leg | Store
+P = TypeVar("P", Program, Use, Dataset, Pool, Vdev, Leg, Store)
+
+
+class Element(NamedTuple):
+    """repair: the values of a good one. also: values that are as good. party: of stores, whose it is."""
+
+    of: type[Part]
+    repair: Mapping[str, Any]
+    also: Mapping[str, tuple[object, ...]] = {}
+    party: str = ""
+
+
+_KEEPS = {"cache": "protected", "honours": True}
+ELEMENTS: dict[str, Element] = {
+    "leave": Element(Program, {"leaves": True}),
+    "recover": Element(Program, {"recovers": True}),
+    "guard": Element(Program, {"guard": True}),
+    "page in block": Element(Program, {"page_in_block": True}),
+    "split": Element(Program, {"splits": False}),
+    "ask": Element(Use, {"asks": "before"}),
+    "pass on": Element(Use, {"passes": True}),
+    "reach": Element(Use, {"reaches": True}),
+    "commit": Element(Dataset, {"sync": "standard"}, {"sync": ("always",)}),
+    "indirect": Element(Dataset, {"indirect": False}),
+    "direct": Element(Dataset, {"direct": False}),
+    "replay": Element(Dataset, {"replays": True}),
+    "defect": Element(Dataset, {"sound": True}),
+    "key": Element(Dataset, {"key": "available"}),
+    "unmount": Element(Dataset, {"unmounts": True}),
+    "zil flush": Element(Pool, {"zil_flush": True}),
+    "txg flush": Element(Pool, {"txg_flush": True}),
+    "import": Element(Pool, {"imports": True}),
+    "room": Element(Pool, {"log_room": True, "special_room": True}),
+    "redundancy": Element(Vdev, {}),
+    "present": Element(Leg, {"state": "ONLINE", "in_sync": True}, {"state": WORKING}),
+    "opens": Element(Leg, {"opens": True}),
+    "errors": Element(Leg, {"clean": True}),
+    "flush": Element(Store, {"passes": True}),
+    "flush error": Element(Store, {"completes": True}),
+    **{party: Element(Store, _KEEPS, {"cache": ("none",)}, party) for party in get_args(Party)},
+}
+
+
+def broken(host: Host, program: Program) -> frozenset[Reason]:
+    """Every element of the path that is not known to be good, with its subject."""
+    redundant = Copies(host).legs.redundant
+    found = set[Reason]()
+    for part, subject in _parts(host, program):
+        for name, element in ELEMENTS.items():
+            if name == "redundancy":
+                bad = isinstance(part, Vdev) and not redundant(part)
+            else:
+                bad = _concerns(element, part) and not _good(element, part)
+            if bad:
+                found.add(Reason(name, subject))
+    return frozenset(found)
+
+
+def repair(host: Host, names: Collection[str]) -> Host:
+    """The host with these elements good, on all that has them."""
+    if not names:
+        return host
+    elements = [ELEMENTS[name] for name in names]
+    redundant = Copies(host).legs.redundant
+
+    def leg(each: Leg) -> Leg:
+        return _repaired(elements, each)
+
+    def vdev(each: Vdev) -> Vdev:
+        """A vdev without redundancy gets a perfect leg: on no drive that could go."""
+        more = (Leg(f"{each.name} new"),) if "redundancy" in names and not redundant(each) else ()
+        return replace(each, legs=(*map(leg, each.legs), *more))
+
+    def pool(each: Pool) -> Pool:
+        each = _repaired(elements, each)
+        return each.with_vdevs(vdev) if any(element.of in (Vdev, Leg) for element in elements) else each
+
+    def program(each: Program) -> Program:
+        uses = tuple(_repaired(elements, use) for use in each.uses)
+        return _repaired(elements, replace(each, log=uses[0], pages=uses[1:]))
+
+    known = {name: host.store(name) for name in _stores(host)}
+    return replace(
+        host,
+        pools=_each(pool, host.pools),
+        datasets=_each(lambda each: _repaired(elements, each), host.datasets),
+        programs=_each(program, host.programs),
+        stores=_each(lambda each: _repaired(elements, each), known),
+    )
+
+
+def _each(of: Callable[[P], P], parts: Mapping[str, P]) -> dict[str, P]:
+    return {name: of(part) for name, part in parts.items()}
+
+
+def _repaired(elements: list[Element], part: P) -> P:
+    for element in elements:
+        if element.repair and _concerns(element, part) and not _good(element, part):
+            part = replace(part, **element.repair)
+    return part
+
+
+def _concerns(element: Element, part: Part) -> bool:
+    return isinstance(part, element.of) and (not isinstance(part, Store) or element.party in ("", part.party))
+
+
+def _good(element: Element, part: Part) -> bool:
+    return all(
+        (found := getattr(part, name)) == value or found in element.also.get(name, ())
+        for name, value in element.repair.items()
+    )
+
+
+def _parts(host: Host, program: Program) -> Iterator[tuple[Part, str]]:
+    """What the path goes through."""
+    yield program, program.name
+    pools = host.pools_below(program)
+    for use in program.uses:
+        yield use, use.dataset
+    for dataset in host.datasets.values():
+        if any(dataset.pool == pool.name for pool in pools):
+            yield dataset, dataset.name
+    stores = set[str]()
+    for pool in pools:
+        yield pool, pool.name
+        for vdev in pool.data + pool.log:
+            yield vdev, vdev.name
+            for leg in vdev.legs:
+                yield leg, leg.name
+                stores.update(leg.layers, leg.drives)
+    for name in stores:
+        yield host.store(name), name
+
+
+def _stores(host: Host) -> Iterator[str]:
+    for pool in host.pools.values():
+        for vdev in pool.data + pool.log:
+            for leg in vdev.legs:
+                yield from leg.layers
+                yield from leg.drives

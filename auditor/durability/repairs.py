@@ -1,0 +1,114 @@
+"""Which elements a cell hangs on: the smallest sets of them whose joint repair improves it.
+
+Elements in series hide each other: with sync=disabled, fsync=off seems to cost nothing, and the other way round. So each member
+of a smallest set carries the cell. An answer improves only if one of its reasons changes; the search follows the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from auditor.durability.answers import Rank, Reason
+from auditor.durability.elements import broken, repair
+from auditor.durability.events import EventName, Question
+from auditor.durability.host import Host
+from auditor.durability.table import Cell, Judge
+
+LARGEST = 3  # elements of a set
+Elements = frozenset[str]
+S = TypeVar("S")
+NONE: Elements = frozenset()
+
+
+class Level(NamedTuple):
+    """sets: smallest sets of elements that improve a cell from this rank. members: they, each with its subjects."""
+
+    rank: Rank
+    sets: tuple[Elements, ...]
+    members: frozenset[Reason]
+
+
+class Carried(NamedTuple):
+    """A cell that an element helps to make what it is."""
+
+    event: EventName
+    question: Question
+    rank: Rank
+
+
+class Repairs:
+    """Of one program on one host. Repaired hosts are evaluated once for all cells."""
+
+    def __init__(self, host: Host, name: str) -> None:
+        self._host, self._name = host, name
+        self._judges: dict[Elements, Judge] = {}
+        self._broken = broken(host, host.programs[name])
+        self._candidates = frozenset(each.element for each in self._broken)
+
+    def levels(self, event: EventName, question: Question) -> Iterator[Level]:
+        """From the cell as it is upwards: what a loss hides is found in what is left when the first set is repaired."""
+        base = NONE
+        while sets := self._smallest(base, event, question):
+            rank = self._rank(base, event, question)
+            members = frozenset(each for one in sets for each in self._members(base, one, event, question))
+            yield Level(rank, tuple(sets), members)
+            base |= sets[0]
+
+    def carried(self) -> Mapping[Reason, tuple[Carried, ...]]:
+        """Element and subject -> the cells that hang on it."""
+        found: dict[Reason, list[Carried]] = {}
+        for event, question in self._judge(NONE).table(self._host.programs[self._name]):
+            for level in self.levels(event, question):
+                for member in level.members:
+                    found.setdefault(member, []).append(Carried(event, question, level.rank))
+        return {member: tuple(cells) for member, cells in found.items()}
+
+    def _smallest(self, base: Elements, event: EventName, question: Question) -> list[Elements]:
+        """Sets of up to three, none of which includes another."""
+        before = self._rank(base, event, question)
+        found, tried = list[Elements](), {NONE}
+        grown = [NONE] if before is not Rank.SAFE else []
+        for _ in range(LARGEST):
+            larger = {one | {name}: None for one in grown for name in self._reasons(base | one, event, question) - base}
+            grown = []
+            for one in sorted(larger, key=sorted):
+                if one not in tried and not any(smaller <= one for smaller in found):
+                    tried.add(one)
+                    improves = self._rank(base | one, event, question) > before
+                    (found if improves else grown).append(one)
+        return found
+
+    def _reasons(self, repaired: Elements, event: EventName, question: Question) -> set[str]:
+        return {each.element for each in self._why(repaired, event, question) if each.element in self._candidates}
+
+    def _members(self, base: Elements, one: Elements, event: EventName, question: Question) -> Iterator[Reason]:
+        """The subjects of each element that matter when the others of the set are repaired."""
+        for name in one:
+            for reason in self._why(base | (one - {name}), event, question):
+                if reason.element == name and reason in self._broken:
+                    yield reason
+
+    def _rank(self, repaired: Elements, event: EventName, question: Question) -> Rank:
+        """A question that does not arise has nothing to improve."""
+        cell = self._cell(repaired, event, question)
+        return cell.rank if cell else Rank.SAFE
+
+    def _why(self, repaired: Elements, event: EventName, question: Question) -> tuple[Reason, ...]:
+        cell = self._cell(repaired, event, question)
+        return cell.answer.why if cell else ()
+
+    def _cell(self, repaired: Elements, event: EventName, question: Question) -> Cell | None:
+        judge = self._judge(repaired)
+        return judge.cell(judge.copies.host.programs[self._name], event, question)
+
+    def _judge(self, repaired: Elements) -> Judge:
+        if repaired not in self._judges:
+            self._judges[repaired] = Judge(repair(self._host, repaired))
+        return self._judges[repaired]
+
+
+def severity(cells: Sequence[Carried], severities: Mapping[Carried, S], order: Sequence[S]) -> S | None:
+    """Of an element: that of the worst cell which hangs on it, None where none does. order: from mild to severe."""
+    each = [severities[cell] for cell in cells if cell in severities]
+    return max(each, key=order.index, default=None)

@@ -1,0 +1,204 @@
+"""Minimal repair sets, and the severity that follows from them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from auditor.durability.answers import Rank, Reason
+from auditor.durability.elements import broken, repair
+from auditor.durability.events import ALL, QUESTIONS, EventName, Question
+from auditor.durability.host import Host
+from auditor.durability.repairs import Carried, Repairs, severity
+from auditor.judge.event import SEVERITIES, Severity
+from tests.durability.hosts import NAME, client, host, leg, losing, mirror, perfect, pool, raidz
+from tests.durability.small_world import GOOD, Fault, State, world
+
+COMMON = ("process", "restart", "crash", "power")
+SEVERITY: Mapping[Carried, Severity] = {
+    **{Carried(event, question, Rank.RELIES): "low" for event in ALL for question in QUESTIONS},
+    **{Carried(event, question, Rank.UNKNOWN): "medium" for event in ALL for question in QUESTIONS},
+    **{
+        Carried(event, question, Rank.LOST): "critical" if event in COMMON else "high"
+        for event in ALL
+        for question in QUESTIONS
+    },
+}
+DATA = mirror("d0", "d1")
+
+
+def sets(given: Host, event: EventName, question: Question = "commits") -> list[list[set[str]]]:
+    """Level by level, the smallest sets."""
+    return [[set(one) for one in level.sets] for level in Repairs(given, NAME).levels(event, question)]
+
+
+def severities(given: Host) -> Mapping[str, Severity | None]:
+    """Element -> severity, whatever the subject; without those that only a restart's promise of unmounting hangs on."""
+    carried = Repairs(given, NAME).carried()
+    return {
+        f"{reason.element} {reason.subject}": severity(cells, SEVERITY, SEVERITIES) for reason, cells in carried.items()
+    }
+
+
+def test_perfect_host_has_nothing_to_repair() -> None:
+    assert Repairs(perfect(), NAME).carried() == {}
+
+
+def test_two_in_series_share_the_cell() -> None:
+    given = host(pool(DATA), dataset={"sync": "disabled"}, use={"asks": "never"})
+    assert sets(given, "crash") == [[{"ask", "commit"}]]
+    found = severities(given)
+    assert (found["ask tank/db"], found["commit tank/db"]) == ("critical", "critical")
+
+
+def test_three_in_series_share_the_cell() -> None:
+    given = host(pool(DATA), dataset={"sync": "disabled", "replays": False}, use={"asks": "never"})
+    assert sets(given, "crash") == [[{"ask", "commit", "replay"}]]
+
+
+def test_what_another_setting_rescues_carries_nothing() -> None:
+    given = host(pool(DATA), dataset={"sync": "always"}, use={"asks": "never"})
+    assert severities(given) == {}
+
+
+def test_alternatives() -> None:
+    """Flushes that are sent, or drives that do without."""
+    drives = [client(name, honours=True) for name in ("d0", "d1")]
+    given = host(pool(DATA, zil_flush=False), *drives)
+    assert sets(given, "power") == [[{"drive"}, {"zil flush"}]]
+    members = next(Repairs(given, NAME).levels("power", "commits")).members
+    assert members == {Reason("drive", "d0"), Reason("drive", "d1"), Reason("zil flush", "tank")}
+
+
+def test_what_a_loss_hides_is_found_on_the_next_level() -> None:
+    given = host(pool(DATA), client("d0"), client("d1"), dataset={"sync": "disabled", "unmounts": True})
+    assert [level.rank for level in Repairs(given, NAME).levels("power", "commits")] == [Rank.LOST, Rank.RELIES]
+    found = severities(given)
+    assert found == {"commit tank/db": "critical", "drive d0": "low", "drive d1": "low"}
+
+
+def test_drives_of_one_vdev_alone() -> None:
+    """The other vdev has a leg that keeps all: its other leg decides nothing without the loss of a drive."""
+    given = host(pool(DATA, mirror("d2", "d3")), client("d0", honours=False), client("d2", honours=False))
+    carried = Repairs(given, NAME).carried()
+    assert set(carried) == {Reason("drive", "d0"), Reason("drive", "d2")}
+    assert {cell.event for cells in carried.values() for cell in cells} == {"power+drive"}
+    both = replace(given, stores={**given.stores, "d1": client("d1", honours=False)})
+    power = next(Repairs(both, NAME).levels("power", "pool")).members
+    assert power == {Reason("drive", "d0"), Reason("drive", "d1")}
+
+
+def test_raidz_of_drives_without_flush() -> None:
+    """More drives must be repaired than a set may have: an element is a kind."""
+    wide = raidz(2, *(f"d{i}" for i in range(12)))
+    given = host(pool(wide), *(client(f"d{i}", passes=False) for i in range(12)))
+    first = next(Repairs(given, NAME).levels("power", "pool"))
+    assert {"flush"} in [set(one) for one in first.sets]
+    assert {each.subject for each in first.members} == {f"d{i}" for i in range(12)}
+
+
+@pytest.mark.parametrize(
+    ("given", "event", "question", "element"),
+    [
+        (host(pool(mirror("d0"))), "drive", "pool", Reason("redundancy", "d0")),
+        (host(pool(DATA, log=(mirror("s0"),))), "power+log", "commits", Reason("redundancy", "s0")),
+        (host(pool(mirror("d0", leg("d1", state="OFFLINE")))), "drive", "pool", Reason("present", "d1")),
+        (host(pool(mirror("d0", leg("d1", clean=False)))), "drive", "pool", Reason("errors", "d1")),
+        (host(pool(DATA, log=(mirror(leg("s0", state="UNAVAIL")),))), "crash", "commits", Reason("present", "s0")),
+        (host(pool(DATA), dataset={"key": "behind itself"}), "restart", "commits", Reason("key", "tank/db")),
+        (host(pool(DATA), splits=True, guard=False), "crash", "consistency", Reason("guard", NAME)),
+        (host(pool(DATA, imports=False)), "restart", "pool", Reason("import", "tank")),
+    ],
+)
+def test_element(given: Host, event: EventName, question: Question, element: Reason) -> None:
+    assert element in next(Repairs(given, NAME).levels(event, question)).members
+
+
+def test_what_no_repair_improves() -> None:
+    """A circle of pools: nothing on this host decides it."""
+    given = host(pool(mirror(replace(leg("d0"), drives=(), on="tank/db"))))
+    assert losing(given, rank="UNKNOWN")
+    assert sets(given, "crash") == []
+
+
+LONE = (
+    ("program", "leaves", False),
+    ("log", "asks", "never"),
+    ("log", "passes", False),
+    ("pages", "asks", "never"),
+    ("tank/wal", "sync", "disabled"),
+    ("tank/db", "sync", "disabled"),
+    ("tank/wal", "replays", False),
+    ("tank/wal", "sound", False),
+    ("tank/wal", "key", "behind itself"),
+    ("tank", "zil_flush", False),
+    ("tank", "txg_flush", False),
+    ("tank", "imports", False),
+    ("data0", "state", "OFFLINE"),
+    ("data1", "in_sync", False),
+    ("d1", "passes", False),
+    ("d2", "honours", False),
+    ("mapper", "completes", False),
+    ("queue", "passes", False),
+)
+NAMES = {
+    "leaves": "leave",
+    "asks": "ask",
+    "passes": "pass on",
+    "sync": "commit",
+    "replays": "replay",
+    "sound": "defect",
+    "key": "key",
+    "zil_flush": "zil flush",
+    "txg_flush": "txg flush",
+    "imports": "import",
+    "state": "present",
+    "in_sync": "present",
+    "completes": "flush error",
+}
+SUBJECTS = {"program": NAME, "log": "tank/wal", "pages": "tank/db"}
+
+
+def element_of(fault: Fault) -> Reason:
+    """The element that a fault of the small world breaks."""
+    if fault.part in ("d1", "d2", "queue") and fault.field != "completes":
+        return Reason("flush" if fault.field == "passes" else "drive", fault.part)
+    if fault.field == "passes":
+        return Reason("pass on", SUBJECTS[fault.part])
+    return Reason(NAMES[fault.field], SUBJECTS.get(fault.part, fault.part))
+
+
+def loses_alone(fault: Fault) -> bool:
+    found = Repairs(world(frozenset({fault})), NAME).carried()
+    return any(cell.rank is Rank.LOST for cell in found.get(element_of(fault), ()))
+
+
+@pytest.mark.slow
+def test_no_element_that_loses_alone_is_hidden_by_others() -> None:
+    """In the small world, all pairs and triples of what loses a cell alone: each carries a loss in company, too."""
+    alone = [fault for each in LONE if loses_alone(fault := Fault(*each))]
+    assert len(alone) == 18
+    states: list[State] = [
+        frozenset(each)
+        for size in (2, 3)
+        for each in itertools.combinations(alone, size)
+        if len({fault.place for fault in each}) == size
+    ]
+    assert len(states) == 969
+    hidden = []
+    for state in states:
+        carried = Repairs(world(state), NAME).carried()
+        hidden += [(sorted(state), fault) for fault in state if element_of(fault) not in carried]
+    assert hidden == []
+
+
+def test_repair_makes_each_element_good() -> None:
+    for each in LONE:
+        given = world(GOOD | {Fault(*each)})
+        element = element_of(Fault(*each))
+        assert element in broken(given, given.programs[NAME])
+        fixed = repair(given, {element.element})
+        assert element not in broken(fixed, fixed.programs[NAME])

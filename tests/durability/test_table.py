@@ -1,0 +1,189 @@
+"""The table: now and from the next boot on, what a change would do, and how its cost grows."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from auditor.durability.answers import Rank, all_of
+from auditor.durability.copies import Copies
+from auditor.durability.events import ALL, EVENTS, EventName, Question
+from auditor.durability.host import Host, Pool, Store, Use
+from auditor.durability.questions import answer
+from auditor.durability.simulate import Change, Gain, change, gain, suppose
+from auditor.durability.table import Judge, rows, table
+from tests.durability.hosts import NAME, client, host, leg, mirror, perfect, pool, raidz
+
+DATA = mirror("d0", "d1")
+
+
+def from_the_next_boot(now: Host, **fields: Any) -> dict[tuple[EventName, Question], Rank]:
+    """Cells that differ, where the pool has these fields from then on."""
+    then = replace(now, pools={"tank": replace(now.pools["tank"], **fields)})
+    return {(row.event, row.question): row.next_boot.rank for row in rows(now, then, NAME) if row.next_boot}
+
+
+def test_option_of_the_next_boot_is_no_loss_of_today() -> None:
+    drives = [client(name, honours=True) for name in ("d0", "d1")]
+    now = host(pool(DATA), *drives)
+    assert {row.cell.rank for row in rows(now, now, NAME) if row.cell} == {Rank.SAFE}
+    assert not any(row.next_boot for row in rows(now, now, NAME))
+    zil = from_the_next_boot(now, zil_flush=False)
+    assert zil == {("power", "commits"): Rank.LOST, ("power+drive", "commits"): Rank.LOST}
+    both = from_the_next_boot(now, zil_flush=False, txg_flush=False)
+    assert {question for _, question in both} == {"commits", "pool"}
+
+
+def test_next_boot_that_relies_on_somebody_else() -> None:
+    now = host(pool(DATA), client("d0"), client("d1"))
+    then = replace(now, stores={"d0": client("d0"), "d1": client("d1", honours=True)})
+    assert [row.event for row in rows(now, then, NAME) if row.next_boot and row.question == "pool"] == [
+        "power",
+        "power+drive",
+    ]
+
+
+def test_rows_are_the_events_that_can_happen() -> None:
+    def events(given: Host) -> list[EventName]:
+        return list(dict.fromkeys(event for event, _ in table(given, given.programs[NAME])))
+
+    physical = host(pool(DATA))
+    assert events(physical) == [each for each in EVENTS if each not in ("power+log", "log", "below")]
+    assert events(replace(physical, virtual=True)) == [each for each in EVENTS if each not in ("power+log", "log")]
+    assert events(perfect()) == [each for each in EVENTS if each != "below"]
+
+
+def test_worst_choice_of_the_drive() -> None:
+    given = host(pool(DATA, mirror("d2"), mirror("d3", "d4", leg("d5", in_sync=False))))
+    cells = table(given, given.programs[NAME])
+    assert cells["drive", "pool"].rank is Rank.LOST
+    assert cells["drive", "pool"].drives == ("d2",)
+    assert {reason.subject for reason in cells["drive", "pool"].answer.why} == {"d2"}
+
+
+def test_all_drives_that_are_alike() -> None:
+    given = host(
+        pool(*(mirror(f"a{i}", f"b{i}") for i in range(3))), *(client(f"b{i}", honours=False) for i in range(3))
+    )
+    cell = table(given, given.programs[NAME])["power+drive", "pool"]
+    assert set(cell.drives) == {"a0", "a1", "a2"}
+    assert {reason.subject for reason in cell.answer.why if reason.element == "drive"} == {"b0", "b1", "b2"}
+
+
+def wide(mirrors: int, drive: Store) -> Host:
+    names = [(f"a{i}", f"b{i}") for i in range(mirrors)]
+    return host(pool(*(mirror(*pair) for pair in names)), *(replace(drive, name=one) for pair in names for one in pair))
+
+
+@pytest.mark.parametrize("drive", [Store(""), client(""), client("", honours=False)])
+def test_cost_is_linear_in_legs(drive: Store) -> None:
+    """Legs that are evaluated for the whole table: so many for each leg that there is."""
+
+    def judged(mirrors: int) -> int:
+        given = wide(mirrors, drive)
+        judge = Judge(given)
+        judge.table(given.programs[NAME])
+        return judge.copies.legs.judged
+
+    few, many = judged(200), judged(2_000)
+    assert many <= 10 * few
+    assert many <= 16 * 2 * 2_000
+
+
+def test_cost_of_a_wide_raidz_is_linear_for_each_drive() -> None:
+    given = host(pool(raidz(3, *(f"d{i}" for i in range(200)))))
+    judge = Judge(given)
+    judge.table(given.programs[NAME])
+    assert judge.copies.legs.judged <= 16 * 200 + 4 * 200  # its drives are not alike: each has a place of its own
+
+
+def test_change() -> None:
+    given = host(pool(DATA), dataset={"sync": "disabled"}, use={"asks": "never"})
+    before, after = suppose(given, NAME, [Change("dataset", "tank/db", {"sync": "always"})])
+    assert (before["crash", "commits"].rank, after["crash", "commits"].rank) == (Rank.LOST, Rank.SAFE)
+    found = gain(before, after)
+    assert found.worst == Rank.SAFE - Rank.LOST
+    assert ("crash", "commits") in found.better
+    assert found.worse == ()
+
+
+def test_change_of_one_of_two_in_series_gains_nothing() -> None:
+    given = host(pool(DATA), dataset={"sync": "disabled"}, use={"passes": False, "asks": "later"})
+    assert gain(*suppose(given, NAME, [Change("program", NAME, {"log": Use("tank/db")})])) == Gain(0, (), ())
+
+
+def test_change_that_makes_a_cell_worse() -> None:
+    """sync=standard with doublewrite off: the replay may tear pages that were whole."""
+    given = host(pool(DATA), dataset={"sync": "disabled"}, guard=False, splits=True)
+    standard = Change("dataset", "tank/db", {"sync": "standard"})
+    alone = gain(*suppose(given, NAME, [standard]))
+    assert {question for _, question in alone.worse} == {"consistency"}
+    assert gain(*suppose(given, NAME, [Change("program", NAME, {"guard": True}), standard])).worse == ()
+
+
+def test_changes_go_from_left_to_right() -> None:
+    given = host(pool(DATA))
+    log = Change("pool", "tank", {"log": (mirror("s0"),)})
+    two = change(given, [log, Change("leg", "tank/s0", {"state": "OFFLINE"}), Change("store", "s0", {"cache": "none"})])
+    assert two.pools["tank"].log[0].legs[0].state == "OFFLINE"
+    assert two.stores["s0"] == Store("s0", cache="none", passes=None, completes=None, honours=None, alone=None)
+    assert given.pools["tank"].log == ()
+
+
+def test_event_that_a_change_makes_impossible() -> None:
+    given = host(pool(DATA, log=(mirror("s0"),)))
+    assert ("power+log", "commits") in gain(*suppose(given, NAME, [Change("pool", "tank", {"log": ()})])).better
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        (Change("pool", "other", {}), KeyError),
+        (Change("dataset", "tank/none", {}), KeyError),
+        (Change("leg", "tank/none", {}), KeyError),
+        (Change("program", NAME, {"none": 1}), TypeError),
+    ],
+)
+def test_change_of_what_is_not_there(wrong: Change, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        change(perfect(), [wrong])
+
+
+def test_program_on_a_dataset_that_nobody_saw() -> None:
+    given = host(pool(DATA))
+    for lacking in (replace(given, pools={}), replace(given, datasets={})):
+        cells = table(lacking, lacking.programs[NAME])
+        assert {cell.rank for cell in cells.values()} == {Rank.UNKNOWN}
+
+
+def test_pool_has_no_vdev_twice() -> None:
+    """The classes of a pool are joined once, in order."""
+    tank = Pool("tank", (DATA,), special=(mirror("d2"),), dedup=(mirror("d3"),), log=(mirror("s0"),))
+    assert [vdev.name for vdev in tank.data] == ["d0+d1", "d2", "d3"]
+
+
+FLAWS: tuple[dict[str, Any], ...] = ({}, {"honours": None}, {"honours": False}, {"passes": False})
+
+
+@pytest.mark.parametrize("event", ["drive", "power+drive"])
+def test_drives_that_are_alike_stand_for_each_other(event: EventName) -> None:
+    """The cell is that of each drive for itself: rank, drives, reasons and promises."""
+    for flaws in itertools.product(FLAWS, repeat=3):
+        stores = [client(f"b{i}", **{"honours": True, **flaw}) for i, flaw in enumerate(flaws)]
+        stale = mirror("a2", leg("b2", in_sync=False))
+        given = host(pool(mirror("a0", "b0"), mirror("a1", "b1"), stale), *stores)
+        judge, program = Judge(given), given.programs[NAME]
+        each = {
+            drive: answer(Copies(given), program, replace(ALL[event], device=drive), "pool")
+            for drive in ("a0", "b0", "a1", "b1", "a2", "b2")
+        }
+        worst = min(found.rank for found in each.values() if found)
+        equal = {drive: found for drive, found in each.items() if found and found.rank == worst}
+        cell = judge.cell(program, event, "pool")
+        assert cell
+        assert (cell.rank, set(cell.drives)) == (worst, set(equal))
+        joined = all_of(equal.values())
+        assert (cell.answer.relies, set(cell.answer.why)) == (joined.relies, set(joined.why))
