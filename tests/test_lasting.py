@@ -92,6 +92,7 @@ def judged(past: Recording) -> Report:
 def test_a_dozen_rules_are_one_sentence() -> None:
     report = report_of(OLD)
     hidden = {each.rule.id for each in report.findings if finding_words.unasked(each)}
+    hidden -= {each.rule.id for each in report.findings if not finding_words.unasked(each)}
     assert len(hidden) > 20
     text = terminal.render(report, width=100, verbose=True)
     assert text.count("not in the recording") == 1

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-import stat
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -17,7 +15,7 @@ from auditor import interrupt
 from auditor.commands import _complete
 from auditor.databases import ENGINES
 from auditor.errors import EXIT_USAGE, Stop
-from auditor.host import trust
+from auditor.host import input_file, trust
 from auditor.host.limits import DEADLINE_S
 from auditor.text import harmless, is_url
 
@@ -60,27 +58,13 @@ class Local(click.Path):
         seconds = ctx.params.get("deadline", DEADLINE_S) if ctx else 0
         try:
             with interrupt.within(seconds, f"{harmless(str(value))}: {LATE.format(seconds)}", EXIT_USAGE):
-                if _is_folder(value) and not self.dir_okay:
-                    self.fail(f"{value} is a folder.", param, ctx)
+                if input_file.is_folder(value) and not self.dir_okay:
+                    self.fail(f"{value} is a directory.", param, ctx)
         except trust.Served as error:
             self.fail(f"{value}: {error.strerror}.", param, ctx)
         except interrupt.TooLate as late:
             raise Late(str(late)) from None
         return Path(value)
-
-
-def _is_folder(path: str) -> bool:
-    """Raises Served."""
-    try:
-        node = trust.reach(path)
-    except trust.Served:
-        raise
-    except OSError:  # who opens it says so
-        return False
-    try:
-        return stat.S_ISDIR(os.fstat(node).st_mode)
-    finally:
-        os.close(node)
 
 
 def span(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:

@@ -65,6 +65,20 @@ def open_input(path: Path) -> Iterator[BinaryIO | int]:
             yield file
 
 
+def is_folder(name: str) -> bool:
+    """Does a name lead to a folder? Not one of another user's file system. Raises trust.Served."""
+    try:
+        node = trust.reach(name)
+    except trust.Served:
+        raise
+    except OSError:  # who opens it says so
+        return False
+    try:
+        return stat.S_ISDIR(os.fstat(node).st_mode)
+    finally:
+        os.close(node)
+
+
 def open_member(name: str, folder: int) -> BinaryIO | None:
     """A plain file in a folder, None for anything else there; a link is not followed. Raises OSError."""
     try:

@@ -104,7 +104,7 @@ def places() -> Iterator[Place]:
             yield _read(path)
         except FileNotFoundError:
             continue  # another zaudit has just removed it
-        except (ValueError, RecursionError, OSError):
+        except (ValueError, RecursionError, OSError, NoPlace):
             yield Place("", "", str(path), "", 0, 0, "", 0.0)
 
 
@@ -113,7 +113,11 @@ def _listed(pattern: str) -> list[Path]:
 
 
 def _read(path: Path) -> Place:
-    with os.fdopen(input_file.open_as(path, input_file.FILE), "rb") as file:
+    with held(str(path.parent)) as where:
+        file = input_file.open_member(path.name, where)
+    if file is None:
+        raise ValueError("not a plain file")
+    with file:
         said = json.loads(file.read(LONGEST))
     return codec.load(Place, {**Place._field_defaults, **said} if isinstance(said, dict) else said)
 
