@@ -154,7 +154,7 @@ WHOLE, FLUSHED_ONLY, HALF_OF_THEM = (
 def special(
     of_special: tuple[int, int], of_data: tuple[int, int], *, volatile: bool = True, slog: bool = False
 ) -> World:
-    """2.4, a special vdev: (writes, flushes) of its legs and of those of the data vdev. All log blocks but a few are off the SLOG."""
+    """2.4, a special vdev: (writes, flushes) of its legs and of those of the data vdev. At most a few log blocks are on a SLOG."""
     upper = tuple(Disk(f"nvme{i}n1", "mirror-1", "special", *of_special, volatile) for i in (2, 3))
     data = tuple(disk._replace(writes=of_data[0], flushes=of_data[1]) for disk in DATA)
     log = (Disk("nvme4n1", "nvme4n1", "log", 180, 90),) if slog else ()
