@@ -154,7 +154,7 @@ WHOLE, FLUSHED_ONLY, HALF_OF_THEM = (
 def special(
     of_special: tuple[int, int], of_data: tuple[int, int], *, volatile: bool = True, slog: bool = False
 ) -> World:
-    """2.4, a special vdev: (writes, flushes) of its legs and of those of the data vdev. At most a few log blocks are on a SLOG."""
+    """2.4, a special vdev: (writes, flushes) of its legs and of those of the data vdev. Few log blocks are on a SLOG."""
     upper = tuple(Disk(f"nvme{i}n1", "mirror-1", "special", *of_special, volatile) for i in (2, 3))
     data = tuple(disk._replace(writes=of_data[0], flushes=of_data[1]) for disk in DATA)
     log = (Disk("nvme4n1", "nvme4n1", "log", 180, 90),) if slog else ()
@@ -678,6 +678,22 @@ def test_of_a_mirror_no_leg_may_be_left_to_compare_with() -> None:
     """One failed, and of the other there are no counters."""
     what = dropped(NOT_FINE["a leg fails that got no flush before"], "device nvme2n1")
     assert follow(what).outcome != "TRACED"
+
+
+@pytest.mark.parametrize(("flushes", "outcome"), [(2, "TRACED"), (8, "TRACED"), (300, "INCONCLUSIVE")])
+def test_writes_before_the_run_matter_only_with_flushes(flushes: int, outcome: str) -> None:
+    """Transaction groups write to data disks at any time, and flush them a few times."""
+    what = world(ALONE, zil_class="normal").changed(idle_writes={disk.name: 6000 for disk in ALONE})
+    row = "0 0 0 0 {} 0 0 0 0 0 0 0 0 0 0 {} 0\n"
+    idle, before = (
+        NOTHING._replace(text={f"/sys/block/{disk.name}/stat": row.format(*counts) for disk in ALONE})
+        for counts in ((5, 5), (6005, 5 + flushes))
+    )
+    (ran,) = what.trial.runs
+    ran = ran._replace(idle=idle, before=ran.before._replace(text={**ran.before.text, **before.text}))
+    found = follow(what._replace(trial=what.trial._replace(runs=(ran,))))
+    assert found.outcome == outcome
+    assert wrong(found) == set()
 
 
 def test_write_through_is_named() -> None:
