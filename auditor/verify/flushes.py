@@ -13,11 +13,11 @@ one (the double buffering of block/blk-flush.c). They are no proof either.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from auditor.derive.flush_counters import counted_elsewhere
-from auditor.derive.pool_classes import BEFORE_NORMAL
 from auditor.facts import HOST, Facts, Known, Subject
 from auditor.text import harmless
 from auditor.verify.model import Link
@@ -95,9 +95,7 @@ def landed(run: Run, facts: Facts, pool: Subject) -> list[Landing]:
         return [Landing((chosen,), 1.0)] if chosen else []
     blocks = zil.slog_blocks + zil.normal_blocks
     many = max(blocks / zil.commits, 1.0)  # blocks that one commit may have written, elsewhere too
-    release = facts.get(HOST, "zfs_version")
-    old = isinstance(release, Known) and isinstance(release.value, tuple) and release.value[:2] < BEFORE_NORMAL
-    special = chosen == "special" or (chosen == "log" and not old and _has(run, "special"))
+    special = any(device.allocation_class == "special" for device in run.devices) and chosen != "normal"
     counts = {("log",): zil.slog_blocks, ("special", "normal") if special else ("normal",): zil.normal_blocks}
     found = {
         classes: Landing(classes, count / blocks / (1.0 if count == blocks else many), count)
@@ -111,10 +109,6 @@ def landed(run: Run, facts: Facts, pool: Subject) -> list[Landing]:
     return list(found.values())
 
 
-def _has(run: Run, class_: str) -> bool:
-    return any(device.allocation_class == class_ for device in run.devices)
-
-
 def foreign_flushes(run: Run, idle: Mapping[str, int], facts: Facts, pool: Subject) -> dict[str, str]:
     """The disks that commits landed on and others may have flushed meanwhile, with a sentence: their flushes look like those
     of the ZIL. idle: flushes of each disk in the idle time before.
@@ -125,9 +119,10 @@ def foreign_flushes(run: Run, idle: Mapping[str, int], facts: Facts, pool: Subje
     """
     zil, found = run.zil, {}
     classes = {class_ for landing in landed(run, facts, pool) for class_ in landing.classes}
-    counted = zil is not None and zil.slog_blocks is not None and zil.normal_blocks is not None
-    blocks = (zil.slog_blocks or 0) + (zil.normal_blocks or 0) + sum((run.others or {}).values()) if zil else 0
-    most = (2 - SHARE) * blocks + TXG_FLUSHES * (len(run.txgs) + 2) + FEW
+    blocks, most = 0, math.inf
+    if zil is not None and zil.slog_blocks is not None and zil.normal_blocks is not None:
+        blocks = zil.slog_blocks + zil.normal_blocks + sum((run.others or {}).values())
+        most = (2 - SHARE) * blocks + TXG_FLUSHES * (len(run.txgs) + 2) + FEW
     for device in run.devices:
         flushes, before = device.flushes or 0, max(idle.get(device.disk, 0) - 2 * TXG_FLUSHES, 0)
         if device.volatile is False or device.allocation_class not in classes:
@@ -135,7 +130,7 @@ def foreign_flushes(run: Run, idle: Mapping[str, int], facts: Facts, pool: Subje
         if run.idle_s > 0 and before / run.idle_s * run.seconds > max(OF_OTHERS * flushes, FEW):
             text = f"up to {idle[device.disk]} flushes of {harmless(device.disk)} in {run.idle_s:.0f} s before the run"
             found[device.disk] = text
-        elif counted and flushes > most:
+        elif flushes > most:
             text = f"{flushes} flushes of {harmless(device.disk)} for {blocks} log blocks: not all are of this pool"
             found[device.disk] = text
     return found
