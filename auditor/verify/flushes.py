@@ -72,7 +72,8 @@ def _links(run: Run, section: Section, pool: Subject, facts: Facts, away: Away) 
     due: dict[tuple[str, ...], tuple[int, float]] = {}
     for landing in landings:
         floor = max(int(SHARE * run.log.syncs * landing.share / at_once), 1)
-        most = SHARE * (landing.blocks or 0) if at_once > 1 else floor
+        blocks = run.log.syncs if landing.blocks is None else landing.blocks
+        most = SHARE * blocks if at_once > 1 else floor
         classes = _narrowed(landing.classes, run, floor, facts, pool)
         before = due.get(classes, (floor, most))
         due[classes] = max(before[0], floor), max(before[1], most)

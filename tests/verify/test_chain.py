@@ -434,6 +434,9 @@ INCONCLUSIVE = {
         "foreign load: 4500 flushes of nvme0n1 for 3000 log blocks",
     ),
     "four jobs, fewer flushes than log blocks": (two_legs(SYNCS + 1500, 1500, SYNCS), "1500 flushes for up to 3000"),
+    "four jobs, and log blocks are not counted": (
+        two_legs(SYNCS + 1500, 1500, SYNCS).changed(zil=Zil(SYNCS)), "1500 flushes for up to 3000",
+    ),
     "four jobs, flushes for three of ten log blocks": (two_legs(SYNCS, 930, SYNCS), "930 flushes for up to 3000"),
     "a leg of the log mirror fails meanwhile": (world((*DATA, LEG_A, HALF_LEG), failed=FAULTED), "nvme3n1 was ONLINE before"),
     "a leg of the only mirror fails meanwhile": (
