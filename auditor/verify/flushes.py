@@ -242,7 +242,7 @@ def _elsewhere(device: Device, facts: Facts, pool: Subject) -> Link | None:
     if not any(files) or device.flushes or (device.volatile is False and device.writes):
         return None
     where = f"{device.allocation_class} {harmless(device.top)}: {device.writes} writes"
-    text = f"{where}; the kernel counts its flushes in {harmless(max(files))}, which was not read"
+    text = f"{where}, no flush was seen; the kernel counts its flushes in {harmless(max(files))}"
     return Link(harmless(device.disk), "unseen", text, _figures(device))
 
 
