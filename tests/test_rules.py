@@ -40,6 +40,7 @@ MAY_BE_NONE = {
     "ancestors": "the root dataset of a pool has none",
     "lies_on": "a drive lies on no dataset",
     "log_leaves": "a pool without a log vdev",
+    "unflushed": "a run that lost syncs above its devices, which loses more",
 }
 
 

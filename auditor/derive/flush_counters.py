@@ -73,19 +73,30 @@ MULTIPATH_HEADS = "/devices/virtual/nvme-subsystem/"
 
 def derive(leaf: Subject, facts: Facts) -> Iterator[Fact]:
     """Unknown where a disk or its counters could not be seen, or count something else."""
-    disks, layers = facts.get(leaf, "disks"), facts.get(leaf, "layers")
+    disks = facts.get(leaf, "disks")
     if isinstance(disks, Unknown):
         yield Fact(leaf, "flushes_reach_disk", disks)
         return
-    if isinstance(layers, Known) and isinstance(layers.value, tuple) and "multipath" in layers.value:
-        # request-based multipath hands clones to the paths past their flush machinery (drivers/md/dm-rq.c)
-        why = unknown(
-            f"leaf {leaf}: the kernel counts the flushes of a multipath device at the device, not at its paths", MEASURE
-        )
-        yield Fact(leaf, "flushes_reach_disk", why)
-        return
     results = [_disk(leaf, disk, facts) for disk in facts.linked(leaf, "disks")]
     yield Fact(leaf, "flushes_reach_disk", _all(results) if results else unknown(f"leaf {leaf}: no disks are known"))
+
+
+def counted_elsewhere(leaf: Subject, disk: Subject, facts: Facts) -> str:
+    """The files in which the kernel counts the flushes of a disk, as a pattern; empty where that is the file of the disk.
+
+    NVMe multipath: the head has no request queue. nvme_mpath_start_request() counts its writes (Linux 6.3 and later; none
+    before), and blk_account_io_flush() counts flushes at the hidden paths (drivers/nvme/host/multipath.c,
+    block/blk-flush.c). dm-multipath gives clones to its paths, past their flush machinery: flushes are counted at the map
+    (drivers/md/dm-rq.c), or at the paths with queue_mode bio.
+    """
+    match facts.get(disk, "sysfs_path"):
+        case Known(str(path)) if path.startswith(MULTIPATH_HEADS):
+            head, _, namespace = disk.name.rpartition("n")
+            return f"/sys/block/{head}c*n{namespace}/stat"
+    if "multipath" in words_of(facts.get(leaf, "layers")):
+        nodes = words_of(facts.get(leaf, "nodes"))
+        return f"/sys/block/{nodes[-1] if nodes else 'dm-N'}/stat"
+    return ""
 
 
 def _all(results: list[Judged]) -> Judged:
@@ -103,10 +114,8 @@ def _disk(leaf: Subject, disk: Subject, facts: Facts) -> Judged:
     cache = facts.get(disk, "volatile_cache")
     if isinstance(cache, Known) and cache.value is False:
         return Known(True, about(disk, cache))
-    match facts.get(disk, "sysfs_path"):
-        case Known(str(path)) if path.startswith(MULTIPATH_HEADS):
-            # nvme_mpath_start_request() counts writes at the head, blk_account_io_flush() flushes at the hidden path
-            return unknown(f"{disk.name}: the kernel counts the flushes of an NVMe multipath disk elsewhere", MEASURE)
+    if where := counted_elsewhere(leaf, disk, facts):
+        return unknown(f"{disk.name}: the kernel counts its flushes in {where}", MEASURE)
     counters = values(facts, disk, "writes", "flushes")
     if isinstance(counters, Unknown):
         return counters

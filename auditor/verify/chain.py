@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from auditor.data.platforms import ANY, filled
 from auditor.facts import HOST, Facts, Known, Subject, word_of
 from auditor.text import harmless
-from auditor.verify import failures, flushes
-from auditor.verify.model import Chain, Link
+from auditor.verify import failures, flushes, witnesses
+from auditor.verify.model import FOREIGN_LOAD, Chain, Link
 from auditor.verify.profile import Section
 from auditor.verify.result import LIMITED, Job, Run, Zil
 from auditor.verify.trial import UNSEEN, Trial
@@ -164,7 +164,7 @@ def unwatched(run: Run) -> Iterator[str]:
     if run.zil is not None and run.idle_commits is None:
         yield "how many commits there are while nothing of zaudit runs could not be seen"
     for device in run.devices:
-        if device.zil and device.allocation_class == "log" and device.disk not in run.idle_writes:
+        if device.zil and device.disk not in run.idle_writes:
             yield f"what others write to {harmless(device.disk)} could not be seen"
 
 
@@ -173,21 +173,32 @@ def foreign(run: Run, trial: Trial, facts: Facts) -> Iterator[str]:
     job, zil = run.log, run.zil
     if zil is not None and run.others is not None and sum(run.others.values()) > max(FOREIGN * zil.commits, FEW):
         name, most = max(run.others.items(), key=lambda item: item[1])
-        yield f"foreign load: {sum(run.others.values())} commits of other datasets of the pool ({harmless(name)}: {most})"
+        yield f"{FOREIGN_LOAD}: {sum(run.others.values())} commits of other datasets of the pool ({harmless(name)}: {most})"
     if zil is not None and zil.commits > _most_commits(job, trial, facts) + FEW:
         who = harmless(trial.dataset) if run.others is not None else "all pools"
-        yield f"foreign load: {zil.commits} commits of {who} for {job.syncs} syncs by fio"
+        yield f"{FOREIGN_LOAD}: {zil.commits} commits of {who} for {job.syncs} syncs by fio"
     if (
         run.idle_commits
         and run.idle_s > 0
         and run.idle_commits / run.idle_s * run.seconds > max(FOREIGN * job.syncs, FEW)
     ):
-        yield f"foreign load: {run.idle_commits} commits in {run.idle_s:.0f} s before the run, while nothing of zaudit ran"
+        yield f"{FOREIGN_LOAD}: {run.idle_commits} commits in {run.idle_s:.0f} s before the run, while nothing of zaudit ran"
+    pool = Subject("pool", trial.dataset.partition("/")[0])
+    for text in flushes.foreign_flushes(run, _idle_flushes(run, trial, pool, facts), facts, pool).values():
+        yield f"{FOREIGN_LOAD}: {text}"
     for device in run.devices:
         writes = run.idle_writes.get(device.disk, 0)
         rate = writes / run.idle_s if run.idle_s > 0 else 0.0
         if device.zil and device.allocation_class == "log" and rate * run.seconds > max(0.05 * device.writes, FEW):
-            yield f"foreign load: {writes} writes to {harmless(device.disk)} in {run.idle_s:.0f} s before the run"
+            yield f"{FOREIGN_LOAD}: {writes} writes to {harmless(device.disk)} in {run.idle_s:.0f} s before the run"
+
+
+def _idle_flushes(run: Run, trial: Trial, pool: Subject, facts: Facts) -> dict[str, int]:
+    """Flushes of each disk in the idle time before a run. Where they are not counted, the writes: a flush is one of them."""
+    ran = next((each for each in trial.runs if each.name == run.name), None)
+    devices = witnesses.devices(ran.idle, ran.before, pool, facts) if ran else ()
+    counted = {each.disk: each.flushes for each in devices if each.flushes is not None}
+    return {**run.idle_writes, **counted}
 
 
 def _most_commits(job: Job, trial: Trial, facts: Facts) -> float:

@@ -60,7 +60,8 @@ def trial(host: Host, plan: Plan, facts: Facts, objectives: str, progress: run.P
     """Carry out a plan. Raises CannotVerify, PlaceError or Interrupted; the place is gone then, unless keep says otherwise."""
     version = ready(plan.profile, facts)
     pool = Subject("pool", plan.dataset.partition("/")[0])
-    patterns = [*witnesses.patterns(pool.name, witnesses.disks(pool, facts)), *_smart(host, pool, facts)]
+    counters = (*witnesses.patterns(pool.name, witnesses.disks(pool, facts)), *witnesses.elsewhere(pool, facts))
+    patterns = [*counters, *_smart(host, pool, facts)]
     notes, landed = [], ""
     done: list[Ran] = []
     scan = _scan(host, pool)

@@ -8,20 +8,24 @@ from collections.abc import Iterator
 
 from auditor.facts import Evidence, Fact, Facts, Known, Subject, Unknown
 from auditor.text import harmless
-from auditor.verify.model import Chain
+from auditor.verify.model import FOREIGN_LOAD, Chain
 from auditor.verify.result import Device, Run
 
 
 def facts_of(run: Run, seen: Chain, pool: Subject, facts: Facts) -> Iterator[Fact]:
     """``leaf.flushes_reach_disk``: False where one disk lost its flushes in this run, True where each was seen to get them and
-    the counters since boot left it open. run: the log run, which the chain followed."""
+    the counters since boot left it open, and nobody else was seen to flush it. run: the log run, which the chain followed."""
+    foreign = [reason for reason in seen.reasons if reason.startswith(FOREIGN_LOAD)]
     shown = {device.disk: _shown(device, seen) for device in run.devices}
+    shared = {disk for disk in shown if any(f"flushes of {harmless(disk)} " in reason for reason in foreign)}
     for name in dict.fromkeys(leaf for device in run.devices for leaf in device.leaves):
         leaf = Subject("leaf", name, pool.name)
         found = [shown.get(disk.name) for disk in facts.linked(leaf, "disks")]
         lost = tuple(piece for each in found if each and each.value is False for piece in each.evidence)
         if lost:
             yield Fact(leaf, "flushes_reach_disk", Known(False, lost))
+        elif shared & {disk.name for disk in facts.linked(leaf, "disks")}:
+            continue
         elif found and all(found) and isinstance(facts.get(leaf, "flushes_reach_disk"), Unknown):
             got = tuple(piece for each in found if each for piece in each.evidence)
             yield Fact(leaf, "flushes_reach_disk", Known(True, got))

@@ -10,6 +10,7 @@ Status = Literal["accounts", "contradicts", "unseen"]
 Outcome = Literal["TRACED", "CONTRADICTED", "INCONCLUSIVE"]
 Judgement = Literal["met", "missed", "not judged"]
 KERNEL_LOG = "kernel's log"  # name of the link
+FOREIGN_LOAD = "foreign load"  # how a reason begins that names what others did
 CANNOT_EXCLUDE = (
     "What even TRACED cannot exclude: OpenZFS ignores the result of a flush (zio_flush in module/zfs/zio.c), so one that "
     "failed is seen only where the kernel logged it, and a drive, controller or hypervisor may complete one without doing "

@@ -9,7 +9,7 @@ from auditor.facts import HOST, Fact, Facts, Judged, Known, Reason, Subject, Unk
 from auditor.text import harmless
 from auditor.units import duration
 from auditor.verify import chain
-from auditor.verify.model import Chain, Latency, Slo
+from auditor.verify.model import FOREIGN_LOAD, Chain, Latency, Slo
 from auditor.verify.profile import Profile, Section
 from auditor.verify.result import Run
 from auditor.verify.specs import FACTS
@@ -19,6 +19,7 @@ from auditor.verify.trial import UNSEEN, Trial
 # classes: a flash program takes longer than a volatile buffer, a platter has to turn). Generous, so that it is an alarm.
 FLOOR_ANY_US = 10.0
 FLOOR_US = {"volatile flash": 150.0, "platter": 1000.0}
+ABOVE_DEVICES = ("dataset", "system calls", "fio", "ZIL")  # links of the chain
 THROTTLE = ("dmu_tx_dirty_delay", "dmu_tx_dirty_over_max")  # module/zfs/dmu_tx.c: delayed, and stopped
 
 
@@ -56,6 +57,7 @@ def _facts(
     yield "dataset", known(Subject("dataset", trial.target), "")
     yield "pool", known(pool, "")
     yield "followed", _followed(run, seen, word_of(facts.get(HOST, "platform"), ANY))
+    yield "unflushed", _unflushed(run, seen)
     yield "fio_ended_well", _ended_well(run)
     yield "scan_ran", _scan(trial)
     yield "foreign_load", _foreign(run, trial, facts)
@@ -107,10 +109,27 @@ def _followed(run: Run, seen: Chain, platform: str) -> Judged:
     return known(seen.outcome == "TRACED", "; ".join(f"{link.name}: {link.text}" for link in wrong or seen.links))
 
 
+def _unflushed(run: Run, seen: Chain) -> Judged:
+    """What a device did not flush survives a crash of the host, which leaves the drives their power."""
+    if run.purpose != "log":
+        return unknown(f"run {run.name}: only the log run is followed")
+    if seen.outcome == "INCONCLUSIVE":
+        return Unknown(tuple(map(Reason, seen.reasons)))
+    wrong = {link.name for link in seen.links if link.status == "contradicts"}
+    if not wrong or wrong & set(ABOVE_DEVICES):
+        return Known((), ())
+    disks = [device.disk for device in run.devices]
+    named = [disk for disk in disks if harmless(disk) in wrong]
+    found = named if len(named) == len(wrong) else disks  # a class of vdevs, and the kernel's log, name none
+    return known(
+        tuple(Subject("disk", disk) for disk in found), f"flushes of {', '.join(map(harmless, found))} are missing"
+    )
+
+
 def _remedy(reason: str, platform: str) -> str:
     if "strace is not installed" in reason:
         return filled("{package:strace}", platform)
-    if "foreign load" in reason:
+    if reason.startswith(FOREIGN_LOAD):
         return "repeat when the pool is quiet"
     return "run as root" if "run as root" in reason or "ermission denied" in reason else ""
 

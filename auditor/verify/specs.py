@@ -12,6 +12,7 @@ FACTS: dict[str, Spec] = {
     "dataset": link("dataset", "what was written to"),
     "pool": link("pool", "its pool"),
     "followed": flag("every sync was followed down to the devices (of the log run)"),
+    "unflushed": links("disk", "disks whose flushes did not account for the syncs, where every link above them did"),
     "fio_ended_well": flag("fio ended by itself, without an error and without a short write"),
     "sync": word("how the job asks for stable storage", "fsync", "fdatasync", "dsync", "sync", "none"),
     "syncs": number("syncs that returned"),

@@ -2,16 +2,19 @@
 
 ZIL: objset kstats of the pool (2.2 and later, one a mounted dataset), the global ``zil`` kstat (2.1: all pools together).
 Devices: ``/sys/block/DISK/stat``, fields 5 (writes completed), 7 (sectors), 8 (ms), 16 (flushes), 17 (ms); each flush counts as
-a write too. (Linux Documentation/block/stat.rst; OpenZFS module/zfs/zil.c, dataset_kstats.c, spa_stats.c)
+a write too. (Linux Documentation/block/stat.rst; OpenZFS module/zfs/zil.c, dataset_kstats.c, spa_stats.c) Of multipath
+disks the kernel counts flushes elsewhere: :func:`counted_elsewhere`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 
 from auditor.collect import kstat
 from auditor.collect.device_reply import counter, document
+from auditor.derive.flush_counters import counted_elsewhere
 from auditor.facts import Facts, Known, Subject, Unknown, is_true
 from auditor.host.request import Run
 from auditor.verify.result import Device, Txg, Zil
@@ -42,7 +45,7 @@ def txgs_path(pool: str) -> str:
 
 def patterns(pool: str, disks: Sequence[str]) -> tuple[str, ...]:
     """What is read and asked for a reading."""
-    devices = (f"/sys/block/{disk.replace('/', '!')}/stat" for disk in disks)
+    devices = map(stat_path, disks)
     return (f"{kstat.ROOT}/{pool}/objset-0x*", ZIL_PATH, DMU_TX, txgs_path(pool), *devices, f"{STATUS}{pool}")
 
 
@@ -126,7 +129,7 @@ def devices(before: Reading, after: Reading, pool: Subject, facts: Facts) -> Ite
                     found[disk.name] = known._replace(
                         leaves=(*known.leaves, leaf.name), zil=known.zil or leaf in zil_leaves
                     )
-                elif device := _device(before, after, disk, facts):
+                elif device := _device(before, after, leaf, disk, facts):
                     class_ = facts.get(leaf, "allocation_class")
                     found[disk.name] = device._replace(
                         leaves=(leaf.name,),
@@ -137,14 +140,17 @@ def devices(before: Reading, after: Reading, pool: Subject, facts: Facts) -> Ite
     yield from found.values()
 
 
-def _device(before: Reading, after: Reading, disk: Subject, facts: Facts) -> Device | None:
-    path = f"/sys/block/{disk.name.replace('/', '!')}/stat"
-    fields = [_numbers(reading.text.get(path, "").split()) for reading in (before, after)]
-    if min(map(len, fields)) < 11:
+def _device(before: Reading, after: Reading, leaf: Subject, disk: Subject, facts: Facts) -> Device | None:
+    delta = _delta(before, after, stat_path(disk.name))
+    if where := counted_elsewhere(leaf, disk, facts):
+        there = _delta(before, after, where)
+        if there and "*" in where:
+            delta = there  # of all paths of an NVMe disk; its head counts what the kernel likes
+        elif len(there) > 16 and len(delta) > 16:
+            delta[4] += there[15]  # each counts as a write, of the map
+            delta[15], delta[16] = delta[15] + there[15], delta[16] + there[16]
+    if not delta:
         return None
-    delta = [later - earlier for earlier, later in zip(*fields, strict=False)]
-    if min(delta[4], delta[6], *delta[15:16]) < 0:
-        return None  # another drive has its name now
     volatile = facts.get(disk, "volatile_cache")
     virtual = facts.get(disk, "virtual")
     return Device(
@@ -164,6 +170,22 @@ def _device(before: Reading, after: Reading, disk: Subject, facts: Facts) -> Dev
     )
 
 
+def stat_path(disk: str) -> str:
+    return f"/sys/block/{disk.replace('/', '!')}/stat"
+
+
+def _delta(before: Reading, after: Reading, pattern: str) -> list[int]:
+    """What the counters of these files grew by together; nothing where one is missing, or of another drive than before."""
+    files = sorted(path for path in {*before.text, *after.text} if fnmatchcase(path, pattern))
+    rows = [[_numbers(reading.text.get(path, "").split()) for reading in (before, after)] for path in files]
+    if not rows or min(len(cells) for row in rows for cells in row) < 11:
+        return []
+    grown = [[later - earlier for earlier, later in zip(*row, strict=False)] for row in rows]
+    if any(min(each[4], each[6], *each[15:16]) < 0 for each in grown):
+        return []  # another drive has its name now
+    return [sum(column) for column in zip(*grown, strict=False)]
+
+
 def _numbers(cells: Sequence[str]) -> list[int]:
     """The counts that stand there; none where one of them is no count of 64 bits, for it may be any column."""
     return [int(each) for each in cells] if all(COUNT.fullmatch(each) for each in cells) else []
@@ -173,6 +195,13 @@ def disks(pool: Subject, facts: Facts) -> list[str]:
     """Kernel names of all disks of the pool."""
     leaves = (leaf for vdev in facts.linked(pool, "vdevs") for leaf in facts.linked(vdev, "leaves"))
     return sorted({disk.name for leaf in leaves for disk in facts.linked(leaf, "disks")})
+
+
+def elsewhere(pool: Subject, facts: Facts) -> list[str]:
+    """Files with counters of disks of the pool that the kernel does not keep at the disk."""
+    leaves = [leaf for vdev in facts.linked(pool, "vdevs") for leaf in facts.linked(vdev, "leaves")]
+    found = {counted_elsewhere(leaf, disk, facts) for leaf in leaves for disk in facts.linked(leaf, "disks")}
+    return sorted(found - {""})
 
 
 SMART, STATUS = "nvme smart-log ", "zpool status "

@@ -101,12 +101,107 @@ def reset(what: World) -> World:
 TWO_LOGS = (*DATA, Disk("nvme2n1", "nvme2n1", "log", SYNCS, SYNCS // 2))
 
 
+def blocks(slog: int, normal: int = 0) -> Zil:
+    """So many log blocks for the commits."""
+    return Zil(SYNCS, slog + normal, slog, 1, 1, normal, 1, 1, 0, 0, 0, 0)
+
+
 def many(count: int) -> tuple[Disk, ...]:
     return (*DATA, *(disk._replace(writes=2 * count, flushes=count) for disk in (LEG_A, LEG_B)))
 
 
+# -- what a counter cannot prove ----------------------------------------------------------------------------------
+
+
+def known_of(what: World, leaf: str, **values: object) -> World:
+    """The same with facts of a leaf."""
+    for name, value in values.items():
+        what.facts.put(Fact(Subject("leaf", leaf, "tank"), name, known(value, "")))  # type: ignore[arg-type]
+    return what
+
+
+def heads(what: World) -> World:
+    """The same with drives behind NVMe multipath."""
+    for device in what.log.devices:
+        path = f"/devices/virtual/nvme-subsystem/nvme-subsys0/{device.disk}"
+        what.facts.put(Fact(Subject("disk", device.disk), "sysfs_path", known(path, "")))
+    return what
+
+
+def paths(active: tuple[int, int], idle: tuple[int, int], *, volatile: bool = True) -> World:
+    """A log device behind dm-multipath: (writes, flushes) of its paths, as witnesses.devices() adds those of the map."""
+    on = (("mpatha", "mpatha", "log"),)
+    legs = (Disk("sdb", "mpatha", "log", *active, volatile, on), Disk("sdc", "mpatha", "log", *idle, volatile, on))
+    what = world((*DATA, *legs)).changed(idle_writes={disk.name: 0 for disk in (*DATA, *legs)})
+    return known_of(what, "mpatha", layers=("multipath",), stack_rearranges=False, nodes=("dm-0",))
+
+
+def layered(*disks: tuple[int, int, bool], layer: str, rearranges: bool | None = False) -> World:
+    """No SLOG, one leaf on several disks: (writes, flushes, volatile) of each."""
+    on = (("lv", "lv", "normal"),)
+    below = tuple(Disk(f"sd{i}", "lv", "normal", *each, on) for i, each in enumerate(disks))
+    what = known_of(world(below, zil_class="normal"), "lv", layers=(layer,))
+    return what if rearranges is None else known_of(what, "lv", stack_rearranges=rearranges)
+
+
+WHOLE, FLUSHED_ONLY, HALF_OF_THEM = (
+    (2 * SYNCS, SYNCS + 20, True),
+    (SYNCS + 20, SYNCS + 20, True),
+    (SYNCS, SYNCS // 2, True),
+)
+
+
+def special(
+    of_special: tuple[int, int], of_data: tuple[int, int], *, volatile: bool = True, slog: bool = False
+) -> World:
+    """2.4, a special vdev: (writes, flushes) of its legs and of those of the data vdev. Few log blocks are on a SLOG."""
+    upper = tuple(Disk(f"nvme{i}n1", "mirror-1", "special", *of_special, volatile) for i in (2, 3))
+    data = tuple(disk._replace(writes=of_data[0], flushes=of_data[1]) for disk in DATA)
+    log = (Disk("nvme4n1", "nvme4n1", "log", 180, 90),) if slog else ()
+    some = 90 if slog else 0
+    what = world((*data, *upper, *log), zil_class="log" if slog else "special", zil=blocks(some, SYNCS - some))
+    return what.changed(idle_writes={device.disk: 0 for device in what.log.devices})
+
+
+EACH, BY_TXGS = (2 * SYNCS, SYNCS + 20), (300, 14)
+DIM = {"zil_nocacheflush": 1}
+
+
+def two_legs(writes: int, flushes: int, log_blocks: int, **of_job: str) -> World:
+    """A mirrored SLOG that took so many log blocks from several jobs."""
+    legs = (disk._replace(writes=writes, flushes=flushes) for disk in (LEG_A, LEG_B))
+    return world((*DATA, *legs), options={**FOUR_JOBS, **of_job}, zil=blocks(log_blocks))
+
+
 TRACED = {
     "mirrored SLOG": world(),
+    "dm-multipath, every flush at the map": paths((2 * SYNCS, SYNCS + 1), (SYNCS + 1, SYNCS + 1)),
+    "dm-multipath in turns, every flush at the map": paths(
+        (SYNCS * 3 // 2 + 1, SYNCS + 1), (SYNCS * 3 // 2 + 1, SYNCS + 1)
+    ),
+    "dm-multipath without a volatile cache": paths((SYNCS, 0), (0, 0), volatile=False),
+    "NVMe multipath, counted at its paths": heads(world()),
+    "LVM linear over two disks, one written to": layered(WHOLE, FLUSHED_ONLY, layer="lvm"),
+    "LVM linear over two disks, one written to and the other never flushed": layered(WHOLE, (0, 0, True), layer="lvm"),
+    "LVM linear over two disks, both written to": layered(
+        (SYNCS * 3 // 2, SYNCS + 20, True), (SYNCS * 3 // 2 + 40, SYNCS + 20, True), layer="lvm"
+    ),
+    "md-linear over three disks": layered(FLUSHED_ONLY, WHOLE, FLUSHED_ONLY, layer="md-linear"),
+    "bcache: log blocks in the cache, flushes to both": layered(
+        WHOLE, FLUSHED_ONLY, layer="bcache-writeback", rearranges=True
+    ),
+    "two disks below a leaf, one without a volatile cache": layered((SYNCS + 300, 0, False), FLUSHED_ONLY, layer="lvm"),
+    "2.4, special full, every block flushed on the data vdevs": special(BY_TXGS, EACH),
+    "2.4, special full meanwhile": special((SYNCS + 300, SYNCS // 2 + 14), (SYNCS + 300, SYNCS // 2 + 14)),
+    "2.4, SLOG and data vdevs full, every block on special": special(EACH, BY_TXGS, slog=True),
+    "2.4, SLOG and special full, every block on the data vdevs": special(BY_TXGS, EACH, slog=True),
+    "a setting that matters to no device": world(
+        tuple(disk._replace(flushes=0, volatile=False) for disk in MIRRORED), parameters=DIM
+    ),
+    "four jobs, a flush for each log block": two_legs(2 * SYNCS, SYNCS, SYNCS),
+    "transaction groups flush data disks while nothing runs": world(ALONE, zil_class="normal").changed(
+        idle_writes={disk.name: 10 for disk in ALONE}
+    ),
     "single SLOG": world((*DATA, LEG_A._replace(top="nvme2n1"))),
     "no SLOG": world(ALONE, zil_class="normal"),
     "striped, no SLOG": world(HALF, zil_class="normal"),
@@ -115,7 +210,7 @@ TRACED = {
     "dsync": world(options=DSYNC),
     "O_SYNC": world(options={"rw": "write", "sync": "1"}),
     "sync=always commits twice": world(many(2 * SYNCS), sync="always", zil=Zil(2 * SYNCS, 1, 2 * SYNCS, 1, 1, 0)),
-    "group commit of four jobs": world(many(SYNCS // 4), options={"rw": "write", "fdatasync": "1", "numjobs": "4"}),
+    "group commit of four jobs": world(many(SYNCS // 4), options=FOUR_JOBS, zil=blocks(SYNCS // 4)),
     "pointers, data on the data vdevs": world((*ALONE, LEG_A, LEG_B), zil=POINTERS),
     "no volatile cache, no flush": world(tuple(disk._replace(flushes=0, volatile=False) for disk in MIRRORED)),
     "no volatile cache, no count of flushes": world(
@@ -147,6 +242,42 @@ TRACED = {
 }
 
 CONTRADICTED = {
+    "dm-multipath, a third of the flushes": (paths((SYNCS + 500, 500), (500, 500)), {"sdb"}, "500 flushes although"),
+    "NVMe multipath, few flushes at its paths": (
+        heads(world((*DATA, LEG_A._replace(flushes=30), LEG_B))),
+        {"nvme2n1"},
+        "30 flushes although",
+    ),
+    "LVM linear over two disks, the one written to never flushed": (
+        layered((SYNCS, 0, True), FLUSHED_ONLY, layer="lvm"),
+        {"sd0"},
+        "3000 writes and no flushes although",
+    ),
+    "LVM linear over two disks, half of the flushes": (
+        layered((SYNCS * 3 // 2, SYNCS // 2, True), (SYNCS // 2, SYNCS // 2, True), layer="lvm"),
+        {"normal vdevs"},
+        "the commits went elsewhere",
+    ),
+    "2.4, special full, data vdevs not flushed for it": (
+        special(BY_TXGS, (SYNCS + 300, 14)),
+        {"nvme0n1", "nvme1n1"},
+        "14 flushes although",
+    ),
+    "2.4, special has space and is not flushed": (
+        special((SYNCS + 300, 14), BY_TXGS),
+        {"nvme2n1", "nvme3n1"},
+        "14 flushes although",
+    ),
+    "four jobs, fewer flushes than four can share": (
+        two_legs(SYNCS + 600, 600, SYNCS),
+        {"nvme2n1", "nvme3n1"},
+        "600 flushes although",
+    ),
+    "one job, flushes for three of ten log blocks": (
+        two_legs(SYNCS + 930, 930, SYNCS, numjobs="1"),
+        {"nvme2n1", "nvme3n1"},
+        "930 flushes although",
+    ),
     "sync=disabled": (world(sync="disabled", zil=Zil(0, 0, 0, 0, 0, 0, 0, 0, 0)), {"ZIL"}, "sync=disabled on tank/db"),
     "one leg without flushes": (world((*DATA, NO_FLUSH, LEG_B)), {"nvme2n1"}, "no flushes although it has a volatile"),
     "one leg with half of them": (
@@ -271,6 +402,42 @@ CONTRADICTED = {
 }
 
 INCONCLUSIVE = {
+    "NVMe multipath, counted at the head": (
+        heads(world(tuple(disk._replace(flushes=0) for disk in MIRRORED))), "its flushes in /sys/block/nvme2c*n1/stat",
+    ),
+    "NVMe multipath before Linux 6.3: the head counts nothing": (
+        heads(world((*(disk._replace(writes=0, flushes=0) for disk in MIRRORED),))), "in /sys/block/nvme3c*n1/stat",
+    ),
+    "dm-multipath, counted at the paths": (paths((2 * SYNCS, 0), (0, 0)), "its flushes in /sys/block/dm-0/stat"),
+    "bcache: the backing disk gets writes and no flush": (
+        layered(WHOLE, (400, 0, True), layer="bcache-writeback", rearranges=True), "flushes them when it likes",
+    ),
+    "nobody knows what lies between a leaf and its disks": (
+        layered((SYNCS, 0, True), FLUSHED_ONLY, layer="lvm", rearranges=None), "flushes them when it likes",
+    ),
+    "no SLOG, zil_nocacheflush, and a neighbour flushes as often": (
+        world(ALONE, zil_class="normal", parameters=DIM), "OpenZFS leaves them out (zil_nocacheflush=1)",
+    ),
+    "no SLOG, zfs_nocacheflush, and a neighbour flushes as often": (
+        world(ALONE, zil_class="normal", parameters={"zfs_nocacheflush": 1}), "leaves them out (zfs_nocacheflush=1)",
+    ),
+    "SLOG, zfs_nocacheflush, and a neighbour flushes the data disks": (
+        world((*DATA, *(disk._replace(volatile=False) for disk in (LEG_A, LEG_B))), parameters={"zfs_nocacheflush": 1}),
+        "14 flushes in 7 transaction groups; not by OpenZFS",
+    ),
+    "no SLOG, and a neighbour flushes while nothing of zaudit runs": (
+        world(ALONE, zil_class="normal").changed(idle_writes={disk.name: 300 for disk in ALONE}),
+        "foreign load: up to 300 flushes of nvme0n1 in 3 s",
+    ),
+    "more flushes than log blocks": (
+        world(tuple(disk._replace(writes=9000, flushes=4500) for disk in DATA), zil_class="normal"),
+        "foreign load: 4500 flushes of nvme0n1 for 3000 log blocks",
+    ),
+    "four jobs, fewer flushes than log blocks": (two_legs(SYNCS + 1500, 1500, SYNCS), "1500 flushes for up to 3000"),
+    "four jobs, and log blocks are not counted": (
+        two_legs(SYNCS + 1500, 1500, SYNCS).changed(zil=Zil(SYNCS)), "1500 flushes for up to 3000",
+    ),
+    "four jobs, flushes for three of ten log blocks": (two_legs(SYNCS, 930, SYNCS), "930 flushes for up to 3000"),
     "a leg of the log mirror fails meanwhile": (world((*DATA, LEG_A, HALF_LEG), failed=FAULTED), "nvme3n1 was ONLINE before"),
     "a leg of the only mirror fails meanwhile": (
         world((LEG_A._replace(class_="normal"), HALF_LEG._replace(class_="normal")), zil_class="normal", failed=FAULTED),
@@ -514,6 +681,22 @@ def test_of_a_mirror_no_leg_may_be_left_to_compare_with() -> None:
     """One failed, and of the other there are no counters."""
     what = dropped(NOT_FINE["a leg fails that got no flush before"], "device nvme2n1")
     assert follow(what).outcome != "TRACED"
+
+
+@pytest.mark.parametrize(("flushes", "outcome"), [(2, "TRACED"), (8, "TRACED"), (300, "INCONCLUSIVE")])
+def test_writes_before_the_run_matter_only_with_flushes(flushes: int, outcome: str) -> None:
+    """Transaction groups write to data disks at any time, and flush them a few times."""
+    what = world(ALONE, zil_class="normal").changed(idle_writes={disk.name: 6000 for disk in ALONE})
+    row = "0 0 0 0 {} 0 0 0 0 0 0 0 0 0 0 {} 0\n"
+    idle, before = (
+        NOTHING._replace(text={f"/sys/block/{disk.name}/stat": row.format(*counts) for disk in ALONE})
+        for counts in ((5, 5), (6005, 5 + flushes))
+    )
+    (ran,) = what.trial.runs
+    ran = ran._replace(idle=idle, before=ran.before._replace(text={**ran.before.text, **before.text}))
+    found = follow(what._replace(trial=what.trial._replace(runs=(ran,))))
+    assert found.outcome == outcome
+    assert wrong(found) == set()
 
 
 def test_write_through_is_named() -> None:

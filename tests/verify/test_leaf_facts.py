@@ -57,6 +57,22 @@ def test_no_write_and_no_volatile_cache_say_nothing_of_flushes() -> None:
     assert values(of(unwritten)) == [True, True, "?", "?"]
 
 
+def test_flushes_that_may_be_those_of_others_say_nothing() -> None:
+    alone = tuple(disk._replace(writes=6000, flushes=3020) for disk in DATA)
+    quiet = world(alone, zil_class="normal")
+    assert values(of(quiet)) == [True, True, "?", "?"]
+    shared = world(alone, zil_class="normal").changed(idle_writes={"nvme0n1": 300, "nvme1n1": 2})
+    assert values(of(shared)) == ["?", True, "?", "?"]
+    assert values(of(world(alone, zil_class="normal", parameters={"zil_nocacheflush": 1}))) == ["?"] * 4
+
+
+def test_multipath_whose_flushes_were_not_counted_is_not_latched_off() -> None:
+    what = world((*DATA, LEG_A._replace(flushes=0), LEG_B))
+    path = "/devices/virtual/nvme-subsystem/nvme-subsys2/nvme2n1"
+    what.facts.put(Fact(Subject("disk", "nvme2n1"), "sysfs_path", known(path, "")))
+    assert values(of(what)) == [True, True, "?", True]
+
+
 def test_a_leaf_on_two_disks_needs_both() -> None:
     what = world()
     both = (Subject("disk", "nvme2n1"), Subject("disk", "nvme9n1"))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from auditor import rulebook
 from auditor.derive import keeps_acknowledged
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
+from auditor.judge.verdict import judge_one
 from auditor.verify import chain, profile, run_facts
 from auditor.verify.histogram import Histogram
 from auditor.verify.profile import FILE_FORMAT, Profile
@@ -13,7 +15,7 @@ from auditor.verify.result import Run, Txg, Zil
 from auditor.verify.run_facts import THROTTLE
 from auditor.verify.specs import FACTS
 from auditor.verify.trial import UNSEEN
-from tests.verify.worlds import MIRRORED, SYNCS, World, world
+from tests.verify.worlds import DATA, FAILED, LEG_A, LEG_B, MIRRORED, SYNCS, World, world
 
 OURS = profile.load("postgres")
 
@@ -89,6 +91,44 @@ def test_followed() -> None:
     other = world().log._replace(name="data", purpose="data")
     found = of(world(), OURS, *world().runs, other).get(Subject("run", "data"), "followed")
     assert isinstance(found, Unknown)
+
+
+@pytest.mark.parametrize(
+    ("what", "disks"),
+    [
+        (world(), ()),
+        (world(landed="tank/other"), ()),
+        (world(sync="disabled", zil=Zil(0, 0, 0, 0, 0, 0, 0, 0, 0)), ()),
+        (world((*DATA, LEG_A._replace(flushes=0), LEG_B)), ("nvme2n1",)),
+        (world(logged=[FAILED.format("nvme2n1")]), ("nvme0n1", "nvme1n1", "nvme2n1", "nvme3n1")),
+        (world((*DATA, LEG_A._replace(flushes=0), LEG_B), landed="tank/other"), ()),
+    ],
+    ids=range(6),
+)
+def test_which_disks_lost_flushes_where_nothing_above_them_lost_a_sync(what: World, disks: tuple[str, ...]) -> None:
+    assert value(what, "unflushed") == tuple(Subject("disk", disk) for disk in disks)
+
+
+@pytest.mark.parametrize(
+    ("what", "keeps", "strikes"),
+    [
+        (world((*DATA, LEG_A._replace(flushes=0), LEG_B)), False, ("power", None)),
+        (world((*DATA, LEG_A._replace(flushes=0), LEG_B)), True, ("power", "drive")),
+        (world(sync="disabled", zil=Zil(0, 0, 0, 0, 0, 0, 0, 0, 0)), True, ("crash", None)),
+        (world(landed="tank/other"), True, ("crash", None)),
+    ],
+    ids=["drive", "drive with power-loss protection", "ZIL", "dataset"],
+)
+def test_what_a_lost_sync_survives(what: World, keeps: bool, strikes: tuple[str, str | None]) -> None:
+    """A drive keeps its power over a crash of the host: only what never reached it is lost then."""
+    found = of(what)
+    for device in what.log.devices:
+        disk = Subject("disk", device.disk)
+        found.put(Fact(disk, "keeps_acknowledged", known(keeps, "")))
+        found.put(Fact(disk, "transport", known("nvme", "")))
+    verdict = judge_one(rulebook.find((), "fsync-not-followed"), Subject("run", "log"), found)
+    assert verdict.outcome == "fail"
+    assert [(each.loses, each.word or None) for each in verdict.strikes] == [strikes]
 
 
 def test_remedies() -> None:

@@ -7,13 +7,13 @@ import re
 
 import pytest
 
-from auditor.facts import Subject
+from auditor.facts import Fact, Facts, Subject, known
 from auditor.verify import witnesses
 from auditor.verify.result import Device, Txg
 from auditor.verify.trial import Reading
 from auditor.verify.witnesses import ZIL_PATH
 from tests import shared
-from tests.verify.worlds import MIRRORED, facts
+from tests.verify.worlds import LEG_A, MIRRORED, Disk, facts
 
 POOL = Subject("pool", "tank")
 STAT = "123 4 5 6 1000 8 9000 700 0 10 11 12 13 14 15 400 90"
@@ -165,6 +165,60 @@ def test_a_disk_of_two_leaves_is_counted_once() -> None:
     texts = [{"/sys/block/nvme0n1/stat": fields(17, by)} for by in (0, 3)]
     (found,) = witnesses.devices(reading(texts[0]), reading(texts[1]), POOL, seen)
     assert (found.leaves, found.zil, found.writes) == (("p1", "p2"), True, 3)
+
+
+def stat(writes: int, flushes: int) -> str:
+    return f"0 0 0 0 {writes} 0 {8 * writes} 10 0 0 0 0 0 0 0 {flushes} 5\n"
+
+
+def counted(seen: Facts, before: dict[str, str], after: dict[str, str]) -> dict[str, tuple[int, int | None]]:
+    """Disk -> writes and flushes. before, after: device -> its counters."""
+    texts = [{f"/sys/block/{name}/stat": text for name, text in each.items()} for each in (before, after)]
+    found = witnesses.devices(reading(texts[0]), reading(texts[1]), POOL, seen)
+    return {each.disk: (each.writes, each.flushes) for each in found}
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        ({"nvme2c0n1": (3000, 1500), "nvme2c1n1": (3000, 1500)}, (6000, 3000)),
+        ({"nvme2c0n1": (6000, 0), "nvme2c1n1": (0, 0)}, (6000, 0)),
+        ({}, (3000, 0)),  # the head alone: no flush is counted there
+    ],
+)
+def test_an_nvme_multipath_disk_is_counted_at_its_paths(
+    paths: dict[str, tuple[int, int]], expected: tuple[int, int]
+) -> None:
+    seen = facts((LEG_A,), "log", "standard", {})
+    path = "/devices/virtual/nvme-subsystem/nvme-subsys2/nvme2n1"
+    seen.put(Fact(Subject("disk", "nvme2n1"), "sysfs_path", known(path, "")))
+    others = {"nvme2c0n2": (7, 7), "nvme21c0n1": (7, 7)}
+    before = dict.fromkeys(("nvme2n1", *paths, *others), stat(5, 5))
+    after = {"nvme2n1": stat(3005, 5), **{name: stat(5 + w, 5 + f) for name, (w, f) in (paths | others).items()}}
+    assert counted(seen, before, after) == {"nvme2n1": expected}
+    if paths:
+        assert counted(seen, {**before, "nvme2c9n1": stat(0, 0)}, after) == {"nvme2n1": (3000, 0)}, (
+            "a path came or went"
+        )
+    assert witnesses.elsewhere(POOL, seen) == ["/sys/block/nvme2c*n1/stat"]
+
+
+def test_flushes_of_dm_multipath_are_counted_at_the_map() -> None:
+    on = (("mpatha", "mpatha", "log"),)
+    seen = facts([Disk(name, "mpatha", "log", leaves=on) for name in ("sdb", "sdc")], "log", "standard", {})
+    leaf = Subject("leaf", "mpatha", "tank")
+    seen.put(Fact(leaf, "layers", known(("partition", "multipath"), "")))
+    seen.put(Fact(leaf, "nodes", known(("dm-4", "dm-3"), "")))
+    before = dict.fromkeys(("sdb", "sdc", "dm-3", "dm-4"), stat(5, 5))
+    after = {"sdb": stat(3005, 5), "sdc": stat(5, 5), "dm-3": stat(6005, 3005), "dm-4": stat(6005, 5)}
+    assert counted(seen, before, after) == {"sdb": (6000, 3000), "sdc": (3000, 3000)}
+    assert witnesses.elsewhere(POOL, seen) == ["/sys/block/dm-3/stat"]
+    unread = [{name: text for name, text in each.items() if name != "dm-3"} for each in (before, after)]
+    assert counted(seen, *unread) == {"sdb": (3000, 0), "sdc": (0, 0)}
+
+
+def test_other_disks_are_counted_where_they_are() -> None:
+    assert witnesses.elsewhere(POOL, facts(MIRRORED, "log", "standard", {})) == []
 
 
 def test_a_name_with_a_slash() -> None:

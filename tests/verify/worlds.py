@@ -63,9 +63,10 @@ def facts(disks: Sequence[Disk], zil_class: str, sync: str, parameters: Mapping[
             found.put(Fact(subject, "volatile_cache", known(disk.volatile, "vwc")))
         for name, top, class_ in disk.leaves or ((disk.name, disk.top, disk.class_),):
             leaf = Subject("leaf", name, "tank")
-            found.put(Fact(leaf, "allocation_class", known(class_, "")))
-            found.put(Fact(leaf, "disks", known((subject,), "")))
-            tops.setdefault(top, []).append(leaf)
+            if leaf not in tops.setdefault(top, []):
+                tops[top].append(leaf)
+            found.replace(Fact(leaf, "allocation_class", known(class_, "")))
+            found.replace(Fact(leaf, "disks", known((*found.linked(leaf, "disks"), subject), "")))
     vdevs = {top: Subject("vdev", top, "tank") for top in tops}
     for top, leaves in tops.items():
         found.put(Fact(vdevs[top], "leaves", known(tuple(leaves), "")))
