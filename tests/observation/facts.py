@@ -81,6 +81,7 @@ class Made:
         pool = Subject("pool", name)
         leaves = tuple(leaf for vdev in vdevs for leaf in self.facts.linked(vdev, "leaves"))
         self.put(pool, vdevs=vdevs, leaves=leaves, hostid_mismatch=False, datasets=(), scan_function="none")
+        self.put(pool, direct_write_count=0)
         self.put(pool, scan_state="none")
         return self._also(HOST, "pools", pool)
 
