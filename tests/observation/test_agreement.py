@@ -98,6 +98,12 @@ def one_drive_below(each: Difference) -> bool:
     return each.event == "drive" and "alone" in each.elements and (each.rules.outcome, each.model) == ("kept", "word")
 
 
+def direct_io(each: Difference) -> bool:
+    """The pool has counted Direct I/O, and the block that the log points to is not flushed then (zfs_vnops.c zfs_get_data()):
+    whose writes these were, nobody saw."""
+    return "direct" in each.elements and each.model == "unknown" and each.rules.outcome == "word"
+
+
 KINDS: tuple[Callable[[Difference], bool], ...] = (
     lives,
     errors,
