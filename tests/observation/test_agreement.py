@@ -112,6 +112,7 @@ KINDS: tuple[Callable[[Difference], bool], ...] = (
     raid,
     one_virtual_disk,
     one_drive_below,
+    direct_io,
 )
 
 

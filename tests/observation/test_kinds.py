@@ -161,9 +161,10 @@ def test_innodb_with_pointers_in_the_log() -> None:
     assert losing(observe(postgres_there.facts), rank="UNKNOWN") == set()
 
 
+REPLICAS = "relies on the replicas of mongodb 1"
 OTHERS: list[tuple[str, dict[str, Value], str, str]] = [  # engine, settings, a kill, a crash
     ("mongodb", {"journal": True, "standalone": True}, "LOST", "LOST"),
-    ("mongodb", {"journal": True, "standalone": False}, *["relies on the replicas of mongodb 1"] * 2),
+    ("mongodb", {"journal": True, "standalone": False}, REPLICAS, REPLICAS),
     ("mongodb", {"journal": False, "standalone": True}, "LOST", "LOST"),
     ("redis", {"appendonly": False, "appendfsync": "everysec"}, "LOST", "LOST"),
     ("redis", {"appendonly": True, "appendfsync": "everysec"}, "LOST", "LOST"),
