@@ -383,10 +383,10 @@ def test_direct_io() -> None:
 def test_virtual_disks_that_may_share_a_drive() -> None:
     disks = [Store(name, "hypervisor", "hypervisor", honours=True, alone=None) for name in ("d0", "d1")]
     given = host(pool(DATA), *disks, virtual=True)
-    assert losing(given, "pool", "RELIES") == {"drive", "power+drive"}
+    assert losing(given, "pool", "relies on the hypervisor") == {"drive", "power+drive"}
     disks += [Store(name, "hypervisor", "hypervisor", honours=True, alone=None) for name in ("s0", "s1")]
     with_log = host(pool(DATA, log=(mirror("s0", "s1"),)), *disks, virtual=True)
-    assert losing(with_log, "pool", "RELIES") == {"drive", "log", "power+drive", "power+log"}
+    assert losing(with_log, "pool", "relies on the hypervisor") == {"drive", "log", "power+drive", "power+log"}
     drives = [Store(name, alone=None) for name in ("d0", "d1")]  # whose serial numbers nobody saw
     assert losing(host(pool(DATA), *drives), "pool", "UNKNOWN") == {"drive", "power+drive"}
 
