@@ -15,7 +15,8 @@ The folder listing is the way the data goes::
 ``databases`` is what is known of each engine: how its processes and files are told, which of their settings matter, and so
 what of them is kept at all.
 
-``durability`` models where an acknowledged commit is, and which copy of it survives which event, from plain fields.
+``durability`` models where an acknowledged commit is, and which copy of it survives which event, from plain fields;
+``observation`` fills these from facts.
 
 ``verify`` is a second pipeline over the same parts: it writes as a database does, and follows what it wrote. ``diagnose`` is a
 third: it watches the existing load. ``checklist`` puts what the three saw beside lists that people tick off.

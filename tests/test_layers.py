@@ -20,6 +20,7 @@ STAGES: dict[str, set[str]] = {
     "data": set(),
     "databases": {"facts", "text"},
     "durability": set(),
+    "observation": {"facts", "data", "derive", "durability"},
     "interrupt": set(),
     "host": {"errors", "interrupt", "text", "databases"},
     "recording": {"errors", "host", "interrupt", "text", "data", "databases"},

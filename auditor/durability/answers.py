@@ -66,7 +66,7 @@ class Choice(NamedTuple):
 
     def __str__(self) -> str:
         each = sorted(map(promises, self.sets))
-        return " or ".join(each) if self.needed == 1 else f"{self.needed} of ({', '.join(each)})"
+        return " or ".join(dict.fromkeys(each)) if self.needed == 1 else f"{self.needed} of ({', '.join(each)})"
 
 
 Relies = frozenset[Promise | Choice]
@@ -76,8 +76,8 @@ NOTHING: Relies = frozenset()
 def promises(relies: Relies) -> str:
     """d0 and d1; d0 or d1; 2 of (d0, d1, d2)."""
     several = len(relies) > 1
-    each = sorted(f"({one})" if several and isinstance(one, Choice) and one.needed == 1 else str(one) for one in relies)
-    return " and ".join(each)
+    each = {f"({one})" if several and isinstance(one, Choice) and one.needed == 1 else str(one) for one in relies}
+    return " and ".join(sorted(each))
 
 
 @dataclass(frozen=True)

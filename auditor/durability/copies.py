@@ -46,7 +46,10 @@ class Copies:
         dataset = self.host.datasets.get(name)
         pool = self.host.pools.get(dataset.pool) if dataset else None
         if dataset is None or pool is None:
-            return unknown("dataset", name)
+            certain = event.process and (
+                event.memory or not event.stops
+            )  # nothing is kept of what has not left the process
+            return all_of((unknown("dataset", name), left)) if certain else unknown("dataset", name)
         bases = [self.data(pool, event), self.key(dataset, event)]
         if not event.process:
             return all_of(bases)

@@ -38,6 +38,9 @@ class Store:
     passes: bool | None = True  # a flush reaches it, and goes on to what is below: queue/write_cache, dm targets
     completes: bool | None = True  # no flush of it has failed
     honours: bool | None = True  # what it says of its cache and of flushes: documented or proven, None: not verified
+    redundant: bool | None = (
+        False  # RAID below it outlives a drive of its own; None: that is not visible from here (a LUN)
+    )
     alone: bool | None = (
         True  # it shares no physical drive with another store; None: of a virtual disk or a LUN nobody knows
     )

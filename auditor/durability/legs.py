@@ -116,7 +116,7 @@ class Legs:
         if leg.on:
             return all_of((answers, opens, self._dataset_opens(leg.on, event)))
         needed = len(leg.drives) if leg.needed is None else leg.needed
-        there = at_least(needed, [lost("event", each) if each == event.device else SAFE for each in leg.drives])
+        there = at_least(needed, [self._outlives(self._host.store(each), event) for each in leg.drives])
         return all_of((answers, opens, there))
 
     def _content(self, leg: Leg, event: Event, sent: Answer) -> Answer:
@@ -135,15 +135,33 @@ class Legs:
         return all_of(parts)
 
     def _store_keeps(self, store: Store, event: Event, flushed: Answer) -> Answer:
+        dies = self._outlives(store, event)
+        return dies if dies.rank is Rank.LOST else all_of((dies, self._cache_keeps(store, event, flushed)))
+
+    def _outlives(self, store: Store, event: Event) -> Answer:
+        """The drive that goes: a volume is whole as long as its RAID is. Who shows disks is relied on to keep them apart."""
+        if not event.device:
+            return SAFE
+        if store.name == event.device:
+            if store.name not in self._host.stores:
+                return unknown("event", store.name)
+            return (
+                relies(store.party, store.name, "event")
+                if store.redundant is None
+                else holds(store.redundant, "event", store.name)
+            )
+        if store.alone or self._host.store(event.device).alone:
+            return SAFE
+        if store.alone is None and store.party in ("hypervisor", "target"):
+            return relies(store.party, "" if store.party == "hypervisor" else store.name, "alone", store.name)
+        return unknown("alone", store.name)
+
+    def _cache_keeps(self, store: Store, event: Event, flushed: Answer) -> Answer:
         """A drive that says it has no cache is relied on like one that says it flushes: a lie looks the same.
 
         A hypervisor that lives after the power cut of its guest keeps its page cache, but perhaps not what its process held
         back (metadata of an image): it is relied on.
         """
-        if store.name == event.device:
-            return lost("event", store.name)
-        if event.device and not store.alone and not self._host.store(event.device).alone:
-            return unknown("alone", store.name)
         empties = event.empties(store.place, self._host.virtual)
         hypervisor_lives = store.place == "hypervisor" and event.power and not event.below
         if empties is False and not hypervisor_lives:

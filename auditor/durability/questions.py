@@ -25,6 +25,8 @@ def commits(copies: Copies, program: Program, event: Event) -> Answer:
     """A commit is in the log of the database, and after a checkpoint in its pages alone. Pages of a checkpoint have left the
     process; an orderly stop writes all."""
     left = SAFE if _orderly(event) else holds(program.leaves, "leave", program.name)
+    if program.assumed and left.rank is Rank.UNKNOWN:
+        left = relies("program", program.log.dataset, "leave", program.name)
     kept = [
         copies.keeps(use.dataset, event, left if number == 0 else SAFE, _asked(program, use, event), _reaches(use))
         for number, use in enumerate(program.uses)

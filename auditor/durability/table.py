@@ -123,4 +123,13 @@ class Judge:
 
     def _store_shape(self, name: str) -> tuple[object, ...]:
         each = self.copies.host.store(name)
-        return each.party, each.place, each.cache, each.passes, each.completes, each.honours
+        return (
+            each.party,
+            each.place,
+            each.cache,
+            each.passes,
+            each.completes,
+            each.honours,
+            each.redundant,
+            each.alone,
+        )

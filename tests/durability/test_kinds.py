@@ -383,10 +383,28 @@ def test_direct_io() -> None:
 def test_virtual_disks_that_may_share_a_drive() -> None:
     disks = [Store(name, "hypervisor", "hypervisor", honours=True, alone=None) for name in ("d0", "d1")]
     given = host(pool(DATA), *disks, virtual=True)
-    assert losing(given, "pool", "UNKNOWN") == {"drive", "power+drive"}
+    assert losing(given, "pool", "relies on the hypervisor") == {"drive", "power+drive"}
     disks += [Store(name, "hypervisor", "hypervisor", honours=True, alone=None) for name in ("s0", "s1")]
     with_log = host(pool(DATA, log=(mirror("s0", "s1"),)), *disks, virtual=True)
-    assert losing(with_log, "pool", "UNKNOWN") == {"drive", "log", "power+drive", "power+log"}
+    assert losing(with_log, "pool", "relies on the hypervisor") == {"drive", "log", "power+drive", "power+log"}
+    drives = [Store(name, alone=None) for name in ("d0", "d1")]  # whose serial numbers nobody saw
+    assert losing(host(pool(DATA), *drives), "pool", "UNKNOWN") == {"drive", "power+drive"}
+
+
+@pytest.mark.parametrize(
+    ("redundant", "rank"), [(False, "LOST"), (True, "SAFE"), (None, "relies on the storage behind d0")]
+)
+def test_death_of_a_drive_below_a_volume(redundant: bool | None, rank: str) -> None:
+    """The drive that dies is one of the RAID, not the volume; of a LUN nobody sees whether there is any."""
+    lun = Store("d0", "target", redundant=redundant)
+    given = host(pool(mirror("d0"), log=(mirror("d1"),)), lun)
+    assert of(given, "drive", "pool") == of(given, "power+drive", "pool") == rank
+
+
+def test_database_that_was_named_and_is_none_that_was_found() -> None:
+    unseen = Program(NAME, Use("tank/db", asks=None), assumed=True, leaves=None)
+    given = host(pool(DATA), program=unseen)
+    assert of(given, "process") == of(given, "crash") == "relies on the program calling fsync on tank/db"
 
 
 def replace_program(given: Host, **fields: Any) -> Host:

@@ -1,0 +1,238 @@
+"""A host of the model from the facts of an audit: what is in force now, and what the next boot puts in force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from auditor import data
+from auditor.data import builds, releases
+from auditor.durability.host import Asks, Dataset, Host, Key, Pool, Program, Sync, Use
+from auditor.facts import HOST, Facts, Known, Subject
+from auditor.observation.pools import Pools
+from auditor.observation.programs import Databases
+from auditor.observation.reading import Reading, both, opposite
+from auditor.observation.stores import Stores, virtual_machine
+
+SYNCS: Mapping[str, Sync] = {"standard": "standard", "always": "always", "disabled": "disabled"}
+
+
+class Observation(NamedTuple):
+    """programs: by dataset (or pool, where nobody could list its datasets), those whose commits lie there. Of thousands of
+    datasets that are alike the host has one, with one program that stands for whatever writes to them. about: by name of a
+    store, the disks and leaves that it is made from."""
+
+    host: Host
+    programs: Mapping[str, tuple[str, ...]]
+    about: Mapping[str, tuple[Subject, ...]]
+
+
+def observe(facts: Facts) -> Host:
+    """What is in force."""
+    return read(Reading(facts)).host
+
+
+def next_boot(facts: Facts) -> Host:
+    """What the next boot puts in force: module parameters, files of databases, settings of guests."""
+    return read(Reading(facts, next_boot=True)).host
+
+
+def read(reading: Reading) -> Observation:
+    facts = reading.facts
+    stores = Stores(reading)
+    pools_of = Pools(reading, stores)
+    pools = {each.name: pools_of.pool(each) for each in facts.linked(HOST, "pools")}
+    databases = Databases(reading)
+    datasets = Datasets(reading, pools)
+    programs = {each.name: databases.program(each) for each in reading.links(HOST, "databases") or ()}
+    found: dict[str, dict[str, None]] = {}
+    for program in programs.values():
+        for use in program.uses:
+            found.setdefault(use.dataset, {})[program.name] = None
+            datasets.keep(use.dataset)
+    for database in reading.links(HOST, "databases") or ():
+        datasets.doubt(database, programs[database.name])
+    for pool in facts.linked(HOST, "pools"):
+        listed = reading.links(pool, "datasets")
+        for name in (pool.name,) if listed is None else (each.name for each in listed):
+            if name not in found:
+                program = datasets.assume(name)
+                programs.setdefault(program.name, program)
+                found[name] = {program.name: None}
+    for each in pools.values():
+        for vdev in each.data + each.log:
+            for leg in vdev.legs:
+                if leg.on:
+                    datasets.keep(leg.on)
+    for name in list(datasets.found):
+        owner = name.partition("/")[0]
+        if owner not in pools and facts.of(Subject("pool", owner)):
+            pools[owner] = pools_of.pool(Subject("pool", owner))
+    host = Host(
+        {**pools, **databases.pools},
+        {**datasets.found, **databases.datasets},
+        programs,
+        {**stores.found, **databases.stores},
+        virtual_machine(reading),
+    )
+    about = {name: tuple(each) for name, each in stores.about.items()}
+    return Observation(host, {name: tuple(each) for name, each in found.items()}, about)
+
+
+class Datasets:
+    """found: those that a program uses, one of each kind."""
+
+    def __init__(self, reading: Reading, pools: Mapping[str, Pool]) -> None:
+        self._reading, self._pools = reading, pools
+        self._kinds: dict[tuple[Dataset, Use], str] = {}
+        self._roots: dict[str, Key | None] = {}
+        self._broken = {bug: _has(bug, reading) for bug in ("zvol-flush-lost", "zvol-blk-mq-sync")}
+        expected, known = (reading.flag(HOST, f"database_{each}") for each in ("expected", "seen"))
+        self._leaves = None if expected and not known else True  # a database that was named, and is none that was found
+        self.found: dict[str, Dataset] = {}
+
+    def keep(self, name: str) -> None:
+        """This very dataset, where it is known."""
+        if name not in self.found and self._reading.facts.of(Subject("dataset", name)):
+            self.found[name] = self._dataset(name)
+
+    def doubt(self, database: Subject, program: Program) -> None:
+        """Pages of InnoDB were lost with pointers in the log, and nobody has found how (openzfs/zfs#18996)."""
+        if self._reading.word(database, "engine") in ("mysql", "mariadb"):
+            for name in {use.dataset for use in program.uses} & self.found.keys():
+                each = self.found[name]
+                if self._reading.word(Subject("dataset", name), "logbias") == "throughput" and each.sync != "disabled":
+                    self.found[name] = replace(each, sound=None)
+
+    def assume(self, name: str) -> Program:
+        """What writes to a dataset on which no database is known: the same for all that are alike."""
+        dataset, use = self._dataset(name), self._use(name)
+        kind = replace(dataset, name=""), replace(use, dataset="")
+        first = self._kinds.setdefault(kind, name)
+        if first == name:
+            self.found[name] = dataset
+        return Program(f"what writes to {first}", replace(use, dataset=first), assumed=True, leaves=self._leaves)
+
+    def _dataset(self, name: str) -> Dataset:
+        reading, subject = self._reading, Subject("dataset", name)
+        sync = SYNCS.get(reading.word(subject, "sync") or "")
+        if reading.word(subject, "readonly") == "on":
+            sync = "standard"  # nothing but zfs receive writes to it, which waits for its transaction group
+        pool = name.partition("/")[0]
+        return Dataset(
+            name,
+            pool,
+            sync,
+            volume=reading.word(subject, "type") == "volume",
+            direct=self._direct(subject),
+            indirect=self._indirect(subject, self._pools.get(pool)),
+            replays=_is(reading.number(HOST, "zil_replay_disable_boot"), 0),
+            sound=self._sound(subject, sync),
+            key=self._key(subject),
+        )
+
+    def _indirect(self, dataset: Subject, pool: Pool | None) -> bool | None:
+        """Pointers in the log: of logbias=throughput, of Direct I/O (from 2.3 on), of large writes without a log device
+        (zfs_log.c zfs_log_write())."""
+        reading = self._reading
+        bias, line = reading.word(dataset, "logbias"), reading.line()
+        if bias == "throughput":
+            return True
+        if bias is None or pool is None or not pool.log or line is None:
+            return None
+        direct = self._direct(dataset)
+        return None if direct else direct
+
+    def _direct(self, dataset: Subject) -> bool | None:
+        """Where programs ask for it, the pool has counted such writes."""
+        reading, line = self._reading, self._reading.line()
+        asked = reading.word(dataset, "direct")
+        if asked == "disabled" or reading.number(HOST, "zfs_dio_enabled") == 0 or (line and line < (2, 3)):
+            return False
+        if reading.word(dataset, "type") == "volume":
+            return False
+        if asked == "always":
+            return True
+        written = reading.number(Subject("pool", dataset.name.partition("/")[0]), "direct_write_count")
+        return False if written == 0 and asked else None
+
+    def _sound(self, dataset: Subject, sync: Sync | None) -> bool | None:
+        """Releases that drop the flushes of volumes; with sync=always no flush is needed."""
+        kind = self._reading.word(dataset, "type")
+        if kind == "filesystem" or sync == "always":
+            return True
+        queue = self._reading.number(HOST, "zvol_use_blk_mq")
+        blk_mq = both(self._broken["zvol-blk-mq-sync"], None if queue is None else queue != 0)
+        broken = [self._broken["zvol-flush-lost"], blk_mq]
+        if kind is None:
+            return None if any(each is not False for each in broken) else True
+        return False if True in broken else None if None in broken else True
+
+    def _key(self, dataset: Subject) -> Key | None:
+        """By its encryption root: the nearest one upwards that has a keylocation."""
+        reading = self._reading
+        cipher = reading.word(dataset, "encryption")
+        if cipher in ("off", None):
+            return None if cipher is None else "available"
+        root = dataset
+        while reading.word(root, "keylocation") == "none" and "/" in root.name:
+            root = Subject("dataset", root.name.rpartition("/")[0])
+        if root.name not in self._roots:
+            self._roots[root.name] = self._key_of(root)
+        return self._roots[root.name]
+
+    def _key_of(self, root: Subject) -> Key | None:
+        location, inside = self._reading.word(root, "keylocation"), self._reading.flag(root, "key_inside")
+        if inside:
+            return "behind itself"
+        if location is None or location == "none":
+            return None
+        if not location.startswith("file://"):
+            return "absent"  # somebody types it, or a server has it
+        return None if inside is None else "available"
+
+    def _use(self, name: str) -> Use:
+        """What is above it: a file system or guest on a volume, an NFS or SMB client."""
+        reading, dataset = self._reading, Subject("dataset", name)
+        volume = reading.word(dataset, "type") != "filesystem"
+        asks: Asks | None = None
+        if reading.word(dataset, "readonly") == "on":
+            return Use(name, "before")
+        dropped = "flushes_dropped_at_start" if reading.next_boot else "flushes_dropped"
+        arrives = [reading.none(dataset, dropped)]
+        carries = reading.none(dataset, "carries")
+        if volume or carries is not True:
+            arrives.append(reading.none(dataset, "flushes_lost"))
+        if not volume:
+            arrives.append(opposite(reading.flag(dataset, "nfs_async")))
+            arrives.append(opposite(reading.flag(dataset, "smb_flush_ignored")))
+        return Use(name, asks, _all(arrives), reaches=self._reaches(dataset, volume))
+
+    def _reaches(self, dataset: Subject, volume: bool) -> bool | None:
+        """The page cache of whoever drops flushes on a volume is above it; what he writes to a file arrives there."""
+        if not volume:
+            return True
+        return self._reading.none(dataset, "flushes_dropped")
+
+
+def _all(values: Iterable[bool | None]) -> bool | None:
+    found: bool | None = True
+    for value in values:
+        found = both(found, value)
+    return found
+
+
+def _is(value: int | None, wanted: int) -> bool | None:
+    return None if value is None else value == wanted
+
+
+def _has(bug: str, reading: Reading) -> bool | None:
+    """Has the loaded module this bug of advisories.toml?"""
+    release = reading.facts.get(HOST, "release")
+    if not (isinstance(release, Known) and isinstance(release.value, tuple)):
+        return None
+    ranges = releases.ranges(data.advisories()[bug]["affected"])
+    if not any(releases.within(each, release.value) for each in ranges):
+        return False
+    return reading.flag(HOST, builds.fact(bug))
