@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from auditor.collect import zfs_properties
 from auditor.collect._pool_tree import before
 from auditor.facts import HOST, Fact, Facts, Known, Subject, known, links, number, word
 from auditor.host.request import Output, Request, Run
@@ -51,6 +52,8 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
     rows = [line.split("\t") for line in text.split("\n")[:-1]]
     if columns[0] != "name" or not all(len(row) == len(columns) and row[0] for row in rows):
         raise ValueError(f"a line has not {len(columns)} columns, the name first")
+    if (longest := max((len(row[0]) for row in rows), default=0)) > zfs_properties.LONGEST_NAME:
+        raise ValueError(f"a name of {longest} characters; OpenZFS allows {zfs_properties.LONGEST_NAME}")
     pools = tuple(Subject("pool", name) for name, *_ in rows)
     names = ", ".join(pool.name for pool in pools) or "no pool"
     yield Fact(HOST, "imported_pools", known(pools, names, "zpool list -o name"))
