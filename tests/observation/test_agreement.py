@@ -88,7 +88,7 @@ def one_virtual_disk(each: Difference) -> bool:
     return (
         virtual(each)
         and each.event == "power+log"
-        and each.rules.rules == ("slog-unmirrored",)
+        and each.rules.rules == ("slog-no-redundancy",)
         and each.model == "word"
     )
 
