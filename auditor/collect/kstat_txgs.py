@@ -18,10 +18,8 @@ from auditor.text import argument
 
 PER = "pool"
 SUBJECT = "pool"
-COLUMNS = [
-    *("txg", "birth", "state", "ndirty", "nread", "nwritten", "reads", "writes"),
-    *("otime", "qtime", "wtime", "stime"),
-]
+TIMES = ("otime", "qtime", "wtime", "stime")
+COLUMNS = ["txg", "birth", "state", "ndirty", "nread", "nwritten", "reads", "writes", *TIMES]
 FACTS = {
     "txg_history_count": number("committed TXGs in the list"),
     "txg_history_written": number("committed TXGs in the list that wrote something"),
@@ -29,6 +27,7 @@ FACTS = {
     "txg_unfinished_since_ns": number("since when its oldest unfinished TXG is quiescing or syncing; 0: none is"),
     "txg_sync_ms_p95": real("95th percentile of the time to sync, ms"),
     "txg_sync_ms_max": real("longest time to sync, ms"),
+    "txg_life_ms_max": real("longest time from the opening of a TXG to the end of its sync, ms"),
     "txg_open_ms_p95": real("95th percentile of the time open, ms"),
     "txg_open_ms_p50": real("median of the time open, ms; far below zfs_txg_timeout: dirty data closes them"),
     "txg_dirty_bytes_max": number("most dirty data in one TXG"),
@@ -84,14 +83,15 @@ def _statistics(done: Sequence[dict[str, int]], pool: Subject, command: str) -> 
     yield Fact(pool, "txg_history_written", known(written, f"{written} {span} wrote something", command))
     last = max(txg["txg"] for txg in done)
     yield Fact(pool, "txg_last_committed", known(last, f"TXG {last}", command))
-    for name, column, share in (
-        ("txg_sync_ms_p95", "stime", 0.95),
-        ("txg_sync_ms_max", "stime", 1.0),
-        ("txg_open_ms_p95", "otime", 0.95),
-        ("txg_open_ms_p50", "otime", 0.5),
+    for name, columns, share in (
+        ("txg_sync_ms_p95", ("stime",), 0.95),
+        ("txg_sync_ms_max", ("stime",), 1.0),
+        ("txg_life_ms_max", TIMES, 1.0),
+        ("txg_open_ms_p95", ("otime",), 0.95),
+        ("txg_open_ms_p50", ("otime",), 0.5),
     ):
-        ms = round(quantile([txg[column] for txg in done], share) / 1e6, 3)
-        yield Fact(pool, name, known(ms, f"{column} {ms:g} ms, {_share(share)} {span}", command))
+        ms = round(quantile([sum(txg[each] for each in columns) for txg in done], share) / 1e6, 3)
+        yield Fact(pool, name, known(ms, f"{' + '.join(columns)} {ms:g} ms, {_share(share)} {span}", command))
     for name, column in (("txg_dirty_bytes_max", "ndirty"), ("txg_written_bytes_max", "nwritten")):
         most = max(txg[column] for txg in done)
         yield Fact(pool, name, known(most, f"{column} {most}, most {span}", command))

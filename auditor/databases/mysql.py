@@ -178,6 +178,9 @@ ENGINE = Engine(
     settings=(
         Setting("innodb_flush_log_at_trx_commit", word, "flush_log_at_commit", number("innodb_flush_log_at_trx_commit"), "1",
                 lambda value: int(value) if value in ("0", "1", "2", "3") else int("no such value")),
+        Setting("innodb_flush_log_at_timeout", word, "flush_log_every_s",
+                number("innodb_flush_log_at_timeout, s: of innodb_flush_log_at_trx_commit 0 and 2"), "1",
+                lambda value: max(int(value), 1)),
         Setting("innodb_doublewrite", word),
         Setting("innodb_flush_method", word),
         Setting("innodb_dedicated_server", word),

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from auditor.data import releases
 from auditor.derive.combine import about, every
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, known, unknown
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, known, unknown, words_of
 
 SUBJECT = "database"
 FACTS = {
@@ -40,7 +40,7 @@ NEEDS = (
     "host.zfs_immediate_write_sz",
     "host.zfs_dio_enabled",
 )
-SPLITS_LESS, DIRECT_IO, HALF_A_RECORD = (2, 2), (2, 3), (2, 4)  # since which line
+SPLITS_LESS, DIRECT_IO, HALF_A_BLOCK = (2, 2), (2, 3), (2, 4)  # since which line
 HEADERS = 184 + 192  # bytes of a log block that hold no data: zil_chain_t, lr_write_t (include/sys/zil.h)
 RECORD = 192  # lr_write_t; its data is filled up to a multiple of 8
 BUFFERED = ("FSYNC", "O_DSYNC", "LITTLESYNC", "NOSYNC")  # innodb_flush_method without O_DIRECT
@@ -62,8 +62,13 @@ def _within_block(page: int, blocks: Judged) -> Judged:
     if isinstance(blocks, Unknown):
         return blocks
     assert isinstance(blocks.value, tuple)
-    small = [each for each in blocks.value if int(str(each).partition(" ")[0]) < page]
+    small = [each for each in blocks.value if _bytes(str(each)) < page]
     return Known(not small, blocks.evidence)
+
+
+def _bytes(line: str) -> int:
+    """The size of a block, of BYTES FILES."""
+    return int(line.partition(" ")[0])
 
 
 def _split(database: Subject, page: int, facts: Facts) -> Judged:
@@ -94,18 +99,21 @@ def _split_on(database: Subject, dataset: Subject, page: int, facts: Facts) -> J
     if why := releases.untold(version, SPLITS_LESS):
         return unknown(why, releases.REMEDY)
     line = tuple(each for each in version if isinstance(each, int))[:2]
-    whole = (min(largest, LARGEST) - HEADERS) // (8 if line < SPLITS_LESS else 16) // 8 * 8 - RECORD
+    waste = (min(largest, LARGEST) - HEADERS) // (8 if line < SPLITS_LESS else 16)
+    whole = (waste + 7) // 8 * 8 - RECORD  # what is left of a block is a multiple of 8, and split where it is no waste
     zfs = f"OpenZFS {'.'.join(map(str, line))}"
     if page <= whole:
         return known(False, f"{zfs} splits no write of {whole:,} bytes and less over two log blocks", COMMAND)
-    if pointed := _pointed(dataset, page, version, facts) or _direct(database, dataset, version, facts):
+    if pointed := _pointed(database, dataset, page, version, facts) or _direct(database, dataset, version, facts):
         return pointed
     return known(True, f"{zfs} may split a write of more than {whole:,} bytes over two log blocks", COMMAND)
 
 
-def _pointed(dataset: Subject, page: int, version: tuple[object, ...], facts: Facts) -> Judged | None:
+def _pointed(
+    database: Subject, dataset: Subject, page: int, version: tuple[object, ...], facts: Facts
+) -> Judged | None:
     """False where a large write goes to its place at once and the log holds a pointer: where the log lies on the data vdevs,
-    from zfs_immediate_write_sz on; 2.4 wants half of a record, too, of what is committed with its write."""
+    from zfs_immediate_write_sz on; 2.4 wants half of a block of the file, too, of what is committed with its write."""
     classes = [facts.get(pool, "zil_class") for pool in facts.linked(dataset, "pool")]
     needed = every((facts.get(HOST, "zfs_immediate_write_sz"), facts.get(dataset, "recordsize"), *classes))
     if isinstance(needed, Unknown):
@@ -113,11 +121,17 @@ def _pointed(dataset: Subject, page: int, version: tuple[object, ...], facts: Fa
     least, record, *chosen = needed
     if not chosen or chosen[0].value != "normal" or not isinstance(least.value, int) or page < least.value:
         return None
-    if why := releases.untold(version, HALF_A_RECORD):
+    if why := releases.untold(version, HALF_A_BLOCK):
         return unknown(why, releases.REMEDY)
-    if version[:2] >= HALF_A_RECORD and (not isinstance(record.value, int) or record.value > 2 * page):
+    if version[:2] < HALF_A_BLOCK:
+        return Known(False, (*about(dataset, chosen[0]), *least.evidence))
+    blocks = facts.get(database, "data_blocks")  # of files that are older than the recordsize
+    sizes = [record.value, *(_bytes(each) for each in words_of(blocks))]
+    if any(not isinstance(each, int) or each > 2 * page for each in sizes):
         return None
-    return Known(False, (*about(dataset, chosen[0]), *least.evidence))
+    if isinstance(blocks, Unknown):
+        return blocks
+    return Known(False, (*about(dataset, chosen[0]), *least.evidence, *blocks.evidence))
 
 
 def _direct(database: Subject, dataset: Subject, version: tuple[object, ...], facts: Facts) -> Unknown | None:

@@ -175,6 +175,7 @@ def mysql(dsn: str) -> dict[str, Any]:
         with connection.cursor() as cursor:
             cursor.execute(
                 "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'innodb_doublewrite',"
+                " 'innodb_flush_log_at_timeout',"
                 " 'innodb_flush_method', 'innodb_page_size', 'sync_binlog', 'log_bin', 'log_bin_basename', 'datadir',"
                 " 'innodb_log_group_home_dir', 'innodb_undo_directory', 'innodb_data_home_dir', 'innodb_data_file_path',"
                 " 'innodb_doublewrite_dir', 'aria_log_dir_path', 'version')"

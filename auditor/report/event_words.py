@@ -59,7 +59,7 @@ def happening(events: Sequence[Event]) -> str:
 
 
 def sentence(cell: Cell) -> str:
-    """keeps all; LOSES commits of up to 15 s, more under load; keeps all, on the word of nvme0n1."""
+    """keeps all; LOSES commits of the last 5 to 10 s, more under load; keeps all, on the word of nvme0n1."""
     match cell.outcome:
         case "kept":
             return "keeps all"
@@ -72,7 +72,7 @@ def sentence(cell: Cell) -> str:
 
 
 def detail(cell: Cell) -> str:
-    """What stands behind the outcome: commits of up to 15 s; of nvme0n1; whether it loses commits. Nothing behind keeps all."""
+    """What stands behind the outcome: commits of the last 5 to 10 s; of nvme0n1; whether it loses commits. Nothing if kept."""
     match cell.outcome:
         case "kept":
             return ""

@@ -34,8 +34,12 @@ def derived(page: int, given: Mapping[str, Value]) -> dict[str, bool | None]:
     ("version", "page", "split"),
     [
         ((2, 1, 11), 8192, False),
+        ((2, 1, 11), 16152, False),  # no page has this size: 16,152 bytes and their header fill what is not wasted
+        ((2, 1, 11), 16160, True),
         ((2, 1, 11), 16384, True),
         ((2, 2, 0), 4096, False),
+        ((2, 2, 0), 7976, False),
+        ((2, 2, 0), 7984, True),
         ((2, 2, 0), 8192, True),
         ((2, 3, 9), 4096, False),
         ((2, 3, 9), 8192, True),
@@ -69,9 +73,14 @@ def test_what_the_log_splits_by_line_and_page(version: tuple[int | str, ...], pa
         ({"zil_class": "normal", "recordsize": 131072}, False),
         ({"zil_class": "normal", "recordsize": 131072, "zfs_version": (2, 4, 4)}, True),
         ({"zil_class": "special", "zfs_version": (2, 4, 4)}, True),
+        ({"zil_class": "normal", "zfs_version": (2, 4, 4), "data_blocks": ("0 7", "32768 4")}, False),
+        # a file that is older than the recordsize, of whose block a page is less than half
+        ({"zil_class": "normal", "zfs_version": (2, 4, 4), "data_blocks": ("32768 4", "131072 1")}, True),
+        ({"zil_class": "normal", "zfs_version": (2, 4, 4)}, None),
+        ({"zil_class": "normal", "data_blocks": ("32768 4", "131072 1")}, False),  # 2.3 asks for no half
     ],
 )
-def test_what_else_decides_for_pages_of_32_kib(values: Mapping[str, Value], split: bool) -> None:
+def test_what_else_decides_for_pages_of_32_kib(values: Mapping[str, Value], split: bool | None) -> None:
     every: dict[str, Value] = {**LOGGED, "zfs_immediate_write_sz": 32768, "recordsize": 32768, **values}
     assert derived(32768, every)["log_splits_page"] is split
 
