@@ -9,7 +9,7 @@ from auditor.facts import AGAIN, Evidence
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.verdict import Verdict
 from auditor.report.model import Report
-from auditor.text import harmless, lower_headline, quoted
+from auditor.text import harmless, quoted, unknown_headline
 
 SUBJECTS_SHOWN = 6
 _PACKAGE = re.compile(r"(?:[a-z]+ )?(?:install|add|-S) ([\w.+-]+)")  # as platforms install one
@@ -100,8 +100,8 @@ def shortly(finding: Finding) -> str:
 
 
 def question(finding: Finding) -> str:
-    """Of one that is undecided: what could not be told."""
-    return harmless(finding.message) or f"Could not tell whether {lower_headline(finding.rule.title)}"
+    """Of one that is unknown: what is not known."""
+    return harmless(finding.message) or unknown_headline(finding.rule.title)
 
 
 def unasked(finding: Finding) -> bool:

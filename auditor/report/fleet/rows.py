@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from auditor.errors import Stop
 from auditor.judge.event import SEVERITIES, Severity
-from auditor.text import harmless
+from auditor.text import harmless, unknown_headline
 
 SCHEMA = "zaudit-lines/1"
 STANDINGS = (
@@ -147,7 +147,7 @@ def _row(table: Mapping[str, Any]) -> Row | None:
 
 def _found(table: Mapping[str, Any]) -> Found:
     outcome = _of(table["outcome"], ("fail", "unknown", "waived"))
-    commands = _texts(table["fix"]["commands"])
+    commands, title = _texts(table["fix"]["commands"]), _text(table["title"])
     return Found(
         key=_key(table),
         id=_text(table["id"]),
@@ -156,7 +156,7 @@ def _found(table: Mapping[str, Any]) -> Found:
         counts=outcome != "waived" and not table.get("known"),
         severity=_of(table["severity"], SEVERITIES),  # type: ignore[arg-type]
         place=_text(table["place"]),
-        title=_text(table["title"]),
+        title=unknown_headline(title) if "unknown" in (outcome, table.get("was")) else title,
         command=commands[0] if commands else "",
         openzfs=_text(table.get("openzfs", "")),
         models=_texts(table.get("models", [])),

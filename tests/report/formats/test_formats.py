@@ -106,13 +106,15 @@ def _lines_good(text: str) -> bool:
 
 def _sarif_good(text: str) -> bool:
     results = json.loads(text)["runs"][0]["results"]
-    return not any(each["message"]["text"].startswith("Could not tell:") and each["kind"] == "open" for each in results)
+    return not any(
+        each["message"]["text"].startswith("Not known whether ") and each["kind"] == "open" for each in results
+    )
 
 
 def _github_good(text: str) -> bool:
     results = json.loads(text)["runs"][0]["results"]
     return not any(
-        each["message"]["text"].startswith("Could not tell:") and each["level"] != "none" for each in results
+        each["message"]["text"].startswith("Not known whether ") and each["level"] != "none" for each in results
     )
 
 
