@@ -32,6 +32,9 @@ ROUTES: dict[Kind, tuple[tuple[Kind, str], ...]] = {
 }
 
 
+WORDS = "\0"  # between the words of a list in a command, each of which is quoted for itself
+
+
 class Verdict(NamedTuple):
     """What one rule says of one subject. (A tuple: a host with 10,000 datasets has 200,000 of them.)
 
@@ -257,7 +260,7 @@ def fill(template: Template, subject: Subject, origin: str, facts: Facts, *, she
         if value is None:
             words.append("UNKNOWN" if shell else "(unknown)")
         else:
-            words.append(quoted(value) if shell else value)
+            words.append(" ".join(map(quoted, value.split(WORDS))) if shell else value)
     return "".join(words)
 
 
@@ -278,6 +281,8 @@ def _value(expression: Expression, scope: Scope, shell: bool) -> str | None:
             return subject.name
         case () if not shell:
             return "none"
+        case tuple() as many if shell:
+            return WORDS.join(each.name if isinstance(each, Subject) else str(each) for each in many)
         case tuple() as many:
             return ", ".join(each.name if isinstance(each, Subject) else str(each) for each in many)
         case bool() as switch:

@@ -139,6 +139,11 @@ def lesser_bugs(finding: Finding) -> list[tuple[str, str]]:
     return evidence(last)[1:] if finding.bugs and last.rule.head is None else []
 
 
+def condition(finding: Finding) -> str:
+    """What stands before the step: "Once the directory is empty: "; or nothing."""
+    return f"{finding.fix.needs}: " if finding.fix.needs else ""
+
+
 def commands(finding: Finding) -> list[str]:
     """What mends it, to be pasted."""
     return list(dict.fromkeys(harmless(verdict.command) for verdict in finding.verdicts if verdict.command))

@@ -164,6 +164,7 @@ def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
             "commands": list(dict.fromkeys(each["command"] for each in verdicts if "command" in each)),
             "text": finding.fix.text,
             "cost": finding.fix.cost,
+            **({"needs": finding.fix.needs} if finding.fix.needs else {}),
         },
         "references": list(rule.references),
         **({"page": rule.page} if rule.page else {}),

@@ -113,7 +113,7 @@ def told(table: Mapping[str, Any]) -> Told:
         fix = table["fix"]
         return Told(
             says=_texts(table.get("says", [])),
-            commands=_texts(fix["commands"]),
+            commands=_step(fix, _texts(fix["commands"])),
             text=_text(fix.get("text", "")),
             cost=_text(fix.get("cost", "")),
         )
@@ -157,7 +157,7 @@ def _found(table: Mapping[str, Any]) -> Found:
         severity=_of(table["severity"], SEVERITIES),  # type: ignore[arg-type]
         place=_text(table["place"]),
         title=unknown_headline(title) if "unknown" in (outcome, table.get("was")) else title,
-        command=commands[0] if commands else "",
+        command=_step(table["fix"], commands)[0] if commands else "",
         openzfs=_text(table.get("openzfs", "")),
         models=_texts(table.get("models", [])),
         remedies=_texts(table.get("remedies", [])),
@@ -166,6 +166,12 @@ def _found(table: Mapping[str, Any]) -> Found:
             for bug in table.get("bugs", [])[:LISTED]
         ),
     )
+
+
+def _step(fix: Mapping[str, Any], commands: tuple[str, ...]) -> tuple[str, ...]:
+    """The commands, the first behind what it needs."""
+    needs = _text(fix.get("needs", ""))
+    return (f"{needs}: {commands[0]}", *commands[1:]) if needs and commands else commands
 
 
 def _key(table: Mapping[str, Any]) -> Key:

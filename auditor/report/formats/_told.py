@@ -62,6 +62,7 @@ class Finding(NamedTuple):
     impact: str
     fix: str
     cost: str
+    needs: str
     commands: tuple[str, ...]
     references: tuple[str, ...]
     says: tuple[str, ...]
@@ -76,6 +77,12 @@ class Finding(NamedTuple):
     def standing(self) -> str:
         """The outcome, or known."""
         return "known" if self.known else self.outcome
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The commands, the first behind what it needs."""
+        ahead = f"{self.needs}: " if self.needs else ""
+        return tuple(f"{ahead if not i else ''}{command}" for i, command in enumerate(self.commands))
 
     @property
     def more(self) -> str:
@@ -212,6 +219,7 @@ def _finding(each: Mapping[str, Any], names: Any, strikes: Mapping[str, Event], 
         impact=_text(each["impact"]),
         fix=_text(fix["text"]),
         cost=_text(fix["cost"]),
+        needs=_text(fix.get("needs", "")),
         commands=tuple(map(_text, _list(fix["commands"]))),
         references=tuple(map(_text, _list(each["references"]))),
         says=tuple(dict.fromkeys((*message, *(text for one in first for text in _says(one))))),

@@ -45,7 +45,7 @@ def _case(each: Finding) -> str:
 
 def _outcome(each: Finding) -> str:
     more = [f"More: {each.more}"] if each.more else []
-    fixes = (*(f"Fix: {command}" for command in each.commands), each.fix)
+    fixes = (*(f"Fix: {command}" for command in each.steps), each.fix)
     said = [each.impact, *each.says, *fixes] if each.was == "fail" else [*each.says, f"If it fails: {each.impact}"]
     text = escape("\n".join([*said, *more]))
     match each.standing:
