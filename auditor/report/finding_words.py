@@ -38,6 +38,8 @@ LOOKS = (
     ),
     *("zpool events", "zpool history", "zpool iostat", "zpool list", "zpool status"),
 )
+# while one of these fails no restart of the host is a first step: it may not come up, or with a device less
+BAR_RESTART = ("pool-degraded", "pool-suspended", "kernel-without-zfs", "running-kernel-without-zfs")
 
 
 def where(*findings: Finding) -> str:
@@ -59,21 +61,29 @@ def listed(names: Sequence[str]) -> str:
 
 
 def sentence(finding: Finding) -> str:
-    """The rule's message when there is one subject, its title when there are several or no message. Where its cases have
-    messages, that of the first subject, which says the case."""
+    """The rule's message, of several subjects that of the first and how many more there are; its title without one."""
     messages = [finding.message] if finding.message else list(dict.fromkeys(each.message for each in finding.verdicts))
     if len(messages) == 1 and messages[0]:
         return harmless(messages[0])
-    if messages[0] and any(case.message for case in finding.rule.cases):
+    if messages[0]:
         return f"{harmless(messages[0])}; and {len(messages) - 1} more"
     return finding.rule.title
 
 
 def first(report: Report) -> tuple[str, Finding] | None:
     """What to do before anything else, for somebody who reads no further: Fix first, or Look first, and the finding."""
-    worst = report.lead if report.lead and not report.lead.known and not report.lead.waiver else None
-    worst = worst or next((each for each in report.fresh if each.failed and each.severity != "low"), None)
+    lead = [report.lead] if report.lead and not report.lead.known and not report.lead.waiver else []
+    steps = [*lead, *(each for each in report.fresh if each.failed and each.severity != "low")]
+    bars = [each for each in (*report.findings, *report.waived) if each.failed and each.rule.id in BAR_RESTART]
+    if bars and steps and _restarts(steps[0]):
+        steps = [*(each for each in steps if each in bars), *(each for each in steps if not _restarts(each))]
+    worst = steps[0] if steps else None
     return ("Look first" if looks(worst) else "Fix first", worst) if worst else None
+
+
+def _restarts(finding: Finding) -> bool:
+    """Does its fix restart the host?"""
+    return finding.fix.cost == "needs restart" and finding.rule.subject == "host"
 
 
 def looks(finding: Finding) -> bool:

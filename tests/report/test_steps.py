@@ -156,3 +156,17 @@ def test_a_log_device_is_not_replaced_while_other_drives_err_alike(errors: int, 
     assert found.outcome == "fail"
     assert found.command == command
     assert findings([found], facts)[0].fix.needs == ("" if errors else "Unless zpool online brings it back")
+
+
+@pytest.mark.parametrize("bar", finding_words.BAR_RESTART)
+@pytest.mark.parametrize("known", ["", "2026-11-01"])
+def test_no_first_step_restarts_a_host_that_may_not_come_up(bar: str, known: str) -> None:
+    report = report_of(HOSTS / "2.1-degraded-mirror.tar.gz")
+    upgrade = next(each for each in report.findings if each.rule.id == "known-bugs")
+    degraded = next(each for each in report.findings if each.rule.id == "pool-degraded")
+    assert upgrade.fix.cost == "needs restart"
+    other = degraded._replace(rule=RULES[bar], known=known)
+    alone = report._replace(lead=None, findings=(upgrade,))
+    assert finding_words.first(alone) == ("Fix first", upgrade)
+    found = finding_words.first(alone._replace(findings=(upgrade, other)))
+    assert (found[1] if found else None) == (None if known else other)
