@@ -6,6 +6,7 @@ each gives one verdict "unknown" on the pool itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -32,6 +33,7 @@ ROUTES: dict[Kind, tuple[tuple[Kind, str], ...]] = {
 }
 
 
+MODIFIES = re.compile(r"zpool (add|attach|checkpoint|remove|replace|scrub|set) |zfs set ")
 WORDS = "\0"  # between the words of a list in a command, each of which is quoted for itself
 
 
@@ -214,6 +216,8 @@ def _worded(verdict: Verdict, facts: Facts) -> Verdict:
     case = _case(rule.fix, subject, facts)
     template = (case or rule.fix).command
     command = fill(template, subject, origin, facts, shell=True) if template else ""
+    if MODIFIES.match(command) and _suspended(subject, facts):
+        case = (case or rule.fix)._replace(needs="Once the pool is no longer suspended")
     first, others = verdict.evidence[:1], verdict.evidence[1:]
     evidence = tuple(dict.fromkeys((*first, *rule.decided, *others)))  # not below what a report has room for
     amount = fill(rule.amount, subject, origin, facts, shell=False) if rule.amount else ""
@@ -225,6 +229,13 @@ def _worded(verdict: Verdict, facts: Facts) -> Verdict:
         amount="" if "(unknown)" in amount else amount,
         case=case,
     )
+
+
+def _suspended(subject: Subject, facts: Facts) -> bool:
+    """Is its pool, or does it lack devices? OpenZFS refuses then what changes it. (zfs_ioctl.c POOL_CHECK_SUSPENDED)"""
+    pool = Subject("pool", subject.within or subject.name.partition("/")[0])
+    lacking = (facts.get(vdev, "too_few_devices") for vdev in facts.linked(pool, "vdevs"))
+    return any(map(is_true, (facts.get(pool, "suspended"), *lacking)))
 
 
 def _case(fix: Fix, subject: Subject, facts: Facts) -> Fix | None:

@@ -170,3 +170,15 @@ def test_no_first_step_restarts_a_host_that_may_not_come_up(bar: str, known: str
     assert finding_words.first(alone) == ("Fix first", upgrade)
     found = finding_words.first(alone._replace(findings=(upgrade, other)))
     assert (found[1] if found else None) == (None if known else other)
+
+
+@pytest.mark.parametrize("host", ["2.3-suspended-wait", "2.3-suspended-path-failed"])
+def test_what_changes_a_pool_waits_until_it_is_no_longer_suspended(host: str) -> None:
+    report = report_of(HOSTS / f"{host}.tar.gz")
+    changing = [
+        each
+        for each in report.findings
+        if any(command.startswith(("zpool attach", "zpool replace")) for command in finding_words.commands(each))
+    ]
+    assert changing
+    assert all(each.fix.needs == "Once the pool is no longer suspended" for each in changing)

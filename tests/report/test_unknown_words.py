@@ -92,11 +92,11 @@ def test_a_line_of_a_fleet_has_the_title_of_a_failure_where_there_is_one() -> No
 def test_what_two_reports_are_compared_by(edition: Callable[[Mapping[str, Any]], Any]) -> None:
     document = edition(DOCUMENT)
     calm = document | {"findings": [], "host": "other"}
-    new = [each.shown for each in changes.compare(calm, document).differences if each.shown.outcome == "unknown"]
-    worse = [each.standby for each in sides.compare(calm, document).differences if not each.standby.least]
+    new = [each.shown.title for each in changes.compare(calm, document).differences if each.shown.outcome == "unknown"]
+    worse = [each.standby.title for each in sides.compare(calm, document).differences if not each.standby.least]
     assert new
     assert worse
-    assert all(each.title.startswith(UNKNOWN) for each in (*new, *worse))
+    assert all(title.startswith(UNKNOWN) for title in (*new, *worse))
 
 
 def test_no_title_reads_wrongly_behind_not_known_whether() -> None:
