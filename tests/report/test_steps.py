@@ -182,3 +182,13 @@ def test_what_changes_a_pool_waits_until_it_is_no_longer_suspended(host: str) ->
     ]
     assert changing
     assert all(each.fix.needs == "Once the pool is no longer suspended" for each in changing)
+
+
+@pytest.mark.parametrize("host", ["2.4-sata-cache-on", "2.1-slog-striped"])
+def test_a_finding_about_several_subjects_shows_the_message_of_the_first(host: str) -> None:
+    found = [each for each in report_of(HOSTS / f"{host}.tar.gz").findings if each.failed and not each.message]
+    several = [each for each in found if len({one.message for one in each.verdicts}) > 1]
+    assert several
+    for each in several:
+        count = len({one.message for one in each.verdicts})
+        assert finding_words.sentence(each) == f"{each.verdicts[0].message}; and {count - 1} more"

@@ -66,6 +66,7 @@ def test_a_finding_names_what_prints_its_rule(name: str) -> None:
     assert failed <= set(
         re.findall(r"zaudit explain ([a-z0-9-]+)" if name != "json" else r"docs/rules/([a-z0-9-]+)\.md", text)
     )
+    document["next"] = "zaudit verify tank"
     for each in document["findings"]:
         del each["page"]
     assert not re.search(r"docs/rules/|zaudit explain [a-z]", rendered(name, document)), "one of a site has none"
