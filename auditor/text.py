@@ -47,6 +47,8 @@ def is_url(word: str) -> bool:
 
 
 VALUES = 5_000_000
+UNKNOWN = "Not known whether "  # the headline of a finding that is unknown begins so
+NAMES = ("Redis", "Samba", "Linux")  # headlines that begin with these keep the capital inside a sentence
 _PARTS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[^"]++', re.DOTALL)
 
 
@@ -212,7 +214,14 @@ def has_surrogates(text: str) -> bool:
     return False
 
 
+def unknown_headline(title: str) -> str:
+    """The headline of a finding that is unknown, in every format: never the sentence that it holds. Of one that says so
+    already, the same."""
+    return title if title.startswith(UNKNOWN) else f"{UNKNOWN}{lower_headline(title)}"
+
+
 def lower_headline(title: str) -> str:
     """A headline inside a sentence, unless it starts with a name (SLOG, OpenZFS, NVMe)."""
-    named = len(title) > 1 and any(char.isupper() for char in title.split()[0][1:])
+    first = title.split()[0]
+    named = first in NAMES or any(char.isupper() for char in first[1:])
     return title if named else title[0].lower() + title[1:]

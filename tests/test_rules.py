@@ -241,7 +241,7 @@ def test_the_first_rules_are_there() -> None:
 CHANGES = (
     *(
         f"zpool {verb}"
-        for verb in ["add", "attach", "checkpoint", "export", "remove", "reopen", "replace", "scrub", "set"]
+        for verb in ["add", "attach", "checkpoint", "export", "online", "remove", "reopen", "replace", "scrub", "set"]
     ),
     *(
         "echo",

@@ -91,7 +91,7 @@ def _postgres_says(found: Any) -> Iterator[tuple[str, Known]]:
     if missing := {"fsync", "full_page_writes"} - settings.keys():
         raise ValueError(f"pg_settings does not show {sorted(missing)[0]}")
     home = settings.get("data_directory", ("", ""))[0]
-    of = {"torn_page_guard": "full_page_writes"}
+    of = {"torn_page_guard": "full_page_writes", "page_bytes": "block_size"}
     for name, value in _postgres.facts_of(settings, home):
         # of a setting that an older script did not ask for, no default is taken
         if of.get(name, name) not in hidden and OWN.get(name, name) not in ENGINES["postgres"].known.keys() - settings:

@@ -48,7 +48,7 @@ def parse(reply: Output, host: Subject) -> Iterator[Fact]:
         raise ValueError("no controller in it")
     for controller, volumes in controllers:
         for volume in volumes:
-            node = re.match(r"/dev/([a-z0-9]+)\b", volume.get("Disk Name", ""))
+            node = re.match(r"/dev/([a-z0-9]+)(?!\S)", volume.get("Disk Name", ""))
             if not node:
                 continue
             disk = Subject("disk", node[1])
@@ -75,7 +75,12 @@ def _drives(disk: Subject, controller: Section, volume: Section) -> Iterator[Fac
 
 
 def _policy(controller: Section, volume: Section) -> str:
-    """Write through when neither the volume nor the controller caches; empty where they do not say."""
+    """Write through when neither the volume nor the controller caches writes; empty where they do not say, or where the cache
+    is not at work for now."""
+    if controller.get("Cache Ratio", "").endswith(" 0% Write"):
+        return WRITE_POLICIES[0]
+    if controller.get("Cache Status", "OK") != "OK":
+        return ""
     match volume.get("Caching", ""), controller.get("No-Battery Write Cache", ""):
         case ("Disabled", _):
             return WRITE_POLICIES[0]

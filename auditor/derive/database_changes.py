@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.facts import Fact, Facts, Known, Subject, Unknown, join, words
+from auditor.facts import Evidence, Fact, Facts, Known, Subject, Unknown, join, words
 
 SUBJECT = "database"
-FACTS = {"changes_at_restart": words("NAME = VALUE, VALUE in its files: settings in force that its files do not say")}
+FACTS = {
+    "changes_at_restart": words("NAME is VALUE now but VALUE in its files: settings in force that its files do not say")
+}
 NEEDS = ("database.in_force", "database.configured")
 UNSAID = "default"  # the server names the value that it took
 
@@ -21,11 +23,10 @@ def derive(database: Subject, facts: Facts) -> Iterator[Fact]:
         return
     said = _pairs(then)
     changes = [(name, value) for name, value in _pairs(now).items() if said.get(name, value) not in (value, UNSAID)]
-    found = tuple(f"{name} = {value}, {said[name]} in its files" for name, value in changes)
+    seen = (*now.evidence, *then.evidence)
+    found = tuple(f"{_setting(name, seen)} is {value} now but {said[name]} in its files" for name, value in changes)
     names = tuple(name for name, _ in changes)
-    evidence = tuple(
-        each for each in (*now.evidence, *then.evidence) if not names or each.text.startswith(_spelt(names))
-    )
+    evidence = tuple(each for each in seen if not names or each.text.startswith(_spelt(names)))
     yield Fact(database, "changes_at_restart", Known(found, evidence))
 
 
@@ -40,6 +41,12 @@ _SPELT = {
 def _spelt(names: tuple[str, ...]) -> tuple[str, ...]:
     """As the servers spell them."""
     return tuple(spelling for name in names for spelling in _SPELT.get(name, (name,)))
+
+
+def _setting(name: str, seen: tuple[Evidence, ...]) -> str:
+    """As the engine spells it that was asked."""
+    spellings = _spelt((name,))
+    return next((each for each in spellings if any(one.text.startswith(each) for one in seen)), spellings[0])
 
 
 def _pairs(found: Known) -> dict[str, str]:

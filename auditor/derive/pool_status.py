@@ -6,50 +6,74 @@ to be absent. (lib/libzfs/libzfs_status.c check_status(), the texts from cmd/zpo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, number, unknown
+from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown, word
 
 SUBJECT = "pool"
 FACTS = {
     "sequential_unverified": flag("a device was resilvered sequentially, and the pool was not scrubbed since"),
     "hostid_mismatch": flag("the pool bears another hostid than this host has now"),
-    "errata": number("the erratum of its on-disk format that OpenZFS detected; 0 is none"),
+    "unexplained_status": word("the status: paragraph, where no rule is about it; else empty"),
 }
-NEEDS = ("pool.status_text",)
+NEEDS = (
+    "pool.status_text",
+    "pool.leaves",
+    "leaf.state",
+    "leaf.read_errors",
+    "leaf.write_errors",
+    "leaf.checksum_errors",
+)
 RESILVERING = "One or more devices is currently being resilvered"
 SEQUENTIAL = "One or more devices have been sequentially resilvered"
 HOSTID = "Mismatch between pool hostid and system hostid"
-ERRATUM = re.compile(r"Errata #(\d{1,9}) detected")
-# what is told only where there is no erratum
-AFTER_ERRATA = (
-    "The pool is formatted using a legacy on-disk format",
-    "Some supported and requested features are not enabled",
-    "Some supported features are not enabled",
-    "This pool has a compatibility list specified",
+# paragraphs that a rule explains, or that are only an offer (print_status_reason() in cmd/zpool/zpool_main.c)
+EXPLAINED = (
+    *(RESILVERING, SEQUENTIAL, HOSTID),
+    *("One or more devices has experienced an error resulting in data corruption", "The pool is suspended because"),
+    *("One or more devices are faulted in response to IO failures", "The pool metadata is corrupted"),
+    *("One or more devices are configured to use a non-native block size", "An intent log record could not be read"),
+    *("The pool is formatted using a legacy on-disk format", "Some supported"),
     "One or more features are enabled on the pool despite",
 )
+OF_A_DEVICE = "One or more devices "  # all others that begin so are explained where a rule speaks of that device
+COUNTS = ("read_errors", "write_errors", "checksum_errors")
 
 
 def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:
     status = facts.get(pool, "status_text")
     for name in FACTS:
-        yield Fact(pool, name, status if isinstance(status, Unknown) else _of(name, str(status.value), status))
+        if isinstance(status, Unknown):
+            yield Fact(pool, name, status)
+        elif name == "unexplained_status":
+            yield Fact(pool, name, _unexplained(str(status.value), pool, status, facts))
+        else:
+            yield Fact(pool, name, _of(name, str(status.value), status))
+
+
+def _unexplained(text: str, pool: Subject, status: Known, facts: Facts) -> Judged:
+    explained = not text or text.startswith(EXPLAINED)
+    if not explained and text.startswith(OF_A_DEVICE):
+        explained = any(_has_errors(leaf, facts) for leaf in facts.linked(pool, "leaves"))
+    return Known("" if explained else text, status.evidence)
+
+
+def _has_errors(leaf: Subject, facts: Facts) -> bool:
+    """Or is not ONLINE: a rule says so."""
+    state = facts.get(leaf, "state")
+    counts = (facts.get(leaf, name) for name in COUNTS)
+    return (isinstance(state, Known) and state.value != "ONLINE") or any(
+        isinstance(each, Known) and each.value != 0 for each in counts
+    )
 
 
 def _of(name: str, text: str, status: Known) -> Judged:
-    """One of FACTS. An empty text says that there is nothing."""
-    erratum = ERRATUM.match(text)
-    value: bool | int
+    """Whether it tells of this. An empty text says that there is nothing."""
     match name:
         case "sequential_unverified":
             value, hidden = text.startswith(SEQUENTIAL), text.startswith(RESILVERING)
-        case "hostid_mismatch":
-            value, hidden = text.startswith(HOSTID), text.startswith((RESILVERING, SEQUENTIAL))
         case _:
-            hidden = bool(text) and not erratum and not text.startswith(AFTER_ERRATA)
-            value = int(erratum[1]) if erratum else 0
+            value, hidden = text.startswith(HOSTID), text.startswith((RESILVERING, SEQUENTIAL))
     if hidden:
         return unknown(
             f"zpool status tells one thing at a time, and this comes first: {text[:60]}",

@@ -66,8 +66,8 @@ class Finding(NamedTuple):
     @property
     def fix(self) -> Fix:
         """How to mend it; where not all of it is the same case, as the rule says for all of them."""
-        fixes = {id(each.fix): each.fix for each in self.verdicts}
-        return next(iter(fixes.values())) if len(fixes) == 1 else self.rule.fix
+        first, *others = dict.fromkeys(each.fix for each in self.verdicts)
+        return self.rule.fix if others else first
 
     @property
     def reasons(self) -> tuple[Reason, ...]:

@@ -42,6 +42,7 @@ STRIKE = {"severity", "loses", "word", "takes", "answer"}
 OPTIONAL = {"when", "origin", "message", "cases", "outside", "amount", "damage", "thresholds"} | STRIKE
 CASES = 8  # of one rule
 SAID = {"impact", "why", "fix", "references"}
+CONDITIONS = ("After", "Before", "If", "Only if", "Once", "Unless", "With")  # how what a fix needs begins
 SAID_IF = {"conflicts", "unprovoked"}
 
 
@@ -254,10 +255,10 @@ def _template(source: str, kind: Kind, registry: Registry, value: Compile) -> Te
 def _fix(table: Any, kind: Kind, registry: Registry, compilers: _Compilers, platform: str) -> Fix:
     if not isinstance(table, dict):
         raise RuleError("fix must be a table")
-    _keys(table, {"text", "cost"}, {"command", "cases"}, "fix")
+    _keys(table, {"text", "cost"}, {"command", "needs", "cases"}, "fix")
     cases = []
     for each in _tables(table.get("cases", [])):
-        _keys(each, {"when", "text", "cost"}, {"command"}, "a case of a fix")
+        _keys(each, {"when", "text", "cost"}, {"command", "needs"}, "a case of a fix")
         condition = compilers.condition(_text(each, "when"), kind, registry)
         cases.append((_one_fix(each, kind, registry, compilers.value, platform), condition))
     return _one_fix(table, kind, registry, compilers.value, platform)._replace(cases=tuple(cases))
@@ -269,7 +270,10 @@ def _one_fix(table: Mapping[str, Any], kind: Kind, registry: Registry, value: Co
     if stray := WORD.search(text):  # {a,b} of a shell may stand there
         raise RuleError(f"{stray[0]} is no word of a platform; there are {', '.join(sorted(load()[ANY].words))}")
     template = _template(command, kind, registry, value) if command else None  # some platforms have no command for it
-    return Fix(template, text, _one_of(table, "cost", COSTS))
+    needs = filled(_text(table, "needs"), platform) if "needs" in table else ""
+    if needs and not needs.startswith(CONDITIONS):
+        raise RuleError(f"needs begins with one of {', '.join(CONDITIONS)}")
+    return Fix(template, text, _one_of(table, "cost", COSTS), needs=needs)
 
 
 def _examples(tables: Any, with_when: bool) -> tuple[Example, ...]:

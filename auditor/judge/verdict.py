@@ -6,6 +6,7 @@ each gives one verdict "unknown" on the pool itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -30,6 +31,10 @@ ROUTES: dict[Kind, tuple[tuple[Kind, str], ...]] = {
     "run": (("host", "runs"),),
     "waiver": (("host", "waivers"),),
 }
+
+
+MODIFIES = re.compile(r"zpool (add|attach|checkpoint|remove|replace|scrub|set) |zfs set ")
+WORDS = "\0"  # between the words of a list in a command, each of which is quoted for itself
 
 
 class Verdict(NamedTuple):
@@ -211,6 +216,8 @@ def _worded(verdict: Verdict, facts: Facts) -> Verdict:
     case = _case(rule.fix, subject, facts)
     template = (case or rule.fix).command
     command = fill(template, subject, origin, facts, shell=True) if template else ""
+    if MODIFIES.match(command) and _suspended(subject, facts):
+        case = (case or rule.fix)._replace(needs="Once the pool is no longer suspended")
     first, others = verdict.evidence[:1], verdict.evidence[1:]
     evidence = tuple(dict.fromkeys((*first, *rule.decided, *others)))  # not below what a report has room for
     amount = fill(rule.amount, subject, origin, facts, shell=False) if rule.amount else ""
@@ -222,6 +229,13 @@ def _worded(verdict: Verdict, facts: Facts) -> Verdict:
         amount="" if "(unknown)" in amount else amount,
         case=case,
     )
+
+
+def _suspended(subject: Subject, facts: Facts) -> bool:
+    """Is its pool, or does it lack devices? OpenZFS refuses then what changes it. (zfs_ioctl.c POOL_CHECK_SUSPENDED)"""
+    pool = Subject("pool", subject.within or subject.name.partition("/")[0])
+    lacking = (facts.get(vdev, "too_few_devices") for vdev in facts.linked(pool, "vdevs"))
+    return any(map(is_true, (facts.get(pool, "suspended"), *lacking)))
 
 
 def _case(fix: Fix, subject: Subject, facts: Facts) -> Fix | None:
@@ -257,7 +271,7 @@ def fill(template: Template, subject: Subject, origin: str, facts: Facts, *, she
         if value is None:
             words.append("UNKNOWN" if shell else "(unknown)")
         else:
-            words.append(quoted(value) if shell else value)
+            words.append(" ".join(map(quoted, value.split(WORDS))) if shell else value)
     return "".join(words)
 
 
@@ -278,6 +292,8 @@ def _value(expression: Expression, scope: Scope, shell: bool) -> str | None:
             return subject.name
         case () if not shell:
             return "none"
+        case tuple() as many if shell:
+            return WORDS.join(each.name if isinstance(each, Subject) else str(each) for each in many)
         case tuple() as many:
             return ", ".join(each.name if isinstance(each, Subject) else str(each) for each in many)
         case bool() as switch:

@@ -9,7 +9,7 @@ from auditor.facts import AGAIN, Evidence
 from auditor.judge.finding import RANK, Finding
 from auditor.judge.verdict import Verdict
 from auditor.report.model import Report
-from auditor.text import harmless, lower_headline, quoted
+from auditor.text import harmless, quoted, unknown_headline
 
 SUBJECTS_SHOWN = 6
 _PACKAGE = re.compile(r"(?:[a-z]+ )?(?:install|add|-S) ([\w.+-]+)")  # as platforms install one
@@ -38,6 +38,8 @@ LOOKS = (
     ),
     *("zpool events", "zpool history", "zpool iostat", "zpool list", "zpool status"),
 )
+# while one of these fails no restart of the host is a first step: it may not come up, or with a device less
+BAR_RESTART = ("pool-degraded", "pool-suspended", "kernel-without-zfs", "running-kernel-without-zfs")
 
 
 def where(*findings: Finding) -> str:
@@ -59,21 +61,29 @@ def listed(names: Sequence[str]) -> str:
 
 
 def sentence(finding: Finding) -> str:
-    """The rule's message when there is one subject, its title when there are several or no message. Where its cases have
-    messages, that of the first subject, which says the case."""
+    """The rule's message, of several subjects that of the first and how many more there are; its title without one."""
     messages = [finding.message] if finding.message else list(dict.fromkeys(each.message for each in finding.verdicts))
     if len(messages) == 1 and messages[0]:
         return harmless(messages[0])
-    if messages[0] and any(case.message for case in finding.rule.cases):
+    if messages[0]:
         return f"{harmless(messages[0])}; and {len(messages) - 1} more"
     return finding.rule.title
 
 
 def first(report: Report) -> tuple[str, Finding] | None:
     """What to do before anything else, for somebody who reads no further: Fix first, or Look first, and the finding."""
-    worst = report.lead if report.lead and not report.lead.known and not report.lead.waiver else None
-    worst = worst or next((each for each in report.fresh if each.failed and each.severity != "low"), None)
+    lead = [report.lead] if report.lead and not report.lead.known and not report.lead.waiver else []
+    steps = [*lead, *(each for each in report.fresh if each.failed and each.severity != "low")]
+    bars = [each for each in (*report.findings, *report.waived) if each.failed and each.rule.id in BAR_RESTART]
+    if bars and steps and _restarts(steps[0]):
+        steps = [*(each for each in steps if each in bars), *(each for each in steps if not _restarts(each))]
+    worst = steps[0] if steps else None
     return ("Look first" if looks(worst) else "Fix first", worst) if worst else None
+
+
+def _restarts(finding: Finding) -> bool:
+    """Does its fix restart the host?"""
+    return finding.fix.cost == "needs restart" and finding.rule.subject == "host"
 
 
 def looks(finding: Finding) -> bool:
@@ -100,8 +110,8 @@ def shortly(finding: Finding) -> str:
 
 
 def question(finding: Finding) -> str:
-    """Of one that is undecided: what could not be told."""
-    return harmless(finding.message) or f"Could not tell whether {lower_headline(finding.rule.title)}"
+    """Of one that is unknown: what is not known."""
+    return harmless(finding.message) or unknown_headline(finding.rule.title)
 
 
 def unasked(finding: Finding) -> bool:
@@ -137,6 +147,11 @@ def lesser_bugs(finding: Finding) -> list[tuple[str, str]]:
     """Of a finding about known bugs what was seen of those that are no entries of the table."""
     last = finding.verdicts[-1]
     return evidence(last)[1:] if finding.bugs and last.rule.head is None else []
+
+
+def condition(finding: Finding) -> str:
+    """What stands before the step: "Once the directory is empty: "; or nothing."""
+    return f"{finding.fix.needs}: " if finding.fix.needs else ""
 
 
 def commands(finding: Finding) -> list[str]:

@@ -43,7 +43,8 @@ def _rows(finding: Finding) -> Iterator[tuple[str, str]]:
     yield from (("" if i else "Lesser", escaped(text)) for i, (text, _) in enumerate(lesser))
     commands = finding_words.commands(finding)
     for i, command in enumerate(commands):
-        yield "" if i else "Fix", f"<code>{escaped(command)}</code>"
+        needs = "" if i else escaped(finding_words.condition(finding))
+        yield "" if i else "Fix", f"{needs}<code>{escaped(command)}</code>"
     yield "" if commands else "Fix", f"[{fix.cost}] {escaped(fix.text)}"
     if finding.rule.page:
         yield "More", f"<code>zaudit explain {escaped(finding.rule.id)}</code>"

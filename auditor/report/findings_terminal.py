@@ -140,8 +140,8 @@ def _fix(finding: Finding) -> Iterator[Text]:
     """The commands, what they cost, and what no command can say."""
     fix = finding.fix
     commands = finding_words.commands(finding)
-    for command in commands[:COMMANDS_SHOWN]:
-        yield Text(command, "bold")
+    for i, command in enumerate(commands[:COMMANDS_SHOWN]):
+        yield Text.assemble("" if i else finding_words.condition(finding), (command, "bold"))
     if len(commands) > COMMANDS_SHOWN:
         yield Text(f"and {len(commands) - COMMANDS_SHOWN} more like it (--format json has all)", "dim")
     yield Text.assemble((f"[{fix.cost}] ", COST_STYLES[fix.cost]), fix.text)

@@ -261,7 +261,7 @@ def _next_step(targets: tuple[str, ...], found: Sequence[Finding]) -> str:
     for finding in found:
         if finding.failed and finding.severity in ("critical", "high"):
             template = finding.fix.command
-            whole = template and not PLACEHOLDER.search(template.source)
+            whole = template and not finding.fix.needs and not PLACEHOLDER.search(template.source)
             commands = [each.command for each in finding.verdicts if each.command and whole]
             return commands[0] if commands else f"zaudit explain {finding.verdicts[0].rule.id}"
     first = min(targets, key=lambda each: each in OF_THE_SYSTEM)

@@ -628,7 +628,7 @@ def test_what_the_server_says_goes_before_its_files() -> None:
     assert outcome(facts, "db-path-not-on-zfs") == ["pass"]
     changes = facts.get(PG, "changes_at_restart")
     assert isinstance(changes, Known)
-    assert changes.value == ("fsync = off, on in its files", "torn_page_guard = off, on in its files")
+    assert changes.value == ("fsync is off now but on in its files", "full_page_writes is off now but on in its files")
     assert {each.text.split(" =")[0] for each in changes.evidence} == {"fsync", "full_page_writes"}
 
 

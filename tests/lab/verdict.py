@@ -20,8 +20,6 @@ UNDECIDED_ON_EVERY_GUEST = {
     *("ashift-too-small", "zed-not-running", "mounts-not-at-next-boot", "pool-not-at-next-boot", "fstab-before-mounts"),
 }
 """What lies below an emulated disk cannot be seen from the guest; and it has no systemd to ask."""
-UNDECIDED_WHILE_DEGRADED = {"pool-errata"}
-"""zpool status names one state at a time, and a degraded pool comes before errata."""
 COUNTED_SINCE_LOAD = {"space-refused"}
 """What an earlier state of the same guest left in counters that only loading the module resets."""
 RELEASE = "advisory-"
@@ -99,7 +97,7 @@ def _expected(scenario: Scenario, line: str, report: dict[str, Any], disks: dict
     failing = {each.rule for each in must if each.outcome == "fail"} | set(scenario.may)
     failing |= TRUE_OF_EVERY_GUEST | COUNTED_SINCE_LOAD
     unsure = {each.rule for each in must if each.outcome == "unknown"} | set(scenario.undecided)
-    unsure |= UNDECIDED_ON_EVERY_GUEST | (UNDECIDED_WHILE_DEGRADED if "pool-degraded" in failing else set())
+    unsure |= UNDECIDED_ON_EVERY_GUEST
     for rule, subject, result, severity in every:
         if (rule in scenario.must_not and result == "fail") or (
             result == "fail" and LINE_OF[severity] > 0 and rule not in failing and not rule.startswith(RELEASE)

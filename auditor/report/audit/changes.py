@@ -11,6 +11,7 @@ from auditor.judge.finding import RANK, exit_code
 from auditor.judge.rule import SEVERITIES, Severity
 from auditor.report.audit.folding import unfolded
 from auditor.report.audit.json import FIRST, SCHEMA
+from auditor.text import unknown_headline
 
 # only now, only then: one of the two was recorded before the question was known
 Change = Literal["new", "worse", "only now", "changed", "not seen", "not judged", "only then", "better", "gone"]
@@ -159,12 +160,13 @@ def _seen(finding: Mapping[str, Any], each: Mapping[str, Any]) -> Seen:
     within = f"{each['pool']} " if "pool" in each else ""
     evidence, reasons = (tuple(str(one["text"]) for one in each.get(key, ())) for key in ("evidence", "reasons"))
     remedies = {one.get("remedy") for one in each.get("reasons", ())}
+    title = titles.get(rule, str(finding["title"]))
     return Seen(
         rule,
         f"{each['kind']} {within}{each['name']}",
         finding["outcome"],
         severity,
-        titles.get(rule, str(finding["title"])),
+        unknown_headline(title) if "unknown" in (finding["outcome"], finding.get("was")) else title,
         evidence,
         reasons,
         remedies == {AGAIN},

@@ -50,7 +50,7 @@ def _start(report: Report, title: str) -> Iterator[str]:
         word, first = found
         commands = finding_words.commands(first)
         words = f"<code>{escaped(commands[0])}</code>" if commands else escaped(first.fix.text)
-        fix = f"<p><b>{word}</b> ({escaped(first.rule.id)}): {words}</p>"
+        fix = f"<p><b>{word}</b> ({escaped(first.rule.id)}): {escaped(finding_words.condition(first))}{words}</p>"
     yield (
         f'<div class="verdict {kind}"><div class="word">{escaped(report.headline)}</div>'
         f"<p>{escaped(counts)}</p>{fix}</div>"

@@ -22,7 +22,7 @@ from auditor.judge.verdict import Verdict
 from auditor.report import event_words, finding_words
 from auditor.report.audit.folding import SUBJECT, Names, folded
 from auditor.report.model import Report
-from auditor.text import quoted, valid_unicode
+from auditor.text import quoted, unknown_headline, valid_unicode
 
 NAME = "json"
 SCHEMA = "zaudit-report/2"
@@ -156,7 +156,7 @@ def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
         **({"least": finding.least} if finding.failed and finding.least != finding.severity else {}),
         "harm": rule.harm,
         **_event(finding),
-        "title": rule.title,
+        "title": rule.title if finding.failed else unknown_headline(rule.title),
         "place": valid_unicode(finding.place),
         "where": finding_words.where(finding),
         "impact": rule.impact,
@@ -164,6 +164,7 @@ def _finding(finding: Finding, report: Report, names: Names) -> dict[str, Any]:
             "commands": list(dict.fromkeys(each["command"] for each in verdicts if "command" in each)),
             "text": finding.fix.text,
             "cost": finding.fix.cost,
+            **({"needs": finding.fix.needs} if finding.fix.needs else {}),
         },
         "references": list(rule.references),
         **({"page": rule.page} if rule.page else {}),

@@ -14,6 +14,7 @@ from auditor.judge.finding import RANK, exit_code
 from auditor.judge.rule import SEVERITIES, Severity
 from auditor.report.audit.changes import CompareError
 from auditor.report.audit.json import FIRST, SCHEMA
+from auditor.text import unknown_headline
 
 CELLS = ("kept", "word", "unknown", "lost")  # the worst last
 NEVER = "does not happen here"
@@ -90,12 +91,13 @@ def _rules(document: Mapping[str, Any]) -> dict[str, Side]:
     """Rule -> the worst that it says. One that was left out may be as bad as it can be."""
     found: dict[str, Side] = {}
     for each in document["findings"]:
+        title = str(each["title"])
         now = Side(
             least=_level(each.get("least", each["severity"])) if each["outcome"] == "fail" else 0,
             most=_level(each["severity"]),
             severity=each["severity"],
             places=(str(each["place"]),),
-            title=str(each["title"]),
+            title=title if each["outcome"] == "fail" else unknown_headline(title),
             impact=str(each["impact"]),
         )
         rule = str(each["rule"])

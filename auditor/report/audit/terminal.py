@@ -154,7 +154,8 @@ def _shortly(finding: Finding) -> Iterator[RenderableType]:
 def _first_step(finding: Finding) -> Text:
     """The command, or what to do where no command does it, and what that costs."""
     fix, commands = finding.fix, finding_words.commands(finding)
-    step = Text(commands[0], "bold") if commands else Text(finding_words.first_sentence(fix.text))
+    step = Text(finding_words.condition(finding))
+    step.append(commands[0], "bold") if commands else step.append(finding_words.first_sentence(fix.text))
     if len(commands) > 1:
         step.append(f"  and {len(commands) - 1} more like it", "dim not bold")
     return step.append(f"  [{fix.cost}]", COST_STYLES[fix.cost] + " not bold")

@@ -45,7 +45,8 @@ class Host:
 
 @dataclass(slots=True)
 class Line:
-    """One line of a table: on which hosts it fails, and on which nobody can tell. severity: the gravest of them."""
+    """One line of a table: on which hosts it fails, and on which nobody can tell. severity: the gravest of them. title:
+    that of a failure, if there is one."""
 
     severity: Severity = "low"
     title: str = ""
@@ -55,7 +56,9 @@ class Line:
     def add(self, found: Found) -> None:
         """One finding more."""
         if RANK[found.severity] >= RANK[self.severity]:
-            self.severity, self.title = found.severity, found.title
+            self.severity = found.severity
+        if not self.title or (found.outcome == "fail" and not self.failed):
+            self.title = found.title
         (self.failed if found.outcome == "fail" else self.open).add(found.key[0])
 
     @property

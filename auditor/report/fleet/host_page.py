@@ -97,8 +97,7 @@ def _finding(each: Found, told: Told) -> str:
     listed = "".join(f"<li>{escaped(sentence[:TEXT])}</li>" for sentence in says)
     mends = "".join(f"<dt>{label}</dt><dd>{text}</dd>" for label, text in _mends(each, told))
     kind, word = failing(each.severity, each.outcome), severity(each.severity, each.outcome)
-    says_it = each.title[:TEXT] if each.outcome != "unknown" else f"Not known whether this is so: {each.title[:TEXT]}"
-    head = f"{word} <b>{escaped(each.rule)}</b> {escaped(each.place[:TEXT])}{paragraph(says_it)}"
+    head = f"{word} <b>{escaped(each.rule)}</b> {escaped(each.place[:TEXT])}{paragraph(each.title[:TEXT])}"
     return f'<div class="finding {kind}">{head}<ul>{listed}</ul><dl>{mends}</dl></div>'
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from auditor.errors import Stop
 from auditor.judge.event import SEVERITIES, Severity
-from auditor.text import harmless
+from auditor.text import harmless, unknown_headline
 
 SCHEMA = "zaudit-lines/1"
 STANDINGS = (
@@ -113,7 +113,7 @@ def told(table: Mapping[str, Any]) -> Told:
         fix = table["fix"]
         return Told(
             says=_texts(table.get("says", [])),
-            commands=_texts(fix["commands"]),
+            commands=_step(fix, _texts(fix["commands"])),
             text=_text(fix.get("text", "")),
             cost=_text(fix.get("cost", "")),
         )
@@ -147,7 +147,7 @@ def _row(table: Mapping[str, Any]) -> Row | None:
 
 def _found(table: Mapping[str, Any]) -> Found:
     outcome = _of(table["outcome"], ("fail", "unknown", "waived"))
-    commands = _texts(table["fix"]["commands"])
+    commands, title = _texts(table["fix"]["commands"]), _text(table["title"])
     return Found(
         key=_key(table),
         id=_text(table["id"]),
@@ -156,8 +156,8 @@ def _found(table: Mapping[str, Any]) -> Found:
         counts=outcome != "waived" and not table.get("known"),
         severity=_of(table["severity"], SEVERITIES),  # type: ignore[arg-type]
         place=_text(table["place"]),
-        title=_text(table["title"]),
-        command=commands[0] if commands else "",
+        title=unknown_headline(title) if "unknown" in (outcome, table.get("was")) else title,
+        command=_step(table["fix"], commands)[0] if commands else "",
         openzfs=_text(table.get("openzfs", "")),
         models=_texts(table.get("models", [])),
         remedies=_texts(table.get("remedies", [])),
@@ -166,6 +166,12 @@ def _found(table: Mapping[str, Any]) -> Found:
             for bug in table.get("bugs", [])[:LISTED]
         ),
     )
+
+
+def _step(fix: Mapping[str, Any], commands: tuple[str, ...]) -> tuple[str, ...]:
+    """The commands, the first behind what it needs."""
+    needs = _text(fix.get("needs", ""))
+    return (f"{needs}: {commands[0]}", *commands[1:]) if needs and commands else commands
 
 
 def _key(table: Mapping[str, Any]) -> Key:

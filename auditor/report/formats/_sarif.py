@@ -24,7 +24,7 @@ TEXT = 1000  # characters; GitHub cuts at 1024
 def document(told: Told, findings: Iterable[Finding], outcome: Callable[[Finding], dict[str, Any]]) -> str:
     """One run with these findings; outcome: what an edition says of one."""
     found = list(findings)
-    rules = {each.rule: each for each in found}
+    rules = {each.rule: each for each in found} | {each.rule: each for each in found if each.was == "fail"}
     places = {rule: place for place, rule in enumerate(rules)}
     driver = {
         "name": "zaudit",
@@ -65,8 +65,7 @@ def _state(each: Finding, nightly: bool) -> dict[str, str]:
 
 def message(each: Finding) -> str:
     """What was found or could not be told, in one text."""
-    ahead = "Could not tell: " if each.was == "unknown" else ""
-    return brief(f"{ahead}{each.title} ({brief(each.place, 100)}). {' '.join(each.says)}".strip(), TEXT)
+    return brief(f"{each.title} ({brief(each.place, 100)}). {' '.join(each.says)}".strip(), TEXT)
 
 
 def _rule(each: Finding) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from auditor.judge.finding import EXIT_CODES, EXIT_UNDECIDED, RANK
 from auditor.judge.known_bugs import ID
 from auditor.report.audit.folding import Room, runs, spread
 from auditor.report.audit.json import FIRST, SCHEMA
-from auditor.text import harmless
+from auditor.text import harmless, unknown_headline
 
 SUBJECTS = 20
 FINDINGS = 200_000
@@ -44,10 +44,10 @@ class Waiver(NamedTuple):
 
 class Finding(NamedTuple):
     """As in the report. outcome: fail, unknown or waived; was: what a waived one is without its waiver, else the outcome.
-    event: the mildest at which something acknowledged goes, may go or rests on a word, or empty. says: of the first subjects
-    what was found or why nobody could tell, each once. subjects: (kind, pool or empty, name) of the first; total: of all.
-    known: the day since which a baseline knows it, or empty. page: of the rule, in the repository; empty of a rule of a site.
-    bugs: (id, severity) of each known bug of the release that it is about."""
+    title: of an unknown one says that it is not known. event: the mildest at which something acknowledged goes, may go or rests
+    on a word, or empty. says: of the first subjects what was found or why nobody could tell, each once. subjects: (kind, pool
+    or empty, name) of the first; total: of all. known: the day since which a baseline knows it, or empty. page: of the rule, in
+    the repository; empty of a rule of a site. bugs: (id, severity) of each known bug of the release that it is about."""
 
     id: str
     rule: str
@@ -62,6 +62,7 @@ class Finding(NamedTuple):
     impact: str
     fix: str
     cost: str
+    needs: str
     commands: tuple[str, ...]
     references: tuple[str, ...]
     says: tuple[str, ...]
@@ -76,6 +77,12 @@ class Finding(NamedTuple):
     def standing(self) -> str:
         """The outcome, or known."""
         return "known" if self.known else self.outcome
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The commands, the first behind what it needs."""
+        ahead = f"{self.needs}: " if self.needs else ""
+        return tuple(f"{ahead if not i else ''}{command}" for i, command in enumerate(self.commands))
 
     @property
     def more(self) -> str:
@@ -197,20 +204,22 @@ def _finding(each: Mapping[str, Any], names: Any, strikes: Mapping[str, Event], 
     bugs = tuple((_text(bug["id"]), _one_of(bug["severity"], SEVERITIES)) for bug in _list(each.get("bugs", [])))
     subjects = tuple(dict.fromkeys(named)) if bugs else tuple(named)
     message = (_text(each["message"]),) if "message" in each else ()
+    was, title = _one_of(each["was"], OUTCOMES[:2]) if outcome == "waived" else outcome, _text(each["title"])
     return Finding(
         id=_text(each["id"]),
         rule=rule,
         outcome=outcome,
-        was=_one_of(each["was"], OUTCOMES[:2]) if outcome == "waived" else outcome,
+        was=was,
         severity=_one_of(each["severity"], SEVERITIES),
         harm=_text(each["harm"]),
         event=_one_of(each["event"], EVENTS) if "event" in each else strikes.get(rule, ""),
-        title=_text(each["title"]),
+        title=unknown_headline(title) if was == "unknown" else title,
         place=place,
         where=_text(each.get("where", place)),
         impact=_text(each["impact"]),
         fix=_text(fix["text"]),
         cost=_text(fix["cost"]),
+        needs=_text(fix.get("needs", "")),
         commands=tuple(map(_text, _list(fix["commands"]))),
         references=tuple(map(_text, _list(each["references"]))),
         says=tuple(dict.fromkeys((*message, *(text for one in first for text in _says(one))))),

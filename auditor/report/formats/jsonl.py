@@ -62,7 +62,8 @@ def _finding(each: Finding) -> dict[str, Any]:
         "says": list(each.says),
         "subjects": [{"kind": kind, "pool": pool, "name": name} for kind, pool, name in each.subjects],
         "total": each.total,
-        "fix": {"commands": list(each.commands), "text": each.fix, "cost": each.cost},
+        "fix": {"commands": list(each.commands), "text": each.fix, "cost": each.cost}
+        | ({"needs": each.needs} if each.needs else {}),
         **({"bugs": [{"id": id, "severity": severity} for id, severity in each.bugs]} if each.bugs else {}),
         **page,
         **waiver,

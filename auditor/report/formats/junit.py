@@ -44,13 +44,15 @@ def _case(each: Finding) -> str:
 
 
 def _outcome(each: Finding) -> str:
-    fixes = (*(f"Fix: {command}" for command in each.commands), each.fix)
-    text = escape("\n".join([each.impact, *each.says, *fixes, *([f"More: {each.more}"] if each.more else [])]))
+    more = [f"More: {each.more}"] if each.more else []
+    fixes = (*(f"Fix: {command}" for command in each.steps), each.fix)
+    said = [each.impact, *each.says, *fixes] if each.was == "fail" else [*each.says, f"If it fails: {each.impact}"]
+    text = escape("\n".join([*said, *more]))
     match each.standing:
         case "fail":
             return f"<failure message={quoteattr(each.title)} type={quoteattr(each.severity)}>{text}</failure>"
         case "unknown":
-            return f'<error message={quoteattr(f"could not tell: {each.title}")} type="undecided">{text}</error>'
+            return f'<error message={quoteattr(each.title)} type="undecided">{text}</error>'
         case _:
             return "<skipped/>"  # Ant's schema has no room for words
 

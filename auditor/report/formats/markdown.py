@@ -75,7 +75,10 @@ def _failure(each: Finding) -> Iterator[str]:
     yield f"{code(each.rule)} at {code(brief(each.where, 300))}\n"
     yield from (f"- {text(brief(said, 400))}" for said in each.says[:4])
     yield f"- Risk: {text(each.impact)}"
-    yield from (f"- Fix: {code(brief(command, 400))}" for command in each.commands[:4])
+    needs = f"{text(each.needs)}: " if each.needs else ""
+    yield from (
+        f"- Fix: {'' if i else needs}{code(brief(command, 400))}" for i, command in enumerate(each.commands[:4])
+    )
     yield f"- Fix ({text(each.cost)}): {text(each.fix)}"
     yield f"- More: {code(each.more)}\n" if each.more else ""
 

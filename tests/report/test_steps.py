@@ -1,0 +1,194 @@
+"""What a page tells to do: with its condition on the line of the step, and nothing that does harm as printed."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from auditor.facts import HOST, Fact, Facts, Subject, Value, known
+from auditor.judge.finding import findings
+from auditor.judge.rule import Fix
+from auditor.judge.verdict import Verdict, judge
+from auditor.report import finding_words
+from auditor.report.audit import html, terminal
+from auditor.report.audit import json as report_json
+from auditor.report.formats import jsonl, junit, markdown
+from auditor.report.formats._told import told
+from tests.report.test_event_words import RULES
+from tests.shared import HOSTS, report_of
+
+CONDITION = re.compile(r"\b(first|unless|needs?|before)\b", re.IGNORECASE)
+# commands whose text has such a word and that need no condition
+FREE = {
+    "commits-on-hard-disks": "before and after a measurement",
+    "commits-on-plain-flash": "before and after a measurement",
+    "key-not-at-next-boot": "what the boot needs is the reason, not a condition",
+    "sync-disabled-replica": "what makes it last, not a condition",
+    "volatile-vdev": "the text is another way, not a condition",
+}
+TANK = Subject("pool", "tank")
+
+
+def fixes(fix: Fix) -> list[Fix]:
+    return [fix, *(each for each, _ in fix.cases)]
+
+
+def test_a_command_whose_text_has_a_condition_says_what_it_needs() -> None:
+    bare = {
+        rule.id
+        for rule in RULES.values()
+        for fix in fixes(rule.fix)
+        if fix.command
+        and not fix.needs
+        and CONDITION.search(fix.text)
+        and not fix.command.source.startswith(finding_words.LOOKS)
+    }
+    assert bare == set(FREE)
+
+
+@pytest.mark.parametrize("host", ["2.1-degraded-mirror", "2.3-sync-disabled-local"])
+def test_every_format_prints_the_condition_before_the_command(host: str) -> None:
+    report = report_of(HOSTS / next(each for each in HOSTS.names() if each.startswith(host)))
+    _, first = finding_words.first(report) or pytest.fail("no first step")
+    needs, command = first.fix.needs, finding_words.commands(first)[0]
+    assert needs
+    assert report.next_step != command
+    document = report_json.document(report, verbose=False)
+    data = told(document)
+    assert next(each for each in document["findings"] if each["rule"] == first.rule.id)["fix"]["needs"] == needs
+    texts = [terminal.render(report, width=400), html.render(report), markdown.render(data), junit.render(data)]
+    texts.append(terminal.render(report, width=400, verbose=True))
+    for text in texts:
+        plain = re.sub(r"<[^>]+>|[`\\]", "", text)
+        assert f"{needs}: {command}" in plain
+    assert f'"needs": "{needs}"' in jsonl.render(data)
+
+
+def host_with(*facts: tuple[Subject, str, Value]) -> Facts:
+    found = Facts()
+    for subject, name, value in facts:
+        found.put(Fact(subject, name, known(value, name)))
+    return found
+
+
+def verdict(rule: str, facts: Facts) -> Verdict:
+    return judge([RULES[rule]], facts)[0]
+
+
+DB, DATA = Subject("database", "mariadb"), Subject("dataset", "tank/db")
+
+
+@pytest.mark.parametrize(
+    ("guard", "cost", "ahead"),
+    [(True, "safe", ""), (False, "needs restart", "After "), (None, "safe", "Unless ")],
+)
+@pytest.mark.parametrize("rule", ["sync-disabled", "logbias-throughput-log"])
+def test_a_log_that_may_tear_pages_is_not_turned_on_as_safe(
+    rule: str, guard: bool | None, cost: str, ahead: str
+) -> None:
+    guards = [(DB, "torn_page_guard", guard)] if guard is not None else []
+    facts = host_with((HOST, "databases", (DB,)), *guards, (DATA, "sync", "disabled"))
+    case = next((each for each, condition in RULES[rule].fix.cases if holds(condition, facts)), RULES[rule].fix)
+    assert case.cost == cost
+    assert case.needs.startswith(ahead)
+    assert bool(case.needs) is bool(ahead)
+
+
+def holds(condition: object, facts: Facts) -> bool:
+    from auditor.judge.expression import Expression, Scope
+
+    assert isinstance(condition, Expression)
+    return getattr(condition.evaluate(Scope(facts, DATA)), "value", None) is True
+
+
+LEGS = [Subject("leaf", name, "tank") for name in ("sda", "sdb")]
+
+
+@pytest.mark.parametrize(
+    ("states", "step", "pool"),
+    [
+        (("ONLINE", "OFFLINE"), "zpool online tank sdb", "ONLINE"),
+        (("ONLINE", "UNAVAIL"), "zpool replace tank sdb NEW_DEVICE", "ONLINE"),
+        (("ONLINE", "FAULTED"), "zpool replace tank sdb NEW_DEVICE", "DEGRADED"),
+        (("OFFLINE", "OFFLINE"), "zpool online tank sda sdb", "DEGRADED"),
+        (("DEGRADED", "DEGRADED"), "zpool status -v tank", "DEGRADED"),
+        (("ONLINE", "ONLINE"), "", "ONLINE"),
+    ],
+)
+def test_a_leg_out_of_use_is_named_whatever_the_pool_says(states: tuple[str, str], step: str, pool: str) -> None:
+    from auditor.derive import pool_legs
+
+    facts = host_with(
+        (HOST, "pools", (TANK,)),
+        (TANK, "state", pool),
+        (TANK, "leaves", tuple(LEGS)),
+        *((leg, "state", state) for leg, state in zip(LEGS, states, strict=True)),
+        *((leg, "allocation_class", "normal") for leg in LEGS),
+    )
+    for fact in list(pool_legs.derive(TANK, facts)):
+        facts.put(fact)
+    found = verdict("pool-degraded", facts)
+    assert found.outcome == ("fail" if step else "pass")
+    assert found.command == step
+    bad = [f"{leg.name} ({state})" for leg, state in zip(LEGS, states, strict=True) if state != "ONLINE"]
+    assert all(each in found.message for each in bad)
+
+
+@pytest.mark.parametrize(("errors", "command"), [(0, "zpool replace tank log NEW_DEVICE"), (7, "zpool status -v tank")])
+def test_a_log_device_is_not_replaced_while_other_drives_err_alike(errors: int, command: str) -> None:
+    log, data = Subject("leaf", "log", "tank"), Subject("leaf", "sda", "tank")
+    counts = [
+        (leaf, name, count)
+        for leaf, count in ((log, 3), (data, errors))
+        for name in ("read_errors", "write_errors", "checksum_errors")
+    ]
+    facts = host_with(
+        (HOST, "pools", (TANK,)),
+        (TANK, "leaves", (log, data)),
+        (log, "pool", TANK),
+        (log, "state", "ONLINE"),
+        (log, "allocation_class", "log"),
+        (data, "allocation_class", "normal"),
+        *counts,
+    )
+    found = verdict("slog-unhealthy", facts)
+    assert found.outcome == "fail"
+    assert found.command == command
+    assert findings([found], facts)[0].fix.needs == ("" if errors else "Unless zpool online brings it back")
+
+
+@pytest.mark.parametrize("bar", finding_words.BAR_RESTART)
+@pytest.mark.parametrize("known", ["", "2026-11-01"])
+def test_no_first_step_restarts_a_host_that_may_not_come_up(bar: str, known: str) -> None:
+    report = report_of(HOSTS / "2.1-degraded-mirror.tar.gz")
+    upgrade = next(each for each in report.findings if each.rule.id == "known-bugs")
+    degraded = next(each for each in report.findings if each.rule.id == "pool-degraded")
+    assert upgrade.fix.cost == "needs restart"
+    other = degraded._replace(rule=RULES[bar], known=known)
+    alone = report._replace(lead=None, findings=(upgrade,))
+    assert finding_words.first(alone) == ("Fix first", upgrade)
+    found = finding_words.first(alone._replace(findings=(upgrade, other)))
+    assert (found[1] if found else None) == (None if known else other)
+
+
+@pytest.mark.parametrize("host", ["2.3-suspended-wait", "2.3-suspended-path-failed"])
+def test_what_changes_a_pool_waits_until_it_is_no_longer_suspended(host: str) -> None:
+    report = report_of(HOSTS / f"{host}.tar.gz")
+    changing = [
+        each
+        for each in report.findings
+        if any(command.startswith(("zpool attach", "zpool replace")) for command in finding_words.commands(each))
+    ]
+    assert changing
+    assert all(each.fix.needs == "Once the pool is no longer suspended" for each in changing)
+
+
+@pytest.mark.parametrize("host", ["2.4-sata-cache-on", "2.1-slog-striped"])
+def test_a_finding_about_several_subjects_shows_the_message_of_the_first(host: str) -> None:
+    found = [each for each in report_of(HOSTS / f"{host}.tar.gz").findings if each.failed and not each.message]
+    several = [each for each in found if len({one.message for one in each.verdicts}) > 1]
+    assert several
+    for each in several:
+        count = len({one.message for one in each.verdicts})
+        assert finding_words.sentence(each) == f"{each.verdicts[0].message}; and {count - 1} more"
