@@ -16,7 +16,8 @@ from .postgres import Postgres
 
 
 class Append(Alone):
-    """Appends of 8 KiB records; commit: fsync after each, or O_DSYNC, or nothing at all (for sync=always)."""
+    """Appends of 8 KiB records; commit: fsync after each, with O_DIRECT or without, or O_DSYNC, or nothing at all (for
+    sync=always)."""
 
     def __init__(self, data: Path, log: Path, commit: str = "fsync") -> None:
         self.file, self.commit = data / "records", commit
@@ -25,11 +26,13 @@ class Append(Alone):
         self.file.touch()
 
     def run(self, ack: Ack) -> NoReturn:
-        fd = os.open(self.file, os.O_RDWR | (os.O_DSYNC if self.commit == "dsync" else 0))
+        fd = os.open(self.file, os.O_RDWR | {"dsync": os.O_DSYNC, "direct": os.O_DIRECT}.get(self.commit, 0))
+        memory = mmap.mmap(-1, RECORD)  # O_DIRECT wants it aligned
         number = 0
         while True:
-            os.pwrite(fd, record(number), number * RECORD)
-            if self.commit == "fsync":
+            memory[:] = record(number)
+            os.pwrite(fd, memory, number * RECORD)
+            if self.commit in ("fsync", "direct"):
                 os.fsync(fd)
             ack(number)
             number += 1
@@ -130,13 +133,13 @@ class Pair(Alone):
     """The shape of every database, small: a log with fsync in one place, data pages and checkpoints in another.
 
     Commit n goes to the log. After 25 commits a checkpoint writes their pages (page n % 64), fsyncs them, starts a new log
-    that says so in its head, and removes the old one.
+    that says so in its head, and removes the old one. flush: what it does instead of fsync.
     """
 
     PAGES, EVERY = 64, 25
 
-    def __init__(self, data: Path, log: Path) -> None:
-        self.pages, self.log = data / "pages", log
+    def __init__(self, data: Path, log: Path, flush: Callable[[int], object] = os.fsync) -> None:
+        self.pages, self.log, self.flush = data / "pages", log, flush
 
     def prepare(self) -> None:
         self.pages.write_bytes(bytes(self.PAGES * RECORD))
@@ -145,9 +148,9 @@ class Pair(Alone):
     def start_log(self, number: int) -> int:
         fd = os.open(self.log / f"log-{number:08d}", os.O_RDWR | os.O_CREAT)
         os.write(fd, record(number))
-        os.fsync(fd)
+        self.flush(fd)
         folder = os.open(self.log, os.O_RDONLY)
-        os.fsync(folder)
+        self.flush(folder)
         os.close(folder)
         return fd
 
@@ -156,13 +159,13 @@ class Pair(Alone):
         number = since = 0
         while True:
             os.write(log, record(number))
-            os.fsync(log)
+            self.flush(log)
             ack(number)
             number += 1
             if number - since == self.EVERY:
                 for each in range(since, number):
                     os.pwrite(pages, record(each), each % self.PAGES * RECORD)
-                os.fsync(pages)
+                self.flush(pages)
                 new = self.start_log(number)
                 os.unlink(self.log / f"log-{since:08d}")
                 os.close(log)
@@ -258,12 +261,14 @@ def workload(name: str, data: Path, log: Path) -> Workload:
     """By its name in matrix.toml."""
     kinds: dict[str, Callable[[], Workload]] = {
         "fsync": lambda: Append(data, log, "fsync"),
+        "direct": lambda: Append(data, log, "direct"),
         "dsync": lambda: Append(data, log, "dsync"),
         "buffered": lambda: Append(data, log, "nothing"),
         "mmap": lambda: Mapped(data, log),
         "sqlite-full": lambda: Sqlite(data, log, "FULL"),
         "sqlite-normal": lambda: Sqlite(data, log, "NORMAL"),
         "pair": lambda: Pair(data, log),
+        "pair-never": lambda: Pair(data, log, flush=lambda _: None),
         "postgres": lambda: Postgres(data, log),
         "postgres-async": lambda: Postgres(data, log, "synchronous_commit=off"),
         "pages16-direct": lambda: Pages(data, log, 16384, direct=True),
