@@ -24,6 +24,7 @@ WORKLOADS = (
     "sqlite-full",
     "sqlite-normal",
     "pair",
+    "pair-direct",
     "pair-never",
     "postgres",
     "postgres-async",

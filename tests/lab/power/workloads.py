@@ -133,13 +133,16 @@ class Pair(Alone):
     """The shape of every database, small: a log with fsync in one place, data pages and checkpoints in another.
 
     Commit n goes to the log. After 25 commits a checkpoint writes their pages (page n % 64), fsyncs them, starts a new log
-    that says so in its head, and removes the old one. flush: what it does instead of fsync.
+    that says so in its head, and removes the old one. flush: what it does instead of fsync. direct: pages are written
+    with O_DIRECT.
     """
 
     PAGES, EVERY = 64, 25
 
-    def __init__(self, data: Path, log: Path, flush: Callable[[int], object] = os.fsync) -> None:
-        self.pages, self.log, self.flush = data / "pages", log, flush
+    def __init__(
+        self, data: Path, log: Path, *, flush: Callable[[int], object] = os.fsync, direct: bool = False
+    ) -> None:
+        self.pages, self.log, self.flush, self.direct = data / "pages", log, flush, direct
 
     def prepare(self) -> None:
         self.pages.write_bytes(bytes(self.PAGES * RECORD))
@@ -155,7 +158,8 @@ class Pair(Alone):
         return fd
 
     def run(self, ack: Ack) -> NoReturn:
-        pages, log = os.open(self.pages, os.O_RDWR), self.start_log(0)
+        pages, log = os.open(self.pages, os.O_RDWR | (os.O_DIRECT if self.direct else 0)), self.start_log(0)
+        memory = mmap.mmap(-1, RECORD)
         number = since = 0
         while True:
             os.write(log, record(number))
@@ -164,7 +168,8 @@ class Pair(Alone):
             number += 1
             if number - since == self.EVERY:
                 for each in range(since, number):
-                    os.pwrite(pages, record(each), each % self.PAGES * RECORD)
+                    memory[:] = record(each)
+                    os.pwrite(pages, memory, each % self.PAGES * RECORD)
                 self.flush(pages)
                 new = self.start_log(number)
                 os.unlink(self.log / f"log-{since:08d}")
@@ -268,6 +273,7 @@ def workload(name: str, data: Path, log: Path) -> Workload:
         "sqlite-full": lambda: Sqlite(data, log, "FULL"),
         "sqlite-normal": lambda: Sqlite(data, log, "NORMAL"),
         "pair": lambda: Pair(data, log),
+        "pair-direct": lambda: Pair(data, log, direct=True),
         "pair-never": lambda: Pair(data, log, flush=lambda _: None),
         "postgres": lambda: Postgres(data, log),
         "postgres-async": lambda: Postgres(data, log, "synchronous_commit=off"),
