@@ -14,7 +14,7 @@ from auditor.rulebook import load
 from tests.lab.machine import LINES
 from tests.lab.power import matrix, report
 from tests.lab.power.cut import _counts, cut
-from tests.lab.power.disks import GONE, Server
+from tests.lab.power.disks import GONE, MODELS, Server
 from tests.lab.power.guest import one_partition
 from tests.lab.power.matrix import Setting
 from tests.lab.power.results import lost, read, write
@@ -131,7 +131,7 @@ def test_the_matrix() -> None:
     pages = matrix.everything(matrix.PAGES_FILE)
     assert {each.workload for each in (*settings, *pages)} == set(matrix.WORKLOADS)
     assert all(each.within is not None for each in pages)
-    assert {model for each in settings for model in each.drives} == {"honest", "lying", "plp"}
+    assert {model for each in settings for model in each.drives} == set(MODELS)
     assert sum(bool(each.disputed) for each in settings) >= 12
 
 

@@ -54,8 +54,8 @@ class Client:
     def ask(self, command: int, offset: int = 0, data: bytes = b"", length: int = 0, fua: bool = False) -> bytes:
         size = len(data) or length
         self.connection.sendall(struct.pack(">IHHQQI", 0x25609513, fua, command, 7, offset, size) + data)
-        magic, error, handle = struct.unpack(">IIQ", self.take(16))
-        assert (magic, error, handle) == (0x67446698, 0, 7)
+        magic, self.error, handle = struct.unpack(">IIQ", self.take(16))
+        assert (magic, handle) == (0x67446698, 7)
         return self.take(length) if command == READ else b""
 
 
@@ -73,7 +73,8 @@ def client(disk: Disk) -> Iterator[Client]:
 
 
 @pytest.mark.parametrize(
-    ("model", "after_write", "after_flush"), [("honest", False, True), ("lying", False, False), ("plp", True, True)]
+    ("model", "after_write", "after_flush"),
+    [("honest", False, True), ("lying", False, False), ("failing", False, False), ("plp", True, True)],
 )
 def test_what_is_on_the_medium(tmp_path: Path, model: str, after_write: bool, after_flush: bool) -> None:
     """The medium is all that is left when the process dies; the machine itself reads through the cache."""
@@ -84,10 +85,12 @@ def test_what_is_on_the_medium(tmp_path: Path, model: str, after_write: bool, af
         assert nbd.ask(READ, BLOCK, length=2 * BLOCK) == ONE + TWO
         assert (path.read_bytes()[BLOCK : 3 * BLOCK] == ONE + TWO) is after_write
         nbd.ask(FLUSH)
+        assert nbd.error == (5 if model == "failing" else 0)
         assert (path.read_bytes()[BLOCK : 3 * BLOCK] == ONE + TWO) is after_flush
         nbd.ask(WRITE, 0, TWO, fua=True)
         assert (path.read_bytes()[:BLOCK] == TWO) is after_flush
-        assert disk.stats() == {"write": 2, "flush": 1, "read": 1, "cached": 3 if model == "lying" else 0}
+        assert disk.stats() == {"write": 2, "flush": 1, "read": 1, "cached": 0 if after_flush else 3}
+        assert nbd.error == 0
 
 
 @pytest.mark.parametrize("model", ["honest", "lying"])
@@ -247,7 +250,19 @@ def commits(count: int) -> Ack:
 
 
 @pytest.mark.parametrize(
-    "name", ["fsync", "dsync", "buffered", "mmap", "sqlite-full", "sqlite-normal", "pair", "pages16", "pages8-mixed"]
+    "name",
+    [
+        "fsync",
+        "dsync",
+        "buffered",
+        "mmap",
+        "sqlite-full",
+        "sqlite-normal",
+        "pair",
+        "pair-never",
+        "pages16",
+        "pages8-mixed",
+    ],
 )
 def test_a_workload_finds_its_own_commits(tmp_path: Path, name: str) -> None:
     job = workload(name, tmp_path, tmp_path)

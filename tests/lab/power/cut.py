@@ -129,7 +129,8 @@ def trial(
         plan = {
             **guest_plan(line, settings),
             "cuts": cuts,
-            "look": again or not all(each.pages or asked(results, line, each.name) for each in settings),
+            "look": again
+            or not all(each.pages or not each.ask or asked(results, line, each.name) for each in settings),
         }
         vm.start("python3 -m power.stage run", guest_files(plan))
         within = all(each.within is not None for each in settings)
@@ -155,7 +156,7 @@ def trial(
                     "killed": now is done[-1],
                     "seconds": round(now.seconds, 2),
                     "disks": [each for each, owner in zip(now.disks, owners, strict=True) if owner == setting.name],
-                    "zaudit": predictions.get(setting.name),
+                    "zaudit": predictions.get(setting.name) if setting.ask else None,
                 }
             )
             show(rows[-1])

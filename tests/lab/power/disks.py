@@ -6,11 +6,12 @@ Writes that are in a drive's cache live in this process only: SIGKILL it and the
 
 honest  volatile cache that obeys: a FLUSH (or FUA) is acknowledged when FILE holds the data
 lying   volatile cache that acknowledges FLUSH and FUA and ignores them
+failing volatile cache that answers each FLUSH with an error, and does not empty
 plp     power-loss protection: every write is in FILE before it is acknowledged
 
 Between flushes a volatile cache writes back block by block in an order of its own (random, from SEED): half of the blocks
-within a second on an honest drive, within a fifth of one on a lying drive. Blocks of 4 KiB are written whole or not at
-all. Counters of each disk go to SOCKET.stats ten times a second.
+within a second, within a fifth of one on a lying drive. Blocks of 4 KiB are written whole or not at all. Counters of each disk
+go to SOCKET.stats ten times a second.
 
 A line NAME on standard input stops all disks at one moment and copies each medium to FILE.NAME, without the caches: what
 a power cut at this moment would leave. Then the moment of each disk is answered (time.monotonic), and the machine goes on. With
@@ -35,7 +36,7 @@ from pathlib import Path
 
 from ..vm import die_with_parent
 
-MODELS = {"honest": 1.0, "lying": 0.2, "plp": 0.0}
+MODELS = {"honest": 1.0, "lying": 0.2, "failing": 1.0, "plp": 0.0}
 """Model and the half-life of a block in its cache, in seconds."""
 BLOCK = 4096
 ROOT = Path(__file__).resolve().parents[3]
@@ -45,7 +46,7 @@ GO, INFO, ABORT = 7, 6, 2
 ACK, REP_INFO, ERR_UNSUP = 1, 3, 0x80000001
 HAS_FLAGS, SEND_FLUSH, SEND_FUA = 1, 4, 8
 READ, WRITE, DISCONNECT, FLUSH = range(4)
-EINVAL = 22
+EIO, EINVAL = 5, 22
 TRAP_S = 40.0
 GONE = "gone"
 
@@ -93,12 +94,13 @@ class Disk:
                         data[index * BLOCK : (index + 1) * BLOCK] = block
             return bytes(data)
 
-    def flush(self) -> None:
-        """An honest drive empties its cache; a lying one says that it did."""
+    def flush(self) -> int:
+        """An honest drive empties its cache; a lying one says that it did; the error of a failing one."""
         with self.lock:
             self.count["flush"] += 1
             if self.model == "honest":
                 self._destage(self.cache)
+        return EIO if self.model == "failing" else 0
 
     def write_back(self, seconds: float) -> None:
         """What the drive does by itself in so many seconds: each block has the same chance to reach the medium."""
@@ -227,7 +229,7 @@ def _request(connection: socket.socket, disk: Disk) -> bool:
     elif command == WRITE:
         disk.write(offset, _receive(connection, length), bool(flags & 1))
     elif command == FLUSH:
-        disk.flush()
+        error = disk.flush()
     elif command == DISCONNECT:
         return False
     else:

@@ -17,17 +17,21 @@ PAGES = (
 )
 WORKLOADS = (
     "fsync",
+    "direct",
     "dsync",
     "buffered",
     "mmap",
     "sqlite-full",
     "sqlite-normal",
     "pair",
+    "pair-direct",
+    "pair-never",
     "postgres",
     "postgres-async",
     *PAGES,
 )
 EVENTS = ("process", "crash", "power", "power+log", "power+drive", "drive")
+LAYERS = ("", "file", "loop")
 DISKS_PER_GUEST = 12
 CUTS = 5
 
@@ -50,9 +54,11 @@ class Setting:
     before_import: str = ""
     after_import: str = ""
     running: str = ""
+    layer: str = ""
     lose: tuple[int, ...] = ()
     within: int | None = None
     application: bool = False
+    ask: bool = True
     disputed: str = ""
     cuts: int = CUTS
     lines: tuple[str, ...] = ("2.3",)
@@ -81,9 +87,14 @@ class Setting:
         return next((number for number, each in enumerate(self.classes) if each in wanted), None)
 
     @property
+    def pulls(self) -> bool:
+        """Does it pull out drives? Those that it loses are not blank at the import, but not there."""
+        return "device/" in self.running
+
+    @property
     def events(self) -> tuple[str, ...]:
         """What can be brought about here. Where a drive is taken away while the program runs there is no other moment."""
-        if self.pages or "device/delete" in self.running:
+        if self.pages or not self.ask or self.pulls:
             return ()
         return tuple(event for event in EVENTS if "+" not in event or self.away(event) is not None)
 
@@ -114,11 +125,13 @@ class Setting:
         left = iter(serials)
         words = " ".join(next(left) if word in MODELS else word for word in self.vdevs.split())
         plan: dict[str, Any] = {"name": self.name, "pool": pool, "vdevs": words, "serials": list(serials)}
-        for key in ("workload", "data", "pool_options", "before_import", "after_import", "running"):
+        for key in ("workload", "data", "pool_options", "layer", "before_import", "after_import", "running"):
             plan[key] = getattr(self, key)
         plan["redundant"] = any(
             word.startswith(("mirror", "raidz")) for word in self.vdevs.partition(" log ")[0].split()
         )
+        if self.pulls:
+            plan["absent"] = [serials[number] for number in self.lose]
         if (away := self.away("drive")) is not None:
             plan["dies"] = serials[away]
         return plan | ({} if self.log is None else {"log": self.log})
@@ -137,6 +150,8 @@ def load(text: str) -> list[Setting]:
             raise MatrixError(f"{table.get('name')}: {error}") from None
         if setting.workload not in WORKLOADS or not setting.drives or set(setting.lines) - set(LINES):
             raise MatrixError(f"{setting.name}: workload, drives or lines")
+        if setting.layer not in LAYERS:
+            raise MatrixError(f"{setting.name}: layer")
         if any(number >= len(setting.drives) for number in (*setting.lose, setting.within or 0)):
             raise MatrixError(f"{setting.name}: lose or within names a drive that it has not")
         settings.append(setting)

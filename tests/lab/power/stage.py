@@ -1,8 +1,9 @@
 """In the guest: ``run`` makes the pools of /lab/plan.json, lets zaudit look and commits until the power is gone;
 ``verify`` imports them again and says what is left.
 
-What goes to the host over the port lab.ack, a line each: SLOT NUMBER for a commit, GO when the workloads start; what is left,
-in JSON. What comes from there: GO and the slots to look at, when the media are in place; DIE, when a drive of each pool shall.
+What goes to the host over the port lab.ack, a line each: SLOT NUMBER for a commit, GO when the workloads run and what is done
+to them is done; what is left, in JSON. What comes from there: GO and the slots to look at, when the media are in place; DIE,
+when a drive of each pool shall.
 Where the plan asks for events the programs are first killed in folders of their own, which needs no power cut.
 """
 
@@ -52,11 +53,40 @@ def disk(serial: str) -> Path | None:
     return next(iter(sorted(path for path in BY_ID.glob(f"*_{serial}") if not path.name.startswith("wwn"))), None)
 
 
-def hook(setting: Plan, name: str) -> None:
-    """A shell script of the matrix; $DISKS are the kernel names of the setting's disks."""
+def remove(serial: str) -> None:
+    """Take a drive out."""
+    name = (disk(serial) or Path("none")).resolve().name
+    switch = Path("/sys/block", name, "device/device/remove" if name.startswith("nvme") else "device/delete")
+    switch.write_text("1")
+
+
+def place(setting: Plan, serial: str) -> str:
+    """What the pool lies on: the partition of a drive, or what the layer on it offers."""
+    folder = Path("/lab", serial)
+    if setting["layer"] == "loop":
+        return shell(f"losetup -nO NAME -j {folder}/file")[1]
+    return f"{folder}/file" if setting["layer"] else f"{disk(serial)}-part1"
+
+
+def lay(setting: Plan, *, make: bool) -> None:
+    """The layer between drives and pool, if any: a file of ext4, or a loop device over it."""
+    for serial in setting["serials"] if setting["layer"] else ():
+        part, folder = f"{disk(serial)}-part1", f"/lab/{serial}"
+        if make:
+            shell(f"mkfs.ext4 -q -F {part}")
+        shell(f"mkdir -p {folder}; mount {part} {folder} && truncate -s 400M {folder}/file")
+        if setting["layer"] == "loop":
+            shell(f"modprobe loop; losetup -f {folder}/file")
+
+
+def hook(setting: Plan, name: str, program: int = 0) -> None:
+    """A shell script of the matrix; $DISKS are the kernel names of the setting's disks, $VDEVS what zpool calls them, $PROGRAM
+    is the process that commits."""
     if script := setting.get(name):
+        pool = setting["pool"]
         names = " ".join(path.resolve().name for path in map(disk, setting["serials"]) if path)
-        shell(f"POOL={setting['pool']}; DISKS=({names}); {script}")
+        vdevs = f"$(zpool list -vHP -o name {pool} | grep -o '/[^[:space:]]*')"
+        print(shell(f"POOL={pool}; PROGRAM={program}; DISKS=({names}); VDEVS=({vdevs}); {script}")[1], flush=True)
 
 
 def parameters() -> None:
@@ -94,7 +124,8 @@ def job(setting: Plan, folder: str = "") -> Workload:
 def make(setting: Plan) -> None:
     """Pool, datasets, what the program needs; the hooks around the import."""
     pool = setting["pool"]
-    words = " ".join(f"{disk(word)}-part1" if word in setting["serials"] else word for word in setting["vdevs"].split())
+    lay(setting, make=True)
+    words = " ".join(place(setting, word) if word in setting["serials"] else word for word in setting["vdevs"].split())
     shell(f"zpool create -f -o ashift=12 {setting.get('pool_options', '')} -O atime=off {pool} {words}")
     options = setting.get("data", "")
     records = "" if "recordsize=" in options else "-o recordsize=16K"  # zfs takes no property twice
@@ -198,9 +229,7 @@ def dying(children: Mapping[str, int]) -> dict[str, dict[str, Any]]:
     and import from what is left. children: the processes of the programs, by setting."""
     mortal = [setting for setting in PLAN["settings"] if "dies" in setting]
     for setting in mortal:
-        name = (disk(setting["dies"]) or Path("none")).resolve().name
-        switch = Path("/sys/block", name, "device/device/remove" if name.startswith("nvme") else "device/delete")
-        switch.write_text("1")
+        remove(setting["dies"])
     time.sleep(DYING_S)
     ended: set[int] = set()
     for child in children.values():
@@ -249,11 +278,11 @@ def run() -> None:
     if PLAN.get("events"):
         say(port, killed())
         print(f"killed after {time.monotonic():.0f} s", flush=True)
-    os.write(port, b"GO\n")
     children = {setting["name"]: start(port, slot, setting) for slot, setting in enumerate(PLAN["settings"])}
     time.sleep(1.5)
     for setting in PLAN["settings"]:
-        hook(setting, "running")
+        hook(setting, "running", children[setting["name"]])
+    os.write(port, b"GO\n")
     if PLAN.get("events"):
         while b"DIE" not in os.read(port, 100):
             time.sleep(0.05)
@@ -272,7 +301,7 @@ def say(port: int, answer: object) -> None:
 def bring_back(setting: Plan) -> tuple[str, list[str]]:
     """Import as an administrator would, then with what the error message asks for. How it went, and what it printed."""
     words: list[str] = []
-    places = " ".join(f"-d {there}-part1" for there in map(disk, setting["serials"]) if there)
+    places = " ".join(f"-d {place(setting, serial)}" for serial in setting["serials"] if disk(serial))
     for option in ("", "-m", "-F", "-F -m"):
         status, text = shell(f"zpool import {option} {places} {setting['pool']}", 300, strict=False)
         if status == 0:
@@ -316,6 +345,9 @@ def verify() -> None:
     """What is left after each cut: the host puts the media in place, says GO, and gets a line of JSON."""
     print(f"booted after {time.monotonic():.0f} s", flush=True)
     parameters()
+    for setting in PLAN["settings"]:
+        for serial in setting.get("absent", ()):
+            remove(serial)
     port = os.open("/dev/virtio-ports/lab.ack", os.O_RDWR)
     for _ in range(PLAN["cuts"]):
         os.write(port, b"NEXT\n")
@@ -334,6 +366,7 @@ def verify() -> None:
         for _ in range(5):
             if pools():
                 words += shell("cd /; zpool export -a", 120, strict=False)[1]
+        shell("losetup -D; grep -o '/lab/LAB[^ ]*' /proc/mounts | xargs -r umount", strict=False)
         print(f"verified after {time.monotonic():.0f} s {words}", flush=True)
         if pools():
             return
@@ -347,7 +380,11 @@ def pools() -> list[str]:
 def left_now(settings: Sequence[Plan]) -> dict[str, dict[str, Any]]:
     """What is left of these settings."""
     results: dict[str, dict[str, Any]] = {setting["name"]: {} for setting in settings}
-    places = " ".join(f"-d {disk(serial)}-part1" for setting in settings for serial in setting["serials"])
+    for setting in settings:
+        lay(setting, make=False)
+    places = " ".join(
+        f"-d {place(setting, serial)}" for setting in settings for serial in setting["serials"] if disk(serial)
+    )
     shell(f"zpool import -a {places}", 300, strict=False)  # those that come back so; a process takes a second here
     there = pools()
     at_once(lambda setting: verify_one(setting, results[setting["name"]], there=setting["pool"] in there), settings)

@@ -16,7 +16,8 @@ from .postgres import Postgres
 
 
 class Append(Alone):
-    """Appends of 8 KiB records; commit: fsync after each, or O_DSYNC, or nothing at all (for sync=always)."""
+    """Appends of 8 KiB records; commit: fsync after each, with O_DIRECT or without, or O_DSYNC, or nothing at all (for
+    sync=always)."""
 
     def __init__(self, data: Path, log: Path, commit: str = "fsync") -> None:
         self.file, self.commit = data / "records", commit
@@ -25,11 +26,13 @@ class Append(Alone):
         self.file.touch()
 
     def run(self, ack: Ack) -> NoReturn:
-        fd = os.open(self.file, os.O_RDWR | (os.O_DSYNC if self.commit == "dsync" else 0))
+        fd = os.open(self.file, os.O_RDWR | {"dsync": os.O_DSYNC, "direct": os.O_DIRECT}.get(self.commit, 0))
+        memory = mmap.mmap(-1, RECORD)  # O_DIRECT wants it aligned
         number = 0
         while True:
-            os.pwrite(fd, record(number), number * RECORD)
-            if self.commit == "fsync":
+            memory[:] = record(number)
+            os.pwrite(fd, memory, number * RECORD)
+            if self.commit in ("fsync", "direct"):
                 os.fsync(fd)
             ack(number)
             number += 1
@@ -130,13 +133,16 @@ class Pair(Alone):
     """The shape of every database, small: a log with fsync in one place, data pages and checkpoints in another.
 
     Commit n goes to the log. After 25 commits a checkpoint writes their pages (page n % 64), fsyncs them, starts a new log
-    that says so in its head, and removes the old one.
+    that says so in its head, and removes the old one. flush: what it does instead of fsync. direct: pages are written
+    with O_DIRECT.
     """
 
     PAGES, EVERY = 64, 25
 
-    def __init__(self, data: Path, log: Path) -> None:
-        self.pages, self.log = data / "pages", log
+    def __init__(
+        self, data: Path, log: Path, *, flush: Callable[[int], object] = os.fsync, direct: bool = False
+    ) -> None:
+        self.pages, self.log, self.flush, self.direct = data / "pages", log, flush, direct
 
     def prepare(self) -> None:
         self.pages.write_bytes(bytes(self.PAGES * RECORD))
@@ -145,24 +151,26 @@ class Pair(Alone):
     def start_log(self, number: int) -> int:
         fd = os.open(self.log / f"log-{number:08d}", os.O_RDWR | os.O_CREAT)
         os.write(fd, record(number))
-        os.fsync(fd)
+        self.flush(fd)
         folder = os.open(self.log, os.O_RDONLY)
-        os.fsync(folder)
+        self.flush(folder)
         os.close(folder)
         return fd
 
     def run(self, ack: Ack) -> NoReturn:
-        pages, log = os.open(self.pages, os.O_RDWR), self.start_log(0)
+        pages, log = os.open(self.pages, os.O_RDWR | (os.O_DIRECT if self.direct else 0)), self.start_log(0)
+        memory = mmap.mmap(-1, RECORD)
         number = since = 0
         while True:
             os.write(log, record(number))
-            os.fsync(log)
+            self.flush(log)
             ack(number)
             number += 1
             if number - since == self.EVERY:
                 for each in range(since, number):
-                    os.pwrite(pages, record(each), each % self.PAGES * RECORD)
-                os.fsync(pages)
+                    memory[:] = record(each)
+                    os.pwrite(pages, memory, each % self.PAGES * RECORD)
+                self.flush(pages)
                 new = self.start_log(number)
                 os.unlink(self.log / f"log-{since:08d}")
                 os.close(log)
@@ -258,12 +266,15 @@ def workload(name: str, data: Path, log: Path) -> Workload:
     """By its name in matrix.toml."""
     kinds: dict[str, Callable[[], Workload]] = {
         "fsync": lambda: Append(data, log, "fsync"),
+        "direct": lambda: Append(data, log, "direct"),
         "dsync": lambda: Append(data, log, "dsync"),
         "buffered": lambda: Append(data, log, "nothing"),
         "mmap": lambda: Mapped(data, log),
         "sqlite-full": lambda: Sqlite(data, log, "FULL"),
         "sqlite-normal": lambda: Sqlite(data, log, "NORMAL"),
         "pair": lambda: Pair(data, log),
+        "pair-direct": lambda: Pair(data, log, direct=True),
+        "pair-never": lambda: Pair(data, log, flush=lambda _: None),
         "postgres": lambda: Postgres(data, log),
         "postgres-async": lambda: Postgres(data, log, "synchronous_commit=off"),
         "pages16-direct": lambda: Pages(data, log, 16384, direct=True),
