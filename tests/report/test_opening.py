@@ -60,4 +60,4 @@ def test_no_severe_failure_lies_below_a_headline_that_calms(case: Path) -> None:
     if report.standing in ("damaged", "stalled", "at risk"):
         assert report.lead is not None
         assert finding_words.first(report) is not None
-        assert report.lead.rule.title.upper() in report.headline
+        assert (report.lead.message.partition(" (")[0] or report.lead.rule.title).upper() in report.headline
