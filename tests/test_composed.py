@@ -108,7 +108,7 @@ def test_what_is_wrong_with_a_database_is_found_beside_the_system() -> None:
         "tank/db",
         "tank/db/wal",
     }
-    assert found.next_step == "zfs set sync=standard tank/db"
+    assert found.next_step == "zaudit explain sync-disabled", "the command has a condition"
 
 
 @pytest.mark.parametrize(

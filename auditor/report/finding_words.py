@@ -61,11 +61,12 @@ def listed(names: Sequence[str]) -> str:
 
 
 def sentence(finding: Finding) -> str:
-    """The rule's message, of several subjects that of the first and how many more there are; its title without one."""
+    """The rule's message when there is one subject, its title when there are several or no message. Where its cases have
+    messages, that of the first subject, which says the case."""
     messages = [finding.message] if finding.message else list(dict.fromkeys(each.message for each in finding.verdicts))
     if len(messages) == 1 and messages[0]:
         return harmless(messages[0])
-    if messages[0]:
+    if messages[0] and any(case.message for case in finding.rule.cases):
         return f"{harmless(messages[0])}; and {len(messages) - 1} more"
     return finding.rule.title
 
@@ -103,9 +104,10 @@ def at_least(finding: Finding) -> str:
 
 
 def shortly(finding: Finding) -> str:
-    """The same behind the subject; of several subjects with what was seen of the first."""
+    """The same behind the subject; of several subjects with the message of the first, or what was seen of it."""
     said = sentence(finding).removeprefix(f"{where(finding)}: ")
-    seen = next((each.text for each in finding.verdicts[0].evidence if each.text), "")
+    worst = finding.verdicts[0]
+    seen = worst.message or next((each.text for each in worst.evidence if each.text), "")
     return f"{said} ({harmless(seen)})" if said == finding.rule.title and seen else said
 
 

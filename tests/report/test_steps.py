@@ -189,6 +189,4 @@ def test_a_finding_about_several_subjects_shows_the_message_of_the_first(host: s
     found = [each for each in report_of(HOSTS / f"{host}.tar.gz").findings if each.failed and not each.message]
     several = [each for each in found if len({one.message for one in each.verdicts}) > 1]
     assert several
-    for each in several:
-        count = len({one.message for one in each.verdicts})
-        assert finding_words.sentence(each) == f"{each.verdicts[0].message}; and {count - 1} more"
+    assert all(each.verdicts[0].message.partition(": ")[2] in finding_words.shortly(each) for each in several)
