@@ -14,16 +14,15 @@ from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, U
 
 SUBJECT = "host"  # each database is looked up once
 FACTS = {"dataset.flushes_omitted": words("DATABASE: SETTING of the databases on it that leave out flushes")}
-# engine -> setting -> the values with which it leaves them out
+# setting -> the values with which a server leaves them out
+INNODB: dict[str, tuple[Value, ...]] = {
+    "flush_log_at_commit": (2,),
+    "flush_method": ("O_DIRECT_NO_FSYNC", "NOSYNC", "LITTLESYNC"),
+    "doublewrite": ("FAST",),
+}
 OMITTING: dict[str, dict[str, tuple[Value, ...]]] = {
     "postgres": {"fsync": (False,)},
-    "mysql": (
-        INNODB := {
-            "flush_log_at_commit": (2,),
-            "flush_method": ("O_DIRECT_NO_FSYNC", "NOSYNC", "LITTLESYNC"),
-            "doublewrite": ("FAST",),
-        }
-    ),
+    "mysql": INNODB,
     "mariadb": INNODB,
     "redis": {"appendfsync": ("no", "everysec")},
     "etcd": {"no_fsync": (True,)},

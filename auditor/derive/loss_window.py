@@ -2,8 +2,8 @@
 
 A sync starts zfs_txg_timeout after the start of the one before, or at its end where that took longer. So a write waits at most
 the timeout for its sync to start, and then for the sync: a TXG lives that long, from its opening to the end of its sync. At
-rest that is the timeout, with syncs as long as the timeout it is twice as much, and under load more. Snapshots and scrubs force TXGs
-and shorten their lives, so the timeout and the longest sync count at least.
+rest that is the timeout, with syncs as long as the timeout it is twice as much, and under load more. Snapshots and scrubs
+force TXGs and shorten their lives, so the timeout and the longest sync count at least.
 
 (OpenZFS module/zfs/txg.c txg_sync_thread: "delta = ddi_get_lbolt() - start", the same in 2.1.11, 2.3.9 and 2.4.4)
 """
