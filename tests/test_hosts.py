@@ -38,7 +38,7 @@ from tests.shared import name_of
 
 CASES = cases()
 LINES = ("2.1", "2.2", "2.3", "2.4")
-LONGEST = 49  # lines of a report, of a host with several pools that fare differently
+LONGEST = 51  # lines of a report, of a host with several pools that fare differently
 # true of every guest of the lab: its disks are QEMU's; and the build of Debian 12 lacks this fix of 2.1.12
 TRUE_IN_A_VIRTUAL_MACHINE = {"container-or-vm-blind", "advisory-mmap-read-race"}
 ONE_LOG_DEVICE = ("-single-slog", "-draid")
@@ -120,12 +120,12 @@ def test_a_report_is_the_same_in_every_run() -> None:
 def test_the_page_says_what_where_and_how_to_fix_it(width: int) -> None:
     lines = terminal.render(report_of(HOSTS / CANONICAL), width=width).splitlines()
     page = "\n".join(lines)
-    assert len(lines) <= (25 if width >= 100 else 29)
+    assert len(lines) <= (25 if width >= 100 else 31)
     assert all(len(line) <= width for line in lines)
     assert "A CRASH OR POWER CUT LOSES ACKNOWLEDGED COMMITS" in page
     assert "CRITICAL  sync-disabled" in page
     assert "sync=disabled" in page
-    assert "zfs set sync=standard tank" in page
+    assert "zfs set sync=standard tank" in " ".join(page.split())  # its condition stands before it, and may wrap
 
 
 @pytest.mark.parametrize("case", CASES, ids=[name_of(case) for case in CASES])

@@ -14,14 +14,12 @@ from collections.abc import Iterator
 from math import ceil
 
 from auditor.derive.combine import about, every
-from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, word
+from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, unknown, word
 
 SUBJECT = "host"
 FACTS = {
     "loss_window": word("how far back a crash reaches without a log, in the pool of the host where that is longest"),
-    "pool.loss_window": word(
-        "how far back a crash reaches without a log: up to 7.3 s by its TXGs, or the last 5 to 10 s"
-    ),
+    "pool.loss_window": word("how far back a crash reaches without a log: up to 7.3 s, by its TXGs"),
 }
 NEEDS = ("host.zfs_txg_timeout", "host.pools", "pool.txg_life_ms_max", "pool.txg_sync_ms_max")
 
@@ -39,8 +37,12 @@ def _window(pools: tuple[Subject, ...], facts: Facts) -> Judged:
         return timeout
     assert isinstance(timeout.value, int)
     lives, syncs = (every(facts.get(pool, name) for pool in pools) for name in ("txg_life_ms_max", "txg_sync_ms_max"))
-    if isinstance(lives, Unknown) or isinstance(syncs, Unknown) or not pools:
-        return Known(f"the last {timeout.value} to {2 * timeout.value} s", timeout.evidence)
+    if isinstance(lives, Unknown):
+        return lives
+    if isinstance(syncs, Unknown):
+        return syncs
+    if not pools:
+        return unknown("no pool was seen")
     longest = max(*(_ms(life) for life in lives), *(timeout.value * 1000 + _ms(sync) for sync in syncs))
     seen = (
         each for pool, *found in zip(pools, lives, syncs, strict=True) for one in found for each in about(pool, one)

@@ -83,7 +83,7 @@ class Said(NamedTuple):
 class Rule(NamedTuple):
     """One rule. expect must hold where when holds. strike: what its failure does; cases: the first whose condition is true
     counts in place of it. outside: of a rule about commits or corruption whose failure no event brings about, why.
-    amount: how much goes, after "commits": "of the last 5 to 10 s". damage: its failure is harm that is done already, no risk.
+    amount: how much goes, after "commits": "of up to 5.4 s". damage: its failure is harm that is done already, no risk.
     page: of our own rules, where in the repository more is said. said: by platform, in whose words its fix is; platform: of the
     host that is judged. head: of an entry of a table, the rule that its finding is of."""
 

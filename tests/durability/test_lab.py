@@ -25,6 +25,7 @@ DRIVES: Mapping[str, dict[str, Any]] = {
     "plp": {},
     "honest": {"cache": "volatile"},
     "lying": {"cache": "volatile", "honours": False},
+    "failing": {"cache": "volatile", "completes": False},
 }
 ASKS: Mapping[str, tuple[Any, bool]] = {
     "buffered": ("never", True),
@@ -32,7 +33,22 @@ ASKS: Mapping[str, tuple[Any, bool]] = {
     "postgres-async": ("later", False),
 }
 # the disk of the pool is taken away while the program runs, or a setting is taken back in its midst: no event of the table
-OUTSIDE = ("failmode-", "write-through-undone-later")
+# built() does not translate their hooks, layers below the pool, and programs: durability.toml has what came of them
+UNTRANSLATED = (
+    *(
+        "direct-",
+        "file",
+        "log-mirror-forced",
+        "log-one-",
+        "loop",
+        "mirror-resilvering",
+        "never-flushes",
+        "raidz1-short",
+    ),
+    *("raidz2-short", "restart-", "zfs-nocacheflush-file", "zfs-nocacheflush-loop", "zil-nocacheflush-file"),
+    *("zil-nocacheflush-loop", "zil-replay-disable-running"),
+)
+OUTSIDE = ("failmode-", "write-through-undone-later", *UNTRANSLATED)
 NOT_HIT = {  # setting and event: why no trial lost anything
     ("slog-gone-comes-back", "power"): "the log device that was gone is there again at the import",
     ("sync-disabled-on-log", "crash"): "commits are counted in the pages, and the one trial ended just after a txg",
@@ -137,5 +153,5 @@ def test_lost_was_lost_or_has_a_reason(tables: Mapping[tuple[str, str], Table]) 
 def test_all_of_them_are_decided(tables: Mapping[tuple[str, str], Table]) -> None:
     """With the true nature of the drives nothing is left to rely on."""
     decided = [tables[setting.name, record["line"]][event, "commits"].rank for setting, record, event in trials()]
-    assert len(decided) == 791
+    assert len(decided) == 806
     assert set(decided) == {Rank.SAFE, Rank.LOST}

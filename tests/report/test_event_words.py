@@ -81,7 +81,8 @@ def test_the_first_sentence_of_what_to_do_can_be_done(rule: str) -> None:
 
 
 def test_what_protects_pages_is_said_of_each_database() -> None:
-    said = finding_words.first_sentence(RULES["torn-page-guard-off"].fix.text)
+    fix = RULES["torn-page-guard-off"].fix
+    said = " ".join(finding_words.first_sentence(each.text) for each in (fix, *(case for case, _ in fix.cases)))
     assert "full_page_writes" in said
     assert "innodb_doublewrite" in said
 

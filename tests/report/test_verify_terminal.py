@@ -120,7 +120,7 @@ def test_the_findings_of_the_audit_stand_in_it() -> None:
     text = verify_terminal.render(made("traced"), report, width=100)
     assert "A CRASH OR POWER CUT LOSES ACKNOWLEDGED COMMITS   1 critical" in text.splitlines()[5]
     assert "CRITICAL  sync-disabled" in text
-    assert "zfs set sync=standard tank" in text
+    assert "zfs set sync=standard tank" in one_line(text)
     assert f"exit code {report.exit_code}" in text
     assert "zlab" in text.splitlines()[0]
 
