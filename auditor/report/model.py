@@ -227,7 +227,7 @@ def _capital(worst: Finding) -> str:
     """THE POOL IS DEGRADED (tank)"""
     subjects = list(dict.fromkeys(harmless(str(each.subject)) for each in worst.verdicts if each.subject != HOST))
     more = f" and {len(subjects) - 1} more" if len(subjects) > 1 else ""
-    words = worst.message.partition(" (")[0] or worst.rule.title  # known bugs say how many, and what they do
+    words = harmless(worst.message).partition(" (")[0] or worst.rule.title  # known bugs say how many, and what they do
     return words.upper() + (f" ({subjects[0]}{more})" if subjects else "")
 
 

@@ -61,3 +61,12 @@ def test_no_severe_failure_lies_below_a_headline_that_calms(case: Path) -> None:
         assert report.lead is not None
         assert finding_words.first(report) is not None
         assert (report.lead.message.partition(" (")[0] or report.lead.rule.title).upper() in report.headline
+
+
+def test_the_release_of_a_recording_is_harmless_in_the_headline() -> None:
+    report = report_of(HOSTS / "2.1-healthy-mirrored-slog")
+    assert report.lead is not None
+    hostile = report._replace(lead=report.lead._replace(message="OpenZFS 2\x1b[2J\u202e has 3 known bugs (1)"))
+    assert "\x1b" not in hostile.headline
+    assert "\u202e" not in hostile.headline
+    assert "KNOWN BUGS" in hostile.headline
