@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from auditor.facts import HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown, is_true
+from auditor.facts import HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown, is_true, word_of
 from auditor.judge.event import Strike, least, worst
 from auditor.judge.expression import Budget, Expression, Scope
 from auditor.judge.rule import Fix, Outcome, Place, Rule, Severity, Template
@@ -33,6 +33,7 @@ ROUTES: dict[Kind, tuple[tuple[Kind, str], ...]] = {
 }
 
 
+DATA = ("normal", "special", "dedup")  # classes that a pool cannot do without
 MODIFIES = re.compile(r"zpool (add|attach|checkpoint|remove|replace|scrub|set) |zfs set ")
 WORDS = "\0"  # between the words of a list in a command, each of which is quoted for itself
 
@@ -217,7 +218,9 @@ def _worded(verdict: Verdict, facts: Facts) -> Verdict:
     template = (case or rule.fix).command
     command = fill(template, subject, origin, facts, shell=True) if template else ""
     if MODIFIES.match(command) and _suspended(subject, facts):
-        case = (case or rule.fix)._replace(needs="Once the pool is no longer suspended")
+        fix = case or rule.fix
+        more = f", and {fix.needs[0].lower()}{fix.needs[1:]}" if fix.needs else ""
+        case = fix._replace(needs=f"Once the pool is no longer suspended{more}")
     first, others = verdict.evidence[:1], verdict.evidence[1:]
     evidence = tuple(dict.fromkeys((*first, *rule.decided, *others)))  # not below what a report has room for
     amount = fill(rule.amount, subject, origin, facts, shell=False) if rule.amount else ""
@@ -232,10 +235,12 @@ def _worded(verdict: Verdict, facts: Facts) -> Verdict:
 
 
 def _suspended(subject: Subject, facts: Facts) -> bool:
-    """Is its pool, or does it lack devices? OpenZFS refuses then what changes it. (zfs_ioctl.c POOL_CHECK_SUSPENDED)"""
+    """Is its pool, or do its data vdevs lack devices? OpenZFS refuses then what changes it. (zfs_ioctl.c POOL_CHECK_SUSPENDED)
+
+    A pool goes on without a log vdev."""
     pool = Subject("pool", subject.within or subject.name.partition("/")[0])
-    lacking = (facts.get(vdev, "too_few_devices") for vdev in facts.linked(pool, "vdevs"))
-    return any(map(is_true, (facts.get(pool, "suspended"), *lacking)))
+    held = (vdev for vdev in facts.linked(pool, "vdevs") if word_of(facts.get(vdev, "allocation_class")) in DATA)
+    return any(map(is_true, (facts.get(pool, "suspended"), *(facts.get(vdev, "too_few_devices") for vdev in held))))
 
 
 def _case(fix: Fix, subject: Subject, facts: Facts) -> Fix | None:

@@ -181,7 +181,14 @@ def test_what_changes_a_pool_waits_until_it_is_no_longer_suspended(host: str) ->
         if any(command.startswith(("zpool attach", "zpool replace")) for command in finding_words.commands(each))
     ]
     assert changing
-    assert all(each.fix.needs == "Once the pool is no longer suspended" for each in changing)
+    assert all(each.fix.needs.startswith("Once the pool is no longer suspended") for each in changing)
+
+
+def test_a_pool_without_its_log_device_is_not_suspended() -> None:
+    report = report_of(HOSTS / "2.3-slog-missing-at-import.tar.gz")
+    replaces = next(each for each in report.findings if each.rule.id == "slog-unhealthy")
+    assert "no longer suspended" not in replaces.fix.needs
+    assert replaces.fix.needs
 
 
 @pytest.mark.parametrize("host", ["2.4-sata-cache-on", "2.1-slog-striped"])
