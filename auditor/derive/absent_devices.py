@@ -2,7 +2,8 @@
 work, whatever its state says.
 
 OpenZFS learns that a device is gone from an I/O error or from zed. Until then leaf and pool stay ONLINE while writers hang
-(seen for minutes with failmode=wait). A disk that is being replaced, or that a spare stands in for, is not missed.
+(seen for minutes with failmode=wait). A disk that is being replaced, or that a spare stands in for, is not missed. A leg that
+is still resilvered lacks what is older than its absence, though it is ONLINE: without it a mirror has one copy of that.
 """
 
 from __future__ import annotations
@@ -10,7 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.derive.combine import about, values
-from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, is_true, join, number, unknown
+from auditor.facts import (
+    Evidence,
+    Fact,
+    Facts,
+    Judged,
+    Known,
+    Subject,
+    Unknown,
+    flag,
+    is_true,
+    join,
+    number,
+    unknown,
+    word_of,
+)
 
 SUBJECT = "vdev"
 FACTS = {
@@ -19,7 +34,8 @@ FACTS = {
 }
 NEEDS = (
     *("vdev.leaves", "vdev.legs", "vdev.state", "vdev.failures_tolerated"),
-    *("leaf.type", "leaf.state", "leaf.being_replaced", "leaf.device_present"),
+    *("leaf.type", "leaf.state", "leaf.being_replaced", "leaf.device_present", "leaf.resilvering"),
+    *("pool.leaves", "pool.scan_function", "pool.scan_state"),
 )
 THERE = ("ONLINE", "DEGRADED")
 
@@ -44,11 +60,13 @@ def derive(vdev: Subject, facts: Facts) -> Iterator[Fact]:
             count, gone = count + 1, [*gone, *about(leaf, present)]
         elif isinstance(state, Unknown) or (isinstance(present, Unknown) and _is_disk(leaf, facts)):
             unseen += [each for each in (state, present) if isinstance(each, Unknown)]
-    yield Fact(
-        vdev,
-        "failures_left",
-        _left(vdev, spare - count if not count or _each_is_a_leg(vdev, leaves, facts) else None, gone, unseen),
-    )
+    marks = [(leaf, mark) for leaf in leaves if is_true(mark := facts.get(leaf, "resilvering"))]
+    short = count + len(marks)
+    left = spare - short if not short or _each_is_a_leg(vdev, leaves, facts) else None
+    if spare and _resilvers_unmarked(vdev, facts):
+        left = None
+    seen = [*gone, *(piece for leaf, mark in marks for piece in about(leaf, mark))]
+    yield Fact(vdev, "failures_left", _left(vdev, left, seen, unseen))
     if count > spare and not _each_is_a_leg(vdev, leaves, facts):
         why = f"{vdev}: {count} of its devices are gone, and whether others stand in for them is not clear"
         yield Fact(vdev, "too_few_devices", unknown(why))
@@ -60,12 +78,20 @@ def derive(vdev: Subject, facts: Facts) -> Iterator[Fact]:
         yield Fact(vdev, "too_few_devices", Known(False, known[0].evidence + known[1].evidence))
 
 
+def _resilvers_unmarked(vdev: Subject, facts: Facts) -> bool:
+    """Does a resilver run in its pool of which no leaf has the mark? (zpool status -j has none)"""
+    pool = Subject("pool", vdev.within)
+    scan = word_of(facts.get(pool, "scan_function")), word_of(facts.get(pool, "scan_state"))
+    marks = (facts.get(leaf, "resilvering") for leaf in facts.linked(pool, "leaves"))
+    return scan == ("resilver", "in progress") and not any(map(is_true, marks))
+
+
 def _left(vdev: Subject, left: int | None, gone: list[Evidence], unseen: list[Unknown]) -> Judged:
     """left: None where others may stand in for those that are gone."""
     if unseen:
         return join(unseen)
     if left is None:
-        return unknown(f"{vdev}: devices of it are gone, and whether others stand in for them is not clear")
+        return unknown(f"{vdev}: devices of it are gone or resilvered, and which copies are whole is not clear")
     left = max(left, 0)
     return Known(left, (Evidence(f"{vdev} can lose {left} more devices"), *dict.fromkeys(gone)))
 

@@ -728,6 +728,21 @@ class TestTooFewDevices:
         world.put(leaf("a"), device_present=True)
         assert world.get(vdev("top"), "too_few_devices") is False
 
+    @pytest.mark.parametrize(("kind", "count", "left"), [("mirror", 2, 0), ("mirror", 3, 1), ("raidz2", 6, 1)])
+    def test_a_leg_that_resilvers_is_no_copy(self, kind: str, count: int, left: int) -> None:
+        world = self.pool(kind, count, 0)
+        for number in range(count):
+            world.put(leaf("abcdefgh"[number]), resilvering=number == 0)
+        assert world.get(vdev("top"), "failures_left") == left
+        assert world.get(vdev("top"), "too_few_devices") is False
+
+    def test_which_leg_resilvers_is_not_known_without_a_mark(self) -> None:
+        world = self.pool("mirror", 2, 0)
+        world.put(POOL, scan_function="resilver", scan_state="in progress")
+        assert world.get(vdev("top"), "failures_left") is None
+        world.put(POOL, scan_function="scrub")
+        assert world.get(vdev("top"), "failures_left") == 1
+
     def test_what_others_stand_in_for_is_not_missed(self) -> None:
         world = self.pool("mirror", 3, 2)
         world.put(vdev("top"), legs=2)  # one of the three is new, or a spare
