@@ -32,6 +32,7 @@ class Subject(NamedTuple):
 
 
 HOST = Subject("host", "host")
+DATA = ("normal", "special", "dedup")  # allocation classes without which a pool does not work
 
 Scalar = bool | int | float | str
 Row = tuple[Scalar, ...]  # of a table: one of the named tuples below

@@ -63,7 +63,7 @@ def derive(vdev: Subject, facts: Facts) -> Iterator[Fact]:
     marks = [(leaf, mark) for leaf in leaves if is_true(mark := facts.get(leaf, "resilvering"))]
     short = count + len(marks)
     left = spare - short if not short or _each_is_a_leg(vdev, leaves, facts) else None
-    if spare and _resilvers_unmarked(vdev, facts):
+    if spare and resilver_unmarked(Subject("pool", vdev.within), facts):
         left = None
     seen = [*gone, *(piece for leaf, mark in marks for piece in about(leaf, mark))]
     yield Fact(vdev, "failures_left", _left(vdev, left, seen, unseen))
@@ -78,9 +78,8 @@ def derive(vdev: Subject, facts: Facts) -> Iterator[Fact]:
         yield Fact(vdev, "too_few_devices", Known(False, known[0].evidence + known[1].evidence))
 
 
-def _resilvers_unmarked(vdev: Subject, facts: Facts) -> bool:
-    """Does a resilver run in its pool of which no leaf has the mark? (zpool status -j has none)"""
-    pool = Subject("pool", vdev.within)
+def resilver_unmarked(pool: Subject, facts: Facts) -> bool:
+    """Does a resilver run while no leaf of the pool has the mark? (zpool status -j has none)"""
     scan = word_of(facts.get(pool, "scan_function")), word_of(facts.get(pool, "scan_state"))
     marks = (facts.get(leaf, "resilvering") for leaf in facts.linked(pool, "leaves"))
     return scan == ("resilver", "in progress") and not any(map(is_true, marks))

@@ -11,9 +11,8 @@ from heapq import merge
 from itertools import islice
 
 from auditor.derive.device_names import Names, names
-from auditor.facts import Facts, Subject, Unknown, Value
+from auditor.facts import DATA, Facts, Subject, Unknown, Value
 
-DATA = ("normal", "special", "dedup")
 MOST = 16  # others that one leaf names
 Place = tuple[int, Subject]  # a leaf and its number among all, by which lists of leaves are merged
 Perhaps = tuple[Subject | None, Unknown]  # one (None: of those that were not listed) that may be of a kind, and why

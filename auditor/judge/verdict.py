@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from auditor.facts import HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown, is_true, word_of
+from auditor.facts import DATA, HOST, Evidence, Facts, Judged, Kind, Known, Reason, Subject, Unknown, is_true, word_of
 from auditor.judge.event import Strike, least, worst
 from auditor.judge.expression import Budget, Expression, Scope
 from auditor.judge.rule import Fix, Outcome, Place, Rule, Severity, Template
@@ -33,7 +33,6 @@ ROUTES: dict[Kind, tuple[tuple[Kind, str], ...]] = {
 }
 
 
-DATA = ("normal", "special", "dedup")  # classes that a pool cannot do without
 MODIFIES = re.compile(r"zpool (add|attach|checkpoint|remove|replace|scrub|set) |zfs set ")
 WORDS = "\0"  # between the words of a list in a command, each of which is quoted for itself
 

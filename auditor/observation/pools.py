@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import get_args
 
+from auditor.derive.absent_devices import resilver_unmarked
 from auditor.durability.host import WORKING, Leg, Pool, State, Vdev
-from auditor.facts import HOST, Subject
+from auditor.facts import DATA, HOST, Subject
 from auditor.observation.reading import Reading, both, opposite
 from auditor.observation.stores import Stores
 
@@ -31,7 +32,7 @@ class Pools:
             classes.get(which or "normal", classes["normal"]).append(self._vdev(each, pool))
         if not classes["normal"]:  # nobody could list them
             classes["normal"] = [Vdev(str(pool), (Leg(str(pool), (f"the devices of {pool}",), state=None),))]
-        if any(vdev.tolerates for each in ("normal", "special", "dedup") for vdev in classes[each]):
+        if any(vdev.tolerates for each in DATA for vdev in classes[each]):
             self._each_may_die(vdev for each in classes.values() for vdev in each)
         line, zfs = reading.line(), reading.parameter("zfs_nocacheflush")
         zil = reading.parameter("zil_nocacheflush")
@@ -86,12 +87,7 @@ class Pools:
 
     def _resilver(self, vdev: Vdev, pool: Subject) -> Vdev:
         """A resilver runs, and no leaf says that it is the one: as many as the vdev can lose may lack data."""
-        reading = self._reading
-        running = (
-            reading.word(pool, "scan_function") == "resilver" and reading.word(pool, "scan_state") == "in progress"
-        )
-        leaves = reading.links(pool, "leaves") or ()
-        if not running or any(reading.flag(leaf, "resilvering") for leaf in leaves):
+        if not resilver_unmarked(pool, self._reading.facts):
             return vdev
         doubtful = range(vdev.needed, len(vdev.legs))
         legs = (replace(leg, in_sync=None) if at in doubtful else leg for at, leg in enumerate(vdev.legs))

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from auditor.derive.flush_counters import counted_elsewhere
-from auditor.facts import HOST, Facts, Known, Subject
+from auditor.facts import DATA, HOST, Facts, Known, Subject
 from auditor.text import harmless
 from auditor.verify.model import Link
 from auditor.verify.profile import Section
@@ -83,7 +83,7 @@ def _links(run: Run, section: Section, pool: Subject, facts: Facts, away: Away) 
     for classes, (floor, most) in due.items():
         yield from _class(classes, run, floor, most, facts, pool, away)
     taken = {class_ for classes in due for class_ in classes}
-    yield from _data(run, facts, pool, [each for each in ("normal", "special", "dedup") if each not in taken], away)
+    yield from _data(run, facts, pool, [each for each in DATA if each not in taken], away)
 
 
 def landed(run: Run, facts: Facts, pool: Subject) -> list[Landing]:
