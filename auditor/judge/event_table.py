@@ -118,7 +118,8 @@ class EventTable:
 
     def _alike(self, pool: Subject, behind: _Behind) -> Iterable[list[str]]:
         """Its datasets by the programs that write to them, and by who answers for what fails there."""
-        listed = [each.name for each in self._facts.linked(pool, "datasets")] or [pool.name]
+        elsewhere = (name for name in self._now.observation.programs if name.startswith(f"{pool.name}/"))
+        listed = [each.name for each in self._facts.linked(pool, "datasets")] or [pool.name, *elsewhere]
         found: dict[tuple[object, ...], list[str]] = {}
         for name in listed:
             programs = [side.observation.programs.get(name, ()) for side in self._sides]
@@ -216,14 +217,21 @@ class EventTable:
     def ranked(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """Failures and what is undecided of rules that name elements, as severe as the worst cell that hangs on them."""
         carried = self._carried() if any(_counts(each) for each in verdicts) else {}
-        return [self._ranked(each, carried) if _counts(each) else each for each in verdicts]
+        # where one subject of a rule is undecided, each of them may be as bad as any other, whose loss hides it
+        doubtful = {each.rule.id for each in verdicts if _counts(each) and each.outcome == "unknown"}
+        return [
+            self._ranked(each, carried, doubtful=each.rule.id in doubtful) if _counts(each) else each
+            for each in verdicts
+        ]
 
-    def _ranked(self, verdict: Verdict, carried: Mapping[str, Mapping[frozenset[Subject], list[_Cost]]]) -> Verdict:
+    def _ranked(
+        self, verdict: Verdict, carried: Mapping[str, Mapping[frozenset[Subject], list[_Cost]]], *, doubtful: bool
+    ) -> Verdict:
         costs = list[_Cost]()
         parties = set[str]()
         for element in verdict.rule.elements:
             for subjects, found in carried.get(element, {}).items():
-                if concerns(verdict.subject, subjects, self._facts):
+                if doubtful or concerns(verdict.subject, subjects, self._facts):
                     costs += found
                     parties |= {element} & set(STORE_PARTIES)
         severity, least = verdict.severity, verdict.least
