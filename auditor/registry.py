@@ -17,7 +17,7 @@ from auditor.gather.collectors import modules
 from auditor.verify.specs import FACTS as RUN_FACTS
 from auditor.verify.specs import HOST_FACTS
 
-DERIVATION = ("SUBJECT", "FACTS", "NEEDS", "derive")
+DERIVATION = ("SUBJECT", "FACTS", "derive")
 
 
 @cache

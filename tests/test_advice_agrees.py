@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from auditor import audit, derive, registry
+from auditor import audit, registry
 from auditor.commands import _db_advice
 from auditor.data.advice import PARTS, SIZES
 from auditor.databases import ENGINES
@@ -76,7 +76,7 @@ def apply(engine: str, dataset: Subject, part: str, facts: Facts) -> None:
         for each in facts.subjects("dataset"):
             if each == place or (name != "volblocksize" and inherits(each, place, name, facts)):
                 put(facts, each, **{name: typed})
-    for module in derive._ordered(tuple(registry.derivations().items())):
+    for module in registry.derivations().values():
         if module.SUBJECT == "database":  # of a dataset nothing follows from these properties
             for subject in [*facts.subjects("database")]:
                 for fact in [*module.derive(subject, facts)]:

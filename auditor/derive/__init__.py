@@ -1,37 +1,52 @@
-"""Facts from facts, without I/O. One module a question; each says what it NEEDS, from which follows
-the order in which they run.
+"""Facts from facts, without I/O. One module a question; a fact that another one needs is derived when it asks for it.
 
-A derivation has SUBJECT, FACTS (qualified, "leaf.path", where they are not about that kind of subject), NEEDS (the
-qualified names of the facts that it reads) and ``derive(subject, facts)``, which yields a Known with the evidence of
-everything that it rests on, or an Unknown with the reasons of what it lacks.
+A derivation has SUBJECT, FACTS (qualified, "leaf.path", where they are not about that kind of subject) and
+``derive(subject, facts)``, which yields a Known with the evidence of everything that it rests on, or an Unknown with the
+reasons of what it lacks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from graphlib import TopologicalSorter
 from types import ModuleType
 
-from auditor.facts import HOST, Facts
+from auditor.facts import HOST, Fact, Facts, Kind, Subject, unknown
 
 
 def run(derivations: Mapping[str, ModuleType], facts: Facts) -> None:
-    """Apply all derivations, those first that others need. Raises graphlib.CycleError when they need each other."""
-    for module in _ordered(tuple(derivations.items())):
-        for subject in [HOST] if module.SUBJECT == "host" else list(facts.subjects(module.SUBJECT)):
-            facts.put_all(module.derive(subject, facts))
+    """Derive all that can be, each fact once: before its turn where another one asks for it."""
+    facts.derive = lazy = Lazy(derivations, facts)
+    for module in derivations.values():
+        for subject in [HOST] if module.SUBJECT == "host" else facts.subjects(module.SUBJECT):
+            lazy.run(module, subject)
+    facts.derive = None
 
 
-@cache
-def _ordered(derivations: tuple[tuple[str, ModuleType], ...]) -> list[ModuleType]:
-    modules = dict(derivations)
-    provider = {
-        fact if "." in fact else f"{module.SUBJECT}.{fact}": name
-        for name, module in derivations
-        for fact in module.FACTS
-    }
-    needs = {
-        name: {provider[need] for need in module.NEEDS if need in provider} - {name} for name, module in derivations
-    }
-    return [modules[name] for name in TopologicalSorter(dict(sorted(needs.items()))).static_order()]
+class Lazy:
+    """Puts facts when they are asked for. A fact that would follow from itself is unknown."""
+
+    def __init__(self, derivations: Mapping[str, ModuleType], facts: Facts) -> None:
+        self._facts = facts
+        self._provider: dict[tuple[Kind, str], ModuleType] = {}
+        for module in derivations.values():
+            for name in module.FACTS:
+                kind, _, bare = name.rpartition(".")
+                self._provider[kind or module.SUBJECT, bare] = module
+        self._begun: set[tuple[str, Subject]] = set()
+        self._done: set[tuple[str, Subject]] = set()
+
+    def __call__(self, subject: Subject, name: str) -> None:
+        """Derive this fact, if something can."""
+        module = self._provider.get((subject.kind, name))
+        if module and not self.run(module, HOST if module.SUBJECT == "host" else subject):
+            self._facts.put(Fact(subject, name, unknown(f"{subject.kind} {subject}: {name} follows from itself")))
+
+    def run(self, module: ModuleType, subject: Subject) -> bool:
+        """Derive all facts of a module about a subject, unless that was done; False where it is being done."""
+        key = module.__name__, subject
+        if key in self._begun:
+            return key in self._done
+        self._begun.add(key)
+        self._facts.put_all(list(module.derive(subject, self._facts)))
+        self._done.add(key)
+        return True

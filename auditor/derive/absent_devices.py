@@ -32,11 +32,6 @@ FACTS = {
     "too_few_devices": flag("more of its devices are gone than it can do without"),
     "failures_left": number("devices that it can lose from now on without losing data; 0 where too many are gone"),
 }
-NEEDS = (
-    *("vdev.leaves", "vdev.legs", "vdev.state", "vdev.failures_tolerated"),
-    *("leaf.type", "leaf.state", "leaf.being_replaced", "leaf.device_present", "leaf.resilvering"),
-    *("pool.leaves", "pool.scan_function", "pool.scan_state"),
-)
 THERE = ("ONLINE", "DEGRADED")
 
 

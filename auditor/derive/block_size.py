@@ -9,14 +9,6 @@ from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, is_true,
 
 SUBJECT = "vdev"
 FACTS = {"native_ashift": number("largest physical block of its disks as a power of two: 12 is 4096 bytes")}
-NEEDS = (
-    "vdev.leaves",
-    "leaf.physical_ashift",
-    "leaf.native_block_bytes",
-    "leaf.disks",
-    "disk.physical_block_bytes",
-    "disk.virtual",
-)
 
 
 def derive(vdev: Subject, facts: Facts) -> Iterator[Fact]:

@@ -9,7 +9,6 @@ from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, jo
 SUBJECT = "disk"
 FACTS = {"cache_switched_off": flag("it has a volatile write cache, and the cache is off")}
 ATA = ("smart_write_cache", "hdparm_write_cache")
-NEEDS = ("disk.nvme_vwc_present", "disk.nvme_write_cache", *(f"disk.{name}" for name in ATA))
 
 
 def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:

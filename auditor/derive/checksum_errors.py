@@ -8,7 +8,6 @@ from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown
 
 SUBJECT = "pool"
 FACTS = {"leaves_with_checksum_errors": words("its devices that have delivered wrong data since import or zpool clear")}
-NEEDS = ("pool.leaves", "leaf.checksum_errors")
 
 
 def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:

@@ -14,19 +14,6 @@ from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, U
 
 SUBJECT = "pool"
 FACTS = {"commit_leaves": links("leaf", "the leaves to which its commits write, or have written", nonempty=True)}
-NEEDS = (
-    "pool.zil_leaves",
-    "pool.zil_class",
-    "pool.data_leaves",
-    "pool.datasets",
-    "dataset.logbias",
-    "dataset.mounted",
-    "dataset.zil_itx_indirect_count",
-    "dataset.zil_itx_metaslab_normal_count",
-    "host.zfs_version",
-    "host.zil_itx_indirect_count",
-    "host.zil_itx_metaslab_normal_count",
-)
 APART = (2, 2)  # from here on the kernel counts datasets apart, before that all pools together
 AROUND = ("zil_itx_indirect_count", "zil_itx_metaslab_normal_count")
 

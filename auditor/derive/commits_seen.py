@@ -17,10 +17,6 @@ FACTS = {
     "commits_seen": real("commits a second of its busiest dataset since that was mounted, as far as they were counted"),
     "committers_seen": words("NFS exports, guests, targets and pods that use its datasets, as far as they were seen"),
 }
-NEEDS = (
-    *("dataset.zil_commit_count", "dataset.zil_counted_s", "pool.datasets"),
-    *("dataset.nfs_exported_now", "dataset.used_by"),
-)
 TOLD = 5
 AMONG_THE_HOST = "container "  # its programs write as those of the host do
 LEAST_S = 600  # what came together at a start says nothing of the day

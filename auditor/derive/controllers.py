@@ -17,7 +17,6 @@ FACTS = {
     "legs_share_controller": flag("all its disks are attached to one PCI device: controller, carrier card or switch"),
     "shared_controller": word("that PCI device, or empty"),
 }
-NEEDS = ("vdev.leaves", "leaf.disks", "disk.sysfs_path", "disk.virtual")
 _FUNCTION = re.compile(r"/([0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?=/)")
 
 

@@ -21,7 +21,6 @@ BITS = {
     "warns_unreliable": ("nvme_reliability_degraded", 4),
     "warns_read_only": ("nvme_media_read_only", 8),
 }
-NEEDS = (*(f"disk.{name}" for name, _ in BITS.values()), "disk.smart_nvme_critical_warning")
 
 
 def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:

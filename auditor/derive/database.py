@@ -32,19 +32,6 @@ FACTS = {
         "the least recordsize that fits it: its page, or 16 KiB, below which compression saves nothing; 32 KiB on raidz, dRAID"
     ),
 }
-NEEDS = (
-    "host.database",
-    "dataset.database",
-    "host.databases",
-    "host.sqlite_files",
-    "database.data_datasets",
-    "database.page_bytes",
-    "database.process",
-    "database.engine",
-    "dataset.pool",
-    "pool.data_vdevs",
-    "vdev.type",
-)
 
 
 def derive(dataset: Subject, facts: Facts) -> Iterator[Fact]:

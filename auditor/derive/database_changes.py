@@ -10,7 +10,6 @@ SUBJECT = "database"
 FACTS = {
     "changes_at_restart": words("NAME is VALUE now but VALUE in its files: settings in force that its files do not say")
 }
-NEEDS = ("database.in_force", "database.configured")
 UNSAID = "default"  # the server names the value that it took
 
 

@@ -12,7 +12,6 @@ FACTS = {
     "one_pool": flag("all its files are in one pool, besides those that the policy says are rebuilt"),
     "log_apart": flag("its log is written to other datasets than its data"),
 }
-NEEDS = ("database.datasets", "database.log_datasets", "database.data_datasets", "dataset.role")
 
 
 def derive(database: Subject, facts: Facts) -> Iterator[Fact]:
@@ -24,7 +23,9 @@ def derive(database: Subject, facts: Facts) -> Iterator[Fact]:
         pools = sorted({each.name.partition("/")[0] for each in lasting or all_of_it})
         places = Known(len(pools) == 1, (Evidence(f"files in {' and '.join(pools) or 'no pool'}"),))
     yield Fact(database, "one_pool", places)
-    holes = [hole for name in NEEDS[1:3] if isinstance(hole := facts.get(database, name.partition(".")[2]), Unknown)]
+    holes = [
+        hole for name in ("log_datasets", "data_datasets") if isinstance(hole := facts.get(database, name), Unknown)
+    ]
     if holes:
         yield Fact(database, "log_apart", join(holes))
         return

@@ -12,8 +12,6 @@ FACTS = {
     "database_expected": flag("--db or the policy names a database"),
     "database_seen": flag("of each database that is named, a server or a data directory was found"),
 }
-NEEDS = ("host.database", "host.connected_engine", "dataset.database", "host.databases", "database.engine",
-         "database.unexamined")  # fmt: skip
 SAME = {"mariadb": "mysql"}  # a server of one is often asked for by the name of the other
 
 

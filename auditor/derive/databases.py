@@ -11,7 +11,6 @@ SUBJECT = "host"
 FACTS = {
     "databases": links("database", "the databases that the audit is about"),
 }
-NEEDS = ("host.database_processes", "database.process", "database.datasets", "pool.datasets")
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:

@@ -48,12 +48,6 @@ SOURCES = {
     "wwn": ("smart_wwn", "udev_wwn"),
 }
 OTHERS = ("sysfs_vendor", "udev_vendor", "transport", "rotational", "smart_rotation_rpm")
-NEEDS = (
-    *(f"disk.{source}" for sources in SOURCES.values() for source in sources),
-    *(f"disk.{name}" for name in OTHERS),
-    "host.virtualization",
-    "host.virtual_machine_hint",
-)
 
 DRIVES = frozenset({"nvme", "sata", "sas", "usb", "mmc", "pmem", "dasd"})  # "scsi" may be a RAID controller
 HYPERVISOR = frozenset({"virtio", "virtio-scsi", "xen", "hyperv"})

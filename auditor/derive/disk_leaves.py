@@ -8,7 +8,6 @@ from auditor.facts import Evidence, Fact, Facts, Known, Subject, links
 
 SUBJECT = "host"  # all leaves at once
 FACTS = {"disk.used_by": links("leaf", "leaves that are known to end on it, cache devices and spares included")}
-NEEDS = ("leaf.disks",)
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:

@@ -27,7 +27,6 @@ WITNESSES = (
     "smart_nvme_critical_warning",
     "nvme_critical_warning",
 )
-NEEDS = tuple(f"disk.{name}" for name in {*WITNESSES, *COUNTERS})
 
 
 def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:

@@ -10,7 +10,6 @@ from auditor.facts import Evidence, Fact, Facts, Known, Subject, Unknown, word
 
 SUBJECT = "disk"
 FACTS = {"firmware_bug": word("what its firmware does to it, and the first revision that does not; or empty")}
-NEEDS = ("disk.model", "disk.firmware")
 
 
 def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:

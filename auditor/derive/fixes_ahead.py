@@ -80,13 +80,6 @@ _USES = {
     "multihost": _Use("", "multihost", "on"),
     "autotrim": _Use("", "autotrim", "on"),
 }
-NEEDS = (
-    *("host.zfs_version_text", "host.platform", "host.pools", "host.imported_pools"),
-    *("pool.datasets", "pool.vdevs", "pool.cache_leaves", "pool.spare_leaves", "pool.multihost", "pool.autotrim"),
-    *("dataset.encryption", "dataset.dedup", "dataset.type", "dataset.sharenfs"),
-    *("vdev.type", "vdev.allocation_class", "leaf.allocation_class"),
-    *("host.zfs_stopped_in", "host.zfs_oopses", "host.zfs_faults_beside", "host.hung_traces"),
-)
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:

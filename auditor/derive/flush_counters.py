@@ -34,24 +34,6 @@ from auditor.facts import (
 
 SUBJECT = "leaf"
 FACTS = {"flushes_reach_disk": flag("its disks have counted the flushes that OpenZFS must have sent since boot")}
-NEEDS = (
-    "leaf.disks",
-    "leaf.layers",
-    "leaf.nodes",
-    "leaf.allocation_class",
-    "disk.volatile_cache",
-    "disk.writes",
-    "disk.write_sectors",
-    "disk.flushes",
-    "disk.sysfs_path",
-    "disk.used_by",
-    "disk.partitions",
-    "disk.udev_quiet_partitions",
-    "pool.vdevs_but_logs",
-    "pool.log_blocks_each",
-    "pool.txg_history_written",
-    "pool.txg_written_bytes_max",
-)
 # Measured on 2.3.9 and 2.4.4: a data leaf gets two flushes for each transaction group that writes to it (30 groups, 60
 # flushes); with flushing off, none but those of whoever partitioned the disk (6 for 2,227 writes and 32 groups).
 # A quarter of one flush a group is far below the one and far above the other.

@@ -18,13 +18,6 @@ FACTS = {
     "flush_path_intact": flag("nothing that is configured keeps a flush from reaching its disks"),
     "stack_drops_flushes": flag("a device between OpenZFS and a disk with a volatile cache completes flushes itself"),
 }
-NEEDS = (
-    "leaf.disks",
-    "leaf.stack_write_cache",
-    "disk.volatile_cache",
-    "disk.sysfs_write_cache",
-    "host.zfs_nocacheflush",
-)
 
 
 def derive(leaf: Subject, facts: Facts) -> Iterator[Fact]:

@@ -29,11 +29,6 @@ OMITTING: dict[str, dict[str, tuple[Value, ...]]] = {
 }
 OF_ALL: dict[str, tuple[Value, ...]] = {"eatmydata": (True,)}
 BINARY_LOG = "sync_binlog"  # any value but 1
-NEEDS = (
-    *("host.databases", "database.datasets", "database.engine", "database.process", "database.eatmydata"),
-    *(f"database.{name}" for settings in OMITTING.values() for name in settings),
-    f"database.{BINARY_LOG}",
-)
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:

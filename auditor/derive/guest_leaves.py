@@ -32,10 +32,6 @@ from auditor.text import harmless
 
 SUBJECT = "leaf"
 FACTS = {"open_in_guest": word("the virtual machine that has it open for writing, or empty")}
-NEEDS = (
-    *(f"host.{name}" for name in ("guests", "guest_files", "open_guests", "closed_guests", "generic_guests")),
-    *("leaf.node", "leaf.nodes", "leaf.disks"),
-)
 WRITES, SERVED = "w", "/dev/nbd"
 
 

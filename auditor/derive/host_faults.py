@@ -26,10 +26,6 @@ THREADS = {
 }
 HARDWARE = {"machine_checks": "machine checks:", "hardware_errors": "reported:"}
 UNCORRECTED, CORRECTED = "memory_uncorrected_errors", "memory_corrected_errors"
-NEEDS = tuple(
-    f"host.{name}"
-    for name in ("zfs_version", *THREADS, "virtualization", "memory_ecc", *HARDWARE, UNCORRECTED, CORRECTED)
-)
 ONE_MODULE = (2, 2)  # from which on zcommon, icp and the others are part of zfs.ko (commit ad9e767657)
 USUAL = 100  # corrected errors of memory; a few a year are nothing
 

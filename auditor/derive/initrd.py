@@ -37,14 +37,6 @@ FACTS = {
     "root_on_zfs": flag("the root file system is on ZFS"),
     "initrd_outdated": words("files that were changed after the initrd that should hold them was written"),
 }
-NEEDS = (
-    "host.mount_table",
-    "host.initrd_times",
-    "host.zfs_modules",
-    "host.zfs_boot_options",
-    "host.os_ids",
-    "host.platform",
-)
 
 
 class Times(NamedTuple):

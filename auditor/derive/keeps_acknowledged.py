@@ -10,7 +10,6 @@ from auditor.facts import Fact, Facts, Known, Subject, Unknown, flag
 
 SUBJECT = "disk"
 FACTS = {"keeps_acknowledged": flag("what it has acknowledged outlives the power, flushed or not")}
-NEEDS = ("disk.volatile_cache", "disk.plp_grade")
 DECLARED = 3  # of plp_grade
 
 

@@ -83,15 +83,6 @@ FACTS = {
         "the kernel could not ask whether it caches writes, and took it for a cache that writes through"
     ),
 }
-NEEDS = (
-    *dict.fromkeys(f"host.{name}" for each in (*FAULTS, FLUSHES, ASSUMED) for name in (each.fact, each.whole)),
-    f"host.{PATH_ERRORS}",
-    "disk.sysfs_path",
-    "disk.used_by",
-    "leaf.layers",
-    "leaf.nodes",
-    "leaf.path",
-)
 LINES_KEPT = 10  # of errors of the block layer in five seconds; more are dropped (ratelimit_types.h)
 GONE = "dmesg -k: the beginning of the kernel's log is gone, so what it no longer holds is not known"
 _PORT, _CONTROLLER = re.compile(r"/(ata\d+)/"), re.compile(r"/nvme/(nvme\d+)/")

@@ -10,12 +10,11 @@ import re
 from collections.abc import Iterator
 
 from auditor.data import releases
-from auditor.derive.combine import every
+from auditor.derive.combine import values
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, unknown
 
 SUBJECT = "host"
 FACTS = {"kernel_unsupported": flag("the running kernel is newer than any that this release of OpenZFS supports")}
-NEEDS = ("host.zfs_version", "host.zfs_version_text", "host.kernel_release")
 # of each line: from its release N on, kernels up to this one
 NEWEST: dict[tuple[int, int], dict[int, tuple[int, int]]] = {
     (0, 8): {0: (5, 1), 2: (5, 3), 3: (5, 4), 4: (5, 6), 6: (5, 9)},
@@ -65,7 +64,7 @@ _KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})\b")
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:
-    found = every(facts.get(HOST, name.partition(".")[2]) for name in NEEDS)
+    found = values(facts, HOST, "zfs_version", "zfs_version_text", "kernel_release")
     yield Fact(HOST, "kernel_unsupported", found if isinstance(found, Unknown) else _judged(*found))
 
 

@@ -17,10 +17,6 @@ SUBJECT = "dataset"
 FACTS = {
     "key_loaded_at_boot": flag("something that is enabled loads its key when the host starts; of encryption roots")
 }
-NEEDS = (
-    *("host.systemd", "host.zfs_units_wanted", "host.zfs_units_masked", "host.generated_pools", "host.mount_table"),
-    *("dataset.encryption", "dataset.keylocation"),
-)
 
 
 def derive(dataset: Subject, facts: Facts) -> Iterator[Fact]:

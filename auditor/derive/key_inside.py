@@ -14,7 +14,6 @@ from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown
 
 SUBJECT = "dataset"
 FACTS = {"key_inside": flag("the file of its key lies on a dataset that cannot be mounted without this key")}
-NEEDS = ("dataset.key_lies_on", "dataset.encryption", "dataset.keylocation", "dataset.ancestors")
 
 
 def derive(dataset: Subject, facts: Facts) -> Iterator[Fact]:

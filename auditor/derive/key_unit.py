@@ -14,7 +14,6 @@ from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, wo
 
 SUBJECT = "dataset"
 FACTS = {"key_unit": word("its unit, where it is bound: none, started, not started", "none", "started", "not started")}
-NEEDS = ("host.keys_bound", "host.key_units_active")
 
 
 def derive(dataset: Subject, facts: Facts) -> Iterator[Fact]:

@@ -9,7 +9,6 @@ from auditor.facts import Fact, Facts, Known, Subject, Unknown, number
 
 SUBJECT = "pool"
 FACTS = {"log_bytes": number("space on its log vdevs; a mirror counts once")}
-NEEDS = ("pool.log_vdevs", "vdev.asize_bytes")
 
 
 def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:

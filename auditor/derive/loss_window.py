@@ -21,7 +21,6 @@ FACTS = {
     "loss_window": word("how far back a crash reaches without a log, in the pool of the host where that is longest"),
     "pool.loss_window": word("how far back a crash reaches without a log: up to 7.3 s, by its TXGs"),
 }
-NEEDS = ("host.zfs_txg_timeout", "host.pools", "pool.txg_life_ms_max", "pool.txg_sync_ms_max")
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:

@@ -11,7 +11,6 @@ from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, flag, join
 
 SUBJECT = "host"
 FACTS = {"memory_ecc": flag("errors of memory are corrected and noticed (ECC)")}
-NEEDS = ("host.edac_corrects", "host.dmi_memory_ecc", "host.virtualization")
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:

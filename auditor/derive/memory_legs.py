@@ -10,7 +10,6 @@ from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown
 
 SUBJECT = "vdev"
 FACTS = {"outlives_memory": flag("no more of its leaves lie in memory than it can lose")}
-NEEDS = ("vdev.leaves", "vdev.failures_left", "leaf.below")
 MEMORY = ("tmpfs", "ramfs")
 
 

@@ -29,10 +29,6 @@ from auditor.facts import (
 
 SUBJECT = "host"  # a line of fstab needs the nearest file system alone
 FACTS = {"dataset.fstab_too_early": words("mount points of fstab that need it mounted, and do not wait for that")}
-NEEDS = (
-    *("host.fstab_needs", "host.systemd", "host.generated_pools", "host.mount_table"),
-    *("dataset.mountpoint", "dataset.canmount"),
-)
 COMMAND = "cat /etc/fstab"
 
 

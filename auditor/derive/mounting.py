@@ -17,7 +17,6 @@ FACTS = {
         "none",
     )
 }
-NEEDS = ("dataset.mountpoint",)
 _COMMAND = "zfs get mountpoint {subject}"
 _KINDS = {
     "/": known("root", "mountpoint=/", _COMMAND),

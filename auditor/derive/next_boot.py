@@ -27,10 +27,6 @@ FACTS = {
     "scanned_at_boot": flag("all pools that are found on any device are imported when the host starts, and so is it"),
     "mounted_at_boot": flag("something that is enabled mounts its file systems when the host starts"),
 }
-NEEDS = (
-    *("host.systemd", "host.zfs_units_wanted", "host.zfs_units_masked", "host.cached_pools", "host.generated_pools"),
-    *("host.mount_table", "host.zfs_units_changed", "host.fstab_requires", "host.zfs_userland_version"),
-)
 CACHE, SCAN, MOUNT = "zfs-import-cache.service", "zfs-import-scan.service", "zfs-mount.service"
 TARGET, TARGET_SINCE = "zfs-import.target", (0, 7, 4)
 # of OpenZFS and its packages; none of these starts the target by what stands in it

@@ -24,16 +24,6 @@ FACTS = {
         "kernels that have no zfs module: newer than the running one, or all where that of the running one is gone"
     ),
 }
-NEEDS = (
-    "host.kernel_release",
-    "host.dkms_zfs_kernels",
-    "host.kernels_with_headers",
-    "host.kernels_listed",
-    "host.kernels_with_zfs",
-    "host.kernels_removed_with_zfs",
-    "host.zfs_is_module",
-    "host.zfs_loaded",
-)
 _PART = re.compile(r"\d{1,9}|[A-Za-z][A-Za-z-]{0,99}")
 
 

@@ -17,7 +17,6 @@ FACTS = {
     "kernels_with_older_zfs": words("KERNEL (VERSION) of newer kernels whose zfs module is of an older release"),
     "older_zfs_ahead": word("how much older the oldest of them is", "none", "patch", "line"),
 }
-NEEDS = ("host.kernel_release", "host.zfs_modules", "host.zfs_module_versions", "host.zfs_version")
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:

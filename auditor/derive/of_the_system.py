@@ -17,7 +17,6 @@ SUBJECT = "dataset"
 FACTS = {
     "of_the_system": flag("its name is that of a boot environment or of a part of one, and no database was seen on it")
 }
-NEEDS = ("host.databases", "database.datasets")
 _NAME = re.compile(r"(?:[^/]+/ROOT|boot-pool|bpool)(?:/.*)?", re.DOTALL)
 _YES = known(True, "a boot environment, or a part of one", "zfs list {subject}")
 _NO = known(False, "no boot environment")

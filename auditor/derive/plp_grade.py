@@ -44,7 +44,6 @@ READS = (
     "capacitor_attribute",
     *OCP,
 )
-NEEDS = tuple(f"disk.{name}" for name in (*READS, *WARNINGS, *BACKUPS, *(name for name, _ in ABSENT)))
 
 
 def derive(disk: Subject, facts: Facts) -> Iterator[Fact]:

@@ -14,7 +14,6 @@ FACTS = {
     "ever_scrubbed": flag("a scrub is on record"),
     "age_days": real("days since the pool was created"),
 }
-NEEDS = ("pool.scan_function", "pool.scan_state", "pool.scan_start_s", "pool.scan_end_s", "dataset.creation")
 UNFINISHED = ("in progress", "paused")
 PARTIAL = {"resilver": "a resilver", "errorscrub": "a scrub of known errors only (zpool scrub -e)"}
 DAY_S = 86400.0

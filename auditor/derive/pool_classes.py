@@ -38,16 +38,6 @@ FACTS = {
     "data_failures_tolerated": number("devices that the weakest vdev of class normal can lose"),
     "data_ashifts": words("the different ashifts of the vdevs of class normal"),
 }
-NEEDS = (
-    "pool.vdevs",
-    "vdev.allocation_class",
-    "vdev.type",
-    "vdev.state",
-    "vdev.leaves",
-    "vdev.ashift",
-    "vdev.failures_tolerated",
-    "host.zfs_version",
-)
 NO_DATA = ("indirect", "hole", "missing")
 BEFORE_NORMAL = (2, 4)  # from here on the special class comes before the normal one
 KNOWN_RELEASES = ((2, 0), (2, 5))  # from, to (exclusive): where the order of the classes was read in the source

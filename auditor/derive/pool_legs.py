@@ -13,7 +13,6 @@ FACTS = {
     "legs_offline": words("those that were taken offline"),
     "legs_gone": words("those that are missing, faulted or degraded"),
 }
-NEEDS = ("pool.leaves", "leaf.state", "leaf.allocation_class")
 GONE = ("DEGRADED", "FAULTED", "UNAVAIL", "REMOVED", "UNKNOWN")
 
 

@@ -39,20 +39,6 @@ FACTS = {
         "its free space is trimmed: by itself, or on a schedule (perhaps, where by hand in the last 100 days)"
     ),
 }
-NEEDS = (
-    *(
-        "pool.history_since_s",
-        "dataset.creation",
-        "pool.import_without_log_s",
-        "pool.rewind_s",
-        "pool.taken_up",
-        "pool.trims",
-        "pool.trim_s",
-        "pool.autotrim",
-        "pool.leaves",
-    ),
-    *("host.trim_timers", "host.trim_cron", "host.trim_nixos", "host.os_ids", "leaf.disks", "disk.transport"),
-)
 BY_HAND_DAYS = 100
 AWAY_DAYS, YEAR_DAYS = 30, 365
 

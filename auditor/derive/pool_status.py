@@ -16,14 +16,6 @@ FACTS = {
     "hostid_mismatch": flag("the pool bears another hostid than this host has now"),
     "unexplained_status": word("the status: paragraph, where no rule is about it; else empty"),
 }
-NEEDS = (
-    "pool.status_text",
-    "pool.leaves",
-    "leaf.state",
-    "leaf.read_errors",
-    "leaf.write_errors",
-    "leaf.checksum_errors",
-)
 RESILVERING = "One or more devices is currently being resilvered"
 SEQUENTIAL = "One or more devices have been sequentially resilvered"
 HOSTID = "Mismatch between pool hostid and system hostid"

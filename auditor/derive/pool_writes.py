@@ -26,15 +26,6 @@ FACTS = {
     "vdevs_but_logs": number("top-level vdevs that are no log"),
     "log_blocks_each": number("blocks that were surely written to each log vdev"),
 }
-NEEDS = (
-    "pool.vdevs",
-    "pool.datasets",
-    "vdev.allocation_class",
-    "host.imported_pools",
-    "host.zfs_version",
-    "host.zil_itx_metaslab_slog_count",
-    "dataset.zil_itx_metaslab_slog_count",
-)
 COUNT = "zil_itx_metaslab_slog_count"
 BY_DATASET = (2, 2)  # the release from which on each dataset has counters of its own
 

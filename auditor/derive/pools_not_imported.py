@@ -33,17 +33,6 @@ FACTS = {
     "pools_not_imported": words("name and GUID of each, and the devices that bear its label"),
     "pool_names_twice": words("the same of those that are called like a pool that is imported"),
 }
-NEEDS = (
-    *(
-        "host.zfs_labels",
-        "host.labelled_paths",
-        "host.imported_pools",
-        "host.zfs_loaded",
-        "host.guests",
-        "host.guest_files",
-    ),
-    *("pool.list_guid", "leaf.path", "leaf.state", "leaf.type"),
-)
 THERE = ("ONLINE", "DEGRADED", "AVAIL", "INUSE")
 COMMAND = "zpool import"
 

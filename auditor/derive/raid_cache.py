@@ -31,13 +31,6 @@ FACTS = {
     "raid_cache_protected": flag("the battery, capacitor or flash behind the cache of its RAID controller is good"),
     "raid_drive_cache": word("the write caches of the drives behind a RAID volume", "off", "on", "on, protected"),
 }
-NEEDS = (
-    "disk.raid_battery_ok",
-    "disk.storcli_controller",
-    "host.storcli_batteries",
-    "disk.raid_disk_cache",
-    "disk.raid_drive_models",
-)
 GOOD = ("Optimal", "Optl")
 
 

@@ -12,7 +12,6 @@ from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, un
 SUBJECT = "disk"
 FACTS = {"raid_volume": flag("a volume of a RAID controller, with drives behind it that cannot be seen")}
 LISTED = ("storcli_controller", "raid_write_policy", "raid_level")
-NEEDS = ("disk.model", "disk.transport", *(f"disk.{name}" for name in LISTED))
 FAMILY = "volume of a RAID controller"
 
 

@@ -13,7 +13,6 @@ from auditor.facts import Fact, Facts, Known, Subject, Unknown, number, unknown
 
 SUBJECT = "vdev"
 FACTS = {"failures_tolerated": number("devices that it can lose without losing data")}
-NEEDS = ("vdev.type", "vdev.leaves", "vdev.parity", "vdev.legs")
 PARITY = {"raidz1": 1, "raidz2": 2, "raidz3": 3}
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.derive.combine import about, every
-from auditor.derive.device_names import NAMED_BY, names
+from auditor.derive.device_names import names
 from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, flag, is_true, unknown
 
 SUBJECT = "leaf"
 FACTS = {"survives_drive_loss": flag("RAID below it keeps it whole when one drive dies")}
-NEEDS = ("leaf.disks", "leaf.layers", "leaf.redundant_below", "disk.raid_volume", "disk.raid_level", *NAMED_BY)
 NOT_REDUNDANT = "0"
 
 

@@ -28,7 +28,6 @@ FACTS = {
     "line_ended": flag("it is a release of a line that ended before the oldest that zaudit knows"),
     **{builds.fact(bug): flag(f"the build has the bug {bug}, if its release has") for bug in BUGS},
 }
-NEEDS = ("host.zfs_version", "host.zfs_version_text", "host.platform")
 _AS_TAGGED = re.compile(r"\d+\.\d+\.\d+(-1)?")
 _CHANGELOG = "zless /usr/share/doc/zfsutils-linux/changelog.Debian.gz"
 OWN = ("nixos", "truenas")  # whose builds are called as OpenZFS tags them, and are not the same

@@ -14,10 +14,6 @@ from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown
 
 SUBJECT = "pool"
 FACTS = {"resilver_still_s": real("for how long the scan that runs has read nothing, s; 0 where it has")}
-NEEDS = (
-    *("pool.scan_moved", "pool.scan_pass_start_s", "pool.scan_start_s"),
-    *("pool.kstat_clock_ns", "pool.kstat_created_ns"),
-)
 
 
 def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:

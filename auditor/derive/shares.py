@@ -34,10 +34,6 @@ FACTS = {
     "dataset.smb_flush_ignored": flag("an SMB share of it ignores the flushes of its clients"),
     "dataset.nfs_exported_now": flag("its mount point is in the table of exports in force, or below one with crossmnt"),
 }
-NEEDS = (
-    *("host.nfs_exports", "host.nfs_exports_in_force", "host.smb_shares_without_sync", "host.smb_global_without_sync"),
-    *("dataset.type", "dataset.mountpoint", "dataset.sharenfs", "dataset.sharesmb"),
-)
 
 
 class Share(NamedTuple):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.derive.device_names import NAMED_BY
 from auditor.derive.leaf_groups import MOST, Group, Groups, Leaf
 from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, flag, join, unknown, word
 
@@ -20,7 +19,6 @@ FACTS = {
     ),
     "leaf.disk_neighbours": word("the other leaves on the same physical device, of many the first, or empty"),
 }
-NEEDS = ("leaf.disks", "leaf.vdev", "leaf.allocation_class", "pool.leaves", *NAMED_BY)
 MORE = unknown("as much is not known of more leaves")
 
 

@@ -15,7 +15,6 @@ FACTS = {
         "the family of hard disks known to be shingled that its model is of, or that it takes TRIM, or empty"
     )
 }
-NEEDS = ("disk.model", "disk.hdd", "disk.smart_trim")
 BY_TRIM = "hard disk that takes TRIM"
 
 

@@ -21,10 +21,6 @@ FACTS = {
     "slowest_leg_ms": real("what that leg took on average, ms"),
     "slowest_leg_times": real("how many times longer than the fastest leg"),
 }
-NEEDS = (
-    *("vdev.type", "vdev.leaves", "leaf.disks"),
-    *("disk.writes", "disk.write_ms", "disk.flushes", "disk.flush_ms"),
-)
 ENOUGH = 100_000  # writes
 ALIKE = 2  # times as many writes as another leg
 

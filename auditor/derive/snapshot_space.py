@@ -22,7 +22,6 @@ FACTS = {
     "held_by_snapshots": words("DATASET (size) where they hold most"),
 }
 SIZES = ("used", "available", "referenced", "refreservation", "reservation")
-NEEDS = ("pool.datasets", "dataset.origin", *(f"dataset.{name}" for name in SIZES))
 NAMED = 3
 NO_CLONE = ""
 LEAST = 1 << 20  # bytes: of a dataset without a snapshot it is not quite zero

@@ -9,7 +9,6 @@ from auditor.facts import HOST, Fact, Facts, Subject, Unknown, flag, known, word
 
 SUBJECT = "host"
 FACTS = {"snapshots_mounted": flag("a snapshot is mounted")}
-NEEDS = ("host.mount_table",)
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:

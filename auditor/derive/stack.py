@@ -17,7 +17,6 @@ FACTS = {
     "stack_rearranges": flag("one of them does more than pass writes and flushes on"),
     "stack_caches": flag("one of them may keep the only copy of what was flushed"),
 }
-NEEDS = ("leaf.layers", "leaf.dm_targets")
 LAYERS = frozenset({"partition", "crypt", "multipath", "loop", "md-linear"})  # loop has a rule of its own
 TARGETS = frozenset({"linear", "crypt", "multipath"})
 TOLD_BY_TARGETS = frozenset({"lvm", "dm"})

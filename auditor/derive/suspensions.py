@@ -10,7 +10,6 @@ SUBJECT = "pool"
 FACTS = {
     "suspensions": number("times that it was suspended because I/O failed, at least, as far as anything remembers")
 }
-NEEDS = ("pool.events_io_failure", "host.kernel_log_suspended")
 
 
 def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:

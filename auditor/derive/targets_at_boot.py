@@ -37,10 +37,6 @@ FILES = {
     "lio_saved_by_debian": ("rtslib-fb-targetctl.service",),
     "nvme_saved": ("nvmet.service",),
 }
-NEEDS = (
-    *(f"host.{name}" for name in (*FILES, "block_targets", "nvme_targets", "target_units", "cluster_makes_targets")),
-    "host.imported_pools",
-)
 NVME, LIO = "NVMe-", "LIO-"
 OFF = ("disabled", "masked", "masked-runtime")
 _VOLUME = re.compile(r"/dev/(?:zvol/.+|zd\d+(?:p\d+)?)")

@@ -15,7 +15,6 @@ from auditor.text import harmless
 
 SUBJECT = "host"  # several databases may keep files on one dataset
 FACTS = {"dataset.db_temporary": flag("the databases here keep nothing on it that they need after a crash")}
-NEEDS = ("host.databases", "database.datasets", "database.tablespace_datasets", "database.temp_tablespaces")
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:

@@ -23,23 +23,6 @@ FACTS = {
     "page_within_block": flag("each page of the data files that it has lies within one block"),
     "log_splits_page": flag("the intent log may write a page in two parts"),
 }
-NEEDS = (
-    "database.page_bytes",
-    "database.data_blocks",
-    "database.data_datasets",
-    "dataset.logbias",
-    "dataset.sync",
-    "dataset.pool",
-    "dataset.recordsize",
-    "dataset.direct",
-    "database.engine",
-    "database.flush_method",
-    "pool.zil_class",
-    "host.zfs_version",
-    "host.zil_maxblocksize",
-    "host.zfs_immediate_write_sz",
-    "host.zfs_dio_enabled",
-)
 SPLITS_LESS, DIRECT_IO, HALF_A_BLOCK = (2, 2), (2, 3), (2, 4)  # since which line
 HEADERS = 184 + 192  # bytes of a log block that hold no data: zil_chain_t, lr_write_t (include/sys/zil.h)
 RECORD = 192  # lr_write_t; its data is filled up to a multiple of 8

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from auditor.data import releases, tunables
 from auditor.data.tunables import Tunable
-from auditor.derive import initrd
 from auditor.derive.initrd import options_in_doubt
 from auditor.facts import (
     HOST,
@@ -59,7 +58,6 @@ FACTS = {
 }
 ON_THE_LINE = "cat /proc/cmdline"  # the evidence of an option of the command line
 OTHERS = "all others at their defaults; some have rules of their own"
-NEEDS = ("host.zfs_boot_options", "host.release", *initrd.NEEDS, *(f"host.{name}" for name in DURABILITY))
 
 
 class Boot(NamedTuple):

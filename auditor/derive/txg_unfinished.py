@@ -13,7 +13,6 @@ from auditor.facts import Fact, Facts, Judged, Known, Subject, Unknown, real
 
 SUBJECT = "pool"
 FACTS = {"txg_unfinished_ms": real("for how long its oldest unfinished TXG is quiescing or syncing; 0 where none is")}
-NEEDS = ("pool.txg_unfinished_since_ns", "pool.kstat_clock_ns")
 
 
 def derive(pool: Subject, facts: Facts) -> Iterator[Fact]:

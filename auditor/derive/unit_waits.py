@@ -48,12 +48,6 @@ FACTS = {
     "unguarded": words("mount points of ZFS below its files without which its service starts, too"),
     "begins_anew": flag("on an empty folder it, or its service, begins a new database"),
 }
-NEEDS = (
-    *("database.process", "database.engine", "database.unit", "database.unit_starts", "database.mounted_from"),
-    *("database.unit_requires", "database.unit_bound", "database.unit_mounts_for", "database.unit_looks_at"),
-    *("database.unit_prepares", "database.unit_runs_else", "database.mount_files", "database.local_requires"),
-    *("database.unit_conditions", "host.mount_table", "host.cached_pools", "host.generated_pools", "dataset.canmount"),
-)
 SETS = ("unit_requires", "unit_bound", "unit_looks_at", "mount_files", "local_requires")
 BOUNDS = "sysinit.target"  # without which an ordinary service does not start; it gives way to emergency.target
 MOUNTPOINT = ("ConditionPathIsMountPoint=", "AssertPathIsMountPoint=")

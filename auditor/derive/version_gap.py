@@ -18,7 +18,6 @@ SUBJECT = "host"
 FACTS = {
     "zfs_version_gap": word("module beside commands", "none", "patch", "module newer", "module older", "unrelated"),
 }
-NEEDS = ("host.zfs_version", "host.zfs_userland_version")
 
 
 def derive(host: Subject, facts: Facts) -> Iterator[Fact]:

@@ -25,10 +25,6 @@ FACTS = {"volatile_cache": flag("it has a volatile write cache, and the cache is
 NVME = ("nvme_vwc_present", "nvme_ns_vwc_absent", "nvme_write_cache")
 SCSI = ("smart_write_cache", "hdparm_write_cache")
 KERNEL = ("sysfs_write_cache", "scsi_cache_type", "virtio_cache_type")
-NEEDS = (
-    *(f"disk.{name}" for name in (*NVME, *SCSI, *KERNEL, "transport", "virtual", "lies_on")),
-    "dataset.sync",
-)
 IN_MEMORY = frozenset({"zvol", "loop"})
 
 

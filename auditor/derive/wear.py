@@ -27,11 +27,6 @@ SPARE = (
     ("nvme_available_spare_percent", "nvme_available_spare_threshold_percent"),
     ("smart_available_spare_percent", "smart_available_spare_threshold_percent"),
 )
-NEEDS = (
-    *(f"disk.{name}" for name in (*USED, *HOURS, *SPARE[0], *SPARE[1])),
-    "disk.smart_protocol",
-    "disk.smart_attributes_named",
-)
 MARGIN = 10
 
 

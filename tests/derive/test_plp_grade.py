@@ -12,8 +12,16 @@ from auditor.derive import disk_identity, plp_grade, run, volatile_cache
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, Value, unknown
 
 MODULES = {"disk_identity": disk_identity, "plp_grade": plp_grade, "volatile_cache": volatile_cache}
-DERIVED = {f"disk.{name}" for module in MODULES.values() for name in module.FACTS}
-RAW = sorted({need for module in MODULES.values() for need in module.NEEDS} - DERIVED)
+RAW = (
+    *("host.virtualization", "host.virtual_machine_hint", "dataset.sync"),
+    *(f"disk.{source}" for sources in disk_identity.SOURCES.values() for source in sources),
+    *("disk.sysfs_vendor", "disk.udev_vendor", "disk.transport", "disk.rotational", "disk.smart_rotation_rpm"),
+    *("disk.nvme_vwc_present", "disk.nvme_ns_vwc_absent", "disk.nvme_write_cache", "disk.lies_on"),
+    *("disk.smart_write_cache", "disk.hdparm_write_cache", "disk.sysfs_write_cache", "disk.scsi_cache_type"),
+    *("disk.virtio_cache_type", "disk.capacitor_ok", "disk.capacitor_attribute", "disk.ocp_capacitor_health"),
+    *("disk.ocp_incomplete_shutdowns", "disk.nvme_critical_warning", "disk.smart_nvme_critical_warning"),
+    *("disk.nvme_backup_failed", "disk.smart_nvme_backup_failed"),
+)
 
 FULL, INFERRED = "INTEL SSDPEDMD400G4", "KCD61LUL3T84"  # plp-full, confidence A and C
 FULL_SATA = "INTEL SSDSC2BB120G4"

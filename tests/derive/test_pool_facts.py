@@ -634,13 +634,11 @@ def test_database(name: str, page: int) -> None:
     assert other.get(dataset, "db_engine") == name
 
 
-def test_every_derivation_says_what_it_needs_and_gives_what_it_promises() -> None:
+def test_every_derivation_gives_what_it_promises() -> None:
     """For each subject of its kind, each fact of FACTS, known or unknown, and nothing else."""
     world = World(MIRROR, SLOG, SPECIAL)
     world.facts.add(Subject("dataset", "tank"))
-    known_facts = {f"{kind}.{name}" for kind, name in registry.registry()}
     for name, module in registry.derivations().items():
-        assert set(module.NEEDS) <= known_facts, name
         subjects: Iterable[Subject] = [HOST] if module.SUBJECT == "host" else list(world.facts.subjects(module.SUBJECT))
         for subject in subjects:
             given = list(module.derive(subject, world.facts))

@@ -21,8 +21,7 @@ VIRTUAL = {"virtual": True}
 def judged(disk: Subject, given: Mapping[str, Value]) -> Judged:
     """disk.volatile_cache out of these facts and no others; what is missing says so by name."""
     facts = Facts()
-    for need in volatile_cache.NEEDS:
-        name = need.removeprefix("disk.")
+    for name in (*volatile_cache.NVME, *volatile_cache.SCSI, *volatile_cache.KERNEL, "transport", "virtual", "lies_on"):
         value = given.get(name)
         seen = unknown(f"{name} not seen") if value is None else Known(value, (Evidence(f"{name}={value}", name),))
         facts.put(Fact(disk, name, seen))
