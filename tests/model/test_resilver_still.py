@@ -7,7 +7,7 @@ import pytest
 from auditor.collect import _status_text, zpool_status
 from auditor.facts import Known, Subject, Unknown, unknown
 from auditor.host.request import Output
-from tests.derive.test_pool_facts import MIRROR, POOL, World
+from tests.model.test_pool_facts import MIRROR, POOL, World
 
 NOT_SAID = unknown("zpool status: does not report it")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.facts import HOST, Subject, Unknown, unknown
-from tests.derive.test_pool_facts import MIRROR, POOL, World
+from tests.model.test_pool_facts import MIRROR, POOL, World
 
 OTHER = Subject("pool", "backup")
 EMPTY = unknown("/proc/spl/kstat/zfs/tank/txgs: empty")

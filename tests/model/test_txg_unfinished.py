@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.facts import Unknown, unknown
-from tests.derive.test_pool_facts import MIRROR, POOL, World
+from tests.model.test_pool_facts import MIRROR, POOL, World
 
 NO_CLOCK = unknown("iostats: permission denied")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.facts import HOST, Unknown, unknown
-from tests.derive.test_pool_facts import World
+from tests.model.test_pool_facts import World
 
 HERE, NEXT, OLD = "6.12.48+deb13-amd64", "6.12.57+deb13-amd64", "6.12.9+deb13-amd64"
 UNSEEN = unknown("/var/lib/dkms: permission denied")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from auditor.facts import HOST, ClosedGuest, Guest, GuestFile, Unknown, unknown
-from tests.derive.test_pool_facts import World, leaf
+from tests.model.test_pool_facts import World, leaf
 
 NAS = "guest nas (process 7)"
 ROWS: dict[str, Any] = {"guests": Guest, "guest_files": GuestFile, "open_guests": Guest, "closed_guests": ClosedGuest}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.facts import HOST, Subject, Unknown, Value, unknown
-from tests.derive.test_pool_facts import DAY, MIRROR, POOL, SLOG, World, leaf, vdev
+from tests.model.test_pool_facts import DAY, MIRROR, POOL, SLOG, World, leaf, vdev
 
 DISK = Subject("disk", "sda")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.facts import HOST, Subject, Unknown, unknown
-from tests.derive.test_pool_facts import World
+from tests.model.test_pool_facts import World
 
 ENC = Subject("dataset", "tank/enc")
 UNSEEN = unknown("systemctl: not installed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.facts import HOST, Subject, Unknown, Value, unknown
-from tests.derive.test_pool_facts import MIRROR, World
+from tests.model.test_pool_facts import MIRROR, World
 
 DATA, OTHER = Subject("dataset", "tank/db"), Subject("dataset", "tank/home")
 HIDDEN = unknown("permission denied")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.facts import Subject, Unknown, unknown
-from tests.derive.test_pool_facts import MIRROR, POOL, World, leaf
+from tests.model.test_pool_facts import MIRROR, POOL, World, leaf
 
 UNSEEN = unknown("zpool status: no answer")
 DISK = Subject("disk", "a")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.facts import Subject, Unknown, Value, unknown
-from tests.derive.test_pool_facts import MIRROR, World
+from tests.model.test_pool_facts import MIRROR, World
 
 AES = "aes-256-gcm"
 

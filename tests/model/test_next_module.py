@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.facts import HOST, Unknown, unknown
-from tests.derive.test_pool_facts import World
+from tests.model.test_pool_facts import World
 
 HERE, NEXT, OLD = "6.8.0-31-generic", "6.8.0-90-generic", "6.8.0-9-generic"
 UNSEEN = unknown("modinfo: not installed")
