@@ -67,7 +67,7 @@ def test_no_fact_hangs_on_the_names_of_modules(case: str, monkeypatch: pytest.Mo
     known = plain(audit.look(recording.ReplayHost(past), past.targets, options).facts)
     other = backwards(registry.collectors())
     monkeypatch.setattr(registry, "collectors", lambda: other)
-    derivations = dict(reversed(registry.derivations().items()))
+    derivations = registry.derivations()[::-1]
     monkeypatch.setattr(registry, "derivations", lambda: derivations)
     assert plain(audit.look(recording.ReplayHost(past), past.targets, options).facts) == known
 

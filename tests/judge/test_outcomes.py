@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from auditor import audit, rulebook
-from auditor.derive import keeps_acknowledged
 from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
 from auditor.judge import example, outcomes, verdict
 from auditor.judge.answers import Answers
@@ -20,6 +19,7 @@ from auditor.judge.outcomes import columns, matter
 from auditor.judge.policy import NONE, Answer, LeftOut, Waiver
 from auditor.judge.rule import Example, Rule
 from auditor.judge.verdict import Verdict
+from auditor.model.write_cache import keeps_acknowledged
 from auditor.recording import recording
 from auditor.registry import registry
 from auditor.report import event_words

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.derive import commits_seen
 from auditor.facts import Fact, Facts, Known, Subject, known, unknown
+from auditor.model.intent_log import commits_seen
 
 TANK = Subject("pool", "tank")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from auditor import derive, registry
+from auditor import registry
 from auditor.facts import Fact, Facts, Known, Subject, Value, known
+from auditor.model import derivation
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,6 @@ from auditor.facts import Fact, Facts, Known, Subject, Value, known
 def test_a_critical_warning_counts_whoever_read_it(given: dict[str, Value], spare_low: bool | None) -> None:
     facts, disk = Facts(), Subject("disk", "nvme0n1")
     facts.put_all(Fact(disk, name, known(each, "seen")) for name, each in given.items())
-    derive.run(registry.derivations(), facts)
+    derivation.run(registry.derivations(), facts)
     found = facts.get(disk, "warns_spare_low")
     assert (found.value if isinstance(found, Known) else None) is spare_low

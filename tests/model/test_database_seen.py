@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.derive import database_seen
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
+from auditor.model.database import database_seen
 
 DATASET = Subject("dataset", "tank/db")
 SERVER = Subject("database", "mariadb 812")

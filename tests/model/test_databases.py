@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.derive import databases
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
+from auditor.model.database import databases
 
 TANK, OTHER = Subject("pool", "tank"), Subject("pool", "other")
 SERVER = Subject("database", "postgres 7")

@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from auditor import derive, registry
+from auditor import registry
 from auditor.collect import smartctl
 from auditor.facts import Fact, Facts, Known, Subject, Unknown, Value, known
 from auditor.host.request import Output
+from auditor.model import derivation
 
 DISK = Subject("disk", "sda")
 NVME: dict[str, Value] = {"nvme_critical_warning": 0, "nvme_media_errors": 0}
@@ -18,7 +19,7 @@ NVME: dict[str, Value] = {"nvme_critical_warning": 0, "nvme_media_errors": 0}
 def derived(given: dict[str, Value]) -> Facts:
     facts = Facts()
     facts.put_all(Fact(DISK, name, known(each, f"{name} {each}")) for name, each in given.items())
-    derive.run(registry.derivations(), facts)
+    derivation.run(registry.derivations(), facts)
     return facts
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from auditor.data import TableError, firmware
 from auditor.data.firmware import Bug
-from auditor.derive import disk_identity, firmware_bug
 from auditor.facts import Fact, Facts, Known, Subject, Unknown, known, unknown
+from auditor.model.disk import firmware_bug, identity
 
 DISK = Subject("disk", "sda")
 ENTRY = """
@@ -75,7 +75,7 @@ def revision(**said: str) -> Known | Unknown:
     facts = Facts()
     for name, text in said.items():
         facts.put(Fact(DISK, name, known(text, text)))
-    return next(fact.value for fact in disk_identity.derive(DISK, facts) if fact.name == "firmware")
+    return next(fact.value for fact in identity.derive(DISK, facts) if fact.name == "firmware")
 
 
 def test_the_four_characters_that_the_kernel_gives_of_a_sata_drive_are_no_revision() -> None:

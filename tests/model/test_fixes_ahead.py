@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from auditor.data import TableError, builds, fixes, releases
-from auditor.derive import fixes_ahead
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown, value_of, words_of
+from auditor.model.release import _used, known_bugs
 
 TABLE: dict[str, dict[str, object]] = {
     "opens-snapshot": {
@@ -78,7 +78,7 @@ def told(
     for name in LOG:
         value = (log or {}).get(name, ())
         facts.put(Fact(HOST, name, unknown("not asked") if value is None else known(value, "dmesg")))
-    return {fact.name: fact.value for fact in fixes_ahead.derive(HOST, facts)}
+    return {fact.name: fact.value for fact in known_bugs.derive(HOST, facts)}
 
 
 SNAPSHOT = "panics when a snapshot is opened (2.4.2)"
@@ -121,7 +121,7 @@ def test_volumes_are_shared_by_no_nfs() -> None:
     facts.put(Fact(POOL, "datasets", known((ROOT, DATASET), "zfs get")))
     facts.put_all([Fact(ROOT, "type", known("filesystem", "")), Fact(ROOT, "sharenfs", known("off", ""))])
     facts.put(Fact(DATASET, "type", known("volume", "")))
-    found = fixes_ahead._used("nfs", facts)
+    found = _used("nfs", facts)
     assert isinstance(found, Known)
     assert found.value is False
 
@@ -166,7 +166,7 @@ def test_what_a_pool_has_besides_its_vdevs_is_seen(use: str) -> None:
     for each in links.values():
         facts.put(Fact(POOL, each, known((leaf,) if each == links[use] else (), "zpool status")))
     facts.put(Fact(leaf, "allocation_class", known({"cache": "cache", "spares": "spare"}[use], "zpool status")))
-    used = {each: fixes_ahead._used(each, facts) for each in links}
+    used = {each: _used(each, facts) for each in links}
     assert {each for each, found in used.items() if isinstance(found, Known) and found.value is True} == {use}
 
 
@@ -212,7 +212,7 @@ def test_a_mark_counts_where_a_part_of_the_log_was_not_seen() -> None:
 def test_nothing_without_a_release(version: Known | Unknown) -> None:
     facts = Facts()
     facts.put(Fact(HOST, "zfs_version_text", version))
-    assert all(isinstance(fact.value, Unknown) for fact in fixes_ahead.derive(HOST, facts))
+    assert all(isinstance(fact.value, Unknown) for fact in known_bugs.derive(HOST, facts))
 
 
 @pytest.fixture

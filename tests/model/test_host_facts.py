@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.derive import memory_ecc
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Value, known, unknown
+from auditor.model.kernel_log import memory_ecc
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.derive import host_faults
 from auditor.facts import HOST, Fact, Facts, Known, Unknown, Value, known, unknown
+from auditor.model.kernel_log import HARDWARE, THREADS, host_faults
 
 NONE: dict[str, Value | None] = {
-    **dict.fromkeys(host_faults.THREADS, ()),
-    **dict.fromkeys(host_faults.HARDWARE, ()),
+    **dict.fromkeys(THREADS, ()),
+    **dict.fromkeys(HARDWARE, ()),
     "zfs_version": (2, 4, 4),
     "virtualization": "none",
     "memory_ecc": True,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from auditor.data.initrds import names
-from auditor.derive import initrd, tunables
 from auditor.facts import HOST, Fact, Facts, Known, Value, known, unknown
+from auditor.model.next_boot import initrd, options_in_doubt, parameters
 
 OLD, NEW = "6.12.48+deb13-amd64", "6.12.57+deb13-amd64"
 CONF = "/etc/modprobe.d/zfs.conf"
@@ -115,14 +115,14 @@ def test_where_the_root_file_system_is() -> None:
     ],
 )
 def test_whether_the_options_are_those_of_the_next_boot(facts: Facts, certain: bool) -> None:
-    assert (initrd.options_in_doubt(facts) is None) is certain
+    assert (options_in_doubt(facts) is None) is certain
 
 
 def test_the_command_line_counts_whatever_the_initrd_holds() -> None:
     facts = told(times(conf=LATER))
     facts.replace(Fact(HOST, "zfs_boot_options", known(("zil_replay_disable=1",), "zfs.", "cat /proc/cmdline")))
     facts.put(Fact(HOST, "release", known((2, 4, 4), "2.4.4")))
-    values = {each.name: each.value for each in tunables.derive(HOST, facts)}
+    values = {each.name: each.value for each in parameters.derive(HOST, facts)}
     assert values["zil_replay_disable_boot"].value == 1  # type: ignore[union-attr]
     assert not isinstance(values["zfs_nocacheflush_boot"], Known)
 
@@ -132,7 +132,7 @@ def test_options_of_a_file_whose_times_were_not_asked_for() -> None:
     facts.replace(
         Fact(HOST, "zfs_boot_options", known(("zil_replay_disable=0",), "options", "cat /usr/lib/modprobe.d/z.conf"))
     )
-    assert "/usr/lib/modprobe.d/z.conf" in str(initrd.options_in_doubt(facts))
+    assert "/usr/lib/modprobe.d/z.conf" in str(options_in_doubt(facts))
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.derive import keeps_acknowledged
 from auditor.facts import Fact, Facts, Judged, Subject, Unknown, known, unknown
+from auditor.model.write_cache import keeps_acknowledged
 
 DISK = Subject("disk", "nvme0n1")
 

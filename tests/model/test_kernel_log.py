@@ -6,10 +6,12 @@ import pytest
 
 from auditor.collect import kernel_buses, kernel_faults
 from auditor.collect import kernel_log as collector
-from auditor.derive import disk_leaves, kernel_log, suspensions
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, pairs_of, unknown
 from auditor.host.output import Lines
 from auditor.host.request import Output
+from auditor.model.disk import used_by
+from auditor.model.kernel_log import logged_faults
+from auditor.model.pool import suspensions
 
 BOOT, GONE = "records 0 to 1187\n", "records 523 to 1187\n"
 SDA, SDB = Subject("disk", "sda"), Subject("disk", "sdb")
@@ -42,7 +44,7 @@ def judged(
     disks: str = BOOT, faults: str = BOOT, buses: str = BOOT, *, places: dict[Subject, str] = PLACES
 ) -> dict[tuple[str, str], Judged]:
     facts = logged(places, disks=disks, faults=faults, buses=buses)
-    return {(each.subject.name, each.name): each.value for each in kernel_log.derive(HOST, facts)}
+    return {(each.subject.name, each.name): each.value for each in logged_faults.derive(HOST, facts)}
 
 
 def times(found: dict[tuple[str, str], Judged], what: str) -> list[int | None]:
@@ -104,7 +106,7 @@ def test_what_openzfs_says_of_a_path_is_of_the_disk_of_that_leaf(used: bool) -> 
     for disk in (SDA, SDB):
         if used:
             facts.put(Fact(disk, "used_by", known((leaf,) if disk == SDA else (), "")))
-    found = {(each.subject.name, each.name): each.value for each in kernel_log.derive(HOST, facts)}
+    found = {(each.subject.name, each.name): each.value for each in logged_faults.derive(HOST, facts)}
     assert times(found, IO)[:2] == ([1, 0] if used else [None, None])
 
 
@@ -199,7 +201,7 @@ def test_a_question_that_was_not_asked_takes_no_fault_back_and_makes_none() -> N
     error = "[9.0] I/O error, dev sda, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0\n"
     facts = logged(PLACES, disks=BOOT + error)
     facts.put(Fact(HOST, "scsi_medium_errors", unknown("not in the recording")))
-    found = {(each.subject.name, each.name): each.value for each in kernel_log.derive(HOST, facts)}
+    found = {(each.subject.name, each.name): each.value for each in logged_faults.derive(HOST, facts)}
     assert times(found, IO) == [1, None, None]
 
 
@@ -210,8 +212,8 @@ def flushes(text: str, layers: tuple[str, ...] = ("multipath",)) -> Judged:
     facts.put(Fact(leaf, "disks", known((SDA, SDB), "sda and sdb")))
     facts.put(Fact(leaf, "layers", known(layers, "")))
     facts.put(Fact(leaf, "nodes", known(("dm-1", "dm-0"), "")))
-    facts.put_all(list(disk_leaves.derive(HOST, facts)))
-    found = {(each.subject, each.name): each.value for each in kernel_log.derive(HOST, facts)}
+    facts.put_all(list(used_by.derive(HOST, facts)))
+    found = {(each.subject, each.name): each.value for each in logged_faults.derive(HOST, facts)}
     return found[SDA, "logged_flush_errors"]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.derive import kernel_support
 from auditor.facts import HOST, Fact, Facts, Known, known
+from auditor.model.kernel_module import LAST, NEWEST, kernel_unsupported
 
 
 @pytest.mark.parametrize(
@@ -33,12 +33,12 @@ def test_newer_than_supported(text: str, kernel: str, expected: bool | None) -> 
     numbers = tuple(int(each) for each in text.partition("-")[0].split("."))
     for name, value in (("zfs_version", numbers), ("zfs_version_text", text), ("kernel_release", kernel)):
         facts.put(Fact(HOST, name, known(value, str(value))))
-    (found,) = kernel_support.derive(HOST, facts)
+    (found,) = kernel_unsupported.derive(HOST, facts)
     assert (found.value.value if isinstance(found.value, Known) else None) is expected
 
 
 def test_each_line_begins_with_its_first_release_and_goes_up() -> None:
-    for line, steps in kernel_support.NEWEST.items():
+    for line, steps in NEWEST.items():
         assert 0 in steps
-        assert max(steps) <= kernel_support.LAST[line]
+        assert max(steps) <= LAST[line]
         assert list(steps.values()) == sorted(steps.values())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.derive import key_at_boot
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
+from auditor.model.dataset import key_loaded_at_boot
 
 SECRET = Subject("dataset", "tank/secret")
 OTHER_ROOT = "29 1 8:1 / / rw - ext4 /dev/sda1 rw"
@@ -27,7 +27,7 @@ def loaded(
         facts.put(Fact(HOST, name, known(value, name)))
     for name, text in (("encryption", "aes-256-gcm"), ("keylocation", "file:///etc/zfs/key")):
         facts.put(Fact(SECRET, name, known(text, text)))
-    (found,) = key_at_boot.derive(SECRET, facts)
+    (found,) = key_loaded_at_boot.derive(SECRET, facts)
     return found.value.value if isinstance(found.value, Known) else found.value
 
 
@@ -64,5 +64,5 @@ def test_what_is_not_encrypted_has_no_key() -> None:
     facts = Facts()
     for name, text in (("encryption", "off"), ("keylocation", "none")):
         facts.put(Fact(SECRET, name, known(text, text)))
-    (found,) = key_at_boot.derive(SECRET, facts)
+    (found,) = key_loaded_at_boot.derive(SECRET, facts)
     assert found.value == unknown("tank/secret has no key of its own")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.derive import memory_legs
 from auditor.facts import Fact, Facts, Judged, Known, Subject, unknown
+from auditor.model.vdev import outlives_memory
 
 VDEV = Subject("vdev", "raidz1-0", "tank")
 
@@ -17,7 +17,7 @@ def judged(left: int | None, *below: str | None) -> Judged:
     facts.put(Fact(VDEV, "failures_left", unknown("not seen") if left is None else Known(left, ())))
     for leaf, each in zip(leaves, below, strict=True):
         facts.put(Fact(leaf, "below", unknown("not recorded") if each is None else Known(each, ())))
-    (fact,) = memory_legs.derive(VDEV, facts)
+    (fact,) = outlives_memory.derive(VDEV, facts)
     return fact.value
 
 

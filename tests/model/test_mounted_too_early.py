@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.derive import mounted_too_early
 from auditor.facts import HOST, Fact, Facts, Known, Subject, unknown
 from auditor.facts import known as seen
+from auditor.model.dataset import fstab_too_early
 from tests.tables import typed
 
 POINTS = {"tank": "/tank", "tank/db": "/tank/db", "tank/ROOT/a": "/", "tank/ROOT/a/var": "/var", "tank/my": "/my pool"}
@@ -31,7 +31,7 @@ def derived(
         dataset = Subject("dataset", name)
         facts.put(Fact(dataset, "mountpoint", seen(point, "")))
         facts.put(Fact(dataset, "canmount", seen("off" if name == "tank" else "on", "")))
-    found = {each.subject.name: each.value for each in mounted_too_early.derive(HOST, facts)}
+    found = {each.subject.name: each.value for each in fstab_too_early.derive(HOST, facts)}
     assert found.keys() == POINTS.keys()
     told = {name: each.value if isinstance(each, Known) else each.reasons[0].text for name, each in found.items()}
     return {name: each for name, each in told.items() if each}

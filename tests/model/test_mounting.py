@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.derive import mounting
 from auditor.facts import Fact, Facts, Known, Subject, known, unknown
+from auditor.model.dataset import mounts_at
 
 DATASET = Subject("dataset", "tank/db")
 
@@ -24,7 +24,7 @@ DATASET = Subject("dataset", "tank/db")
 def test_kinds(point: str, kind: str) -> None:
     facts = Facts()
     facts.put(Fact(DATASET, "mountpoint", known(point, f"mountpoint={point}")))
-    (fact,) = mounting.derive(DATASET, facts)
+    (fact,) = mounts_at.derive(DATASET, facts)
     assert isinstance(fact.value, Known)
     assert fact.value.value == kind
     assert fact.value.evidence[0].command == "zfs get mountpoint {subject}"
@@ -33,5 +33,5 @@ def test_kinds(point: str, kind: str) -> None:
 def test_what_was_not_read_stays_a_hole() -> None:
     facts = Facts()
     facts.put(Fact(DATASET, "mountpoint", unknown("zfs get failed")))
-    (fact,) = mounting.derive(DATASET, facts)
+    (fact,) = mounts_at.derive(DATASET, facts)
     assert fact.value == unknown("zfs get failed")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.derive import next_boot
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
+from auditor.model.next_boot import pool_at_boot
 
 TANK = Subject("pool", "tank")
 CHAIN = ("multi-user.target zfs.target", "zfs.target zfs-import.target", "zfs.target zfs-mount.service")
@@ -43,7 +43,7 @@ def derived(
     }
     for name, value in values.items():
         facts.put(Fact(HOST, name, unknown("lost") if name == lost else known(value, name)))
-    found = [each.value for each in next_boot.derive(TANK, facts) if each.name in names]
+    found = [each.value for each in pool_at_boot.derive(TANK, facts) if each.name in names]
     return [bool(each.value) if isinstance(each, Known) else each.reasons[0].text for each in found]
 
 
@@ -131,4 +131,4 @@ def test_the_scan_takes_all_pools_where_there_is_no_cache_file() -> None:
 
 
 def test_nothing_known_says_nothing() -> None:
-    assert all(isinstance(each.value, Unknown) for each in next_boot.derive(TANK, Facts()))
+    assert all(isinstance(each.value, Unknown) for each in pool_at_boot.derive(TANK, Facts()))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.derive import of_the_system
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, known, unknown
+from auditor.model.dataset import of_the_system
 
 
 def said(name: str, *, database: bool = False) -> object:

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.derive import disk_identity, plp_grade, run, volatile_cache
 from auditor.facts import HOST, Evidence, Fact, Facts, Judged, Known, Subject, Unknown, Value, unknown
+from auditor.model.derivation import run
+from auditor.model.disk import SOURCES, identity
+from auditor.model.write_cache import plp_grade, volatile_cache
 
-MODULES = {"disk_identity": disk_identity, "plp_grade": plp_grade, "volatile_cache": volatile_cache}
 RAW = (
     *("host.virtualization", "host.virtual_machine_hint", "dataset.sync"),
-    *(f"disk.{source}" for sources in disk_identity.SOURCES.values() for source in sources),
+    *(f"disk.{source}" for sources in SOURCES.values() for source in sources),
     *("disk.sysfs_vendor", "disk.udev_vendor", "disk.transport", "disk.rotational", "disk.smart_rotation_rpm"),
     *("disk.nvme_vwc_present", "disk.nvme_ns_vwc_absent", "disk.nvme_write_cache", "disk.lies_on"),
     *("disk.smart_write_cache", "disk.hdparm_write_cache", "disk.sysfs_write_cache", "disk.scsi_cache_type"),
@@ -38,7 +39,7 @@ def facts_of(disk: Subject, given: Mapping[str, Value]) -> Facts:
         value = given.get(need if kind == "host" else name)
         fact = unknown(f"{name} not seen") if value is None else Known(value, (Evidence(f"{name}={value}", name),))
         facts.put(Fact(HOST if kind == "host" else disk, name, fact))
-    run(MODULES, facts)
+    run((identity, plp_grade, volatile_cache), facts)
     return facts
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
 
 import pytest
 
-from auditor import derive, registry
-from auditor.derive import pool_past
+from auditor import registry
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, Value, known, unknown
+from auditor.model import derivation
+from auditor.model.pool_history import past
 from tests.tables import typed
 
 POOL = Subject("pool", "tank")
@@ -58,7 +58,7 @@ class World:
     def derived(self, subject: Subject, name: str) -> Judged:
         """What all derivations make of it, in a copy: a fact that is known would stay."""
         facts = copy.deepcopy(self.facts)
-        derive.run(registry.derivations(), facts)
+        derivation.run(registry.derivations(), facts)
         return facts.get(subject, name)
 
     def get(self, subject: Subject, name: str) -> Value | None:
@@ -334,11 +334,12 @@ def counters(world: World, name: str, writes: int, flushes: int, cache: bool | U
 
 def flushes_of(world: World, name: str) -> Judged:
     """The derivation with what it needs, but for volatile_cache, which is a derived fact itself."""
-    from auditor.derive import disk_leaves, flush_counters, pool_writes
+    from auditor.model.disk import used_by
+    from auditor.model.flushes import expected_writes, flushes_reach_disk
 
-    for each in [*disk_leaves.derive(HOST, world.facts), *pool_writes.derive(POOL, world.facts)]:
+    for each in [*used_by.derive(HOST, world.facts), *expected_writes.derive(POOL, world.facts)]:
         world.facts.replace(each)
-    return next(fact.value for fact in flush_counters.derive(leaf(name), world.facts))
+    return next(fact.value for fact in flushes_reach_disk.derive(leaf(name), world.facts))
 
 
 @pytest.mark.parametrize(
@@ -387,9 +388,9 @@ def test_the_counters_of_a_multipath_disk_are_not_its_own() -> None:
 
 
 def intact(world: World, name: str) -> Judged:
-    from auditor.derive import flushes
+    from auditor.model.flushes import flush_path
 
-    return next(fact.value for fact in flushes.derive(leaf(name), world.facts) if fact.name == "flush_path_intact")
+    return next(fact.value for fact in flush_path.derive(leaf(name), world.facts) if fact.name == "flush_path_intact")
 
 
 def truth(found: Judged) -> bool | None:
@@ -452,12 +453,12 @@ def test_flushes_of_another_leaf_on_the_disk_prove_nothing() -> None:
 
 
 def test_a_leaf_without_disks_passes_nothing() -> None:
-    from auditor.derive import flushes
+    from auditor.model.flushes import flush_path
 
     world = World(MIRROR)
     world.put(HOST, zfs_nocacheflush=0)
     world.put(leaf("a"), disks=(), stack_write_cache=("dm-0=write through",))
-    found = {fact.name: fact.value for fact in flushes.derive(leaf("a"), world.facts)}
+    found = {fact.name: fact.value for fact in flush_path.derive(leaf("a"), world.facts)}
     assert [truth(each) for each in (*found.values(), flushes_of(world, "a"))] == [None] * 3
 
 
@@ -521,14 +522,14 @@ def test_the_writes_of_a_cache_beside_the_log_are_not_its_own() -> None:
 def test_a_layer_that_says_write_through_drops_flushes(
     stack: tuple[str, ...] | None, cache: bool | None, expected: bool | None
 ) -> None:
-    from auditor.derive import flushes
+    from auditor.model.flushes import flush_path
 
     world = World(MIRROR)
     world.put(HOST, zfs_nocacheflush=0)
     world.put(leaf("a"), stack_write_cache=unknown("not read") if stack is None else stack)
     world.put(Subject("disk", "a"), sysfs_write_cache="write back")
     world.put(Subject("disk", "a"), volatile_cache=unknown("not asked") if cache is None else cache)
-    found = {fact.name: fact.value for fact in flushes.derive(leaf("a"), world.facts)}
+    found = {fact.name: fact.value for fact in flush_path.derive(leaf("a"), world.facts)}
     assert truth(found["stack_drops_flushes"]) is expected
     if expected:
         assert truth(found["flush_path_intact"]) is False
@@ -638,13 +639,11 @@ def test_every_derivation_gives_what_it_promises() -> None:
     """For each subject of its kind, each fact of FACTS, known or unknown, and nothing else."""
     world = World(MIRROR, SLOG, SPECIAL)
     world.facts.add(Subject("dataset", "tank"))
-    for name, module in registry.derivations().items():
-        subjects: Iterable[Subject] = [HOST] if module.SUBJECT == "host" else list(world.facts.subjects(module.SUBJECT))
-        for subject in subjects:
-            given = list(module.derive(subject, world.facts))
-            assert len({(fact.subject, fact.name) for fact in given}) == len(given), (name, subject)
-            promised = {f"{kind}.{fact}" for (kind, fact), _ in registry.specs(module)}
-            assert {f"{fact.subject.kind}.{fact.name}" for fact in given} == promised, (name, subject)
+    for each in registry.derivations():
+        for subject in each.subjects(world.facts):
+            given = list(each.derive(subject, world.facts))
+            assert len({(fact.subject, fact.name) for fact in given}) == len(given), (each, subject)
+            assert {(fact.subject.kind, fact.name) for fact in given} == each.specs.keys(), (each, subject)
 
 
 class TestCommitLeaves:
@@ -779,7 +778,7 @@ def test_a_pool_that_comes_back_from_another_host(taken_up: tuple[tuple[int, int
     now = 2_000 * DAY
     world = World(("vda", "disk", "normal", ("vda",)), now=now)
     world.put(POOL, taken_up=tuple(f"{now + days * DAY}={host}" for days, host in taken_up))
-    found = {each.name: each.value for each in pool_past.derive(POOL, world.facts)}["returns"]
+    found = {each.name: each.value for each in past.derive(POOL, world.facts)}["returns"]
     assert isinstance(found, Known)
     assert found.value == returns
 
@@ -788,5 +787,5 @@ def test_of_a_history_that_was_not_asked_for_hosts_nothing_is_known() -> None:
     world = World()
     for given in ({}, {"taken_up": ()}):  # hosts that had no name yet are not told apart
         world.put(POOL, **given)
-        found = {each.name: each.value for each in pool_past.derive(POOL, world.facts)}["returns"]
+        found = {each.name: each.value for each in past.derive(POOL, world.facts)}["returns"]
         assert isinstance(found, Unknown)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.derive import pool_status
 from auditor.facts import Fact, Facts, Known, Subject, Unknown, known, unknown
+from auditor.model.pool import status_paragraph
 
 TANK = Subject("pool", "tank")
 HIDDEN = "hidden"
@@ -33,7 +33,7 @@ HIDDEN = "hidden"
 def test_one_thing_at_a_time(text: str, sequential: object, hostid: object, unexplained: object) -> None:
     facts = Facts()
     facts.put(Fact(TANK, "status_text", known(text, text)))
-    found = {each.name: each.value for each in pool_status.derive(TANK, facts)}
+    found = {each.name: each.value for each in status_paragraph.derive(TANK, facts)}
     said = {name: each.value if isinstance(each, Known) else HIDDEN for name, each in found.items()}
     assert said == {
         "sequential_unverified": sequential,
@@ -46,7 +46,7 @@ def test_one_thing_at_a_time(text: str, sequential: object, hostid: object, unex
 def test_not_read() -> None:
     facts = Facts()
     facts.put(Fact(TANK, "status_text", unknown("zpool status: timed out")))
-    assert all(isinstance(each.value, Unknown) for each in pool_status.derive(TANK, facts))
+    assert all(isinstance(each.value, Unknown) for each in status_paragraph.derive(TANK, facts))
 
 
 @pytest.mark.parametrize("fault", [{"state": "OFFLINE"}, {"state": "ONLINE", "write_errors": 3}])
@@ -57,6 +57,6 @@ def test_a_paragraph_about_a_device_that_a_rule_speaks_of_is_explained(fault: di
     facts.put(Fact(TANK, "leaves", known((leaf,), "sda")))
     for name, value in fault.items():
         facts.put(Fact(leaf, name, known(value, name)))
-    found = {each.name: each.value for each in pool_status.derive(TANK, facts)}
+    found = {each.name: each.value for each in status_paragraph.derive(TANK, facts)}
     assert isinstance(found["unexplained_status"], Known)
     assert found["unexplained_status"].value == ""

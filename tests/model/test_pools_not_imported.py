@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.derive import pools_not_imported
 from auditor.facts import HOST, DeviceName, Fact, Facts, Guest, GuestFile, Known, Label, Subject, Value, known, unknown
+from auditor.model.pool import pools_not_imported
 
 TANK, LEAF = Subject("pool", "tank"), Subject("leaf", "sda1", "tank")
 SDA = "1 sda1 sda tank"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from auditor.data import TableError, shingled
-from auditor.derive import shingled as derived
 from auditor.facts import Fact, Facts, Known, Subject, Unknown, known
+from auditor.model.disk import BY_TRIM, shingled_family
 
 SDA = Subject("disk", "sda")
 MODELS = [(each, family) for family in shingled.load() for each in family.examples]
@@ -27,16 +27,16 @@ def test_others_are_of_none(model: str) -> None:
 def test_the_fact() -> None:
     facts = Facts()
     facts.put(Fact(SDA, "model", known("ST5000LM000-2AN170", "smartctl")))
-    (found,) = [each.value for each in derived.derive(SDA, facts)]
+    (found,) = [each.value for each in shingled_family.derive(SDA, facts)]
     assert isinstance(found, Known)
     assert found.value == "Seagate BarraCuda 2.5 inch"
-    (found,) = [each.value for each in derived.derive(SDA, Facts())]
+    (found,) = [each.value for each in shingled_family.derive(SDA, Facts())]
     assert isinstance(found, Unknown)
 
 
 @pytest.mark.parametrize(
     ("hdd", "trim", "family"),
-    [(True, True, derived.BY_TRIM), (False, True, ""), (True, False, ""), (True, None, ""), (None, True, "")],
+    [(True, True, BY_TRIM), (False, True, ""), (True, False, ""), (True, None, ""), (None, True, "")],
 )
 def test_a_hard_disk_that_takes_trim(hdd: bool | None, trim: bool | None, family: str) -> None:
     facts = Facts()
@@ -44,7 +44,7 @@ def test_a_hard_disk_that_takes_trim(hdd: bool | None, trim: bool | None, family
     for name, value in (("hdd", hdd), ("smart_trim", trim)):
         if value is not None:
             facts.put(Fact(SDA, name, known(value, name)))
-    (found,) = [each.value for each in derived.derive(SDA, facts)]
+    (found,) = [each.value for each in shingled_family.derive(SDA, facts)]
     assert isinstance(found, Known)
     assert found.value == family
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from auditor.derive import slow_leg
 from auditor.facts import Fact, Facts, Known, Subject, Value, known, unknown
+from auditor.model.vdev import slow_leg
 
 VDEV = Subject("vdev", "mirror-0", "tank")
 GOOD = {"writes": 200_000, "write_ms": 200_000, "flushes": 50_000, "flush_ms": 50_000}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from auditor.derive import snapshot_space
 from auditor.facts import Fact, Facts, Known, Subject, Unknown, known, unknown
+from auditor.model.pool import SIZES as NAMES
+from auditor.model.pool import snapshot_space
 
 POOL = Subject("pool", "tank")
 GIB = 1 << 30
@@ -31,7 +32,7 @@ def told(sizes: dict[str, tuple[int, int, int]], **unread: str) -> dict[str, obj
             value = unknown("timed out") if unread.get(name) == dataset.name else known(count * GIB, "")
             facts.put(Fact(dataset, name, value))
     found = {fact.name: fact.value for fact in snapshot_space.derive(POOL, facts)}
-    assert set(found) == set(snapshot_space.FACTS)
+    assert set(found) == set(snapshot_space.facts)
     return {name: each.value if isinstance(each, Known) else None for name, each in found.items()}
 
 
@@ -64,7 +65,7 @@ def test_a_pool_without_snapshots() -> None:
 
 def test_what_was_not_seen_is_not_told() -> None:
     assert told({"tank/pg": SIZES["tank/pg"]})["snapshots_percent"] is None, "the rest of the pool was not looked at"
-    for name in ("origin", *snapshot_space.SIZES):
+    for name in ("origin", *NAMES):
         assert told(SIZES, **{name: "tank/home"})["snapshots_percent"] is None
     facts = Facts(0)
     facts.put(Fact(POOL, "datasets", unknown("zfs list: timed out")))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.derive import snapshots_mounted
 from auditor.facts import HOST, Fact, Facts, Known, Unknown, known
+from auditor.model.dataset import snapshots_mounted
 
 DATASET = "41 40 0:51 / /tank/a@b rw,relatime shared:1 - zfs tank/db rw,xattr,noacl"
 SNAPSHOT = "42 41 0:52 / /tank/db/.zfs/snapshot/daily ro,relatime shared:2 - zfs tank/db@daily ro,xattr,noacl"

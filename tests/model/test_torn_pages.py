@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from auditor.derive import torn_pages
 from auditor.facts import HOST, Fact, Facts, Known, Subject, Unknown, Value, known
+from auditor.model.database_settings import torn_pages
 from tests.lab.power import matrix, report, results
 
 DATABASE, DATA, POOL = Subject("database", "mysql 7"), Subject("dataset", "tank/db"), Subject("pool", "tank")
@@ -25,7 +25,7 @@ def derived(page: int, given: Mapping[str, Value]) -> dict[str, bool | None]:
     where |= dict.fromkeys(("page_bytes", "data_datasets", "data_blocks", "engine", "flush_method"), DATABASE)
     facts.put_all(Fact(where.get(name, HOST), name, known(value, f"{name} {value}")) for name, value in every.items())
     found = {each.name: each.value for each in torn_pages.derive(DATABASE, facts)}
-    assert list(found) == list(torn_pages.FACTS)
+    assert list(found) == list(torn_pages.facts)
     assert all(each.evidence for each in found.values() if isinstance(each, Known))
     return {name: bool(each.value) if isinstance(each, Known) else None for name, each in found.items()}
 

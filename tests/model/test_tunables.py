@@ -10,9 +10,9 @@ from auditor import registry
 from auditor.collect import module_params
 from auditor.data import tunables
 from auditor.data.tunables import TunablesError
-from auditor.derive import release, version_gap
-from auditor.derive import tunables as derived
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Unknown, known, unknown
+from auditor.model.next_boot import DURABILITY, LOSES_COMMITS, parameters
+from auditor.model.release import release, version_gap
 from auditor.recording import recording
 from tests.shared import HOSTS, name_of
 
@@ -36,7 +36,7 @@ def on(options: tuple[str, ...] | None, version: str = "2.3.9-1", **now: int | s
     else:
         seen = tuple(known(each, f"options zfs {each}").evidence[0] for each in options)
         facts.put(Fact(HOST, "zfs_boot_options", Known(options, seen)))
-    return {fact.name: fact.value for fact in derived.derive(HOST, facts)}
+    return {fact.name: fact.value for fact in parameters.derive(HOST, facts)}
 
 
 @pytest.mark.parametrize("case", HEALTHY, ids=name_of)
@@ -50,9 +50,9 @@ def test_the_defaults_are_those_of_real_hosts(case: Path) -> None:
 
 def test_the_table_is_of_parameters_that_are_read() -> None:
     assert set(tunables.load()) <= set(module_params.FACTS)
-    assert set(derived.DURABILITY) <= set(tunables.load())
+    assert set(DURABILITY) <= set(tunables.load())
     assert len(HEALTHY) == 4
-    assert all(("host", f"{name}_boot") in registry.registry() for name in derived.LOSES_COMMITS)
+    assert all(("host", f"{name}_boot") in registry.registry() for name in LOSES_COMMITS)
 
 
 def test_a_default_holds_from_a_release_on() -> None:
@@ -79,7 +79,7 @@ def test_the_next_boot() -> None:
 def test_what_cannot_be_read_is_unknown() -> None:
     found = on(None)
     unread = [name for name in found if name.endswith("_boot")]
-    assert len(unread) == len(derived.DURABILITY)
+    assert len(unread) == len(DURABILITY)
     assert all(isinstance(found[name], Unknown) for name in (*unread, "tunables_drifting"))
     assert isinstance(on(("zil_replay_disable=yes",))["zil_replay_disable_boot"], Unknown)
     other = on((), version="2.9.0-1")

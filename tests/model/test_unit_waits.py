@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from auditor.collect import unit_conditions, unit_start
-from auditor.derive import unit_waits
 from auditor.facts import HOST, Fact, Facts, Judged, Known, Subject, Unknown, known, unknown
 from auditor.host.output import Lines
 from auditor.host.request import Output, Run, Skip
 from auditor.judge.verdict import judge
+from auditor.model.database_start import service_start
 from tests.folded import for_each
 from tests.shared import rules
 from tests.tables import typed
@@ -58,7 +58,7 @@ def seen(*, table: str = TABLE, **more: Any) -> Facts:
             Fact(DATABASE, name, value if isinstance(value, Unknown) else known(typed("database", name, value), name))
         )
     facts.put(Fact(HOST, "databases", known((DATABASE,), "")))
-    facts.put_all(list(unit_waits.derive(DATABASE, facts)))
+    facts.put_all(list(service_start.derive(DATABASE, facts)))
     return facts
 
 

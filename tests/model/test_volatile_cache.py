@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.derive import volatile_cache
 from auditor.facts import Evidence, Fact, Facts, Judged, Known, Subject, Unknown, Value, unknown
+from auditor.model.write_cache import KERNEL, SCSI, volatile_cache
+from auditor.model.write_cache import NVME as OF_NVME
 
 NVME = Subject("disk", "nvme0n1")
 SATA = Subject("disk", "sda")
@@ -21,7 +22,7 @@ VIRTUAL = {"virtual": True}
 def judged(disk: Subject, given: Mapping[str, Value]) -> Judged:
     """disk.volatile_cache out of these facts and no others; what is missing says so by name."""
     facts = Facts()
-    for name in (*volatile_cache.NVME, *volatile_cache.SCSI, *volatile_cache.KERNEL, "transport", "virtual", "lies_on"):
+    for name in (*OF_NVME, *SCSI, *KERNEL, "transport", "virtual", "lies_on"):
         value = given.get(name)
         seen = unknown(f"{name} not seen") if value is None else Known(value, (Evidence(f"{name}={value}", name),))
         facts.put(Fact(disk, name, seen))
@@ -186,4 +187,4 @@ def test_no_cache_is_only_what_a_drive_itself_says(disk: Subject, given: dict[st
     result = judged(disk, given)
     if isinstance(result, Known) and result.value is False:
         assert given.get("virtual") is False
-        assert seen(result) <= {*volatile_cache.NVME, *volatile_cache.SCSI}
+        assert seen(result) <= {*OF_NVME, *SCSI}
